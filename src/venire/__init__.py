@@ -1,0 +1,112 @@
+"""venire draws labelers for the items of a stream, and learns how good they are.
+
+    import venire as vn
+
+The names below are loaded when they are first used, so that importing the package is quick.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from venire.competence import Known, OneCoin
+    from venire.engine import Scheduler
+    from venire.errors import (
+        FileError,
+        InputError,
+        MissingExtra,
+        ReplayError,
+        StateError,
+        UnknownName,
+        VenireError,
+    )
+    from venire.labels import LabelTable
+    from venire.model import Assignment, Exit, Item, Label, Labeler, Verdict
+    from venire.scheduling import (
+        Everyone,
+        FixedOverlap,
+        Greedy,
+        Learning,
+        LearnThenServe,
+        Policy,
+        Random,
+        RoundRobin,
+    )
+    from venire.simulation import Bursty, Fixed, Poisson, Run, Trace, World, simulate
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "competence": ("Known", "OneCoin"),
+    "engine": ("Scheduler",),
+    "errors": (
+        "FileError",
+        "InputError",
+        "MissingExtra",
+        "ReplayError",
+        "StateError",
+        "UnknownName",
+        "VenireError",
+    ),
+    "labels": ("LabelTable",),
+    "model": ("Assignment", "Exit", "Item", "Label", "Labeler", "Verdict"),
+    "scheduling": (
+        "Everyone",
+        "FixedOverlap",
+        "Greedy",
+        "LearnThenServe",
+        "Learning",
+        "Policy",
+        "Random",
+        "RoundRobin",
+    ),
+    "simulation": ("Bursty", "Fixed", "Poisson", "Run", "Trace", "World", "simulate"),
+}
+_MODULE = {name: module for module, names in _HOME.items() for name in names}
+
+__all__ = [
+    "Assignment",
+    "Bursty",
+    "Everyone",
+    "Exit",
+    "FileError",
+    "Fixed",
+    "FixedOverlap",
+    "Greedy",
+    "InputError",
+    "Item",
+    "Known",
+    "Label",
+    "LabelTable",
+    "Labeler",
+    "LearnThenServe",
+    "Learning",
+    "MissingExtra",
+    "OneCoin",
+    "Poisson",
+    "Policy",
+    "Random",
+    "ReplayError",
+    "RoundRobin",
+    "Run",
+    "Scheduler",
+    "StateError",
+    "Trace",
+    "UnknownName",
+    "VenireError",
+    "Verdict",
+    "World",
+    "simulate",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_MODULE[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]

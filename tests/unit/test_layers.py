@@ -1,0 +1,46 @@
+"""What import-linter cannot say: the lower layers know no clock, web framework or database.
+
+Its `forbidden` contract wants every source module listed by name, so a new package would escape it.
+"""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import venire
+
+ROOT = Path(venire.__file__).parent
+CLOCKS = {"time", "datetime"}
+WEB = {"fastapi", "starlette", "uvicorn"}
+DATABASES = {"psycopg", "sqlalchemy"}
+FREE = {"cli", "connectors", "experiments", "service", "web"}
+ALLOWED = {"storage": DATABASES}
+
+
+def layer_of(path: Path) -> str:
+    return path.relative_to(ROOT).parts[0].removesuffix(".py")
+
+
+def imported(source: str) -> Iterator[str]:
+    """Top-level packages that the source imports, also inside functions."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            yield from (alias.name.partition(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
+            yield node.module.partition(".")[0]
+
+
+LOWER = [path for path in sorted(ROOT.rglob("*.py")) if layer_of(path) not in FREE]
+
+
+@pytest.mark.parametrize("path", LOWER, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_lower_layers_import_no_clock_web_or_database(path: Path) -> None:
+    forbidden = (CLOCKS | WEB | DATABASES) - ALLOWED.get(layer_of(path), set())
+    assert forbidden.isdisjoint(imported(path.read_text(encoding="utf-8")))
+
+
+def test_imported_sees_every_form_of_import() -> None:
+    source = "import time as t, numpy.linalg\ndef f():\n    from sqlalchemy.engine import Engine\n"
+    assert set(imported(source + "from . import x\n")) == {"time", "numpy", "sqlalchemy"}
