@@ -1,0 +1,64 @@
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.unit.competence.worlds import label_matrices
+from venire.accuracy import posterior, verdict
+from venire.competence import Known
+from venire.errors import InputError
+from venire.labels import LabelTable
+from venire.model import Labeler
+
+
+@given(label_matrices(), st.data())
+def test_equals_the_rule_for_one_item(drawn, data):
+    matrix, K = drawn
+    n = matrix.shape[1]
+    p = np.array(data.draw(st.lists(st.floats(0, 1), min_size=n, max_size=n)))
+    known = Known(dict(enumerate(p))).fit(LabelTable.from_matrix(matrix, K))
+    for s, row in enumerate(matrix):
+        labels, of = row[row >= 0].tolist(), p[row >= 0]
+        np.testing.assert_allclose(known.posteriors_[s], posterior(labels, of, K), atol=1e-12)
+        assert known.labels_[s] == verdict(labels, of, K)
+    assert np.isfinite(known.log_likelihood_)
+
+
+def test_log_likelihood_by_hand():
+    known = Known({0: 0.9, 1: 0.6}).fit(LabelTable.from_matrix([[0, 1]]))
+    assert known.log_likelihood_ == pytest.approx(np.log((0.9 * 0.4 + 0.1 * 0.6) / 2))
+
+
+def test_takes_labelers():
+    table = LabelTable.from_rows([("a", "ann", "x"), ("a", "bob", "y")])
+    known = Known([Labeler("bob", 0.6), Labeler("ann", 0.9), Labeler("eve", 0.7)]).fit(table)
+    assert known.skills_ == {"ann": 0.9, "bob": 0.6}
+    assert known.probas_["a"]["x"] == pytest.approx(0.9 * 0.4 / (0.9 * 0.4 + 0.1 * 0.6))
+    assert (known.n_iter_, known.converged_, known.history_) == (0, True, ())
+
+
+@pytest.mark.parametrize("bad", [{"ann": 0.9}, {"ann": 0.9, "bob": 1.2}, [Labeler("bob")]])
+def test_refuses(bad):
+    table = LabelTable.from_rows([("a", "ann", "x"), ("a", "bob", "y")])
+    with pytest.raises(InputError, match="expected"):
+        Known(bad).fit(table)
+
+
+def test_results_before_fit_say_so():
+    with pytest.raises(AttributeError, match="call fit"):
+        _ = Known({}).labels_
+    assert not hasattr(Known({}), "skills_")
+    with pytest.raises(AttributeError, match="no attribute 'skils'"):
+        _ = Known({}).skils
+
+
+def test_needs_neither_numba_nor_scipy():
+    code = (
+        "import sys; from venire.competence import Known, plan; import venire.competence.theory;"
+        "print([m for m in ('numba', 'scipy') if m in sys.modules])"
+    )
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert out.stdout.strip() == "[]"

@@ -1,0 +1,46 @@
+import pytest
+
+from venire.competence import Monitor, Step
+from venire.errors import InputError
+
+
+def test_stops_when_nothing_moves():
+    monitor = Monitor(tol=0.1, max_iter=5)
+    monitor.report(-3.0, 0.5)
+    assert not monitor.done
+    monitor.report(-2.0, 0.1)
+    assert (monitor.done, monitor.converged, monitor.reason) == (True, True, "converged")
+    assert monitor.history == [Step(-3.0, 0.5), Step(-2.0, 0.1)]
+
+
+def test_stops_after_max_iter():
+    monitor = Monitor(tol=0.0, max_iter=2)
+    monitor.report(-3.0, 0.5)
+    monitor.report(-2.0, 0.4)
+    assert (monitor.done, monitor.converged, monitor.reason) == (True, False, "max_iter")
+
+
+def test_settling_in_the_last_iteration_is_convergence():
+    monitor = Monitor(tol=0.1, max_iter=1)
+    monitor.report(-3.0, 0.0)
+    assert monitor.reason == "converged"
+
+
+def test_no_iterations_at_all():
+    assert Monitor(max_iter=0).reason == "max_iter"
+
+
+def test_resumes_but_keeps_counting():
+    monitor = Monitor(tol=0.1, max_iter=2)
+    monitor.report(-3.0, 0.0)
+    monitor.resume()
+    assert not monitor.done
+    monitor.report(-3.0, 1.0)
+    monitor.resume()
+    assert monitor.reason == "max_iter"
+
+
+@pytest.mark.parametrize("bad", [{"tol": -1.0}, {"tol": float("nan")}, {"max_iter": -1}])
+def test_refuses(bad):
+    with pytest.raises(InputError, match="expected"):
+        Monitor(**bad)

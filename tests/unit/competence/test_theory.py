@@ -1,0 +1,182 @@
+import math
+from itertools import chain, combinations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from venire.accuracy import evidence
+from venire.competence import plan, theory
+from venire.errors import InputError
+
+PANEL = [0.9, 0.6, 0.8, 0.3]
+
+
+def test_kappa_by_hand():
+    assert theory.kappa(PANEL) == pytest.approx([0.4, 0.3, 0.2, 0.1])
+    assert theory.kappa_bar(PANEL) == pytest.approx(0.15)
+    assert theory.kappa([0.25, 0.5], classes=4) == pytest.approx([0.25, 0.0])
+
+
+@given(st.lists(st.floats(0.01, 0.99), min_size=1, max_size=6), st.integers(2, 5))
+def test_d_bar_from_the_confusion_matrices(p, K):
+    """The definition: the least mean KL divergence over pairs of columns."""
+    matrices = [np.where(np.eye(K, dtype=bool), x, (1 - x) / (K - 1)) for x in p]
+
+    def kl(a, b):
+        return sum(x * math.log(x / y) for x, y in zip(a, b, strict=True))
+
+    expected = min(
+        np.mean([kl(P[:, a], P[:, b]) for P in matrices])
+        for a in range(K)
+        for b in range(K)
+        if a != b
+    )
+    assert theory.d_bar(p, K) == pytest.approx(expected, abs=1e-12)
+
+
+def test_d_bar_is_twice_the_mean_evidence():
+    assert theory.d_bar([0.9, 0.7], 3) == pytest.approx(2 * evidence([0.9, 0.7], 3).mean())
+
+
+@given(st.floats(0.001, 0.45), st.integers(2, 5))
+def test_lipschitz_is_the_slope_of_the_evidence_at_the_end(rho, K):
+    h = rho * 1e-4
+    low, high = evidence([1 - rho - h, 1 - rho + h], K)
+    assert theory.lipschitz(rho, K) == pytest.approx((high - low) / (2 * h), rel=1e-4)
+
+
+def test_lipschitz_as_printed():
+    rho = 0.07
+    printed = math.log((1 - rho) / rho) + 0.5 * (1 / rho - 1 / (1 - rho))
+    assert theory.lipschitz(rho) == pytest.approx(printed)
+
+
+@given(st.floats(0.02, 0.3), st.integers(2, 4), st.data())
+def test_lipschitz_bounds_the_error_in_evidence(rho, K, data):
+    p, q = (data.draw(st.floats(1 / K, 1 - rho)) for _ in range(2))
+    gap = abs(float(np.subtract(*evidence([p, q], K))))
+    assert gap <= theory.lipschitz(rho, K) * abs(p - q) + 1e-12
+
+
+def test_error_bound_and_its_inverse():
+    assert theory.error_bound(100, 30, 2, 0.06) == pytest.approx(
+        2 * math.sqrt(math.log(1000) / 100)
+    )
+    slots = theory.slots_for_bound(30, 0.05, 0.01)
+    assert theory.error_bound(slots, 30, 2, 0.01) <= 0.05
+    assert theory.error_bound(slots - 1, 30, 2, 0.01) > 0.05
+
+
+def test_learning_slots_by_hand():
+    p = [0.9, 0.9, 0.9]
+    lemma = math.log(6 / 0.1) / (0.4**6 * (0.9 * 0.4) ** 2)
+    assert theory.slots_for_lemma(p, 0.1) == math.ceil(lemma)
+    assert theory.slots_for_lemma(p, 0.1, alpha=0.1, constant=2) == math.ceil(2 * 81 * lemma)
+    assert theory.learning_slots(p, 0.5, 0.1) == math.ceil(lemma)
+    assert theory.learning_slots(p, 0.001, 0.1) == math.ceil(4e6 * math.log(60))
+    factor = theory.lipschitz(0.1)
+    assert theory.learning_slots_for_evidence(p, 0.001, 0.1) == theory.learning_slots(
+        p, 0.001 / factor, 0.1
+    )
+
+
+def test_labelers_needed_by_hand():
+    p = [0.7, 0.7, 0.7]
+    inner = 50 * 2 / 0.1 + math.log(50 * 2)
+    expected = math.log(1 / 0.7) * math.log(inner) / (0.4 * math.log(7 / 3))
+    assert theory.labelers_needed(50, p, 0.1) == math.ceil(expected)
+
+
+def brute_force_gap(weights, p, max_delay):
+    e = evidence(p)
+    best = math.inf
+    for m in range(len(p)):
+        others = [i for i in range(len(p)) if i != m]
+        sets = chain.from_iterable(combinations(others, r) for r in range(len(p)))
+        totals = [sum(e[i] for i in V) for V in sets]
+        values = [
+            w * math.exp(-E) * (1 - math.exp(-e[m])) - d
+            for w in weights
+            for E in totals
+            for d in range(max_delay + 1)
+        ]
+        gaps = (abs(x - y) for x, y in combinations(values, 2))
+        best = min(best, *(g for g in gaps if g > 1e-12))
+    return best
+
+
+@pytest.mark.parametrize(
+    ("weights", "p", "max_delay"),
+    [
+        ([3, 4], [0.8, 0.7], 2),
+        ([3, 3, 5], [0.8, 0.7, 0.7], 3),
+        ([1, 2, 10], [0.9, 0.85, 0.6, 0.55], 1),
+    ],
+)
+def test_delta_gap_against_all_pairs(weights, p, max_delay):
+    assert theory.delta_gap(weights, p, max_delay) == pytest.approx(
+        brute_force_gap(weights, p, max_delay), rel=1e-6
+    )
+
+
+def test_delta_gap_of_items_that_cannot_differ():
+    assert theory.delta_gap([5], [0.8], 0) == math.inf
+    assert theory.delta_gap([5, 5], [0.8], 1) == pytest.approx(1.0)
+
+
+def test_delta_gap_of_the_largest_panel():
+    gap = theory.delta_gap(range(3, 11), np.linspace(0.55, 0.9, theory.MAX_LABELERS), 8)
+    assert 0 < gap < 1e-6
+
+
+def test_required_evidence_error():
+    assert theory.required_evidence_error(0.3, 5.0, 3) == pytest.approx(0.3 / (6 * 5 * 8))
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: theory.delta_gap([1], [0.7] * 15, 1),
+        lambda: theory.delta_gap([0], [0.7], 1),
+        lambda: theory.delta_gap([1], [0.7], -1),
+        lambda: theory.kappa([0.5, 1.0]),
+        lambda: theory.kappa([]),
+        lambda: theory.kappa([0.5], classes=1),
+        lambda: theory.learning_slots([0.7, 0.8], 0.1),
+        lambda: theory.learning_slots([0.4, 0.4, 0.4], 0.1),
+        lambda: theory.learning_slots([0.9, 0.9, 0.5], 0.1),
+        lambda: theory.learning_slots([0.9, 0.9, 0.7], 0.0),
+        lambda: theory.learning_slots([0.9, 0.9, 0.7], 0.1, delta=1.0),
+        lambda: theory.learning_slots([0.9, 0.9, 0.7], 0.1, alpha=0.8),
+        lambda: theory.labelers_needed(0, [0.9, 0.9, 0.7]),
+        lambda: theory.error_bound(0, 3),
+        lambda: theory.lipschitz(0.0),
+    ],
+)
+def test_refuses(call):
+    with pytest.raises(InputError, match=r"expected|not all"):
+        call()
+
+
+def test_plan_collects_and_says_it_in_words():
+    p = 0.9 - 0.005 * np.arange(1, 31)
+    made = plan(p, 0.1, 0.05)
+    assert made.kappa_3 == pytest.approx(0.385)
+    assert made.learning_slots == theory.learning_slots(p, 0.1, 0.05)
+    assert made.error_bound == pytest.approx(theory.error_bound(made.learning_slots, 30, 2, 0.05))
+    assert made.evidence_slots == theory.learning_slots_for_evidence(p, 0.1, 0.05)
+    assert made.large_enough
+    assert made.delta_gap is None
+    text = "\n".join(made.describe())
+    for said in ("kappa_3 = 0.385", f"{made.learning_slots:,} slots", "is large enough"):
+        assert said in text
+
+
+def test_plan_of_a_small_instance_knows_delta():
+    made = plan([0.9, 0.8, 0.7], 0.1, 0.05, weights=[3, 4], max_delay=2)
+    assert made.delta_gap == theory.delta_gap([3, 4], [0.9, 0.8, 0.7], 2)
+    assert made.evidence_error == pytest.approx(made.delta_gap / (6 * 4 * 8))
+    assert made.same_decisions_slots > made.evidence_slots
+    assert "Delta = " in "\n".join(made.describe())
