@@ -1,0 +1,128 @@
+"""What the schedule believes of its labelers, and what it concludes about an item.
+
+`believe` writes competences onto the desk in the form the kernels use; `decide` is the
+weighted-majority rule (paper, eq. 1) over the labels of a row.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from venire import utility
+from venire.accuracy import clamp_competence, evidence, on_grid, vote_weight
+from venire.labels import LabelTable
+from venire.scheduling.base import Kernels
+from venire.scheduling.compiling import inlined, kernel
+from venire.scheduling.desk import BELIEVED, OUTSTANDING, POOLED, ROWS, TOUCHES, Desk, clear_files
+
+__all__ = ["believe", "decide_gone", "decide_row", "label_table", "refile_all", "revalue"]
+
+
+def believe(desk: Desk, competences: NDArray[np.float64] | None, c: float = 1.0) -> None:
+    """Take these competences for true; None: nothing is known, every vote counts the same."""
+    panel, classes = desk.panel, len(desk.scores)
+    desk.meta[BELIEVED] = competences is not None
+    if competences is None:
+        panel["evidence"] = panel["reach"] = 0.0
+        panel["vote"] = 1.0
+        return
+    panel["evidence"] = on_grid(c * evidence(competences, classes))
+    panel["vote"] = vote_weight(competences, classes)
+    here = panel["capacity"] > 0
+    panel["reach"] = np.where(here, [utility.reach(e) for e in panel["evidence"]], 0.0)
+    rank = np.where(here, clamp_competence(competences, classes), 0.0)
+    desk.order[:] = np.argsort(-rank, kind="stable")
+
+
+def label_table(
+    desk: Desk, labelers: tuple[Hashable, ...], classes: tuple[Hashable, ...]
+) -> LabelTable:
+    """All labels on the desk, the labelers in panel order."""
+    touches = desk.touches[: desk.meta[TOUCHES]]
+    touches = touches[touches["said"] >= 0]
+    rows, item = np.unique(touches["row"], return_inverse=True)
+    return LabelTable.from_codes(
+        item, touches["labeler"], touches["said"], tuple(rows.tolist()), labelers, classes
+    )
+
+
+def refile_all(desk: Desk, kernels: Kernels, slot: int) -> None:
+    """File every outstanding row anew, after a change of belief, panel or policy.
+
+    Rows that are in the pool keep its order, so that random draws do not depend on this.
+    """
+    pooled = desk.pool[: desk.meta[POOLED]].copy()
+    rows = desk.rows[: desk.meta[ROWS]]
+    others = np.setdiff1d(np.flatnonzero(rows["state"] == OUTSTANDING), pooled)
+    clear_files(desk)
+    for row in np.concatenate([pooled, others]):
+        revalue(desk, row)
+        kernels.enter(desk, row, slot)
+
+
+@kernel
+def revalue(desk: Desk, row: int) -> None:
+    """Recompute what the labels of a row are worth, and when the last one came."""
+    desk.rows[row].evidence = 0.0
+    desk.rows[row].labels = 0
+    desk.rows[row].pending = 0
+    desk.rows[row].last = desk.rows[row].arrival
+    k = desk.rows[row].head
+    while k >= 0:
+        said = desk.touches[k].said
+        if said >= -1:
+            desk.rows[row].evidence += desk.panel[desk.touches[k].labeler].evidence
+            desk.rows[row].last = max(desk.rows[row].last, desk.touches[k].slot)
+            desk.rows[row].labels += 1
+            desk.rows[row].pending += said == -1
+        k = desk.touches[k].next
+
+
+@inlined
+def decide(desk: Desk, row: int) -> None:
+    """Write the verdict of a row and its confidence; a tie goes to the later class.
+
+    The confidence is the posterior of the verdict, every class equally likely beforehand; while
+    nothing is known of the labelers it is the share of the votes.
+    """
+    scores = desk.scores
+    for j in range(len(scores)):
+        scores[j] = 0.0
+    votes = 0
+    k = desk.rows[row].head
+    while k >= 0:
+        said = desk.touches[k].said
+        if said >= 0:
+            scores[said] += desk.panel[desk.touches[k].labeler].vote
+            votes += 1
+        k = desk.touches[k].next
+    desk.rows[row].verdict = -1
+    desk.rows[row].confidence = 0.0
+    if votes == 0:
+        return
+    best = len(scores) - 1
+    for j in range(len(scores) - 2, -1, -1):
+        if scores[j] > scores[best]:
+            best = j
+    total = 0.0
+    for j in range(len(scores)):
+        total += math.exp(scores[j] - scores[best])
+    desk.rows[row].verdict = best
+    desk.rows[row].confidence = 1.0 / total if desk.meta[BELIEVED] else scores[best] / votes
+
+
+@inlined
+def decide_gone(desk: Desk, count: int) -> None:
+    """Decide the rows that have just left."""
+    for i in range(count):
+        decide(desk, desk.gone[i])
+
+
+@kernel
+def decide_row(desk: Desk, row: int) -> None:
+    """Decide one row by what is believed now."""
+    decide(desk, row)

@@ -1,0 +1,288 @@
+"""The clerk keeps a desk that grows and shrinks: items, labels and labelers come and go.
+
+The simulator knows its whole stream beforehand and lays the desk once. The engine does not, so
+its clerk makes room as things come, takes labels in flight into account, and throws away what
+has left. Everything is by number; names are the engine's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from venire.scheduling.base import Kernels, Policy
+from venire.scheduling.beliefs import believe, decide_row, refile_all, revalue
+from venire.scheduling.desk import (
+    BARRED,
+    EDGES,
+    FREE_SHELF,
+    GROUPS,
+    LABELER,
+    OUTSTANDING,
+    POOLED,
+    ROWS,
+    SETTING,
+    TOUCHES,
+    Desk,
+    add_edge,
+    add_group,
+    allocate,
+    grow_touches,
+)
+
+__all__ = ["Clerk"]
+
+#: Where a row is filed: links that may differ between equal states.
+FILING = ("child", "sibling", "before", "shelf", "settled", "later", "sooner")
+
+#: Less than this many rows are never worth throwing away.
+LEAST_ROWS = 1024
+
+
+class Clerk:
+    """A desk, the policy at work on it, and what is believed of the labelers."""
+
+    def __init__(self, capacity: Sequence[int], classes: int, policy: Policy, c: float) -> None:
+        self.desk: Desk = allocate(64, 256, len(capacity), classes, 8, 64)
+        self.c = c
+        self.competences: NDArray[np.float64] | None = None
+        self.capacity = np.array(capacity, np.int64)
+        self.use(policy)
+
+    def use(self, policy: Policy) -> None:
+        """Put a policy to work, from the next `refresh` on."""
+        self.policy = policy
+        self.kernels: Kernels = policy.kernels()
+        settings = policy.settings()
+        self.desk.meta[SETTING : SETTING + len(settings)] = settings
+        self.stale = True
+
+    def believe(self, competences: NDArray[np.float64] | None) -> None:
+        """Take these competences for true, from the next `refresh` on."""
+        self.competences = competences
+        self.stale = True
+
+    def refresh(self, slot: int) -> None:
+        """File everything anew if policy, panel or belief changed since."""
+        if self.stale:
+            self.desk.panel["capacity"] = self.capacity
+            believe(self.desk, self.competences, self.c)
+            refile_all(self.desk, self.kernels, slot)
+            self.stale = False
+
+    # labelers
+
+    def add_labeler(self) -> int:
+        """Make room for one more labeler; it is away until it gets a capacity."""
+        n = len(self.desk.panel)
+        panel = np.zeros(n + 1, LABELER)
+        panel[:n] = self.desk.panel
+        panel["edge"][n] = -1
+        self.desk = self.desk._replace(panel=panel, order=np.arange(n + 1, dtype=np.int32))
+        self.capacity = np.append(self.capacity, 0)
+        self.stale = True
+        return n
+
+    def set_capacity(self, labeler: int, capacity: int) -> None:
+        """How many labels a slot the labeler gives from now on; 0: it is away."""
+        self.capacity[labeler] = capacity
+        self.stale = True
+
+    def add_group(self, members: Iterable[int]) -> int:
+        """A new group of labelers."""
+        chosen = list(members)
+        self._make_room_for_edges(len(chosen))
+        if self.desk.meta[GROUPS] == len(self.desk.groups):
+            self.desk = self.desk._replace(groups=_doubled(self.desk.groups, -1))
+        return add_group(self.desk, chosen)
+
+    def join_group(self, group: int, labeler: int) -> None:
+        """One more member of a group."""
+        self._make_room_for_edges(1)
+        add_edge(self.desk, group, labeler)
+        self.stale = True
+
+    def _make_room_for_edges(self, more: int) -> None:
+        while self.desk.meta[EDGES] + more > len(self.desk.edges):
+            self.desk = self.desk._replace(edges=_doubled(self.desk.edges))
+
+    # items
+
+    def add_row(self, weight: float, group: int, excluded: Iterable[int], slot: int) -> int:
+        """An item arrives."""
+        if self.desk.meta[ROWS] == len(self.desk.rows):
+            self._make_room_for_rows()
+        row = int(self.desk.meta[ROWS])
+        self.desk.meta[ROWS] += 1
+        r = self.desk.rows[row]
+        r["weight"], r["group"], r["state"] = weight, group, OUTSTANDING
+        r["arrival"] = r["last"] = slot
+        for m in excluded:
+            self._link(row, m, slot, BARRED)
+        self.kernels.enter(self.desk, row, slot)
+        return row
+
+    def bar(self, row: int, labeler: int, slot: int) -> None:
+        """From now on this labeler may not have the row."""
+        self._link(row, labeler, slot, BARRED)
+        self.stale = True
+
+    def may_have(self, row: int, labeler: int) -> bool:
+        """Whether the row's group holds the labeler and nothing bars it."""
+        group, edges = self.desk.rows["group"][row], self.desk.edges
+        e = self.desk.groups["edge"][group]
+        while e >= 0 and edges["labeler"][e] != labeler:
+            e = edges["of_group"][e]
+        return bool(group == 0 or e >= 0) and self.find(row, labeler) < 0
+
+    def outstanding(self) -> NDArray[np.int64]:
+        """The rows that have not left."""
+        return np.flatnonzero(self.desk.rows["state"][: self.desk.meta[ROWS]] == OUTSTANDING)
+
+    # a slot
+
+    def serve(self, slot: int) -> range:
+        """Hand out work; the touches made."""
+        desk = self.desk
+        room = int((desk.panel["capacity"] - desk.panel["load"]).clip(0).sum())
+        self._make_room_for_touches(room)
+        first = int(self.desk.meta[TOUCHES])
+        self.kernels.serve(self.desk, slot)
+        return range(first, int(self.desk.meta[TOUCHES]))
+
+    def settle(self, slot: int) -> NDArray[np.int32]:
+        """End the slot; the rows that leave, lowest first, each decided."""
+        gone = np.sort(self.desk.gone[: self.kernels.settle(self.desk, slot)])
+        for row in gone:
+            decide_row(self.desk, row)
+        self.desk.panel["load"] = self.desk.panel["inflight"]
+        return gone
+
+    # labels
+
+    def find(self, row: int, labeler: int) -> int:
+        """The touch of this labeler on the row; -1 if there is none."""
+        k = int(self.desk.rows["head"][row])
+        while k >= 0 and self.desk.touches["labeler"][k] != labeler:
+            k = int(self.desk.touches["next"][k])
+        return k
+
+    def observe(self, touch: int, said: int, slot: int) -> None:
+        """A label in flight has come."""
+        t = self.desk.touches[touch]
+        t["said"] = said
+        self.desk.panel["inflight"][t["labeler"]] -= 1
+        self.desk.rows["pending"][t["row"]] -= 1
+        if t["slot"] != slot:
+            t["slot"] = slot
+            self._revalue(int(t["row"]), slot)
+
+    def volunteer(self, row: int, labeler: int, said: int, slot: int) -> None:
+        """A label has come that nobody waits for."""
+        self._link(row, labeler, slot, said)
+        self._revalue(row, slot)
+
+    def release(self, touch: int, slot: int) -> None:
+        """A label in flight will not come."""
+        row, labeler = int(self.desk.touches["row"][touch]), self.desk.touches["labeler"][touch]
+        following = self.desk.touches["next"][touch]
+        if self.desk.rows["head"][row] == touch:
+            self.desk.rows["head"][row] = following
+        else:
+            k = int(self.desk.rows["head"][row])
+            while self.desk.touches["next"][k] != touch:
+                k = int(self.desk.touches["next"][k])
+            self.desk.touches["next"][k] = following
+        self.desk.touches[touch]["row"] = -1
+        self.desk.touches[touch]["said"] = BARRED
+        self.desk.panel["inflight"][labeler] -= 1
+        self.desk.panel["load"][labeler] -= 1
+        self._revalue(row, slot)
+
+    def decide(self, row: int) -> tuple[int, float]:
+        """What the labels of the row say now: a class (-1: none) and its confidence."""
+        decide_row(self.desk, row)
+        return int(self.desk.rows["verdict"][row]), float(self.desk.rows["confidence"][row])
+
+    def columns(self) -> Iterator[NDArray[np.generic]]:
+        """All that matters, column by column; not how it happens to be filed."""
+        desk = self.desk
+        rows, touches = desk.rows[: desk.meta[ROWS]], desk.touches[: desk.meta[TOUCHES]]
+        for records, passing in ((rows, FILING), (touches, ()), (desk.panel, ("mark", "pointer"))):
+            for name in records.dtype.names or ():
+                if name not in passing:
+                    yield records[name]
+        yield desk.pool[: desk.meta[POOLED]]
+
+    def _link(self, row: int, labeler: int, slot: int, said: int) -> None:
+        self._make_room_for_touches(1)
+        k = int(self.desk.meta[TOUCHES])
+        self.desk.meta[TOUCHES] += 1
+        self.desk.touches[k] = (np.nan, slot, row, labeler, self.desk.rows["head"][row], said)
+        self.desk.rows["head"][row] = k
+
+    def _revalue(self, row: int, slot: int) -> None:
+        if self.desk.rows["state"][row] != OUTSTANDING:
+            return
+        self.kernels.leave(self.desk, row)
+        revalue(self.desk, row)
+        self.kernels.enter(self.desk, row, slot)
+
+    # room
+
+    def _make_room_for_touches(self, more: int) -> None:
+        needed = self.desk.meta[TOUCHES] + more
+        if needed > len(self.desk.touches):
+            self.desk = grow_touches(self.desk, max(2 * len(self.desk.touches), int(needed)))
+
+    def _make_room_for_rows(self) -> None:
+        """Twice the room; everything stays filed as it is."""
+        desk = self.desk
+        old, fresh = len(desk.rows), allocate(2 * len(desk.rows), 0, 0)
+        fresh.rows[:old], fresh.pool[:old] = desk.rows, desk.pool
+        fresh.shelves[: len(desk.shelves)] = desk.shelves
+        # the new shelves are linked among themselves: hang the old free list behind them
+        fresh.shelves["next"][-1] = desk.meta[FREE_SHELF]
+        desk.meta[FREE_SHELF] = len(desk.shelves)
+        self.desk = desk._replace(
+            rows=fresh.rows, shelves=fresh.shelves, pool=fresh.pool, gone=fresh.gone
+        )
+
+    def tidy(self) -> NDArray[np.int64] | None:
+        """Throw away what has left, if that is at least half; the old numbers of what stays."""
+        rows, touches = self.desk.rows[: self.desk.meta[ROWS]], self.desk.touches
+        stay = self.outstanding()
+        if len(rows) < LEAST_ROWS or 2 * len(stay) > len(rows):
+            return None
+        kept = np.flatnonzero(np.isin(touches["row"][: self.desk.meta[TOUCHES]], stay))
+        fresh = allocate(max(LEAST_ROWS, 2 * len(stay)), 2 * len(kept) + 256, 0)
+        fresh.rows[: len(stay)] = rows[stay]
+        fresh.touches[: len(kept)] = touches[kept]
+        number = np.full(len(touches) + 1, -1, np.int32)
+        number[kept] = np.arange(len(kept))
+        fresh.rows["head"][: len(stay)] = number[rows["head"][stay]]
+        fresh.touches["row"][: len(kept)] = np.searchsorted(stay, touches["row"][kept])
+        fresh.touches["next"][: len(kept)] = number[touches["next"][kept]]
+        pooled = self.desk.pool[: self.desk.meta[POOLED]]
+        fresh.pool[: len(pooled)] = np.searchsorted(stay, pooled)
+        self.desk.meta[ROWS], self.desk.meta[TOUCHES] = len(stay), len(kept)
+        self.desk = self.desk._replace(
+            rows=fresh.rows,
+            touches=fresh.touches,
+            shelves=fresh.shelves,
+            pool=fresh.pool,
+            gone=fresh.gone,
+        )
+        self.stale = True
+        return stay
+
+
+def _doubled(records: NDArray[np.void], fill: int = 0) -> NDArray[np.void]:
+    fresh = np.zeros(2 * len(records), records.dtype)
+    if fill:
+        for name in records.dtype.names or ():
+            fresh[name] = fill
+    fresh[: len(records)] = records
+    return fresh

@@ -1,0 +1,328 @@
+"""The state of a schedule as flat record arrays, and what every policy does to them.
+
+A `Desk` is what the kernels read and write. One engine call and one compiled run of a million
+slots work on the same records:
+
+    rows      one per item, in order of arrival, so that a lower row is an earlier arrival
+    touches   one per label given or in flight, linked per row, newest first
+    shelves   groups of rows that compete on one key; each is a pairing heap (see shelves.py)
+    panel     one per labeler
+    groups    sets of labelers who may label an item; group 0 is everyone
+    edges     group members, linked per labeler and per group
+    wheel     rows by the slot in which they leave (see wheel.py)
+    pool      rows in no order, for policies that draw at random
+    gone      the rows that left when the slot was last settled
+    scores    one sum of votes per class, to work out a verdict
+    meta      counters and the settings of the policy
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from venire.scheduling.compiling import inlined
+
+__all__ = ["Desk", "add_edge", "add_group", "allocate", "clear_files", "grow_touches"]
+
+Records = NDArray[Any]
+
+ROW: Final = np.dtype(
+    [
+        ("key", "f8"),  # order within a shelf, largest first
+        ("child", "i4"),
+        ("sibling", "i4"),
+        ("before", "i4"),
+        ("shelf", "i4"),  # -1: on no shelf
+        ("last", "i8"),  # slot of the latest label, or the arrival
+        ("weight", "f8"),
+        ("evidence", "f8"),
+        ("head", "i4"),  # newest touch
+        ("settled", "i4"),  # newest touch from before the serving under way
+        ("group", "i4"),
+        ("labels", "i4"),  # labels given or in flight
+        ("arrival", "i8"),
+        ("due", "i8"),  # slot at whose end the row leaves
+        ("later", "i4"),
+        ("sooner", "i4"),
+        ("pending", "i4"),  # labels in flight
+        ("target", "i4"),  # labels wanted, for policies with a fixed overlap
+        ("exit", "i8"),
+        ("confidence", "f8"),
+        ("verdict", "i2"),
+        ("reason", "i1"),
+        ("state", "i1"),
+    ],
+    align=True,
+)
+TOUCH: Final = np.dtype(
+    [
+        ("gain", "f8"),
+        ("slot", "i8"),
+        ("row", "i4"),
+        ("labeler", "i4"),
+        ("next", "i4"),
+        ("said", "i4"),
+    ]
+)
+SHELF: Final = np.dtype(
+    [
+        ("rank", "i8"),
+        ("root", "i4"),
+        ("next", "i4"),
+        ("prev", "i4"),
+        ("group", "i4"),
+        ("size", "i4"),
+    ]
+)
+LABELER: Final = np.dtype(
+    [
+        ("evidence", "f8"),
+        ("reach", "f8"),  # 0 while the labeler is away
+        ("vote", "f8"),
+        ("mark", "i8"),
+        ("capacity", "i4"),  # 0 while the labeler is away
+        ("load", "i4"),  # in flight when the slot began, plus given since
+        ("inflight", "i4"),
+        ("pointer", "i4"),
+        ("edge", "i4"),  # first edge
+    ]
+)
+GROUP: Final = np.dtype([("shelf", "i4"), ("edge", "i4")])
+EDGE: Final = np.dtype(
+    [("group", "i4"), ("labeler", "i4"), ("of_labeler", "i4"), ("of_group", "i4")]
+)
+
+# meta
+ROWS: Final = 0  # rows that have arrived
+TOUCHES: Final = 1
+SERVING: Final = 2  # first touch of the serving under way
+FREE_SHELF: Final = 3
+STAMP: Final = 4
+POOLED: Final = 5
+TURN: Final = 6
+BELIEVED: Final = 7  # 0: competences unknown, every vote counts the same
+SETTING: Final = 8  # first of four settings of the policy
+GROUPS: Final = 12  # groups in use, group 0 among them
+EDGES: Final = 13
+N_META: Final = 14
+
+# row states
+OUTSIDE: Final = 0
+OUTSTANDING: Final = 1
+GONE: Final = 2
+
+# what a touch says when it holds no label
+PENDING: Final = -1
+BARRED: Final = -2  # not a label: this labeler may not have the row
+
+REASONS: Final = (
+    "", "no_gain", "exhausted", "overlap", "learning", "dropped", "horizon",
+)  # fmt: skip
+NO_GAIN: Final = 1
+EXHAUSTED: Final = 2
+OVERLAP: Final = 3
+LEARNING: Final = 4
+DROPPED: Final = 5
+HORIZON: Final = 6
+
+WHEEL: Final = 4096
+
+
+class Desk(NamedTuple):
+    """See the head of this module."""
+
+    rows: Records
+    touches: Records
+    shelves: Records
+    panel: Records
+    order: NDArray[np.int32]
+    groups: Records
+    edges: Records
+    wheel: NDArray[np.int32]
+    pool: NDArray[np.int32]
+    gone: NDArray[np.int32]
+    scores: NDArray[np.float64]
+    meta: NDArray[np.int64]
+
+
+def allocate(
+    rows: int, touches: int, labelers: int, classes: int = 2, groups: int = 1, edges: int = 0
+) -> Desk:
+    """A desk with room for this much, and nothing on it."""
+    desk = Desk(
+        rows=np.zeros(rows, ROW),
+        touches=np.zeros(touches, TOUCH),
+        shelves=np.zeros(rows + 1, SHELF),
+        panel=np.zeros(labelers, LABELER),
+        order=np.arange(labelers, dtype=np.int32),
+        groups=np.zeros(groups, GROUP),
+        edges=np.zeros(edges, EDGE),
+        wheel=np.full(WHEEL, -1, np.int32),
+        pool=np.zeros(rows, np.int32),
+        gone=np.zeros(rows, np.int32),
+        scores=np.zeros(classes),
+        meta=np.zeros(N_META, np.int64),
+    )
+    desk.rows["head"] = desk.rows["shelf"] = -1
+    desk.rows["due"] = desk.rows["verdict"] = -1
+    desk.panel["edge"] = -1
+    desk.groups["shelf"] = desk.groups["edge"] = -1
+    desk.meta[GROUPS] = 1
+    clear_files(desk)
+    return desk
+
+
+def grow_touches(desk: Desk, touches: int) -> Desk:
+    """The same desk with room for this many touches."""
+    fresh = np.zeros(touches, TOUCH)
+    fresh[: len(desk.touches)] = desk.touches
+    return desk._replace(touches=fresh)
+
+
+def add_group(desk: Desk, members: Iterable[int]) -> int:
+    """A new group of labelers; the desk must have room for it and its edges."""
+    group = int(desk.meta[GROUPS])
+    desk.meta[GROUPS] += 1
+    for m in members:
+        add_edge(desk, group, m)
+    return group
+
+
+def add_edge(desk: Desk, group: int, labeler: int) -> None:
+    """One more member of a group; the desk must have room for the edge."""
+    e = int(desk.meta[EDGES])
+    desk.meta[EDGES] += 1
+    desk.edges[e] = (group, labeler, desk.panel["edge"][labeler], desk.groups["edge"][group])
+    desk.panel["edge"][labeler] = desk.groups["edge"][group] = e
+
+
+def clear_files(desk: Desk) -> None:
+    """Take every row off its shelf and off the wheel; what is on the rows stays."""
+    shelves = desk.shelves
+    shelves["root"] = -1
+    shelves["size"] = 0
+    shelves["next"] = np.arange(1, len(shelves) + 1)
+    shelves["next"][-1:] = -1
+    desk.groups["shelf"] = -1
+    desk.wheel[:] = -1
+    desk.rows["shelf"] = -1
+    desk.rows["due"] = -1
+    desk.panel["pointer"] = 0
+    desk.meta[FREE_SHELF] = 0
+    desk.meta[POOLED] = 0
+
+
+@inlined
+def barred(desk: Desk, row: int, labeler: int) -> bool:
+    """Whether this labeler has the row already, or may not have it.
+
+    Touches of the serving under way are those of other labelers: each has one turn, and what
+    it takes in its turn is off the shelves until the turn ends.
+    """
+    k = desk.rows[row].head
+    if k >= desk.meta[SERVING]:
+        k = desk.rows[row].settled
+    while k >= 0:
+        if desk.touches[k].labeler == labeler:
+            return True
+        k = desk.touches[k].next
+    return False
+
+
+@inlined
+def allowed(desk: Desk, row: int, labeler: int) -> bool:
+    """Whether the row's group holds this labeler."""
+    group = desk.rows[row].group
+    if group == 0:
+        return True
+    e = desk.groups[group].edge
+    while e >= 0:
+        if desk.edges[e].labeler == labeler:
+            return True
+        e = desk.edges[e].of_group
+    return False
+
+
+@inlined
+def touch(desk: Desk, row: int, labeler: int, slot: int, gain: float) -> None:
+    """Give the row to the labeler: valued from now on as if the label will come."""
+    k = desk.meta[TOUCHES]
+    desk.meta[TOUCHES] = k + 1
+    head = desk.rows[row].head
+    if head < desk.meta[SERVING]:
+        desk.rows[row].settled = head
+    desk.touches[k].gain = gain
+    desk.touches[k].slot = slot
+    desk.touches[k].row = row
+    desk.touches[k].labeler = labeler
+    desk.touches[k].next = head
+    desk.touches[k].said = PENDING
+    desk.rows[row].head = k
+    desk.rows[row].last = slot
+    desk.rows[row].labels += 1
+    desk.rows[row].pending += 1
+    desk.rows[row].evidence += desk.panel[labeler].evidence
+    desk.panel[labeler].load += 1
+    desk.panel[labeler].inflight += 1
+
+
+@inlined
+def room(desk: Desk, labeler: int) -> int:
+    """How many more labels this labeler can give in this slot."""
+    return desk.panel[labeler].capacity - desk.panel[labeler].load
+
+
+@inlined
+def mark_barred(desk: Desk, row: int) -> int:
+    """Mark everybody who has the row or may not have it, with a stamp of its own."""
+    stamp = desk.meta[STAMP] + 1
+    desk.meta[STAMP] = stamp
+    k = desk.rows[row].head
+    while k >= 0:
+        desk.panel[desk.touches[k].labeler].mark = stamp
+        k = desk.touches[k].next
+    return stamp
+
+
+@inlined
+def best_unused(desk: Desk, row: int) -> float:
+    """The largest reach among the labelers that the row could still be given to; 0 if none."""
+    stamp = mark_barred(desk, row)
+    group = desk.rows[row].group
+    if group == 0:
+        for m in desk.order:
+            if desk.panel[m].mark != stamp:
+                return desk.panel[m].reach
+        return 0.0
+    best = 0.0
+    e = desk.groups[group].edge
+    while e >= 0:
+        m = desk.edges[e].labeler
+        if desk.panel[m].mark != stamp and desk.panel[m].reach > best:
+            best = desk.panel[m].reach
+        e = desk.edges[e].of_group
+    return best
+
+
+@inlined
+def unused(desk: Desk, row: int) -> int:
+    """How many labelers who are here could still be given the row."""
+    stamp = mark_barred(desk, row)
+    group = desk.rows[row].group
+    count = 0
+    if group == 0:
+        for m in range(len(desk.panel)):
+            if desk.panel[m].mark != stamp and desk.panel[m].capacity > 0:
+                count += 1
+        return count
+    e = desk.groups[group].edge
+    while e >= 0:
+        m = desk.edges[e].labeler
+        if desk.panel[m].mark != stamp and desk.panel[m].capacity > 0:
+            count += 1
+        e = desk.edges[e].of_group
+    return count

@@ -1,0 +1,158 @@
+"""Algorithm 2: learn first, then serve (paper, section 3.2).
+
+For `slots` slots (the paper's T_L) one item, chosen at random among the arrivals of the slot,
+is labelled by everyone, and the other arrivals leave unlabelled. Then the competences are
+learned from those labels (Algorithm 3, Online Learn), and any policy serves with them as if
+they were true. Utility counts from slot T_L on.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from venire.accuracy import clamp_competence
+from venire.competence.base import BaseEstimator
+from venire.competence.one_coin import OneCoin
+from venire.errors import InputError
+from venire.labels import LabelTable
+from venire.scheduling.base import Kernels, Learning, Policy
+from venire.scheduling.compiling import kernel
+from venire.scheduling.desk import (
+    DROPPED,
+    LEARNING,
+    ROWS,
+    SETTING,
+    Desk,
+    allowed,
+    barred,
+    room,
+    touch,
+)
+from venire.scheduling.draws import below
+from venire.scheduling.loop import Stream, make_run
+from venire.scheduling.turns import begin_serving
+from venire.scheduling.wheel import make_settle, set_due
+
+__all__ = ["LearnThenServe", "OneForAll"]
+
+
+@kernel
+def enter(desk: Desk, row: int, slot: int) -> None:
+    set_due(desk, row, slot, DROPPED)
+
+
+@kernel
+def leave(desk: Desk, row: int) -> None:
+    """Nothing is kept of a row."""
+
+
+@kernel
+def serve(desk: Desk, slot: int) -> None:
+    begin_serving(desk)
+    first = desk.meta[ROWS]
+    while first > 0 and desk.rows[first - 1].arrival == slot:
+        first -= 1
+        if desk.rows[first].labels > 0:
+            return
+    n = desk.meta[ROWS] - first
+    if n == 0:
+        return
+    row = first + below(desk.meta[SETTING], slot, 0, n)
+    for m in range(len(desk.panel)):
+        if room(desk, m) > 0 and allowed(desk, row, m) and not barred(desk, row, m):
+            touch(desk, row, m, slot, np.nan)
+            set_due(desk, row, slot, LEARNING)
+
+
+settle_slot = make_settle(leave)
+
+
+@kernel
+def settle(desk: Desk, slot: int) -> int:
+    return settle_slot(desk, slot)
+
+
+run_slots = make_run(enter, serve, settle)
+
+
+@kernel
+def run(desk: Desk, stream: Stream, start: int, stop: int) -> int:
+    return run_slots(desk, stream, start, stop)
+
+
+@dataclass(frozen=True)
+class OneForAll(Policy):
+    """One arrival of each slot, chosen at random, is labelled by all; the others leave."""
+
+    seed: int = 0
+    name: ClassVar[str] = "one-for-all"
+
+    def kernels(self) -> Kernels:
+        """Phase I of Algorithm 2, compiled."""
+        return Kernels(enter, leave, serve, settle, run)
+
+    def settings(self) -> tuple[int, ...]:
+        """The seed."""
+        return (self.seed,)
+
+
+@dataclass(frozen=True)
+class LearnThenServe(Learning):
+    """Algorithm 2: `slots` slots of learning (T_L), then serve with what was learned.
+
+    `estimator` learns the competences (Algorithm 3, Online Learn, by default). The paper takes
+    nobody to be better than 1 - rho and leaves rho open; it matters here, since after a short
+    phase many labelers have never been seen wrong, and without it one of them would outvote
+    everybody for ever.
+
+    >>> from venire import World, simulate
+    >>> run = simulate(World.synthetic(seed=0), learning=LearnThenServe(45), slots=1000)
+    >>> 0.9 < run.ratio < 1
+    True
+    """
+
+    slots: int
+    seed: int = 0
+    estimator: BaseEstimator = field(default_factory=OneCoin)
+    rho: float = 0.01
+    name: ClassVar[str] = "then-serve"
+
+    def __post_init__(self) -> None:
+        if self.slots < 1:
+            raise InputError(f"got a learning phase of {self.slots} slots, expected at least 1")
+        if not 0 < self.rho < 0.5:
+            raise InputError(f"got rho = {self.rho}, expected a number between 0 and 1/2")
+
+    def phase(self, slot: int) -> Policy | None:
+        """The learning policy while the phase lasts."""
+        return OneForAll(self.seed) if slot < self.slots else None
+
+    def next_refresh(self, slot: int) -> int | None:
+        """The competences are learned once, at the end of the phase."""
+        return self.slots - 1 if slot < self.slots else None
+
+    def refresh(self, table: LabelTable) -> NDArray[np.float64]:
+        """Online Learn (Algorithm 3) on the labels of the phase, kept in the paper's range."""
+        classes = len(table.classes)
+        if not len(table.said):  # nothing arrived: everyone counts the same
+            return np.full(len(table.labelers), (1 + 1 / classes) / 2)
+        learned = self.estimator.fit(table).competences_
+        return clamp_competence(learned, classes, self.rho)
+
+    def counts_from(self) -> int:
+        """Utility counts from slot T_L on."""
+        return self.slots
+
+    def describe(self) -> str:
+        """Name and length (and rho, if it is another), as `--learning` takes them.
+
+        >>> LearnThenServe(45).describe(), LearnThenServe(45, rho=0.1).describe()
+        ('then-serve:45', 'then-serve:45:0.1')
+        """
+        usual = type(self).rho
+        rho = "" if self.rho == usual else f":{self.rho!r}"
+        return f"{self.name}:{self.slots}{rho}"

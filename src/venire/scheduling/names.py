@@ -1,0 +1,115 @@
+"""Policies and ways of learning by name, as the command line takes them.
+
+A name is the class's own `name`, followed by its settings (the dataclass fields that are
+numbers, without the seed) separated by colons: `fixed-overlap:5`, `then-serve:45`. Whatever
+`venire.scheduling` exports is known; there is no list to keep.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Mapping
+from dataclasses import MISSING, Field, fields
+from typing import Any, TypeVar, get_type_hints
+
+from venire import scheduling
+from venire.errors import InputError, UnknownName
+from venire.scheduling.base import Learning, Policy
+
+__all__ = ["KNOWN", "exported", "learning_named", "made_of", "policy_named"]
+
+#: The name for competences that are known from the start.
+KNOWN = "known"
+
+#: Settings are kept in 32 bits.
+LARGEST = 2**31 - 1
+
+T = TypeVar("T")
+
+
+def policy_named(text: str, seed: int = 0) -> Policy:
+    """The policy of this name with these settings; `seed` seeds it if it draws at random.
+
+    >>> policy_named("fixed-overlap:5"), policy_named("random", seed=7)
+    (FixedOverlap(overlap=5), Random(overlap=3, seed=7))
+    """
+    return made_of("policy", text, exported(Policy), seed)
+
+
+def learning_named(text: str, seed: int = 0) -> Learning | None:
+    """The way of learning of this name; None for `known`.
+
+    >>> learning_named("then-serve:45").slots
+    45
+    """
+    if text == KNOWN:
+        return None
+    return made_of("learning", text, exported(Learning), seed, others=(KNOWN,))
+
+
+def exported(kind: type[T]) -> dict[str, type[T]]:
+    """The classes of a kind that `venire.scheduling` exports, by name.
+
+    >>> sorted(exported(Policy))
+    ['everyone', 'fixed-overlap', 'greedy', 'random', 'round-robin']
+    """
+    values = [getattr(scheduling, name) for name in scheduling.__all__]
+    found = [v for v in values if inspect.isclass(v) and issubclass(v, kind) and hasattr(v, "name")]
+    return {cls.name: cls for cls in found}
+
+
+def made_of(
+    kind: str,
+    text: str,
+    known: Mapping[str, type[T]],
+    seed: int | None = None,
+    others: tuple[str, ...] = (),
+) -> T:
+    """Make one of the known classes from `name:setting:setting`.
+
+    >>> from venire import Greedy
+    >>> made_of("policy", "greedy:3", {"greedy": Greedy})
+    Traceback (most recent call last):
+    venire.errors.InputError: policy 'greedy:3' has 1 setting, expected none: write greedy
+    """
+    name, *settings = text.split(":")
+    if name not in known:
+        raise UnknownName(kind, name, (*known, *others))
+    cls = known[name]
+    types = get_type_hints(cls)
+    taken = [f for f in fields(cls) if f.name != "seed" and types[f.name] in (int, float)]  # type: ignore[arg-type]
+    _check_count(kind, text, name, settings, taken)
+    values: dict[str, Any] = {
+        f.name: _setting(kind, text, f.name, types[f.name], given)
+        for f, given in zip(taken, settings, strict=False)
+    }
+    if seed is not None and "seed" in types:
+        values["seed"] = seed
+    return cls(**values)
+
+
+def _check_count(
+    kind: str, text: str, name: str, settings: list[str], taken: list[Field[Any]]
+) -> None:
+    needed = [f for f in taken if f.default is MISSING]
+    if len(needed) <= len(settings) <= len(taken):
+        return
+    usage = name + "".join(
+        f":{f.name.upper()}" if f in needed else f"[:{f.name.upper()}]" for f in taken
+    )
+    got = "1 setting" if len(settings) == 1 else f"{len(settings) or 'no'} settings"
+    least = str(len(needed)) if needed else "none"
+    expected = least if len(needed) == len(taken) else f"{len(needed)} to {len(taken)}"
+    raise InputError(f"{kind} {text!r} has {got}, expected {expected}: write {usage}")
+
+
+def _setting(kind: str, text: str, name: str, cls: type, given: str) -> int | float:
+    try:
+        value: int | float = int(given) if cls is int else float(given)
+    except ValueError:
+        value = math.nan
+    if abs(value) <= LARGEST:
+        return value
+    expected = f"a {'whole ' if cls is int else ''}number up to {LARGEST}"
+    raise InputError(f"{kind} {text!r} has {name} {given!r}, expected {expected}")

@@ -1,0 +1,75 @@
+"""The wheel: which rows leave at the end of which slot.
+
+A row is due in a slot that is known as soon as its last label is given, so that closing a slot
+looks only at the rows that are due and not at the whole queue. A hashed timing wheel: row r
+hangs in the list at `due mod WHEEL`; links are on the row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from venire.scheduling.compiling import inlined
+from venire.scheduling.desk import GONE, WHEEL, Desk
+
+__all__ = ["make_settle", "never_due", "set_due"]
+
+
+@inlined
+def never_due(desk: Desk, row: int) -> None:
+    """Take the row off the wheel."""
+    due = desk.rows[row].due
+    if due < 0:
+        return
+    later, sooner = desk.rows[row].later, desk.rows[row].sooner
+    if sooner >= 0:
+        desk.rows[sooner].later = later
+    else:
+        desk.wheel[due % WHEEL] = later
+    if later >= 0:
+        desk.rows[later].sooner = sooner
+    desk.rows[row].due = -1
+
+
+@inlined
+def set_due(desk: Desk, row: int, due: int, reason: int) -> None:
+    """Hang the row so that it leaves at the end of slot `due`, for this reason."""
+    never_due(desk, row)
+    first = desk.wheel[due % WHEEL]
+    desk.rows[row].due = due
+    desk.rows[row].reason = reason
+    desk.rows[row].later = first
+    desk.rows[row].sooner = -1
+    if first >= 0:
+        desk.rows[first].sooner = row
+    desk.wheel[due % WHEEL] = row
+
+
+def make_settle(leave: Callable[[Desk, int], None]) -> Callable[[Desk, int], int]:
+    """Build `settle(desk, slot)`: end a slot; how many rows leave, listed in `desk.gone`.
+
+    A row with labels in flight waits for them.
+    """
+
+    @inlined
+    def settle_slot(desk: Desk, slot: int) -> int:
+        rows = desk.rows
+        count = 0
+        row = desk.wheel[slot % WHEEL]
+        while row >= 0:
+            later = rows[row].later
+            if rows[row].due <= slot:
+                if rows[row].pending > 0:
+                    set_due(desk, row, slot + 1, rows[row].reason)
+                else:
+                    never_due(desk, row)
+                    leave(desk, row)
+                    rows[row].state = GONE
+                    rows[row].exit = slot
+                    desk.gone[count] = row
+                    count += 1
+            row = later
+        return count
+
+    settle: Callable[[Desk, int], int] = settle_slot
+    return settle

@@ -1,0 +1,9 @@
+"""Worlds, runs and what came of them."""
+
+from __future__ import annotations
+
+from venire.simulation.arrivals import Arrivals, Bursty, Fixed, Poisson, Trace
+from venire.simulation.run import Run, simulate
+from venire.simulation.worlds import World
+
+__all__ = ["Arrivals", "Bursty", "Fixed", "Poisson", "Run", "Trace", "World", "simulate"]

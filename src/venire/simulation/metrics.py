@@ -1,0 +1,75 @@
+"""What a schedule earned, in the three accountings, always by the true competences."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from venire import utility
+from venire.accuracy import evidence, on_grid
+from venire.scheduling.compiling import inlined, kernel
+
+__all__ = ["Ledger", "keep_ledger"]
+
+Floats = NDArray[np.float64]
+
+earned = inlined(utility.earned)
+
+
+@dataclass(frozen=True, eq=False)
+class Ledger:
+    """What each item earned.
+
+    `utility` is u_s: delay to the last label, the best on the way. `realised` has the delay to
+    the exit. `true` has the weight if the verdict is right, else 0, less the delay to the exit;
+    nan where the truth is not known. Items that do not count (a learning phase) earn 0.
+    """
+
+    utility: Floats
+    realised: Floats
+    true: Floats
+    counts: NDArray[np.bool_]
+
+
+@kernel
+def add_up(
+    touches: NDArray[Any],
+    weight: Floats,
+    arrival: NDArray[np.int64],
+    value: Floats,
+    evidence: Floats,
+    best: Floats,
+) -> None:
+    """Follow every label in the order it was given: evidence held, and the best f_s so far."""
+    for k in range(len(touches)):
+        row = touches[k].row
+        evidence[row] += value[touches[k].labeler]
+        now = earned(weight[row], evidence[row], touches[k].slot - arrival[row])
+        best[row] = max(best[row], now)
+
+
+def keep_ledger(
+    touches: NDArray[Any],
+    rows: NDArray[Any],
+    truth: NDArray[np.int16],
+    competences: Floats,
+    classes: int,
+    c: float = 1.0,
+    counts_from: int = 0,
+) -> Ledger:
+    """Work out what each item earned, from the labels given and the exits."""
+    weight, arrival = np.ascontiguousarray(rows["weight"]), np.ascontiguousarray(rows["arrival"])
+    held, best = np.zeros(len(rows)), np.zeros(len(rows))
+    value = on_grid(c * evidence(competences, classes))
+    add_up(touches, weight, arrival, value, held, best)
+    counts = arrival >= counts_from
+    wait = rows["exit"] - arrival
+    realised = -weight * np.expm1(-held) - wait
+    true = np.where(rows["verdict"] == truth, weight, 0.0) - wait
+    true[truth < 0] = np.nan
+    for account in (best, realised, true):
+        account[~counts] = 0.0
+    return Ledger(best, realised, true, counts)

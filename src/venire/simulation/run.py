@@ -1,0 +1,291 @@
+"""Run a policy on a world, and say what came of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from venire.errors import InputError
+from venire.model import Assignment, Exit, Verdict
+from venire.scheduling.base import Learning, Policy
+from venire.scheduling.beliefs import believe, decide_row, label_table, refile_all
+from venire.scheduling.desk import (
+    HORIZON,
+    OUTSTANDING,
+    REASONS,
+    ROWS,
+    SETTING,
+    TOUCHES,
+    Desk,
+    add_group,
+    allocate,
+    grow_touches,
+)
+from venire.scheduling.greedy import Greedy
+from venire.scheduling.loop import Stream
+from venire.simulation.items import Items
+from venire.simulation.metrics import Ledger, keep_ledger
+from venire.simulation.worlds import World
+
+__all__ = ["Run", "simulate", "stream_of"]
+
+Progress = Callable[[int, int], None]
+
+
+def simulate(
+    world: World,
+    policy: Policy | None = None,
+    learning: Learning | None = None,
+    slots: int = 10_000,
+    c: float = 1.0,
+    progress: Progress | None = None,
+) -> Run:
+    """Run a policy (Algorithm 1 by default) on the first `slots` slots of a world.
+
+    Without `learning` the competences are known, as the paper's genie knows them. `c` is the
+    constant of the accuracy proxy. `progress(slot, slots)` is called now and then.
+
+    >>> run = simulate(World.synthetic(seed=0), slots=1000)
+    >>> round(run.utility / len(run.items), 2), run.ratio
+    (5.98, 1.0)
+    """
+    if slots < 1:
+        raise InputError(f"got a horizon of {slots} slots, expected at least 1")
+    policy = policy or Greedy()
+    items = world.items(slots)
+    stream = stream_of(world, items, slots)
+    desk = _desk(world, items, slots)
+    believe(desk, None if learning else world.competences, c)
+    slot = 0
+    while slot < slots:
+        refresh = learning.next_refresh(slot) if learning else None
+        stop = slots if refresh is None else min(slots, refresh + 1)
+        active = (learning.phase(slot) if learning else None) or policy
+        desk = _run_until(desk, active, stream, slot, stop, slots, progress)
+        slot = stop
+        if learning and refresh is not None and slot == refresh + 1 and slot < slots:
+            names = tuple(labeler.id for labeler in world.panel)
+            believe(desk, learning.refresh(label_table(desk, names, world.classes)), c)
+            refile_all(desk, policy.kernels(), slot)
+    _end(desk, slots)
+    return Run(world, policy, learning, slots, c, items, desk)
+
+
+def _run_until(
+    desk: Desk,
+    policy: Policy,
+    stream: Stream,
+    slot: int,
+    stop: int,
+    slots: int,
+    progress: Progress | None,
+) -> Desk:
+    """Run slots slot..stop-1 in pieces, so that it can be watched and interrupted."""
+    kernels, settings = policy.kernels(), policy.settings()
+    desk.meta[SETTING : SETTING + len(settings)] = settings
+    piece = max(1, min(slots // 100, 10_000))
+    while slot < stop:
+        reached = kernels.run(desk, stream, slot, min(stop, slot + piece))
+        if reached == slot:
+            desk = grow_touches(desk, 2 * len(desk.touches) + int(desk.panel["capacity"].sum()))
+        slot = reached
+        if progress:
+            progress(slot, slots)
+    return desk
+
+
+def stream_of(world: World, items: Items, slots: int) -> Stream:
+    """The world in the form that the kernels read."""
+    table = world.recorded_labels
+    return Stream(
+        first=items.first(slots),
+        truth=items.truth,
+        competence=world.competences,
+        classes=len(world.classes),
+        seed=world.label_seed(),
+        source=items.source,
+        start=np.zeros(0, np.int64) if table is None else table.start,
+        labeler=np.zeros(0, np.int32) if table is None else table.labeler,
+        said=np.zeros(0, np.int16) if table is None else table.said,
+    )
+
+
+def _desk(world: World, items: Items, slots: int) -> Desk:
+    capacity = np.array([labeler.capacity for labeler in world.panel])
+    capacity = np.minimum(capacity, max(1, len(items)))  # nobody labels an item twice
+    touches = int(min(slots * capacity.sum(), 4 * len(items)) + capacity.sum())
+    edges = sum(len(members) for members in items.groups)
+    shape = (len(world.panel), len(world.classes), len(items.groups), edges)
+    desk = allocate(len(items), touches, *shape)
+    desk.panel["capacity"] = capacity
+    desk.rows["weight"] = items.weight
+    desk.rows["arrival"] = desk.rows["last"] = items.arrival
+    if items.group is not None:
+        desk.rows["group"] = items.group
+    for members in items.groups[1:]:
+        add_group(desk, members)
+    return desk
+
+
+def _end(desk: Desk, slots: int) -> None:
+    """What is outstanding at the horizon is counted by what it has earned."""
+    rows = desk.rows
+    left = np.flatnonzero(rows["state"] == OUTSTANDING)
+    rows["exit"][left] = slots - 1
+    rows["reason"][left] = HORIZON
+    for row in left.tolist():
+        decide_row(desk, row)
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """What came of a policy on a world.
+
+    Regret and ratio are measured against Algorithm 1 with the true competences on the same
+    stream, and everything by the true competences.
+    """
+
+    world: World
+    policy: Policy
+    learning: Learning | None
+    slots: int
+    c: float
+    items: Items
+    desk: Desk
+
+    @property
+    def touches(self) -> NDArray[Any]:
+        """The labels given, in order: slot, row, labeler, said, gain."""
+        return self.desk.touches[: self.desk.meta[TOUCHES]]
+
+    @property
+    def rows(self) -> NDArray[Any]:
+        """The items in order of arrival: exit, verdict, confidence, reason."""
+        return self.desk.rows[: self.desk.meta[ROWS]]
+
+    @cached_property
+    def ledger(self) -> Ledger:
+        """What each item earned."""
+        counts_from = self.learning.counts_from() if self.learning else 0
+        truth, p, classes = self.items.truth, self.world.competences, len(self.world.classes)
+        return keep_ledger(self.touches, self.rows, truth, p, classes, self.c, counts_from)
+
+    @cached_property
+    def genie(self) -> Run:
+        """Algorithm 1 with the true competences on the same stream."""
+        if self.learning is None and isinstance(self.policy, Greedy):
+            return self
+        return simulate(self.world, Greedy(), None, self.slots, self.c)
+
+    @property
+    def utility(self) -> float:
+        """The paper's: accuracy times weight, less the delay to the last label."""
+        return float(self.ledger.utility.sum())
+
+    @property
+    def realised_utility(self) -> float:
+        """The same with the delay to the exit."""
+        return float(self.ledger.realised.sum())
+
+    @property
+    def true_utility(self) -> float | None:
+        """The weight of right verdicts, less the delay to the exit; None without truth."""
+        known = ~np.isnan(self.ledger.true)
+        if not self.items.truth_known or not known.any():
+            return None
+        return float(self.ledger.true[known].sum())
+
+    @property
+    def regret(self) -> float:
+        """How much less than the genie it earned (paper, eq. 8)."""
+        return self.genie.utility - self.utility
+
+    @property
+    def normalised_regret(self) -> float:
+        """Regret over the mean number of arrivals a slot times the mean weight."""
+        scale = float(self.rows["weight"].sum()) / self.slots
+        return self.regret / scale if scale else 0.0
+
+    @property
+    def ratio(self) -> float | None:
+        """Utility over the genie's; None where the genie earns nothing."""
+        return self.utility / self.genie.utility if self.genie.utility else None
+
+    @property
+    def labels_per_item(self) -> float:
+        """Labels spent over items that arrived."""
+        return len(self.touches) / max(1, len(self.rows))
+
+    @property
+    def mean_delay(self) -> float:
+        """Slots from arrival to the last label, which is what the paper charges."""
+        return _mean(self.rows["last"] - self.rows["arrival"], self.ledger.counts)
+
+    @property
+    def mean_response(self) -> float:
+        """Slots from arrival to the exit, which is what the owner of the item waits."""
+        return _mean(self.rows["exit"] - self.rows["arrival"], self.ledger.counts)
+
+    @property
+    def accuracy(self) -> float | None:
+        """Share of right verdicts among the items that count and whose truth is known."""
+        judged = self.ledger.counts & (self.items.truth >= 0)
+        if not self.items.truth_known or not judged.any():
+            return None
+        return _mean(self.rows["verdict"] == self.items.truth, judged)
+
+    def assignments(self) -> Iterator[Assignment]:
+        """Who labelled what, in order."""
+        names = [labeler.id for labeler in self.world.panel]
+        for slot, row, labeler, gain in _each(self.touches, "slot", "row", "labeler", "gain"):
+            yield Assignment(slot, self._name(row), names[labeler], gain)
+
+    def exits(self) -> Iterator[Exit]:
+        """The items in the order in which they left, the earliest arrival first in a slot."""
+        order = np.argsort(self.rows["exit"], kind="stable")
+        columns = ("arrival", "exit", "labels", "verdict", "confidence", "reason")
+        for row, fields in zip(order.tolist(), _each(self.rows[order], *columns), strict=True):
+            *counts, code, confidence, reason = fields
+            label = self.world.classes[code] if code >= 0 else None
+            yield Exit(self._name(row), *counts, Verdict(label, confidence), REASONS[reason])
+
+    def _name(self, row: int) -> str:
+        return str(self.items.name(row))
+
+    def summary(self) -> dict[str, Any]:
+        """Everything in one flat record, as `venire simulate --json` prints it."""
+        return {
+            "policy": self.policy.describe(),
+            "learning": self.learning.describe() if self.learning else "known",
+            "slots": self.slots,
+            "seed": self.world.seed,
+            "items": len(self.rows),
+            "labels": len(self.touches),
+            "utility": self.utility,
+            "realised_utility": self.realised_utility,
+            "true_utility": self.true_utility,
+            "genie_utility": self.genie.utility,
+            "regret": self.regret,
+            "normalised_regret": self.normalised_regret,
+            "ratio": self.ratio,
+            "labels_per_item": self.labels_per_item,
+            "mean_delay": self.mean_delay,
+            "mean_response": self.mean_response,
+        }
+
+
+def _each(records: NDArray[Any], *columns: str, piece: int = 65_536) -> Iterator[tuple[Any, ...]]:
+    """The records as tuples of plain numbers, a piece at a time."""
+    for start in range(0, len(records), piece):
+        part = records[start : start + piece]
+        yield from zip(*(part[name].tolist() for name in columns), strict=True)
+
+
+def _mean(values: NDArray[Any], where: NDArray[np.bool_]) -> float:
+    chosen = values[where]
+    return float(chosen.mean()) if len(chosen) else 0.0
