@@ -1,4 +1,4 @@
-"""What an item earns (paper, definition 3 and the incremental utility of section 3.2).
+"""What an item earns (paper, definition 4 and the incremental utility of section 3.2).
 
     f_s(R) = w_s * accuracy(R) - (D(R) - a_s)      D(R): the slot of the latest label in R
     u_s    = the largest f_s on the way to R       so it never falls; 0 without labels

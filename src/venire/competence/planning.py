@@ -15,7 +15,7 @@ __all__ = ["Plan", "plan"]
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What Lemmas jordan, ptoerr and connection say of one panel; made by `plan`."""
+    """What Lemmas 13, 14 and 11 say of one panel; made by `plan`."""
 
     labelers: int
     classes: int
@@ -114,7 +114,7 @@ def plan(
     weights: ArrayLike | None = None,
     max_delay: int = 0,
 ) -> Plan:
-    """Collect what the theory says of a panel (paper, Lemmas jordan, ptoerr and connection).
+    """Collect what the theory says of a panel (paper, Lemmas 13, 14 and 11).
 
     Parameters
     ----------

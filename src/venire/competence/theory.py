@@ -1,9 +1,9 @@
 r"""What the paper proves about learning competences, as functions (sections 3.2, 6.2 and 6.3).
 
-Lemma jordan: after T_L slots in which everybody labels one item, and with probability at
+Lemma 13: after T_L slots in which everybody labels one item, and with probability at
 least 1 - delta, no competence is further off than `error_bound`, provided T_L is as long and
-the panel as large as the lemma wants. Lemma ptoerr turns that into a bound on the evidence,
-Lemma connection says how small an error leaves every decision of Algorithm 1 as it was.
+the panel as large as the lemma wants. Lemma 14 turns that into a bound on the evidence,
+Lemma 11 says how small an error leaves every decision of Algorithm 1 as it was.
 
 The lemma's conditions are orders of magnitude (Omega); `constant` stands for the number that
 the proof does not give, and is 1 unless told otherwise. They read the panel's true
@@ -81,7 +81,7 @@ def d_bar(competences: ArrayLike, classes: int = 2) -> float:
 
 
 def error_bound(slots: int, labelers: int, classes: int = 2, delta: float = 0.05) -> float:
-    r"""How far off a competence may be after `slots` learning slots (Lemma jordan).
+    r"""How far off a competence may be after `slots` learning slots (Lemma 13).
 
         2 sqrt( log(M K / delta) / T_L ),  with probability at least 1 - delta
 
@@ -101,7 +101,7 @@ def slots_for_bound(labelers: int, epsilon: float, delta: float = 0.05, classes:
     2837
     """
     _check(epsilon=epsilon, delta=delta)
-    return math.ceil(4 * math.log(labelers * classes / delta) / epsilon**2)
+    return _whole_slots(4 * math.log(labelers * classes / delta), epsilon**2)
 
 
 def slots_for_lemma(
@@ -111,7 +111,7 @@ def slots_for_lemma(
     alpha: float | None = None,
     constant: float = 1.0,
 ) -> int:
-    r"""The T_L from which on Lemma jordan holds at all.
+    r"""The T_L from which on Lemma 13 holds at all.
 
         constant * log(M K / delta) / ( kappa_3**6 min(kappa_bar**2 alpha**2, (alpha D-bar)**2) )
 
@@ -128,7 +128,7 @@ def slots_for_lemma(
     k3 = float(kappa(p, classes)[2])
     size = k3**6 * alpha**2 * min(kappa_bar(p, classes), d_bar(p, classes)) ** 2
     _check(delta=delta)
-    return math.ceil(constant * math.log(p.size * classes / delta) / size)
+    return _whole_slots(constant * math.log(p.size * classes / delta), size)
 
 
 def learning_slots(
@@ -139,7 +139,7 @@ def learning_slots(
     alpha: float | None = None,
     constant: float = 1.0,
 ) -> int:
-    """The T_L that the theory wants: f(epsilon, delta) after Lemma jordan.
+    """The T_L that the theory wants: f(epsilon, delta) after Lemma 13.
 
     The longer of `slots_for_bound` (so that the bound is epsilon) and `slots_for_lemma` (so
     that the lemma holds).
@@ -164,7 +164,7 @@ def labelers_needed(
     alpha: float | None = None,
     constant: float = 1.0,
 ) -> int:
-    r"""How many labelers like these Lemma jordan wants for a learning phase of `slots`.
+    r"""How many labelers like these Lemma 13 wants for a learning phase of `slots`.
 
         constant * log(1 / alpha) log( T_L K / delta + log(T_L K) ) / D-bar
 
@@ -182,7 +182,7 @@ def labelers_needed(
 
 
 def lipschitz(rho: float, classes: int = 2) -> float:
-    r"""How fast evidence grows with competence, at most, up to 1 - rho (Lemma ptoerr).
+    r"""How fast evidence grows with competence, at most, up to 1 - rho (Lemma 14).
 
         log((1 - rho) / rho) + (1/rho - 1/(1 - rho)) / 2                (K = 2)
 
@@ -208,7 +208,7 @@ def learning_slots_for_evidence(
     alpha: float | None = None,
     constant: float = 1.0,
 ) -> int:
-    """The T_L after which no labeler's *evidence* is off by more than epsilon (Lemma ptoerr).
+    """The T_L after which no labeler's *evidence* is off by more than epsilon (Lemma 14).
 
     `learning_slots` for epsilon divided by the Lipschitz factor; `rho` is by default as small
     as the best labeler makes it, 1 - max p.
@@ -267,7 +267,7 @@ def _gap(w: Floats, others: Floats, mine: float, max_delay: int) -> float:
 
 
 def required_evidence_error(delta_gap: float, w_max: float, labelers: int) -> float:
-    """The error in evidence that changes no decision of Algorithm 1 (Lemma connection).
+    """The error in evidence that changes no decision of Algorithm 1 (Lemma 11).
 
     Delta / (6 w_max 2**M).
 
@@ -300,6 +300,17 @@ def _learnable(competences: ArrayLike, classes: int) -> Floats:
             f"({1 / classes:.3f}) with at least three labelers away from chance"
         )
     return p
+
+
+def _whole_slots(work: float, speed: float) -> int:
+    """How many slots it takes."""
+    slots = work / speed if speed > 0 else math.inf
+    if not math.isfinite(slots):
+        raise InputError(
+            "the theory wants more slots than can be counted: ask for a larger epsilon, or leave "
+            "out labelers whose competence is next to 0 or to chance"
+        )
+    return math.ceil(slots)
 
 
 def _alpha(p: Floats, alpha: float | None) -> float:

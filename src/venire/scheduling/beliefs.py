@@ -108,9 +108,10 @@ def decide(desk: Desk, row: int) -> None:
     for j in range(len(scores) - 2, -1, -1):
         if scores[j] > scores[best]:
             best = j
-    total = 0.0
+    total = 1.0
     for j in range(len(scores)):
-        total += math.exp(scores[j] - scores[best])
+        if j != best:
+            total += math.exp(scores[j] - scores[best])
     desk.rows[row].verdict = best
     desk.rows[row].confidence = 1.0 / total if desk.meta[BELIEVED] else scores[best] / votes
 

@@ -20,8 +20,9 @@ __all__ = ["inlined", "kernel"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-# `_nrt` is not in njit's published signature, hence the dictionary.
-_LEAN: Final[dict[str, Any]] = {"_nrt": False}
+# `_nrt` is not in njit's published signature, hence the dictionary. With NumPy's error model a
+# division need not look whether it is by zero; the kernels divide by nothing that can be.
+_LEAN: Final[dict[str, Any]] = {"_nrt": False, "error_model": "numpy"}
 
 
 def kernel(function: F) -> F:

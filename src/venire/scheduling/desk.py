@@ -13,6 +13,7 @@ slots work on the same records:
     pool      rows in no order, for policies that draw at random
     gone      the rows that left when the slot was last settled
     scores    one sum of votes per class, to work out a verdict
+    bounds    the largest key filed so far
     meta      counters and the settings of the policy
 """
 
@@ -146,6 +147,7 @@ class Desk(NamedTuple):
     pool: NDArray[np.int32]
     gone: NDArray[np.int32]
     scores: NDArray[np.float64]
+    bounds: NDArray[np.float64]
     meta: NDArray[np.int64]
 
 
@@ -165,6 +167,7 @@ def allocate(
         pool=np.zeros(rows, np.int32),
         gone=np.zeros(rows, np.int32),
         scores=np.zeros(classes),
+        bounds=np.zeros(1),
         meta=np.zeros(N_META, np.int64),
     )
     desk.rows["head"] = desk.rows["shelf"] = -1
@@ -214,6 +217,7 @@ def clear_files(desk: Desk) -> None:
     desk.panel["pointer"] = 0
     desk.meta[FREE_SHELF] = 0
     desk.meta[POOLED] = 0
+    desk.bounds[0] = 0.0
 
 
 @inlined

@@ -31,6 +31,11 @@ def score(desk: Desk, labeler: int, row: int, rank: int, slot: int) -> float:
 
 
 @inlined
+def bound(desk: Desk, labeler: int, rank: int, slot: int) -> float:
+    return float(rank)
+
+
+@inlined
 def refile(desk: Desk, row: int, slot: int) -> None:
     if satisfied(desk, row):
         release(desk, row)
@@ -39,7 +44,7 @@ def refile(desk: Desk, row: int, slot: int) -> None:
         move(desk, row, -desk.rows[row].labels)
 
 
-take_turn = make_turn(score, take, refile)
+take_turn = make_turn(score, bound, take, refile)
 
 
 @kernel

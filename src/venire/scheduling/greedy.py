@@ -52,6 +52,11 @@ def score(desk: Desk, labeler: int, row: int, rank: int, slot: int) -> float:
 
 
 @inlined
+def bound(desk: Desk, labeler: int, rank: int, slot: int) -> float:
+    return gain(desk.bounds[0], desk.panel[labeler].reach, slot - rank)
+
+
+@inlined
 def take(desk: Desk, labeler: int, row: int, slot: int) -> None:
     touch(desk, row, labeler, slot, score(desk, labeler, row, desk.rows[row].last, slot))
 
@@ -74,6 +79,7 @@ def plan_exit(desk: Desk, row: int, slot: int) -> None:
 @kernel
 def enter(desk: Desk, row: int, slot: int) -> None:
     desk.rows[row].key = residual(desk.rows[row].weight, desk.rows[row].evidence)
+    desk.bounds[0] = max(desk.bounds[0], desk.rows[row].key)
     shelve(desk, row, desk.rows[row].last)
     plan_exit(desk, row, slot)
 
@@ -83,7 +89,7 @@ def leave(desk: Desk, row: int) -> None:
     take_off(desk, row)
 
 
-take_turn = make_turn(score, take, refile)
+take_turn = make_turn(score, bound, take, refile)
 
 
 @kernel

@@ -34,7 +34,8 @@ def policy_named(text: str, seed: int = 0) -> Policy:
     >>> policy_named("fixed-overlap:5"), policy_named("random", seed=7)
     (FixedOverlap(overlap=5), Random(overlap=3, seed=7))
     """
-    return made_of("policy", text, exported(Policy), seed)
+    made: Policy = made_of("policy", text, exported(Policy), seed)
+    return made
 
 
 def learning_named(text: str, seed: int = 0) -> Learning | None:
@@ -45,18 +46,19 @@ def learning_named(text: str, seed: int = 0) -> Learning | None:
     """
     if text == KNOWN:
         return None
-    return made_of("learning", text, exported(Learning), seed, others=(KNOWN,))
+    made: Learning = made_of("learning", text, exported(Learning), seed, others=(KNOWN,))
+    return made
 
 
-def exported(kind: type[T]) -> dict[str, type[T]]:
+def exported(kind: type) -> dict[str, type[Any]]:
     """The classes of a kind that `venire.scheduling` exports, by name.
 
     >>> sorted(exported(Policy))
     ['everyone', 'fixed-overlap', 'greedy', 'random', 'round-robin']
     """
-    values = [getattr(scheduling, name) for name in scheduling.__all__]
-    found = [v for v in values if inspect.isclass(v) and issubclass(v, kind) and hasattr(v, "name")]
-    return {cls.name: cls for cls in found}
+    values: list[Any] = [getattr(scheduling, name) for name in scheduling.__all__]
+    found = [v for v in values if inspect.isclass(v) and issubclass(v, kind)]
+    return {cls.name: cls for cls in found if hasattr(cls, "name")}
 
 
 def made_of(

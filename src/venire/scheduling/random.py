@@ -55,10 +55,10 @@ def may_have(desk: Desk, row: int, labeler: int) -> bool:
 
 
 @inlined
-def draw_row(desk: Desk, labeler: int, slot: int, nth: int) -> int:
+def draw_row(desk: Desk, labeler: int, slot: int) -> int:
     """Draw a row for the labeler: a few blind tries, then the k-th of those that it may have."""
     n = desk.meta[POOLED]
-    seed = desk.meta[SETTING + 1] + nth
+    seed = desk.meta[SETTING + 1] + desk.panel[labeler].load
     for attempt in range(TRIES):
         row = desk.pool[below(seed, slot, labeler * TRIES + attempt, n)]
         if may_have(desk, row, labeler):
@@ -80,12 +80,10 @@ def draw_row(desk: Desk, labeler: int, slot: int, nth: int) -> int:
 
 @kernel
 def serve(desk: Desk, slot: int) -> None:
-    nth = 0
     for m in range(len(desk.panel)):
         while room(desk, m) > 0 and desk.meta[POOLED] > 0:
             begin_serving(desk)
-            row = draw_row(desk, m, slot, nth)
-            nth += 1
+            row = draw_row(desk, m, slot)
             if row < 0:
                 break
             take(desk, m, row, slot)

@@ -17,14 +17,19 @@ __all__ = ["begin_serving", "make_turn", "move", "shelve"]
 
 
 def make_turn(
-    score: Callable[..., Any], take: Callable[..., Any], refile: Callable[..., Any]
+    score: Callable[..., Any],
+    bound: Callable[..., Any],
+    take: Callable[..., Any],
+    refile: Callable[..., Any],
 ) -> Callable[[Desk, int, int, float], None]:
     """Build `take_turn(desk, labeler, slot, floor)`: take rows that score above `floor`.
 
-    `score(desk, labeler, row, rank, slot)` must not increase down a heap, so that the top of a
-    shelf bounds the whole shelf; `take(desk, labeler, row, slot)` gives the row to the labeler,
-    by `touch`; `refile(desk, row, slot)` puts a row that is out of its heap back where it
-    belongs.
+    score(desk, labeler, row, rank, slot)   how good a row is; it must not increase down a heap,
+                                            so that the top of a shelf bounds the whole shelf
+    bound(desk, labeler, rank, slot)        no row on a shelf of this rank, or of a lower one,
+                                            scores more
+    take(desk, labeler, row, slot)          give the row to the labeler, by `touch`
+    refile(desk, row, slot)                 put a row that is out of its heap where it belongs
     """
 
     @inlined
@@ -50,7 +55,7 @@ def make_turn(
         desk: Desk, labeler: int, slot: int, group: int, best: int, value: float, aside: int
     ) -> tuple[int, float, int]:
         shelf = desk.groups[group].shelf
-        while shelf >= 0:
+        while shelf >= 0 and bound(desk, labeler, desk.shelves[shelf].rank, slot) >= value:
             best, value, aside = best_on_shelf(desk, labeler, slot, shelf, best, value, aside)
             shelf = desk.shelves[shelf].next
         return best, value, aside

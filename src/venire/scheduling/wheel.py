@@ -25,7 +25,7 @@ def never_due(desk: Desk, row: int) -> None:
     if sooner >= 0:
         desk.rows[sooner].later = later
     else:
-        desk.wheel[due % WHEEL] = later
+        desk.wheel[due & (WHEEL - 1)] = later
     if later >= 0:
         desk.rows[later].sooner = sooner
     desk.rows[row].due = -1
@@ -35,14 +35,14 @@ def never_due(desk: Desk, row: int) -> None:
 def set_due(desk: Desk, row: int, due: int, reason: int) -> None:
     """Hang the row so that it leaves at the end of slot `due`, for this reason."""
     never_due(desk, row)
-    first = desk.wheel[due % WHEEL]
+    first = desk.wheel[due & (WHEEL - 1)]
     desk.rows[row].due = due
     desk.rows[row].reason = reason
     desk.rows[row].later = first
     desk.rows[row].sooner = -1
     if first >= 0:
         desk.rows[first].sooner = row
-    desk.wheel[due % WHEEL] = row
+    desk.wheel[due & (WHEEL - 1)] = row
 
 
 def make_settle(leave: Callable[[Desk, int], None]) -> Callable[[Desk, int], int]:
@@ -55,7 +55,7 @@ def make_settle(leave: Callable[[Desk, int], None]) -> Callable[[Desk, int], int
     def settle_slot(desk: Desk, slot: int) -> int:
         rows = desk.rows
         count = 0
-        row = desk.wheel[slot % WHEEL]
+        row = desk.wheel[slot & (WHEEL - 1)]
         while row >= 0:
             later = rows[row].later
             if rows[row].due <= slot:

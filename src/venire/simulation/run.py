@@ -32,7 +32,7 @@ from venire.simulation.items import Items
 from venire.simulation.metrics import Ledger, keep_ledger
 from venire.simulation.worlds import World
 
-__all__ = ["Run", "simulate", "stream_of"]
+__all__ = ["Run", "desk_of", "simulate", "stream_of"]
 
 Progress = Callable[[int, int], None]
 
@@ -59,7 +59,7 @@ def simulate(
     policy = policy or Greedy()
     items = world.items(slots)
     stream = stream_of(world, items, slots)
-    desk = _desk(world, items, slots)
+    desk = desk_of(world, items, slots)
     believe(desk, None if learning else world.competences, c)
     slot = 0
     while slot < slots:
@@ -88,7 +88,7 @@ def _run_until(
     """Run slots slot..stop-1 in pieces, so that it can be watched and interrupted."""
     kernels, settings = policy.kernels(), policy.settings()
     desk.meta[SETTING : SETTING + len(settings)] = settings
-    piece = max(1, min(slots // 100, 10_000))
+    piece = max(1, min(slots // 50, 10_000))
     while slot < stop:
         reached = kernels.run(desk, stream, slot, min(stop, slot + piece))
         if reached == slot:
@@ -115,10 +115,13 @@ def stream_of(world: World, items: Items, slots: int) -> Stream:
     )
 
 
-def _desk(world: World, items: Items, slots: int) -> Desk:
+def desk_of(world: World, items: Items, slots: int) -> Desk:
+    """A desk laid for the whole stream, nothing of it arrived yet."""
     capacity = np.array([labeler.capacity for labeler in world.panel])
     capacity = np.minimum(capacity, max(1, len(items)))  # nobody labels an item twice
-    touches = int(min(slots * capacity.sum(), 4 * len(items)) + capacity.sum())
+    # untouched zeros take no memory, so that this may be generous
+    likely = max(8 * len(items), 1_000_000)
+    touches = int(min(slots * capacity.sum(), likely) + capacity.sum())
     edges = sum(len(members) for members in items.groups)
     shape = (len(world.panel), len(world.classes), len(items.groups), edges)
     desk = allocate(len(items), touches, *shape)
@@ -202,7 +205,7 @@ class Run:
 
     @property
     def regret(self) -> float:
-        """How much less than the genie it earned (paper, eq. 8)."""
+        """How much less than the genie it earned (paper, eq. 10)."""
         return self.genie.utility - self.utility
 
     @property
@@ -250,9 +253,9 @@ class Run:
         order = np.argsort(self.rows["exit"], kind="stable")
         columns = ("arrival", "exit", "labels", "verdict", "confidence", "reason")
         for row, fields in zip(order.tolist(), _each(self.rows[order], *columns), strict=True):
-            *counts, code, confidence, reason = fields
-            label = self.world.classes[code] if code >= 0 else None
-            yield Exit(self._name(row), *counts, Verdict(label, confidence), REASONS[reason])
+            arrival, left, labels, code, confidence, reason = fields
+            verdict = Verdict(self.world.classes[code] if code >= 0 else None, confidence)
+            yield Exit(self._name(row), arrival, left, labels, verdict, REASONS[reason])
 
     def _name(self, row: int) -> str:
         return str(self.items.name(row))

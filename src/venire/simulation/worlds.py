@@ -209,10 +209,9 @@ class World:
         weights = np.asarray(weight, dtype=np.float64)[order]
         places = order.tolist()
         names = tuple(ids[i] for i in places)
-        group, groups = None, (np.zeros(0, np.int32),)
-        if allowed is not None:
-            number = {labeler.id: m for m, labeler in enumerate(panel)}
-            group, groups = index_groups([_numbers(allowed[i], number) for i in places])
+        number = {labeler.id: m for m, labeler in enumerate(panel)}
+        masks = [_numbers(allowed[i], number) if allowed else None for i in places]
+        group, groups = index_groups(masks)
         given = None
         if truth is not None:
             given = _codes(truth, classes)[order]

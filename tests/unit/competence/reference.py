@@ -4,12 +4,16 @@
 """
 
 import math
+from collections.abc import Iterable
 from itertools import combinations
+
+Row = list[int | None]
+Moments = dict[tuple[int, int], float]
 
 TINY = 1e-10
 
 
-def moments(said, classes, min_overlap=10):
+def moments(said: list[Row], classes: int, min_overlap: int = 10) -> Moments:
     labelers = range(len(said[0]))
     both = {
         (a, b): [(row[a], row[b]) for row in said if None not in (row[a], row[b])]
@@ -18,7 +22,7 @@ def moments(said, classes, min_overlap=10):
     }
     most = max((len(v) for (a, b), v in both.items() if a != b), default=0)
     enough = max(1, min(min_overlap, most))
-    N = {}
+    N: Moments = {}
     for pair, labels in both.items():
         if len(labels) >= enough:
             share = sum(x == y for x, y in labels) / len(labels)
@@ -26,12 +30,12 @@ def moments(said, classes, min_overlap=10):
     return N
 
 
-def sign(x):
+def sign(x: float) -> int:
     return (x > 0) - (x < 0)
 
 
-def best_pair(N, i, labelers):
-    best = None
+def best_pair(N: Moments, i: int, labelers: Iterable[int]) -> tuple[int, int] | None:
+    best: tuple[int, int] | None = None
     for m, other in combinations(labelers, 2):
         if i in (m, other) or not {(i, m), (i, other), (m, other)} <= N.keys():
             continue
@@ -40,14 +44,16 @@ def best_pair(N, i, labelers):
     return best
 
 
-def spectral(said, classes, min_overlap=10, literal=False):
+def spectral(
+    said: list[Row], classes: int, min_overlap: int = 10, literal: bool = False
+) -> list[float]:
     N = moments(said, classes, min_overlap)
     labelers = range(len(said[0]))
     pairs = {i: best_pair(N, i, labelers) for i in labelers}
     anchor = next((pair[0] for pair in pairs.values() if pair), None)
-    edge = {}
+    edge: dict[int, float] = {}
     for i, pair in pairs.items():
-        if pair is None:
+        if pair is None or anchor is None:
             continue
         m, other = pair
         if (i, anchor) in N:
@@ -66,7 +72,7 @@ def spectral(said, classes, min_overlap=10, literal=False):
     return [1 / classes + min(max(edge.get(i, mean), low), high) for i in labelers]
 
 
-def posterior(row, p, classes):
+def posterior(row: Row, p: list[float], classes: int) -> tuple[list[float], float]:
     """The posterior of one item, and the log-likelihood of its labels."""
     logs = []
     for k in range(classes):
@@ -80,13 +86,19 @@ def posterior(row, p, classes):
     return [math.exp(x - top) / norm for x in logs], top + math.log(norm)
 
 
-def online_learn(said, classes, iterations, prior=(0.0, 0.0), start=None):
+def online_learn(
+    said: list[Row],
+    classes: int,
+    iterations: int,
+    prior: tuple[float, float] = (0.0, 0.0),
+    start: Iterable[float] | None = None,
+) -> tuple[list[float], list[list[float]], float]:
     """Competences, posteriors and log-likelihood after so many EM iterations."""
     p = spectral(said, classes) if start is None else list(start)
     for _ in range(iterations):
         q = [posterior(row, p, classes)[0] for row in said]
         for m in range(len(p)):
-            right = [q[s][row[m]] for s, row in enumerate(said) if row[m] is not None]
+            right = [q[s][x] for s, row in enumerate(said) if (x := row[m]) is not None]
             count, total = sum(right) + prior[0], len(right) + sum(prior)
             if total:
                 p[m] = min(max(count / total, TINY), 1 - TINY)

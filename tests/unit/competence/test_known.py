@@ -1,12 +1,13 @@
 import subprocess
 import sys
+from collections.abc import Hashable
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.unit.competence.worlds import label_matrices
+from tests.unit.competence.worlds import Ints, label_matrices
 from venire.accuracy import posterior, verdict
 from venire.competence import Known
 from venire.errors import InputError
@@ -15,7 +16,7 @@ from venire.model import Labeler
 
 
 @given(label_matrices(), st.data())
-def test_equals_the_rule_for_one_item(drawn, data):
+def test_equals_the_rule_for_one_item(drawn: tuple[Ints, int], data: st.DataObject) -> None:
     matrix, K = drawn
     n = matrix.shape[1]
     p = np.array(data.draw(st.lists(st.floats(0, 1), min_size=n, max_size=n)))
@@ -27,12 +28,12 @@ def test_equals_the_rule_for_one_item(drawn, data):
     assert np.isfinite(known.log_likelihood_)
 
 
-def test_log_likelihood_by_hand():
+def test_log_likelihood_by_hand() -> None:
     known = Known({0: 0.9, 1: 0.6}).fit(LabelTable.from_matrix([[0, 1]]))
     assert known.log_likelihood_ == pytest.approx(np.log((0.9 * 0.4 + 0.1 * 0.6) / 2))
 
 
-def test_takes_labelers():
+def test_takes_labelers() -> None:
     table = LabelTable.from_rows([("a", "ann", "x"), ("a", "bob", "y")])
     known = Known([Labeler("bob", 0.6), Labeler("ann", 0.9), Labeler("eve", 0.7)]).fit(table)
     assert known.skills_ == {"ann": 0.9, "bob": 0.6}
@@ -41,21 +42,21 @@ def test_takes_labelers():
 
 
 @pytest.mark.parametrize("bad", [{"ann": 0.9}, {"ann": 0.9, "bob": 1.2}, [Labeler("bob")]])
-def test_refuses(bad):
+def test_refuses(bad: dict[Hashable, float] | list[Labeler]) -> None:
     table = LabelTable.from_rows([("a", "ann", "x"), ("a", "bob", "y")])
     with pytest.raises(InputError, match="expected"):
         Known(bad).fit(table)
 
 
-def test_results_before_fit_say_so():
+def test_results_before_fit_say_so() -> None:
     with pytest.raises(AttributeError, match="call fit"):
         _ = Known({}).labels_
     assert not hasattr(Known({}), "skills_")
     with pytest.raises(AttributeError, match="no attribute 'skils'"):
-        _ = Known({}).skils
+        _ = Known({}).skils  # type: ignore[attr-defined]
 
 
-def test_needs_neither_numba_nor_scipy():
+def test_needs_neither_numba_nor_scipy() -> None:
     code = (
         "import sys; from venire.competence import Known, plan; import venire.competence.theory;"
         "print([m for m in ('numba', 'scipy') if m in sys.modules])"

@@ -1,10 +1,12 @@
+from typing import Any
+
 import pytest
 
 from venire.competence import Monitor, Step
 from venire.errors import InputError
 
 
-def test_stops_when_nothing_moves():
+def test_stops_when_nothing_moves() -> None:
     monitor = Monitor(tol=0.1, max_iter=5)
     monitor.report(-3.0, 0.5)
     assert not monitor.done
@@ -13,24 +15,24 @@ def test_stops_when_nothing_moves():
     assert monitor.history == [Step(-3.0, 0.5), Step(-2.0, 0.1)]
 
 
-def test_stops_after_max_iter():
+def test_stops_after_max_iter() -> None:
     monitor = Monitor(tol=0.0, max_iter=2)
     monitor.report(-3.0, 0.5)
     monitor.report(-2.0, 0.4)
     assert (monitor.done, monitor.converged, monitor.reason) == (True, False, "max_iter")
 
 
-def test_settling_in_the_last_iteration_is_convergence():
+def test_settling_in_the_last_iteration_is_convergence() -> None:
     monitor = Monitor(tol=0.1, max_iter=1)
     monitor.report(-3.0, 0.0)
     assert monitor.reason == "converged"
 
 
-def test_no_iterations_at_all():
+def test_no_iterations_at_all() -> None:
     assert Monitor(max_iter=0).reason == "max_iter"
 
 
-def test_resumes_but_keeps_counting():
+def test_resumes_but_keeps_counting() -> None:
     monitor = Monitor(tol=0.1, max_iter=2)
     monitor.report(-3.0, 0.0)
     monitor.resume()
@@ -41,6 +43,6 @@ def test_resumes_but_keeps_counting():
 
 
 @pytest.mark.parametrize("bad", [{"tol": -1.0}, {"tol": float("nan")}, {"max_iter": -1}])
-def test_refuses(bad):
+def test_refuses(bad: dict[str, Any]) -> None:
     with pytest.raises(InputError, match="expected"):
         Monitor(**bad)

@@ -1,4 +1,6 @@
 import pickle
+from random import Random
+from typing import Any
 
 import numpy as np
 import pytest
@@ -6,10 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.unit.competence import reference
-from tests.unit.competence.worlds import PAPER_PANEL, label_matrices, plain, simulate
+from tests.unit.competence.worlds import PAPER_PANEL, Ints, label_matrices, plain, simulate
 from venire.competence import CompetenceEstimator, OneCoin
 from venire.errors import InputError
 from venire.labels import LabelTable
+
+Drawn = tuple[Ints, int]
+Prior = tuple[float, float] | None
 
 priors = st.sampled_from([None, (7, 3), (1, 1), (0.5, 2)])
 below_chance = pytest.mark.filterwarnings("ignore:EM ended with a mean competence")
@@ -17,10 +22,10 @@ below_chance = pytest.mark.filterwarnings("ignore:EM ended with a mean competenc
 
 @below_chance
 @given(label_matrices(), priors, st.integers(0, 6))
-def test_equals_the_plain_reference(drawn, prior, iterations):
+def test_equals_the_plain_reference(drawn: Drawn, prior: Prior, iterations: int) -> None:
     matrix, K = drawn
     table = LabelTable.from_matrix(matrix, K)
-    start = np.random.default_rng(iterations).uniform(0.3, 0.95, matrix.shape[1])
+    start = np.random.default_rng(iterations).uniform(0.3, 0.95, (matrix.shape[1],))
     for given_start in (None, start):
         begin = reference.spectral(plain(matrix), K) if given_start is None else given_start
         fast = OneCoin(max_iter=iterations, tol=0, start=begin, prior=prior, sign_rule="literal")
@@ -32,7 +37,7 @@ def test_equals_the_plain_reference(drawn, prior, iterations):
 
 
 @pytest.mark.parametrize("classes", [2, 3, 4])
-def test_equals_the_plain_reference_from_start_to_end(classes):
+def test_equals_the_plain_reference_from_start_to_end(classes: int) -> None:
     table, _ = simulate([0.9, 0.8, 0.7, 0.6, 0.7], 60, seed=classes, classes=classes, share=0.7)
     said = np.full((60, 5), -1)
     said[table.item, table.labeler] = table.said
@@ -44,7 +49,7 @@ def test_equals_the_plain_reference_from_start_to_end(classes):
 
 @below_chance
 @given(label_matrices(), priors)
-def test_likelihood_never_falls_and_all_is_finite(drawn, prior):
+def test_likelihood_never_falls_and_all_is_finite(drawn: Drawn, prior: Prior) -> None:
     matrix, K = drawn
     learned = OneCoin(prior=prior, max_iter=200).fit(LabelTable.from_matrix(matrix, K))
     climb = [step.log_likelihood for step in learned.history_]
@@ -58,7 +63,7 @@ def test_likelihood_never_falls_and_all_is_finite(drawn, prior):
 
 @below_chance
 @given(label_matrices(), st.randoms(use_true_random=False))
-def test_order_of_rows_is_irrelevant(drawn, random):
+def test_order_of_rows_is_irrelevant(drawn: Drawn, random: Random) -> None:
     matrix, K = drawn
     item, labeler = np.nonzero(matrix >= 0)
     order = list(range(item.size))
@@ -73,7 +78,7 @@ def test_order_of_rows_is_irrelevant(drawn, random):
 
 @below_chance
 @given(label_matrices(), st.randoms(use_true_random=False))
-def test_relabelling_the_classes_permutes_the_posteriors(drawn, random):
+def test_relabelling_the_classes_permutes_the_posteriors(drawn: Drawn, random: Random) -> None:
     matrix, K = drawn
     new = list(range(K))
     random.shuffle(new)
@@ -85,7 +90,7 @@ def test_relabelling_the_classes_permutes_the_posteriors(drawn, random):
     np.testing.assert_allclose(few.posteriors_[:, new], q, atol=1e-9)
 
 
-def test_the_error_falls_with_the_learning_phase():
+def test_the_error_falls_with_the_learning_phase() -> None:
     """The paper's synthetic panel, Figure synth: infinity norm against T_L."""
     lengths = (5, 15, 25, 45, 85, 165, 325, 645, 1250)
     worst = {}
@@ -100,12 +105,12 @@ def test_the_error_falls_with_the_learning_phase():
     assert worst[7, 3][0] < 0.6 * worst[None][0]
 
 
-def _norm(estimator, T_L, seed):
+def _norm(estimator: OneCoin, T_L: int, seed: int) -> float:
     table, _ = simulate(PAPER_PANEL, T_L, seed)
-    return np.abs(estimator.fit(table).competences_ - PAPER_PANEL).max()
+    return float(np.abs(estimator.fit(table).competences_ - PAPER_PANEL).max())
 
 
-def test_erratum_1_the_literal_sign_rule_inverts_every_verdict():
+def test_erratum_1_the_literal_sign_rule_inverts_every_verdict() -> None:
     table, truth = simulate(PAPER_PANEL, 300, seed=0)
     fixed, literal = OneCoin(), OneCoin(sign_rule="literal")
     right = [
@@ -118,7 +123,7 @@ def test_erratum_1_the_literal_sign_rule_inverts_every_verdict():
 
 
 @pytest.mark.parametrize("prior", [None, (7, 3)])
-def test_the_mirror_image_is_left_with_a_warning(prior):
+def test_the_mirror_image_is_left_with_a_warning(prior: Prior) -> None:
     table, truth = simulate(PAPER_PANEL, 200, seed=0)
     upside_down = OneCoin(start=np.full(30, 0.1), prior=prior)
     with pytest.warns(UserWarning, match="took its mirror image"):
@@ -130,25 +135,25 @@ def test_the_mirror_image_is_left_with_a_warning(prior):
     assert (np.diff([s.log_likelihood for s in upside_down.history_]) >= -1e-9).all()
 
 
-def test_more_classes_have_no_mirror_image():
+def test_more_classes_have_no_mirror_image() -> None:
     with pytest.warns(UserWarning, match="check the labels"):
         OneCoin(start=[0.05]).fit(LabelTable.from_matrix([[0], [1]], classes=3))
 
 
-def test_one_labeler_stays_where_it_started():
+def test_one_labeler_stays_where_it_started() -> None:
     alone = OneCoin().fit(LabelTable.from_matrix([[0], [1], [1]], classes=4))
     assert alone.competences_ == pytest.approx([5 / 8])
     assert list(alone.labels_.values()) == [0, 1, 1]
 
 
-def test_two_labelers_get_one_competence():
+def test_two_labelers_get_one_competence() -> None:
     said = [[0, 0]] * 8 + [[0, 1], [1, 0]]
     two = OneCoin().fit(LabelTable.from_matrix(said))
     assert two.competences_[0] == pytest.approx(two.competences_[1])
     assert 0.85 < two.competences_[0] < 0.95
 
 
-def test_a_single_item():
+def test_a_single_item() -> None:
     one = OneCoin().fit(LabelTable.from_matrix([[0, 0, 0, 1]]))
     assert one.competences_ == pytest.approx([1, 1, 1, 0], abs=1e-4)
     assert one.labels_ == {0: 0}
@@ -156,7 +161,7 @@ def test_a_single_item():
     assert split.competences_.tolist() == [0.5, 0.5]
 
 
-def test_an_item_and_a_labeler_without_labels():
+def test_an_item_and_a_labeler_without_labels() -> None:
     table = LabelTable.from_matrix([[0, 0, 0, -1], [1, 1, 0, -1], [-1, -1, -1, -1]])
     learned = OneCoin(prior=(8, 2)).fit(table)
     assert learned.labels_[2] is None
@@ -164,7 +169,7 @@ def test_an_item_and_a_labeler_without_labels():
     assert learned.competences_[3] == pytest.approx(0.8)
 
 
-def test_five_items_always_work():
+def test_five_items_always_work() -> None:
     """The paper's shortest learning phase; no warning, however the dice fall."""
     for seed in range(200):
         table, truth = simulate(PAPER_PANEL, 5, seed)
@@ -175,7 +180,7 @@ def test_five_items_always_work():
 
 
 @below_chance
-def test_five_items_seldom_lead_algorithm_3_astray():
+def test_five_items_seldom_lead_algorithm_3_astray() -> None:
     astray = 0
     for seed in range(200):
         table, truth = simulate(PAPER_PANEL, 5, seed)
@@ -186,7 +191,7 @@ def test_five_items_seldom_lead_algorithm_3_astray():
 
 
 @pytest.mark.parametrize("classes", [2, 3, 4])
-def test_partial_labels(classes):
+def test_partial_labels(classes: int) -> None:
     panel = np.linspace(0.55, 0.95, 20)
     table, truth = simulate(panel, 3_000, seed=3, classes=classes, share=0.3)
     learned = OneCoin().fit(table)
@@ -195,7 +200,7 @@ def test_partial_labels(classes):
     assert np.mean([learned.labels_[s] == k for s, k in enumerate(truth)]) > 0.9
 
 
-def test_a_warm_start_arrives_at_once():
+def test_a_warm_start_arrives_at_once() -> None:
     table, _ = simulate([0.6, 0.7, 0.65, 0.8, 0.7], 400, seed=0)
     cold = OneCoin(tol=1e-9).fit(table)
     warm = OneCoin(start=cold.competences_).fit(table)
@@ -203,7 +208,7 @@ def test_a_warm_start_arrives_at_once():
     assert warm.skills_ == pytest.approx(cold.skills_, abs=1e-6)
 
 
-def test_keeps_the_contract():
+def test_keeps_the_contract() -> None:
     table, _ = simulate([0.6, 0.7, 0.65], 50, seed=0)
     estimator = OneCoin(max_iter=3)
     assert isinstance(estimator, CompetenceEstimator)
@@ -215,7 +220,7 @@ def test_keeps_the_contract():
     assert list(estimator.probas_[0]) == [0, 1]
 
 
-def test_a_second_fit_forgets_the_first():
+def test_a_second_fit_forgets_the_first() -> None:
     estimator = OneCoin()
     estimator.fit_predict(LabelTable.from_matrix([[0, 1]]))
     assert estimator.fit_predict(LabelTable.from_matrix([[0, 0], [1, 1]])) == {0: 0, 1: 1}
@@ -225,14 +230,14 @@ def test_a_second_fit_forgets_the_first():
     "bad",
     [{"start": "random"}, {"start": [0.5]}, {"start": [0.5, np.nan]}, {"prior": (-1, 2)}],
 )
-def test_refuses(bad):
+def test_refuses(bad: dict[str, Any]) -> None:
     with pytest.raises(InputError, match=r"expected|Known"):
         OneCoin(**bad).fit(LabelTable.from_matrix([[0, 1], [1, 1]]))
 
 
 @settings(max_examples=30, deadline=None)
 @given(st.integers(0, 10_000))
-def test_ten_thousand_labels_by_one_item_do_not_overflow(seed):
+def test_ten_thousand_labels_by_one_item_do_not_overflow(seed: int) -> None:
     rng = np.random.default_rng(seed)
     said = rng.integers(3, size=(2, 3_000))
     learned = OneCoin(start=np.full(3_000, 1.0), max_iter=3, sign_rule="literal")

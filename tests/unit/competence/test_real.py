@@ -10,7 +10,7 @@ from venire.competence import OneCoin
     ("name", "percent"),
     [("bluebird", 27.78), ("rte", 7.5), ("dog", 17.0), ("web", 16.0), ("product", 7.2)],
 )
-def test_error_of_the_uniform_prior_one_coin(name, percent):
+def test_error_of_the_uniform_prior_one_coin(name: str, percent: float) -> None:
     table, truth = real(name)
     labels = OneCoin().fit_predict(table)
     wrong = [labels[task] != truth[task] for task in table.items if task in truth]

@@ -1,4 +1,5 @@
 import math
+from collections.abc import Callable
 from itertools import chain, combinations
 
 import numpy as np
@@ -6,26 +7,26 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from venire.accuracy import evidence
+from venire.accuracy import Floats, evidence
 from venire.competence import plan, theory
 from venire.errors import InputError
 
 PANEL = [0.9, 0.6, 0.8, 0.3]
 
 
-def test_kappa_by_hand():
+def test_kappa_by_hand() -> None:
     assert theory.kappa(PANEL) == pytest.approx([0.4, 0.3, 0.2, 0.1])
     assert theory.kappa_bar(PANEL) == pytest.approx(0.15)
     assert theory.kappa([0.25, 0.5], classes=4) == pytest.approx([0.25, 0.0])
 
 
 @given(st.lists(st.floats(0.01, 0.99), min_size=1, max_size=6), st.integers(2, 5))
-def test_d_bar_from_the_confusion_matrices(p, K):
+def test_d_bar_from_the_confusion_matrices(p: list[float], K: int) -> None:
     """The definition: the least mean KL divergence over pairs of columns."""
     matrices = [np.where(np.eye(K, dtype=bool), x, (1 - x) / (K - 1)) for x in p]
 
-    def kl(a, b):
-        return sum(x * math.log(x / y) for x, y in zip(a, b, strict=True))
+    def kl(a: Floats, b: Floats) -> float:
+        return sum(float(x) * math.log(x / y) for x, y in zip(a, b, strict=True))
 
     expected = min(
         np.mean([kl(P[:, a], P[:, b]) for P in matrices])
@@ -36,31 +37,31 @@ def test_d_bar_from_the_confusion_matrices(p, K):
     assert theory.d_bar(p, K) == pytest.approx(expected, abs=1e-12)
 
 
-def test_d_bar_is_twice_the_mean_evidence():
+def test_d_bar_is_twice_the_mean_evidence() -> None:
     assert theory.d_bar([0.9, 0.7], 3) == pytest.approx(2 * evidence([0.9, 0.7], 3).mean())
 
 
 @given(st.floats(0.001, 0.45), st.integers(2, 5))
-def test_lipschitz_is_the_slope_of_the_evidence_at_the_end(rho, K):
+def test_lipschitz_is_the_slope_of_the_evidence_at_the_end(rho: float, K: int) -> None:
     h = rho * 1e-4
     low, high = evidence([1 - rho - h, 1 - rho + h], K)
     assert theory.lipschitz(rho, K) == pytest.approx((high - low) / (2 * h), rel=1e-4)
 
 
-def test_lipschitz_as_printed():
+def test_lipschitz_as_printed() -> None:
     rho = 0.07
     printed = math.log((1 - rho) / rho) + 0.5 * (1 / rho - 1 / (1 - rho))
     assert theory.lipschitz(rho) == pytest.approx(printed)
 
 
 @given(st.floats(0.02, 0.3), st.integers(2, 4), st.data())
-def test_lipschitz_bounds_the_error_in_evidence(rho, K, data):
+def test_lipschitz_bounds_the_error_in_evidence(rho: float, K: int, data: st.DataObject) -> None:
     p, q = (data.draw(st.floats(1 / K, 1 - rho)) for _ in range(2))
     gap = abs(float(np.subtract(*evidence([p, q], K))))
     assert gap <= theory.lipschitz(rho, K) * abs(p - q) + 1e-12
 
 
-def test_error_bound_and_its_inverse():
+def test_error_bound_and_its_inverse() -> None:
     assert theory.error_bound(100, 30, 2, 0.06) == pytest.approx(
         2 * math.sqrt(math.log(1000) / 100)
     )
@@ -69,7 +70,7 @@ def test_error_bound_and_its_inverse():
     assert theory.error_bound(slots - 1, 30, 2, 0.01) > 0.05
 
 
-def test_learning_slots_by_hand():
+def test_learning_slots_by_hand() -> None:
     p = [0.9, 0.9, 0.9]
     lemma = math.log(6 / 0.1) / (0.4**6 * (0.9 * 0.4) ** 2)
     assert theory.slots_for_lemma(p, 0.1) == math.ceil(lemma)
@@ -82,14 +83,14 @@ def test_learning_slots_by_hand():
     )
 
 
-def test_labelers_needed_by_hand():
+def test_labelers_needed_by_hand() -> None:
     p = [0.7, 0.7, 0.7]
     inner = 50 * 2 / 0.1 + math.log(50 * 2)
     expected = math.log(1 / 0.7) * math.log(inner) / (0.4 * math.log(7 / 3))
     assert theory.labelers_needed(50, p, 0.1) == math.ceil(expected)
 
 
-def brute_force_gap(weights, p, max_delay):
+def brute_force_gap(weights: list[int], p: list[float], max_delay: int) -> float:
     e = evidence(p)
     best = math.inf
     for m in range(len(p)):
@@ -115,23 +116,23 @@ def brute_force_gap(weights, p, max_delay):
         ([1, 2, 10], [0.9, 0.85, 0.6, 0.55], 1),
     ],
 )
-def test_delta_gap_against_all_pairs(weights, p, max_delay):
+def test_delta_gap_against_all_pairs(weights: list[int], p: list[float], max_delay: int) -> None:
     assert theory.delta_gap(weights, p, max_delay) == pytest.approx(
         brute_force_gap(weights, p, max_delay), rel=1e-6
     )
 
 
-def test_delta_gap_of_items_that_cannot_differ():
+def test_delta_gap_of_items_that_cannot_differ() -> None:
     assert theory.delta_gap([5], [0.8], 0) == math.inf
     assert theory.delta_gap([5, 5], [0.8], 1) == pytest.approx(1.0)
 
 
-def test_delta_gap_of_the_largest_panel():
+def test_delta_gap_of_the_largest_panel() -> None:
     gap = theory.delta_gap(range(3, 11), np.linspace(0.55, 0.9, theory.MAX_LABELERS), 8)
     assert 0 < gap < 1e-6
 
 
-def test_required_evidence_error():
+def test_required_evidence_error() -> None:
     assert theory.required_evidence_error(0.3, 5.0, 3) == pytest.approx(0.3 / (6 * 5 * 8))
 
 
@@ -155,12 +156,12 @@ def test_required_evidence_error():
         lambda: theory.lipschitz(0.0),
     ],
 )
-def test_refuses(call):
+def test_refuses(call: Callable[[], object]) -> None:
     with pytest.raises(InputError, match=r"expected|not all"):
         call()
 
 
-def test_plan_collects_and_says_it_in_words():
+def test_plan_collects_and_says_it_in_words() -> None:
     p = 0.9 - 0.005 * np.arange(1, 31)
     made = plan(p, 0.1, 0.05)
     assert made.kappa_3 == pytest.approx(0.385)
@@ -174,9 +175,10 @@ def test_plan_collects_and_says_it_in_words():
         assert said in text
 
 
-def test_plan_of_a_small_instance_knows_delta():
+def test_plan_of_a_small_instance_knows_delta() -> None:
     made = plan([0.9, 0.8, 0.7], 0.1, 0.05, weights=[3, 4], max_delay=2)
     assert made.delta_gap == theory.delta_gap([3, 4], [0.9, 0.8, 0.7], 2)
     assert made.evidence_error == pytest.approx(made.delta_gap / (6 * 4 * 8))
+    assert made.same_decisions_slots is not None
     assert made.same_decisions_slots > made.evidence_slots
     assert "Delta = " in "\n".join(made.describe())

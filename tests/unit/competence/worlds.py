@@ -1,20 +1,28 @@
 """Label tables for the tests: drawn, simulated and real."""
 
 import csv
+from collections.abc import Hashable, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from venire.labels import LabelTable
+
+Ints = NDArray[np.int64]
+Panel = Sequence[float] | NDArray[np.floating[Any]]
 
 PAPER_PANEL = 0.9 - 0.005 * np.arange(1, 31)
 DATA = Path(__file__).resolve().parents[4] / "shared" / "data"
 
 
 @st.composite
-def label_matrices(draw, max_items=8, max_labelers=6, min_labelers=1):
+def label_matrices(
+    draw: st.DrawFn, max_items: int = 8, max_labelers: int = 6, min_labelers: int = 1
+) -> tuple[Ints, int]:
     """(matrix with -1 for no label, K): noise, complete or partial."""
     classes = draw(st.integers(2, 4))
     items = draw(st.integers(1, max_items))
@@ -28,7 +36,9 @@ def label_matrices(draw, max_items=8, max_labelers=6, min_labelers=1):
     return matrix, classes
 
 
-def simulate(panel, items, seed, classes=2, share=1.0):
+def simulate(
+    panel: Panel, items: int, seed: int, classes: int = 2, share: float = 1.0
+) -> tuple[LabelTable, Ints]:
     """A one-coin world: (table, truth); each label is there with probability `share`."""
     rng = np.random.default_rng(seed)
     truth = rng.integers(classes, size=(items, 1))
@@ -38,12 +48,12 @@ def simulate(panel, items, seed, classes=2, share=1.0):
     return LabelTable.from_matrix(said, classes), truth[:, 0]
 
 
-def plain(matrix):
+def plain(matrix: Ints) -> list[list[int | None]]:
     """The same matrix for the plain reference: None for no label."""
     return [[None if x < 0 else int(x) for x in row] for row in matrix]
 
 
-def real(name):
+def real(name: str) -> tuple[LabelTable, dict[Hashable, str]]:
     """(table, truth) of a real label set, or skip."""
     folder = DATA / name
     if not folder.is_dir():
@@ -51,5 +61,5 @@ def real(name):
     with open(folder / "labels.csv", newline="") as labels:
         rows = [(r["task"], r["worker"], r["label"]) for r in csv.DictReader(labels)]
     with open(folder / "truth.csv", newline="") as truths:
-        truth = {r["task"]: r["label"] for r in csv.DictReader(truths)}
+        truth: dict[Hashable, str] = {r["task"]: r["label"] for r in csv.DictReader(truths)}
     return LabelTable.from_rows(rows), truth

@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.drive import drive
 from venire import (
     Everyone,
     FixedOverlap,
@@ -26,6 +25,7 @@ from venire import (
     World,
 )
 from venire.model import Assigned, Assignment, Closed, Event, Observed, Released
+from venire.testing import drive
 
 PANEL = (Labeler("ann", 0.9), Labeler("bob", 0.8), Labeler("eve", 0.7, capacity=2))
 CLASSES = ("spam", "ok")

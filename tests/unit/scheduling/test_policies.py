@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given, settings
 
 from tests import reference
-from tests.drive import drive
 from tests.reference import PlainWorld
 from tests.strategies import Instance, instances
 from venire import (
@@ -23,6 +22,7 @@ from venire import (
     simulate,
 )
 from venire.model import Assignment, Exit
+from venire.testing import drive
 
 Steps = tuple[list[tuple[int, str, str, float]], list[tuple[str, int, int, int, str]]]
 

@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests import reference
-from tests.drive import drive
 from tests.reference import PlainItem, PlainWorld
 from tests.strategies import Instance, instances
 from venire import (
@@ -34,6 +33,7 @@ from venire.accuracy import evidence, posterior, verdict
 from venire.scheduling.loop import ask
 from venire.simulation.arrivals import Arrivals
 from venire.simulation.run import stream_of
+from venire.testing import drive
 from venire.utility import realised_utility, true_utility, u
 
 POLICIES: list[Policy] = [Greedy(), FixedOverlap(3), RoundRobin(3), Random(3), Everyone()]

@@ -1,0 +1,83 @@
+"""The `venire` command: one thin module per verb.
+
+A verb is a module of this package with a function of the same name, listed in `VERBS`. Modules
+are imported when they are needed, and import what is heavy inside their functions, so that
+`venire --help` is quick.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Annotated, Any
+
+import typer
+
+from venire import __version__
+from venire.cli import screen
+from venire.errors import VenireError
+
+__all__ = ["VERBS", "main", "make_app"]
+
+VERBS = ("demo", "simulate", "plan")
+
+#: Typer's own complaints about options and arguments.
+_USAGE_ERROR: Any = typer.BadParameter.__mro__[1]
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit code: 0, 2 for an error, 130 for Ctrl-C.
+
+    >>> main(["--version"])
+    venire ...
+    0
+    """
+    args = list(sys.argv[1:] if argv is None else argv)
+    verbs = tuple(args[:1]) if args and args[0] in VERBS else VERBS
+    with warnings.catch_warnings():
+        warnings.showwarning = screen.show_warning
+        try:
+            command = typer.main.get_command(make_app(verbs))
+            code = command.main(args, prog_name="venire", standalone_mode=False) or 0
+        except VenireError as error:
+            return screen.fail(str(error))
+        except _USAGE_ERROR as error:
+            return screen.fail(error.format_message())
+        except MemoryError as error:
+            return screen.fail(f"not enough memory ({error}): try fewer slots or items")
+        except (KeyboardInterrupt, typer.Abort):
+            code = screen.INTERRUPTED
+    if code == screen.INTERRUPTED:
+        screen.say("interrupted")
+    return int(code)
+
+
+def make_app(verbs: Sequence[str] = VERBS) -> typer.Typer:
+    """The command line with these verbs."""
+    app = typer.Typer(
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        rich_markup_mode=None,
+        context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    )
+    app.callback(invoke_without_command=True)(_venire)
+    for verb in verbs:
+        app.command(verb)(getattr(import_module(f"{__name__}.{verb}"), verb))
+    return app
+
+
+def _venire(
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
+) -> None:
+    """Draw labelers for the items of a stream, and learn how good they are.
+
+    Slots count from 0. An error is one line, with exit code 2.
+    """
+    if version:
+        print(f"venire {__version__}")
+        raise typer.Exit
+    if context.invoked_subcommand is None:
+        print(context.get_help())

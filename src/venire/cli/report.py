@@ -1,0 +1,81 @@
+"""A run in words and a table."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from venire.simulation import Run
+
+__all__ = ["print_report"]
+
+
+def print_report(run: Run, seconds: float) -> None:
+    """What came of a run, for people."""
+    from rich.console import Console
+
+    console = Console(markup=False, highlight=False, soft_wrap=True)
+    for line in _heading(run):
+        console.print(line)
+    console.print(_utilities(run))
+    for line in _comparison(run, seconds):
+        console.print(line)
+
+
+def _heading(run: Run) -> list[str]:
+    learning = f"learning {run.learning.describe()}" if run.learning else "competences known"
+    lines = [
+        f"{run.policy.describe()}, {learning}: {run.slots:,} slots, "
+        f"{len(run.world.panel)} labelers, seed {run.world.seed}",
+        "",
+        f"items    {len(run.rows):,} arrived{_unfinished(run)}",
+        f"labels   {len(run.touches):,}, {run.labels_per_item:.2f} an item",
+        f"delay    {run.mean_delay:.2f} slots to the last label, "
+        f"{run.mean_response:.2f} to the exit",
+    ]
+    if run.accuracy is not None:
+        lines.append(f"verdicts {run.accuracy:.1%} right")
+    if run.learning and run.learning.counts_from():
+        lines.append(
+            f"(delay, verdicts and utility count items from slot {run.learning.counts_from()} on)"
+        )
+    return [*lines, ""]
+
+
+def _unfinished(run: Run) -> str:
+    from venire.scheduling.desk import HORIZON
+
+    count = int((run.rows["reason"] == HORIZON).sum())
+    return f", {count:,} still waiting at the end" if count else ""
+
+
+def _utilities(run: Run) -> Table:
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False)
+    table.add_column("utility", no_wrap=True)
+    table.add_column("total", justify="right", no_wrap=True)
+    table.add_column("an item", justify="right", no_wrap=True)
+    table.add_column("")
+    rows = [
+        ("paper's", run, run.utility, "with the delay to the last label"),
+        ("realised", run, run.realised_utility, "with the delay to the exit"),
+        ("true", run, run.true_utility, "by right verdicts, with the delay to the exit"),
+        ("genie's", run.genie, run.genie.utility, "paper's, greedy with competences known"),
+    ]
+    for name, whose, value, meaning in rows:
+        if value is not None:
+            each = value / max(1, int(whose.ledger.counts.sum()))
+            table.add_row(name, f"{value:,.1f}", f"{each:.3f}", meaning)
+    return table
+
+
+def _comparison(run: Run, seconds: float) -> list[str]:
+    lines = ["", f"simulated in {seconds:.2f} s"]
+    if run.genie is run:
+        return lines
+    share = "" if run.ratio is None else f", {run.ratio:.2%} of the genie's utility"
+    words = f"regret   {run.regret:,.1f} (normalised {run.normalised_regret:.2f}){share}"
+    return ["", words, *lines]

@@ -1,0 +1,68 @@
+"""What the command line says beside its results, all of it on stderr."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TextIO, TypeAlias
+
+__all__ = ["INTERRUPTED", "Progress", "bar", "fail", "say", "show_warning", "warn"]
+
+#: Called with the slot reached and the number of slots.
+Progress: TypeAlias = Callable[[int, int], None]
+
+#: The exit code after Ctrl-C, as shells have it.
+INTERRUPTED = 130
+
+
+def say(message: str) -> None:
+    """One line on stderr, whatever the message holds."""
+    print(" ".join(message.split()), file=sys.stderr)
+
+
+def fail(message: str) -> int:
+    """Say what went wrong; the exit code."""
+    say(f"error: {message}")
+    return 2
+
+
+def warn(message: str) -> None:
+    """Say what is odd, and go on."""
+    say(f"warning: {message}")
+
+
+def show_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    """A Python warning in one line, for `warnings.showwarning`."""
+    warn(str(message))
+
+
+@contextmanager
+def bar(total: int) -> Iterator[Progress | None]:
+    """A progress bar for `simulate(progress=...)`; nothing where stderr is no terminal."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich import progress as rich
+    from rich.console import Console
+
+    columns = (
+        rich.TextColumn("{task.description}"),
+        rich.BarColumn(),
+        rich.TimeElapsedColumn(),
+    )
+    with rich.Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task("starting (the first run compiles, some 10 s)", total=total)
+
+        def update(slot: int, slots: int) -> None:
+            done = "adding up" if slot >= slots else f"slot {slot:,} of {slots:,}"
+            progress.update(task, completed=slot, description=done)
+
+        yield update

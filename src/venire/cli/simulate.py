@@ -1,0 +1,111 @@
+"""`venire simulate`: run a policy on the paper's synthetic stream, or on your own trace."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from venire.cli import screen
+from venire.cli.worlds import make_world, names_of, warn_below_chance
+from venire.errors import InputError
+
+if TYPE_CHECKING:
+    from venire.scheduling import Learning, Policy
+    from venire.simulation import Run, World
+
+__all__ = ["simulate"]
+
+POLICY = "greedy, random[:OVERLAP], round-robin[:OVERLAP], fixed-overlap[:OVERLAP] or everyone."
+LEARNING = "known (competences are given), or then-serve:SLOTS (learn them first, for SLOTS slots)."
+SEED = "Seed of the stream, the labels, the random policy and the learning phase."
+ITEMS = "Your items: CSV with item,arrival,weight and perhaps truth, eligible, excluded."
+PANEL = "Your labelers: CSV with labeler,competence and perhaps capacity."
+CLASSES = "What a label may say, such as spam,ok. [default: the truths in the items, or 1,2]"
+ARRIVALS = "Without --items: poisson:RATE, fixed:ITEMS or bursty:SIZE:EVERY. [default: poisson:5]"
+WEIGHTS = "Without --items: a range or a list, equally likely. [default: 3-10]"
+C = "Constant of the accuracy formula, 1 - exp(-c * evidence)."
+ASSIGNMENTS = "Write who labelled what: slot,item,labeler,gain."
+EXITS = "Write what came of each item: item,arrival,exit,labels,verdict,confidence,reason."
+
+
+def simulate(
+    policy: Annotated[str, typer.Option(metavar="TEXT", help=POLICY)] = "greedy",
+    learning: Annotated[str, typer.Option(metavar="TEXT", help=LEARNING)] = "known",
+    slots: Annotated[int, typer.Option(metavar="N", help="How many slots to run.")] = 10_000,
+    seed: Annotated[int, typer.Option(metavar="N", help=SEED)] = 0,
+    items: Annotated[Path | None, typer.Option(metavar="FILE", help=ITEMS)] = None,
+    panel: Annotated[Path | None, typer.Option(metavar="FILE", help=PANEL)] = None,
+    classes: Annotated[str | None, typer.Option(metavar="NAMES", help=CLASSES)] = None,
+    arrivals: Annotated[str | None, typer.Option(metavar="TEXT", help=ARRIVALS)] = None,
+    weights: Annotated[str | None, typer.Option(metavar="TEXT", help=WEIGHTS)] = None,
+    c: Annotated[float, typer.Option("--c", metavar="X", help=C)] = 1.0,
+    assignments: Annotated[Path | None, typer.Option(metavar="FILE", help=ASSIGNMENTS)] = None,
+    exits: Annotated[Path | None, typer.Option(metavar="FILE", help=EXITS)] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Run a policy on a stream, and say what it earned.
+
+    The stream is the paper's synthetic one (30 labelers, 5 items a slot), or your own: --items
+    and --panel. With --panel alone, the synthetic items meet your labelers.
+    """
+    from venire.datasets import check_targets
+    from venire.scheduling.names import learning_named, policy_named
+
+    _check_numbers(slots, seed, c)
+    chosen, taught = policy_named(policy, seed), learning_named(learning, seed)
+    targets = [path for path in (assignments, exits) if path is not None]
+    check_targets(targets, [path for path in (items, panel) if path is not None])
+    world = make_world(items, panel, names_of(classes), arrivals, weights, slots, seed)
+    warn_below_chance(world.panel, len(world.classes), taught is None)
+    if taught and taught.counts_from() >= slots:
+        screen.warn(f"the learning phase takes all of the {slots} slots: nothing is served")
+    with screen.bar(slots) as progress:
+        run, seconds = _timed(world, chosen, taught, slots, c, progress)
+        _write(run, assignments, exits)
+    if as_json:
+        print(json.dumps(run.summary() | {"seconds": seconds}, indent=2, allow_nan=False))
+    else:
+        from venire.cli.report import print_report
+
+        print_report(run, seconds)
+
+
+def _check_numbers(slots: int, seed: int, c: float) -> None:
+    if slots < 1:
+        raise InputError(f"got --slots {slots}, expected at least 1")
+    if not 0 <= seed < 2**63:
+        raise InputError(f"got --seed {seed}, expected a whole number from 0 to 2**63 - 1")
+    if not 0 < c <= 1e6:
+        raise InputError(f"got --c {c}, expected a number above 0 and at most a million")
+
+
+def _timed(
+    world: World,
+    policy: Policy,
+    learning: Learning | None,
+    slots: int,
+    c: float,
+    progress: screen.Progress | None,
+) -> tuple[Run, float]:
+    from venire import simulation
+
+    start = time.perf_counter()
+    run = simulation.simulate(world, policy, learning, slots, c, progress)
+    seconds = time.perf_counter() - start
+    run.genie  # noqa: B018 - it is a second run: let it come while the bar is there
+    return run, round(seconds, 6)
+
+
+def _write(run: Run, assignments: Path | None, exits: Path | None) -> None:
+    from venire.datasets import Output, assignments_output, exits_output, write_outputs
+
+    outputs: list[Output] = []
+    if assignments is not None:
+        outputs.append(assignments_output(assignments, run.assignments()))
+    if exits is not None:
+        outputs.append(exits_output(exits, run.exits()))
+    write_outputs(outputs)

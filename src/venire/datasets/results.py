@@ -1,0 +1,139 @@
+"""What a run leaves behind: who labelled what, and what came of each item.
+
+Files are written beside their target and moved into place when all of them are complete, so
+that an interrupted or failing run leaves nothing half-written.
+"""
+
+from __future__ import annotations
+
+import csv
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple, TextIO
+
+from venire.errors import FileError
+from venire.model import Assignment, Exit
+
+__all__ = ["Output", "assignments_output", "check_targets", "exits_output", "write_outputs"]
+
+
+class Output(NamedTuple):
+    """A CSV file to be written."""
+
+    path: Path
+    columns: tuple[str, ...]
+    rows: Iterable[tuple[Any, ...]]
+
+
+def assignments_output(path: str | Path, assignments: Iterable[Assignment]) -> Output:
+    """Who labelled what: slot,item,labeler,gain (empty while the competences are not known).
+
+    >>> output = assignments_output("a.csv", [Assignment(0, "post-1", "ann", 4.5)])
+    >>> output.columns, list(output.rows)
+    (('slot', 'item', 'labeler', 'gain'), [(0, 'post-1', 'ann', 4.5)])
+    """
+    rows = ((a.slot, a.item, a.labeler, a.gain if a.gain == a.gain else None) for a in assignments)
+    return Output(Path(path), ("slot", "item", "labeler", "gain"), rows)
+
+
+def exits_output(path: str | Path, exits: Iterable[Exit]) -> Output:
+    """What came of each item: item,arrival,exit,labels,verdict,confidence,reason.
+
+    The verdict is empty where an item left without a label.
+
+    >>> from venire.model import Verdict
+    >>> output = exits_output("e.csv", [Exit("a", 0, 2, 1, Verdict("spam", 0.9), "no_gain")])
+    >>> list(output.rows)
+    [('a', 0, 2, 1, 'spam', 0.9, 'no_gain')]
+    """
+    columns = ("item", "arrival", "exit", "labels", "verdict", "confidence", "reason")
+    rows = (
+        (e.item, e.arrival, e.slot, e.labels, e.verdict.label, e.verdict.confidence, e.reason)
+        for e in exits
+    )
+    return Output(Path(path), columns, rows)
+
+
+def write_outputs(outputs: Iterable[Output]) -> None:
+    """Write all of the files, or none.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "a.csv")
+    ...     write_outputs([assignments_output(path, [Assignment(3, "x", "ann", 0.1)])])
+    ...     print(path.read_text().strip())
+    slot,item,labeler,gain
+    3,x,ann,0.1
+    """
+    with ExitStack() as moves:
+        for output in outputs:
+            moves.enter_context(_explained(output.path))
+            file = moves.enter_context(_staged(output.path))
+            writer = csv.writer(file, lineterminator="\n")
+            writer.writerow(output.columns)
+            writer.writerows(output.rows)
+            file.flush()  # so that a full disk is noticed before any file is moved
+
+
+def check_targets(targets: Iterable[Path], sources: Iterable[Path] = ()) -> None:
+    """Complain, before anything runs, about files that could not be written afterwards.
+
+    >>> check_targets([Path("no-such-folder/a.csv")])
+    Traceback (most recent call last):
+    venire.errors.FileError: no-such-folder/a.csv: cannot be written, there is no folder ...
+    """
+    taken = {source.resolve() for source in sources}
+    for target in targets:
+        fault = _fault(target, taken)
+        if fault:
+            raise FileError(target, None, f"cannot be written, {fault}")
+        if not _special(target):
+            taken.add(target.resolve())
+
+
+def _fault(target: Path, taken: set[Path]) -> str | None:
+    folder = target.resolve().parent
+    if target.is_dir():
+        return "it is a folder: give the name of a file"
+    if target.resolve() in taken:
+        return "it is another file of this command: give it a name of its own"
+    if not folder.is_dir():
+        return f"there is no folder {folder}: make it first"
+    if not os.access(folder, os.W_OK) and not _special(target):
+        return f"the folder {folder} is read-only: choose another one"
+    return None
+
+
+def _special(target: Path) -> bool:
+    """Whether it is a device or a pipe, which must be written to and not replaced."""
+    return target.exists() and not target.is_file()
+
+
+@contextmanager
+def _staged(target: Path) -> Iterator[TextIO]:
+    """A file beside the target, moved onto it at the end if nothing went wrong."""
+    if _special(target):
+        with open(target, "w", encoding="utf-8", newline="") as file:
+            yield file
+        return
+    place = target.resolve()
+    draft = place.with_name(f".{place.name}.{os.getpid()}.part")
+    try:
+        with open(draft, "w", encoding="utf-8", newline="") as file:
+            yield file
+        os.replace(draft, place)
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+@contextmanager
+def _explained(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise FileError(path, None, f"cannot be written ({reason})") from None
