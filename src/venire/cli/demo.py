@@ -1,0 +1,120 @@
+"""`venire demo`: the main job on handwritten digits, with nothing to download."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from venire.errors import InputError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from venire.experiments.digits import DigitJob, Trial
+
+__all__ = ["demo"]
+
+SEED = "Seed of the stream that is shown; the comparison counts on from it."
+SEEDS = "How many streams to compare on."
+LEARNING_SLOTS = "Length of the learning phase (the paper's T_L)."
+OUT = "Folder for demo.png, demo.csv and demo.json."
+LIVE = "Show the job as it goes, in about 8 s. Off where there is no terminal."
+
+
+def demo(
+    seed: Annotated[int, typer.Option(metavar="N", help=SEED)] = 0,
+    seeds: Annotated[int, typer.Option(metavar="N", help=SEEDS)] = 5,
+    learning_slots: Annotated[int, typer.Option(metavar="N", help=LEARNING_SLOTS)] = 20,
+    out: Annotated[Path, typer.Option(metavar="DIR", help=OUT)] = Path("venire-demo"),
+    live: Annotated[bool, typer.Option(help=LIVE)] = True,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object only.")] = False,
+) -> None:
+    """Label a stream of handwritten digits with weak classifiers of unknown quality.
+
+    Twelve classifiers, each handicapped in its own way, label 1,197 digits, none of which they
+    were trained on. The scheduler learns how good each is without seeing the truth. Then the
+    same streams are labelled in other ways, and a table and a picture compare them.
+    """
+    from rich.console import Console
+
+    from venire.experiments.digits import compare, load_job, report
+    from venire.experiments.digits.picture import require_matplotlib, save_picture
+
+    start = time.perf_counter()
+    _check(seed, seeds, learning_slots)
+    require_matplotlib()
+    _make_folder(out)
+    console = Console(quiet=as_json)
+    console.print("Training 12 weak classifiers on 600 digits; 1,197 others are the stream.")
+    job = load_job()
+    _compile(console, job)
+    if not as_json:
+        _show(console, job, seed, learning_slots, live)
+    trials = list(compare(job, range(seed, seed + seeds), learning_slots))
+    record = report.document(job, trials, learning_slots)
+    report.save(out, record)
+    save_picture(out / "demo.png", job, trials)
+    if as_json:
+        print(json.dumps(record, indent=2))
+        return
+    _conclude(console, trials, out, time.perf_counter() - start)
+
+
+def _check(seed: int, seeds: int, learning_slots: int) -> None:
+    from venire.experiments.digits import SLOTS
+
+    if not 0 <= seed < 2**62:
+        raise InputError(f"got --seed {seed}, expected a whole number from 0 to 2**62 - 1")
+    if not 1 <= seeds <= 1000:
+        raise InputError(f"got --seeds {seeds}, expected 1 to 1000 streams")
+    if not 1 <= learning_slots < SLOTS:
+        raise InputError(
+            f"got --learning-slots {learning_slots}, expected 1 to {SLOTS - 1}: "
+            f"the stream has {SLOTS} slots"
+        )
+
+
+def _make_folder(out: Path) -> None:
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(
+            f"cannot make the folder {out} ({error.strerror}): give another one with --out"
+        ) from None
+    if not os.access(out, os.W_OK):
+        raise InputError(f"cannot write to the folder {out}: give another one with --out")
+
+
+def _compile(console: Console, job: DigitJob) -> None:
+    """Run everything once on a few slots, so that the show does not stop to compile."""
+    from venire.experiments.digits import compare, hire, work
+
+    console.print("Compiling the schedulers (some 20 s the first time, then kept on disk).")
+    for _ in work(job, hire(job, learning_slots=2), slots=12):
+        pass
+    for _ in compare(job, [0], learning_slots=2, slots=12):
+        pass
+
+
+def _show(console: Console, job: DigitJob, seed: int, learning_slots: int, live: bool) -> None:
+    from venire.experiments.digits import hire, work
+    from venire.experiments.digits.view import watch
+
+    progress = work(job, hire(job, seed, learning_slots), seed)
+    console.print()
+    watch(job, progress, console, learning_slots, seconds=8.0 if live else 0.0)
+
+
+def _conclude(console: Console, trials: list[Trial], out: Path, seconds: float) -> None:
+    from venire.experiments.digits.report import NOTES, as_table
+
+    console.print()
+    console.print(as_table(trials, console.options.ascii_only))
+    console.print(NOTES, highlight=False)
+    saved = f"\nSaved {out / 'demo.png'}, demo.csv and demo.json. That took {seconds:.0f} s."
+    console.print(saved, markup=False, highlight=False, soft_wrap=True)

@@ -1,0 +1,30 @@
+"""The demo's job: a stream of handwritten digits and a panel of weak classifiers.
+
+panel.py        the images, the labelers and what they say
+shift.py        the main job, done by the engine slot by slot
+view.py         the job as it goes, on a terminal or in plain lines
+comparison.py   the same streams under other rules
+report.py       the table, on the screen and in files
+picture.py      the picture
+"""
+
+from __future__ import annotations
+
+from venire.experiments.digits.comparison import METHODS, Method, Score, Trial, compare
+from venire.experiments.digits.panel import SLOTS, DigitJob, load_job
+from venire.experiments.digits.shift import LEARNING_SLOTS, Progress, hire, work
+
+__all__ = [
+    "LEARNING_SLOTS",
+    "METHODS",
+    "SLOTS",
+    "DigitJob",
+    "Method",
+    "Progress",
+    "Score",
+    "Trial",
+    "compare",
+    "hire",
+    "load_job",
+    "work",
+]

@@ -1,0 +1,117 @@
+"""`venire demo`, as a user runs it."""
+
+import inspect
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import venire
+from venire.cli.demo import demo
+from venire.experiments.digits import LEARNING_SLOTS, METHODS
+
+VENIRE = [sys.executable, "-c", "from venire.cli import main; raise SystemExit(main())"]
+
+
+def run_demo(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    command = [*VENIRE, "demo", *options]
+    return subprocess.run(
+        command, cwd=folder, env=plain(), capture_output=True, encoding="utf-8", timeout=200
+    )
+
+
+def plain() -> dict[str, str]:
+    """An environment in which the same venire is found, and nothing forces colours."""
+    kept = {k: v for k, v in os.environ.items() if k not in {"FORCE_COLOR", "TTY_COMPATIBLE"}}
+    return kept | {"PYTHONPATH": str(Path(venire.__file__).parents[1])}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("demo")
+
+
+@pytest.fixture(scope="module")
+def finished(folder: Path) -> subprocess.CompletedProcess[str]:
+    return run_demo(folder, "--seeds", "2")
+
+
+def test_runs_in_an_empty_folder_and_says_nothing_on_stderr(
+    finished: subprocess.CompletedProcess[str],
+) -> None:
+    assert finished.returncode == 0
+    assert finished.stderr == ""
+
+
+def test_prints_plain_lines_and_a_table_of_all_methods(
+    finished: subprocess.CompletedProcess[str],
+) -> None:
+    assert "\x1b" not in finished.stdout
+    assert re.search(r"^slot 400: 1,197 arrived, .* right$", finished.stdout, re.MULTILINE)
+    table = finished.stdout.partition("Mean over 2 streams")[2]
+    for method in METHODS:
+        assert all(part in table for part in method.title.split(", "))
+
+
+def test_saves_picture_table_and_record(
+    finished: subprocess.CompletedProcess[str], folder: Path
+) -> None:
+    saved = folder / "venire-demo"
+    assert sorted(p.name for p in saved.iterdir()) == ["demo.csv", "demo.json", "demo.png"]
+    assert (saved / "demo.png").read_bytes().startswith(b"\x89PNG\r\n\x1a\n")
+    assert json.loads((saved / "demo.json").read_text())["seeds"] == [0, 1]
+
+
+def test_json_is_one_object_and_the_same_numbers(
+    finished: subprocess.CompletedProcess[str], folder: Path
+) -> None:
+    again = run_demo(folder, "--seeds", "2", "--json", "--out", "other")
+    assert json.loads(again.stdout) == json.loads(
+        (folder / "venire-demo" / "demo.json").read_text()
+    )
+    first, second = folder / "venire-demo" / "demo.csv", folder / "other" / "demo.csv"
+    assert first.read_bytes() == second.read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        (("--seeds", "0"), "got --seeds 0"),
+        (("--seed", "-1"), "got --seed -1"),
+        (("--learning-slots", "400"), "got --learning-slots 400"),
+        (("--out", "taken"), "cannot make the folder taken"),
+    ],
+)
+def test_errors_are_one_line(tmp_path: Path, options: tuple[str, ...], complaint: str) -> None:
+    (tmp_path / "taken").write_text("a file")
+    done = run_demo(tmp_path, *options)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert done.stderr.count("\n") == 1
+    assert complaint in done.stderr
+    assert not (tmp_path / "venire-demo").exists()
+
+
+def test_ctrl_c_stops_with_one_line(tmp_path: Path) -> None:
+    command = [*VENIRE, "demo", "--seeds", "1000"]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(
+        command, cwd=tmp_path, env=plain(), stdout=pipe, stderr=pipe, encoding="utf-8"
+    ) as process:
+        assert process.stdout is not None
+        process.stdout.readline()  # it is on its way
+        time.sleep(0.5)
+        process.send_signal(signal.SIGINT)
+        _, complaint = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert complaint == "interrupted\n"
+
+
+def test_default_length_of_the_learning_phase_is_the_documented_one() -> None:
+    assert inspect.signature(demo).parameters["learning_slots"].default == LEARNING_SLOTS
