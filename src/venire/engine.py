@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,9 +44,9 @@ from venire.model import (
     Verdict,
 )
 from venire.scheduling.base import Learning, Policy
-from venire.scheduling.beliefs import label_table
+from venire.scheduling.beliefs import check_c, label_table
 from venire.scheduling.clerk import Clerk
-from venire.scheduling.desk import PENDING, REASONS
+from venire.scheduling.desk import BARRED, PENDING, REASONS
 from venire.scheduling.greedy import Greedy
 
 __all__ = ["Scheduler"]
@@ -87,6 +88,10 @@ class Scheduler:
         learning: Learning | None = None,
         c: float = 1.0,
     ) -> None:
+        for what, given in (("panel", panel), ("classes", classes)):
+            if isinstance(given, str):
+                raise InputError(f"got {what}={given!r}, expected a list of names")
+        check_c(c)
         self.classes = tuple(classes)
         if len(self.classes) < 2 or len(set(self.classes)) < len(self.classes):
             raise InputError(
@@ -99,6 +104,8 @@ class Scheduler:
         self._items: list[Item] = []
         self._row: dict[ItemId, int] = {}
         self._left: set[ItemId] = set()
+        self._late: dict[tuple[ItemId, LabelerId], Hashable] = {}
+        self._events = 0
         self._groups: dict[frozenset[LabelerId] | None, int] = {None: 0}
         self._learned: NDArray[np.float64] | None = None
         self._labelers = [who if isinstance(who, Labeler) else Labeler(who) for who in panel]
@@ -115,9 +122,9 @@ class Scheduler:
 
     # the four verbs
 
-    def arrive(self, items: Iterable[Item]) -> None:
+    def arrive(self, items: Item | Iterable[Item]) -> None:
         """Items enter; they are outstanding until they leave."""
-        batch = tuple(items)
+        batch = (items,) if isinstance(items, Item) else tuple(items)
         seen: set[ItemId] = set()
         for item in batch:
             if item.id in self._row or item.id in self._left or item.id in seen:
@@ -130,7 +137,7 @@ class Scheduler:
             self._items.append(item)
             self._row[item.id] = row
         if batch:
-            self.log.append(Arrived(self.slot, batch))
+            self._write(Arrived(self.slot, batch))
 
     def assign(self) -> tuple[Assignment, ...]:
         """Hand out work for this slot; a second call hands out what became possible since."""
@@ -146,18 +153,28 @@ class Scheduler:
             for k in made
         )
         if work:
-            self.log.append(Assigned(self.slot, work))
+            self._write(Assigned(self.slot, work))
         return work
 
     def observe(self, labels: Label | Iterable[Label]) -> None:
-        """Labels come back. The same label again changes nothing; another one is an error."""
-        for label in [labels] if isinstance(labels, Label) else labels:
-            self._observe(label)
+        """Labels come back, all of them or, if one is wrong, none.
+
+        The same label again changes nothing; another one by the same labeler is an error. What
+        was said of an item before it left is not remembered after that.
+        """
+        batch = (labels,) if isinstance(labels, Label) else tuple(labels)
+        said: dict[tuple[ItemId, LabelerId], Hashable] = {}
+        for label in batch:
+            self._check(label)
+            if said.setdefault((label.item, label.labeler), label.said) != label.said:
+                raise self._changed(label, said[label.item, label.labeler])
+        for label in batch:
+            self._record(label)
 
     def close(self) -> tuple[Exit, ...]:
         """End the slot: decide who leaves, learn if it is time, and go on to the next slot."""
         exits = tuple(self._exit(row) for row in self._clerk.settle(self.slot))
-        self.log.append(Closed(self.slot, exits))
+        self._write(Closed(self.slot, exits))
         self._learn()
         self.slot += 1
         self._tidy()
@@ -168,18 +185,24 @@ class Scheduler:
 
     # labelers come and go, and labels do not come
 
-    def release(self, item: ItemId, labeler: LabelerId) -> None:
-        """A label will not come: a lease ended, or the labeler gave the work back."""
+    def release(self, item: ItemId, labeler: LabelerId, bar: bool = False) -> None:
+        """A label will not come: a lease ended, or the labeler gave the work back.
+
+        With `bar` the labeler does not get the item again.
+        """
         touch = self._touch(item, labeler)
         if touch < 0 or self._clerk.desk.touches["said"][touch] != PENDING:
             raise StateError(
                 f"labeler {labeler!r} holds no open assignment of item {item!r}: nothing to release"
             )
-        self._clerk.release(touch, self.slot)
-        self.log.append(Released(self.slot, item, labeler))
+        self._clerk.release(touch, self.slot, bar)
+        self._write(Released(self.slot, item, labeler, bar))
 
     def join(self, labeler: Labeler | LabelerId) -> None:
-        """A labeler comes, or comes back (with its capacity and competence as now given)."""
+        """A labeler comes, or comes back with its capacity as now given.
+
+        A competence given now replaces the one known before; what was learned stays.
+        """
         who = labeler if isinstance(labeler, Labeler) else Labeler(labeler)
         if who.id in self._number and self._clerk.capacity[self._number[who.id]] > 0:
             raise StateError(f"labeler {who.id!r} is on the panel already")
@@ -188,28 +211,42 @@ class Scheduler:
         self._seat(who)
         self._believe()
         self._clerk.refresh(self.slot)
-        self.log.append(Joined(self.slot, who))
+        self._write(Joined(self.slot, who))
 
     def leave(self, labeler: LabelerId) -> None:
-        """A labeler goes: no more work for it. Labels in flight may still come."""
+        """A labeler goes: no more work for it. Labels in flight may still come.
+
+        It may come back, so an item that only it could still improve waits while that is worth
+        its delay (Algorithm 1), or while it has no label at all (policies with an overlap).
+        """
         m = self._known(labeler)
         if self._clerk.capacity[m] == 0:
             raise StateError(f"labeler {labeler!r} has left already")
         self._clerk.set_capacity(m, 0)
         self._clerk.refresh(self.slot)
-        self.log.append(Left(self.slot, labeler))
+        self._write(Left(self.slot, labeler))
 
     # replay
 
     def replay(self, log: Iterable[Event]) -> Scheduler:
         """Do again what a log says happened, and check that it comes out the same."""
-        if self.log:
+        if self._events:
             raise StateError("only a fresh scheduler can replay a log: this one has its own")
-        for event in log:
+        for number, event in enumerate(log, start=1):
             self._redo(event)
-            if self.log and not _same(self.log[-1], event):
-                raise ReplayError(f"the log says {event}, but replaying it gave {self.log[-1]}")
+            if self._events != number or not _same(self.log[-1], event):
+                gave = self.log[-1] if self._events == number else "nothing"
+                raise ReplayError(f"the log says {event}, but replaying it gave {gave}")
         return self
+
+    def drain(self) -> list[Event]:
+        """Hand over the log so far and forget it, as a server does that keeps it elsewhere."""
+        taken, self.log = self.log, []
+        return taken
+
+    def _write(self, event: Event) -> None:
+        self.log.append(event)
+        self._events += 1
 
     def _redo(self, event: Event) -> None:
         match event:
@@ -220,7 +257,7 @@ class Scheduler:
             case Observed():
                 self.observe(event.label)
             case Released():
-                self.release(event.item, event.labeler)
+                self.release(event.item, event.labeler, event.barred)
             case Joined():
                 self.join(event.labeler)
             case Left():
@@ -230,7 +267,15 @@ class Scheduler:
 
     def fingerprint(self) -> str:
         """A digest of the whole state; equal for equal logs."""
-        digest = hashlib.sha256(repr((self.slot, self._labelers, self._items)).encode())
+        names = (
+            self.slot,
+            self._labelers,
+            [(i.id, i.weight, sorted(i.eligible or ()), sorted(i.excluded)) for i in self._items],
+            sorted(self._left),
+            sorted(self._late),
+            None if self._learned is None else self._learned.tolist(),
+        )
+        digest = hashlib.sha256(repr(names).encode())
         for column in self._clerk.columns():
             digest.update(np.ascontiguousarray(column).tobytes())
         return digest.hexdigest()
@@ -249,6 +294,13 @@ class Scheduler:
             return None
         known = self._clerk.competences.tolist()
         return {who.id: p for who, p in zip(self._labelers, known, strict=True)}
+
+    @property
+    def in_flight(self) -> tuple[tuple[ItemId, LabelerId], ...]:
+        """The assignments whose labels have not come, the earliest first."""
+        return tuple(
+            (self._items[row].id, self._labelers[m].id) for row, m in self._clerk.in_flight()
+        )
 
     def verdict(self, item: ItemId) -> Verdict:
         """What the labels of an outstanding item say so far."""
@@ -312,41 +364,60 @@ class Scheduler:
         m = self._known(labeler)
         return self._clerk.find(self._row[item], m) if item in self._row else -1
 
-    def _observe(self, label: Label) -> None:
+    def _check(self, label: Label) -> None:
+        """Refuse a label that cannot be."""
         m = self._known(label.labeler)
-        if label.said not in self._code:
+        try:
+            known = label.said in self._code
+        except TypeError:
+            known = False
+        if not known:
             raise InputError(
                 f"labeler {label.labeler!r} said {label.said!r} of item {label.item!r}, "
                 f"expected one of {list(self.classes)}"
             )
-        said = self._code[label.said]
-        late = label.item in self._left
-        if label.item in self._row:
-            if not self._record(self._row[label.item], m, said, label):
-                return
-        elif not late:
+        if label.item in self._left:
+            before = self._late.get((label.item, label.labeler), label.said)
+            if before != label.said:
+                raise self._changed(label, before)
+        elif label.item not in self._row:
             raise InputError(f"item {label.item!r} never arrived: call arrive first")
-        self.log.append(Observed(self.slot, label, late))
-
-    def _record(self, row: int, m: int, said: int, label: Label) -> bool:
-        """Write a label down; False if it is there already."""
-        clerk = self._clerk
-        touch = clerk.find(row, m)
-        if touch >= 0 and clerk.desk.touches["said"][touch] == PENDING:
-            clerk.observe(touch, said, self.slot)
-        elif touch >= 0 and clerk.desk.touches["said"][touch] == said:
-            return False
-        elif touch >= 0 and clerk.desk.touches["said"][touch] >= 0:
-            before = self.classes[clerk.desk.touches["said"][touch]]
-            raise StateError(
-                f"labeler {label.labeler!r} said {before!r} of item {label.item!r} before and "
-                f"{label.said!r} now: a label cannot be changed"
-            )
-        elif not clerk.may_have(row, m):
-            raise StateError(f"labeler {label.labeler!r} may not label item {label.item!r}")
         else:
-            clerk.volunteer(row, m, said, self.slot)
-        return True
+            self._check_touch(self._row[label.item], m, label)
+
+    def _check_touch(self, row: int, m: int, label: Label) -> None:
+        touch = self._clerk.find(row, m)
+        held = self._clerk.desk.touches["said"][touch] if touch >= 0 else PENDING
+        if touch < 0 and not self._clerk.in_group(row, m):
+            held = BARRED
+        if held == BARRED:
+            raise StateError(f"labeler {label.labeler!r} may not label item {label.item!r}")
+        if held >= 0 and held != self._code[label.said]:
+            raise self._changed(label, self.classes[held])
+
+    def _changed(self, label: Label, before: Hashable) -> StateError:
+        return StateError(
+            f"labeler {label.labeler!r} said {before!r} of item {label.item!r} before and "
+            f"{label.said!r} now: a label cannot be changed"
+        )
+
+    def _record(self, label: Label) -> None:
+        """Write a label down that passed `_check`; one that is there already changes nothing."""
+        late, m = label.item in self._left, self._number[label.labeler]
+        if late:
+            if (label.item, label.labeler) in self._late:
+                return
+            self._late[label.item, label.labeler] = label.said
+        if label.item in self._row:
+            row, said = self._row[label.item], self._code[label.said]
+            touch = self._clerk.find(row, m)
+            if touch < 0:
+                self._clerk.volunteer(row, m, said, self.slot)
+            elif self._clerk.desk.touches["said"][touch] == PENDING:
+                self._clerk.observe(touch, said, self.slot)
+            else:
+                return
+        self._write(Observed(self.slot, label, late))
 
     def _exit(self, row: int) -> Exit:
         item, r = self._items[row], self._clerk.desk.rows[row]
@@ -374,12 +445,20 @@ class Scheduler:
     def _tidy(self) -> None:
         if self._keeps_labels():
             return
-        stay = self._clerk.tidy()
-        if stay is not None:
+        tidied = self._clerk.tidy()
+        if tidied is not None:
+            stay, groups = tidied
             self._items = [self._items[row] for row in stay]
             self._row = {item.id: row for row, item in enumerate(self._items)}
+            self._groups = {n: groups[g] for n, g in self._groups.items() if g in groups}
 
 
 def _same(a: Event, b: Event) -> bool:
     """Equal, where a gain that is not known equals another that is not."""
-    return repr(a) == repr(b)
+    if isinstance(a, Assigned) and isinstance(b, Assigned):
+        pairs = zip(a.assignments, b.assignments, strict=False)
+        return len(a.assignments) == len(b.assignments) and all(
+            x == replace(y, gain=x.gain) and (x.gain == y.gain or x.gain != x.gain)
+            for x, y in pairs
+        )
+    return a == b

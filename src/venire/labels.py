@@ -94,6 +94,16 @@ class LabelTable:
         if len(classes) < 2:
             raise InputError(f"got the classes {list(classes)}, expected at least two")
         i, m, s = (np.asarray(a, dtype=np.int64) for a in (item, labeler, said))
+        for what, codes, names in (
+            ("item", i, items),
+            ("labeler", m, labelers),
+            ("class", s, classes),
+        ):
+            if codes.size and not (codes.min() >= 0 and codes.max() < len(names)):
+                raise InputError(
+                    f"got {what} codes from {codes.min()} to {codes.max()}, "
+                    f"expected 0 to {len(names) - 1}: there are {len(names)}"
+                )
         order = np.lexsort((m, i))
         i, m, s = i[order], m[order], s[order]
         twice = np.flatnonzero((np.diff(i) == 0) & (np.diff(m) == 0))
@@ -106,6 +116,14 @@ class LabelTable:
         start = np.zeros(len(items) + 1, dtype=np.int64)
         np.cumsum(np.bincount(i, minlength=len(items)), out=start[1:])
         return cls(items, labelers, classes, start, m.astype(np.int32), s.astype(np.int16))
+
+
+def _check_codes(what: str, codes: NDArray[np.int64], names: Sequence[Hashable]) -> None:
+    if codes.size and not (codes.min() >= 0 and codes.max() < len(names)):
+        raise InputError(
+            f"got {what} codes from {codes.min()} to {codes.max()}, expected 0 to "
+            f"{len(names) - 1}: there are {len(names)}"
+        )
 
 
 def _codes(names: Iterable[Hashable]) -> tuple[tuple[Hashable, ...], NDArray[np.int64]]:

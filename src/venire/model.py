@@ -5,14 +5,15 @@ All are frozen values. A slot is an int that counts from 0, never a timestamp.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Hashable
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from venire.errors import InputError
 
 __all__ = [
+    "MOST_CAPACITY",
+    "MOST_WEIGHT",
     "Arrived",
     "Assigned",
     "Assignment",
@@ -30,6 +31,12 @@ __all__ = [
     "Released",
     "Verdict",
 ]
+
+#: Far more than anybody waits, and sums of it stay finite.
+MOST_WEIGHT: Final = 1e15
+
+#: What a 32-bit number holds.
+MOST_CAPACITY: Final = 2**31 - 1
 
 ItemId: TypeAlias = str
 LabelerId: TypeAlias = str
@@ -54,14 +61,20 @@ class Item:
 
     def __post_init__(self) -> None:
         weight = float(self.weight)
-        if not (math.isfinite(weight) and weight > 0):
+        if not 0 < weight <= MOST_WEIGHT:
             raise InputError(
-                f"item {self.id!r} has weight {self.weight!r}, expected a finite number above 0"
+                f"item {self.id!r} has weight {self.weight!r}, "
+                f"expected a number above 0 and up to {MOST_WEIGHT:g}"
             )
         object.__setattr__(self, "weight", weight)
-        if self.eligible is not None:
-            object.__setattr__(self, "eligible", frozenset(self.eligible))
-        object.__setattr__(self, "excluded", frozenset(self.excluded))
+        for name in ("eligible", "excluded"):
+            names = getattr(self, name)
+            if isinstance(names, str):
+                raise InputError(
+                    f"item {self.id!r} has {name}={names!r}, expected a set of names: {{{names!r}}}"
+                )
+            if names is not None:
+                object.__setattr__(self, name, frozenset(names))
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,11 +98,14 @@ class Labeler:
                 f"labeler {self.id!r} has competence {self.competence!r}, "
                 "expected a probability strictly between 0 and 1"
             )
-        if self.capacity != int(self.capacity) or self.capacity < 1:
+        if self.capacity != int(self.capacity) or not 1 <= self.capacity <= MOST_CAPACITY:
             raise InputError(
                 f"labeler {self.id!r} has capacity {self.capacity!r}, "
-                "expected a whole number of labels per slot, at least 1"
+                f"expected a whole number of labels per slot, from 1 to {MOST_CAPACITY:,}"
             )
+        if self.competence is not None:
+            object.__setattr__(self, "competence", float(self.competence))
+        object.__setattr__(self, "capacity", int(self.capacity))
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,11 +186,15 @@ class Observed:
 
 @dataclass(frozen=True, slots=True)
 class Released:
-    """A label will not come: the lease ended, or the labeler gave the work back."""
+    """A label will not come: the lease ended, or the labeler gave the work back.
+
+    `barred` says that the labeler is not to get the item again.
+    """
 
     slot: int
     item: ItemId
     labeler: LabelerId
+    barred: bool = False
 
 
 @dataclass(frozen=True, slots=True)

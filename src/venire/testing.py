@@ -22,6 +22,7 @@ from venire.model import Assignment, Exit, Item, Label, Labeler
 from venire.scheduling.base import Learning, Policy
 from venire.scheduling.loop import ask
 from venire.simulation import Poisson, World, simulate
+from venire.simulation.items import Items
 from venire.simulation.run import stream_of
 
 __all__ = ["check_competence", "check_policy", "drive"]
@@ -42,22 +43,24 @@ def drive(
     names = [labeler.id for labeler in world.panel]
     number = {name: m for m, name in enumerate(names)}
     row = {str(items.name(i)): i for i in range(len(items))}
-    group = np.zeros(len(items), np.int32) if items.group is None else items.group
-    masks = [None, *(frozenset(names[m] for m in g) for g in items.groups[1:])]
     s = Scheduler(world.panel, world.classes, policy, learning)
     given: list[Assignment] = []
     left: list[Exit] = []
     for slot in range(slots):
-        s.arrive(
-            Item(str(items.name(i)), float(items.weight[i]), masks[group[i]])
-            for i in range(stream.first[slot], stream.first[slot + 1])
-        )
+        s.arrive(_item(items, i, names) for i in range(stream.first[slot], stream.first[slot + 1]))
         for a in s.assign():
             given.append(a)
             said = ask(stream, row[a.item], number[a.labeler])
             s.observe(Label(a.item, a.labeler, world.classes[said]))
         left += s.close()
     return given, left, s
+
+
+def _item(items: Items, i: int, names: list[str]) -> Item:
+    only, barred = items.masks.may_label(i)
+    eligible = None if only is None else frozenset(names[m] for m in only)
+    excluded = frozenset(names[m] for m in barred)
+    return Item(str(items.name(i)), float(items.weight[i]), eligible, excluded)
 
 
 def check_policy(policy: Policy, slots: int = 60) -> None:

@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 __all__ = ["simulate"]
 
 POLICY = "greedy, random[:OVERLAP], round-robin[:OVERLAP], fixed-overlap[:OVERLAP] or everyone."
-LEARNING = "known (competences are given), or then-serve:SLOTS (learn them first, for SLOTS slots)."
+LEARNING = "known (competences are given), or then-serve:SLOTS[:RHO] (learn them first)."
 SEED = "Seed of the stream, the labels, the random policy and the learning phase."
 ITEMS = "Your items: CSV with item,arrival,weight and perhaps truth, eligible, excluded."
 PANEL = "Your labelers: CSV with labeler,competence and perhaps capacity."
 CLASSES = "What a label may say, such as spam,ok. [default: the truths in the items, or 1,2]"
-ARRIVALS = "Without --items: poisson:RATE, fixed:ITEMS or bursty:SIZE:EVERY. [default: poisson:5]"
+ARRIVALS = "Without --items: poisson:RATE, fixed:ITEMS or bursty:SIZE:EVERY[:TRICKLE]. [default: poisson:5]"
 WEIGHTS = "Without --items: a range or a list, equally likely. [default: 3-10]"
 C = "Constant of the accuracy formula, 1 - exp(-c * evidence)."
 ASSIGNMENTS = "Write who labelled what: slot,item,labeler,gain."

@@ -14,15 +14,13 @@ from numpy.typing import NDArray
 
 from venire.datasets.tables import number, read_rows, shown, whole
 from venire.errors import FileError
-from venire.model import Item
+from venire.model import MOST_WEIGHT, Item
 
 __all__ = ["ItemTable", "classes_of", "read_items"]
 
 REQUIRED = ("item", "arrival", "weight")
 OPTIONAL = ("truth", "eligible", "excluded")
 
-#: A weight is a number of slots that a right verdict is worth waiting for.
-HEAVIEST = 1e15
 #: Classes are kept in 16 bits.
 MOST_CLASSES = 2**15 - 1
 
@@ -173,9 +171,9 @@ def _arrival(path: Path, line: int, text: str | None) -> int:
 
 def _weight(path: Path, line: int, text: str | None) -> float:
     value = number(text)
-    if value is not None and 0 < value <= HEAVIEST:
+    if value is not None and 0 < value <= MOST_WEIGHT:
         return value
-    message = f"weight is {shown(text)}, expected a number above 0 and at most {HEAVIEST:g}"
+    message = f"weight is {shown(text)}, expected a number above 0 and at most {MOST_WEIGHT:g}"
     raise FileError(path, line, f"{message}: give the slots that a right verdict is worth")
 
 

@@ -14,12 +14,28 @@ from numpy.typing import NDArray
 
 from venire import utility
 from venire.accuracy import clamp_competence, evidence, on_grid, vote_weight
+from venire.compiling import inlined, kernel
+from venire.errors import InputError
 from venire.labels import LabelTable
 from venire.scheduling.base import Kernels
-from venire.scheduling.compiling import inlined, kernel
 from venire.scheduling.desk import BELIEVED, OUTSTANDING, POOLED, ROWS, TOUCHES, Desk, clear_files
+from venire.scheduling.wheel import never_due
 
-__all__ = ["believe", "decide_gone", "decide_row", "label_table", "refile_all", "revalue"]
+__all__ = [
+    "believe",
+    "check_c",
+    "decide_gone",
+    "decide_row",
+    "label_table",
+    "refile_all",
+    "revalue",
+]
+
+
+def check_c(c: float) -> None:
+    """Refuse a constant of the accuracy proxy that is none."""
+    if not (math.isfinite(c) and c > 0):
+        raise InputError(f"got c = {c}, expected a finite number above 0")
 
 
 def believe(desk: Desk, competences: NDArray[np.float64] | None, c: float = 1.0) -> None:
@@ -32,10 +48,8 @@ def believe(desk: Desk, competences: NDArray[np.float64] | None, c: float = 1.0)
         return
     panel["evidence"] = on_grid(c * evidence(competences, classes))
     panel["vote"] = vote_weight(competences, classes)
-    here = panel["capacity"] > 0
-    panel["reach"] = np.where(here, [utility.reach(e) for e in panel["evidence"]], 0.0)
-    rank = np.where(here, clamp_competence(competences, classes), 0.0)
-    desk.order[:] = np.argsort(-rank, kind="stable")
+    panel["reach"] = [utility.reach(e) for e in panel["evidence"]]
+    desk.order[:] = np.argsort(-clamp_competence(competences, classes), kind="stable")
 
 
 def label_table(
@@ -66,7 +80,11 @@ def refile_all(desk: Desk, kernels: Kernels, slot: int) -> None:
 
 @kernel
 def revalue(desk: Desk, row: int) -> None:
-    """Recompute what the labels of a row are worth, and when the last one came."""
+    """Recompute what the labels of a row are worth, and when the last one came.
+
+    Whether it leaves, and when, is open again until it is entered anew.
+    """
+    never_due(desk, row)
     desk.rows[row].evidence = 0.0
     desk.rows[row].labels = 0
     desk.rows[row].pending = 0

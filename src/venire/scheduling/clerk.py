@@ -21,6 +21,7 @@ from venire.scheduling.desk import (
     GROUPS,
     LABELER,
     OUTSTANDING,
+    PENDING,
     POOLED,
     ROWS,
     SETTING,
@@ -30,6 +31,7 @@ from venire.scheduling.desk import (
     add_group,
     allocate,
     grow_touches,
+    link,
 )
 
 __all__ = ["Clerk"]
@@ -129,25 +131,31 @@ class Clerk:
         self._link(row, labeler, slot, BARRED)
         self.stale = True
 
-    def may_have(self, row: int, labeler: int) -> bool:
-        """Whether the row's group holds the labeler and nothing bars it."""
+    def in_group(self, row: int, labeler: int) -> bool:
+        """Whether the row's group holds the labeler."""
         group, edges = self.desk.rows["group"][row], self.desk.edges
         e = self.desk.groups["edge"][group]
         while e >= 0 and edges["labeler"][e] != labeler:
             e = edges["of_group"][e]
-        return bool(group == 0 or e >= 0) and self.find(row, labeler) < 0
+        return bool(group == 0 or e >= 0)
 
     def outstanding(self) -> NDArray[np.int64]:
         """The rows that have not left."""
         return np.flatnonzero(self.desk.rows["state"][: self.desk.meta[ROWS]] == OUTSTANDING)
 
+    def in_flight(self) -> list[tuple[int, int]]:
+        """Row and labeler of every label that has not come."""
+        touches = self.desk.touches[: self.desk.meta[TOUCHES]]
+        held = touches[touches["said"] == PENDING]
+        return list(zip(held["row"].tolist(), held["labeler"].tolist(), strict=True))
+
     # a slot
 
     def serve(self, slot: int) -> range:
         """Hand out work; the touches made."""
-        desk = self.desk
-        room = int((desk.panel["capacity"] - desk.panel["load"]).clip(0).sum())
-        self._make_room_for_touches(room)
+        panel, most = self.desk.panel, len(self.outstanding())
+        room = (panel["capacity"] - panel["load"]).clip(0, most)
+        self._make_room_for_touches(int(room.sum(dtype=np.int64)))
         first = int(self.desk.meta[TOUCHES])
         self.kernels.serve(self.desk, slot)
         return range(first, int(self.desk.meta[TOUCHES]))
@@ -184,8 +192,8 @@ class Clerk:
         self._link(row, labeler, slot, said)
         self._revalue(row, slot)
 
-    def release(self, touch: int, slot: int) -> None:
-        """A label in flight will not come."""
+    def release(self, touch: int, slot: int, bar: bool) -> None:
+        """A label in flight will not come; with `bar` the labeler does not get the row again."""
         row, labeler = int(self.desk.touches["row"][touch]), self.desk.touches["labeler"][touch]
         following = self.desk.touches["next"][touch]
         if self.desk.rows["head"][row] == touch:
@@ -199,6 +207,8 @@ class Clerk:
         self.desk.touches[touch]["said"] = BARRED
         self.desk.panel["inflight"][labeler] -= 1
         self.desk.panel["load"][labeler] -= 1
+        if bar:
+            self._link(row, int(labeler), slot, BARRED)
         self._revalue(row, slot)
 
     def decide(self, row: int) -> tuple[int, float]:
@@ -218,10 +228,7 @@ class Clerk:
 
     def _link(self, row: int, labeler: int, slot: int, said: int) -> None:
         self._make_room_for_touches(1)
-        k = int(self.desk.meta[TOUCHES])
-        self.desk.meta[TOUCHES] += 1
-        self.desk.touches[k] = (np.nan, slot, row, labeler, self.desk.rows["head"][row], said)
-        self.desk.rows["head"][row] = k
+        link(self.desk, row, labeler, slot, said)
 
     def _revalue(self, row: int, slot: int) -> None:
         if self.desk.rows["state"][row] != OUTSTANDING:
@@ -250,8 +257,11 @@ class Clerk:
             rows=fresh.rows, shelves=fresh.shelves, pool=fresh.pool, gone=fresh.gone
         )
 
-    def tidy(self) -> NDArray[np.int64] | None:
-        """Throw away what has left, if that is at least half; the old numbers of what stays."""
+    def tidy(self) -> tuple[NDArray[np.int64], dict[int, int]] | None:
+        """Throw away what has left, if that is at least half.
+
+        Returns the old numbers of the rows that stay, and the new numbers of their groups.
+        """
         rows, touches = self.desk.rows[: self.desk.meta[ROWS]], self.desk.touches
         stay = self.outstanding()
         if len(rows) < LEAST_ROWS or 2 * len(stay) > len(rows):
@@ -276,7 +286,20 @@ class Clerk:
             gone=fresh.gone,
         )
         self.stale = True
-        return stay
+        return stay, self._tidy_groups()
+
+    def _tidy_groups(self) -> dict[int, int]:
+        """Keep the groups that some row is in; the new number of each."""
+        desk = self.desk
+        rows, edges = desk.rows[: desk.meta[ROWS]], desk.edges[: desk.meta[EDGES]]
+        used = np.unique(np.append(rows["group"], 0))
+        rows["group"] = np.searchsorted(used, rows["group"])
+        members = [edges["labeler"][edges["group"] == g] for g in used[1:]]
+        desk.panel["edge"] = desk.groups["edge"] = -1
+        desk.meta[GROUPS], desk.meta[EDGES] = 1, 0
+        for chosen in members:
+            add_group(desk, chosen.tolist())
+        return {int(g): k for k, g in enumerate(used)}
 
 
 def _doubled(records: NDArray[np.void], fill: int = 0) -> NDArray[np.void]:

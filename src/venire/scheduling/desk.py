@@ -25,9 +25,18 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from venire.scheduling.compiling import inlined
+from venire.compiling import inlined
 
-__all__ = ["Desk", "add_edge", "add_group", "allocate", "clear_files", "grow_touches"]
+__all__ = [
+    "Desk",
+    "add_edge",
+    "add_group",
+    "allocate",
+    "bar",
+    "clear_files",
+    "grow_touches",
+    "link",
+]
 
 Records = NDArray[Any]
 
@@ -82,7 +91,7 @@ SHELF: Final = np.dtype(
 LABELER: Final = np.dtype(
     [
         ("evidence", "f8"),
-        ("reach", "f8"),  # 0 while the labeler is away
+        ("reach", "f8"),
         ("vote", "f8"),
         ("mark", "i8"),
         ("capacity", "i4"),  # 0 while the labeler is away
@@ -203,6 +212,19 @@ def add_edge(desk: Desk, group: int, labeler: int) -> None:
     desk.panel["edge"][labeler] = desk.groups["edge"][group] = e
 
 
+def bar(desk: Desk, row: int, labeler: int, slot: int = 0) -> None:
+    """Note that this labeler may not have the row; the desk must have room for the touch."""
+    link(desk, row, labeler, slot, BARRED)
+
+
+def link(desk: Desk, row: int, labeler: int, slot: int, said: int) -> None:
+    """Hang a touch on a row that no policy gave; the desk must have room for it."""
+    k = int(desk.meta[TOUCHES])
+    desk.meta[TOUCHES] += 1
+    desk.touches[k] = (np.nan, slot, row, labeler, desk.rows["head"][row], said)
+    desk.rows["head"][row] = k
+
+
 def clear_files(desk: Desk) -> None:
     """Take every row off its shelf and off the wheel; what is on the rows stays."""
     shelves = desk.shelves
@@ -294,7 +316,10 @@ def mark_barred(desk: Desk, row: int) -> int:
 
 @inlined
 def best_unused(desk: Desk, row: int) -> float:
-    """The largest reach among the labelers that the row could still be given to; 0 if none."""
+    """The largest reach among the labelers that the row could still be given to; 0 if none.
+
+    A labeler who is away counts: it may come back.
+    """
     stamp = mark_barred(desk, row)
     group = desk.rows[row].group
     if group == 0:
@@ -313,20 +338,20 @@ def best_unused(desk: Desk, row: int) -> float:
 
 
 @inlined
-def unused(desk: Desk, row: int) -> int:
-    """How many labelers who are here could still be given the row."""
+def unused(desk: Desk, row: int, here: bool) -> int:
+    """How many labelers could still be given the row; with `here`, only those who are not away."""
     stamp = mark_barred(desk, row)
     group = desk.rows[row].group
     count = 0
     if group == 0:
         for m in range(len(desk.panel)):
-            if desk.panel[m].mark != stamp and desk.panel[m].capacity > 0:
+            if desk.panel[m].mark != stamp and (desk.panel[m].capacity > 0 or not here):
                 count += 1
         return count
     e = desk.groups[group].edge
     while e >= 0:
         m = desk.edges[e].labeler
-        if desk.panel[m].mark != stamp and desk.panel[m].capacity > 0:
+        if desk.panel[m].mark != stamp and (desk.panel[m].capacity > 0 or not here):
             count += 1
         e = desk.edges[e].of_group
     return count

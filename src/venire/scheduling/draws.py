@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from venire.scheduling.compiling import inlined
+from venire.compiling import inlined
 
 __all__ = ["below", "uniform"]
 

@@ -10,12 +10,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from venire.compiling import kernel
 from venire.scheduling.base import Kernels, Policy
-from venire.scheduling.compiling import kernel
 from venire.scheduling.desk import (
     OUTSTANDING,
     ROWS,
     TOUCHES,
+    TURN,
     Desk,
     allowed,
     barred,
@@ -34,7 +35,7 @@ def enter(desk: Desk, row: int, slot: int) -> None:
     aim(desk, row)
     if satisfied(desk, row):
         plan_exit(desk, row, slot)
-    elif row + 1 < desk.meta[ROWS]:
+    elif row < desk.meta[TURN]:  # it comes back behind what somebody has passed
         for m in range(len(desk.panel)):
             desk.panel[m].pointer = min(desk.panel[m].pointer, row)
 
@@ -55,6 +56,7 @@ def serve(desk: Desk, slot: int) -> None:
                 take(desk, m, row, slot)
             row += 1
         desk.panel[m].pointer = row
+        desk.meta[TURN] = max(desk.meta[TURN], row)
     for k in range(first, desk.meta[TOUCHES]):
         row = desk.touches[k].row
         if desk.rows[row].head == k and satisfied(desk, row):

@@ -11,7 +11,8 @@ lesser ones (the paper's `Break` does; see docs/errata.md).
 
 is a line in x, and d depends on the slot of the last label alone. So items stand on shelves by
 that slot, each shelf ordered by a, and only the tops of the shelves compete for a labeler. An
-assignment costs the number of shelves plus the logarithm of their size, not the queue.
+assignment costs at most the number of shelves (slots for which somebody waits; the largest
+residual bounds how far back it is worth looking) plus the logarithm of their size, not the queue.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from venire import utility
+from venire.compiling import inlined, kernel
 from venire.scheduling.base import Kernels, Policy
-from venire.scheduling.compiling import inlined, kernel
 from venire.scheduling.desk import (
     EXHAUSTED,
     NO_GAIN,
@@ -72,7 +73,7 @@ def plan_exit(desk: Desk, row: int, slot: int) -> None:
     """Find the first slot after which no labeler gives a positive gain: a * x <= t + 1 - last."""
     span = desk.rows[row].key * best_unused(desk, row)
     due = desk.rows[row].last - 1 + (math.ceil(span) if span < FAR else FAR)
-    reason = NO_GAIN if span > 0.0 or unused(desk, row) > 0 else EXHAUSTED
+    reason = NO_GAIN if span > 0.0 or unused(desk, row, False) > 0 else EXHAUSTED
     set_due(desk, row, max(due, slot), reason)
 
 

@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 from venire.accuracy import clamp_competence
 from venire.competence.base import BaseEstimator
 from venire.competence.one_coin import OneCoin
+from venire.compiling import kernel
 from venire.errors import InputError
 from venire.labels import LabelTable
 from venire.scheduling.base import Kernels, Learning, Policy
-from venire.scheduling.compiling import kernel
 from venire.scheduling.desk import (
     DROPPED,
     LEARNING,
@@ -42,7 +42,7 @@ __all__ = ["LearnThenServe", "OneForAll"]
 
 @kernel
 def enter(desk: Desk, row: int, slot: int) -> None:
-    set_due(desk, row, slot, DROPPED)
+    set_due(desk, row, slot, LEARNING if desk.rows[row].labels > 0 else DROPPED)
 
 
 @kernel

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from venire.compiling import inlined
 from venire.scheduling.beliefs import decide_gone
-from venire.scheduling.compiling import inlined
 from venire.scheduling.desk import OUTSTANDING, ROWS, TOUCHES, Desk
 from venire.scheduling.draws import uniform
 

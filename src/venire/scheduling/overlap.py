@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from venire import utility
-from venire.scheduling.compiling import inlined
+from venire.compiling import inlined
 from venire.scheduling.desk import EXHAUSTED, OVERLAP, SETTING, Desk, touch, unused
 from venire.scheduling.wheel import set_due
 
@@ -15,8 +15,13 @@ gain = inlined(utility.gain)
 
 @inlined
 def aim(desk: Desk, row: int) -> None:
-    """Aim at the overlap that was asked for, or at all who may have the row if they are fewer."""
-    possible = desk.rows[row].labels + unused(desk, row)
+    """Aim at the overlap that was asked for, or at all who may have the row if they are fewer.
+
+    Those who are away do not count, unless the row has no label and nobody is here: it waits.
+    """
+    possible = desk.rows[row].labels + unused(desk, row, True)
+    if possible == 0:
+        possible = unused(desk, row, False)
     desk.rows[row].target = min(desk.meta[SETTING], possible)
 
 

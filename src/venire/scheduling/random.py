@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from venire.compiling import inlined, kernel
 from venire.errors import InputError
 from venire.scheduling.base import Kernels, Policy
-from venire.scheduling.compiling import inlined, kernel
 from venire.scheduling.desk import POOLED, SETTING, Desk, allowed, barred, room
 from venire.scheduling.draws import below
 from venire.scheduling.loop import Stream, make_run

@@ -10,9 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from venire.compiling import inlined, kernel
 from venire.errors import InputError
 from venire.scheduling.base import Kernels, Policy
-from venire.scheduling.compiling import inlined, kernel
 from venire.scheduling.desk import TURN, Desk, room
 from venire.scheduling.loop import Stream, make_run
 from venire.scheduling.overlap import aim, plan_exit, satisfied, take

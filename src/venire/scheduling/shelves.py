@@ -11,7 +11,7 @@ memory of its own. Order: largest key first, then the lowest row, which is the e
 
 from __future__ import annotations
 
-from venire.scheduling.compiling import inlined
+from venire.compiling import inlined
 from venire.scheduling.desk import FREE_SHELF, Desk, Records
 
 __all__ = ["pop", "push", "put", "release", "take_off"]

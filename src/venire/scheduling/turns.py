@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from venire.scheduling.compiling import inlined
+from venire.compiling import inlined
 from venire.scheduling.desk import SERVING, TOUCHES, Desk, barred, room
 from venire.scheduling.shelves import pop, push, put, release
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from venire.scheduling.compiling import inlined
+from venire.compiling import inlined
 from venire.scheduling.desk import GONE, WHEEL, Desk
 
 __all__ = ["make_settle", "never_due", "set_due"]

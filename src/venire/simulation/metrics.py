@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from venire import utility
 from venire.accuracy import evidence, on_grid
-from venire.scheduling.compiling import inlined, kernel
+from venire.compiling import inlined, kernel
 
 __all__ = ["Ledger", "keep_ledger"]
 

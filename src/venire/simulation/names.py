@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from venire.errors import InputError
+from venire.model import MOST_WEIGHT
 from venire.scheduling.names import made_of
 from venire.simulation.arrivals import Arrivals, Bursty, Fixed, Poisson
 
@@ -41,7 +42,7 @@ def weights_named(text: str) -> tuple[float, ...]:
         values = tuple(map(float, range(a, b + 1))) if b - a < LONGEST else ()
     else:
         values = tuple(map(_number, text.split(",")))
-    if not values or not all(0 < w <= 1e15 for w in values):
+    if not values or not all(0 < w <= MOST_WEIGHT for w in values):
         raise InputError(
             f"got the weights {text!r}, expected numbers above 0: write a range such as 3-10, "
             "or a list such as 1,2,5"

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from venire.errors import InputError
 from venire.model import Assignment, Exit, Verdict
 from venire.scheduling.base import Learning, Policy
-from venire.scheduling.beliefs import believe, decide_row, label_table, refile_all
+from venire.scheduling.beliefs import believe, check_c, decide_row, label_table, refile_all
 from venire.scheduling.desk import (
     HORIZON,
     OUTSTANDING,
@@ -24,6 +24,7 @@ from venire.scheduling.desk import (
     Desk,
     add_group,
     allocate,
+    bar,
     grow_touches,
 )
 from venire.scheduling.greedy import Greedy
@@ -33,6 +34,9 @@ from venire.simulation.metrics import Ledger, keep_ledger
 from venire.simulation.worlds import World
 
 __all__ = ["Run", "desk_of", "simulate", "stream_of"]
+
+#: A billion; the arrays of a longer run would not fit into memory.
+MOST_SLOTS = 10**9
 
 Progress = Callable[[int, int], None]
 
@@ -54,8 +58,9 @@ def simulate(
     >>> round(run.utility / len(run.items), 2), run.ratio
     (5.98, 1.0)
     """
-    if slots < 1:
-        raise InputError(f"got a horizon of {slots} slots, expected at least 1")
+    if not 1 <= slots <= MOST_SLOTS:
+        raise InputError(f"got a horizon of {slots:,} slots, expected 1 to {MOST_SLOTS:,}")
+    check_c(c)
     policy = policy or Greedy()
     items = world.items(slots)
     stream = stream_of(world, items, slots)
@@ -121,17 +126,20 @@ def desk_of(world: World, items: Items, slots: int) -> Desk:
     capacity = np.minimum(capacity, max(1, len(items)))  # nobody labels an item twice
     # untouched zeros take no memory, so that this may be generous
     likely = max(8 * len(items), 1_000_000)
-    touches = int(min(slots * capacity.sum(), likely) + capacity.sum())
-    edges = sum(len(members) for members in items.groups)
-    shape = (len(world.panel), len(world.classes), len(items.groups), edges)
+    masks, a_slot = items.masks, int(capacity.sum())
+    touches = len(masks.barred) + min(slots * a_slot, likely) + a_slot
+    edges = sum(len(members) for members in masks.groups)
+    shape = (len(world.panel), len(world.classes), len(masks.groups), edges)
     desk = allocate(len(items), touches, *shape)
     desk.panel["capacity"] = capacity
     desk.rows["weight"] = items.weight
     desk.rows["arrival"] = desk.rows["last"] = items.arrival
-    if items.group is not None:
-        desk.rows["group"] = items.group
-    for members in items.groups[1:]:
+    if masks.group is not None:
+        desk.rows["group"] = masks.group
+    for members in masks.groups[1:]:
         add_group(desk, members)
+    for row, labeler in masks.barred.tolist():
+        bar(desk, row, labeler)
     return desk
 
 
@@ -164,7 +172,7 @@ class Run:
     @property
     def touches(self) -> NDArray[Any]:
         """The labels given, in order: slot, row, labeler, said, gain."""
-        return self.desk.touches[: self.desk.meta[TOUCHES]]
+        return self.desk.touches[len(self.items.masks.barred) : self.desk.meta[TOUCHES]]
 
     @property
     def rows(self) -> NDArray[Any]:

@@ -6,6 +6,7 @@ same under every policy, so that policies are compared on the same luck.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -15,9 +16,9 @@ from numpy.typing import NDArray
 
 from venire.errors import InputError
 from venire.labels import LabelTable
-from venire.model import Item, Labeler
+from venire.model import MOST_WEIGHT, Item, Labeler
 from venire.simulation.arrivals import Arrivals, Poisson
-from venire.simulation.items import Items, arrivals_of, index_groups
+from venire.simulation.items import Items, Masks, arrivals_of
 
 __all__ = ["World"]
 
@@ -55,6 +56,8 @@ class World:
             raise InputError(f"labeler {twice!r} is on the panel twice, expected distinct names")
         if any(labeler.competence is None for labeler in self.panel):
             raise InputError("a simulated labeler has no competence, expected one for each")
+        if self.seed < 0:
+            raise InputError(f"got the seed {self.seed}, expected a whole number from 0 on")
         if len(self.classes) < 2:
             raise InputError(f"got the classes {list(self.classes)}, expected at least two")
 
@@ -96,7 +99,7 @@ class World:
         p = 0.9 - 0.005 * np.arange(1, 31) if competences is None else np.asarray(competences)
         panel = tuple(Labeler(f"m{i + 1}", round(float(v), 12), capacity) for i, v in enumerate(p))
         flow = arrivals or Poisson(5)
-        values = np.asarray(weights, dtype=np.float64)
+        values = _weights(weights)
 
         def draw(world: World, slots: int) -> Items:
             arrival = arrivals_of(flow.draw(world.rng(0), slots))
@@ -139,13 +142,13 @@ class World:
         code = {name: k for k, name in enumerate(table.classes)}
         known = np.array([code.get(truth.get(i), -1) for i in table.items], dtype=np.int16)
         complete = len(table.labeler) == len(table.items) * len(table.labelers)
-        masks = [
+        allowed = [
             None if complete else frozenset(table.labeler[a:b].tolist())
             for a, b in zip(table.start[:-1], table.start[1:], strict=True)
         ]
-        group, groups = index_groups(masks)
+        masks = Masks.of(allowed, len(panel))
         flow = arrivals or Poisson(5)
-        values = np.asarray(weights, dtype=np.float64)
+        values = _weights(weights)
 
         def draw(world: World, slots: int) -> Items:
             arrival = arrivals_of(flow.draw(world.rng(0), slots))
@@ -154,7 +157,7 @@ class World:
             weight = values[world.rng(1).integers(len(values), size=len(arrival))]
             source = _pick(world.rng(2), len(table.items), len(arrival), repeats)
             ids = None if repeats else tuple(table.items[i] for i in source)
-            return Items(arrival, weight, known[source], True, ids, source, group[source], groups)
+            return Items(arrival, weight, known[source], True, ids, source, masks.take(source))
 
         return cls(panel, table.classes, seed, draw, table)
 
@@ -206,12 +209,18 @@ class World:
             raise InputError(f"got columns of {lengths} items, expected as many in each")
         order = np.argsort(np.asarray(arrival, dtype=np.int64), kind="stable")
         slots = np.asarray(arrival, dtype=np.int64)[order]
-        weights = np.asarray(weight, dtype=np.float64)[order]
+        weights = _weights(weight, empty=True)[order]
+        if len(slots) and slots[0] < 0:
+            raise InputError(f"an item arrives in slot {slots[0]}, expected slot 0 or later")
+        if len(set(ids)) < len(ids):
+            twice = next(name for name, n in Counter(ids).items() if n > 1)
+            raise InputError(f"item {twice!r} is there twice, expected distinct ids")
         places = order.tolist()
         names = tuple(ids[i] for i in places)
         number = {labeler.id: m for m, labeler in enumerate(panel)}
-        masks = [_numbers(allowed[i], number) if allowed else None for i in places]
-        group, groups = index_groups(masks)
+        masks = Masks()
+        if allowed is not None:
+            masks = Masks.of([_numbers(allowed[i], number) for i in places], len(panel))
         given = None
         if truth is not None:
             given = _codes(truth, classes)[order]
@@ -221,9 +230,19 @@ class World:
             if latent is None:
                 latent = world.rng(2).integers(len(classes), size=len(names)).astype(np.int16)
             none = np.zeros(0, np.int32)
-            return Items(slots, weights, latent, given is not None, names, none, group, groups)
+            return Items(slots, weights, latent, given is not None, names, none, masks)
 
         return cls(tuple(panel), tuple(classes), seed, draw)
+
+
+def _weights(weights: Sequence[float] | Floats, empty: bool = False) -> Floats:
+    """Weights that can be; `empty` says whether there may be none."""
+    values = np.asarray(weights, dtype=np.float64)
+    wrong = values[~((values > 0) & (values <= MOST_WEIGHT))]
+    if len(wrong) or not (empty or len(values)):
+        got = f"a weight of {wrong[0]}" if len(wrong) else "no weights"
+        raise InputError(f"got {got}, expected numbers above 0 and up to {MOST_WEIGHT:g}")
+    return values
 
 
 def _pick(rng: np.random.Generator, items: int, count: int, repeats: bool) -> NDArray[np.int32]:

@@ -2,7 +2,6 @@
 
 import csv
 from collections.abc import Hashable, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,13 +9,13 @@ import pytest
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from tests.conftest import DATA
 from venire.labels import LabelTable
 
 Ints = NDArray[np.int64]
 Panel = Sequence[float] | NDArray[np.floating[Any]]
 
 PAPER_PANEL = 0.9 - 0.005 * np.arange(1, 31)
-DATA = Path(__file__).resolve().parents[4] / "shared" / "data"
 
 
 @st.composite

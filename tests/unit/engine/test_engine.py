@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import subprocess
+import sys
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -24,7 +29,7 @@ from venire import (
     Verdict,
     World,
 )
-from venire.model import Assigned, Assignment, Closed, Event, Observed, Released
+from venire.model import Assigned, Assignment, Closed, Event, Exit, Observed, Released
 from venire.testing import drive
 
 PANEL = (Labeler("ann", 0.9), Labeler("bob", 0.8), Labeler("eve", 0.7, capacity=2))
@@ -84,6 +89,97 @@ def test_releasing_a_label_that_has_come_is_refused() -> None:
         s.release("a", "ann")
 
 
+@pytest.mark.parametrize("policy", [FixedOverlap(2), RoundRobin(2), Random(2)], ids=repr)
+def test_an_item_whose_label_was_released_does_not_leave_short_of_its_labels(
+    policy: Policy,
+) -> None:
+    s = scheduler(policy)
+    s.arrive([Item("a", 50.0)])
+    first, second = s.assign()
+    s.release("a", first.labeler, bar=True)
+    s.observe(Label("a", second.labeler, "ok"))
+    assert s.close() == ()
+    (third,) = s.assign()
+    assert third.labeler not in (first.labeler, second.labeler)
+    s.observe(Label("a", third.labeler, "ok"))
+    (left,) = s.close()
+    assert (left.labels, left.reason) == (2, "overlap")
+
+
+def test_everyone_comes_back_to_what_was_released() -> None:
+    s = Scheduler([Labeler("a", 0.9), Labeler("b", 0.8)], CLASSES, Everyone())
+    s.arrive(Item("x"))
+    s.assign()
+    s.observe(Label("x", "a", "ok"))
+    s.close()
+    s.arrive(Item("y"))
+    assert [(a.item, a.labeler) for a in s.assign()] == [("y", "a")]
+    s.release("y", "a")
+    s.close()
+    assert [(a.item, a.labeler) for a in s.assign()] == [("y", "a")]
+    assert s.in_flight == (("x", "b"), ("y", "a"))
+
+
+def test_while_everybody_is_away_items_wait_as_long_as_it_pays() -> None:
+    for policy, waits in ((Greedy(), 2), (FixedOverlap(2), 9)):
+        s = Scheduler([Labeler("ann", 0.9)], CLASSES, policy)
+        s.leave("ann")
+        s.arrive(Item("a", 5.0))  # 5 * 0.585 = 2.9 slots
+        left: list[Exit] = []
+        while not left and s.slot < 9:
+            left += s.close()
+        assert s.slot == (waits + 1 if left else 9)
+    assert s.outstanding == ("a",)
+    s.join("ann")
+    assert [a.item for a in s.assign()] == ["a"]
+
+
+def test_a_batch_of_labels_is_taken_whole_or_not_at_all() -> None:
+    s = scheduler()
+    s.arrive([Item("a", 9.0)])
+    s.assign()
+    state = s.fingerprint()
+    good, bad = Label("a", "ann", "ok"), Label("a", "bob", "what")
+    for batch in ([good, bad], [good, Label("a", "ann", "spam")], [good, Label("b", "bob", "ok")]):
+        with pytest.raises((InputError, StateError)):
+            s.observe(batch)
+        assert s.fingerprint() == state
+    with pytest.raises(InputError, match="expected one of"):
+        s.observe(Label("a", "ann", []))  # type: ignore[arg-type]
+
+
+def test_a_drained_log_replays_together_with_what_came_after() -> None:
+    s = scheduler()
+    s.arrive([Item("a", 9.0)])
+    first = s.drain()
+    s.assign()
+    again = scheduler().replay([*first, *s.log])
+    assert again.fingerprint() == s.fingerprint()
+    with pytest.raises(StateError, match="fresh"):
+        s.replay([])
+
+
+def test_the_fingerprint_is_the_same_in_every_process() -> None:
+    program = (
+        "from venire import Item, Labeler, Scheduler\n"
+        "names = {'ann', 'bob', 'eve'}\n"
+        "s = Scheduler([Labeler(n, 0.8) for n in sorted(names)], ['a', 'b'])\n"
+        "s.arrive(Item('x', eligible=names))\n"
+        "print(s.fingerprint())\n"
+    )
+    printed = {
+        subprocess.run(
+            [sys.executable, "-c", program],
+            env=os.environ | {"PYTHONHASHSEED": str(seed)},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for seed in (1, 2, 3)
+    }
+    assert len(printed) == 1
+
+
 def test_the_label_of_an_expired_lease_is_still_taken() -> None:
     s = scheduler()
     s.arrive([Item("a", 9.0)])
@@ -105,6 +201,10 @@ def test_a_late_label_is_logged_and_changes_no_verdict() -> None:
     assert [e.item for e in s.close()] == ["a"]
     s.observe(Label("a", "bob", "spam"))
     assert s.log[-1] == Observed(1, Label("a", "bob", "spam"), late=True)
+    s.observe(Label("a", "bob", "spam"))
+    assert len([e for e in s.log if isinstance(e, Observed)]) == 2
+    with pytest.raises(StateError, match="cannot be changed"):
+        s.observe(Label("a", "bob", "ok"))
     with pytest.raises(InputError, match="not outstanding"):
         s.verdict("a")
 
@@ -190,6 +290,12 @@ def test_a_newcomer_after_learning_counts_as_the_others_do() -> None:
         (lambda s: s.join("dan"), "has no competence"),
         (lambda s: s.leave("dan"), "not on the panel"),
         (lambda s: Scheduler(["ann"], CLASSES), "has no competence"),
+        (lambda s: Scheduler("ann", CLASSES), "list of names"),
+        (lambda s: Scheduler(PANEL, "ab"), "list of names"),
+        (lambda s: Scheduler(PANEL, CLASSES, c=float("nan")), "above 0"),
+        (lambda s: Item("a", eligible="ann"), "set of names"),  # type: ignore[arg-type]
+        (lambda s: Item("a", weight=1e300), "up to"),
+        (lambda s: Labeler("a", 0.8, 2**31), "capacity"),
         (lambda s: Scheduler([], CLASSES), "panel is empty"),
         (lambda s: Scheduler(PANEL, ["ok"]), "at least two"),
         (lambda s: Scheduler([*PANEL, Labeler("ann", 0.6)], CLASSES), "twice"),
@@ -233,6 +339,7 @@ def test_any_history_replays_to_the_same_state(policy: Policy, data: st.DataObje
     assert again.fingerprint() == s.fingerprint()
     assert again.log == s.log
     assert again.assign() == s.assign()
+    check_it_drains(s)
 
 
 def step(s: Scheduler, held: list[Assignment], data: st.DataObject) -> None:
@@ -256,6 +363,20 @@ def step(s: Scheduler, held: list[Assignment], data: st.DataObject) -> None:
     s.close()
 
 
+def check_it_drains(s: Scheduler) -> None:
+    """When all are here and every label comes, nothing stays for ever."""
+    for name in ("ann", "bob", "eve"):
+        with contextlib.suppress(StateError):
+            s.join(name)
+    for _ in range(100):
+        for item, labeler in s.in_flight:
+            s.observe(Label(item, labeler, "ok"))
+        for a in s.assign():
+            s.observe(Label(a.item, a.labeler, "ok"))
+        s.close()
+    assert s.outstanding == ()
+
+
 WEIGHTS = st.sampled_from([0.5, 2.0, 3.0, 8.0, 20.0])
 
 
@@ -264,6 +385,8 @@ def check_invariants(s: Scheduler) -> None:
     left = [e.item for event in s.log if isinstance(event, Closed) for e in event.exits]
     assert len(left) == len(set(left))
     assert not set(left) & set(s.outstanding)
+    exits = [e for event in s.log if isinstance(event, Closed) for e in event.exits]
+    assert all(e.labels >= 2 for e in exits if e.reason == "overlap")
     open_work: set[tuple[str, str]] = set()
     done: set[tuple[str, str]] = set()
     for event in s.log:

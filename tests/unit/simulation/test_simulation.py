@@ -21,6 +21,7 @@ from venire import (
     Labeler,
     LabelTable,
     LearnThenServe,
+    OneCoin,
     Poisson,
     Policy,
     Random,
@@ -127,6 +128,28 @@ def test_the_ledger_is_the_definition(instance: Instance) -> None:
         assert run.ledger.true[row] == pytest.approx(true)
 
 
+def test_a_few_excluded_labelers_need_no_group_of_their_own() -> None:
+    panel = [Labeler(f"m{i}", 0.9 - 0.01 * i) for i in range(12)]
+    only = frozenset({"m1", "m2"})
+    items = [
+        Item("anyone", 9.0),
+        Item("not-m0", 9.0, excluded=frozenset({"m0"})),
+        Item("only", 9.0, eligible=only),
+        Item("only-too", 9.0, eligible=only),
+        Item("nobody", 9.0, eligible=frozenset()),
+    ]
+    world = World.trace(items, [0] * 5, panel)
+    masks = world.items(3).masks
+    assert [len(g) for g in masks.groups] == [0, 2, 0]
+    assert masks.barred.tolist() == [[1, 0]]
+    run = simulate(world, slots=3)
+    who = {a.labeler for a in run.assignments() if a.item == "not-m0"}
+    assert who
+    assert "m0" not in who
+    assert {a.labeler for a in run.assignments() if a.item.startswith("only")} <= only
+    assert [e.reason for e in run.exits() if e.item == "nobody"] == ["exhausted"]
+
+
 def test_truth_that_was_not_given_judges_nobody() -> None:
     world = World.trace([Item("a", 5.0)], [0], [Labeler("m", 0.8)])
     assert simulate(world, slots=3).true_utility is None
@@ -185,7 +208,7 @@ def test_recorded_labels_are_replayed_and_only_where_they_exist(seed: int, class
     assert (run.items.truth[known] >= 0).all()
 
 
-def test_learning_beats_guessing_and_its_error_falls_with_the_phase() -> None:
+def test_too_short_and_too_long_a_learning_phase_cost() -> None:
     """Ratio to the genie, T = 2,000, three seeds; what 10 seeds at T = 10,000 give is nightly."""
     ratios = {
         slots: np.mean(
@@ -225,18 +248,51 @@ def test_bad_worlds_are_refused() -> None:
         World.trace([], [], [Labeler("m", 0.8), Labeler("m", 0.7)])
     with pytest.raises(InputError, match="not on the panel"):
         World.trace([Item("a", eligible=frozenset({"x"}))], [0], [Labeler("m", 0.8)])
-    with pytest.raises(InputError, match="at least 1"):
-        simulate(World.synthetic(), slots=0)
+    with pytest.raises(InputError, match="twice"):
+        World.trace([Item("a"), Item("a")], [0, 1], [Labeler("m", 0.8)])
+    with pytest.raises(InputError, match="slot 0 or later"):
+        World.trace([Item("a")], [-3], [Labeler("m", 0.8)])
+    for slots in (0, 10**12):
+        with pytest.raises(InputError, match="expected 1 to"):
+            simulate(World.synthetic(), slots=slots)
+    for c in (0.0, -1.0, float("nan")):
+        with pytest.raises(InputError, match="above 0"):
+            simulate(World.synthetic(), slots=5, c=c)
+    for weights in ([], [-1.0], [float("nan")], [1e300]):
+        with pytest.raises(InputError, match="weight"):
+            World.synthetic(weights=weights)
+    with pytest.raises(InputError, match="seed"):
+        World.synthetic(seed=-1)
+    with pytest.raises(InputError, match="fewer than"):
+        World.synthetic(arrivals=Fixed(2**31)).items(2)
+
+
+def ratio_and_error(slots: int) -> tuple[float, float]:
+    """Mean ratio to the genie and mean infinity norm of the error, T = 10,000, ten seeds."""
+    ratios, errors = [], []
+    for seed in range(10):
+        world, estimator = World.synthetic(seed), OneCoin()
+        run = simulate(world, learning=LearnThenServe(slots, seed, estimator))
+        ratios.append(run.utility / run.genie.utility)
+        errors.append(np.abs(estimator.competences_ - world.competences).max())
+    return float(np.mean(ratios)), float(np.mean(errors))
+
+
+def test_the_papers_learning_over_ten_seeds() -> None:
+    """T_L = 45 was the best of nine; the other six are nightly."""
+    found = {slots: ratio_and_error(slots) for slots in (15, 45, 165)}
+    assert found[45][0] >= 0.985
+    assert found[45][0] > max(found[15][0], found[165][0])
+    assert found[15][1] > found[45][1] > found[165][1]
 
 
 @pytest.mark.slow
-def test_the_papers_best_learning_length_over_ten_seeds() -> None:
+def test_the_papers_learning_at_all_nine_lengths() -> None:
     lengths = (5, 15, 25, 45, 85, 165, 325, 645, 1250)
-    mean = {}
-    for slots in lengths:
-        runs = [simulate(World.synthetic(s), learning=LearnThenServe(slots, s)) for s in range(10)]
-        mean[slots] = np.mean([run.ratio for run in runs])
-    assert max(mean.values()) >= 0.985
+    found = [ratio_and_error(slots) for slots in lengths]
+    assert max(ratio for ratio, _ in found) >= 0.985
+    errors = [error for _, error in found]
+    assert errors == sorted(errors, reverse=True)
 
 
 def test_reference_is_the_plain_algorithm() -> None:
