@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from venire.competence import Known, OneCoin
     from venire.engine import Scheduler
     from venire.errors import (
+        FetchError,
         FileError,
         InputError,
         MissingExtra,
@@ -42,6 +43,7 @@ _HOME = {
     "competence": ("Known", "OneCoin"),
     "engine": ("Scheduler",),
     "errors": (
+        "FetchError",
         "FileError",
         "InputError",
         "MissingExtra",
@@ -71,6 +73,7 @@ __all__ = [
     "Bursty",
     "Everyone",
     "Exit",
+    "FetchError",
     "FileError",
     "Fixed",
     "FixedOverlap",
