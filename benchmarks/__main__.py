@@ -1,14 +1,31 @@
-"""Speed, each figure as a ratio against a reference in the same run: sh scripts/bench."""
+"""Speed, each figure as a ratio against a reference in the same run: sh scripts/bench.
+
+Names of benchmarks choose some of them; options (--peers, --huge) go to those that know them.
+"""
 
 from __future__ import annotations
 
 import sys
+from importlib import import_module
 
-from benchmarks import greedy
+from benchmarks import aggregation, greedy, priors
 
-SUITES = {"greedy": greedy.main}
 
-for name in sys.argv[1:] or SUITES:
+def greedy_main(*_: str) -> None:
+    greedy.main()
+
+
+SUITES = {"aggregation": aggregation.main, "greedy": greedy_main, "priors": priors.main}
+
+#: These measure quality, not speed, and take options of their own.
+QUALITY = {"clones": "clones", "real-data": "real_data", "zoo": "zoo"}
+
+if sys.argv[1:2] and sys.argv[1] in QUALITY:
+    import_module(f"benchmarks.{QUALITY[sys.argv[1]]}").main(sys.argv[2:])
+    sys.exit()
+
+options = [a for a in sys.argv[1:] if a.startswith("--")]
+for name in [a for a in sys.argv[1:] if not a.startswith("--")] or SUITES:
     if name not in SUITES:
-        sys.exit(f"unknown benchmark {name!r}. Known: {', '.join(SUITES)}")
-    SUITES[name]()
+        sys.exit(f"unknown benchmark {name!r}. Known: {', '.join([*SUITES, *QUALITY])}")
+    SUITES[name](*options)

@@ -11,9 +11,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from venire.competence import Known, OneCoin
+    from venire.aggregation import Auto, MajorityVote, WeightedMajority, find_clones
+    from venire.competence import DawidSkene, Known, OneCoin, Streaming
     from venire.engine import Scheduler
     from venire.errors import (
+        FetchError,
         FileError,
         InputError,
         MissingExtra,
@@ -34,14 +36,17 @@ if TYPE_CHECKING:
         Random,
         RoundRobin,
     )
+    from venire.tables import as_table
     from venire.simulation import Bursty, Fixed, Poisson, Run, Trace, World, simulate
 
 __version__ = "0.1.0"
 
 _HOME = {
-    "competence": ("Known", "OneCoin"),
+    "aggregation": ("Auto", "MajorityVote", "WeightedMajority", "find_clones"),
+    "competence": ("DawidSkene", "Known", "OneCoin", "Streaming"),
     "engine": ("Scheduler",),
     "errors": (
+        "FetchError",
         "FileError",
         "InputError",
         "MissingExtra",
@@ -62,15 +67,19 @@ _HOME = {
         "Random",
         "RoundRobin",
     ),
+    "tables": ("as_table",),
     "simulation": ("Bursty", "Fixed", "Poisson", "Run", "Trace", "World", "simulate"),
 }
 _MODULE = {name: module for module, names in _HOME.items() for name in names}
 
 __all__ = [
     "Assignment",
+    "Auto",
     "Bursty",
+    "DawidSkene",
     "Everyone",
     "Exit",
+    "FetchError",
     "FileError",
     "Fixed",
     "FixedOverlap",
@@ -83,6 +92,7 @@ __all__ = [
     "Labeler",
     "LearnThenServe",
     "Learning",
+    "MajorityVote",
     "MissingExtra",
     "OneCoin",
     "Poisson",
@@ -93,11 +103,15 @@ __all__ = [
     "Run",
     "Scheduler",
     "StateError",
+    "Streaming",
     "Trace",
     "UnknownName",
     "VenireError",
     "Verdict",
+    "WeightedMajority",
     "World",
+    "as_table",
+    "find_clones",
     "simulate",
 ]
 

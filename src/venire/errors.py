@@ -6,6 +6,7 @@
     │   └── UnknownName              … and it is a name nobody knows: says which ones are known
     ├── StateError (RuntimeError)    a verb was called out of turn
     │   └── ReplayError              an event log does not replay to what it recorded
+    ├── FetchError (OSError)         a data set could not be downloaded
     └── MissingExtra (ImportError)   an optional dependency is not installed
 
 A message says what was got, what was expected and what to do.
@@ -18,6 +19,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 __all__ = [
+    "FetchError",
     "FileError",
     "InputError",
     "MissingExtra",
@@ -71,6 +73,10 @@ class StateError(VenireError, RuntimeError):
 
 class ReplayError(StateError):
     """An event log does not replay to what it recorded."""
+
+
+class FetchError(VenireError, OSError):
+    """A data set could not be downloaded, or is not what it was; says what to do."""
 
 
 class MissingExtra(VenireError, ImportError):

@@ -21,7 +21,7 @@ from venire.errors import VenireError
 
 __all__ = ["VERBS", "main", "make_app"]
 
-VERBS = ("demo", "simulate", "plan")
+VERBS = ("demo", "aggregate", "datasets", "simulate", "plan")
 
 #: Typer's own complaints about options and arguments.
 _USAGE_ERROR: Any = typer.BadParameter.__mro__[1]
@@ -46,7 +46,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         except _USAGE_ERROR as error:
             return screen.fail(error.format_message())
         except MemoryError as error:
-            return screen.fail(f"not enough memory ({error}): try fewer slots or items")
+            return screen.fail(f"not enough memory ({error}): try fewer slots, items or labels")
         except (KeyboardInterrupt, typer.Abort):
             code = screen.INTERRUPTED
     if code == screen.INTERRUPTED:

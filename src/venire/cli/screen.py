@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TextIO, TypeAlias
 
-__all__ = ["INTERRUPTED", "Progress", "bar", "fail", "say", "show_warning", "warn"]
+__all__ = ["INTERRUPTED", "Progress", "bar", "fail", "say", "show_warning", "warn", "working"]
 
 #: Called with the slot reached and the number of slots.
 Progress: TypeAlias = Callable[[int, int], None]
@@ -66,3 +66,18 @@ def bar(total: int) -> Iterator[Progress | None]:
             progress.update(task, completed=slot, description=done)
 
         yield update
+
+
+@contextmanager
+def working(what: str) -> Iterator[Callable[[str], None]]:
+    """What is being done, and for how long; nothing where stderr is no terminal."""
+    if not sys.stderr.isatty():
+        yield lambda what: None
+        return
+    from rich import progress as rich
+    from rich.console import Console
+
+    columns = rich.SpinnerColumn(), rich.TextColumn("{task.description}"), rich.TimeElapsedColumn()
+    with rich.Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task(what, total=None)
+        yield lambda what: progress.update(task, description=what)

@@ -11,33 +11,47 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from venire.competence.base import CompetenceEstimator
+    from venire.competence.dawid_skene import DawidSkene
+    from venire.competence.drift import Drift, DriftMonitor
+    from venire.competence.intervals import skill_intervals
     from venire.competence.known import Known
     from venire.competence.monitor import Monitor, Step
     from venire.competence.one_coin import OneCoin
     from venire.competence.planning import Plan, plan
     from venire.competence.spectral import agreement_moments, spectral_start
+    from venire.competence.streaming import Streaming
 
 _HOME = {
     "CompetenceEstimator": "base",
+    "DawidSkene": "dawid_skene",
+    "Drift": "drift",
+    "DriftMonitor": "drift",
     "Known": "known",
     "Monitor": "monitor",
     "OneCoin": "one_coin",
     "Plan": "planning",
     "Step": "monitor",
+    "Streaming": "streaming",
     "agreement_moments": "spectral",
     "plan": "planning",
+    "skill_intervals": "intervals",
     "spectral_start": "spectral",
 }
 
 __all__ = [
     "CompetenceEstimator",
+    "DawidSkene",
+    "Drift",
+    "DriftMonitor",
     "Known",
     "Monitor",
     "OneCoin",
     "Plan",
     "Step",
+    "Streaming",
     "agreement_moments",
     "plan",
+    "skill_intervals",
     "spectral_start",
 ]
 

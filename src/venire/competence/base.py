@@ -18,9 +18,14 @@ from venire.competence.monitor import Monitor, Step
 from venire.errors import StateError
 from venire.labels import LabelTable
 
+if TYPE_CHECKING:
+    from venire.competence.given import Soft
+
 __all__ = ["BaseEstimator", "CompetenceEstimator", "Floats"]
 
 Floats = NDArray[np.float64]
+
+_VIEWS = ("labels_", "probas_", "skills_", "confusions_", "priors_", "skill_intervals_")
 
 
 @runtime_checkable
@@ -35,11 +40,11 @@ class CompetenceEstimator(Protocol):
     True
     """
 
-    def fit(self, table: LabelTable) -> Self:
+    def fit(self, labels: Any) -> Self:
         """Estimate how good each labeler of the table is."""
         ...
 
-    def fit_predict(self, table: LabelTable) -> dict[Hashable, Hashable]:
+    def fit_predict(self, labels: Any) -> dict[Hashable, Hashable]:
         """Fit, and say the class of each item."""
         ...
 
@@ -53,22 +58,26 @@ class BaseEstimator(ABC):
         The competence of each labeler, in the order of `table.labelers`.
     posteriors_ : array, items x classes
         The probability of each class for each item.
-    log_likelihood_ : float
-        Log-likelihood of the labels under the competences found.
+    confusions_ : array, labelers x K (truth) x K (said)
+        The confusion matrix of each labeler; with a single competence, the one it implies.
+    priors_ : array of K
+        How frequent each class is.
+    log_likelihood_ : float or None
+        Log-likelihood of the labels under what was found; None where the method has none.
     n_iter_, converged_, history_
         How many iterations it took, whether it settled, and its `Step` per iteration.
     """
 
     competences_: Floats
     posteriors_: Floats
-    log_likelihood_: float
+    log_likelihood_: Any  # a float; None where the method has none
     n_iter_: int
     converged_: bool
     history_: tuple[Step, ...]
     table_: LabelTable
 
     @abstractmethod
-    def fit(self, table: LabelTable) -> Self:
+    def fit(self, labels: Any) -> Self:
         """Estimate how good each labeler of the table is."""
 
     def _settle(
@@ -76,21 +85,48 @@ class BaseEstimator(ABC):
         table: LabelTable,
         competences: Floats,
         posteriors: Floats,
-        log_likelihood: float,
+        log_likelihood: float | None,
         monitor: Monitor,
+        confusions: Floats | None = None,
+        priors: Floats | None = None,
     ) -> Self:
-        """Keep what `fit` found, and forget the views of an earlier fit."""
+        """Keep what `fit` found, and forget the views of an earlier fit.
+
+        Without `confusions` those of the one-coin model are implied, without `priors` all
+        classes are equally frequent.
+        """
         self.table_, self.competences_, self.posteriors_ = table, competences, posteriors
         self.log_likelihood_ = log_likelihood
         self.n_iter_, self.converged_ = monitor.n_iter, monitor.converged
         self.history_ = tuple(monitor.history)
-        for view in ("labels_", "probas_", "skills_"):
+        for view in _VIEWS:
             self.__dict__.pop(view, None)
+        if confusions is not None:
+            self.confusions_ = confusions
+        if priors is not None:
+            self.priors_ = priors
         return self
 
-    def fit_predict(self, table: LabelTable) -> dict[Hashable, Hashable]:
+    def fit_predict(self, labels: Any) -> dict[Hashable, Hashable]:
         """Fit, and say the class of each item."""
-        return self.fit(table).labels_
+        return self.fit(labels).labels_
+
+    def fit_predict_proba(self, labels: Any) -> dict[Hashable, dict[Hashable, float]]:
+        """Fit, and say how probable each class is for each item."""
+        return self.fit(labels).probas_
+
+    @cached_property
+    def confusions_(self) -> Floats:
+        """The confusion matrix of each labeler, labelers x K (truth) x K (said)."""
+        K = len(self.table_.classes)
+        p = self.competences_[:, None, None]
+        return np.where(np.eye(K, dtype=np.bool_), p, (1 - p) / (K - 1))
+
+    @cached_property
+    def priors_(self) -> Floats:
+        """How frequent each class is."""
+        K = len(self.table_.classes)
+        return np.full(K, 1 / K)
 
     @cached_property
     def labels_(self) -> dict[Hashable, Hashable]:
@@ -114,6 +150,32 @@ class BaseEstimator(ABC):
     def skills_(self) -> dict[Hashable, float]:
         """The competence of each labeler."""
         return dict(zip(self.table_.labelers, self.competences_.tolist(), strict=True))
+
+    @cached_property
+    def skill_intervals_(self) -> Floats:
+        """90 % intervals of the skills, labelers x 2: see `venire.competence.intervals`."""
+        from venire.competence.intervals import skill_intervals
+
+        return skill_intervals(self)
+
+    def _open_items(self) -> LabelTable:
+        """The labels of the items whose class is not known."""
+        table: LabelTable = self.__dict__.get("_open", self.table_)
+        return table
+
+    def _fixed_counts(self) -> Soft:
+        """The counts of the others, and of history."""
+        from venire.competence.given import fixed_counts
+
+        return self.__dict__.get("_fixed") or fixed_counts(self.table_)
+
+    def _coin_prior(self) -> tuple[float, float] | None:
+        """The pseudo-labels of a labeler with one competence; None if it has a full matrix."""
+        return None
+
+    def _learns_priors(self) -> bool:
+        """Whether the frequencies of the classes are learned."""
+        return False
 
     if not TYPE_CHECKING:  # for a type checker every attribute would then exist
 

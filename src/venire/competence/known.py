@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from venire.competence.monitor import Monitor
 from venire.errors import InputError
 from venire.labels import LabelTable
 from venire.model import Labeler
+from venire.tables import as_table
 
 __all__ = ["Known"]
 
@@ -47,8 +48,9 @@ class Known(BaseEstimator):
 
     competences: Mapping[Hashable, float] | Sequence[Labeler]
 
-    def fit(self, table: LabelTable) -> Self:
+    def fit(self, labels: Any) -> Self:
         """Look the labelers up and compute the posteriors of the items."""
+        table = as_table(labels)
         given = self._by_name()
         missing = [name for name in table.labelers if name not in given]
         if missing:

@@ -3,27 +3,39 @@ r"""Online Learn, the paper's Algorithm 3: a spectral start, then EM on the one-
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final, Literal, Self, get_args
+from typing import Any, ClassVar, Final, get_args, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from venire.competence.base import BaseEstimator, Floats
-from venire.competence.kernels import em_pass
+from venire.competence.coin import CoinModel, Hits
+from venire.competence.given import (
+    ClassPrior,
+    Gold,
+    Soft,
+    check_class_prior,
+    fixed_counts,
+    gold_classes,
+    subset,
+)
 from venire.competence.monitor import Monitor
+from venire.competence.rank_one import rank_one_start
 from venire.competence.spectral import MIN_OVERLAP, SignRule, spectral_start
 from venire.errors import InputError, UnknownName
 from venire.labels import LabelTable
+from venire.tables import as_table
 
 __all__ = ["TINY", "OneCoin"]
 
 #: Competences stay this far from 0 and 1, so that no logarithm is infinite.
 TINY: Final = 1e-10
 
+#: A mean competence that is less than this above chance gets a warning.
+NEAR: Final = 0.02
 
-Start = Literal["spectral", "majority", "best"]
+Start = Literal["spectral", "rank-one", "majority", "votes", "best"]
 
 
 @dataclass(eq=False)
@@ -48,7 +60,8 @@ class OneCoin(BaseEstimator):
     The labels cannot tell a two-class panel from its mirror image, in which everyone who is
     right is wrong. If EM ends with a mean competence below chance, it has found the mirror
     image: all p become 1 - p, with a warning. With more classes there is no exact mirror
-    image, and there is only the warning.
+    image, and there is only the warning; nor is a panel turned that gold labels say is upside
+    down. A mean less than 0.02 above chance was near to that, and gets a warning too.
 
     Parameters
     ----------
@@ -56,9 +69,11 @@ class OneCoin(BaseEstimator):
         At most so many iterations; 0 stops at the start.
     tol : float
         Stop when the largest change of a competence is at most this.
-    start : "spectral", "majority", "best" or array
-        Where EM starts: "spectral" is Algorithm 3; "majority" takes everybody for equally
-        good, (1 + 1/K) / 2; "best" climbs from both and keeps the likelier end, which costs
+    start : "spectral", "rank-one", "majority", "votes", "best" or array
+        Where EM starts: "spectral" is Algorithm 3; "rank-one" uses the agreement of all pairs
+        of labelers instead of one triple for each; "majority" takes everybody for equally
+        good, (1 + 1/K) / 2; "votes" takes the shares of the votes for posteriors; "best"
+        climbs from "spectral" and "majority" and keeps the likelier end, which costs
         twice the time and saves the few short learning phases (3 % of those with five items)
         that the spectral start leads astray; an array of competences in the order of
         `table.labelers` is a warm start.
@@ -69,6 +84,12 @@ class OneCoin(BaseEstimator):
         default, Algorithm 3) a labeler who agreed with everyone on five items has
         competence 1, and one such label outvotes all others for ever; (7, 3) is a prior
         that says "better than chance".
+    class_prior : "uniform", "learned" or K probabilities
+        How frequent the classes are. Learning it from one competence per labeler is risky:
+        labelers who are better at one class than at another look like a frequent class, and
+        on some sets nearly all items end in it.
+    threads : int, optional
+        By default as many as there are processors. The result is the same to the bit.
     min_overlap : int
         See `agreement_moments`; it matters for partial labels only.
     sign_rule : "fixed" or "literal"
@@ -95,30 +116,63 @@ class OneCoin(BaseEstimator):
     (0.924, True)
     """
 
+    name: ClassVar[str] = "one-coin"
+
     max_iter: int = 1000
     tol: float = 1e-6
     start: Start | ArrayLike = "spectral"
     prior: tuple[float, float] | None = None
     min_overlap: int = MIN_OVERLAP
     sign_rule: SignRule = "fixed"
+    class_prior: ClassPrior | ArrayLike = "uniform"
+    threads: int | None = None
 
-    def fit(self, table: LabelTable) -> Self:
-        """Learn the competences and the posteriors of the items."""
-        model = _Likelihood(table, _check_prior(self.prior))
-        p, monitor = self._highest(model, self._starts(table))
-        if self.sign_rule == "fixed" and p[model.given > 0].mean() < 1 / model.classes:
-            p = self._mirror(model, p, monitor)
-        posteriors = np.empty((len(table.items), model.classes))
-        log_likelihood, _ = model.expect(p, posteriors)
-        return self._settle(table, p, posteriors, log_likelihood, monitor)
+    def fit(self, labels: Any, gold: Gold | None = None) -> Self:
+        """Learn the competences and the posteriors of the items.
 
-    def _starts(self, table: LabelTable) -> list[Floats]:
+        Parameters
+        ----------
+        labels
+            Complete or partial labels of any K: anything that `venire.tables.as_table` takes.
+        gold : mapping of item to class, optional
+            Items whose class is known: their posterior is 1 for it.
+        """
+        table = as_table(labels)
+        known = gold_classes(table, gold)
+        open_items = table if known is None else subset(table, known < 0)
+        fixed = fixed_counts(table, known)
+        with CoinModel(open_items, self.threads) as model:
+            what = _Likelihood(model, self, _gold_hits(fixed))
+            found, monitor = self._highest(what, self._starts(what, table))
+            found = self._check_mirror(what, found, monitor)
+            posteriors = np.empty((len(table.items), model.classes))
+            posteriors[np.diff(open_items.start) == 0] = found.priors
+            log_likelihood, _ = what.expect(found, posteriors)
+        if known is not None:
+            posteriors[known >= 0] = np.eye(model.classes)[known[known >= 0]]
+        self._open, self._fixed = open_items, fixed
+        p = found.competences
+        return self._settle(
+            table, p, posteriors, log_likelihood, monitor, priors=found.priors.copy()
+        )
+
+    def _learns_priors(self) -> bool:
+        return isinstance(self.class_prior, str) and self.class_prior == "learned"
+
+    def _coin_prior(self) -> tuple[float, float] | None:
+        return _check_prior(self.prior)
+
+    def _starts(self, what: _Likelihood, table: LabelTable) -> list[Floats]:
         """Where to start from; of equally good ends the first start is taken."""
         n, chance = len(table.labelers), 1 / len(table.classes)
         if not isinstance(self.start, str):
             return [_check_start(self.start, n)]
         if self.start not in get_args(Start):
             raise UnknownName("start", self.start, get_args(Start))
+        if self.start == "votes":
+            return [what.maximise(what.at(np.full(n, (1 + chance) / 2)), what.shares()).competences]
+        if self.start == "rank-one":
+            return [rank_one_start(table)]
         starts = []
         if self.start != "majority":
             overlap, rule = self.min_overlap, self.sign_rule
@@ -127,71 +181,130 @@ class OneCoin(BaseEstimator):
             starts.append(np.full(n, (1 + chance) / 2))
         return starts
 
-    def _highest(self, model: _Likelihood, starts: list[Floats]) -> tuple[Floats, Monitor]:
+    def _highest(self, what: _Likelihood, starts: list[Floats]) -> tuple[_Found, Monitor]:
         """Climb from every start; the highest end and the record of its climb."""
         ends = []
         for start in starts:
             monitor = Monitor(self.tol, self.max_iter)
-            ends.append((self._climb(model, start.clip(TINY, 1 - TINY), monitor), monitor))
-        return max(ends, key=lambda end: model.objective(end[0])) if len(ends) > 1 else ends[0]
+            found = what.at(start.clip(TINY, 1 - TINY), votes=_is(self.start, "votes"))
+            ends.append((self._climb(what, found, monitor), monitor))
+        return max(ends, key=lambda end: what.objective(end[0])) if len(ends) > 1 else ends[0]
 
-    def _climb(self, model: _Likelihood, p: Floats, monitor: Monitor) -> Floats:
+    def _climb(self, what: _Likelihood, found: _Found, monitor: Monitor) -> _Found:
         while not monitor.done:
-            log_likelihood, right = model.expect(p)
-            better = model.maximise(p, right)
-            change = np.abs(better - p).max()
-            monitor.report(log_likelihood + model.penalty(p), float(change))
-            p = better
-        return p
+            log_likelihood, hits = what.expect(found)
+            better = what.maximise(found, hits)
+            monitor.report(log_likelihood + what.penalty(found), better.change(found))
+            found = better
+        return found
 
-    def _mirror(self, model: _Likelihood, p: Floats, monitor: Monitor) -> Floats:
-        """Leave the mirror image, where there is one and the prior has nothing against it."""
-        found = f"EM ended with a mean competence of {p[model.given > 0].mean():.3f}, below chance"
-        if model.classes > 2 or model.penalty(1 - p) < model.penalty(p):
-            warnings.warn(f"{found}: check the labels before using them", stacklevel=3)
-            return p
-        warnings.warn(f"{found}: took its mirror image, all p -> 1 - p", stacklevel=3)
-        if not any(model.prior):
-            return 1 - p
+    def _check_mirror(self, what: _Likelihood, found: _Found, monitor: Monitor) -> _Found:
+        """Leave the mirror image, where there is one and nothing speaks against it."""
+        p, chance = found.competences, 1 / what.classes
+        mean = p[what.given > 0].mean()
+        if self.sign_rule != "fixed" or mean == chance or mean >= chance + NEAR:
+            return found
+        said = f"EM ended with a mean competence of {mean:.3f}"
+        if mean > chance:
+            warnings.warn(f"{said}, near chance: check the labels before using them", stacklevel=3)
+            return found
+        mirror = found.mirror()
+        if what.classes > 2 or what.gold.right.any() or what.penalty(mirror) < what.penalty(found):
+            warnings.warn(f"{said}, below chance: check the labels before using them", stacklevel=3)
+            return found
+        warnings.warn(f"{said}, below chance: took its mirror image, all p -> 1 - p", stacklevel=3)
+        if not any(what.prior) and what.item_pseudo == 0:
+            return mirror
         monitor.resume()
-        return self._climb(model, 1 - p, monitor)
+        return self._climb(what, mirror, monitor)
+
+
+class _Found(NamedTuple):
+    """What EM moves."""
+
+    competences: Floats
+    priors: Floats
+
+    def mirror(self) -> _Found:
+        """The same likelihood, everybody wrong who is right (two classes)."""
+        return _Found(1 - self.competences, self.priors[::-1])
+
+    def change(self, before: _Found) -> float:
+        """The largest change of a parameter."""
+        return float(max(np.abs(a - b).max() for a, b in zip(self, before, strict=True)))
 
 
 class _Likelihood:
-    """The one-coin likelihood of a table: its E step and its M step."""
+    """The one-coin likelihood of a table, with prior and gold: its E step and its M step."""
 
-    def __init__(self, table: LabelTable, prior: tuple[float, float]) -> None:
-        self.prior, self.classes = prior, len(table.classes)
-        self.given = np.bincount(table.labeler, minlength=len(table.labelers)).astype(np.float64)
-        self._pass: Callable[..., float] = em_pass
-        self._labels = table.start, table.labeler, table.said
-        self._odds = np.empty(self.classes)
-        self._nothing = np.empty((0, self.classes))
+    def __init__(self, model: CoinModel, how: OneCoin, gold: _Gold) -> None:
+        self.model, self.classes, self.gold = model, model.classes, gold
+        self.prior = _check_prior(how.prior)
+        self.given = model.given + gold.given
+        self.fixed_priors = check_class_prior(how.class_prior, model.classes)
+        self.item_pseudo = 1.0 if how.prior is not None and self.fixed_priors is None else 0.0
 
-    def expect(self, p: Floats, posteriors: Floats | None = None) -> tuple[float, Floats]:
-        """Log-likelihood, and the expected number of right labels of each labeler."""
-        right = np.empty_like(p)
-        log_wrong = np.log1p(-p) - np.log(self.classes - 1)
-        weight = np.log(p) - log_wrong
-        out = self._nothing if posteriors is None else posteriors
-        return self._pass(*self._labels, log_wrong, weight, right, self._odds, out), right
+    def at(self, p: Floats, votes: bool = False) -> _Found:
+        """Competences with the class prior to start from."""
+        if self.fixed_priors is not None:
+            return _Found(p, self.fixed_priors)
+        uniform = _Found(p, np.full(self.classes, 1 / self.classes))
+        return _Found(p, self.maximise(uniform, self.shares()).priors) if votes else uniform
 
-    def maximise(self, p: Floats, right: Floats) -> Floats:
-        """The competences that explain the expected counts best; p where there are none."""
+    def shares(self) -> Hits:
+        """The expected counts if the votes' shares were the posteriors."""
+        items, right = self.model.shares()
+        return Hits(items + self.gold.items, right + self.gold.right)
+
+    def expect(self, found: _Found, posteriors: Floats | None = None) -> tuple[float, Hits]:
+        """Log-likelihood, and the expected counts."""
+        p, gold = found.competences, self.gold
+        total, (items, right) = self.model.expect(p, found.priors, posteriors)
+        if gold.given.any():
+            log_wrong = np.log1p(-p) - np.log(self.classes - 1)
+            total += float(gold.right @ np.log(p) + (gold.given - gold.right) @ log_wrong)
+            total += float(gold.items @ np.log(found.priors))
+        return total, Hits(items + gold.items, right + gold.right)
+
+    def maximise(self, found: _Found, hits: Hits) -> _Found:
+        """The parameters that explain the expected counts best; as before where there are none."""
         a, b = self.prior
         total = self.given + (a + b)
-        better = p.copy()
-        np.divide(right + a, total, out=better, where=total > 0)
-        return better.clip(TINY, 1 - TINY)
+        better = found.competences.copy()
+        np.divide(hits.right + a, total, out=better, where=total > 0)
+        priors = self.fixed_priors
+        if priors is None:
+            items = hits.items + self.item_pseudo
+            priors = (items / items.sum()).clip(TINY, 1.0)
+        return _Found(better.clip(TINY, 1 - TINY), priors)
 
-    def objective(self, p: Floats) -> float:
+    def objective(self, found: _Found) -> float:
         """What EM climbs."""
-        return self.expect(p)[0] + self.penalty(p)
+        return self.expect(found)[0] + self.penalty(found)
 
-    def penalty(self, p: Floats) -> float:
+    def penalty(self, found: _Found) -> float:
         """What the prior adds to the log-likelihood."""
         a, b = self.prior
-        return float((a * np.log(p) + b * np.log1p(-p)).sum()) if a or b else 0.0
+        p = found.competences
+        total = float((a * np.log(p) + b * np.log1p(-p)).sum()) if a or b else 0.0
+        return total + self.item_pseudo * float(np.log(found.priors).sum())
+
+
+class _Gold(NamedTuple):
+    """The counts of gold items."""
+
+    items: Floats
+    right: Floats
+    given: Floats
+
+
+def _gold_hits(fixed: Soft) -> _Gold:
+    right = np.einsum("mkk->m", fixed.labels)
+    return _Gold(fixed.items, right, fixed.labels.sum(axis=(1, 2)))
+
+
+def _is(start: object, name: str) -> bool:
+    return isinstance(start, str) and start == name
 
 
 def _check_start(start: ArrayLike, labelers: int) -> Floats:

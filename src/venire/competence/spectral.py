@@ -18,14 +18,13 @@ from typing import Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
 
 from venire.competence.base import Floats
-from venire.competence.kernels import best_triples
+from venire.competence.kernels import best_triples, count_pairs
 from venire.errors import InputError, UnknownName
 from venire.labels import LabelTable
 
-__all__ = ["MIN_OVERLAP", "REACH", "SignRule", "agreement_moments", "spectral_start"]
+__all__ = ["MIN_OVERLAP", "REACH", "SignRule", "agreement_moments", "pair_counts", "spectral_start"]
 
 SignRule = Literal["fixed", "literal"]
 
@@ -53,8 +52,7 @@ def agreement_moments(table: LabelTable, min_overlap: int = MIN_OVERLAP) -> Floa
     if min_overlap < 1:
         raise InputError(f"got min_overlap={min_overlap!r}, expected a whole number above 0")
     K = len(table.classes)
-    agree = _products(table.item * K + table.said, table, len(table.items) * K)
-    shared = _products(table.item, table, len(table.items))
+    agree, shared = pair_counts(table)
     off_diagonal = shared[~np.eye(len(table.labelers), dtype=np.bool_)]
     enough = max(1, min(min_overlap, off_diagonal.max(initial=0)))
     share = np.full_like(agree, np.nan)
@@ -63,12 +61,20 @@ def agreement_moments(table: LabelTable, min_overlap: int = MIN_OVERLAP) -> Floa
     return moments
 
 
-def _products(row: NDArray[np.int64], table: LabelTable, rows: int) -> Floats:
-    """In how many rows both of two labelers have an entry, for all pairs."""
-    ones = np.ones(row.size)
-    marks = csr_array((ones, (row, table.labeler)), shape=(rows, len(table.labelers)))
-    counts: Floats = (marks.T @ marks).toarray()
-    return counts
+def pair_counts(table: LabelTable) -> tuple[Floats, Floats]:
+    """For all pairs of labelers, on how many items they agree, and how many both labelled.
+
+    >>> agree, shared = pair_counts(LabelTable.from_matrix([[0, 0], [1, 0], [1, -1]]))
+    >>> agree.tolist(), shared.tolist()
+    ([[3.0, 1.0], [1.0, 2.0]], [[3.0, 2.0], [2.0, 2.0]])
+    """
+    n = len(table.labelers)
+    agree, shared = np.zeros((n, n)), np.zeros((n, n))
+    count_pairs(table.start, table.labeler, table.said, agree, shared)
+    upper = np.triu_indices(n, 1)
+    for counts in (agree, shared):
+        counts.T[upper] = counts[upper]
+    return agree, shared
 
 
 def spectral_start(

@@ -12,9 +12,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from venire.datasets.tables import number, read_rows, shown, whole
 from venire.errors import FileError
 from venire.model import MOST_WEIGHT, Item
+from venire.records import number, read_rows, shown, whole
 
 __all__ = ["ItemTable", "classes_of", "read_items"]
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from venire.datasets.tables import number, read_rows, shown, whole
 from venire.errors import FileError
 from venire.model import Labeler
+from venire.records import number, read_rows, shown, whole
 
 __all__ = ["read_panel"]
 

@@ -1,26 +1,29 @@
 """What a run leaves behind: who labelled what, and what came of each item.
 
-Files are written beside their target and moved into place when all of them are complete, so
-that an interrupted or failing run leaves nothing half-written.
+A file whose name ends in .parquet is written as Parquet, any other as CSV. Files are written
+beside their target and moved into place when all of them are complete, so that an interrupted
+or failing run leaves nothing half-written.
 """
 
 from __future__ import annotations
 
 import csv
+import io
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, NamedTuple, TextIO
+from typing import Any, BinaryIO, NamedTuple
 
-from venire.errors import FileError
+from venire.errors import FileError, MissingExtra
 from venire.model import Assignment, Exit
 
 __all__ = ["Output", "assignments_output", "check_targets", "exits_output", "write_outputs"]
 
 
 class Output(NamedTuple):
-    """A CSV file to be written."""
+    """A CSV or Parquet file to be written."""
 
     path: Path
     columns: tuple[str, ...]
@@ -71,10 +74,29 @@ def write_outputs(outputs: Iterable[Output]) -> None:
         for output in outputs:
             moves.enter_context(_explained(output.path))
             file = moves.enter_context(_staged(output.path))
-            writer = csv.writer(file, lineterminator="\n")
-            writer.writerow(output.columns)
-            writer.writerows(output.rows)
+            (_write_parquet if _is_parquet(output.path) else _write_csv)(file, output)
             file.flush()  # so that a full disk is noticed before any file is moved
+
+
+def _write_csv(file: BinaryIO, output: Output) -> None:
+    text = io.TextIOWrapper(file, encoding="utf-8", newline="", write_through=True)
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(output.columns)
+    writer.writerows(output.rows)
+    text.detach()
+
+
+def _write_parquet(file: BinaryIO, output: Output) -> None:
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    values = list(zip(*output.rows, strict=True)) or [()] * len(output.columns)
+    named = zip(output.columns, values, strict=True)
+    parquet.write_table(pa.table({name: list(column) for name, column in named}), file)
+
+
+def _is_parquet(path: Path) -> bool:
+    return path.suffix.lower() in (".parquet", ".pq")
 
 
 def check_targets(targets: Iterable[Path], sources: Iterable[Path] = ()) -> None:
@@ -86,6 +108,8 @@ def check_targets(targets: Iterable[Path], sources: Iterable[Path] = ()) -> None
     """
     taken = {source.resolve() for source in sources}
     for target in targets:
+        if _is_parquet(target) and find_spec("pyarrow") is None:
+            raise MissingExtra("pyarrow", "data")
         fault = _fault(target, taken)
         if fault:
             raise FileError(target, None, f"cannot be written, {fault}")
@@ -112,16 +136,16 @@ def _special(target: Path) -> bool:
 
 
 @contextmanager
-def _staged(target: Path) -> Iterator[TextIO]:
+def _staged(target: Path) -> Iterator[BinaryIO]:
     """A file beside the target, moved onto it at the end if nothing went wrong."""
     if _special(target):
-        with open(target, "w", encoding="utf-8", newline="") as file:
+        with open(target, "wb") as file:
             yield file
         return
     place = target.resolve()
     draft = place.with_name(f".{place.name}.{os.getpid()}.part")
     try:
-        with open(draft, "w", encoding="utf-8", newline="") as file:
+        with open(draft, "wb") as file:
             yield file
         os.replace(draft, place)
     finally:

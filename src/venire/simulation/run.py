@@ -115,8 +115,8 @@ def stream_of(world: World, items: Items, slots: int) -> Stream:
         seed=world.label_seed(),
         source=items.source,
         start=np.zeros(0, np.int64) if table is None else table.start,
-        labeler=np.zeros(0, np.int32) if table is None else table.labeler,
-        said=np.zeros(0, np.int16) if table is None else table.said,
+        labeler=np.zeros(0, np.int32) if table is None else table.labeler.astype(np.int32),
+        said=np.zeros(0, np.int16) if table is None else table.said.astype(np.int16),
     )
 
 

@@ -159,7 +159,7 @@ class World:
             ids = None if repeats else tuple(table.items[i] for i in source)
             return Items(arrival, weight, known[source], True, ids, source, masks.take(source))
 
-        return cls(panel, table.classes, seed, draw, table)
+        return cls(panel, tuple(table.classes), seed, draw, table)
 
     @classmethod
     def trace(

@@ -104,3 +104,53 @@ def online_learn(
                 p[m] = min(max(count / total, TINY), 1 - TINY)
     rows = [posterior(row, p, classes) for row in said]
     return p, [q for q, _ in rows], sum(ll for _, ll in rows)
+
+
+def full_posterior(
+    row: Row, P: list[list[list[float]]], pi: list[float]
+) -> tuple[list[float], float]:
+    """The posterior of one item with full confusion matrices, and its log-likelihood."""
+    logs = [
+        math.log(pi[k]) + sum(math.log(P[m][k][x]) for m, x in enumerate(row) if x is not None)
+        for k in range(len(pi))
+    ]
+    top = max(logs)
+    norm = sum(math.exp(x - top) for x in logs)
+    return [math.exp(x - top) / norm for x in logs], top + math.log(norm)
+
+
+def full_m_step(
+    said: list[Row], q: list[list[float]], before: list[list[list[float]]], classes: int
+) -> tuple[list[list[list[float]]], list[float]]:
+    P = []
+    for m in range(len(said[0])):
+        rows = []
+        for k in range(classes):
+            counts = [
+                sum(q[s][k] for s, row in enumerate(said) if row[m] == l) for l in range(classes)
+            ]
+            total = sum(counts)
+            rows.append([max(c / total, TINY) for c in counts] if total else before[m][k])
+        P.append(rows)
+    sizes = [
+        sum(q[s][k] for s, row in enumerate(said) if any(x is not None for x in row))
+        for k in range(classes)
+    ]
+    return P, [max(x / sum(sizes), TINY) for x in sizes]
+
+
+def dawid_skene(
+    said: list[Row], classes: int, iterations: int
+) -> tuple[list[list[list[float]]], list[float], list[list[float]], float]:
+    """Confusions, class prior, posteriors and log-likelihood: maximum likelihood from the votes."""
+    q = []
+    for row in said:
+        votes = [sum(x == k for x in row) for k in range(classes)]
+        q.append([v / max(1, sum(votes)) for v in votes])
+    P = [[[1 / classes] * classes for _ in range(classes)] for _ in said[0]]
+    P, pi = full_m_step(said, q, P, classes)
+    for _ in range(iterations):
+        q = [full_posterior(row, P, pi)[0] for row in said]
+        P, pi = full_m_step(said, q, P, classes)
+    rows = [full_posterior(row, P, pi) for row in said if any(x is not None for x in row)]
+    return P, pi, [full_posterior(row, P, pi)[0] for row in said], sum(ll for _, ll in rows)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from tests.unit.competence import reference
 from tests.unit.competence.worlds import PAPER_PANEL, Ints, label_matrices, plain, simulate
 from venire.competence import CompetenceEstimator, OneCoin
+from venire.competence.full import FullModel
 from venire.errors import InputError
 from venire.labels import LabelTable
 
@@ -242,3 +243,72 @@ def test_ten_thousand_labels_by_one_item_do_not_overflow(seed: int) -> None:
     said = rng.integers(3, size=(2, 3_000))
     learned = OneCoin(start=np.full(3_000, 1.0), max_iter=3, sign_rule="literal")
     assert np.isfinite(learned.fit(LabelTable.from_matrix(said, 3)).log_likelihood_)
+
+
+@below_chance
+@given(label_matrices(max_labelers=20), st.sampled_from(["rank-one", "votes", "best"]))
+def test_learned_class_prior_never_falls(drawn: Drawn, start: str) -> None:
+    matrix, K = drawn
+    learned = OneCoin(class_prior="learned", start=start, max_iter=100, sign_rule="literal")
+    learned.fit(LabelTable.from_matrix(matrix, K))
+    assert (np.diff([step.log_likelihood for step in learned.history_]) >= -1e-8).all()
+    assert learned.priors_.sum() == pytest.approx(1)
+    np.testing.assert_allclose(learned.posteriors_.sum(axis=1), 1)
+
+
+@pytest.mark.parametrize("classes", [2, 4])
+def test_a_given_class_prior_and_full_matrices_agree(classes: int) -> None:
+    """One-coin is the full model with the implied confusion matrices; short and long items."""
+    table, _ = simulate(np.linspace(0.5, 0.9, 40), 200, seed=5, classes=classes, share=0.4)
+    given = np.arange(1, classes + 1) / np.arange(1, classes + 1).sum()
+    coin = OneCoin(class_prior=given, max_iter=0, start=np.linspace(0.5, 0.9, 40)).fit(table)
+    with FullModel(table) as model:
+        posteriors = np.empty((200, classes))
+        confusions = np.ascontiguousarray(coin.confusions_.transpose(0, 2, 1))
+        total, _ = model.expect(confusions, given, posteriors)
+    np.testing.assert_allclose(coin.posteriors_, posteriors, atol=1e-12)
+    assert coin.log_likelihood_ == pytest.approx(total)
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_any_number_of_threads_gives_the_same_to_the_bit(classes: int) -> None:
+    table, _ = simulate(np.linspace(0.5, 0.9, 10), 30_000, seed=5, classes=classes, share=0.5)
+    one, two, four = (OneCoin(max_iter=4, threads=n).fit(table) for n in (1, 2, 4))
+    for other in (two, four):
+        assert (one.posteriors_ == other.posteriors_).all()
+        assert one.history_ == other.history_
+
+
+@pytest.mark.parametrize("start", ["rank-one", "votes", "majority"])
+@pytest.mark.parametrize("classes", [2, 4])
+def test_all_starts_arrive(start: str, classes: int) -> None:
+    table, _ = simulate(np.linspace(0.5, 0.95, 15), 800, seed=3, classes=classes, share=0.4)
+    there = OneCoin(start=start).fit(table)
+    assert there.competences_ == pytest.approx(OneCoin().fit(table).competences_, abs=1e-3)
+
+
+def test_gold_labels() -> None:
+    table, truth = simulate(np.full(7, 0.2), 200, seed=0)
+    gold = {s: int(k) for s, k in enumerate(truth[:40])}
+    with pytest.warns(UserWarning, match="below chance: check"):
+        learned = OneCoin(start=np.full(7, 0.3)).fit(table, gold=gold)
+    assert learned.posteriors_[:40].argmax(axis=1).tolist() == truth[:40].tolist()
+    assert np.mean([learned.labels_[s] == k for s, k in enumerate(truth)]) > 0.9
+    free = OneCoin(prior=(1, 1)).fit(simulate(np.full(7, 0.8), 200, seed=0)[0], gold={})
+    assert free.competences_.mean() > 0.7
+
+
+def test_near_chance_gets_a_warning() -> None:
+    table, _ = simulate(np.full(5, 0.51), 2_000, seed=1)
+    with pytest.warns(UserWarning, match="near chance"):
+        OneCoin(max_iter=0, start=np.full(5, 0.51)).fit(table)
+
+
+@given(label_matrices(min_labelers=2))
+@below_chance
+def test_a_labeler_with_one_label_never_gets_skill_1(drawn: Drawn) -> None:
+    matrix, K = drawn
+    matrix[1:, 0] = -1
+    learned = OneCoin(prior=(7, 3)).fit(LabelTable.from_matrix(matrix, K))
+    assert learned.competences_[0] < 0.8
+    assert OneCoin().fit(LabelTable.from_matrix(matrix, K)).competences_[0] < 1

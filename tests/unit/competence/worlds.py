@@ -61,4 +61,4 @@ def real(name: str) -> tuple[LabelTable, dict[Hashable, str]]:
         rows = [(r["task"], r["worker"], r["label"]) for r in csv.DictReader(labels)]
     with open(folder / "truth.csv", newline="") as truths:
         truth: dict[Hashable, str] = {r["task"]: r["label"] for r in csv.DictReader(truths)}
-    return LabelTable.from_rows(rows), truth
+    return LabelTable.from_rows(rows, repeats="first"), truth

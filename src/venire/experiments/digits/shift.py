@@ -68,7 +68,7 @@ def hire(job: DigitJob, seed: int = 0, learning_slots: int = LEARNING_SLOTS) -> 
     """A scheduler that knows the names of its labelers and how many labels a slot they give."""
     panel = [Labeler(name, capacity=n) for name, n in zip(job.labelers, job.capacity, strict=True)]
     learning = LearnThenServe(learning_slots, seed=seed)
-    return Scheduler(panel, job.table.classes, Greedy(), learning)
+    return Scheduler(panel, tuple(job.table.classes), Greedy(), learning)
 
 
 def work(

@@ -1,0 +1,92 @@
+"""Every method on every real label set: python -m benchmarks real-data --data ../shared/data."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.zoo import FOUR
+from venire.aggregation import Auto, calibrated
+from venire.competence.base import BaseEstimator, Floats
+from venire.labels import LabelTable
+from venire.scoring import error_rate, expected_calibration_error, right_shares
+from venire.tables import as_table, as_truth
+
+Ints = NDArray[np.int64]
+
+SETS = (
+    "bluebird",
+    "dog",
+    "rte",
+    "temp",
+    "web",
+    "product",
+    "llmjudge2024_binary",
+    "medrelex_cause",
+)
+
+#: Posteriors of these are also shown with the log-odds divided by the design effect.
+TEMPERED = ("one-coin", "dawid-skene")
+
+
+def load(folder: Path) -> tuple[LabelTable, Ints]:
+    """The labels (of a repeated one, the first), and the class of each item or -1."""
+    table = as_table(folder / "labels.csv", repeats="first")
+    return table, as_truth(folder / "truth.csv", table)
+
+
+def rows(table: LabelTable, truth: Ints) -> dict[str, tuple[float, float]]:
+    """Error and ECE of each method, in per cent."""
+    found = {}
+    for name, make in {**FOUR, "auto": Auto}.items():
+        fitted = _fit(make(), table)
+        found[name] = _figures(fitted.posteriors_, truth)
+        if name in TEMPERED:
+            found[f"{name}, calibrated"] = _figures(calibrated(fitted), truth)
+    return found
+
+
+def _fit(model: BaseEstimator, table: LabelTable) -> BaseEstimator:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.fit(table)
+    return model
+
+
+def _figures(posteriors: Floats, truth: Ints) -> tuple[float, float]:
+    known = truth >= 0
+    q, right = posteriors[known], truth[known]
+    sure = expected_calibration_error(q.max(axis=1), right_shares(q, right))
+    return 100 * error_rate(q, right), 100 * sure
+
+
+def measure(data: Path) -> dict[str, dict[str, tuple[float, float]]]:
+    """Set by set, what each method reaches."""
+    return {name: rows(*load(data / name)) for name in SETS if (data / name).is_dir()}
+
+
+def markdown(found: dict[str, dict[str, tuple[float, float]]]) -> str:
+    """A row for each method, `error / ECE` in per cent; the last column is the mean error."""
+    sets = list(found)
+    lines = ["| error / ECE, % | " + " | ".join([*sets, "mean"]) + " |"]
+    lines.append("|-" * (len(sets) + 2) + "|")
+    for method in found[sets[0]]:
+        pairs = [found[s][method] for s in sets]
+        cells = [f"{e:.2f} / {c:.1f}" for e, c in [*pairs, tuple(np.mean(pairs, axis=0))]]
+        lines.append(f"| {method} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def main(arguments: Sequence[str] = ()) -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks real-data")
+    parser.add_argument("--data", type=Path, default=Path("../shared/data"))
+    found = measure(parser.parse_args(arguments).data)
+    if not found:
+        sys.exit("none of the sets is in that folder; each is a folder with labels.csv, truth.csv")
+    print(markdown(found))

@@ -1,0 +1,44 @@
+"""Draws that depend on names, not on the order of rows."""
+
+from __future__ import annotations
+
+from zlib import crc32
+
+import numpy as np
+from numpy.typing import NDArray
+
+from venire.labels import LabelTable, Names
+
+__all__ = ["label_draws", "name_codes"]
+
+Codes = NDArray[np.uint64]
+
+
+def name_codes(names: Names, seed: int = 0) -> Codes:
+    """A number for each name, the same in every run and whatever the others are.
+
+    >>> name_codes(["ann", "bob"]).tolist() == name_codes(["bob", "ann"])[::-1].tolist()
+    True
+    """
+    raw = np.fromiter((crc32(str(n).encode()) for n in names), np.uint64, len(names))
+    return _mix(raw + np.uint64(seed) * np.uint64(0x9E3779B9))
+
+
+def label_draws(table: LabelTable, seed: int = 0) -> NDArray[np.float64]:
+    """A number in [0, 1) for each label, drawn from the names of its item and its labeler.
+
+    >>> table = LabelTable.from_matrix([[0, 1], [1, 1]])
+    >>> label_draws(table).round(2).tolist()
+    [0.47, 0.22, 0.85, 0.75]
+    """
+    item = np.repeat(name_codes(table.items, seed), np.diff(table.start))
+    labeler = name_codes(table.labelers, seed + 1)[table.labeler]
+    return np.asarray(_mix(item ^ _mix(labeler)) >> np.uint64(11)) * 2.0**-53
+
+
+def _mix(x: Codes) -> Codes:
+    """The finaliser of splitmix64: every bit of the input reaches every bit of the output."""
+    with np.errstate(over="ignore"):
+        x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        return np.asarray(x ^ (x >> np.uint64(31)))

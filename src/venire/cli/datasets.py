@@ -1,0 +1,145 @@
+"""`venire datasets`: public label sets, fetched from their sources and checked."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from venire.cli import screen
+from venire.errors import InputError, UnknownName
+
+if TYPE_CHECKING:
+    from venire.datasets import DataSet
+
+__all__ = ["datasets"]
+
+ACTION = "list (all of them, or the files of one), fetch or path."
+NAME = "The name of a set, as in the list."
+DATA = "Where sets are kept. [default: $VENIRE_DATA, or venire/datasets in your cache folder]"
+FROM = "With fetch: a folder with the files, downloaded by hand."
+
+
+def datasets(
+    action: Annotated[str, typer.Argument(metavar="ACTION", help=ACTION)],
+    name: Annotated[str | None, typer.Argument(metavar="NAME", help=NAME)] = None,
+    data: Annotated[Path | None, typer.Option(metavar="DIR", help=DATA)] = None,
+    given: Annotated[Path | None, typer.Option("--from", metavar="DIR", help=FROM)] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """List public label sets, fetch one, or say where it is.
+
+    A set is downloaded from its source at a fixed commit, checked by sha256 and brought into
+    two files, labels.csv and truth.csv. An interrupted download is taken up where it broke.
+    """
+    actions: dict[str, Callable[[str | None, Path | None, Path | None], Any]] = {
+        "list": _list,
+        "fetch": _fetch,
+        "path": _path,
+    }
+    if action not in actions:
+        raise UnknownName("action", action, actions)
+    if given is not None and action != "fetch":
+        raise InputError(f"--from goes with fetch, not with {action}: leave it out")
+    found = actions[action](name, data, given)
+    if as_json:
+        print(json.dumps(found, indent=2))
+    elif isinstance(found, list):
+        _print_table(found)
+    elif action == "list":
+        _print_set(found)
+    else:
+        print(found["path"])
+
+
+def _list(name: str | None, data: Path | None, given: Path | None) -> Any:
+    from venire.datasets import data_set, data_sets
+
+    if name is not None:
+        return _details(data_set(name), data)
+    return [_details(each, data) for each in data_sets().values()]
+
+
+def _fetch(name: str | None, data: Path | None, given: Path | None) -> Any:
+    from venire.datasets import data_set, fetch
+
+    chosen = data_set(_named(name, "fetch"))
+    if given is not None and not given.is_dir():
+        raise InputError(f"got --from {given}, expected a folder: give the one with the files")
+    with screen.working(f"fetching {chosen.name}") as working:
+
+        def told(file: str, size: int) -> None:
+            working(f"fetching {file}, {size / 1e6:,.1f} MB")
+
+        fetch(chosen.name, data, given, told=told)
+    return _details(chosen, data)
+
+
+def _path(name: str | None, data: Path | None, given: Path | None) -> Any:
+    from venire.datasets import data_set, path_of
+
+    chosen = data_set(_named(name, "path"))
+    path_of(chosen.name, data)
+    return _details(chosen, data)
+
+
+def _named(name: str | None, action: str) -> str:
+    if name is None:
+        raise InputError(f"{action} needs a name: see venire datasets list")
+    return name
+
+
+def _details(chosen: DataSet, data: Path | None) -> dict[str, Any]:
+    from venire.datasets import cache_folder
+    from venire.datasets.library import is_fetched
+
+    counts = {key: getattr(chosen, key) for key in ("tasks", "workers", "labels", "classes")}
+    return {
+        "name": chosen.name,
+        "about": chosen.about,
+        **counts,
+        "licence": chosen.licence,
+        "repeats": chosen.repeats,
+        "fetched": is_fetched(chosen, data),
+        "path": str((data or cache_folder()) / chosen.name),
+        "labels_sha256": chosen.labels_sha256,
+        "truth_sha256": chosen.truth_sha256,
+        "files": [
+            {
+                "url": file.url(),
+                "repository": file.repository,
+                "commit": file.commit,
+                "path": file.path,
+                "sha256": file.sha256,
+            }
+            for file in chosen.raw
+        ],
+    }
+
+
+def _print_table(found: list[dict[str, Any]]) -> None:
+    counts = ("tasks", "workers", "labels", "classes")
+    print(f"{'name':20}{''.join(f'{c:>9}' for c in counts)}  {'licence':11}{'here':5}about")
+    for each in found:
+        numbers = "".join(f"{each[count]:>9,}" for count in counts)
+        here = "yes" if each["fetched"] else "no"
+        print(f"{each['name']:20}{numbers}  {each['licence']:11}{here:5}{each['about']}")
+
+
+def _print_set(found: dict[str, Any]) -> None:
+    print(f"{found['name']}: {found['about']}")
+    print(
+        f"{found['tasks']:,} tasks, {found['workers']:,} workers, {found['labels']:,} labels, "
+        f"{found['classes']} classes; licence: {found['licence']}"
+    )
+    print(f"{'in' if found['fetched'] else 'not yet in'} {found['path']}")
+    print()
+    print(f"labels.csv  sha256 {found['labels_sha256']}")
+    print(f"truth.csv   sha256 {found['truth_sha256']}")
+    print()
+    print("made from")
+    for file in found["files"]:
+        print(f"{file['url']}  sha256 {file['sha256'] or 'not recorded'}")

@@ -1,0 +1,129 @@
+"""An aggregation in words: the model, the verdicts, the labelers, and the truth if it is known."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from venire.datasets.verdicts import intervals_of
+from venire.scoring import TIE, error_rate, expected_calibration_error, right_shares
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from venire.competence.base import BaseEstimator
+
+__all__ = ["print_summary", "scores"]
+
+#: So many of the best and of the worst labelers are named.
+NAMED = 3
+#: Without intervals, those with fewer labels are not ranked if others have more.
+FEW = 10
+
+
+def scores(fitted: BaseEstimator, right: NDArray[np.int64] | None) -> dict[str, float]:
+    """Error and expected calibration error over the tasks of known truth."""
+    if right is None:
+        return {}
+    known = right >= 0
+    q = fitted.posteriors_[known]
+    shares = right_shares(q, right[known])
+    ece = expected_calibration_error(q.max(axis=1), shares)
+    return {"error": error_rate(q, right[known]), "ece": ece}
+
+
+def print_summary(
+    method: str, fitted: BaseEstimator, right: NDArray[np.int64] | None, seconds: float
+) -> None:
+    """What came of an aggregation, for people."""
+    table = fitted.table_
+    print(
+        f"{method}: {len(table.said):,} labels of {len(table.items):,} tasks by "
+        f"{len(table.labelers):,} labelers, {len(table.classes)} classes"
+    )
+    print()
+    for line in (
+        *_model(method, fitted),
+        *_verdicts(fitted),
+        *_labelers(fitted),
+        *_clones(fitted),
+        *_truth(fitted, right),
+    ):
+        print(line)
+    print()
+    print(f"fitted in {seconds:.2f} s")
+
+
+def _model(method: str, fitted: BaseEstimator) -> Iterator[str]:
+    chosen, why = getattr(fitted, "chosen_", method), getattr(fitted, "why_", "")
+    if chosen != method or why:
+        yield f"model    {chosen}{': ' if why else ''}{' '.join(str(why).split())}"
+    if fitted.n_iter_:
+        ended = "converged" if fitted.converged_ else "stopped before it converged"
+        likelihood = fitted.log_likelihood_
+        words = "" if likelihood is None else f", log-likelihood {likelihood:,.1f}"
+        yield f"fit      {fitted.n_iter_} iterations, {ended}{words}"
+
+
+def _verdicts(fitted: BaseEstimator) -> Iterator[str]:
+    q, classes = fitted.posteriors_, fitted.table_.classes
+    best = q.max(axis=1)
+    winner = len(classes) - 1 - np.argmax(q[:, ::-1], axis=1)
+    counts = np.bincount(winner, minlength=len(classes))
+    order = np.argsort(-counts, kind="stable")[:5]
+    shares = ", ".join(f"{classes[k]} {counts[k] / len(q):.1%}" for k in order)
+    more = ", ..." if len(classes) > len(order) else ""
+    yield f"verdicts {shares}{more}; mean confidence {best.mean():.1%}"
+    ties = int(((q >= best[:, None] - TIE).sum(axis=1) > 1).sum())
+    if ties:
+        yield f"         {ties:,} of the tasks end in a tie, which goes to the later class"
+
+
+def _labelers(fitted: BaseEstimator) -> Iterator[str]:
+    table = fitted.table_
+    given = np.bincount(table.labeler, minlength=len(table.labelers))
+    intervals = intervals_of(fitted)
+    low, high = (fitted.competences_,) * 2 if intervals is None else intervals.T
+    ranked = np.flatnonzero(given >= (FEW if intervals is None and given.max() >= FEW else 1))
+    best = ranked[np.argsort(-low[ranked], kind="stable")][:NAMED]
+    rest = np.setdiff1d(ranked, best)
+    worst = rest[np.argsort(high[rest], kind="stable")][:NAMED]
+    for word, who in (("best", best), ("worst", worst)):
+        if who.size:
+            listed = ", ".join(_labeler(fitted, m, int(given[m]), intervals) for m in who)
+            yield f"{word:8} {listed}"
+
+
+def _labeler(
+    fitted: BaseEstimator, m: int, given: int, intervals: NDArray[np.float64] | None
+) -> str:
+    skill = f"{fitted.competences_[m]:.2f}"
+    if intervals is not None:
+        skill += f" ({intervals[m, 0]:.2f} to {intervals[m, 1]:.2f})"
+    plural = "label" if given == 1 else "labels"
+    return f"{fitted.table_.labelers[m]} {skill} on {given:,} {plural}"
+
+
+def _clones(fitted: BaseEstimator) -> Iterator[str]:
+    groups: Any = getattr(fitted, "clones_", None)
+    if groups is None:
+        return
+    for group in groups:
+        yield f"clones   {group}"
+    if not groups:
+        yield "clones   none suspected"
+
+
+def _truth(fitted: BaseEstimator, right: NDArray[np.int64] | None) -> Iterator[str]:
+    if right is None:
+        return
+    got, known = scores(fitted, right), int((right >= 0).sum())
+    yield (
+        f"truth    known of {known:,} of {right.size:,} tasks: {got['error']:.2%} of the verdicts "
+        f"are wrong, calibration error (ECE) {got['ece']:.2%}"
+    )
+    strange = int((right >= len(fitted.table_.classes)).sum())
+    if strange:
+        yield f"         (of {strange:,} tasks the truth is a class that no labeler ever named)"

@@ -1,0 +1,135 @@
+"""What is known beforehand: gold labels of items, and counts of labelers from earlier work."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from typing import Any, Literal, NamedTuple, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from venire.errors import InputError, UnknownName
+from venire.labels import LabelTable
+
+__all__ = [
+    "ClassPrior",
+    "Gold",
+    "History",
+    "Soft",
+    "check_class_prior",
+    "fixed_counts",
+    "gold_classes",
+    "history_counts",
+    "subset",
+]
+
+Gold = Mapping[Any, Hashable]
+History = Mapping[Any, ArrayLike]
+ClassPrior = Literal["learned", "uniform"]
+
+
+class Soft(NamedTuple):
+    """Expected counts: of the items of each class, and of the labels [labeler, said, truth]."""
+
+    items: NDArray[np.float64]
+    labels: NDArray[np.float64]
+
+
+def gold_classes(table: LabelTable, gold: Gold | None) -> NDArray[np.int64] | None:
+    """The class of each item by its index, -1 where it is not known; None without gold.
+
+    Items that the table does not have are left out.
+
+    >>> table = LabelTable.from_rows([("a", "ann", "x"), ("b", "ann", "y")])
+    >>> gold_classes(table, {"b": "x", "z": "y"}).tolist()
+    [-1, 0]
+    """
+    if not gold:
+        return None
+    code = {name: k for k, name in enumerate(table.classes)}
+    for item, name in gold.items():
+        if name not in code:
+            raise InputError(
+                f"item {item!r} has the gold label {name!r}, "
+                f"expected one of the classes {list(table.classes)}"
+            )
+    known = ((code[gold[item]] if item in gold else -1) for item in table.items)
+    return np.fromiter(known, dtype=np.int64, count=len(table.items))
+
+
+def subset(table: LabelTable, keep: NDArray[np.bool_]) -> LabelTable:
+    """The same table, with no labels for the items that are not kept.
+
+    >>> table = LabelTable.from_matrix([[0, 1], [1, 1]])
+    >>> subset(table, np.array([False, True])).start.tolist()
+    [0, 0, 2]
+    """
+    length = np.diff(table.start)
+    labels = np.repeat(keep, length)
+    start = np.concatenate([[0], np.cumsum(np.where(keep, length, 0))])
+    names = table.items, table.labelers, table.classes
+    return LabelTable(*names, start, table.labeler[labels], table.said[labels])
+
+
+def history_counts(table: LabelTable, history: History | None) -> NDArray[np.float64] | None:
+    """Counts [labeler, said, truth] from K x K tables of truth x said; None without history.
+
+    Labelers that the table does not have are left out.
+
+    >>> table = LabelTable.from_rows([("a", "ann", "x"), ("b", "bob", "y")])
+    >>> history_counts(table, {"bob": [[9, 1], [0, 5]]})[1].tolist()
+    [[9.0, 0.0], [1.0, 5.0]]
+    """
+    if not history:
+        return None
+    K = len(table.classes)
+    counts = np.zeros((len(table.labelers), K, K))
+    place = {name: m for m, name in enumerate(table.labelers)}
+    for name, given in history.items():
+        known = np.asarray(given, dtype=np.float64)
+        if known.shape != (K, K) or not (np.isfinite(known) & (known >= 0)).all():
+            raise InputError(
+                f"labeler {name!r} has a history of shape {known.shape}, expected a {K} x {K} "
+                "table of counts, truth by said, none of them below 0"
+            )
+        if name in place:
+            counts[place[name]] = known.T
+    return counts
+
+
+def check_class_prior(given: ClassPrior | ArrayLike, classes: int) -> NDArray[np.float64] | None:
+    """The class prior that is given, or None if it is to be learned.
+
+    >>> check_class_prior("uniform", 4).tolist()
+    [0.25, 0.25, 0.25, 0.25]
+    """
+    if isinstance(given, str):
+        if given not in get_args(ClassPrior):
+            raise UnknownName("class prior", given, get_args(ClassPrior))
+        return None if given == "learned" else np.full(classes, 1 / classes)
+    priors = np.asarray(given, dtype=np.float64)
+    if priors.shape != (classes,) or not (priors > 0).all() or abs(priors.sum() - 1) > 1e-6:
+        raise InputError(f"got the class prior {given!r}, expected {classes} probabilities")
+    return priors
+
+
+def fixed_counts(
+    table: LabelTable, known: NDArray[np.int64] | None = None, history: History | None = None
+) -> Soft:
+    """The counts of gold items and of history.
+
+    >>> table = LabelTable.from_rows([("a", "ann", "x"), ("b", "ann", "y")])
+    >>> fixed_counts(table, np.array([0, -1])).labels.tolist()
+    [[[1.0, 0.0], [0.0, 0.0]]]
+    """
+    K = len(table.classes)
+    items, labels = np.zeros(K), np.zeros((len(table.labelers), K, K))
+    past = history_counts(table, history)
+    if past is not None:
+        labels += past
+    if known is not None:
+        items += np.bincount(known[known >= 0], minlength=K)
+        truth = np.repeat(known, np.diff(table.start))
+        gold = truth >= 0
+        np.add.at(labels, (table.labeler[gold], table.said[gold], truth[gold]), 1.0)
+    return Soft(items, labels)

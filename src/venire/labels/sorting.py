@@ -1,0 +1,71 @@
+"""Sorting millions of labels by item, then labeler: a counting sort, linear in time.
+
+Besides the result it needs no memory, where sorting by comparison wants an index of 8 bytes a
+label. It is compiled, so small tables are quicker sorted by NumPy.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+__all__ = ["is_sorted", "offsets", "sort_labels"]
+
+Codes = NDArray[np.integer[Any]]
+Ints = NDArray[np.int64]
+
+
+@njit(cache=True, nogil=True)
+def is_sorted(item: Codes, labeler: Codes) -> bool:
+    """Whether the labels are sorted by item, then labeler."""
+    for e in range(1, item.size):
+        if item[e] < item[e - 1] or (item[e] == item[e - 1] and labeler[e] < labeler[e - 1]):
+            return False
+    return True
+
+
+@njit(cache=True, nogil=True)
+def offsets(item: Codes, items: int) -> Ints:
+    """Where the labels of each item start, once they are sorted.
+
+    >>> offsets(np.array([0, 2, 2]), 3).tolist()
+    [0, 1, 1, 3]
+    """
+    start = np.zeros(items + 1, dtype=np.int64)
+    for e in range(item.size):
+        start[item[e] + 1] += 1
+    for i in range(items):
+        start[i + 1] += start[i]
+    return start
+
+
+@njit(cache=True, nogil=True)
+def sort_labels(item: Codes, labeler: Codes, said: Codes, start: Ints) -> tuple[Codes, Codes]:
+    """Labelers and classes in order; labels of one labeler for one item stay in theirs.
+
+    >>> item, labeler, said = np.array([1, 0, 1]), np.array([5, 4, 3]), np.array([0, 1, 1])
+    >>> [a.tolist() for a in sort_labels(item, labeler, said, offsets(item, 2))]
+    [[4, 3, 5], [1, 1, 0]]
+    """
+    m, s = np.empty_like(labeler), np.empty_like(said)
+    free = start.copy()
+    for e in range(item.size):
+        to = free[item[e]]
+        m[to], s[to] = labeler[e], said[e]
+        free[item[e]] = to + 1
+    for i in range(start.size - 1):
+        first, last = start[i], start[i + 1]
+        if last - first > 64:
+            order = np.argsort(m[first:last], kind="mergesort")
+            m[first:last], s[first:last] = m[first:last][order], s[first:last][order]
+            continue
+        for e in range(first + 1, last):
+            a, b, to = m[e], s[e], e
+            while to > first and m[to - 1] > a:
+                m[to], s[to] = m[to - 1], s[to - 1]
+                to -= 1
+            m[to], s[to] = a, b
+    return m, s

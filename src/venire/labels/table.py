@@ -1,0 +1,200 @@
+"""A table of labels as sparse arrays: who said what of which item.
+
+The table holds one entry per label and never an items x labelers matrix. Entries are sorted by
+item, then by labeler, so that the order of the rows given is irrelevant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from venire.errors import InputError, UnknownName
+
+__all__ = ["Codes", "LabelTable", "Names", "Repeats", "sort_key"]
+
+Names = Sequence[Any] | NDArray[Any]
+Codes = NDArray[np.integer[Any]]
+Repeats = Literal["error", "first", "last"]
+
+#: From so many labels on a compiled sort pays.
+_MANY: Final = 1 << 16
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LabelTable:
+    """Labels by item: entries `start[i]:start[i + 1]` are those of item i.
+
+    Names may be any sequence: a tuple, an array, or a range, which takes no room. Codes are as
+    narrow as the numbers of labelers and classes allow.
+
+    >>> table = LabelTable.from_rows([("a", "ann", "yes"), ("b", "ann", "no"), ("a", "bob", "no")])
+    >>> table.items, table.labelers, table.classes
+    (('a', 'b'), ('ann', 'bob'), ('no', 'yes'))
+    >>> table.start.tolist(), table.labeler.tolist(), table.said.tolist()
+    ([0, 2, 3], [0, 1, 0], [1, 0, 0])
+    """
+
+    items: Names
+    labelers: Names
+    classes: Names
+    start: NDArray[np.int64]
+    labeler: Codes
+    said: Codes
+
+    @property
+    def item(self) -> NDArray[np.int64]:
+        """The item of each entry."""
+        return np.repeat(np.arange(len(self.items)), np.diff(self.start))
+
+    @classmethod
+    def from_rows(
+        cls,
+        rows: Iterable[tuple[Hashable, Hashable, Hashable]],
+        classes: Sequence[Hashable] | None = None,
+        repeats: Repeats = "error",
+    ) -> LabelTable:
+        """Build from (item, labeler, said) rows; names keep their order of first appearance.
+
+        Classes not declared are those that occur, sorted. For `repeats` see `from_codes`.
+        """
+        triples = list(rows)
+        if not triples:
+            raise InputError("the table holds no labels, expected at least one row")
+        items, item = _codes(r[0] for r in triples)
+        labelers, labeler = _codes(r[1] for r in triples)
+        if classes is None:
+            classes = sorted({r[2] for r in triples}, key=sort_key)
+        code = {name: i for i, name in enumerate(classes)}
+        unknown = next((r for r in triples if r[2] not in code), None)
+        if unknown is not None:
+            raise InputError(
+                f"labeler {unknown[1]!r} said {unknown[2]!r} of item {unknown[0]!r}, "
+                f"expected one of the classes {list(classes)}"
+            )
+        said = np.array([code[r[2]] for r in triples])
+        return cls.from_codes(item, labeler, said, items, labelers, tuple(classes), repeats=repeats)
+
+    @classmethod
+    def from_matrix(cls, said: ArrayLike, classes: int = 2) -> LabelTable:
+        """Build from an items x labelers matrix of class indices, -1 where there is no label.
+
+        >>> LabelTable.from_matrix([[0, 1], [-1, 1]]).start.tolist()
+        [0, 2, 3]
+        """
+        matrix = np.asarray(said)
+        item, labeler = np.nonzero(matrix >= 0)
+        names = range(matrix.shape[0]), range(matrix.shape[1]), range(classes)
+        return cls.from_codes(item, labeler, matrix[item, labeler], *names)
+
+    @classmethod
+    def from_codes(
+        cls,
+        item: ArrayLike,
+        labeler: ArrayLike,
+        said: ArrayLike,
+        items: Names,
+        labelers: Names,
+        classes: Names,
+        *,
+        repeats: Repeats = "error",
+    ) -> LabelTable:
+        """Build from integer codes into the three sequences of names.
+
+        Parameters
+        ----------
+        item, labeler, said : arrays of int
+            One entry per label, in any order. Arrays that are already in order and as narrow
+            as can be are not copied.
+        items, labelers, classes : sequences of names
+            What the codes stand for.
+        repeats : "error", "first" or "last"
+            What to do with a labeler who labels an item more than once.
+        """
+        _check(classes, repeats)
+        arrays = (
+            _narrow(item, items, np.uint32, np.int64),
+            _narrow(labeler, labelers, np.uint16, np.int32, np.int64),
+            _narrow(said, classes, np.uint8, np.int16, np.int32),
+        )
+        if len({a.size for a in arrays}) > 1:
+            sizes = ", ".join(str(a.size) for a in arrays)
+            raise InputError(f"got {sizes} items, labelers and classes, expected as many of each")
+        table = cls(items, labelers, classes, *_in_order(len(items), *arrays))
+        twice = table._twice()
+        return table._once(twice, repeats) if twice.size else table
+
+    def _twice(self) -> NDArray[np.intp]:
+        """The entries that are followed by one of the same item and labeler."""
+        same = self.labeler[1:] == self.labeler[:-1]
+        starts = self.start[1:-1]
+        same[starts[(starts > 0) & (starts <= same.size)] - 1] = False
+        return np.flatnonzero(same)
+
+    def _once(self, twice: NDArray[np.intp], repeats: Repeats) -> LabelTable:
+        """The same table with one entry for each item and labeler."""
+        item = int(np.searchsorted(self.start, twice[0], side="right")) - 1
+        if repeats == "error":
+            raise InputError(
+                f"labeler {self.labelers[self.labeler[twice[0]]]!r} labels item "
+                f"{self.items[item]!r} more than once, expected one label of each labeler for an "
+                'item: remove the repeated rows, or keep one with repeats="first" or "last"'
+            )
+        drop = twice + (repeats == "first")
+        start = self.start - np.searchsorted(drop, self.start)
+        names = self.items, self.labelers, self.classes
+        return LabelTable(*names, start, np.delete(self.labeler, drop), np.delete(self.said, drop))
+
+
+def _check(classes: Names, repeats: str) -> None:
+    if len(classes) < 2:
+        raise InputError(f"got the classes {list(classes)}, expected at least two")
+    if repeats not in get_args(Repeats):
+        raise UnknownName("way with repeats", repeats, get_args(Repeats))
+
+
+def _narrow(codes: ArrayLike, names: Names, *kinds: type[np.integer[Any]]) -> Codes:
+    """The codes in the first of the kinds of integer that can hold them."""
+    given = np.asarray(codes)
+    if given.size and not 0 <= given.min() <= given.max() < len(names):
+        raise InputError(
+            f"got codes from {given.min()} to {given.max()}, expected 0 to {len(names) - 1}"
+        )
+    narrow = next(kind for kind in kinds if len(names) - 1 <= np.iinfo(kind).max)
+    return given.astype(narrow, copy=False)
+
+
+def _in_order(
+    items: int, item: Codes, labeler: Codes, said: Codes
+) -> tuple[NDArray[np.int64], Codes, Codes]:
+    """Where each item starts, and the labels by item, then labeler, else in the order given."""
+    if item.size >= _MANY:
+        from venire.labels.sorting import is_sorted, offsets, sort_labels
+
+        start = offsets(item, items)
+        if is_sorted(item, labeler):
+            return start, labeler, said
+        return start, *sort_labels(item, labeler, said, start)
+    start = np.zeros(items + 1, dtype=np.int64)
+    np.cumsum(np.bincount(item, minlength=items), out=start[1:])
+    order = np.lexsort((labeler, item))
+    return start, labeler[order], said[order]
+
+
+def _codes(names: Iterable[Hashable]) -> tuple[tuple[Hashable, ...], NDArray[np.int64]]:
+    seen: dict[Hashable, int] = {}
+    codes = np.array([seen.setdefault(n, len(seen)) for n in names], dtype=np.int64)
+    return tuple(seen), codes
+
+
+def sort_key(name: Any) -> tuple[bool, Any]:
+    """Numbers by size before everything else, which goes by its text.
+
+    >>> sorted(["b", 10, 9, "a"], key=sort_key)
+    [9, 10, 'a', 'b']
+    """
+    return (False, name) if isinstance(name, int | float) else (True, str(name))

@@ -1,0 +1,83 @@
+"""What is known of the truth, beside a table of labels."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from venire.labels import LabelTable
+from venire.tables.build import coded_columns
+from venire.tables.coding import Coded
+from venire.tables.files import is_path
+from venire.tables.text import like
+
+__all__ = ["TRUTH_COLUMNS", "as_truth"]
+
+#: What the columns of a table of truths are called.
+TRUTH_COLUMNS: Final = ("task", "label")
+
+
+def as_truth(
+    truth: Any, table: LabelTable, columns: Sequence[str] = TRUTH_COLUMNS
+) -> NDArray[np.int64]:
+    """The class of each item of a table, as its index; -1 where the truth is not known.
+
+    Parameters
+    ----------
+    truth
+        A dict from task to class, or a table with the columns task and label in any form that
+        `as_table` takes. It may cover some of the tasks only, and others besides.
+    table : LabelTable
+        The labels.
+    columns
+        What the columns of task and label are called.
+
+    Returns
+    -------
+    array of items
+        A class that is none of the table's, since nobody ever said it, has the index K.
+
+    Examples
+    --------
+    >>> table = LabelTable.from_rows([("a", "ann", "yes"), ("b", "ann", "no")])
+    >>> as_truth({"b": "no", "z": "yes"}, table).tolist()
+    [-1, 0]
+    """
+    if isinstance(truth, Mapping) and not all(column in truth for column in columns):
+        truth = list(truth.items())
+    (task, label), blame = coded_columns(truth, columns, "truths")
+    names: list[Sequence[Any]] = [tuple(task.names), tuple(label.names)]
+    if is_path(truth):
+        names = [like(names[0], table.items), like(names[1], table.classes)]
+    item = _places(names[0], table.items, -1)[task.codes]
+    right = _places(names[1], table.classes, len(table.classes))[label.codes]
+    if not (item >= 0).any():
+        raise blame(None, f"none of its tasks is among the labels', such as {table.items[0]!r}")
+    row = _contradiction(task, label)
+    if row is not None:
+        message = f"task {task.names[task.codes[row]]!r} has another label above: keep one of them"
+        raise blame(row, message)
+    found = np.full(len(table.items), -1, np.int64)
+    found[item[item >= 0]] = right[item >= 0]
+    return found
+
+
+def _places(names: Sequence[Any], among: Any, otherwise: int) -> NDArray[np.int64]:
+    """Where each name stands among others."""
+    if isinstance(among, np.ndarray):
+        among = among.tolist()
+    place = {name: i for i, name in enumerate(among)}
+    return np.array([place.get(name, otherwise) for name in names], np.int64)
+
+
+def _contradiction(task: Coded, label: Coded) -> int | None:
+    """A row that says something else of a task than the first row about it."""
+    if len(task.names) == task.codes.size:
+        return None
+    first = np.full(len(task.names), -1, np.int64)
+    first[task.codes[::-1]] = label.codes[::-1]
+    wrong = label.codes != first[task.codes]
+    return int(np.argmax(wrong)) if wrong.any() else None

@@ -1,0 +1,284 @@
+"""`venire aggregate` as a user meets it: in a folder of their own, with good files and bad."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+import venire
+from tests.unit.tables.bad import BAD_LABELS, BAD_TRUTH, BadFile
+from venire.cli import main
+from venire.cli.aggregate import METHOD
+from venire.cli.methods import method_named, methods
+from venire.scoring import error_rate
+from venire.tables import as_table, as_truth
+
+METHODS = ("auto", "majority", "weighted-majority", "one-coin", "dawid-skene")
+KEYS = ["method", "chosen", "items", "labelers", "labels", "classes", "iterations"]
+KEYS += ["converged", "log_likelihood", "error", "ece", "seconds"]
+TRUTH = {f"t{i}": ("yes", "no")[i % 2] for i in range(40)}
+WORKERS = {"ann": 0.95, "bob": 0.9, "cat": 0.85, "dan": 0.7, "eve": 0.55}
+ENVIRONMENT = os.environ | {"PYTHONPATH": str(Path(venire.__file__).parents[1])}
+OUT = ["--out", "v.csv", "--skills", "s.csv"]
+
+
+def made_labels() -> list[tuple[str, str, str]]:
+    rng = np.random.default_rng(1)
+    other = {"yes": "no", "no": "yes"}
+    return [
+        (task, worker, right if rng.random() < skill else other[right])
+        for task, right in TRUTH.items()
+        for worker, skill in WORKERS.items()
+    ]
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    labels = "".join(f"{t},{w},{said}\n" for t, w, said in made_labels())
+    Path("labels.csv").write_text("task,worker,label\n" + labels)
+    Path("truth.csv").write_text("task,label\n" + "".join(f"{t},{c}\n" for t, c in TRUTH.items()))
+    return tmp_path
+
+
+@pytest.fixture
+def record(capsys: pytest.CaptureFixture[str]) -> Any:
+    """Run `venire aggregate --json` and return what it printed."""
+
+    def run(*args: str) -> dict[str, Any]:
+        assert main(["aggregate", *args, "--json"]) == 0
+        read: dict[str, Any] = json.loads(capsys.readouterr().out, parse_constant=pytest.fail)
+        return read
+
+    return run
+
+
+def rows(name: str) -> list[dict[str, str]]:
+    with open(name, encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_help_names_every_method() -> None:
+    assert set(METHODS) <= set(methods())
+    assert all(name in METHOD for name in METHODS)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method(method: str, record: Any) -> None:
+    got = record("labels.csv", "--truth", "truth.csv", "--method", method, *OUT)
+    assert list(got) == KEYS
+    assert got["method"] == method
+    assert got["chosen"] in METHODS if method == "auto" else got["chosen"] == method
+    assert [got[key] for key in KEYS[2:6]] == [40, 5, 200, 2]
+    assert 0 <= got["error"] <= 0.25
+    assert 0 <= got["ece"] <= 0.5
+    assert isinstance(got["converged"], bool)
+    verdicts, skills = rows("v.csv"), rows("s.csv")
+    assert [row["task"] for row in verdicts] == list(TRUTH)
+    assert list(verdicts[0]) == ["task", "label", "confidence"]
+    assert {row["label"] for row in verdicts} == {"yes", "no"}
+    assert all(0.5 <= float(row["confidence"]) <= 1 for row in verdicts)
+    assert [row["worker"] for row in skills] == list(WORKERS)
+    assert list(skills[0]) == ["worker", "labels", "skill", "low", "high"]
+    assert {row["labels"] for row in skills} == {"40"}
+    for row in skills:
+        if row["low"]:
+            assert 0 <= float(row["low"]) <= float(row["skill"]) <= float(row["high"]) <= 1
+
+
+def test_the_default_is_auto(record: Any) -> None:
+    assert record("labels.csv")["method"] == "auto"
+
+
+def test_without_truth_nothing_is_judged(record: Any) -> None:
+    got = record("labels.csv", "--method", "one-coin")
+    assert list(got) == [key for key in KEYS if key not in ("error", "ece")]
+
+
+def test_truth_of_some_tasks_and_a_tie(record: Any) -> None:
+    Path("labels.csv").write_text("task,worker,label\na,1,x\na,2,y\nb,1,x\nb,2,x\n")
+    Path("truth.csv").write_text("task,label\na,y\nz,x\n")
+    got = record("labels.csv", "--truth", "truth.csv", "--method", "majority")
+    assert got["error"] == 0.5
+
+
+def test_the_library_says_the_same(record: Any) -> None:
+    got = record("labels.csv", "--truth", "truth.csv", "--method", "one-coin", *OUT)
+    table = as_table(made_labels())
+    fitted = method_named("one-coin").fit(table)
+    assert got["error"] == error_rate(fitted.posteriors_, as_truth(TRUTH, table))
+    assert {row["task"]: row["label"] for row in rows("v.csv")} == fitted.labels_
+    written = {row["worker"]: float(row["skill"]) for row in rows("s.csv")}
+    assert written == pytest.approx(fitted.skills_)
+
+
+def test_parquet_in_and_out(record: Any) -> None:
+    names = ("task", "worker", "label")
+    columns = dict(zip(names, zip(*made_labels(), strict=True), strict=True))
+    parquet.write_table(pa.table({k: list(v) for k, v in columns.items()}), "labels.parquet")
+    args = ["--truth", "truth.csv", "--method", "one-coin", "--probabilities"]
+    one = record("labels.csv", *args, *OUT)
+    two = record("labels.parquet", *args, "--out", "v.parquet", "--skills", "s.parquet")
+    assert one | {"seconds": 0} == two | {"seconds": 0}
+    for name in ("v", "s"):
+        read = parquet.read_table(f"{name}.parquet").to_pylist()
+        text = [{k: "" if v is None else str(v) for k, v in row.items()} for row in read]
+        assert text == rows(f"{name}.csv")
+    assert set(rows("v.csv")[0]) == {"task", "label", "confidence", "p(no)", "p(yes)"}
+
+
+def test_whole_numbers_and_declared_classes(record: Any) -> None:
+    Path("labels.csv").write_text("task,worker,label\n7,1,10\n8,1,9\n7,2,10\n8,2,9\n")
+    assert record("labels.csv", "--method", "majority")["classes"] == 2
+    args = ["--method", "majority", "--classes", "10,9,8", "--out", "v.csv"]
+    assert record("labels.csv", *args)["classes"] == 3
+    assert [(row["task"], row["label"]) for row in rows("v.csv")] == [("7", "10"), ("8", "9")]
+
+
+def test_repeats(record: Any) -> None:
+    Path("labels.csv").write_text("task,worker,label\na,1,x\nb,1,y\na,1,y\n")
+    for repeats, label in (("first", "x"), ("last", "y")):
+        record("labels.csv", "--method", "majority", "--repeats", repeats, "--out", "v.csv")
+        assert rows("v.csv")[0]["label"] == label
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_words(method: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["aggregate", "labels.csv", "--truth", "truth.csv", "--method", method]) == 0
+    out, err = capsys.readouterr()
+    assert out.startswith(f"{method}: 200 labels of 40 tasks by 5 labelers, 2 classes\n")
+    assert "best     ann" in out or "best     bob" in out
+    assert re.search(r"truth    known of 40 of 40 tasks: \d+\.\d\d% of the verdicts", out)
+    assert "eve" in out
+    assert "\nmodel    " in out or method != "auto"
+    assert err == ""
+
+
+def fails(args: list[str], capsys: pytest.CaptureFixture[str]) -> str:
+    """Run a command that must fail in one line, and leave no file behind."""
+    before = sorted(os.listdir())
+    assert main(["aggregate", *args]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("error: ")
+    assert err.count("\n") == 1
+    assert sorted(os.listdir()) == before
+    return err
+
+
+def _write(name: str, content: str | bytes) -> None:
+    Path(name).write_bytes(content if isinstance(content, bytes) else content.encode())
+
+
+@pytest.mark.parametrize("bad", BAD_LABELS, ids=lambda bad: bad.name)
+def test_malformed_labels(bad: BadFile, capsys: pytest.CaptureFixture[str]) -> None:
+    _write("labels.csv", bad.content)
+    err = fails(["labels.csv", "--method", "one-coin", *bad.options, *OUT], capsys)
+    assert err.startswith("error: labels.csv" + (f", line {bad.line}: " if bad.line else ": "))
+    assert bad.says in err
+
+
+@pytest.mark.parametrize("bad", BAD_TRUTH, ids=lambda bad: bad.name)
+def test_malformed_truth(bad: BadFile, capsys: pytest.CaptureFixture[str]) -> None:
+    _write("labels.csv", "task,worker,label\na,ann,yes\nb,ann,no\n")
+    _write("truth.csv", bad.content)
+    args = ["labels.csv", "--truth", "truth.csv", "--method", "one-coin", *OUT]
+    err = fails(args, capsys)
+    assert err.startswith("error: truth.csv" + (f", line {bad.line}: " if bad.line else ": "))
+    assert bad.says in err
+
+
+@pytest.mark.parametrize(
+    ("table", "says"),
+    [
+        ({"task": [1, 2], "worker": [1, 1], "label": ["x", None]}, "row 2: label is missing"),
+        ({"task": [1, 2], "worker": [1, 1], "label": [0.5, float("nan")]}, "row 2: label is NaN"),
+        ({"task": [1, 2], "worker": [1, 1], "label": ["x", "x"]}, "one class only"),
+        ({"task": [1, 2], "annotator": [1, 1], "label": ["x", "y"]}, "no column 'worker'"),
+        ({"task": [1, 1], "worker": [1, 1], "label": ["x", "y"]}, "row 2: worker 1 labels task 1"),
+    ],
+)
+def test_malformed_parquet(
+    table: dict[str, Any], says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    parquet.write_table(pa.table(table), "labels.parquet")
+    err = fails(["labels.parquet", "--method", "one-coin", *OUT], capsys)
+    assert err.startswith("error: labels.parquet: ")
+    assert says in err
+
+
+@pytest.mark.parametrize(
+    ("args", "says"),
+    [
+        (["nowhere.csv"], "no such file"),
+        (["labels.csv", "--truth", "nowhere.csv"], "no such file"),
+        (["labels.csv", "--method", "majorty"], "did you mean 'majority'?"),
+        (["labels.csv", "--repeats", "frist"], "did you mean 'first'?"),
+        (["labels.csv", "--classes", "a"], "expected two names or more"),
+        (["labels.csv", "--probabilities"], "--probabilities needs --out"),
+        ([], "LABELS"),
+    ],
+)
+def test_bad_options(args: list[str], says: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert says in fails(args, capsys)
+
+
+@pytest.mark.parametrize(
+    ("args", "says"),
+    [
+        (["--out", "no/v.csv"], "there is no folder"),
+        (["--out", "."], "it is a folder"),
+        (["--out", "labels.csv"], "another file of this command"),
+        (["--out", "x.csv", "--skills", "x.csv"], "another file of this command"),
+        (["--truth", "truth.csv", "--skills", "truth.csv"], "another file of this command"),
+    ],
+)
+def test_targets_are_checked_before_anything_runs(
+    args: list[str],
+    says: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("venire.tables.as_table", pytest.fail)
+    assert says in fails(["labels.csv", *args], capsys)
+
+
+def test_a_parquet_target_without_pyarrow(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("venire.datasets.results.find_spec", lambda name: None)
+    assert "venire[data]" in fails(["labels.csv", "--out", "v.parquet"], capsys)
+
+
+def test_ctrl_c_leaves_nothing_half_written(folder: Path) -> None:
+    code = (
+        "import sys, time; from venire.cli import main, methods\n"
+        "class Slow:\n"
+        "    def fit(self, table):\n"
+        "        print('ready', flush=True)\n"
+        "        while True: time.sleep(0.01)\n"
+        "methods.method_named = lambda name: Slow()\n"
+        "sys.exit(main(sys.argv[1:]))"
+    )
+    command = [sys.executable, "-c", code, "aggregate", "labels.csv", *OUT]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=120)
+    assert (process.returncode, out, err) == (130, "", "interrupted\n")
+    assert sorted(os.listdir(folder)) == ["labels.csv", "truth.csv"]

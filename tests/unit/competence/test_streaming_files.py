@@ -1,0 +1,131 @@
+"""A stream on disk: it goes on to the bit, and a file that is not whole says so."""
+
+import io
+import json
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.unit.competence.test_streaming import everything
+from tests.unit.competence.worlds import simulate
+from venire.competence.streaming import Streaming
+from venire.errors import FileError, InputError
+from venire.labels import LabelTable
+
+
+def half(seed: int, labelers: list[Any], first: int) -> LabelTable:
+    table, _ = simulate([0.9, 0.8, 0.7, 0.6], 100, seed, classes=3, share=0.7)
+    items = tuple(("item", first + i) for i in range(100))
+    codes = table.item, table.labeler, table.said
+    return LabelTable.from_codes(*codes, items, labelers, ("x", "y", "z"))
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        {},
+        {"model": "one-coin", "half_life": 20.0, "drift": None},
+        {"classes": ("x", "y", "z"), "max_items": 32, "max_finals": 40, "prior": (3, 1)},
+        {"labelers": ["ann", 1], "prior": np.eye(3) + 0.5, "class_prior": [0.2, 0.3, 0.5]},
+    ],
+)
+def test_goes_on_to_the_bit(tmp_path: Path, how: dict[str, Any]) -> None:
+    if "class_prior" in how:
+        how = {**how, "classes": np.array(["x", "y", "z"])}
+    stream = Streaming(**how, repeats="last").partial_fit(half(0, ["ann", 1, 2.5, ("j", None)], 0))
+    stream.save(tmp_path / "stream.npz")
+    again = Streaming.load(tmp_path / "stream.npz")
+    assert everything(again) == everything(stream)
+    assert again.labels_ == stream.labels_
+    for s in (stream, again):
+        s.partial_fit(half(1, ["ann", True, 2.5, "new"], 50)).refine()
+    assert everything(again) == everything(stream)
+    assert [f.name for f in tmp_path.iterdir()] == ["stream.npz"]
+
+
+def test_an_empty_stream(tmp_path: Path) -> None:
+    Streaming().save(tmp_path / "s")
+    assert Streaming.load(str(tmp_path / "s")).labels_ == {}
+
+
+def saved(path: Path) -> Path:
+    Streaming().partial_fit(half(0, ["a", "b", "c", "d"], 0)).save(path)
+    return path
+
+
+def rewrite(path: Path, name: str, change: Any) -> None:
+    with np.load(path) as archive:
+        arrays = {n: archive[n] for n in archive.files}
+    arrays[name] = change(arrays[name])
+    with open(path, "wb") as file:
+        np.savez(file, **arrays)
+
+
+def test_a_newer_version_says_so(tmp_path: Path) -> None:
+    path = saved(tmp_path / "s.npz")
+
+    def newer(header: Any) -> Any:
+        changed = {**json.loads(header.tobytes()), "version": 2}
+        return np.frombuffer(json.dumps(changed).encode(), dtype=np.uint8)
+
+    rewrite(path, "header", newer)
+    with pytest.raises(FileError, match=r"s\.npz: its format has version 2, expected at most 1"):
+        Streaming.load(path)
+
+
+def test_a_broken_file_says_so(tmp_path: Path) -> None:
+    path = saved(tmp_path / "s.npz")
+    whole = path.read_bytes()
+    flipped = bytearray(whole)
+    flipped[len(whole) // 2] ^= 0xFF
+    for broken in (b"", b"not a zip", whole[: len(whole) // 2], whole[:-30], bytes(flipped)):
+        path.write_bytes(broken)
+        with pytest.raises(FileError, match="no whole stream"):
+            Streaming.load(path)
+    with pytest.raises(FileError, match="there is no such file"):
+        Streaming.load(tmp_path / "none")
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("window.labeler", lambda a: a + 1000),
+        ("window.first", lambda a: a + 10**6),
+        ("window.length", lambda a: a[:3]),
+        ("counts.kept", lambda a: a[:1]),
+        ("counts.clock", lambda a: a.astype(np.float64)),
+        ("header", lambda a: a[:50]),
+        ("header", lambda a: np.frombuffer(b'{"format": "x", "version": 1}', np.uint8)),
+        ("header", lambda a: np.frombuffer(b'{"format": "venire-stream", "version": 1}', np.uint8)),
+    ],
+)
+def test_arrays_that_do_not_fit_say_so(tmp_path: Path, name: str, change: Any) -> None:
+    path = saved(tmp_path / "s.npz")
+    rewrite(path, name, change)
+    with pytest.raises(FileError, match="no whole stream"):
+        Streaming.load(path)
+
+
+def test_nothing_in_a_file_is_run(tmp_path: Path) -> None:
+    path = tmp_path / "s.npz"
+    pickled = io.BytesIO()
+    np.save(pickled, np.array([{}], dtype=object), allow_pickle=True)
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("header.npy", pickled.getvalue())
+    with pytest.raises(FileError, match="no whole stream"):
+        Streaming.load(path)
+
+
+def test_names_that_cannot_be_saved_leave_the_old_file(tmp_path: Path) -> None:
+    path = saved(tmp_path / "s.npz")
+    before = path.read_bytes()
+    stream = Streaming("xy").partial_fit(
+        LabelTable.from_rows([(frozenset("a"), "m", "x"), ("b", "m", "y")], classes=("x", "y"))
+    )
+    with pytest.raises(InputError, match=r"is a frozenset, expected text, a number or a tuple"):
+        stream.save(path)
+    assert path.read_bytes() == before
+    assert len(list(tmp_path.iterdir())) == 1
