@@ -36,8 +36,8 @@ if TYPE_CHECKING:
         Random,
         RoundRobin,
     )
-    from venire.tables import as_table
     from venire.simulation import Bursty, Fixed, Poisson, Run, Trace, World, simulate
+    from venire.tables import as_table
 
 __version__ = "0.1.0"
 

@@ -1,11 +1,12 @@
 """How the kernels are compiled, and when what was compiled is still good.
 
-Two decorators over `numba.njit`:
+Three decorators over `numba.njit`, all of which let other threads run:
 
     @kernel   an entry point, kept in Numba's cache on disk
     @inlined  a part of one, compiled into whatever calls it
+    @threaded an entry point that may allocate; it takes options of njit
 
-Kernels allocate nothing, so both switch Numba's reference counting off: it costs two atomic
+Kernels allocate nothing, so the first two switch reference counting off: it costs two atomic
 operations for every array handed to a function, thirty times what a turn itself costs.
 
 Numba keeps what it compiled until the file of the entry point changes; it does not see a change
@@ -24,26 +25,39 @@ from typing import Any, Final, TypeVar
 from numba import njit
 from numba.core.caching import FunctionCache
 
-__all__ = ["inlined", "kernel"]
+__all__ = ["inlined", "kernel", "threaded"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 # `_nrt` is not in njit's published signature, hence the dictionary. With NumPy's error model a
 # division need not look whether it is by zero; the kernels divide by nothing that can be.
-_LEAN: Final[dict[str, Any]] = {"_nrt": False, "error_model": "numpy"}
+_LEAN: Final[dict[str, Any]] = {"nogil": True, "_nrt": False, "error_model": "numpy"}
 
 
 def kernel(function: F) -> F:
     """Compile an entry point, and keep the result on disk until any source changes."""
-    compiled: Any = njit(**_LEAN)(function)
-    compiled._cache = _SourceCache(compiled.py_func)  # type: ignore[no-untyped-call]
-    kept: F = compiled
-    return kept
+    compiled: F = _kept(njit(**_LEAN)(function))
+    return compiled
 
 
 def inlined(function: F) -> F:
     """Compile a part of a kernel."""
     compiled: F = njit(forceinline=True, **_LEAN)(function)
+    return compiled
+
+
+def threaded(**options: Any) -> Callable[[F], F]:
+    """Compile an entry point that may allocate, and keep the result likewise."""
+
+    def compiled(function: F) -> F:
+        kept: F = _kept(njit(nogil=True, **options)(function))
+        return kept
+
+    return compiled
+
+
+def _kept(compiled: Any) -> Any:
+    compiled._cache = _SourceCache(compiled.py_func)  # type: ignore[no-untyped-call]
     return compiled
 
 

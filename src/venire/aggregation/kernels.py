@@ -6,8 +6,9 @@ import math
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from venire.compiling import threaded
 
 __all__ = ["agreement_pass", "count_labels", "dependence_pass", "vote_pass"]
 
@@ -15,7 +16,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.integer[Any]]
 
 
-@njit(cache=True, nogil=True)
+@threaded()
 def vote_pass(start: Ints, labeler: Ints, said: Ints, weight: Floats, shares: Floats) -> None:
     """The share of the weighted votes of each class, items x K.
 
@@ -38,7 +39,7 @@ def vote_pass(start: Ints, labeler: Ints, said: Ints, weight: Floats, shares: Fl
             shares[i, k] = shares[i, k] / total if total > 0.0 else 1.0 / classes
 
 
-@njit(cache=True, nogil=True)
+@threaded()
 def agreement_pass(
     start: Ints, labeler: Ints, said: Ints, shares: Floats, tie: float, agreed: Floats
 ) -> None:
@@ -58,7 +59,7 @@ def agreement_pass(
                 agreed[labeler[e]] += 1.0 / tied
 
 
-@njit(cache=True, nogil=True)
+@threaded()
 def count_labels(
     start: Ints, labeler: Ints, said: Ints, posteriors: Floats, counts: Floats
 ) -> None:
@@ -70,7 +71,7 @@ def count_labels(
                 counts[labeler[e], k, said[e]] += posteriors[i, k]
 
 
-@njit(cache=True, nogil=True)
+@threaded()
 def dependence_pass(
     start: Ints, labeler: Ints, said: Ints, posteriors: Floats, confusions: Floats
 ) -> tuple[float, float]:

@@ -107,12 +107,12 @@ def _labeler(
 
 
 def _clones(fitted: BaseEstimator) -> Iterator[str]:
-    groups: Any = getattr(fitted, "clones_", None)
-    if groups is None:
+    found: Any = getattr(fitted, "clones_", None)
+    if found is None:
         return
-    for group in groups:
+    for group in found.groups:
         yield f"clones   {group}"
-    if not groups:
+    if not found.groups:
         yield "clones   none suspected"
 
 

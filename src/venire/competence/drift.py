@@ -42,7 +42,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from venire.competence.stream_window import inlined, kernel
+from venire.compiling import inlined, kernel
 from venire.errors import InputError
 
 __all__ = ["PER", "Drift", "DriftMonitor"]

@@ -17,8 +17,9 @@ import math
 from typing import Any, Final
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from venire.compiling import threaded
 
 __all__ = [
     "arrange",
@@ -50,7 +51,7 @@ _LN2: Final = 0.6931471805599453
 _ROUND: Final = 6755399441055744.0
 
 
-@njit(cache=True, nogil=True)
+@threaded()
 def arrange(
     start: Ints, labeler: Codes, said: Codes, classes: int, code: Codes, order: Codes
 ) -> Ints:
@@ -78,7 +79,7 @@ def arrange(
     return lengths
 
 
-@njit(cache=True, nogil=True, fastmath={"contract"})
+@threaded(fastmath={"contract"})
 def _sigmoids(x: Floats, grown: Floats, bits: Ints, power: Floats, size: int) -> float:
     """Replace x by 1 / (1 + exp(-x)); returns the sum of log(1 + exp(x)).
 
@@ -128,7 +129,7 @@ def _sigmoids(x: Floats, grown: Floats, bits: Ints, power: Floats, size: int) ->
     return (s0 + s1) + (s2 + s3) + (math.log(p0) + math.log(p1)) + (math.log(p2) + math.log(p3))
 
 
-@njit(cache=True, nogil=True)
+@threaded()
 def _shares(x: Floats, bits: Ints, grown: Floats, size: int) -> float:
     """Replace x by x / (1 + x); returns the sum of log(1 + x).
 
@@ -152,7 +153,7 @@ def _shares(x: Floats, bits: Ints, grown: Floats, size: int) -> float:
     return exponents * _LN2 + (math.log(p0) + math.log(p1)) + (math.log(p2) + math.log(p3))
 
 
-@njit(cache=True, nogil=True)
+@threaded()
 def pair_pass(
     lengths: Ints,
     code: Codes,
@@ -215,7 +216,7 @@ def pair_pass(
     return total
 
 
-@njit(cache=True, nogil=True)
+@threaded()
 def one_coin_pass(
     lengths: Ints,
     code: Codes,
@@ -298,7 +299,7 @@ def one_coin_pass(
     return total + math.log(product)
 
 
-@njit(cache=True, nogil=True)
+@threaded()
 def full_pass(
     lengths: Ints,
     code: Codes,
@@ -365,7 +366,7 @@ def full_pass(
     return total + math.log(product)
 
 
-@njit(cache=True, nogil=True)
+@threaded()
 def share_pass(
     lengths: Ints,
     code: Codes,
@@ -403,7 +404,7 @@ def share_pass(
     return 0.0
 
 
-@njit(cache=True, nogil=True)
+@threaded()
 def weigh_pass(
     lengths: Ints, code: Codes, order: Codes, classes: int, sums: Floats, posteriors: Floats
 ) -> float:
@@ -424,7 +425,7 @@ def weigh_pass(
     return 0.0
 
 
-@njit(cache=True, nogil=True)
+@threaded()
 def count_pass(lengths: Ints, code: Codes, order: Codes, sums: Floats, posteriors: Floats) -> float:
     """How many labels have each code; returns the number of items that have labels."""
     for e in range(code.size):
@@ -432,7 +433,7 @@ def count_pass(lengths: Ints, code: Codes, order: Codes, sums: Floats, posterior
     return float(order.size - lengths[0])
 
 
-@njit(cache=True, nogil=True)
+@threaded()
 def best_triples(first: Ints, second: Ints, known: NDArray[np.bool_]) -> Ints:
     """For each labeler, the first pair of the list that it completes to a triple.
 
@@ -449,7 +450,7 @@ def best_triples(first: Ints, second: Ints, known: NDArray[np.bool_]) -> Ints:
     return found
 
 
-@njit(cache=True, nogil=True)
+@threaded()
 def count_pairs(start: Ints, labeler: Codes, said: Codes, agree: Floats, shared: Floats) -> None:
     """Add up, for a <= b, the items that labelers a and b both labelled, and alike."""
     for i in range(start.size - 1):

@@ -6,10 +6,10 @@ import math
 from typing import Any, Final
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from venire.competence.kernels import SHORT
+from venire.compiling import threaded
 
 __all__ = ["draw_pass"]
 
@@ -22,7 +22,7 @@ _MIX_1: Final = np.uint64(0xBF58476D1CE4E5B9)
 _MIX_2: Final = np.uint64(0x94D049BB133111EB)
 
 
-@njit(cache=True, nogil=True)
+@threaded()
 def _mixed(state: np.uint64) -> np.uint64:
     """The output function of SplitMix64 (Steele, Lea and Flood, 2014)."""
     z = (state ^ (state >> np.uint64(30))) * _MIX_1
@@ -30,7 +30,7 @@ def _mixed(state: np.uint64) -> np.uint64:
     return z ^ (z >> np.uint64(31))
 
 
-@njit(cache=True, nogil=True)
+@threaded()
 def draw_pass(
     lengths: Ints,
     code: Codes,

@@ -25,11 +25,10 @@ from venire.competence.stream_window import (
     Ints,
     Window,
     find,
-    inlined,
-    kernel,
     release,
     store,
 )
+from venire.compiling import inlined, kernel
 
 __all__ = [
     "Counts",

@@ -8,12 +8,12 @@ the pool never needs more than about twice the largest number of labels held at 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from venire.compiling import inlined, kernel
 
 __all__ = [
     "Window",
@@ -23,36 +23,17 @@ __all__ = [
     "find",
     "grow_places",
     "grow_pool",
-    "inlined",
-    "kernel",
     "release",
     "store",
 ]
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
-F = TypeVar("F", bound=Callable[..., Any])
 
 #: Where `meta` keeps the end of the used part of the pool, of the places, and the next to revisit.
 POOL, PLACES, CURSOR = 0, 1, 2
 
 _SIZES: Final = 40
-
-# The kernels allocate nothing, so reference counting is off (`_nrt` is not in njit's published
-# signature): it costs more, for every array handed to a function, than the work on a label.
-_LEAN: Final[dict[str, Any]] = {"nogil": True, "_nrt": False, "error_model": "numpy"}
-
-
-def kernel(function: F) -> F:
-    """Compile an entry point, and keep the result on disk."""
-    compiled: F = njit(cache=True, **_LEAN)(function)
-    return compiled
-
-
-def inlined(function: F) -> F:
-    """Compile a part of a kernel."""
-    compiled: F = njit(forceinline=True, **_LEAN)(function)
-    return compiled
 
 
 class Window(NamedTuple):

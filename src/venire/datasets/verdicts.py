@@ -60,6 +60,5 @@ def skills_output(path: str | Path, fitted: BaseEstimator) -> Output:
 
 
 def intervals_of(fitted: BaseEstimator) -> NDArray[np.float64] | None:
-    """The interval of each worker's skill, None where the method has none."""
-    found: NDArray[np.float64] | None = getattr(fitted, "skill_intervals_", None)
-    return found
+    """The interval of each worker's skill, None where the method has no likelihood to give one."""
+    return None if fitted.log_likelihood_ is None else fitted.skill_intervals_

@@ -9,8 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from venire.compiling import threaded
 
 __all__ = ["is_sorted", "offsets", "sort_labels"]
 
@@ -18,7 +19,7 @@ Codes = NDArray[np.integer[Any]]
 Ints = NDArray[np.int64]
 
 
-@njit(cache=True, nogil=True)
+@threaded()
 def is_sorted(item: Codes, labeler: Codes) -> bool:
     """Whether the labels are sorted by item, then labeler."""
     for e in range(1, item.size):
@@ -27,7 +28,7 @@ def is_sorted(item: Codes, labeler: Codes) -> bool:
     return True
 
 
-@njit(cache=True, nogil=True)
+@threaded()
 def offsets(item: Codes, items: int) -> Ints:
     """Where the labels of each item start, once they are sorted.
 
@@ -42,7 +43,7 @@ def offsets(item: Codes, items: int) -> Ints:
     return start
 
 
-@njit(cache=True, nogil=True)
+@threaded()
 def sort_labels(item: Codes, labeler: Codes, said: Codes, start: Ints) -> tuple[Codes, Codes]:
     """Labelers and classes in order; labels of one labeler for one item stay in theirs.
 
