@@ -9,7 +9,7 @@ from typing import TextIO, TypeAlias
 
 __all__ = ["INTERRUPTED", "Progress", "bar", "fail", "say", "show_warning", "warn", "working"]
 
-#: Called with the slot reached and the number of slots.
+#: Called with the slot reached and the number of slots, or whatever is counted.
 Progress: TypeAlias = Callable[[int, int], None]
 
 #: The exit code after Ctrl-C, as shells have it.
@@ -45,8 +45,11 @@ def show_warning(
 
 
 @contextmanager
-def bar(total: int) -> Iterator[Progress | None]:
-    """A progress bar for `simulate(progress=...)`; nothing where stderr is no terminal."""
+def bar(total: int, unit: str = "slot", last: str = "adding up") -> Iterator[Progress | None]:
+    """A progress bar for `progress=...`; nothing where stderr is no terminal.
+
+    It says how many of `unit` are done, and in the end that `last` is under way.
+    """
     if not sys.stderr.isatty():
         yield None
         return
@@ -61,9 +64,9 @@ def bar(total: int) -> Iterator[Progress | None]:
     with rich.Progress(*columns, console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task("starting (the first run compiles, some 10 s)", total=total)
 
-        def update(slot: int, slots: int) -> None:
-            done = "adding up" if slot >= slots else f"slot {slot:,} of {slots:,}"
-            progress.update(task, completed=slot, description=done)
+        def update(done: int, of: int) -> None:
+            words = last if done >= of else f"{unit} {done:,} of {of:,}"
+            progress.update(task, completed=done, total=of, description=words)
 
         yield update
 

@@ -1,0 +1,135 @@
+"""`venire reproduce`: the paper's experiments, figure by figure, with a report."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from venire.cli import screen
+from venire.errors import InputError
+
+if TYPE_CHECKING:
+    from venire.experiments.reproduction.figure import Figure, Plan
+    from venire.experiments.reproduction.report import Section
+    from venire.simulation.executors import Executor
+
+__all__ = ["reproduce"]
+
+FIGURE = "Make this figure only; may be given several times. [default: all]"
+OUT = "Folder for the report, the pictures, the tables and the finished points."
+DATA = "Folder of label sets: bluebird/labels.csv, bluebird/truth.csv, dog/labels.csv, ..."
+QUICK = "Fewer seeds and shorter horizons: every shape within two minutes."
+SEEDS = "Streams to average over, seeds 0 to N - 1. [default: each figure's own]"
+JOBS = "Processes to run at once. [default: one for each core]"
+
+
+def reproduce(
+    figure: Annotated[list[str] | None, typer.Option(metavar="NAME", help=FIGURE)] = None,
+    out: Annotated[Path, typer.Option(metavar="DIR", help=OUT)] = Path("venire-reproduce"),
+    data: Annotated[Path | None, typer.Option(metavar="DIR", help=DATA)] = None,
+    quick: Annotated[bool, typer.Option("--quick", help=QUICK)] = False,
+    seeds: Annotated[int | None, typer.Option(metavar="N", help=SEEDS)] = None,
+    jobs: Annotated[int | None, typer.Option(metavar="N", help=JOBS)] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object only.")] = False,
+) -> None:
+    """Run the paper's experiments again, and say which of its claims hold.
+
+    Interrupt it when you like: the same command goes on where it stopped. Without --data the
+    figures of real label sets are left out, and the report says how to get the sets.
+    """
+    start = time.perf_counter()
+    workers = _check(data, seeds, jobs)
+    from venire.experiments.reproduction.data import Sets
+    from venire.experiments.reproduction.figure import Plan, figures_named
+
+    plan = Plan(quick, seeds, Sets(data))
+    figures = figures_named(figure or [])
+    _check_missing(figures if figure else [], plan)
+    command = _command(figure or [], out, plan)
+    sections = _run(figures, plan, out, _executor(workers), command)
+    if as_json:
+        from venire.experiments.reproduction.report import claims_of
+
+        record = {"out": str(out), "claims": claims_of(sections)}
+        print(json.dumps(record, indent=2, allow_nan=False))
+        return
+    _conclude(sections, out, time.perf_counter() - start)
+
+
+def _check(data: Path | None, seeds: int | None, jobs: int | None) -> int:
+    if seeds is not None and not 2 <= seeds <= 10_000:
+        raise InputError(
+            f"got --seeds {seeds}, expected 2 to 10000: T_L is chosen on some and judged on others"
+        )
+    if jobs is not None and not 1 <= jobs <= 1024:
+        raise InputError(f"got --jobs {jobs}, expected 1 to 1024 processes")
+    if data is not None and not data.is_dir():
+        raise InputError(f"got --data {data}, expected a folder of label sets")
+    return jobs or len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else jobs or 2
+
+
+def _check_missing(figures: list[Figure], plan: Plan) -> None:
+    """A figure asked for by name cannot be left out."""
+    from venire.experiments.reproduction.data import Sets
+
+    for figure in figures:
+        for name in figure.missing(plan):
+            raise InputError(f"{figure.name} needs a label set: {Sets.remedy(name)}")
+
+
+def _executor(jobs: int) -> Executor:
+    from venire.simulation.executors import Processes, Serial
+
+    return Processes(jobs) if jobs > 1 else Serial()
+
+
+def _run(
+    figures: list[Figure], plan: Plan, out: Path, executor: Executor, command: str
+) -> list[Section]:
+    from venire.experiments.reproduction.runner import STORE
+    from venire.experiments.reproduction.runner import reproduce as make
+
+    words = "points", "drawing"
+    try:
+        with screen.bar(1, *words) as progress:
+            return make(figures, plan, out, executor, progress, command)
+    except KeyboardInterrupt:
+        screen.say(
+            f"what is finished is kept in {out / STORE}: the same command goes on from there"
+        )
+        raise
+
+
+def _command(names: list[str], out: Path, plan: Plan) -> str:
+    """The command that makes the same report."""
+    import shlex
+
+    words = ["venire", "reproduce", *(w for name in names for w in ("--figure", name))]
+    words += ["--data", str(plan.sets.root)] if plan.sets.root else []
+    words += ["--quick"] if plan.quick else []
+    words += ["--seeds", str(plan.seeds)] if plan.seeds else []
+    return shlex.join([*words, "--out", str(out)])
+
+
+def _conclude(sections: list[Section], out: Path, seconds: float) -> None:
+    from rich.console import Console
+
+    from venire.experiments.reproduction.data import Sets
+    from venire.experiments.reproduction.report import claims_of
+
+    console = Console(markup=False, highlight=False, soft_wrap=True)
+    for row in claims_of(sections):
+        value = "none" if row["value"] is None else f"{row['value']:.4g}"
+        interval = "" if row["low"] is None else f" ({row['low']:.4g} to {row['high']:.4g})"
+        console.print(
+            f"{row['figure']}: {row['claim']}: {value}{interval}, expected {row['expected']} "
+            f"± {row['tolerance']:g} ({row['source']}): {row['verdict']}"
+        )
+    for name in sorted({name for section in sections for name in section.missing}):
+        console.print(f"left out: {Sets.remedy(name)}")
+    console.print(f"\nSaved {out / 'report.html'} and the rest. That took {seconds:.0f} s.")

@@ -1,0 +1,120 @@
+"""A claim, what was measured, and whether it holds: computed, never typed in."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from venire.experiments.reproduction.statistics import Estimate
+
+__all__ = ["Claim", "about", "at_least", "at_most"]
+
+Relation = Literal["at least", "at most", "about"]
+
+
+@dataclass(frozen=True)
+class Claim:
+    """`value` should be at least, at most or about `target`, give or take `tolerance`.
+
+    `source` says whose claim it is: the paper's, or ours (a number that we have published and
+    that should come out again).
+
+    >>> about("ratio at T = 10,000", 0.9906, target=0.99, tolerance=0.005, source="venire").holds
+    True
+    """
+
+    text: str
+    value: float
+    relation: Relation
+    target: float
+    tolerance: float
+    source: Literal["paper", "venire"]
+    low: float | None = None
+    high: float | None = None
+
+    @property
+    def holds(self) -> bool:
+        """Whether the measured value is as claimed."""
+        return self._holds(self.value)
+
+    @property
+    def settled(self) -> bool:
+        """Whether the whole 95 % interval says the same as the value."""
+        ends = [end for end in (self.low, self.high) if end is not None]
+        return all(self._holds(end) == self.holds for end in ends)
+
+    def _holds(self, value: float) -> bool:
+        if math.isnan(value):
+            return False
+        if self.relation == "about":
+            return abs(value - self.target) <= self.tolerance
+        short = self.target - value if self.relation == "at least" else value - self.target
+        return short <= self.tolerance
+
+    @property
+    def verdict(self) -> str:
+        """In a word or two."""
+        return ("holds" if self.holds else "fails") + ("" if self.settled else ", within noise")
+
+    def record(self, figure: str) -> dict[str, Any]:
+        """One row of the table of claims."""
+        return {
+            "figure": figure,
+            "source": self.source,
+            "claim": self.text,
+            "expected": f"{self.relation} {self.target:.4g}",
+            "tolerance": self.tolerance,
+            "value": None if math.isnan(self.value) else self.value,
+            "low": self.low,
+            "high": self.high,
+            "holds": self.holds,
+            "verdict": self.verdict,
+        }
+
+
+def _claim(
+    relation: Relation,
+    text: str,
+    value: float | Estimate,
+    target: float,
+    tolerance: float,
+    source: Literal["paper", "venire"],
+) -> Claim:
+    if isinstance(value, Estimate):
+        found, ends = value.value, (value.low, value.high)
+        return Claim(text, found, relation, target, tolerance, source, *ends)
+    return Claim(text, float(value), relation, target, tolerance, source)
+
+
+def at_least(
+    text: str,
+    value: float | Estimate,
+    target: float,
+    tolerance: float = 0.0,
+    source: Literal["paper", "venire"] = "paper",
+) -> Claim:
+    """`value` should be `target` or more."""
+    return _claim("at least", text, value, target, tolerance, source)
+
+
+def at_most(
+    text: str,
+    value: float | Estimate,
+    target: float,
+    tolerance: float = 0.0,
+    source: Literal["paper", "venire"] = "paper",
+) -> Claim:
+    """`value` should be `target` or less."""
+    return _claim("at most", text, value, target, tolerance, source)
+
+
+def about(
+    text: str,
+    value: float | Estimate,
+    target: float,
+    tolerance: float,
+    source: Literal["paper", "venire"] = "paper",
+) -> Claim:
+    """`value` should be within `tolerance` of `target`."""
+    return _claim("about", text, value, target, tolerance, source)

@@ -1,0 +1,52 @@
+"""Algorithm 1 as printed, with its `Break`: to be shown failing, not to be used.
+
+The best labeler that finds nothing to do ends the slot for all lesser ones (docs/errata.md, 3).
+Meant for labelers of capacity 1, as in the paper.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from venire.compiling import kernel
+from venire.scheduling.base import Kernels, Policy
+from venire.scheduling.desk import TOUCHES, Desk, room
+from venire.scheduling.greedy import enter, leave, plan_exit, settle, take_turn
+from venire.scheduling.loop import Stream, make_run
+from venire.scheduling.turns import begin_serving
+
+__all__ = ["LiteralGreedy"]
+
+
+@kernel
+def serve(desk: Desk, slot: int) -> None:
+    first = begin_serving(desk)
+    for m in desk.order:
+        if room(desk, m) > 0:
+            take_turn(desk, m, slot, 0.0)
+            if room(desk, m) > 0:
+                break
+    for k in range(first, desk.meta[TOUCHES]):
+        row = desk.touches[k].row
+        if desk.rows[row].head == k:
+            plan_exit(desk, row, slot)
+
+
+run_slots = make_run(enter, serve, settle)
+
+
+@kernel
+def run(desk: Desk, stream: Stream, start: int, stop: int) -> int:
+    return run_slots(desk, stream, start, stop)
+
+
+@dataclass(frozen=True)
+class LiteralGreedy(Policy):
+    """Algorithm 1 with `Break`; see the head of this module."""
+
+    name: ClassVar[str] = "greedy-break"
+
+    def kernels(self) -> Kernels:
+        """Algorithm 1 with `Break`, compiled."""
+        return Kernels(enter, leave, serve, settle, run)

@@ -1,0 +1,215 @@
+"""What the figures share: prefixes of a run, the honest search, growth, and how they are found."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+import venire.experiments.figures
+from tests import reference
+from tests.reference import PlainItem, PlainWorld
+from tests.strategies import Instance, instances
+from venire import Item, Labeler, LabelTable, LearnThenServe, World, simulate
+from venire.errors import FetchError, FileError, UnknownName
+from venire.experiments.figures import ORDER
+from venire.experiments.reproduction import measures
+from venire.experiments.reproduction.data import Sets, share_right
+from venire.experiments.reproduction.figure import Plan, all_figures, figures_named
+from venire.experiments.reproduction.literal import LiteralGreedy
+from venire.experiments.reproduction.search import search
+from venire.experiments.reproduction.sources import BIRD, DOG, DOG_BINARY, SYNTHETIC, world_of
+from venire.experiments.reproduction.statistics import band, growth
+from venire.experiments.reproduction.trials import Trials
+
+HORIZONS = [30, 100, 101, 400]
+
+
+def recorded(seed: int) -> World:
+    """Ten items, six labelers, some labels missing."""
+    rng = np.random.default_rng(0)
+    said = rng.integers(2, size=(10, 6))
+    said[rng.random((10, 6)) < 0.3] = -1
+    truth = {i: int(k) for i, k in enumerate(rng.integers(2, size=10))}
+    return World.recorded(LabelTable.from_matrix(said), truth, np.linspace(0.6, 0.9, 6), seed)
+
+
+@pytest.mark.parametrize("make", [World.synthetic, recorded])
+@pytest.mark.parametrize("length", [0, 45])
+def test_one_long_run_gives_all_shorter_horizons(make: type, length: int) -> None:
+    """Utility to the bit; verdicts but for what is outstanding at the shorter horizon."""
+    learning = LearnThenServe(length) if length else None
+    found = measures.at_horizons(simulate(make(3), learning=learning, slots=400), HORIZONS)
+    for k, horizon in enumerate(HORIZONS):
+        alone = simulate(make(3), learning=learning, slots=horizon)
+        assert found["utility"][k] == alone.utility
+        assert found["items"][k] == len(alone.rows)
+        assert found["weight"][k] == alone.rows["weight"].sum()
+        if alone.accuracy is not None:
+            assert found["right"][k] == pytest.approx(alone.accuracy, abs=0.02)
+
+
+def test_a_run_says_what_the_simulator_says() -> None:
+    found = measures.stream_run({"set": None}, 1, [100, 500], 45)
+    genie = measures.stream_run({"set": None}, 1, [100, 500])
+    run = simulate(World.synthetic(1), learning=LearnThenServe(45, seed=1), slots=500)
+    assert found["utility"][-1] == run.utility
+    assert genie["utility"][-1] == run.genie.utility
+    assert found["right"][-1] == run.accuracy
+    assert (genie["utility"][-1] - found["utility"][-1]) / (
+        found["weight"][-1] / 500
+    ) == pytest.approx(run.normalised_regret)
+    assert 0 < found["mean_error"] < found["norm"] < 0.5
+    assert genie["norm"] is None
+
+
+@settings(max_examples=40)
+@given(instances())
+def test_break_is_the_plain_reference_with_break(instance: Instance) -> None:
+    once = tuple(replace(labeler, capacity=1) for labeler in instance.panel)
+    instance = replace(instance, panel=once)
+    world = instance.plain()
+    reference.greedy(world, breaks=True)
+    run = simulate(instance.world(), LiteralGreedy(), slots=instance.slots)
+    given = [(int(t["slot"]), int(t["row"]), int(t["labeler"])) for t in run.touches]
+    assert given == [(slot, row, m) for slot, row, m, _ in world.assignments]
+
+
+def test_plain_counts_share_ties() -> None:
+    votes = np.array([[2, 1, 0], [1, 1, 0], [0, 0, 0], [0, 3, 3]])
+    assert share_right(votes, np.array([0, 0, 0, 0])).tolist() == [1, 0.5, 0, 0]
+
+
+def trials(utility: list[list[float]]) -> Trials:
+    """Lengths 1, 2 and 400 on some seeds at the horizon 100; the genie earns 10."""
+    values = np.array(utility)[:, :, None]
+    shape = values.shape
+    nothing = np.zeros(shape[:2])
+    genie = np.full((shape[1], 1), 10.0)
+    lengths = np.array([1, 2, 400])
+    seeds = tuple(range(shape[1]))
+    return Trials(
+        SYNTHETIC, np.array([100]), lengths, seeds, values, values, values, nothing, nothing,
+        genie, genie, np.ones_like(genie),
+    )  # fmt: skip
+
+
+def test_a_length_is_judged_on_other_seeds_than_it_was_chosen_on() -> None:
+    """Seeds 0 and 2 like length 1, seeds 1 and 3 like length 2: each half gets the other's."""
+    found = search(trials([[9, 5, 9, 5], [6, 8, 6, 8], [10, 10, 10, 10]]))
+    assert found.length[:, 0].tolist() == [2, 1, 2, 1]
+    assert found.regret[:, 0].tolist() == [4, 5, 4, 5]
+    assert found.hindsight_regret[:, 0].tolist() == [1, 2, 1, 2]
+    assert found.best.tolist() == [1]  # equal means: the shorter; 400 slots are no phase of 100
+
+
+def test_growth_tells_powers_from_logarithms() -> None:
+    T = np.array([100, 1000, 10_000, 100_000])
+    noise = 1 + 0.01 * np.random.default_rng(0).standard_normal((10, 4))
+    root, log, slow = growth(T, T**0.5 * noise), growth(T, np.log(T) * noise), growth(T, noise)
+    assert root.power.low < 0.5 < root.power.high
+    assert "faster than log T" in root.in_words("it")
+    assert log.log_power.low < 1 < log.log_power.high
+    assert "not to be told from log T" in log.in_words("it")
+    assert "slower than log T" in slow.in_words("it")
+
+
+def test_bands_pass_over_what_is_not_there() -> None:
+    b = band([[1.0, np.nan, np.nan], [3.0, 2.0, np.nan]])
+    assert b.mean[:2].tolist() == [2.0, 2.0]
+    assert np.isnan(b.mean[2])
+    assert b.low[1] == b.high[1] == 2.0
+
+
+def test_every_figure_of_the_issue_is_found_in_order() -> None:
+    assert tuple(all_figures()) == ORDER
+    assert [f.name for f in figures_named(["bounds", "errata", "bounds"])] == ["bounds", "errata"]
+    with pytest.raises(UnknownName, match="did you mean 'errata'"):
+        figures_named(["erata"])
+
+
+@pytest.mark.parametrize("name", ORDER)
+def test_a_figure_says_what_it_is(name: str) -> None:
+    figure = all_figures()[name]
+    assert all((figure.title, figure.paper, figure.assumptions))
+    assert all(text.endswith(".") for text in (figure.paper, *figure.assumptions))
+
+
+def test_a_figure_is_added_by_adding_a_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "mine.py").write_text(
+        "from venire.experiments.figures.errata import Errata\n"
+        "class Mine(Errata):\n    name = 'mine'\n"
+        "FIGURE = Mine()\n"
+    )
+    package = venire.experiments.figures
+    monkeypatch.setattr(package, "__path__", [*package.__path__, str(tmp_path)])
+    assert list(all_figures()) == [*ORDER, "mine"]
+
+
+def test_without_label_sets_the_real_figures_say_what_is_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("VENIRE_DATA", str(tmp_path))
+    plan = Plan(quick=True)
+    missing = {name for name, figure in all_figures().items() if figure.missing(plan)}
+    assert missing == {"bird-regret", "bird-learning", "dog-regret", "dog-learning"}
+    assert "--data DIR" in Sets.remedy("dog")
+    with pytest.raises(FetchError, match="venire datasets fetch dog"):
+        Sets().load("dog")
+
+
+def test_a_broken_set_is_named(tmp_path: Path) -> None:
+    (tmp_path / "dog").mkdir()
+    (tmp_path / "dog" / "labels.csv").write_text("task,worker\n1,2\n")
+    with pytest.raises(FetchError, match="dog is not in"):
+        Sets(tmp_path).load("dog")
+    (tmp_path / "dog" / "truth.csv").write_text("task,label\n1,3\n")
+    with pytest.raises(FileError, match=r"labels.csv, line 1: there is no column 'label'"):
+        Sets(tmp_path).load("dog")
+
+
+def test_the_real_sets_are_what_we_say(data: Path) -> None:
+    sets = Sets(data)
+    bird, binary, dog = sets.load("bluebird"), sets.load("dog", "binary"), sets.load("dog")
+    assert (len(bird.table.labelers), len(bird.table.items)) == (39, 108)
+    assert (len(dog.table.labelers), len(dog.table.items)) == (109, 807)
+    assert bird.majority_accuracy() == pytest.approx(0.7593, abs=1e-4)
+    assert dog.majority_accuracy() == pytest.approx(0.822, abs=0.005)
+    assert binary.majority_accuracy() == pytest.approx(0.999, abs=1e-3)
+    assert len({s.settings(sets)["digest"] for s in (BIRD, DOG_BINARY, DOG)}) == 3
+
+
+def test_a_real_stream_is_reproducible_and_masked(data: Path) -> None:
+    sets = Sets(data)
+    world, known = world_of(DOG_BINARY.settings(sets), 0, str(data))
+    assert world.competences.max() == 0.99
+    assert known.max() > 0.99
+    found = measures.stream_run(DOG_BINARY.settings(sets), 0, [200], 5, data=str(data))
+    assert found == measures.stream_run(DOG_BINARY.settings(sets), 0, [200], 5, data=str(data))
+    assert found["labels_per_item"] <= 10
+
+
+def test_the_counterexample_is_that_of_the_errata() -> None:
+    found = measures.counterexample(300)
+    assert found["greedy"] == pytest.approx(295.5, abs=0.1)
+    assert found["plain"] == pytest.approx(7417, abs=1)
+
+
+def test_break_costs_nothing_where_everyone_may_label_everything() -> None:
+    found = measures.break_run(1.0, 0, 200)
+    assert found["break"] == pytest.approx(found["going_on"], rel=0.01)
+    starved = measures.break_run(0.1, 0, 200)
+    assert starved["break"] < 0.5 * starved["going_on"]
+
+
+def test_break_keeps_to_the_rules_of_a_policy() -> None:
+    item, panel = Item("x", 10.0, frozenset({"b"})), [Labeler("a", 0.9), Labeler("b", 0.8)]
+    run = simulate(World.trace([item], [0], panel), LiteralGreedy(), slots=2)
+    assert list(run.assignments()) == []
+    plain = PlainWorld([0.9, 0.8], [1, 1], [PlainItem(0, 10.0, frozenset({1}))], 2)
+    assert reference.greedy(plain, breaks=True).assignments == []
