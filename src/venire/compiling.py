@@ -17,9 +17,11 @@ sources of the package: after any change, everything is compiled anew.
 from __future__ import annotations
 
 import hashlib
+import pickle
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
+from types import MethodType
 from typing import Any, Final, TypeVar
 
 from numba import njit
@@ -57,16 +59,34 @@ def threaded(**options: Any) -> Callable[[F], F]:
 
 
 def _kept(compiled: Any) -> Any:
-    compiled._cache = _SourceCache(compiled.py_func)  # type: ignore[no-untyped-call]
+    compiled._cache = _SourceCache(compiled.py_func)
     return compiled
 
 
 class _SourceCache(FunctionCache):
     """Numba's cache on disk, with the sources of the whole package in its key."""
 
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__(function)  # type: ignore[no-untyped-call]
+        file: Any = self._cache_file
+        file.save = MethodType(_save, file)
+
     def _index_key(self, sig: Any, codegen: Any) -> tuple[Any, ...]:
         key = super()._index_key(sig, codegen)  # type: ignore[no-untyped-call]
         return (*key, _sources())
+
+
+def _save(file: Any, key: Any, data: Any) -> None:
+    """Save under a name of the key's own.
+
+    Numba numbers the files of a function. Two processes that compile it at the same time for
+    different types may take the same number, and a later one would run code for other types.
+    """
+    name = f"{Path(file._index_name).stem}.{hashlib.sha256(pickle.dumps(key)).hexdigest()[:16]}.nbc"
+    file._save_data(name, data)
+    kept = file._load_index()
+    kept[key] = name
+    file._save_index(kept)
 
 
 @cache

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from venire.competence.base import Floats
-from venire.competence.kernels import best_triples, count_pairs
+from venire.competence.pair_kernels import best_triples, count_pairs
 from venire.errors import InputError, UnknownName
 from venire.labels import LabelTable
 

@@ -127,12 +127,16 @@ def _size(labels: int) -> int:
 
 @kernel
 def entries_needed(window: Window, places: Ints, added: Ints) -> int:
-    """How long the pool must be before `store`, at most."""
+    """How long the pool must be before `store`, at most.
+
+    An item gets its labels one by one, and on its way leaves a block of each size behind.
+    """
     total = window.meta[POOL]
     for j in range(places.size):
-        labels = window.length[places[j]] + added[j]
-        if labels > window.room[places[j]]:
-            total += 1 << _size(labels)
+        room, labels = window.room[places[j]], window.length[places[j]] + added[j]
+        while room < labels:
+            room = 1 << _size(room + 1)
+            total += room
     return int(total)
 
 

@@ -10,10 +10,10 @@ from typing import Any, Final, Literal, Self, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from venire.competence.drift import Drift
 from venire.competence.shrinkage import FIRST
 from venire.competence.stream_core import ClassPrior, Core, Prior, Setting
 from venire.competence.stream_names import Finals, Places
+from venire.competence.stream_views import StreamViews
 from venire.competence.stream_window import already
 from venire.errors import InputError, UnknownName
 from venire.labels import Codes, LabelTable, Names, Repeats
@@ -32,7 +32,7 @@ _ROOM: Final = 1 / 16
 
 
 @dataclass(eq=False)
-class Streaming:
+class Streaming(StreamViews):
     r"""Competences, confusion matrices and verdicts from batches of labels, in bounded memory.
 
     Incremental EM (Neal and Hinton 1998). The sum over all labels of the posterior of their
@@ -296,100 +296,6 @@ class Streaming:
         """Fit, and say the class of each item."""
         return self.fit(labels).labels_
 
-    def posterior_of(self, items: Iterable[Hashable]) -> Floats:
-        """The probability of each class, one row per item: of today, or final."""
-        names = list(items)
-        of, finals = self._places.of, self._finals.of
-        unknown = next((n for n in names if n not in of and n not in finals), None)
-        if unknown is not None:
-            raise InputError(
-                f"item {unknown!r} is not known: expected one that was labelled and is among the "
-                f"{len(of)} items in the window or the {len(finals)} final verdicts"
-            )
-        out = np.empty((len(names), self._core.classes))
-        here = np.array([n in of for n in names], dtype=np.bool_)
-        out[here] = self._core.beliefs(_ints(of[n] for n in names if n in of))[0]
-        out[~here] = self._finals.posteriors((n for n in names if n not in of), self._core.classes)
-        return out
-
-    def skill_of(self, labeler: Hashable) -> float:
-        """The chance that this labeler is right about an item."""
-        if labeler not in self._labeler:
-            raise InputError(
-                f"labeler {labeler!r} is not known: expected one who was declared or seen"
-            )
-        m = self._labeler[labeler]
-        own = np.exp(np.diag(self._core.counts.log_said[m]))
-        return float(own @ self._core.priors())
-
-    def is_final(self, item: Hashable) -> bool:
-        """Whether the verdict on this item will not change any more."""
-        return item in self._finals.of
-
-    @property
-    def classes_(self) -> tuple[Hashable, ...]:
-        """The classes, in the order of their codes."""
-        return tuple(self._class)
-
-    @property
-    def labelers_(self) -> tuple[Hashable, ...]:
-        """The labelers, in the order of their codes."""
-        return tuple(self._labeler)
-
-    @property
-    def items_(self) -> tuple[Hashable, ...]:
-        """The items that are known: those with final verdicts, then those in the window."""
-        return (*self._finals.of, *self._places.of)
-
-    @property
-    def posteriors_(self) -> Floats:
-        """The probability of each class, one row for each of `items_`."""
-        return self.posterior_of(self.items_)
-
-    @property
-    def labels_(self) -> dict[Hashable, Hashable]:
-        """The most probable class of each of `items_`; a tie goes to the later class."""
-        names = self.classes_
-        best = len(names) - 1 - np.argmax(self.posteriors_[:, ::-1], axis=1)
-        return dict(zip(self.items_, (names[k] for k in best.tolist()), strict=True))
-
-    @property
-    def probas_(self) -> dict[Hashable, dict[Hashable, float]]:
-        """The probability of each class for each of `items_`."""
-        rows = (dict(zip(self.classes_, r, strict=True)) for r in self.posteriors_.tolist())
-        return dict(zip(self.items_, rows, strict=True))
-
-    @property
-    def confusions_(self) -> Floats:
-        """Confusion matrices, labelers x K (truth) x K (said)."""
-        return self._core.confusions()
-
-    @property
-    def priors_(self) -> Floats:
-        """How frequent each class is."""
-        return self._core.priors()
-
-    @property
-    def competences_(self) -> Floats:
-        """The chance that a labeler is right, in the order of `labelers_`."""
-        return np.asarray(np.einsum("mkk,k->m", self.confusions_, self.priors_))
-
-    @property
-    def skills_(self) -> dict[Hashable, float]:
-        """The chance that a labeler is right."""
-        return dict(zip(self._labeler, self.competences_.tolist(), strict=True))
-
-    @property
-    def log_likelihood_(self) -> float:
-        """Log-likelihood of the labels in the window."""
-        return self._core.beliefs(_ints(self._places.of.values()))[1]
-
-    @property
-    def drift_(self) -> dict[Hashable, Drift]:
-        """Whether each labeler has changed; empty with drift=None."""
-        monitor = self._core.monitor
-        return {} if monitor is None else dict(zip(self._labeler, monitor.drifts(), strict=True))
-
     def save(self, path: str | Path) -> None:
         """Write all of it to a file; see `venire.competence.stream_files` for the format."""
         from venire.competence.stream_files import save
@@ -461,7 +367,8 @@ def _not_repeated(index: Ints, labeler: Ints, repeats: Repeats) -> NDArray[np.bo
 def _codes(known: dict[Hashable, int], names: list[Hashable]) -> Ints:
     """Codes of names; those that are new get the next ones."""
     new = iter(range(len(known), len(known) + len(names)))
-    return _ints(known[name] if name in known else next(new) for name in names)
+    codes = (known[name] if name in known else next(new) for name in names)
+    return np.fromiter(codes, dtype=np.int64)
 
 
 def _distinct(items: NDArray[Any]) -> tuple[list[Hashable], Ints]:
@@ -487,7 +394,3 @@ def _pick(names: Names, index: Codes) -> list[Any]:
 
 def _listed(names: Names) -> list[Any]:
     return _pick(names, np.arange(len(names)))
-
-
-def _ints(numbers: Iterable[int]) -> Ints:
-    return np.fromiter(numbers, dtype=np.int64)

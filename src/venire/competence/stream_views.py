@@ -1,0 +1,126 @@
+"""What can be read off a stream at any time; reading changes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from venire.competence.drift import Drift
+from venire.competence.stream_core import Core
+from venire.competence.stream_names import Finals, Places
+from venire.errors import InputError
+
+__all__ = ["StreamViews"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+class StreamViews:
+    """The read-only side of `Streaming`: posteriors, verdicts, skills and drift, by name."""
+
+    _core: Core
+    _places: Places
+    _finals: Finals
+    _class: dict[Hashable, int]
+    _labeler: dict[Hashable, int]
+
+    def posterior_of(self, items: Iterable[Hashable]) -> Floats:
+        """The probability of each class, one row per item: of today, or final."""
+        names = list(items)
+        of, finals = self._places.of, self._finals.of
+        unknown = next((n for n in names if n not in of and n not in finals), None)
+        if unknown is not None:
+            raise InputError(
+                f"item {unknown!r} is not known: expected one that was labelled and is among the "
+                f"{len(of)} items in the window or the {len(finals)} final verdicts"
+            )
+        out = np.empty((len(names), self._core.classes))
+        here = np.array([n in of for n in names], dtype=np.bool_)
+        out[here] = self._core.beliefs(_ints(of[n] for n in names if n in of))[0]
+        out[~here] = self._finals.posteriors((n for n in names if n not in of), self._core.classes)
+        return out
+
+    def skill_of(self, labeler: Hashable) -> float:
+        """The chance that this labeler is right about an item."""
+        if labeler not in self._labeler:
+            raise InputError(
+                f"labeler {labeler!r} is not known: expected one who was declared or seen"
+            )
+        m = self._labeler[labeler]
+        own = np.exp(np.diag(self._core.counts.log_said[m]))
+        return float(own @ self._core.priors())
+
+    def is_final(self, item: Hashable) -> bool:
+        """Whether the verdict on this item will not change any more."""
+        return item in self._finals.of
+
+    @property
+    def classes_(self) -> tuple[Hashable, ...]:
+        """The classes, in the order of their codes."""
+        return tuple(self._class)
+
+    @property
+    def labelers_(self) -> tuple[Hashable, ...]:
+        """The labelers, in the order of their codes."""
+        return tuple(self._labeler)
+
+    @property
+    def items_(self) -> tuple[Hashable, ...]:
+        """The items that are known: those with final verdicts, then those in the window."""
+        return (*self._finals.of, *self._places.of)
+
+    @property
+    def posteriors_(self) -> Floats:
+        """The probability of each class, one row for each of `items_`."""
+        return self.posterior_of(self.items_)
+
+    @property
+    def labels_(self) -> dict[Hashable, Hashable]:
+        """The most probable class of each of `items_`; a tie goes to the later class."""
+        names = self.classes_
+        best = len(names) - 1 - np.argmax(self.posteriors_[:, ::-1], axis=1)
+        return dict(zip(self.items_, (names[k] for k in best.tolist()), strict=True))
+
+    @property
+    def probas_(self) -> dict[Hashable, dict[Hashable, float]]:
+        """The probability of each class for each of `items_`."""
+        rows = (dict(zip(self.classes_, r, strict=True)) for r in self.posteriors_.tolist())
+        return dict(zip(self.items_, rows, strict=True))
+
+    @property
+    def confusions_(self) -> Floats:
+        """Confusion matrices, labelers x K (truth) x K (said)."""
+        return self._core.confusions()
+
+    @property
+    def priors_(self) -> Floats:
+        """How frequent each class is."""
+        return self._core.priors()
+
+    @property
+    def competences_(self) -> Floats:
+        """The chance that a labeler is right, in the order of `labelers_`."""
+        return np.asarray(np.einsum("mkk,k->m", self.confusions_, self.priors_))
+
+    @property
+    def skills_(self) -> dict[Hashable, float]:
+        """The chance that a labeler is right."""
+        return dict(zip(self._labeler, self.competences_.tolist(), strict=True))
+
+    @property
+    def log_likelihood_(self) -> float:
+        """Log-likelihood of the labels in the window."""
+        return self._core.beliefs(_ints(self._places.of.values()))[1]
+
+    @property
+    def drift_(self) -> dict[Hashable, Drift]:
+        """Whether each labeler has changed; empty with drift=None."""
+        monitor = self._core.monitor
+        return {} if monitor is None else dict(zip(self._labeler, monitor.drifts(), strict=True))
+
+
+def _ints(numbers: Iterable[int]) -> Ints:
+    return np.fromiter(numbers, dtype=np.int64)
