@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from venire.competence.monitor import Monitor, Step
-from venire.errors import StateError
+from venire.errors import InputError, StateError
 from venire.labels import LabelTable
 
 if TYPE_CHECKING:
@@ -153,10 +153,23 @@ class BaseEstimator(ABC):
 
     @cached_property
     def skill_intervals_(self) -> Floats:
-        """90 % intervals of the skills, labelers x 2: see `venire.competence.intervals`."""
+        """90 % intervals of the skills, labelers x 2: see `venire.competence.intervals`.
+
+        They come from the likelihood; votes and blends have none.
+        """
         from venire.competence.intervals import skill_intervals
 
+        if self.log_likelihood_ is None:
+            raise InputError(
+                f"{type(self).__name__} has no likelihood, so no intervals: "
+                "fit OneCoin or DawidSkene for them"
+            )
         return skill_intervals(self)
+
+    @property
+    def classes_(self) -> tuple[Hashable, ...]:
+        """The classes, in the order of the columns of `posteriors_`."""
+        return tuple(self.table_.classes)
 
     def _open_items(self) -> LabelTable:
         """The labels of the items whose class is not known."""
@@ -182,7 +195,8 @@ class BaseEstimator(ABC):
         def __getattr__(self, name: str) -> Any:
             """Explain what is missing when a result is read before `fit`."""
             kind = type(self).__name__
-            if name.endswith("_") and not name.startswith("_"):
+            fitted = "table_" in self.__dict__
+            if name.endswith("_") and not name.startswith("_") and not fitted:
                 raise _UnfittedError(f"{kind} has no {name} yet: call fit on a table first")
             raise AttributeError(f"{kind!r} object has no attribute {name!r}")
 

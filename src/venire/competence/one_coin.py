@@ -58,7 +58,7 @@ class OneCoin(BaseEstimator):
     as in the paper.
 
     The labels cannot tell a two-class panel from its mirror image, in which everyone who is
-    right is wrong. If EM ends with a mean competence below chance, it has found the mirror
+    right is wrong. If EM ends with a mean competence, over labels, below chance, it is the mirror
     image: all p become 1 - p, with a warning. With more classes there is no exact mirror
     image, and there is only the warning; nor is a panel turned that gold labels say is upside
     down. A mean less than 0.02 above chance was near to that, and gets a warning too.
@@ -201,7 +201,8 @@ class OneCoin(BaseEstimator):
     def _check_mirror(self, what: _Likelihood, found: _Found, monitor: Monitor) -> _Found:
         """Leave the mirror image, where there is one and nothing speaks against it."""
         p, chance = found.competences, 1 / what.classes
-        mean = p[what.given > 0].mean()
+        # by labels: a crowd of newcomers with a few wrong ones does not turn a panel upside down
+        mean = float(np.average(p, weights=what.given)) if what.given.any() else chance
         if self.sign_rule != "fixed" or mean == chance or mean >= chance + NEAR:
             return found
         said = f"EM ended with a mean competence of {mean:.3f}"

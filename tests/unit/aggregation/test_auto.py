@@ -143,3 +143,17 @@ def test_on_the_whole_zoo_it_beats_every_method() -> None:
     means = {name: np.mean([errors(w, make)[0] for w in worlds]) for name, make in FOUR.items()}
     figures = np.mean([errors(w, Auto) for w in worlds], axis=0)
     assert figures[0] < min(means.values()) - 0.3
+
+
+def test_a_tail_of_newcomers_does_not_turn_the_panel_upside_down() -> None:
+    rng = np.random.default_rng(0)
+    truth = rng.integers(2, size=300)
+    rows = [
+        (i, f"g{m}", int(truth[i] if rng.random() < 0.85 else 1 - truth[i]))
+        for i in range(300)
+        for m in range(5)
+    ]
+    for w in range(30):
+        rows += [(int(i), f"n{w}", int(1 - truth[i])) for i in rng.choice(300, 3, replace=False)]
+    verdicts = Auto().fit(rows).labels_
+    assert np.mean([verdicts[i] != truth[i] for i in range(300)]) < 0.05
