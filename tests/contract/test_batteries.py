@@ -25,7 +25,7 @@ def test_policy(policy: Policy) -> None:
     "estimator",
     [
         OneCoin(),
-        OneCoin(prior=(7, 3)),
+        OneCoin(prior=None),
         OneCoin(start="best"),
         Known({m: 0.92 - 0.06 * m for m in range(6)}),
     ],

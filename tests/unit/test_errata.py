@@ -28,7 +28,7 @@ def labeler_of(wanted: float) -> float:
 def test_1_flipping_at_or_above_chance_inverts_a_good_panel() -> None:
     world = World.synthetic(seed=0)
     ours = simulate(world, learning=LearnThenServe(45), slots=3000)
-    literal = LearnThenServe(45, estimator=OneCoin(sign_rule="literal"))
+    literal = LearnThenServe(45, estimator=OneCoin(prior=None, sign_rule="literal"))
     theirs = simulate(world, learning=literal, slots=3000)
     assert ours.ratio is not None
     assert theirs.ratio is not None

@@ -170,8 +170,7 @@ _NOBODY: Final = Clones((), (), 0)
 def _models(threads: int | None, rough: bool = False) -> dict[str, BaseEstimator]:
     """The models of the blend; rough fits are enough to compare them."""
     how: dict[str, Any] = {"max_iter": 50, "tol": 1e-3} if rough else {"max_iter": 200, "tol": 1e-5}
-    # One-coin as a cautious user would fit it: two pseudo-labels right, one wrong.
-    coin = OneCoin(start="votes", prior=(2.0, 1.0), threads=threads, **how)
+    coin = OneCoin(start="votes", threads=threads, **how)
     models = (WeightedMajority(**how), coin, DawidSkene(threads=threads, **how))
     return dict(zip(("weighted-majority", *_LABEL_MODELS), models, strict=True))
 

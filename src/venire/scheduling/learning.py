@@ -117,7 +117,7 @@ class LearnThenServe(Learning):
 
     slots: int
     seed: int = 0
-    estimator: BaseEstimator = field(default_factory=OneCoin)
+    estimator: BaseEstimator = field(default_factory=lambda: OneCoin(prior=None))
     rho: float = 0.01
     name: ClassVar[str] = "then-serve"
 

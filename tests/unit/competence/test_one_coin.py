@@ -29,7 +29,9 @@ def test_equals_the_plain_reference(drawn: Drawn, prior: Prior, iterations: int)
     start = np.random.default_rng(iterations).uniform(0.3, 0.95, (matrix.shape[1],))
     for given_start in (None, start):
         begin = reference.spectral(plain(matrix), K) if given_start is None else given_start
-        fast = OneCoin(max_iter=iterations, tol=0, start=begin, prior=prior, sign_rule="literal")
+        fast = algorithm_3(
+            max_iter=iterations, tol=0, start=begin, prior=prior, sign_rule="literal"
+        )
         fast.fit(table)
         p, q, ll = reference.online_learn(plain(matrix), K, iterations, prior or (0, 0), begin)
         np.testing.assert_allclose(fast.competences_, p, atol=1e-9)
@@ -42,7 +44,7 @@ def test_equals_the_plain_reference_from_start_to_end(classes: int) -> None:
     table, _ = simulate([0.9, 0.8, 0.7, 0.6, 0.7], 60, seed=classes, classes=classes, share=0.7)
     said = np.full((60, 5), -1)
     said[table.item, table.labeler] = table.said
-    fast = OneCoin().fit(table)
+    fast = algorithm_3().fit(table)
     p, q, _ = reference.online_learn(plain(said), classes, fast.n_iter_)
     np.testing.assert_allclose(fast.competences_, p, atol=1e-9)
     np.testing.assert_allclose(fast.posteriors_, q, atol=1e-9)
@@ -52,7 +54,7 @@ def test_equals_the_plain_reference_from_start_to_end(classes: int) -> None:
 @given(label_matrices(), priors)
 def test_likelihood_never_falls_and_all_is_finite(drawn: Drawn, prior: Prior) -> None:
     matrix, K = drawn
-    learned = OneCoin(prior=prior, max_iter=200).fit(LabelTable.from_matrix(matrix, K))
+    learned = algorithm_3(prior=prior, max_iter=200).fit(LabelTable.from_matrix(matrix, K))
     climb = [step.log_likelihood for step in learned.history_]
     if prior is None:
         climb.append(learned.log_likelihood_)
@@ -71,8 +73,8 @@ def test_order_of_rows_is_irrelevant(drawn: Drawn, random: Random) -> None:
     random.shuffle(order)
     names = tuple(range(matrix.shape[0])), tuple(range(matrix.shape[1])), tuple(range(K))
     said = matrix[item, labeler]
-    one = OneCoin().fit(LabelTable.from_codes(item, labeler, said, *names))
-    two = OneCoin().fit(LabelTable.from_codes(item[order], labeler[order], said[order], *names))
+    one = algorithm_3().fit(LabelTable.from_codes(item, labeler, said, *names))
+    two = algorithm_3().fit(LabelTable.from_codes(item[order], labeler[order], said[order], *names))
     assert one.skills_ == two.skills_
     assert one.probas_ == two.probas_
 
@@ -84,7 +86,7 @@ def test_relabelling_the_classes_permutes_the_posteriors(drawn: Drawn, random: R
     new = list(range(K))
     random.shuffle(new)
     renamed = np.where(matrix >= 0, np.array(new)[matrix], -1)
-    few = OneCoin(max_iter=6)
+    few = algorithm_3(max_iter=6)
     p, q = few.fit(LabelTable.from_matrix(matrix, K)).competences_, few.posteriors_
     few.fit(LabelTable.from_matrix(renamed, K))
     np.testing.assert_allclose(few.competences_, p, atol=1e-9)
@@ -97,13 +99,18 @@ def test_the_error_falls_with_the_learning_phase() -> None:
     worst = {}
     for prior in (None, (7, 3)):
         norms = [
-            np.mean([_norm(OneCoin(prior=prior), T_L, seed) for seed in range(10)])
+            np.mean([_norm(algorithm_3(prior=prior), T_L, seed) for seed in range(10)])
             for T_L in lengths
         ]
         assert (np.diff(norms) < 0).all()
         assert norms[-1] < 0.04
         worst[prior] = norms
     assert worst[7, 3][0] < 0.6 * worst[None][0]
+
+
+def algorithm_3(**settings: Any) -> OneCoin:
+    """Algorithm 3 to the letter: no prior."""
+    return OneCoin(**{"prior": None} | settings)
 
 
 def _norm(estimator: OneCoin, T_L: int, seed: int) -> float:
@@ -113,7 +120,7 @@ def _norm(estimator: OneCoin, T_L: int, seed: int) -> float:
 
 def test_erratum_1_the_literal_sign_rule_inverts_every_verdict() -> None:
     table, truth = simulate(PAPER_PANEL, 300, seed=0)
-    fixed, literal = OneCoin(), OneCoin(sign_rule="literal")
+    fixed, literal = algorithm_3(), algorithm_3(sign_rule="literal")
     right = [
         np.mean([e.fit_predict(table)[s] == k for s, k in enumerate(truth)])
         for e in (fixed, literal)
@@ -126,45 +133,45 @@ def test_erratum_1_the_literal_sign_rule_inverts_every_verdict() -> None:
 @pytest.mark.parametrize("prior", [None, (7, 3)])
 def test_the_mirror_image_is_left_with_a_warning(prior: Prior) -> None:
     table, truth = simulate(PAPER_PANEL, 200, seed=0)
-    upside_down = OneCoin(start=np.full(30, 0.1), prior=prior)
+    upside_down = algorithm_3(start=np.full(30, 0.1), prior=prior)
     with pytest.warns(UserWarning, match="took its mirror image"):
         labels = upside_down.fit_predict(table)
     assert [labels[s] for s in range(200)] == truth.tolist()
     assert upside_down.competences_ == pytest.approx(
-        OneCoin(prior=prior).fit(table).competences_, abs=1e-5
+        algorithm_3(prior=prior).fit(table).competences_, abs=1e-5
     )
     assert (np.diff([s.log_likelihood for s in upside_down.history_]) >= -1e-9).all()
 
 
 def test_more_classes_have_no_mirror_image() -> None:
     with pytest.warns(UserWarning, match="check the labels"):
-        OneCoin(start=[0.05]).fit(LabelTable.from_matrix([[0], [1]], classes=3))
+        algorithm_3(start=[0.05]).fit(LabelTable.from_matrix([[0], [1]], classes=3))
 
 
 def test_one_labeler_stays_where_it_started() -> None:
-    alone = OneCoin().fit(LabelTable.from_matrix([[0], [1], [1]], classes=4))
+    alone = algorithm_3().fit(LabelTable.from_matrix([[0], [1], [1]], classes=4))
     assert alone.competences_ == pytest.approx([5 / 8])
     assert list(alone.labels_.values()) == [0, 1, 1]
 
 
 def test_two_labelers_get_one_competence() -> None:
     said = [[0, 0]] * 8 + [[0, 1], [1, 0]]
-    two = OneCoin().fit(LabelTable.from_matrix(said))
+    two = algorithm_3().fit(LabelTable.from_matrix(said))
     assert two.competences_[0] == pytest.approx(two.competences_[1])
     assert 0.85 < two.competences_[0] < 0.95
 
 
 def test_a_single_item() -> None:
-    one = OneCoin().fit(LabelTable.from_matrix([[0, 0, 0, 1]]))
+    one = algorithm_3().fit(LabelTable.from_matrix([[0, 0, 0, 1]]))
     assert one.competences_ == pytest.approx([1, 1, 1, 0], abs=1e-4)
     assert one.labels_ == {0: 0}
-    split = OneCoin().fit(LabelTable.from_matrix([[0, 1]]))
+    split = algorithm_3().fit(LabelTable.from_matrix([[0, 1]]))
     assert split.competences_.tolist() == [0.5, 0.5]
 
 
 def test_an_item_and_a_labeler_without_labels() -> None:
     table = LabelTable.from_matrix([[0, 0, 0, -1], [1, 1, 0, -1], [-1, -1, -1, -1]])
-    learned = OneCoin(prior=(8, 2)).fit(table)
+    learned = algorithm_3(prior=(8, 2)).fit(table)
     assert learned.labels_[2] is None
     assert learned.posteriors_[2].tolist() == [0.5, 0.5]
     assert learned.competences_[3] == pytest.approx(0.8)
@@ -175,7 +182,7 @@ def test_five_items_always_work() -> None:
     for seed in range(200):
         table, truth = simulate(PAPER_PANEL, 5, seed)
         for prior in (None, (7, 3)):
-            learned = OneCoin(start="best", prior=prior).fit(table)
+            learned = algorithm_3(start="best", prior=prior).fit(table)
             assert [learned.labels_[s] for s in range(5)] == truth.tolist()
         assert 0.4 < learned.competences_.min() < learned.competences_.max() < 0.81
 
@@ -185,7 +192,7 @@ def test_five_items_seldom_lead_algorithm_3_astray() -> None:
     astray = 0
     for seed in range(200):
         table, truth = simulate(PAPER_PANEL, 5, seed)
-        spectral, best = OneCoin().fit(table), OneCoin(start="best").fit(table)
+        spectral, best = algorithm_3().fit(table), algorithm_3(start="best").fit(table)
         assert best.log_likelihood_ >= spectral.log_likelihood_ - 1e-9
         astray += [spectral.labels_[s] for s in range(5)] != truth.tolist()
     assert astray < 0.05 * 200
@@ -195,7 +202,7 @@ def test_five_items_seldom_lead_algorithm_3_astray() -> None:
 def test_partial_labels(classes: int) -> None:
     panel = np.linspace(0.55, 0.95, 20)
     table, truth = simulate(panel, 3_000, seed=3, classes=classes, share=0.3)
-    learned = OneCoin().fit(table)
+    learned = algorithm_3().fit(table)
     assert learned.converged_
     assert np.abs(learned.competences_ - panel).max() < 0.06
     assert np.mean([learned.labels_[s] == k for s, k in enumerate(truth)]) > 0.9
@@ -203,15 +210,15 @@ def test_partial_labels(classes: int) -> None:
 
 def test_a_warm_start_arrives_at_once() -> None:
     table, _ = simulate([0.6, 0.7, 0.65, 0.8, 0.7], 400, seed=0)
-    cold = OneCoin(tol=1e-9).fit(table)
-    warm = OneCoin(start=cold.competences_).fit(table)
+    cold = algorithm_3(tol=1e-9).fit(table)
+    warm = algorithm_3(start=cold.competences_).fit(table)
     assert warm.n_iter_ == 1 < cold.n_iter_
     assert warm.skills_ == pytest.approx(cold.skills_, abs=1e-6)
 
 
 def test_keeps_the_contract() -> None:
     table, _ = simulate([0.6, 0.7, 0.65], 50, seed=0)
-    estimator = OneCoin(max_iter=3)
+    estimator = algorithm_3(max_iter=3)
     assert isinstance(estimator, CompetenceEstimator)
     assert estimator.fit(table) is estimator
     assert estimator.n_iter_ == len(estimator.history_) == 3
@@ -222,7 +229,7 @@ def test_keeps_the_contract() -> None:
 
 
 def test_a_second_fit_forgets_the_first() -> None:
-    estimator = OneCoin()
+    estimator = algorithm_3()
     estimator.fit_predict(LabelTable.from_matrix([[0, 1]]))
     assert estimator.fit_predict(LabelTable.from_matrix([[0, 0], [1, 1]])) == {0: 0, 1: 1}
 
@@ -233,7 +240,7 @@ def test_a_second_fit_forgets_the_first() -> None:
 )
 def test_refuses(bad: dict[str, Any]) -> None:
     with pytest.raises(InputError, match=r"expected|Known"):
-        OneCoin(**bad).fit(LabelTable.from_matrix([[0, 1], [1, 1]]))
+        algorithm_3(**bad).fit(LabelTable.from_matrix([[0, 1], [1, 1]]))
 
 
 @settings(max_examples=30, deadline=None)
@@ -241,7 +248,7 @@ def test_refuses(bad: dict[str, Any]) -> None:
 def test_ten_thousand_labels_by_one_item_do_not_overflow(seed: int) -> None:
     rng = np.random.default_rng(seed)
     said = rng.integers(3, size=(2, 3_000))
-    learned = OneCoin(start=np.full(3_000, 1.0), max_iter=3, sign_rule="literal")
+    learned = algorithm_3(start=np.full(3_000, 1.0), max_iter=3, sign_rule="literal")
     assert np.isfinite(learned.fit(LabelTable.from_matrix(said, 3)).log_likelihood_)
 
 
@@ -249,7 +256,7 @@ def test_ten_thousand_labels_by_one_item_do_not_overflow(seed: int) -> None:
 @given(label_matrices(max_labelers=20), st.sampled_from(["rank-one", "votes", "best"]))
 def test_learned_class_prior_never_falls(drawn: Drawn, start: str) -> None:
     matrix, K = drawn
-    learned = OneCoin(class_prior="learned", start=start, max_iter=100, sign_rule="literal")
+    learned = algorithm_3(class_prior="learned", start=start, max_iter=100, sign_rule="literal")
     learned.fit(LabelTable.from_matrix(matrix, K))
     assert (np.diff([step.log_likelihood for step in learned.history_]) >= -1e-8).all()
     assert learned.priors_.sum() == pytest.approx(1)
@@ -261,7 +268,7 @@ def test_a_given_class_prior_and_full_matrices_agree(classes: int) -> None:
     """One-coin is the full model with the implied confusion matrices; short and long items."""
     table, _ = simulate(np.linspace(0.5, 0.9, 40), 200, seed=5, classes=classes, share=0.4)
     given = np.arange(1, classes + 1) / np.arange(1, classes + 1).sum()
-    coin = OneCoin(class_prior=given, max_iter=0, start=np.linspace(0.5, 0.9, 40)).fit(table)
+    coin = algorithm_3(class_prior=given, max_iter=0, start=np.linspace(0.5, 0.9, 40)).fit(table)
     with FullModel(table) as model:
         posteriors = np.empty((200, classes))
         confusions = np.ascontiguousarray(coin.confusions_.transpose(0, 2, 1))
@@ -273,7 +280,7 @@ def test_a_given_class_prior_and_full_matrices_agree(classes: int) -> None:
 @pytest.mark.parametrize("classes", [2, 3])
 def test_any_number_of_threads_gives_the_same_to_the_bit(classes: int) -> None:
     table, _ = simulate(np.linspace(0.5, 0.9, 10), 30_000, seed=5, classes=classes, share=0.5)
-    one, two, four = (OneCoin(max_iter=4, threads=n).fit(table) for n in (1, 2, 4))
+    one, two, four = (algorithm_3(max_iter=4, threads=n).fit(table) for n in (1, 2, 4))
     for other in (two, four):
         assert (one.posteriors_ == other.posteriors_).all()
         assert one.history_ == other.history_
@@ -283,25 +290,25 @@ def test_any_number_of_threads_gives_the_same_to_the_bit(classes: int) -> None:
 @pytest.mark.parametrize("classes", [2, 4])
 def test_all_starts_arrive(start: str, classes: int) -> None:
     table, _ = simulate(np.linspace(0.5, 0.95, 15), 800, seed=3, classes=classes, share=0.4)
-    there = OneCoin(start=start).fit(table)
-    assert there.competences_ == pytest.approx(OneCoin().fit(table).competences_, abs=1e-3)
+    there = algorithm_3(start=start).fit(table)
+    assert there.competences_ == pytest.approx(algorithm_3().fit(table).competences_, abs=1e-3)
 
 
 def test_gold_labels() -> None:
     table, truth = simulate(np.full(7, 0.2), 200, seed=0)
     gold = {s: int(k) for s, k in enumerate(truth[:40])}
     with pytest.warns(UserWarning, match="below chance: check"):
-        learned = OneCoin(start=np.full(7, 0.3)).fit(table, gold=gold)
+        learned = algorithm_3(start=np.full(7, 0.3)).fit(table, gold=gold)
     assert learned.posteriors_[:40].argmax(axis=1).tolist() == truth[:40].tolist()
     assert np.mean([learned.labels_[s] == k for s, k in enumerate(truth)]) > 0.9
-    free = OneCoin(prior=(1, 1)).fit(simulate(np.full(7, 0.8), 200, seed=0)[0], gold={})
+    free = algorithm_3(prior=(1, 1)).fit(simulate(np.full(7, 0.8), 200, seed=0)[0], gold={})
     assert free.competences_.mean() > 0.7
 
 
 def test_near_chance_gets_a_warning() -> None:
     table, _ = simulate(np.full(5, 0.51), 2_000, seed=1)
     with pytest.warns(UserWarning, match="near chance"):
-        OneCoin(max_iter=0, start=np.full(5, 0.51)).fit(table)
+        algorithm_3(max_iter=0, start=np.full(5, 0.51)).fit(table)
 
 
 @given(label_matrices(min_labelers=2))
@@ -309,9 +316,9 @@ def test_near_chance_gets_a_warning() -> None:
 def test_a_labeler_with_one_label_never_gets_skill_1(drawn: Drawn) -> None:
     matrix, K = drawn
     matrix[1:, 0] = -1
-    learned = OneCoin(prior=(7, 3)).fit(LabelTable.from_matrix(matrix, K))
+    learned = algorithm_3(prior=(7, 3)).fit(LabelTable.from_matrix(matrix, K))
     assert learned.competences_[0] < 0.8
-    assert OneCoin().fit(LabelTable.from_matrix(matrix, K)).competences_[0] < 1
+    assert algorithm_3().fit(LabelTable.from_matrix(matrix, K)).competences_[0] < 1
 
 
 def test_a_tail_of_newcomers_does_not_turn_the_panel_upside_down() -> None:
@@ -325,6 +332,6 @@ def test_a_tail_of_newcomers_does_not_turn_the_panel_upside_down() -> None:
     ]
     for w in range(30):
         rows += [(int(i), f"n{w}", int(1 - truth[i])) for i in rng.choice(300, 3, replace=False)]
-    for estimator in (OneCoin(), OneCoin(prior=(2, 1))):
+    for estimator in (OneCoin(), OneCoin(prior=None)):
         verdicts = estimator.fit(LabelTable.from_rows(rows)).labels_
         assert np.mean([verdicts[i] != truth[i] for i in range(300)]) < 0.05

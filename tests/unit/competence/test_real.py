@@ -12,6 +12,6 @@ from venire.competence import OneCoin
 )
 def test_error_of_the_uniform_prior_one_coin(name: str, percent: float) -> None:
     table, truth = real(name)
-    labels = OneCoin().fit_predict(table)
+    labels = OneCoin(prior=None).fit_predict(table)
     wrong = [labels[task] != truth[task] for task in table.items if task in truth]
     assert 100 * sum(wrong) / len(wrong) == pytest.approx(percent, abs=0.1)

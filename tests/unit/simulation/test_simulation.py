@@ -271,7 +271,7 @@ def ratio_and_error(slots: int) -> tuple[float, float]:
     """Mean ratio to the genie and mean infinity norm of the error, T = 10,000, ten seeds."""
     ratios, errors = [], []
     for seed in range(10):
-        world, estimator = World.synthetic(seed), OneCoin()
+        world, estimator = World.synthetic(seed), OneCoin(prior=None)
         run = simulate(world, learning=LearnThenServe(slots, seed, estimator))
         ratios.append(run.utility / run.genie.utility)
         errors.append(np.abs(estimator.competences_ - world.competences).max())

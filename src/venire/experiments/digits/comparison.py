@@ -93,7 +93,7 @@ def _learned(
     job: DigitJob, seed: int, learning_slots: int, slots: int
 ) -> tuple[Run, Floats | None]:
     """Algorithms 2, 3 and 1: competences learned without truth."""
-    estimator = OneCoin()
+    estimator = OneCoin(prior=None)
     learning = LearnThenServe(learning_slots, seed=seed, estimator=estimator)
     run = simulate(job.world(seed), Greedy(), learning, slots)
     if not hasattr(estimator, "competences_"):  # nothing arrived to learn from
