@@ -40,9 +40,22 @@ class Claim:
 
     @property
     def settled(self) -> bool:
-        """Whether the whole 95 % interval says the same as the value."""
-        ends = [end for end in (self.low, self.high) if end is not None]
-        return all(self._holds(end) == self.holds for end in ends)
+        """Whether the whole 95 % interval says the same as the value.
+
+        An interval around a target has both ends outside of the tolerance and yet settles
+        nothing: it must lie wholly inside, or not meet what is allowed at all.
+        """
+        if self.low is None or self.high is None:
+            return True
+        if self.holds:
+            return self._holds(self.low) and self._holds(self.high)
+        return not self._meets(self.low, self.high)
+
+    def _meets(self, low: float, high: float) -> bool:
+        """Whether some value from `low` to `high` would be as claimed."""
+        least = -math.inf if self.relation == "at most" else self.target - self.tolerance
+        most = math.inf if self.relation == "at least" else self.target + self.tolerance
+        return low <= most and high >= least
 
     def _holds(self, value: float) -> bool:
         if math.isnan(value):
