@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from venire import datasets
 from venire.competence import OneCoin
 from venire.errors import FetchError
-from venire.labels import LabelTable
+from venire.labels import LabelTable, sort_key
 
 __all__ = ["MERGES", "ORIGINS", "LabelSet", "Sets", "load_set"]
 
@@ -100,9 +100,14 @@ def load_set(root: str | None, name: str, merge: str = "none") -> LabelSet:
     joined = MERGES[merge]
     codes = zip(given.item.tolist(), given.labeler.tolist(), given.said.tolist(), strict=True)
     named = ((given.items[i], given.labelers[m], given.classes[k]) for i, m, k in codes)
-    rows = [(i, m, joined.get(str(k), k)) for i, m, k in named]
-    right = {i: joined.get(str(k), k) for i, k in truth.items()}
+    # Sorted, so that the stream is the same whatever the order of the lines in the file.
+    rows = sorted(((i, m, joined.get(str(k), k)) for i, m, k in named), key=_order)
+    right = {i: joined.get(str(k), k) for i, k in sorted(truth.items(), key=_order)}
     table = LabelTable.from_rows(rows)
-    text = json.dumps([sorted(map(list, rows), key=str), sorted(right.items(), key=str)])
+    text = json.dumps([rows, list(right.items())])
     digest = hashlib.sha256(text.encode()).hexdigest()[:16]
     return LabelSet(table, right, OneCoin().fit(table).competences_, digest)
+
+
+def _order(row: tuple[Hashable, ...]) -> tuple[Any, ...]:
+    return tuple(map(sort_key, row))
