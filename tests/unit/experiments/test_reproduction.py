@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from tests import reference
 from tests.reference import PlainItem, PlainWorld
 from tests.strategies import Instance, instances
 from venire import Item, Labeler, LabelTable, LearnThenServe, World, simulate
+from venire.cli import main
 from venire.errors import FetchError, FileError, UnknownName
 from venire.experiments.figures import ORDER
 from venire.experiments.reproduction import fingerprint, measures
@@ -158,9 +160,18 @@ def test_without_label_sets_the_real_figures_say_what_is_missing(
     plan = Plan(quick=True)
     missing = {name for name, figure in all_figures().items() if figure.missing(plan)}
     assert missing == {"bird-regret", "bird-learning", "dog-regret", "dog-learning"}
-    assert "--data DIR" in Sets.remedy("dog")
+    assert "--data DIR" in Sets().remedy("dog")
     with pytest.raises(FetchError, match="venire datasets fetch dog"):
         Sets().load("dog")
+
+
+def test_the_remedy_works(tmp_path: Path, data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    sets = Sets(tmp_path / "my sets")
+    assert not sets.has("bluebird")
+    command = shlex.split(sets.remedy("bluebird").split("`")[1])
+    assert command[:3] == ["venire", "datasets", "fetch"]
+    assert main([*command[1:], "--from", str(data / "bluebird")]) == 0
+    assert sets.has("bluebird")
 
 
 def test_a_broken_set_is_named(tmp_path: Path) -> None:

@@ -81,6 +81,11 @@ class Bounds(Figure):
         "Plot (c): Algorithm 1 on the synthetic stream with known competences.",
     )
 
+    @property
+    def uses(self) -> tuple[str, ...]:
+        """The Bird panel."""
+        return ("bluebird",)
+
     def panels(self, plan: Plan) -> dict[str, tuple[float, ...]]:
         """The panels, with Bird's where it is there."""
         found = dict(PANELS)

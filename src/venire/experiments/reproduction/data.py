@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shlex
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -83,13 +84,20 @@ class Sets:
         """The set, its classes put together as `merge` says."""
         return load_set(str(self.root) if self.root is not None else None, name, merge)
 
-    @staticmethod
-    def remedy(name: str) -> str:
-        """What to do where the set is not there."""
+    def folder(self) -> Path:
+        """Where the sets are looked for."""
+        return self.root if self.root is not None else datasets.cache_folder()
+
+    def remedy(self, name: str) -> str:
+        """What to do where the set is not there; then the same command finds it."""
+        missing = f"{name} ({ORIGINS.get(name, 'a set of your own')}) is not in {self.folder()}."
+        tables = f"{name}/labels.csv (task,worker,label) and {name}/truth.csv (task,label)"
+        if self.root is not None:
+            fetch = shlex.join(["venire", "datasets", "fetch", name, "--data", str(self.root)])
+            return f"{missing} Fetch it with `{fetch}`, or put {tables} there."
         return (
-            f"{name} ({ORIGINS.get(name, 'a set of your own')}) is not there. Fetch it with "
-            f"`venire datasets fetch {name}`, or put {name}/labels.csv (task,worker,label) and "
-            f"{name}/truth.csv (task,label) into a folder and give it with --data DIR."
+            f"{missing} Fetch it with `venire datasets fetch {name}`, or put {tables} into a "
+            "folder and give it with --data DIR."
         )
 
 
