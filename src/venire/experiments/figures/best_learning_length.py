@@ -113,7 +113,7 @@ def _powers(one: Search) -> tuple[Estimate, Estimate]:
 
 def _claim(one: Search) -> Claim:
     text = f"{one.trials.source.title}: best T_L is Theta(log T): b in T_L ~ (log T)^b"
-    return about(text, _powers(one)[1], EXPECTED_POWER, TOLERANCE)
+    return about(text, _powers(one)[1], EXPECTED_POWER, TOLERANCE, "our reading")
 
 
 def _sentence(one: Search) -> str:

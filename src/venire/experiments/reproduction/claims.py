@@ -11,14 +11,16 @@ from venire.experiments.reproduction.statistics import Estimate
 __all__ = ["Claim", "about", "at_least", "at_most"]
 
 Relation = Literal["at least", "at most", "about"]
+#: "our reading": what the paper does not literally say and we take it to mean.
+Source = Literal["paper", "our reading", "venire"]
 
 
 @dataclass(frozen=True)
 class Claim:
     """`value` should be at least, at most or about `target`, give or take `tolerance`.
 
-    `source` says whose claim it is: the paper's, or ours (a number that we have published and
-    that should come out again).
+    `source` says whose claim it is: the paper's, our reading of it, or ours (a number that we
+    have published and that should come out again).
 
     >>> about("ratio at T = 10,000", 0.9906, target=0.99, tolerance=0.005, source="venire").holds
     True
@@ -29,7 +31,7 @@ class Claim:
     relation: Relation
     target: float
     tolerance: float
-    source: Literal["paper", "venire"]
+    source: Source
     low: float | None = None
     high: float | None = None
 
@@ -92,7 +94,7 @@ def _claim(
     value: float | Estimate,
     target: float,
     tolerance: float,
-    source: Literal["paper", "venire"],
+    source: Source,
 ) -> Claim:
     if isinstance(value, Estimate):
         found, ends = value.value, (value.low, value.high)
@@ -105,7 +107,7 @@ def at_least(
     value: float | Estimate,
     target: float,
     tolerance: float = 0.0,
-    source: Literal["paper", "venire"] = "paper",
+    source: Source = "paper",
 ) -> Claim:
     """`value` should be `target` or more."""
     return _claim("at least", text, value, target, tolerance, source)
@@ -116,7 +118,7 @@ def at_most(
     value: float | Estimate,
     target: float,
     tolerance: float = 0.0,
-    source: Literal["paper", "venire"] = "paper",
+    source: Source = "paper",
 ) -> Claim:
     """`value` should be `target` or less."""
     return _claim("at most", text, value, target, tolerance, source)
@@ -127,7 +129,7 @@ def about(
     value: float | Estimate,
     target: float,
     tolerance: float,
-    source: Literal["paper", "venire"] = "paper",
+    source: Source = "paper",
 ) -> Claim:
     """`value` should be within `tolerance` of `target`."""
     return _claim("about", text, value, target, tolerance, source)

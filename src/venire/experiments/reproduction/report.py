@@ -26,10 +26,17 @@ _LEAD = (
     "seeds. A claim holds if the measured value is as expected, give or take the tolerance; "
     "“within noise” says that its interval reaches to the other side. Claims marked “paper” are "
     "what the paper says, put as numbers by us: its pictures are not in the source that we have, "
-    "so measures and thresholds are our reading. Those marked “venire” are from an earlier full "
+    "so measures and thresholds are ours. Those marked “our reading” it does not literally make: "
+    "we take it to mean them. Those marked “venire” are from an earlier full "
     "run of this package and should come out again; they confirm nothing. A paper's claim that "
     "fails is a finding, not a fault of the run."
 )
+
+_WHOSE = {
+    "paper": "of the paper's claims",
+    "our reading": "of the claims that are our reading of it",
+    "venire": "of our own numbers",
+}
 
 _HEADINGS = ("", "claim", "whose", "expected", "tolerance", "measured", "95 % interval")
 
@@ -114,8 +121,9 @@ def _facts(sections: Sequence[Section], plan: Plan, command: str) -> list[tuple[
     rows = claims_of(sections)
     tally = [
         f"{sum(r['holds'] for r in rows if r['source'] == who)} of "
-        f"{sum(r['source'] == who for r in rows)} of {whose} claims hold"
-        for who, whose in (("paper", "the paper's"), ("venire", "our"))
+        f"{sum(r['source'] == who for r in rows)} {whose} hold"
+        for who, whose in _WHOSE.items()
+        if any(r["source"] == who for r in rows)
     ]
     return [
         ("Command", command),
