@@ -46,19 +46,19 @@ def reproduce(
     workers = _check(data, seeds, jobs)
     from venire.experiments.reproduction.data import Sets
     from venire.experiments.reproduction.figure import Plan, figures_named
+    from venire.experiments.reproduction.report import claims_of, command_of, stem_of
 
     plan = Plan(quick, seeds, Sets(data))
     figures = figures_named(figure or [])
     _check_missing(figures if figure else [], plan)
-    command = _command(figure or [], out, plan)
+    command = command_of(figure or [], plan, out)
     sections = _run(figures, plan, out, _executor(workers), command)
+    saved = out / f"report{stem_of(out, sections)}.html"
     if as_json:
-        from venire.experiments.reproduction.report import claims_of
-
-        record = {"out": str(out), "claims": claims_of(sections)}
+        record = {"out": str(out), "report": str(saved), "claims": claims_of(sections)}
         print(json.dumps(record, indent=2, allow_nan=False))
         return
-    _conclude(sections, out, time.perf_counter() - start)
+    _conclude(sections, plan, saved, time.perf_counter() - start)
 
 
 def _check(data: Path | None, seeds: int | None, jobs: int | None) -> int:
@@ -75,11 +75,9 @@ def _check(data: Path | None, seeds: int | None, jobs: int | None) -> int:
 
 def _check_missing(figures: list[Figure], plan: Plan) -> None:
     """A figure asked for by name cannot be left out."""
-    from venire.experiments.reproduction.data import Sets
-
     for figure in figures:
         for name in figure.missing(plan):
-            raise InputError(f"{figure.name} needs a label set: {Sets.remedy(name)}")
+            raise InputError(f"{figure.name} needs a label set: {plan.sets.remedy(name)}")
 
 
 def _executor(jobs: int) -> Executor:
@@ -105,21 +103,9 @@ def _run(
         raise
 
 
-def _command(names: list[str], out: Path, plan: Plan) -> str:
-    """The command that makes the same report."""
-    import shlex
-
-    words = ["venire", "reproduce", *(w for name in names for w in ("--figure", name))]
-    words += ["--data", str(plan.sets.root)] if plan.sets.root else []
-    words += ["--quick"] if plan.quick else []
-    words += ["--seeds", str(plan.seeds)] if plan.seeds else []
-    return shlex.join([*words, "--out", str(out)])
-
-
-def _conclude(sections: list[Section], out: Path, seconds: float) -> None:
+def _conclude(sections: list[Section], plan: Plan, saved: Path, seconds: float) -> None:
     from rich.console import Console
 
-    from venire.experiments.reproduction.data import Sets
     from venire.experiments.reproduction.report import claims_of
 
     console = Console(markup=False, highlight=False, soft_wrap=True)
@@ -131,5 +117,7 @@ def _conclude(sections: list[Section], out: Path, seconds: float) -> None:
             f"± {row['tolerance']:g} ({row['source']}): {row['verdict']}"
         )
     for name in sorted({name for section in sections for name in section.missing}):
-        console.print(f"left out: {Sets.remedy(name)}")
-    console.print(f"\nSaved {out / 'report.html'} and the rest. That took {seconds:.0f} s.")
+        console.print(f"left out: {plan.sets.remedy(name)}")
+    console.print(f"\nSaved {saved} and the rest. That took {seconds:.0f} s.")
+    if saved.name != "report.html":
+        console.print(f"{saved.with_name('report.html')} has other figures too: left as it was.")

@@ -73,3 +73,9 @@ def test_implied_and_best_c() -> None:
     held = np.array([0.3, 1.0, 2.5])
     assert implied_c(held, accuracy(held, 0.8)) == pytest.approx([0.8] * 3)
     assert best_c(held, accuracy(held, 0.8)) == 0.8
+
+
+@pytest.mark.parametrize("wrong", [0.3, 1.2, float("nan")])
+def test_a_competence_out_of_range_is_named(wrong: float) -> None:
+    with pytest.raises(InputError, match=f"got a competence of {wrong:g}, expected 1/2 to 1"):
+        exact_accuracy([0.8, wrong])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zlib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from venire.experiments.figures import ORDER
 from venire.experiments.reproduction import drawing, measures
 from venire.experiments.reproduction.data import Sets
 from venire.experiments.reproduction.figure import Findings, Plan, all_figures
+from venire.experiments.reproduction.report import Section, command_of, save, stem_of
 from venire.simulation.sweep import Point
 
 
@@ -65,7 +67,7 @@ def plan(data: Path) -> Plan:
 def test_a_figure_has_claims_tables_and_words(name: str, plan: Plan) -> None:
     found = findings_of(name, plan)
     assert list(found.seeds) == [0, 1, 2, 3]
-    assert any(claim.source == "paper" for claim in found.claims)
+    assert any(claim.source in {"paper", "our reading"} for claim in found.claims)
     for claim in found.claims:
         record = claim.record(name)
         assert isinstance(record["value"], float)
@@ -103,6 +105,49 @@ def check_layout(canvas: Canvas) -> None:
             assert box.y0 >= -1, part
             assert box.y1 <= canvas.bbox.y1 + 1, part
     assert canvas.axes[-1].get_xlabel()
+
+
+def sections_of(names: Sequence[str], plan: Plan, out: Path) -> list[Section]:
+    """Sections with pictures that are none."""
+    for name in names:
+        (out / f"{name}.svg").write_text("<svg/>")
+    return [Section(all_figures()[name], findings_of(name, plan), ()) for name in names]
+
+
+def test_a_report_of_fewer_figures_leaves_the_larger_one(tmp_path: Path, plan: Plan) -> None:
+    both = sections_of(["errata", "bounds"], plan, tmp_path)
+    save(tmp_path, both, plan, "both")
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    save(tmp_path, both[:1], plan, "one")
+    assert stem_of(tmp_path, both[:1]) == "-errata"
+    assert {name: (tmp_path / name).read_bytes() for name in before} == before
+    assert "Command: `one`" in (tmp_path / "report-errata.md").read_text(encoding="utf-8")
+    save(tmp_path, both, plan, "again")
+    assert "Command: `again`" in (tmp_path / "report.md").read_text(encoding="utf-8")
+    (tmp_path / "claims.json").write_text("{")
+    assert stem_of(tmp_path, both[:1]) == ""
+
+
+def test_a_report_says_how_with_what_and_on_which_seeds(tmp_path: Path, data: Path) -> None:
+    plan = Plan(quick=True, sets=Sets(data))
+    save(tmp_path, sections_of(["best-learning-length"], plan, tmp_path), plan, "it")
+    again = command_of(["best-learning-length"], plan, tmp_path)
+    assert f"--data {data} --quick --out {tmp_path}" in again
+    for name in ("report.md", "report.html"):
+        text = (tmp_path / name).read_text(encoding="utf-8")
+        assert again in text
+        assert f"bluebird (digest {plan.sets.load('bluebird').digest}), dog (digest " in text
+        assert "synthetic 0 to 7 (8 streams); Bird 0 to 7 (8 streams); DOG, two" in text
+
+
+def test_sets_of_the_cache_are_named(
+    tmp_path: Path, data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("VENIRE_DATA", str(data))
+    save(tmp_path, sections_of(["bounds"], Plan(seeds=2), tmp_path), Plan(seeds=2), "it")
+    text = (tmp_path / "report.md").read_text(encoding="utf-8")
+    assert "Label sets: bluebird (digest " in text
+    assert f"; in {data}\n" in text
 
 
 def test_without_the_sets_the_best_length_is_of_the_synthetic_stream() -> None:

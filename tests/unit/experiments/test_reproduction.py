@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,9 +15,10 @@ from tests import reference
 from tests.reference import PlainItem, PlainWorld
 from tests.strategies import Instance, instances
 from venire import Item, Labeler, LabelTable, LearnThenServe, World, simulate
+from venire.cli import main
 from venire.errors import FetchError, FileError, UnknownName
 from venire.experiments.figures import ORDER
-from venire.experiments.reproduction import measures
+from venire.experiments.reproduction import fingerprint, measures
 from venire.experiments.reproduction.data import Sets, share_right
 from venire.experiments.reproduction.figure import Plan, all_figures, figures_named
 from venire.experiments.reproduction.literal import LiteralGreedy
@@ -158,9 +160,18 @@ def test_without_label_sets_the_real_figures_say_what_is_missing(
     plan = Plan(quick=True)
     missing = {name for name, figure in all_figures().items() if figure.missing(plan)}
     assert missing == {"bird-regret", "bird-learning", "dog-regret", "dog-learning"}
-    assert "--data DIR" in Sets.remedy("dog")
+    assert "--data DIR" in Sets().remedy("dog")
     with pytest.raises(FetchError, match="venire datasets fetch dog"):
         Sets().load("dog")
+
+
+def test_the_remedy_works(tmp_path: Path, data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    sets = Sets(tmp_path / "my sets")
+    assert not sets.has("bluebird")
+    command = shlex.split(sets.remedy("bluebird").split("`")[1])
+    assert command[:3] == ["venire", "datasets", "fetch"]
+    assert main([*command[1:], "--from", str(data / "bluebird")]) == 0
+    assert sets.has("bluebird")
 
 
 def test_a_broken_set_is_named(tmp_path: Path) -> None:
@@ -184,6 +195,25 @@ def test_the_real_sets_are_what_we_say(data: Path) -> None:
     assert len({s.settings(sets)["digest"] for s in (BIRD, DOG_BINARY, DOG)}) == 3
 
 
+def test_the_order_of_the_lines_changes_nothing(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    labels = [f"{i},{m},{rng.integers(2)}" for i in range(12) for m in range(9, 14)]
+    truth = [f"{i},{rng.integers(2)}" for i in range(12)]
+    found = []
+    for folder in ("as-is", "shuffled"):
+        home = tmp_path / folder / "bluebird"
+        home.mkdir(parents=True)
+        (home / "labels.csv").write_text("\n".join(["task,worker,label", *labels, ""]))
+        (home / "truth.csv").write_text("\n".join(["task,label", *truth, ""]))
+        rng.shuffle(labels)
+        rng.shuffle(truth)
+        sets = Sets(tmp_path / folder)
+        assert sets.load("bluebird").table.labelers == (9, 10, 11, 12, 13)
+        settings = BIRD.settings(sets)
+        found.append((settings, measures.stream_run(settings, 0, [50], 5, data=str(sets.root))))
+    assert found[0] == found[1]
+
+
 def test_a_real_stream_is_reproducible_and_masked(data: Path) -> None:
     sets = Sets(data)
     world, known = world_of(DOG_BINARY.settings(sets), 0, str(data))
@@ -192,6 +222,28 @@ def test_a_real_stream_is_reproducible_and_masked(data: Path) -> None:
     found = measures.stream_run(DOG_BINARY.settings(sets), 0, [200], 5, data=str(data))
     assert found == measures.stream_run(DOG_BINARY.settings(sets), 0, [200], 5, data=str(data))
     assert found["labels_per_item"] <= 10
+
+
+def test_a_change_of_the_sources_changes_the_key(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "inner").mkdir()
+    file = tmp_path / "inner" / "a.py"
+    keys = set()
+    for text in ("RHO = 0.01\n", "RHO = 0.02\n"):
+        file.write_text(text)
+        digest = fingerprint.digest_of(tmp_path, ["inner"])
+        monkeypatch.setattr(fingerprint, "sources_digest", lambda digest=digest: digest)
+        keys.add(measures.point("counterexample", {"labelers": 10}).key)
+    assert len(keys) == 2
+
+
+def test_the_digest_is_of_every_source_that_it_names() -> None:
+    package = Path(venire.__file__).parent
+    assert [name for name in fingerprint.SOURCES if not (package / name).exists()] == []
+    assert fingerprint.sources_digest() == fingerprint.digest_of(package)
+    file = Path(measures.__file__).relative_to(package).as_posix()
+    assert file in fingerprint.SOURCES
 
 
 def test_the_counterexample_is_that_of_the_errata() -> None:

@@ -46,6 +46,11 @@ class BestLearningLength(Figure):
     )
     parts = (synthetic_regret.FIGURE, bird_regret.FIGURE, dog_regret.FIGURE)
 
+    @property
+    def uses(self) -> tuple[str, ...]:
+        """The label sets of its parts."""
+        return tuple(name for part in self.parts for name in part.needs)
+
     def points(self, plan: Plan) -> list[Point]:
         """The runs of the regret figures."""
         return [p for part in self.parts if not part.missing(plan) for p in part.points(plan)]
@@ -60,7 +65,8 @@ class BestLearningLength(Figure):
         drawn = [row for one in found for row in _drawn(one)]
         runs = [row for one in found for row in _choices(one)]
         seeds = max((one.trials.seeds for one in found), key=len)
-        return Findings(drawn, runs, [_claim(one) for one in found], words, seeds, found)
+        claims = [_claim(one) for one in found]
+        return Findings(drawn, runs, claims, words, seeds, found, _seeds(found))
 
     def draw(self, findings: Findings) -> Canvas:
         """One plot, a colour for each stream."""
@@ -83,6 +89,16 @@ class BestLearningLength(Figure):
         return canvas
 
 
+def _seeds(found: Sequence[Search]) -> str:
+    """Each stream has its own."""
+    each = (
+        f"{one.trials.source.title} {one.trials.seeds[0]} to {one.trials.seeds[-1]} "
+        f"({len(one.trials.seeds)} streams)"
+        for one in found
+    )
+    return "; ".join(each)
+
+
 def _powers(one: Search) -> tuple[Estimate, Estimate]:
     """B in T_L ~ T^b, and in T_L ~ (log T)^b, with what redrawn seeds make of them."""
     T = one.trials.horizons.astype(np.float64)
@@ -97,7 +113,7 @@ def _powers(one: Search) -> tuple[Estimate, Estimate]:
 
 def _claim(one: Search) -> Claim:
     text = f"{one.trials.source.title}: best T_L is Theta(log T): b in T_L ~ (log T)^b"
-    return about(text, _powers(one)[1], EXPECTED_POWER, TOLERANCE)
+    return about(text, _powers(one)[1], EXPECTED_POWER, TOLERANCE, "our reading")
 
 
 def _sentence(one: Search) -> str:

@@ -3,6 +3,7 @@
 data.py        the real label sets: where they are, and what to do where they are not
 sources.py     the streams: synthetic, Bird, DOG in two classes and in four
 measures.py    what is measured at one point of a sweep
+fingerprint.py a digest of the sources, part of what a result is kept under
 literal.py     Algorithm 1 with the paper's `Break`, to be shown failing
 exact.py       the exact accuracy of weighted majority
 trials.py      runs of Algorithms 1 and 2 over lengths of the learning phase and seeds

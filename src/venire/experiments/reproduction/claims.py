@@ -11,14 +11,16 @@ from venire.experiments.reproduction.statistics import Estimate
 __all__ = ["Claim", "about", "at_least", "at_most"]
 
 Relation = Literal["at least", "at most", "about"]
+#: "our reading": what the paper does not literally say and we take it to mean.
+Source = Literal["paper", "our reading", "venire"]
 
 
 @dataclass(frozen=True)
 class Claim:
     """`value` should be at least, at most or about `target`, give or take `tolerance`.
 
-    `source` says whose claim it is: the paper's, or ours (a number that we have published and
-    that should come out again).
+    `source` says whose claim it is: the paper's, our reading of it, or ours (a number that we
+    have published and that should come out again).
 
     >>> about("ratio at T = 10,000", 0.9906, target=0.99, tolerance=0.005, source="venire").holds
     True
@@ -29,7 +31,7 @@ class Claim:
     relation: Relation
     target: float
     tolerance: float
-    source: Literal["paper", "venire"]
+    source: Source
     low: float | None = None
     high: float | None = None
 
@@ -40,9 +42,22 @@ class Claim:
 
     @property
     def settled(self) -> bool:
-        """Whether the whole 95 % interval says the same as the value."""
-        ends = [end for end in (self.low, self.high) if end is not None]
-        return all(self._holds(end) == self.holds for end in ends)
+        """Whether the whole 95 % interval says the same as the value.
+
+        An interval around a target has both ends outside of the tolerance and yet settles
+        nothing: it must lie wholly inside, or not meet what is allowed at all.
+        """
+        if self.low is None or self.high is None:
+            return True
+        if self.holds:
+            return self._holds(self.low) and self._holds(self.high)
+        return not self._meets(self.low, self.high)
+
+    def _meets(self, low: float, high: float) -> bool:
+        """Whether some value from `low` to `high` would be as claimed."""
+        least = -math.inf if self.relation == "at most" else self.target - self.tolerance
+        most = math.inf if self.relation == "at least" else self.target + self.tolerance
+        return low <= most and high >= least
 
     def _holds(self, value: float) -> bool:
         if math.isnan(value):
@@ -79,7 +94,7 @@ def _claim(
     value: float | Estimate,
     target: float,
     tolerance: float,
-    source: Literal["paper", "venire"],
+    source: Source,
 ) -> Claim:
     if isinstance(value, Estimate):
         found, ends = value.value, (value.low, value.high)
@@ -92,7 +107,7 @@ def at_least(
     value: float | Estimate,
     target: float,
     tolerance: float = 0.0,
-    source: Literal["paper", "venire"] = "paper",
+    source: Source = "paper",
 ) -> Claim:
     """`value` should be `target` or more."""
     return _claim("at least", text, value, target, tolerance, source)
@@ -103,7 +118,7 @@ def at_most(
     value: float | Estimate,
     target: float,
     tolerance: float = 0.0,
-    source: Literal["paper", "venire"] = "paper",
+    source: Source = "paper",
 ) -> Claim:
     """`value` should be `target` or less."""
     return _claim("at most", text, value, target, tolerance, source)
@@ -114,7 +129,7 @@ def about(
     value: float | Estimate,
     target: float,
     tolerance: float,
-    source: Literal["paper", "venire"] = "paper",
+    source: Source = "paper",
 ) -> Claim:
     """`value` should be within `tolerance` of `target`."""
     return _claim("about", text, value, target, tolerance, source)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shlex
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -19,7 +20,7 @@ from numpy.typing import NDArray
 from venire import datasets
 from venire.competence import OneCoin
 from venire.errors import FetchError
-from venire.labels import LabelTable
+from venire.labels import LabelTable, sort_key
 
 __all__ = ["MERGES", "ORIGINS", "LabelSet", "Sets", "load_set"]
 
@@ -83,13 +84,20 @@ class Sets:
         """The set, its classes put together as `merge` says."""
         return load_set(str(self.root) if self.root is not None else None, name, merge)
 
-    @staticmethod
-    def remedy(name: str) -> str:
-        """What to do where the set is not there."""
+    def folder(self) -> Path:
+        """Where the sets are looked for."""
+        return self.root if self.root is not None else datasets.cache_folder()
+
+    def remedy(self, name: str) -> str:
+        """What to do where the set is not there; then the same command finds it."""
+        missing = f"{name} ({ORIGINS.get(name, 'a set of your own')}) is not in {self.folder()}."
+        tables = f"{name}/labels.csv (task,worker,label) and {name}/truth.csv (task,label)"
+        if self.root is not None:
+            fetch = shlex.join(["venire", "datasets", "fetch", name, "--data", str(self.root)])
+            return f"{missing} Fetch it with `{fetch}`, or put {tables} there."
         return (
-            f"{name} ({ORIGINS.get(name, 'a set of your own')}) is not there. Fetch it with "
-            f"`venire datasets fetch {name}`, or put {name}/labels.csv (task,worker,label) and "
-            f"{name}/truth.csv (task,label) into a folder and give it with --data DIR."
+            f"{missing} Fetch it with `venire datasets fetch {name}`, or put {tables} into a "
+            "folder and give it with --data DIR."
         )
 
 
@@ -100,9 +108,14 @@ def load_set(root: str | None, name: str, merge: str = "none") -> LabelSet:
     joined = MERGES[merge]
     codes = zip(given.item.tolist(), given.labeler.tolist(), given.said.tolist(), strict=True)
     named = ((given.items[i], given.labelers[m], given.classes[k]) for i, m, k in codes)
-    rows = [(i, m, joined.get(str(k), k)) for i, m, k in named]
-    right = {i: joined.get(str(k), k) for i, k in truth.items()}
+    # Sorted, so that the stream is the same whatever the order of the lines in the file.
+    rows = sorted(((i, m, joined.get(str(k), k)) for i, m, k in named), key=_order)
+    right = {i: joined.get(str(k), k) for i, k in sorted(truth.items(), key=_order)}
     table = LabelTable.from_rows(rows)
-    text = json.dumps([sorted(map(list, rows), key=str), sorted(right.items(), key=str)])
+    text = json.dumps([rows, list(right.items())])
     digest = hashlib.sha256(text.encode()).hexdigest()[:16]
     return LabelSet(table, right, OneCoin().fit(table).competences_, digest)
+
+
+def _order(row: tuple[Hashable, ...]) -> tuple[Any, ...]:
+    return tuple(map(sort_key, row))

@@ -31,13 +31,25 @@ def exact_accuracy(competences: ArrayLike) -> float:
     >>> exact_accuracy([])
     0.5
     """
-    p = np.sort(clamp_competence(competences))
+    p = np.sort(clamp_competence(_competent(competences)))
     left, right = _sums(p[0::2]), _sums(p[1::2])
     values, chances = right
     at_least = np.append(np.cumsum(chances[::-1])[::-1], 0.0)
     above = at_least[np.searchsorted(values, -left[0], side="right")]
     reach = at_least[np.searchsorted(values, -left[0], side="left")]
     return float((left[1] * (above + reach) / 2).sum())
+
+
+def _competent(competences: ArrayLike) -> Floats:
+    """Below 1/2 the vote would count the other way round; nan is no competence either."""
+    p = np.asarray(competences, dtype=np.float64)
+    if not ((p >= 0.5) & (p <= 1.0)).all():
+        wrong = float(p[~((p >= 0.5) & (p <= 1.0))].flat[0])
+        raise InputError(
+            f"got a competence of {wrong:g}, expected 1/2 to 1: of who is worse than chance, "
+            "turn the labels round and give 1 - p"
+        )
+    return p
 
 
 def _sums(p: Floats) -> tuple[Floats, Floats]:

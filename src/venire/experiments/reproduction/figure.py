@@ -60,6 +60,8 @@ class Findings:
     words: Sequence[str]
     seeds: Sequence[int]
     shown: Any = None
+    #: Where not all streams have the same seeds: which has which, in words.
+    seeds_in_words: str = ""
 
 
 class Figure(ABC):
@@ -78,6 +80,11 @@ class Figure(ABC):
     def needs(self) -> tuple[str, ...]:
         """The label sets without which it cannot be made."""
         return ()
+
+    @property
+    def uses(self) -> tuple[str, ...]:
+        """The label sets that it takes in where they are there."""
+        return self.needs
 
     @abstractmethod
     def points(self, plan: Plan) -> list[Point]:

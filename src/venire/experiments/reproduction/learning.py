@@ -128,16 +128,23 @@ def _draw_right(axes: Axes, one: Trials, colours: tuple[str, str], several: bool
 def _claims(one: Trials, expected: Sequence[Expected]) -> list[Claim]:
     who = one.source.title
     claims = [
-        at_most(f"{who}: the ∞-norm falls with T_L: rank correlation", _falls(one), -0.9),
+        at_most(
+            f"{who}: the ∞-norm falls with T_L: rank correlation",
+            _falls(one),
+            -0.9,
+            source="our reading",
+        ),
         at_least(
             f"{who}: both too short and too long a phase cost: least loss at an end, % of the best",
             _least_loss(one),
             0.1,
+            source="our reading",
         ),
         at_least(
             f"{who}: the genie's utility is not constant: spread over streams, % of the mean",
             100 * float(one.genie[:, -1].std(ddof=1) / one.genie[:, -1].mean()),
             0.01,
+            source="paper" if one.source.set is None else "our reading",
         ),
     ]
     if one.source.set is None:

@@ -1,14 +1,14 @@
 """What is measured at one point of a sweep: plain functions of JSON that return JSON.
 
-Raise the last number of VERSION when a function returns something else for the same settings; a
-new version of the package runs everything anew.
+Results are kept under the version of the package and a digest of the sources behind them: change
+a formula or a constant, and everything is run anew.
 """
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,7 @@ from scipy.optimize import brentq
 from venire import __version__
 from venire.accuracy import evidence
 from venire.competence import OneCoin
+from venire.experiments.reproduction import fingerprint
 from venire.experiments.reproduction.data import share_right
 from venire.experiments.reproduction.exact import accuracy_by_size
 from venire.experiments.reproduction.literal import LiteralGreedy
@@ -27,14 +28,13 @@ from venire.simulation import Run, World, simulate
 from venire.simulation.metrics import keep_ledger
 from venire.simulation.sweep import Point
 
-__all__ = ["VERSION", "break_run", "counterexample", "exact_curve", "point", "stream_run"]
-
-VERSION: Final = f"{__version__}/1"
+__all__ = ["break_run", "counterexample", "exact_curve", "point", "stream_run"]
 
 
 def point(name: str, settings: dict[str, Any], inputs: dict[str, Any] | None = None) -> Point:
     """The point that calls this function of this module."""
-    return Point(f"{__name__}:{name}", settings, VERSION, inputs or {})
+    version = f"{__version__}/{fingerprint.sources_digest()}"
+    return Point(f"{__name__}:{name}", settings, version, inputs or {})
 
 
 def stream_run(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import json
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -14,10 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from venire import __version__
-from venire.experiments.reproduction.data import Sets
 from venire.experiments.reproduction.figure import Figure, Findings, Plan
 
-__all__ = ["Section", "claims_of", "save"]
+__all__ = ["Section", "claims_of", "command_of", "save", "stem_of"]
 
 _TITLE = "Scheduling to Learn In An Unsupervised Online Streaming Model, reproduced"
 
@@ -26,10 +26,17 @@ _LEAD = (
     "seeds. A claim holds if the measured value is as expected, give or take the tolerance; "
     "“within noise” says that its interval reaches to the other side. Claims marked “paper” are "
     "what the paper says, put as numbers by us: its pictures are not in the source that we have, "
-    "so measures and thresholds are our reading. Those marked “venire” are from an earlier full "
+    "so measures and thresholds are ours. Those marked “our reading” it does not literally make: "
+    "we take it to mean them. Those marked “venire” are from an earlier full "
     "run of this package and should come out again; they confirm nothing. A paper's claim that "
     "fails is a finding, not a fault of the run."
 )
+
+_WHOSE = {
+    "paper": "of the paper's claims",
+    "our reading": "of the claims that are our reading of it",
+    "venire": "of our own numbers",
+}
 
 _HEADINGS = ("", "claim", "whose", "expected", "tolerance", "measured", "95 % interval")
 
@@ -68,13 +75,42 @@ def claims_of(sections: Sequence[Section]) -> list[dict[str, Any]]:
     ]
 
 
+def command_of(names: Sequence[str], plan: Plan, out: Path) -> str:
+    """The command that makes these figures, or all without any, as they are here."""
+    words = ["venire", "reproduce", *(w for name in names for w in ("--figure", name))]
+    words += ["--data", str(plan.sets.root)] if plan.sets.root else []
+    words += ["--quick"] if plan.quick else []
+    words += ["--seeds", str(plan.seeds)] if plan.seeds else []
+    return shlex.join([*words, "--out", str(out)])
+
+
+def stem_of(out: Path, sections: Sequence[Section]) -> str:
+    """What is put behind "report" and "claims" in the names of the files.
+
+    Nothing, unless the report in the folder covers a figure that this one does not: that one is
+    left as it is, and this one is named after its figures. The same before and after saving.
+    """
+    made = [section.figure.name for section in sections if section.findings is not None]
+    return "" if _covered(out / "claims.json") <= set(made) else "-" + "-".join(made)
+
+
+def _covered(path: Path) -> set[str]:
+    """The figures of a report that is there already; none where it cannot be read."""
+    try:
+        return {row["figure"] for row in json.loads(path.read_text(encoding="utf-8"))["claims"]}
+    except (OSError, ValueError, LookupError, TypeError):
+        return set()
+
+
 def save(out: Path, sections: Sequence[Section], plan: Plan, command: str) -> None:
-    """Write report.md, report.html and claims.json."""
-    claims = claims_of(sections)
+    """Write report.md, report.html and claims.json, or those with the names of the figures."""
+    stem, claims = stem_of(out, sections), claims_of(sections)
     record = {"command": command, "version": __version__, "claims": claims}
-    _write(out / "claims.json", json.dumps(record, indent=2, ensure_ascii=False) + "\n")
-    _write(out / "report.md", "\n".join(_markdown(sections, plan, command)) + "\n")
-    _write(out / "report.html", "\n".join(_html(out, sections, plan, command)) + "\n")
+    text = "\n".join(_markdown(out, sections, plan, command)) + "\n"
+    page = "\n".join(_html(out, sections, plan, command)) + "\n"
+    _write(out / f"claims{stem}.json", json.dumps(record, indent=2, ensure_ascii=False) + "\n")
+    _write(out / f"report{stem}.md", text)
+    _write(out / f"report{stem}.html", page)
 
 
 def _write(path: Path, text: str) -> None:
@@ -85,19 +121,29 @@ def _facts(sections: Sequence[Section], plan: Plan, command: str) -> list[tuple[
     rows = claims_of(sections)
     tally = [
         f"{sum(r['holds'] for r in rows if r['source'] == who)} of "
-        f"{sum(r['source'] == who for r in rows)} of {whose} claims hold"
-        for who, whose in (("paper", "the paper's"), ("venire", "our"))
+        f"{sum(r['source'] == who for r in rows)} {whose} hold"
+        for who, whose in _WHOSE.items()
+        if any(r["source"] == who for r in rows)
     ]
     return [
         ("Command", command),
         ("Version", f"venire {__version__}"),
         ("Extent", "a quick look: fewer seeds, shorter horizons" if plan.quick else "full"),
-        ("Label sets", str(plan.sets.root) if plan.sets.root else "none given"),
+        ("Label sets", _label_sets(sections, plan)),
         ("Result", "; ".join(tally)),
     ]
 
 
+def _label_sets(sections: Sequence[Section], plan: Plan) -> str:
+    """Which sets were used, from where, and the digest of what was in them."""
+    used = dict.fromkeys(n for s in sections if s.findings is not None for n in s.figure.uses)
+    there = [f"{n} (digest {plan.sets.load(n).digest})" for n in used if plan.sets.has(n)]
+    return f"{', '.join(there)}; in {plan.sets.folder()}" if there else "none used"
+
+
 def _seeds(findings: Findings) -> str:
+    if findings.seeds_in_words:
+        return findings.seeds_in_words
     return f"{findings.seeds[0]} to {findings.seeds[-1]} ({len(findings.seeds)} streams)"
 
 
@@ -116,7 +162,7 @@ def _cells(row: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def _markdown(sections: Sequence[Section], plan: Plan, command: str) -> Iterator[str]:
+def _markdown(out: Path, sections: Sequence[Section], plan: Plan, command: str) -> Iterator[str]:
     yield from (f"# {_TITLE}", "", _LEAD, "")
     for name, value in _facts(sections, plan, command):
         yield f"- {name}: {f'`{value}`' if name == 'Command' else value}"
@@ -125,7 +171,7 @@ def _markdown(sections: Sequence[Section], plan: Plan, command: str) -> Iterator
         yield from ("", f"## {figure.name}: {figure.title}", "")
         yield from (f"**What the paper claims.** {figure.paper}", "")
         if findings is None:
-            yield from (Sets.remedy(name) for name in section.missing)
+            yield from (plan.sets.remedy(name) for name in section.missing)
             continue
         yield from (f"![{figure.title}]({figure.name}.png)", "")
         yield from ("**What we measured.** " + " ".join(findings.words), "")
@@ -135,7 +181,7 @@ def _markdown(sections: Sequence[Section], plan: Plan, command: str) -> Iterator
             yield "| " + " | ".join(cell.replace("|", "\\|") for cell in _cells(row)) + " |"
         yield from ("", "**Assumptions.** " + " ".join(figure.assumptions), "")
         files = f"`{figure.name}.csv` (what is drawn), `{figure.name}-runs.csv` (every run)"
-        again = f"`venire reproduce --figure {figure.name}`"
+        again = f"`{command_of([figure.name], plan, out)}`"
         yield f"Seeds {_seeds(findings)}. Again: {again}. {files}."
 
 
@@ -149,7 +195,7 @@ def _html(out: Path, sections: Sequence[Section], plan: Plan, command: str) -> I
         yield f"<li>{escape(name)}: {shown}</li>"
     yield "</ul>\n<p>" + " · ".join(_link(section.figure) for section in sections) + "</p>"
     for section in sections:
-        yield from _html_section(out, section)
+        yield from _html_section(out, section, plan)
     yield "</body>\n</html>"
 
 
@@ -157,13 +203,13 @@ def _link(figure: Figure) -> str:
     return f'<a href="#{figure.name}">{escape(figure.name)}</a>'
 
 
-def _html_section(out: Path, section: Section) -> Iterator[str]:
+def _html_section(out: Path, section: Section, plan: Plan) -> Iterator[str]:
     figure, findings = section.figure, section.findings
     yield f'<h2 id="{figure.name}">{escape(figure.title)}</h2>'
     yield f"<p><strong>What the paper claims.</strong> {escape(figure.paper)}</p>"
     if findings is None:
         for name in section.missing:
-            yield f'<p class="missing">{escape(Sets.remedy(name))}</p>'
+            yield f'<p class="missing">{escape(plan.sets.remedy(name))}</p>'
         return
     picture = base64.b64encode((out / f"{figure.name}.svg").read_bytes()).decode()
     yield f'<figure><img alt="{escape(figure.title)}" src="data:image/svg+xml;base64,{picture}">'
@@ -173,8 +219,9 @@ def _html_section(out: Path, section: Section) -> Iterator[str]:
     yield from _html_table(claims_of([section]))
     yield "<p><strong>Assumptions.</strong></p>\n<ul>"
     yield from (f"<li>{escape(assumption)}</li>" for assumption in figure.assumptions)
-    yield f"</ul>\n<p>Seeds {_seeds(findings)}. Again: <code>venire reproduce --figure "
-    yield f"{figure.name}</code>. Data: {figure.name}.csv, {figure.name}-runs.csv.</p>"
+    yield f"</ul>\n<p>Seeds {_seeds(findings)}. Again: <code>"
+    yield f"{escape(command_of([figure.name], plan, out))}</code>. "
+    yield f"Data: {figure.name}.csv, {figure.name}-runs.csv.</p>"
 
 
 def _html_table(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
