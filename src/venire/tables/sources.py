@@ -10,9 +10,13 @@ import numpy as np
 
 from venire.errors import InputError, MissingExtra
 
-__all__ = ["columns_of", "pick"]
+__all__ = ["NoRows", "columns_of", "pick"]
 
 _FRAMES = ("pandas", "polars", "pyarrow", "modin", "cudf", "narwhals", "dask", "duckdb")
+
+
+class NoRows(InputError):
+    """There are columns, and nothing in them."""
 
 
 def columns_of(source: Any, columns: Sequence[str], what: str) -> list[Any]:
@@ -123,7 +127,7 @@ def _check_lengths(found: Sequence[Any], columns: Sequence[str], what: str) -> N
     if len(set(lengths.values())) > 1:
         raise InputError(f"the columns differ in length: {lengths}")
     if not lengths[columns[0]]:
-        raise InputError(f"the {what} have no rows, expected at least one")
+        raise NoRows(f"the {what} have no rows, expected at least one")
 
 
 def _narwhals() -> Any:
