@@ -66,6 +66,10 @@ def _is_array(values: Any) -> bool:
 def _series(values: Any) -> Any:
     """A Series as an array; arrays and lists as they are."""
     if type(values).__module__.partition(".")[0] in _FRAMES[:2]:
+        if type(values).__module__.startswith("pandas"):
+            import pandas as pd
+
+            values = pd.Series(values)  # an array or an index of pandas, with its missing values
         return _array(_narwhals().from_native(values, series_only=True))
     if isinstance(values, np.ndarray) and values.ndim != 1:
         raise InputError(f"a column has {values.ndim} dimensions, expected 1")
