@@ -112,6 +112,8 @@ class Auto(VoteEstimator):
         """Compare the models on the labels, and blend them."""
         if not self.most_dependent >= 0:
             raise InputError(f"got most_dependent={self.most_dependent!r}, expected at least 0")
+        if not isinstance(self.seed, int | np.integer) or self.seed < 0:
+            raise InputError(f"got seed={self.seed!r}, expected a whole number from 0 on")
         table = as_table(labels)
         self.clones_ = find_clones(table, seed=self.seed) if self.discount_clones else _NOBODY
         merged = merge_clones(table, self.clones_.groups)

@@ -50,6 +50,11 @@ def save(stream: Streaming, path: str | Path) -> None:
     text = json.dumps(_header(stream), allow_nan=True).encode()
     arrays["header"] = np.frombuffer(text, dtype=np.uint8)
     target = Path(path)
+    if not target.parent.is_dir():
+        where = f"there is no folder {target.parent}: make it first"
+        raise FileError(path, None, f"cannot be written, {where}")
+    if target.is_dir():
+        raise FileError(path, None, "cannot be written, it is a folder: give the name of a file")
     handle, beside = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
     try:
         with os.fdopen(handle, "wb") as file:

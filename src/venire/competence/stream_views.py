@@ -81,14 +81,18 @@ class StreamViews:
     def labels_(self) -> dict[Hashable, Hashable]:
         """The most probable class of each of `items_`; a tie goes to the later class."""
         names = self.classes_
-        best = len(names) - 1 - np.argmax(self.posteriors_[:, ::-1], axis=1)
+        best = len(names) - 1 - np.argmax(self._named()[:, ::-1], axis=1)
         return dict(zip(self.items_, (names[k] for k in best.tolist()), strict=True))
 
     @property
     def probas_(self) -> dict[Hashable, dict[Hashable, float]]:
         """The probability of each class for each of `items_`."""
-        rows = (dict(zip(self.classes_, r, strict=True)) for r in self.posteriors_.tolist())
+        rows = (dict(zip(self.classes_, r, strict=True)) for r in self._named().tolist())
         return dict(zip(self.items_, rows, strict=True))
+
+    def _named(self) -> Floats:
+        """The posteriors without a second class that nobody has named so far."""
+        return self.posteriors_[:, : max(1, len(self._class))]
 
     @property
     def confusions_(self) -> Floats:

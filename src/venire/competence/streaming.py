@@ -89,7 +89,8 @@ class Streaming(StreamViews):
     Notes
     -----
     A label for an item with a final verdict counts for the labeler, as that verdict says, and
-    the verdict stays. An item whose final verdict is forgotten too counts as new. If the mean
+    the verdict stays. An item whose final verdict is forgotten too counts as new. As long as
+    one class only was seen, the arrays have a second one beside it that has no name. If the mean
     competence of a two-class panel falls below chance, the mirror image is taken, with
     a warning; with more classes there is only the warning.
 
@@ -150,10 +151,10 @@ class Streaming(StreamViews):
         Parameters
         ----------
         labels
-            A `LabelTable`, or anything that `venire.tables.as_table` takes. Unless the classes
-            are declared, a batch must hold two.
+            A `LabelTable`, or anything that `venire.tables.as_table` takes. A batch may be
+            of one class only, and one without labels changes nothing.
         """
-        labels = self._as_table(labels)
+        labels = self._as_table(labels, part=True)
         length = np.diff(labels.start)
         held = np.flatnonzero(length)
         spoken, said = np.unique(labels.said, return_inverse=True)
@@ -166,13 +167,13 @@ class Streaming(StreamViews):
         self._meet(classes, labelers)
         return self._take(names, index, labeler, said, once)
 
-    def _as_table(self, labels: Any) -> LabelTable:
+    def _as_table(self, labels: Any, part: bool = False) -> LabelTable:
         if isinstance(labels, LabelTable):
             return labels
-        from venire.tables import as_table
+        from venire.tables.build import as_batch, as_table
 
         classes = None if self.classes is None else _listed(self.classes)
-        return as_table(labels, classes, self.repeats)
+        return (as_batch if part else as_table)(labels, classes, self.repeats)
 
     def update(self, items: Names, labeler: ArrayLike, said: ArrayLike) -> Self:
         """The same without names, for callers in a hurry: one entry per label.

@@ -102,6 +102,7 @@ class LabelTable:
         classes: Names,
         *,
         repeats: Repeats = "error",
+        fewest: int = 2,
     ) -> LabelTable:
         """Build from integer codes into the three sequences of names.
 
@@ -114,8 +115,10 @@ class LabelTable:
             What the codes stand for.
         repeats : "error", "first" or "last"
             What to do with a labeler who labels an item more than once.
+        fewest : int
+            So many classes at least there have to be: 1 for a part of a table.
         """
-        _check(classes, repeats)
+        _check(classes, repeats, fewest)
         arrays = (
             _narrow(item, items, np.uint32, np.int64),
             _narrow(labeler, labelers, np.uint16, np.int32, np.int64),
@@ -150,9 +153,10 @@ class LabelTable:
         return LabelTable(*names, start, np.delete(self.labeler, drop), np.delete(self.said, drop))
 
 
-def _check(classes: Names, repeats: str) -> None:
-    if len(classes) < 2:
-        raise InputError(f"got the classes {list(classes)}, expected at least two")
+def _check(classes: Names, repeats: str, fewest: int) -> None:
+    if len(classes) < fewest:
+        many = "two" if fewest == 2 else str(fewest)
+        raise InputError(f"got the classes {list(classes)}, expected at least {many}")
     if repeats not in get_args(Repeats):
         raise UnknownName("way with repeats", repeats, get_args(Repeats))
 

@@ -12,10 +12,10 @@ from venire.errors import InputError, VenireError
 from venire.labels import LabelTable, Names, Repeats
 from venire.tables.coding import Coded, Fault, coded, first_row
 from venire.tables.files import FileColumns, is_path, read_columns
-from venire.tables.sources import columns_of
+from venire.tables.sources import NoRows, columns_of
 from venire.tables.text import as_text, as_whole
 
-__all__ = ["COLUMNS", "as_table", "coded_columns"]
+__all__ = ["COLUMNS", "as_batch", "as_table", "coded_columns"]
 
 #: What the columns of a table of labels are called.
 COLUMNS: Final = ("task", "worker", "label")
@@ -88,14 +88,40 @@ def as_table(
     """
     if isinstance(labels, LabelTable):
         return _same(labels, classes)
+    return _table(labels, classes, repeats, columns, fewest=2)
+
+
+def as_batch(
+    labels: Any, classes: Sequence[Hashable] | None = None, repeats: Repeats = "error"
+) -> LabelTable:
+    """The same for a part of the labels, which may be of one class, or none at all.
+
+    >>> as_batch([("a", "ann", "yes")]).classes, as_batch([]).said.size
+    (('yes',), 0)
+    """
+    try:
+        return _table(labels, classes, repeats, COLUMNS, fewest=1)
+    except NoRows:
+        none = np.zeros(0, np.uint8)
+        return LabelTable((), (), (), np.zeros(1, np.int64), none, none)
+
+
+def _table(
+    labels: Any,
+    classes: Sequence[Hashable] | None,
+    repeats: Repeats,
+    columns: Sequence[str],
+    fewest: int,
+) -> LabelTable:
+    """A table of so many classes at least."""
     (task, worker, label), blame = coded_columns(labels, columns, "labels")
     try:
-        label = _by_class(label, classes, columns[2], is_path(labels))
+        label = _by_class(label, classes, columns[2], is_path(labels), fewest)
     except Fault as fault:
         raise blame(fault.row, fault.message) from None
     codes, names = zip(*((c.codes, c.names) for c in (task, worker, label)), strict=True)
     try:
-        return LabelTable.from_codes(*codes, *names, repeats=repeats)
+        return LabelTable.from_codes(*codes, *names, repeats=repeats, fewest=fewest)
     except InputError:
         row = _repeated_row(task, worker)
         if row is None or repeats != "error":
@@ -136,7 +162,11 @@ def _same(table: LabelTable, classes: Sequence[Hashable] | None) -> LabelTable:
 
 
 def _by_class(
-    label: Coded, classes: Sequence[Hashable] | None, column: str, from_file: bool
+    label: Coded,
+    classes: Sequence[Hashable] | None,
+    column: str,
+    from_file: bool,
+    fewest: int,
 ) -> Coded:
     """The labels with the codes of their classes, in order."""
     names: Names = label.names
@@ -145,7 +175,7 @@ def _by_class(
         raise Fault(None, f"{message}: is it the right column?")
     if classes is None:
         ordered = tuple(sorted(names, key=_by_size_or_text))
-        _check_count(ordered, column)
+        _check_count(ordered, column, fewest)
     else:
         ordered = _declared(classes)
         if from_file:
@@ -185,8 +215,8 @@ def _alike(names: Names, classes: tuple[Hashable, ...]) -> tuple[Names, tuple[Ha
     return names, classes
 
 
-def _check_count(classes: tuple[Hashable, ...], column: str) -> None:
-    if len(classes) < 2:
+def _check_count(classes: tuple[Hashable, ...], column: str, fewest: int) -> None:
+    if len(classes) < fewest:
         message = f"every {column} is {classes[0]!r}: one class only, expected at least two"
         raise Fault(None, f"{message}: declare all of the classes if the others did not occur")
 

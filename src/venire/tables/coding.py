@@ -135,6 +135,15 @@ def _arrow(values: Any, column: str) -> Coded:
         row = values.is_null().index(pa.scalar(True)).as_py()
         raise Fault(row, _empty(column, "missing"))
     kind = values.type
+    try:
+        return _arrow_kind(values, kind, column)
+    except pa.ArrowNotImplementedError:
+        return _objects(values.to_pylist(), column)  # lists and the like, which have no hash
+
+
+def _arrow_kind(values: Any, kind: Any, column: str) -> Coded:
+    import pyarrow as pa
+
     if pa.types.is_integer(kind) or pa.types.is_boolean(kind) or pa.types.is_floating(kind):
         return coded(values.to_numpy(), column)
     if pa.types.is_dictionary(kind) and values.num_chunks > 1:

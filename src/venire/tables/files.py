@@ -21,13 +21,17 @@ from numpy.typing import NDArray
 from venire.errors import FileError, InputError, MissingExtra
 from venire.records import read_rows
 from venire.tables.coding import Coded, Fault, coded
-from venire.tables.sources import pick
+from venire.tables.sources import NoRows, pick
 from venire.tables.text import as_whole
 
 #: Text that readers of CSV may read in different ways.
 _ODD: Final = r'["\r\n]|^\s|\s$'
 
 __all__ = ["FileColumns", "is_parquet", "is_path", "read_columns"]
+
+
+class NoRowsInFile(FileError, NoRows):
+    """A file has columns, and nothing in them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +77,7 @@ def read_columns(path: Path, columns: Sequence[str], what: str) -> FileColumns:
 
 def _csv(path: Path, columns: Sequence[str], what: str) -> list[Any]:
     if next(read_rows(path, columns), None) is None:
-        raise FileError(path, 1, f"no {what} below the header: add one line for each")
+        raise NoRowsInFile(path, 1, f"no {what} below the header: add one line for each")
     return _csv_by_pyarrow(path, columns) or _csv_by_lines(path, columns)
 
 
@@ -171,5 +175,5 @@ def _parquet(path: Path, columns: Sequence[str], what: str) -> list[Any]:
         reason = (error.strerror or str(error)).lower()
         raise FileError(path, None, f"cannot be read ({reason}): check the path") from None
     if not table.num_rows:
-        raise FileError(path, None, f"the {what} have no rows, expected at least one")
+        raise NoRowsInFile(path, None, f"the {what} have no rows, expected at least one")
     return [table[name] for name in taken]

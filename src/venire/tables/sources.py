@@ -10,9 +10,13 @@ import numpy as np
 
 from venire.errors import InputError, MissingExtra
 
-__all__ = ["columns_of", "pick"]
+__all__ = ["NoRows", "columns_of", "pick"]
 
 _FRAMES = ("pandas", "polars", "pyarrow", "modin", "cudf", "narwhals", "dask", "duckdb")
+
+
+class NoRows(InputError):
+    """There are columns, and nothing in them."""
 
 
 def columns_of(source: Any, columns: Sequence[str], what: str) -> list[Any]:
@@ -62,6 +66,10 @@ def _is_array(values: Any) -> bool:
 def _series(values: Any) -> Any:
     """A Series as an array; arrays and lists as they are."""
     if type(values).__module__.partition(".")[0] in _FRAMES[:2]:
+        if type(values).__module__.startswith("pandas"):
+            import pandas as pd
+
+            values = pd.Series(values)  # an array or an index of pandas, with its missing values
         return _array(_narwhals().from_native(values, series_only=True))
     if isinstance(values, np.ndarray) and values.ndim != 1:
         raise InputError(f"a column has {values.ndim} dimensions, expected 1")
@@ -123,7 +131,7 @@ def _check_lengths(found: Sequence[Any], columns: Sequence[str], what: str) -> N
     if len(set(lengths.values())) > 1:
         raise InputError(f"the columns differ in length: {lengths}")
     if not lengths[columns[0]]:
-        raise InputError(f"the {what} have no rows, expected at least one")
+        raise NoRows(f"the {what} have no rows, expected at least one")
 
 
 def _narwhals() -> Any:

@@ -82,6 +82,8 @@ def test_before_fit() -> None:
 def test_bad_parameter() -> None:
     with pytest.raises(InputError, match="most_dependent"):
         Auto(most_dependent=-1).fit([("a", "x", 0), ("a", "y", 1)])
+    with pytest.raises(InputError, match="seed=-1, expected a whole number"):
+        Auto(seed=-1).fit([("a", "x", 0), ("a", "y", 1)])
 
 
 def test_draws_are_uniform_and_by_name() -> None:

@@ -4,10 +4,12 @@ import pickle
 import tracemalloc
 from collections.abc import Hashable
 from itertools import pairwise
+from pathlib import Path
 from random import Random
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -197,6 +199,50 @@ def test_names_come_as_they_come() -> None:
     assert set(stream.labels_) == {"a", "b", "c"}
     assert stream.skill_of("eve") == pytest.approx(stream.skills_["eve"])
     assert list(stream.drift_) == ["ann", "bob", "eve"]
+
+
+def test_labels_may_come_one_by_one() -> None:
+    table, _ = simulate([0.9, 0.8, 0.7], 60, seed=5, classes=3)
+    rows = list(zip(table.item.tolist(), table.labeler.tolist(), table.said.tolist(), strict=True))
+    order = tuple(dict.fromkeys(said for _, _, said in rows))
+    single, known = Streaming(), Streaming(order)
+    for row in rows:
+        single.partial_fit([row])
+        known.partial_fit([row])
+        assert single.classes_ == order[: len(single.classes_)]
+    for stream in single, known:
+        stream.refine(2000, 1e-9)
+    np.testing.assert_allclose(single.confusions_, known.confusions_, atol=1e-6)
+
+
+def test_one_class_only_so_far(tmp_path: Path) -> None:
+    stream = Streaming().partial_fit([("a", "ann", "x"), ("b", "bob", "x")])
+    assert stream.classes_ == ("x",)
+    assert stream.labels_ == {"a": "x", "b": "x"}
+    assert all(list(p) == ["x"] and 0.5 < p["x"] < 1 for p in stream.probas_.values())
+    stream.save(tmp_path / "stream")
+    assert Streaming.load(tmp_path / "stream").probas_ == stream.probas_
+    stream.partial_fit([("c", "ann", "y")])
+    assert stream.labels_ == {"a": "x", "b": "x", "c": "y"}
+    np.testing.assert_allclose([sum(p.values()) for p in stream.probas_.values()], 1)
+
+
+def test_an_empty_batch_changes_nothing(tmp_path: Path) -> None:
+    file = tmp_path / "labels.csv"
+    file.write_text("task,worker,label\n")
+    nothing = np.zeros(0, np.int64)
+    columns: dict[str, list[str]] = {"task": [], "worker": [], "label": []}
+    table = LabelTable.from_codes(nothing, nothing, nothing, (), (), ("x", "y"))
+    empties: list[Any] = [[], columns, pd.DataFrame(columns), (nothing,) * 3, file, table]
+    for stream in Streaming(), Streaming("xy"), Streaming().partial_fit([("a", "ann", "x")]):
+        before = everything(stream)
+        for empty in empties:
+            stream.partial_fit(empty)
+            assert everything(stream) == before
+    with pytest.raises(InputError, match="no rows"):
+        Streaming().fit([])
+    with pytest.raises(InputError, match="one class only"):
+        Streaming().fit([("a", "ann", "x")])
 
 
 def test_classes_that_come_late_end_as_classes_known_before() -> None:

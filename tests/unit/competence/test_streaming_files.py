@@ -129,3 +129,11 @@ def test_names_that_cannot_be_saved_leave_the_old_file(tmp_path: Path) -> None:
         stream.save(path)
     assert path.read_bytes() == before
     assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_a_place_that_cannot_be_written_to_says_so(tmp_path: Path) -> None:
+    with pytest.raises(FileError, match=r"there is no folder .*nowhere: make it first"):
+        Streaming("xy").save(tmp_path / "nowhere" / "s.npz")
+    with pytest.raises(FileError, match="it is a folder"):
+        Streaming("xy").save(tmp_path)
+    assert not list(tmp_path.iterdir())

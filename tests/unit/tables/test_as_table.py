@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -203,3 +204,18 @@ def test_without_narwhals(hide: Any) -> None:
     assert len(as_table(WHOLE).items) == 3
     with pytest.raises(MissingExtra, match="narwhals"):
         as_table(pd.DataFrame({"task": [1], "worker": [1], "label": [1]}))
+
+
+@pytest.mark.parametrize("dtype", [None, "string", "category", "object"])
+def test_arrays_of_pandas(dtype: Any) -> None:
+    columns = {"task": ["b", "a", "b"], "worker": ["u", "u", "v"], "label": ["y", "x", "y"]}
+    frame = pd.DataFrame(columns, dtype=dtype)
+    made = as_table((frame.task.values, pd.Index(frame.worker), frame.label.array))
+    assert (made.items, made.labelers, made.classes) == (("b", "a"), ("u", "v"), ("x", "y"))
+    assert made.said.tolist() == [1, 1, 0]
+
+
+def test_text_views_of_arrow() -> None:
+    label = pa.array(["y", "x"], pa.string_view())
+    made = as_table(pa.table({"task": [1, 2], "worker": [1, 1], "label": label}))
+    assert made.classes == ("x", "y")

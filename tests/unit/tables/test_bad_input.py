@@ -49,6 +49,33 @@ def test_missing_values_in_frames(frame: Any) -> None:
         as_table(made)
 
 
+@pytest.mark.parametrize("dtype", ["string", "category", "Int64"])
+def test_missing_values_in_arrays_of_pandas(dtype: str) -> None:
+    task, worker = pd.Series(["a", "b"]).values, pd.Index(["ann", "bob"])
+    label = pd.Series([1, None] if dtype == "Int64" else ["x", None], dtype=dtype).values
+    with pytest.raises(InputError, match=r"row 1 .*label is missing"):
+        as_table((task, worker, label))
+
+
+@pytest.mark.parametrize(
+    ("values", "says"),
+    [
+        (pa.array([["x"], ["y"]]), "label is a list"),
+        (pa.array([["x"], ["y"]], pa.large_list(pa.string())), "label is a list"),
+        (pa.array([{"a": 1}, {"a": 2}]), "label is a dict"),
+        (pa.array([[("a", 1)], []], pa.map_(pa.string(), pa.int64())), "label is a list"),
+    ],
+    ids=["list", "large list", "struct", "map"],
+)
+def test_nested_columns(values: Any, says: str, tmp_path: Path) -> None:
+    table = pa.table({"task": [1, 2], "worker": [1, 1], "label": values})
+    with pytest.raises(InputError, match=says):
+        as_table(table)
+    parquet.write_table(table, tmp_path / "labels.parquet")
+    with pytest.raises(FileError, match=f"row 1: {says}, expected a number, text"):
+        as_table(tmp_path / "labels.parquet")
+
+
 def test_missing_categories() -> None:
     frame = pd.DataFrame({"task": [1, 2], "worker": 1, "label": pd.Categorical(["x", None])})
     with pytest.raises(InputError, match=r"row 1 .*label is missing"):
