@@ -114,7 +114,7 @@ def load_set(root: str | None, name: str, merge: str = "none") -> LabelSet:
     table = LabelTable.from_rows(rows)
     text = json.dumps([rows, list(right.items())])
     digest = hashlib.sha256(text.encode()).hexdigest()[:16]
-    return LabelSet(table, right, OneCoin().fit(table).competences_, digest)
+    return LabelSet(table, right, OneCoin(prior=None).fit(table).competences_, digest)
 
 
 def _order(row: tuple[Hashable, ...]) -> tuple[Any, ...]:

@@ -52,7 +52,7 @@ def stream_run(
     begins with that of a shorter one, and what an item has earned by a slot is settled then.
     """
     world, known = world_of(stream, seed, data)
-    estimator = OneCoin(sign_rule=sign_rule)
+    estimator = OneCoin(prior=None, sign_rule=sign_rule)
     learning = LearnThenServe(length, seed, estimator, RHO) if length else None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a short phase may end in the mirror image: it is counted
