@@ -121,8 +121,18 @@ def _sentence(one: Search) -> str:
     return (
         f"{one.trials.source.title}: the best T_L goes from {one.best[0]} at T = {T[0]:,} to "
         f"{one.best[-1]} at T = {T[-1]:,}, like T^{power.value:.2f} "
-        f"(95 % interval {power.low:.2f} to {power.high:.2f})."
+        f"(95 % interval {power.low:.2f} to {power.high:.2f})." + _at_the_edge(one)
     )
+
+
+def _at_the_edge(one: Search) -> str:
+    """The horizons whose best T_L is the longest tried: the true best may be longer."""
+    T, lengths = one.trials.horizons, one.trials.lengths
+    longest = [int(lengths[lengths < t].max()) for t in T]
+    edge = [f"{t:,}" for t, best, most in zip(T, one.best, longest, strict=True) if best == most]
+    if not edge:
+        return ""
+    return f" At T = {', '.join(edge)} it is the longest T_L tried, and may be longer still."
 
 
 def _drawn(one: Search) -> list[dict[str, Any]]:

@@ -16,7 +16,7 @@ from venire.experiments.reproduction.claims import Claim, about, at_least, at_mo
 from venire.experiments.reproduction.figure import Figure, Findings, Plan, Results
 from venire.experiments.reproduction.regret import Expected
 from venire.experiments.reproduction.sources import Source
-from venire.experiments.reproduction.statistics import Estimate, band, bootstrap
+from venire.experiments.reproduction.statistics import Estimate, band, bootstrap, share_band
 from venire.experiments.reproduction.trials import Grid, Trials, points_of, trials_of
 from venire.simulation.sweep import Point
 
@@ -29,7 +29,7 @@ __all__ = ["LENGTHS", "LearningFigure"]
 #: The paper has {5, 15, 25, 45, ..., 1250} and does not say what the dots stand for.
 LENGTHS = (5, 15, 25, 45, 75, 125, 200, 300, 450, 650, 900, 1250)
 
-_COLOURS = (("blue", "sky"), ("red", "orange"))
+_COLOURS = (("blue", "orange"), ("red", "purple"))
 #: Lemma 13 is held against this probability of failing.
 DELTA = 0.05
 
@@ -119,9 +119,9 @@ def _draw_genie(
 
 def _draw_right(axes: Axes, one: Trials, colours: tuple[str, str], several: bool) -> None:
     whose, (dark, light) = _whose(one, several), colours
-    drawing.curve(axes, one.lengths, band(one.right[:, :, -1].T), dark, f"Alg. 2{whose}")
+    drawing.curve(axes, one.lengths, share_band(one.right[:, :, -1].T), dark, f"Alg. 2{whose}")
     _draw_genie(axes, one, one.genie_right, dark if several else "black", whose)
-    majority = band(one.majority[:, :, -1].T)
+    majority = share_band(one.majority[:, :, -1].T)
     drawing.curve(axes, one.lengths, majority, light, f"majority{whose}", marker="^")
 
 

@@ -15,7 +15,7 @@ from venire.experiments.reproduction.claims import Source as Source_
 from venire.experiments.reproduction.figure import Figure, Findings, Plan, Results
 from venire.experiments.reproduction.search import Search, search
 from venire.experiments.reproduction.sources import Source
-from venire.experiments.reproduction.statistics import Band, Estimate, band, growth
+from venire.experiments.reproduction.statistics import Band, Estimate, band, growth, share_band
 from venire.experiments.reproduction.trials import Grid, points_of, trials_of
 from venire.simulation.sweep import Point
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["Expected", "RegretFigure", "theory_ratio"]
 
 #: The colour of each stream of a figure, and of what it is held against.
-_COLOURS = (("blue", "sky"), ("red", "orange"))
+_COLOURS = (("blue", "orange"), ("red", "purple"))
 
 
 @dataclass(frozen=True)
@@ -124,10 +124,10 @@ def _draw_regret(axes: Axes, one: Search, colour: str, several: bool) -> None:
 def _draw_right(axes: Axes, one: Search, colours: tuple[str, str], several: bool) -> None:
     T, (dark, light), whose = one.trials.horizons, colours, _whose(one, several)
     style: dict[str, Any] = {"marker": "", "linestyle": "--"}
-    genie = band(one.trials.genie_right)
-    drawing.curve(axes, T, band(one.right), dark, _name(one, several))
+    genie = share_band(one.trials.genie_right)
+    drawing.curve(axes, T, share_band(one.right), dark, _name(one, several))
     drawing.curve(axes, T, genie, dark if several else "black", f"Alg. 1{whose}", **style)
-    drawing.curve(axes, T, band(one.majority), light, f"majority{whose}", marker="^")
+    drawing.curve(axes, T, share_band(one.majority), light, f"majority{whose}", marker="^")
 
 
 def _draw_theory(top: Axes, middle: Axes, horizons: NDArray[np.int64]) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
-__all__ = ["Band", "Estimate", "Growth", "band", "bootstrap", "growth", "slope"]
+__all__ = ["Band", "Estimate", "Growth", "band", "bootstrap", "growth", "share_band", "slope"]
 
 Floats = NDArray[np.float64]
 
@@ -52,6 +52,16 @@ def band(values: ArrayLike) -> Band:
     half = np.where(n > 1, stats.t.ppf(0.975, np.maximum(n - 1, 1)), 0.0) * spread / np.sqrt(n)
     mean = np.where((~np.isnan(x)).any(axis=0), mean, np.nan)
     return Band(mean, mean - half, mean + half)
+
+
+def share_band(values: ArrayLike) -> Band:
+    """The band of shares, whose intervals end at 0 and 1.
+
+    >>> share_band([[0.9], [1.0]]).high.tolist()
+    [1.0]
+    """
+    found = band(values)
+    return Band(found.mean, np.clip(found.low, 0.0, 1.0), np.clip(found.high, 0.0, 1.0))
 
 
 def bootstrap(values: Floats, statistic: Callable[[Floats], float], seed: int = 0) -> Estimate:
