@@ -254,6 +254,8 @@ def test_bad_options(args: list[str], says: str, capsys: pytest.CaptureFixture[s
     [
         (["--out", "no/v.csv"], "there is no folder"),
         (["--out", "."], "it is a folder"),
+        (["--out", "z.xlsx"], "its ending is '.xlsx', expected .csv or .parquet"),
+        (["--skills", "z"], "its ending is '', expected .csv or .parquet"),
         (["--out", "labels.csv"], "another file of this command"),
         (["--out", "x.csv", "--skills", "x.csv"], "another file of this command"),
         (["--truth", "truth.csv", "--skills", "truth.csv"], "another file of this command"),
