@@ -114,6 +114,20 @@ def test_truth_of_some_tasks_and_a_tie(record: Any) -> None:
     assert got["error"] == 0.5
 
 
+@pytest.mark.parametrize("more", [[], ["--json"]])
+def test_a_truth_that_nobody_names(more: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    Path("labels.csv").write_text("task,worker,label\n7,1,x\n7,2,x\n8,1,y\n8,2,y\n9,1,x\n")
+    Path("truth.csv").write_text("task,label\n7,x\n8,Y\n9,z\nother,z\n")
+    args = ["labels.csv", "--truth", "truth.csv", "--method", "majority", *more]
+    assert main(["aggregate", *args]) == 0
+    out, err = capsys.readouterr()
+    assert err == (
+        "warning: the truth of 2 tasks is none of the classes, such as 'Y' for task 8: "
+        "verdicts on them count as wrong\n"
+    )
+    assert json.loads(out)["error"] == pytest.approx(2 / 3) if more else "66.67%" in out
+
+
 def test_the_library_says_the_same(record: Any) -> None:
     got = record("labels.csv", "--truth", "truth.csv", "--method", "one-coin", *OUT)
     table = as_table(made_labels())
@@ -240,6 +254,8 @@ def test_bad_options(args: list[str], says: str, capsys: pytest.CaptureFixture[s
     [
         (["--out", "no/v.csv"], "there is no folder"),
         (["--out", "."], "it is a folder"),
+        (["--out", "z.xlsx"], "its ending is '.xlsx', expected .csv or .parquet"),
+        (["--skills", "z"], "its ending is '', expected .csv or .parquet"),
         (["--out", "labels.csv"], "another file of this command"),
         (["--out", "x.csv", "--skills", "x.csv"], "another file of this command"),
         (["--truth", "truth.csv", "--skills", "truth.csv"], "another file of this command"),

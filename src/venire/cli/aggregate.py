@@ -81,7 +81,24 @@ def _read(
     if repeats not in get_args(Repeats):
         raise UnknownName("way with --repeats", repeats, get_args(Repeats))
     table = as_table(labels, classes, repeats)  # type: ignore[arg-type] # it was just checked
-    return table, None if truth is None else as_truth(truth, table)
+    if truth is None:
+        return table, None
+    right = as_truth(truth, table)
+    strange = (right == len(table.classes)).nonzero()[0]
+    if strange.size:
+        _warn(truth, table, int(strange[0]), strange.size)
+    return table, right
+
+
+def _warn(truth: Path, table: LabelTable, example: int, number: int) -> None:
+    from venire.tables.truth import truth_of
+
+    task = table.items[example]
+    tasks = "1 task" if number == 1 else f"{number:,} tasks"
+    screen.warn(
+        f"the truth of {tasks} is none of the classes, such as {truth_of(truth, table, task)!r} "
+        f"for task {task!r}: verdicts on them count as wrong"
+    )
 
 
 def _write(

@@ -80,8 +80,9 @@ class Streaming(StreamViews):
         labeler whose skill drifts is followed. Labels of one batch are equally old. Keep
         the window shorter than a few half-lives: old items are read with today's skills.
     repeats : "error", "first" or "last"
-        What to do with a second label of a labeler for an item in the window. A call that
-        brings nothing new changes nothing.
+        What to do with a second label of a labeler for an item in the window. Unless it is an
+        error, a batch whose labels are all there already changes nothing. Of items that have
+        left the window it is not known who labelled them: a second label counts again.
     drift : float, optional
         The false-alarm probability of the drift flag per 1,000 labels of a labeler (see
         `venire.competence.drift`); None turns it off.
@@ -90,9 +91,11 @@ class Streaming(StreamViews):
     -----
     A label for an item with a final verdict counts for the labeler, as that verdict says, and
     the verdict stays. An item whose final verdict is forgotten too counts as new. As long as
-    one class only was seen, the arrays have a second one beside it that has no name. If the mean
-    competence of a two-class panel falls below chance, the mirror image is taken, with
-    a warning; with more classes there is only the warning.
+    one class only was seen, the arrays have a second one beside it that has no name.
+
+    EM may come to call the classes by each other's names. If more of the labels are right
+    under other names, the classes are renamed, however many there are, with a warning. This is
+    looked at when the prior is, with half as many more labels, and by `refine`.
 
     Examples
     --------

@@ -14,12 +14,15 @@ from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO, Final, NamedTuple
 
 from venire.errors import FileError, MissingExtra
 from venire.model import Assignment, Exit
 
 __all__ = ["Output", "assignments_output", "check_targets", "exits_output", "write_outputs"]
+
+#: Of the files that can be written; .pq is Parquet too.
+ENDINGS: Final = (".csv", ".parquet", ".pq")
 
 
 class Output(NamedTuple):
@@ -121,6 +124,8 @@ def _fault(target: Path, taken: set[Path]) -> str | None:
     folder = target.resolve().parent
     if target.is_dir():
         return "it is a folder: give the name of a file"
+    if not _special(target) and target.suffix.lower() not in ENDINGS:
+        return f"its ending is {target.suffix!r}, expected .csv or .parquet: give it one of them"
     if target.resolve() in taken:
         return "it is another file of this command: give it a name of its own"
     if not folder.is_dir():

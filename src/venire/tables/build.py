@@ -72,7 +72,7 @@ def as_table(
     Notes
     -----
     In a CSV file a column is whole numbers if every value is written as Python writes a whole
-    number; else it is text, so that 007 and 7 stay two names.
+    number; else it is text, so that 007 and 7 stay two names. NaN and nan are missing values.
 
     Examples
     --------

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from venire.labels import Codes, Names
 
-__all__ = ["Coded", "Fault", "coded", "first_row"]
+__all__ = ["Coded", "Fault", "coded", "first_row", "missing"]
 
 #: Of so many distinct whole numbers or fewer the names are a tuple, of more an array.
 MANY = 2**20
@@ -111,7 +111,7 @@ def _names(distinct: NDArray[Any], truths: bool = False) -> Names:
 def _floats(values: NDArray[Any], column: str) -> Coded:
     empty = np.isnan(values)
     if empty.any():
-        raise Fault(int(np.argmax(empty)), _empty(column, "NaN"))
+        raise Fault(int(np.argmax(empty)), missing(column, "NaN"))
     return _scattered(values)
 
 
@@ -133,7 +133,7 @@ def _arrow(values: Any, column: str) -> Coded:
     values = values if isinstance(values, pa.ChunkedArray) else pa.chunked_array([values])
     if values.null_count:
         row = values.is_null().index(pa.scalar(True)).as_py()
-        raise Fault(row, _empty(column, "missing"))
+        raise Fault(row, missing(column, "missing"))
     kind = values.type
     try:
         return _arrow_kind(values, kind, column)
@@ -161,7 +161,7 @@ def _checked(made: Coded, column: str) -> Coded:
     for code, name in enumerate(made.names):
         if name is None or name != name or (isinstance(name, str) and not name.strip()):
             shown = "missing" if name is None else "empty" if isinstance(name, str) else str(name)
-            raise Fault(first_row(made, code), _empty(column, shown))
+            raise Fault(first_row(made, code), missing(column, shown))
     return made
 
 
@@ -177,7 +177,7 @@ def _kind(cls: type) -> str:
 def _explain_mixture(values: Sequence[Any], kinds: dict[type, str], column: str) -> None:
     for row, value in enumerate(values):
         if value is None or (isinstance(value, float) and value != value):
-            raise Fault(row, _empty(column, "missing"))
+            raise Fault(row, missing(column, "missing"))
     first = kinds[type(values[0])]
     row = next(i for i, value in enumerate(values) if kinds[type(value)] != first)
     raise Fault(
@@ -197,5 +197,6 @@ def _unhashable(values: Sequence[Any], column: str) -> Fault:
     raise AssertionError("all of the values can be hashed")  # pragma: no cover
 
 
-def _empty(column: str, shown: str) -> str:
+def missing(column: str, shown: str) -> str:
+    """What to say of a missing value."""
     return f"{column} is {shown}, expected a value in every row: fill it in, or drop the row"

@@ -20,9 +20,12 @@ from numpy.typing import NDArray
 
 from venire.errors import FileError, InputError, MissingExtra
 from venire.records import read_rows
-from venire.tables.coding import Coded, Fault, coded
+from venire.tables.coding import Coded, Fault, coded, first_row, missing
 from venire.tables.sources import NoRows, pick
 from venire.tables.text import as_whole
+
+#: A missing value, as pandas and NumPy write it.
+NAN: Final = ("NaN", "nan")
 
 #: Text that readers of CSV may read in different ways.
 _ODD: Final = r'["\r\n]|^\s|\s$'
@@ -84,7 +87,10 @@ def _csv(path: Path, columns: Sequence[str], what: str) -> list[Any]:
 def _csv_by_lines(path: Path, columns: Sequence[str]) -> list[Coded]:
     fields = zip(*(row for _, row in read_rows(path, columns)), strict=True)
     try:
-        made = [coded(texts, column) for texts, column in zip(fields, columns, strict=True)]
+        made = [
+            _without_nan(coded(texts, column), column)
+            for texts, column in zip(fields, columns, strict=True)
+        ]
     except Fault as fault:
         raise FileColumns(path, columns, []).blame(fault.row, fault.message) from None
     return [Coded(column.codes, as_whole(column.names) or column.names) for column in made]
@@ -136,7 +142,15 @@ def _coded_text(texts: Any, column: str) -> Coded:
     words = texts.dictionary
     if compute.any(compute.match_substring_regex(words, _ODD)).as_py():
         raise Fault(0, "quoted or padded")
-    return coded(texts, column)
+    return _without_nan(coded(texts, column), column)
+
+
+def _without_nan(made: Coded, column: str) -> Coded:
+    """Without the text by which programs write a missing value."""
+    for code, name in enumerate(made.names):
+        if name in NAN:
+            raise Fault(first_row(made, code), missing(column, str(name)))
+    return made
 
 
 def _width(numbers: NDArray[np.int64]) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 
 from venire.labels import LabelTable
 from venire.tables.build import coded_columns
-from venire.tables.coding import Coded
+from venire.tables.coding import Coded, first_row
 from venire.tables.files import is_path
 from venire.tables.text import like
 
-__all__ = ["TRUTH_COLUMNS", "as_truth"]
+__all__ = ["TRUTH_COLUMNS", "as_truth", "truth_of"]
 
 #: What the columns of a table of truths are called.
 TRUTH_COLUMNS: Final = ("task", "label")
@@ -63,6 +63,14 @@ def as_truth(
     found = np.full(len(table.items), -1, np.int64)
     found[item[item >= 0]] = right[item >= 0]
     return found
+
+
+def truth_of(truth: Any, table: LabelTable, item: Hashable) -> Hashable:
+    """What a file of truths has for an item of a table, whether it is a class or not."""
+    (task, label), _ = coded_columns(truth, TRUTH_COLUMNS, "truths")
+    code = like(task.names, table.items).index(item)
+    said: Hashable = label.names[label.codes[first_row(task, code)]]
+    return said
 
 
 def _places(names: Sequence[Any], among: Any, otherwise: int) -> NDArray[np.int64]:
