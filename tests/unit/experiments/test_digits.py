@@ -199,9 +199,12 @@ class TestReport:
             assert all(part in text for part in method.title.split(", "))
 
     def test_ascii_only_table(self, trials: list[Trial]) -> None:
-        out = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+        raw = io.BytesIO()
+        out = io.TextIOWrapper(raw, encoding="ascii")
         Console(file=out, width=80).print(report.as_table(trials, ascii_only=True))
         out.flush()
+        assert raw.getvalue().isascii()
+        assert b"majority" in raw.getvalue()
 
     def test_files_hold_every_trial_and_its_seed(
         self, job: DigitJob, trials: list[Trial], tmp_path: Path
