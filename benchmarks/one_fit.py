@@ -28,7 +28,7 @@ def venire(method: str, shape: tuple[int, int, int], iterations: int) -> dict[st
 
     def model() -> Any:
         if method == "one-coin":
-            return OneCoin(start="votes", class_prior="learned", prior=None, **how)
+            return OneCoin(start="votes", class_prior="learned", **how)
         return DawidSkene(**how)
 
     names = range(labelers), range(classes)
