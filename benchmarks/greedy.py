@@ -11,6 +11,7 @@ import numpy as np
 from benchmarks.numpy_loop import Given, NumpyQueue, NumpyRun
 from venire import Fixed, World, simulate
 from venire.accuracy import evidence, vote_weight
+from venire.scheduling.base import Belief
 from venire.scheduling.beliefs import believe
 from venire.scheduling.desk import OUTSTANDING, ROWS, TOUCHES, Desk
 from venire.scheduling.greedy import Greedy
@@ -34,7 +35,7 @@ def standing_queue(items: int, labelers: int) -> tuple[Desk, World, int]:
     world = World.synthetic(SEED, p, Fixed(items // (warm_up + 1)), weights=tuple(range(150, 1000)))
     stuff = world.items(warm_up + 1)
     desk = desk_of(world, stuff, warm_up + 1)
-    believe(desk, world.competences)
+    believe(desk, Belief(world.competences))
     stream = stream_of(world, stuff, warm_up + 1)
     kernels = Greedy().kernels()
     kernels.run(desk, stream, 0, warm_up)

@@ -36,8 +36,13 @@ __all__ = [
     "accuracy_lower_bound",
     "accuracy_upper_bound",
     "clamp_competence",
+    "clamp_confusions",
+    "confusion_evidence",
     "evidence",
+    "log_likelihoods",
     "on_grid",
+    "one_coin",
+    "pair_evidence",
     "posterior",
     "verdict",
     "vote_weight",
@@ -84,6 +89,72 @@ def evidence(competence: ArrayLike, classes: int = 2, rho: float = RHO) -> Float
     p = clamp_competence(competence, classes, rho)
     q = (1.0 - p) / (classes - 1)
     return on_grid((p - q) / 2.0 * (np.log(p) - np.log(q)))
+
+
+def one_coin(competence: ArrayLike, classes: int = 2, rho: float = RHO) -> Floats:
+    """The confusion matrix [labeler, truth, said] of somebody as good on every class.
+
+    >>> one_coin([0.8], classes=3)[0].round(2).tolist()
+    [[0.8, 0.1, 0.1], [0.1, 0.8, 0.1], [0.1, 0.1, 0.8]]
+    """
+    p = clamp_competence(competence, classes, rho)[:, None, None]
+    same = np.eye(classes, dtype=bool)
+    return np.where(same, p, (1.0 - p) / (classes - 1))
+
+
+def clamp_confusions(confusions: ArrayLike, rho: float = RHO) -> Floats:
+    """Bring confusion matrices into a range where nobody is ever sure; rows sum to 1.
+
+    >>> clamp_confusions([[[1.0, 0.0], [0.5, 0.5]]], rho=0.01).round(2).tolist()
+    [[[0.99, 0.01], [0.5, 0.5]]]
+    """
+    p = np.asarray(confusions, dtype=np.float64)
+    if np.isnan(p).any():
+        raise InputError("a confusion matrix holds NaN, expected probabilities")
+    p = np.clip(p, rho, 1.0 - rho)
+    return np.asarray(p / p.sum(axis=2, keepdims=True))
+
+
+def log_likelihoods(confusions: ArrayLike, rho: float = RHO) -> Floats:
+    """How much a label speaks for each class: [labeler, said, truth], the least of a row at 0.
+
+    >>> log_likelihoods(one_coin([0.9]))[0].round(4).tolist()
+    [[2.1972, 0.0], [0.0, 2.1972]]
+    """
+    logs = np.log(clamp_confusions(confusions, rho)).transpose(0, 2, 1)
+    return on_grid(logs - logs.min(axis=2, keepdims=True))
+
+
+def confusion_evidence(confusions: ArrayLike, rho: float = RHO) -> Floats:
+    """The evidence of a confusion matrix: a quarter of the symmetric divergence of its rows.
+
+    The mean over all pairs of classes. For somebody as good on every class it is `evidence`;
+    somebody who is reliably wrong is worth as much as somebody who is reliably right.
+
+    >>> float(confusion_evidence(one_coin([0.9]))[0].round(4)), float(evidence(0.9).round(4))
+    (0.8789, 0.8789)
+    """
+    p = clamp_confusions(confusions, rho)
+    logs = np.log(p)
+    own = np.einsum("mks,mks->mk", p, logs)
+    cross = np.einsum("mjs,mks->mjk", p, logs)
+    both = own[:, :, None] + own[:, None, :] - cross - cross.transpose(0, 2, 1)
+    classes = p.shape[1]
+    return on_grid(both.sum(axis=(1, 2)) / (classes * (classes - 1)) / 4.0)
+
+
+def pair_evidence(confusions: ArrayLike, rho: float = RHO) -> Floats:
+    """How well a label tells each pair of classes apart: [labeler, class, class].
+
+    Minus the logarithm of the Bhattacharyya coefficient of the two rows, which is how fast the
+    geometric mean of two posteriors falls, on average, with each label.
+
+    >>> pair_evidence(one_coin([0.8]))[0].round(4).tolist()
+    [[0.0, 0.2231], [0.2231, 0.0]]
+    """
+    root = np.sqrt(clamp_confusions(confusions, rho))
+    overlap = np.einsum("mjs,mks->mjk", root, root)
+    return on_grid(np.maximum(-np.log(np.minimum(overlap, 1.0)), 0.0))
 
 
 def on_grid(values: ArrayLike) -> Floats:

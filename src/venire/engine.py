@@ -22,7 +22,6 @@ from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from venire.errors import InputError, ReplayError, StateError
 from venire.model import (
@@ -43,8 +42,8 @@ from venire.model import (
     Released,
     Verdict,
 )
-from venire.scheduling.base import Learning, Policy
-from venire.scheduling.beliefs import check_c, label_table
+from venire.scheduling.base import Belief, Learner, Learning, Policy
+from venire.scheduling.beliefs import check_c
 from venire.scheduling.clerk import Clerk
 from venire.scheduling.desk import BARRED, PENDING, REASONS
 from venire.scheduling.greedy import Greedy
@@ -103,11 +102,12 @@ class Scheduler:
         self._code = {name: k for k, name in enumerate(self.classes)}
         self._items: list[Item] = []
         self._row: dict[ItemId, int] = {}
-        self._left: set[ItemId] = set()
+        self._serials: list[int] = []  # of each row: the number under which it is learned from
+        self._left: dict[ItemId, int] = {}
+        self._heard: list[tuple[int, int, int]] = []  # labels since competences were learned
         self._late: dict[tuple[ItemId, LabelerId], Hashable] = {}
         self._events = 0
         self._groups: dict[frozenset[LabelerId] | None, int] = {None: 0}
-        self._learned: NDArray[np.float64] | None = None
         self._labelers = [who if isinstance(who, Labeler) else Labeler(who) for who in panel]
         self._number = {who.id: m for m, who in enumerate(self._labelers)}
         if not self._labelers:
@@ -115,6 +115,10 @@ class Scheduler:
         if len(self._number) < len(self._labelers):
             twice = next(w.id for m, w in enumerate(self._labelers) if self._number[w.id] != m)
             raise InputError(f"labeler {twice!r} is on the panel twice, expected distinct names")
+        self._learner: Learner | None = None
+        if learning is not None:
+            said = [who.competence for who in self._labelers]
+            self._learner = learning.begin(said, len(self.classes))
         capacity = [who.capacity for who in self._labelers]
         self._clerk = Clerk(capacity, len(self.classes), self._active(), c)
         self._believe()
@@ -135,13 +139,19 @@ class Scheduler:
             group = self._group(item.eligible)
             row = self._clerk.add_row(item.weight, group, sorted(excluded), self.slot)
             self._items.append(item)
+            self._serials.append(len(self._left) + len(self._row))
             self._row[item.id] = row
         if batch:
             self._write(Arrived(self.slot, batch))
 
-    def assign(self) -> tuple[Assignment, ...]:
-        """Hand out work for this slot; a second call hands out what became possible since."""
-        made = self._clerk.serve(self.slot)
+    def assign(self, asked: Iterable[LabelerId] | None = None) -> tuple[Assignment, ...]:
+        """Hand out work for this slot; a second call hands out what became possible since.
+
+        With `asked`, only these labelers get any: those who pull their work when they are free.
+        """
+        names = None if asked is None else tuple(asked)
+        numbers = None if names is None else [self._known(name) for name in names]
+        made = self._clerk.serve(self.slot, numbers)
         touches = self._clerk.desk.touches
         work = tuple(
             Assignment(
@@ -153,7 +163,7 @@ class Scheduler:
             for k in made
         )
         if work:
-            self._write(Assigned(self.slot, work))
+            self._write(Assigned(self.slot, work, names))
         return work
 
     def observe(self, labels: Label | Iterable[Label]) -> None:
@@ -208,6 +218,8 @@ class Scheduler:
             raise StateError(f"labeler {who.id!r} is on the panel already")
         if self.learning is None and who.competence is None and who.id not in self._number:
             raise self._no_competence(who.id)
+        if self._learner is not None and who.id not in self._number:
+            self._learner.join(who.competence)
         self._seat(who)
         self._believe()
         self._clerk.refresh(self.slot)
@@ -253,7 +265,7 @@ class Scheduler:
             case Arrived():
                 self.arrive(event.items)
             case Assigned():
-                self.assign()
+                self.assign(event.asked)
             case Observed():
                 self.observe(event.label)
             case Released():
@@ -273,11 +285,14 @@ class Scheduler:
             [(i.id, i.weight, sorted(i.eligible or ()), sorted(i.excluded)) for i in self._items],
             sorted(self._left),
             sorted(self._late),
-            None if self._learned is None else self._learned.tolist(),
+            self._heard,
         )
         digest = hashlib.sha256(repr(names).encode())
         for column in self._clerk.columns():
             digest.update(np.ascontiguousarray(column).tobytes())
+        learned = {} if self._learner is None else self._learner.state()
+        for name in sorted(learned):
+            digest.update(np.ascontiguousarray(learned[name]).tobytes())
         return digest.hexdigest()
 
     # reading
@@ -290,9 +305,9 @@ class Scheduler:
     @property
     def competences(self) -> dict[LabelerId, float] | None:
         """What is believed of each labeler; None while nothing is known."""
-        if self._clerk.competences is None:
+        if self._clerk.belief is None:
             return None
-        known = self._clerk.competences.tolist()
+        known = self._clerk.belief.competences.tolist()
         return {who.id: p for who, p in zip(self._labelers, known, strict=True)}
 
     @property
@@ -328,17 +343,15 @@ class Scheduler:
         self._clerk.set_capacity(m, who.capacity)
 
     def _believe(self) -> None:
-        """Known competences, or those learned; who joined since counts as the others do."""
-        if self.learning is None:
-            missing = next((who.id for who in self._labelers if who.competence is None), None)
-            if missing is not None:
-                raise self._no_competence(missing)
-            self._clerk.believe(np.array([who.competence for who in self._labelers], np.float64))
-        elif self._learned is not None:
-            fallback = float(self._learned.mean())
-            newcomers = self._labelers[len(self._learned) :]
-            given = [fallback if who.competence is None else who.competence for who in newcomers]
-            self._clerk.believe(np.append(self._learned, given))
+        """Known competences, or those learned."""
+        if self._learner is not None:
+            self._clerk.believe(self._learner.belief)
+            return
+        missing = next((who.id for who in self._labelers if who.competence is None), None)
+        if missing is not None:
+            raise self._no_competence(missing)
+        known = np.array([who.competence for who in self._labelers], np.float64)
+        self._clerk.believe(Belief(known))
 
     def _no_competence(self, name: LabelerId) -> InputError:
         return InputError(
@@ -403,52 +416,58 @@ class Scheduler:
 
     def _record(self, label: Label) -> None:
         """Write a label down that passed `_check`; one that is there already changes nothing."""
-        late, m = label.item in self._left, self._number[label.labeler]
+        late, m, said = label.item in self._left, *self._codes(label)
         if late:
             if (label.item, label.labeler) in self._late:
                 return
             self._late[label.item, label.labeler] = label.said
-        if label.item in self._row:
-            row, said = self._row[label.item], self._code[label.said]
-            touch = self._clerk.find(row, m)
+            serial = self._left[label.item]
+        else:
+            row = self._row[label.item]
+            serial, touch = self._serials[row], self._clerk.find(row, m)
             if touch < 0:
                 self._clerk.volunteer(row, m, said, self.slot)
             elif self._clerk.desk.touches["said"][touch] == PENDING:
                 self._clerk.observe(touch, said, self.slot)
             else:
                 return
+        if self._learns():
+            self._heard.append((serial, m, said))
         self._write(Observed(self.slot, label, late))
+
+    def _codes(self, label: Label) -> tuple[int, int]:
+        return self._number[label.labeler], self._code[label.said]
 
     def _exit(self, row: int) -> Exit:
         item, r = self._items[row], self._clerk.desk.rows[row]
         verdict = self._verdict(int(r["verdict"]), float(r["confidence"]))
-        self._left.add(item.id)
-        if not self._keeps_labels():
-            del self._row[item.id]
+        self._left[item.id] = self._serials[row]
+        del self._row[item.id]
         reason = REASONS[r["reason"]]
         return Exit(item.id, int(r["arrival"]), self.slot, int(r["labels"]), verdict, reason)
 
     def _verdict(self, code: int, confidence: float) -> Verdict:
         return Verdict(self.classes[code] if code >= 0 else None, confidence)
 
-    def _keeps_labels(self) -> bool:
-        """Labels of items that have left are needed only while there is something to learn."""
+    def _learns(self) -> bool:
+        """Labels are kept only while there is something to learn."""
         return self.learning is not None and self.learning.next_refresh(self.slot) is not None
 
     def _learn(self) -> None:
-        if self.learning is None or self.learning.next_refresh(self.slot) != self.slot:
+        if self._learner is None or self.learning is None:
             return
-        names = tuple(who.id for who in self._labelers)
-        self._learned = self.learning.refresh(label_table(self._clerk.desk, names, self.classes))
-        self._believe()
+        if self.learning.next_refresh(self.slot) == self.slot:
+            heard = np.array(self._heard, np.int64).reshape(-1, 3)
+            self._learner.learn(heard[:, 0], heard[:, 1], heard[:, 2])
+            self._heard = []
+            self._believe()
 
     def _tidy(self) -> None:
-        if self._keeps_labels():
-            return
         tidied = self._clerk.tidy()
         if tidied is not None:
             stay, groups = tidied
             self._items = [self._items[row] for row in stay]
+            self._serials = [self._serials[row] for row in stay]
             self._row = {item.id: row for row, item in enumerate(self._items)}
             self._groups = {n: groups[g] for n, g in self._groups.items() if g in groups}
 

@@ -169,10 +169,11 @@ class Arrived:
 
 @dataclass(frozen=True, slots=True)
 class Assigned:
-    """Work was handed out."""
+    """Work was handed out, to everyone (`asked` is None) or to those who asked for it."""
 
     slot: int
     assignments: tuple[Assignment, ...]
+    asked: tuple[LabelerId, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,7 +50,7 @@ def drive(
         s.arrive(_item(items, i, names) for i in range(stream.first[slot], stream.first[slot + 1]))
         for a in s.assign():
             given.append(a)
-            said = ask(stream, row[a.item], number[a.labeler])
+            said = ask(stream, row[a.item], number[a.labeler], slot)
             s.observe(Label(a.item, a.labeler, world.classes[said]))
         left += s.close()
     return given, left, s

@@ -8,16 +8,28 @@ kernels and a `Policy` subclass, and name it in the package's `__init__`.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from dataclasses import Field, fields, is_dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import Field, dataclass, fields, is_dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from venire.labels import LabelTable
+from venire.accuracy import (
+    clamp_competence,
+    clamp_confusions,
+    confusion_evidence,
+    evidence,
+    log_likelihoods,
+    one_coin,
+    pair_evidence,
+    vote_weight,
+)
 
-__all__ = ["Kernels", "Learning", "Policy"]
+__all__ = ["Belief", "Kernels", "Learner", "Learning", "Policy"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 
 
 class Kernels(NamedTuple):
@@ -62,6 +74,94 @@ class Policy(ABC):
         return ":".join([self.name, *values])
 
 
+@dataclass(frozen=True, eq=False)
+class Belief:
+    """What is taken for true of the labelers, and of how often each class comes.
+
+    Parameters
+    ----------
+    competences
+        One number for each labeler.
+    confusions
+        [labeler, truth, said], for labelers who are not as good on every class.
+    prior
+        How often each class comes; None: equally often.
+    hoped
+        Competences by which work is handed out where they promise more than the belief does,
+        so that a labeler nobody knows gets a chance. Verdicts never use them.
+    """
+
+    competences: Floats
+    confusions: Floats | None = None
+    prior: Floats | None = None
+    hoped: Floats | None = None
+
+    def evidence(self, classes: int) -> Floats:
+        """How much a label of each is worth, by the paper's measure; work goes by it.
+
+        >>> Belief(np.array([0.9, 0.5])).evidence(2).round(3).tolist()
+        [0.879, 0.0]
+        """
+        if self.confusions is None:
+            own = evidence(self.competences, classes)
+        else:
+            own = confusion_evidence(self.confusions)
+        return own if self.hoped is None else np.maximum(own, evidence(self.hoped, classes))
+
+    def pairs(self, classes: int) -> Floats:
+        """How well each tells each pair of classes apart: [labeler, class, class]."""
+        own = pair_evidence(self._matrices(classes))
+        if self.hoped is None:
+            return own
+        return np.maximum(own, pair_evidence(one_coin(self.hoped, classes)))
+
+    def votes(self, classes: int) -> Floats:
+        """How much each label speaks for each class: [labeler, said, class]."""
+        if self.confusions is None:
+            return vote_weight(self.competences, classes)[:, None, None] * np.eye(classes)
+        return log_likelihoods(self.confusions)
+
+    def order(self, classes: int) -> Ints:
+        """The labelers, the best first."""
+        if self.confusions is None and self.hoped is None:
+            return np.argsort(-clamp_competence(self.competences, classes), kind="stable")
+        return np.argsort(-self.evidence(classes), kind="stable")
+
+    def _matrices(self, classes: int) -> Floats:
+        if self.confusions is None:
+            return one_coin(self.competences, classes)
+        return clamp_confusions(self.confusions)
+
+
+class Learner(ABC):
+    """What one schedule has learned so far; made by `Learning.begin`.
+
+    `belief` is what it takes for true now; None while nothing is known.
+    """
+
+    belief: Belief | None = None
+
+    @abstractmethod
+    def learn(self, items: Ints, labelers: Ints, said: Ints) -> None:
+        """Take in the labels that came since the last time, and form `belief` anew.
+
+        One entry per label, in the order they came; items are numbered as they arrived,
+        labelers and classes as they are in the panel and the classes.
+        """
+
+    @abstractmethod
+    def join(self, competence: float | None) -> None:
+        """One more labeler on the panel; its competence if somebody says it."""
+
+    @abstractmethod
+    def state(self) -> dict[str, NDArray[Any]]:
+        """All of it as arrays, for a snapshot."""
+
+    @abstractmethod
+    def restore(self, state: dict[str, NDArray[Any]]) -> None:
+        """Go on from what `state` gave, to the bit."""
+
+
 class Learning(ABC):
     """How the competences come to be known while a policy runs.
 
@@ -79,8 +179,11 @@ class Learning(ABC):
         """The first slot, this one or a later one, at whose end competences are learned anew."""
 
     @abstractmethod
-    def refresh(self, table: LabelTable) -> NDArray[np.float64]:
-        """The competences, in panel order, from all labels so far."""
+    def begin(self, competences: Sequence[float | None], classes: int) -> Learner:
+        """A learner for this panel, before the first label.
+
+        One entry per labeler: its competence if somebody says it, else None.
+        """
 
     def counts_from(self) -> int:
         """The first slot whose arrivals count for the utility."""

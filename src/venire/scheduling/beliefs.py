@@ -7,18 +7,15 @@ weighted-majority rule (paper, eq. 1) over the labels of a row.
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable
 
 import numpy as np
-from numpy.typing import NDArray
 
 from venire import utility
-from venire.accuracy import clamp_competence, evidence, on_grid, vote_weight
+from venire.accuracy import RHO, on_grid
 from venire.compiling import inlined, kernel
 from venire.errors import InputError
-from venire.labels import LabelTable
-from venire.scheduling.base import Kernels
-from venire.scheduling.desk import BELIEVED, OUTSTANDING, POOLED, ROWS, TOUCHES, Desk, clear_files
+from venire.scheduling.base import Belief, Kernels
+from venire.scheduling.desk import BELIEVED, OUTSTANDING, POOLED, ROWS, Desk, clear_files
 from venire.scheduling.wheel import never_due
 
 __all__ = [
@@ -26,7 +23,6 @@ __all__ = [
     "check_c",
     "decide_gone",
     "decide_row",
-    "label_table",
     "refile_all",
     "revalue",
 ]
@@ -38,30 +34,24 @@ def check_c(c: float) -> None:
         raise InputError(f"got c = {c}, expected a finite number above 0")
 
 
-def believe(desk: Desk, competences: NDArray[np.float64] | None, c: float = 1.0) -> None:
-    """Take these competences for true; None: nothing is known, every vote counts the same."""
+def believe(desk: Desk, belief: Belief | None, c: float = 1.0) -> None:
+    """Take this for true; None: nothing is known, every vote counts the same."""
     panel, classes = desk.panel, len(desk.scores)
-    desk.meta[BELIEVED] = competences is not None
-    if competences is None:
+    desk.meta[BELIEVED] = belief is not None
+    desk.lean[:] = 0.0
+    if belief is None:
         panel["evidence"] = panel["reach"] = 0.0
-        panel["vote"] = 1.0
+        desk.pairs[:] = 0.0
+        desk.votes[:] = np.eye(classes)
         return
-    panel["evidence"] = on_grid(c * evidence(competences, classes))
-    panel["vote"] = vote_weight(competences, classes)
+    panel["evidence"] = on_grid(c * belief.evidence(classes))
     panel["reach"] = [utility.reach(e) for e in panel["evidence"]]
-    desk.order[:] = np.argsort(-clamp_competence(competences, classes), kind="stable")
-
-
-def label_table(
-    desk: Desk, labelers: tuple[Hashable, ...], classes: tuple[Hashable, ...]
-) -> LabelTable:
-    """All labels on the desk, the labelers in panel order."""
-    touches = desk.touches[: desk.meta[TOUCHES]]
-    touches = touches[touches["said"] >= 0]
-    rows, item = np.unique(touches["row"], return_inverse=True)
-    return LabelTable.from_codes(
-        item, touches["labeler"], touches["said"], tuple(rows.tolist()), labelers, classes
-    )
+    desk.votes[:] = belief.votes(classes)
+    desk.pairs[:] = belief.pairs(classes)
+    if belief.prior is not None:
+        share = np.clip(belief.prior, RHO, 1.0)
+        desk.lean[:] = on_grid(np.log(share / share.sum()))
+    desk.order[:] = belief.order(classes)
 
 
 def refile_all(desk: Desk, kernels: Kernels, slot: int) -> None:
@@ -104,18 +94,20 @@ def revalue(desk: Desk, row: int) -> None:
 def decide(desk: Desk, row: int) -> None:
     """Write the verdict of a row and its confidence; a tie goes to the later class.
 
-    The confidence is the posterior of the verdict, every class equally likely beforehand; while
-    nothing is known of the labelers it is the share of the votes.
+    The confidence is the posterior of the verdict; while nothing is known of the labelers it
+    is the share of the votes.
     """
     scores = desk.scores
     for j in range(len(scores)):
-        scores[j] = 0.0
+        scores[j] = desk.lean[j]
     votes = 0
     k = desk.rows[row].head
     while k >= 0:
         said = desk.touches[k].said
         if said >= 0:
-            scores[said] += desk.panel[desk.touches[k].labeler].vote
+            m = desk.touches[k].labeler
+            for j in range(len(scores)):
+                scores[j] += desk.votes[m, said, j]
             votes += 1
         k = desk.touches[k].next
     desk.rows[row].verdict = -1

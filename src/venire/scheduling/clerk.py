@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from venire.scheduling.base import Kernels, Policy
+from venire.scheduling.base import Belief, Kernels, Policy
 from venire.scheduling.beliefs import believe, decide_row, refile_all, revalue
 from venire.scheduling.desk import (
     BARRED,
@@ -49,7 +49,7 @@ class Clerk:
     def __init__(self, capacity: Sequence[int], classes: int, policy: Policy, c: float) -> None:
         self.desk: Desk = allocate(64, 256, len(capacity), classes, 8, 64)
         self.c = c
-        self.competences: NDArray[np.float64] | None = None
+        self.belief: Belief | None = None
         self.capacity = np.array(capacity, np.int64)
         self.use(policy)
 
@@ -61,16 +61,16 @@ class Clerk:
         self.desk.meta[SETTING : SETTING + len(settings)] = settings
         self.stale = True
 
-    def believe(self, competences: NDArray[np.float64] | None) -> None:
-        """Take these competences for true, from the next `refresh` on."""
-        self.competences = competences
+    def believe(self, belief: Belief | None) -> None:
+        """Take this for true, from the next `refresh` on."""
+        self.belief = belief
         self.stale = True
 
     def refresh(self, slot: int) -> None:
         """File everything anew if policy, panel or belief changed since."""
         if self.stale:
             self.desk.panel["capacity"] = self.capacity
-            believe(self.desk, self.competences, self.c)
+            believe(self.desk, self.belief, self.c)
             refile_all(self.desk, self.kernels, slot)
             self.stale = False
 
@@ -82,7 +82,13 @@ class Clerk:
         panel = np.zeros(n + 1, LABELER)
         panel[:n] = self.desk.panel
         panel["edge"][n] = -1
-        self.desk = self.desk._replace(panel=panel, order=np.arange(n + 1, dtype=np.int32))
+        square = np.zeros((n + 1, *self.desk.votes.shape[1:]))
+        self.desk = self.desk._replace(
+            panel=panel,
+            order=np.arange(n + 1, dtype=np.int32),
+            votes=square,
+            pairs=np.zeros_like(square),
+        )
         self.capacity = np.append(self.capacity, 0)
         self.stale = True
         return n
@@ -151,13 +157,18 @@ class Clerk:
 
     # a slot
 
-    def serve(self, slot: int) -> range:
-        """Hand out work; the touches made."""
+    def serve(self, slot: int, asked: Sequence[int] | None = None) -> range:
+        """Hand out work, to those who asked or to everyone; the touches made."""
         panel, most = self.desk.panel, len(self.outstanding())
+        others = np.ones(len(panel), np.bool_)
+        others[slice(None) if asked is None else list(asked)] = False
+        load = panel["load"][others]
+        panel["load"][others] = panel["capacity"][others]
         room = (panel["capacity"] - panel["load"]).clip(0, most)
         self._make_room_for_touches(int(room.sum(dtype=np.int64)))
         first = int(self.desk.meta[TOUCHES])
         self.kernels.serve(self.desk, slot)
+        panel["load"][others] = load
         return range(first, int(self.desk.meta[TOUCHES]))
 
     def settle(self, slot: int) -> NDArray[np.int32]:
@@ -225,6 +236,7 @@ class Clerk:
                 if name not in passing:
                     yield records[name]
         yield desk.pool[: desk.meta[POOLED]]
+        yield desk.gauges
 
     def _link(self, row: int, labeler: int, slot: int, said: int) -> None:
         self._make_room_for_touches(1)

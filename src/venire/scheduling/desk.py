@@ -12,8 +12,12 @@ slots work on the same records:
     wheel     rows by the slot in which they leave (see wheel.py)
     pool      rows in no order, for policies that draw at random
     gone      the rows that left when the slot was last settled
+    votes     how much a label of a labeler speaks for each class: [labeler, said, class]
+    pairs     how well a labeler tells two classes apart: [labeler, class, class]
+    lean      how much speaks for each class before any label
     scores    one sum of votes per class, to work out a verdict
     bounds    the largest key filed so far
+    gauges    what a policy remembers from slot to slot
     meta      counters and the settings of the policy
 """
 
@@ -92,7 +96,6 @@ LABELER: Final = np.dtype(
     [
         ("evidence", "f8"),
         ("reach", "f8"),
-        ("vote", "f8"),
         ("mark", "i8"),
         ("capacity", "i4"),  # 0 while the labeler is away
         ("load", "i4"),  # in flight when the slot began, plus given since
@@ -118,7 +121,10 @@ BELIEVED: Final = 7  # 0: competences unknown, every vote counts the same
 SETTING: Final = 8  # first of four settings of the policy
 GROUPS: Final = 12  # groups in use, group 0 among them
 EDGES: Final = 13
-N_META: Final = 14
+COUNTER: Final = 14  # first of eight counters of the policy
+N_META: Final = 22
+
+N_GAUGES: Final = 16
 
 # row states
 OUTSIDE: Final = 0
@@ -155,8 +161,12 @@ class Desk(NamedTuple):
     wheel: NDArray[np.int32]
     pool: NDArray[np.int32]
     gone: NDArray[np.int32]
+    votes: NDArray[np.float64]
+    pairs: NDArray[np.float64]
+    lean: NDArray[np.float64]
     scores: NDArray[np.float64]
     bounds: NDArray[np.float64]
+    gauges: NDArray[np.float64]
     meta: NDArray[np.int64]
 
 
@@ -175,8 +185,12 @@ def allocate(
         wheel=np.full(WHEEL, -1, np.int32),
         pool=np.zeros(rows, np.int32),
         gone=np.zeros(rows, np.int32),
+        votes=np.zeros((labelers, classes, classes)),
+        pairs=np.zeros((labelers, classes, classes)),
+        lean=np.zeros(classes),
         scores=np.zeros(classes),
         bounds=np.zeros(1),
+        gauges=np.zeros(N_GAUGES),
         meta=np.zeros(N_META, np.int64),
     )
     desk.rows["head"] = desk.rows["shelf"] = -1

@@ -8,8 +8,9 @@ they were true. Utility counts from slot T_L on.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +21,7 @@ from venire.competence.one_coin import OneCoin
 from venire.compiling import kernel
 from venire.errors import InputError
 from venire.labels import LabelTable
-from venire.scheduling.base import Kernels, Learning, Policy
+from venire.scheduling.base import Belief, Ints, Kernels, Learner, Learning, Policy
 from venire.scheduling.desk import (
     DROPPED,
     LEARNING,
@@ -135,13 +136,9 @@ class LearnThenServe(Learning):
         """The competences are learned once, at the end of the phase."""
         return self.slots - 1 if slot < self.slots else None
 
-    def refresh(self, table: LabelTable) -> NDArray[np.float64]:
-        """Online Learn (Algorithm 3) on the labels of the phase, kept in the paper's range."""
-        classes = len(table.classes)
-        if not len(table.said):  # nothing arrived: everyone counts the same
-            return np.full(len(table.labelers), (1 + 1 / classes) / 2)
-        learned = self.estimator.fit(table).competences_
-        return clamp_competence(learned, classes, self.rho)
+    def begin(self, competences: Sequence[float | None], classes: int) -> Learner:
+        """Nothing is known until the phase ends; what somebody says of a labeler is not asked."""
+        return _OnlineLearn(self, len(competences), classes)
 
     def counts_from(self) -> int:
         """Utility counts from slot T_L on."""
@@ -156,3 +153,49 @@ class LearnThenServe(Learning):
         usual = type(self).rho
         rho = "" if self.rho == usual else f":{self.rho!r}"
         return f"{self.name}:{self.slots}{rho}"
+
+
+class _OnlineLearn(Learner):
+    """Online Learn (Algorithm 3) on the labels of the phase, kept in the paper's range."""
+
+    def __init__(self, how: LearnThenServe, labelers: int, classes: int) -> None:
+        self.how, self.labelers, self.classes = how, labelers, classes
+        self.joined: list[float | None] = []
+
+    def learn(self, items: Ints, labelers: Ints, said: Ints) -> None:
+        """Fit the labels of the phase."""
+        self.labelers, self.joined = self.labelers + len(self.joined), []
+        if not len(said):  # nothing arrived: everyone counts the same
+            self.belief = Belief(np.full(self.labelers, (1 + 1 / self.classes) / 2))
+            return
+        names, item = np.unique(items, return_inverse=True)
+        panel, classes = tuple(range(self.labelers)), tuple(range(self.classes))
+        table = LabelTable.from_codes(item, labelers, said, tuple(names.tolist()), panel, classes)
+        learned = self.how.estimator.fit(table).competences_
+        self._believe(clamp_competence(learned, self.classes, self.how.rho))
+
+    def join(self, competence: float | None) -> None:
+        """Who joins after the phase counts as the others do, unless somebody knows better."""
+        self.joined.append(competence)
+        if self.belief is not None:
+            self._believe(self.belief.competences[: self.labelers])
+
+    def _believe(self, learned: NDArray[np.float64]) -> None:
+        usual = float(learned.mean())
+        newcomers = [usual if p is None else p for p in self.joined]
+        self.belief = Belief(np.append(learned, newcomers))
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """What was learned, and who joined since."""
+        joined = np.array([np.nan if p is None else p for p in self.joined])
+        state = {"labelers": np.array(self.labelers), "joined": joined}
+        if self.belief is not None:
+            state["competences"] = self.belief.competences
+        return state
+
+    def restore(self, state: dict[str, NDArray[Any]]) -> None:
+        """Go on from there."""
+        self.labelers = int(state["labelers"])
+        self.joined = [None if np.isnan(p) else p for p in state["joined"].tolist()]
+        if "competences" in state:
+            self.belief = Belief(state["competences"])

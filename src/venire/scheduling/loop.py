@@ -20,13 +20,14 @@ class Stream(NamedTuple):
     """What a simulated world brings: the arrivals, the truth, and what anyone would say.
 
     `first[t]` is the first row that arrives in slot t. A label is drawn once for an item and a
-    labeler, from `seed`, `truth` and `competence`, whoever asks for it and whenever; or it is
-    looked up: item `source[row]` of a recorded table with entries `start[i]:start[i + 1]`,
-    sorted by labeler.
+    labeler, from `seed`, `truth` and the competence at the time (`competence[i]` from slot
+    `since[i]` on), whoever asks for it; or it is looked up: item `source[row]` of a recorded
+    table with entries `start[i]:start[i + 1]`, sorted by labeler.
     """
 
     first: NDArray[np.int64]
     truth: NDArray[np.int16]
+    since: NDArray[np.int64]
     competence: NDArray[np.float64]
     classes: int
     seed: np.uint64
@@ -37,8 +38,8 @@ class Stream(NamedTuple):
 
 
 @inlined
-def ask(stream: Stream, row: int, labeler: int) -> int:
-    """What the labeler says of the row; -1 where a recorded table holds no such label."""
+def ask(stream: Stream, row: int, labeler: int, slot: int) -> int:
+    """What the labeler says of the row in this slot; -1 where a recorded table lacks it."""
     if len(stream.start) > 0:
         k, stop = stream.start[stream.source[row]], stream.start[stream.source[row] + 1]
         end = stop
@@ -50,7 +51,10 @@ def ask(stream: Stream, row: int, labeler: int) -> int:
                 stop = middle
         return int(stream.said[k]) if k < end and stream.labeler[k] == labeler else -1
     truth = int(stream.truth[row])
-    p = stream.competence[labeler]
+    phase = len(stream.since) - 1
+    while stream.since[phase] > slot:
+        phase -= 1
+    p = stream.competence[phase, labeler]
     z = uniform(stream.seed, row, labeler)
     if z < p:
         return truth
@@ -63,7 +67,7 @@ def observe_all(desk: Desk, stream: Stream, first: int) -> None:
     """Every label asked for comes within its slot."""
     for k in range(first, desk.meta[TOUCHES]):
         row, m = desk.touches[k].row, desk.touches[k].labeler
-        desk.touches[k].said = ask(stream, row, m)
+        desk.touches[k].said = ask(stream, row, m, desk.touches[k].slot)
         desk.rows[row].pending = 0
         desk.panel[m].inflight = 0
         desk.panel[m].load = 0

@@ -39,14 +39,14 @@ def add_up(
     touches: NDArray[Any],
     weight: Floats,
     arrival: NDArray[np.int64],
-    value: Floats,
+    worth: Floats,
     evidence: Floats,
     best: Floats,
 ) -> None:
     """Follow every label in the order it was given: evidence held, and the best f_s so far."""
     for k in range(len(touches)):
         row = touches[k].row
-        evidence[row] += value[touches[k].labeler]
+        evidence[row] += worth[k]
         now = earned(weight[row], evidence[row], touches[k].slot - arrival[row])
         best[row] = max(best[row], now)
 
@@ -59,12 +59,18 @@ def keep_ledger(
     classes: int,
     c: float = 1.0,
     counts_from: int = 0,
+    since: NDArray[np.int64] | None = None,
 ) -> Ledger:
-    """Work out what each item earned, from the labels given and the exits."""
+    """Work out what each item earned, from the labels given and the exits.
+
+    `competences` is one number for each labeler; or, with `since`, a row of them that holds
+    from each of these slots on.
+    """
     weight, arrival = np.ascontiguousarray(rows["weight"]), np.ascontiguousarray(rows["arrival"])
     held, best = np.zeros(len(rows)), np.zeros(len(rows))
-    value = on_grid(c * evidence(competences, classes))
-    add_up(touches, weight, arrival, value, held, best)
+    value = np.atleast_2d(on_grid(c * evidence(competences, classes)))
+    phase = 0 if since is None else np.searchsorted(since, touches["slot"], side="right") - 1
+    add_up(touches, weight, arrival, value[phase, touches["labeler"]], held, best)
     counts = arrival >= counts_from
     wait = rows["exit"] - arrival
     realised = -weight * np.expm1(-held) - wait

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from venire.errors import InputError
 from venire.model import Assignment, Exit, Verdict
-from venire.scheduling.base import Learning, Policy
-from venire.scheduling.beliefs import believe, check_c, decide_row, label_table, refile_all
+from venire.scheduling.base import Belief, Learner, Learning, Policy
+from venire.scheduling.beliefs import believe, check_c, decide_row, refile_all
 from venire.scheduling.desk import (
     HORIZON,
     OUTSTANDING,
@@ -65,20 +65,37 @@ def simulate(
     items = world.items(slots)
     stream = stream_of(world, items, slots)
     desk = desk_of(world, items, slots)
-    believe(desk, None if learning else world.competences, c)
-    slot = 0
+    learner = learning and learning.begin([None] * len(world.panel), len(world.classes))
+    believe(desk, learner.belief if learner else Belief(world.competences), c)
+    slot, heard = 0, int(desk.meta[TOUCHES])
     while slot < slots:
-        refresh = learning.next_refresh(slot) if learning else None
+        refresh = learning.next_refresh(slot) if learning else _next_change(stream, slot)
         stop = slots if refresh is None else min(slots, refresh + 1)
         active = (learning.phase(slot) if learning else None) or policy
         desk = _run_until(desk, active, stream, slot, stop, slots, progress)
         slot = stop
-        if learning and refresh is not None and slot == refresh + 1 and slot < slots:
-            names = tuple(labeler.id for labeler in world.panel)
-            believe(desk, learning.refresh(label_table(desk, names, world.classes)), c)
+        if refresh is not None and slot == refresh + 1 and slot < slots:
+            if learner:
+                heard = _learn(learner, desk, heard)
+            known = stream.competence[np.searchsorted(stream.since, slot, side="right") - 1]
+            believe(desk, learner.belief if learner else Belief(known), c)
             refile_all(desk, policy.kernels(), slot)
     _end(desk, slots)
     return Run(world, policy, learning, slots, c, items, desk)
+
+
+def _next_change(stream: Stream, slot: int) -> int | None:
+    """The last slot before the competences change, this one or a later one."""
+    later = stream.since[stream.since > slot]
+    return int(later[0]) - 1 if len(later) else None
+
+
+def _learn(learner: Learner, desk: Desk, heard: int) -> int:
+    """Learn from the labels since touch `heard`; how many touches there are now."""
+    touches = desk.touches[heard : desk.meta[TOUCHES]]
+    touches = touches[touches["said"] >= 0]
+    learner.learn(*(touches[name].astype(np.int64) for name in ("row", "labeler", "said")))
+    return int(desk.meta[TOUCHES])
 
 
 def _run_until(
@@ -107,10 +124,12 @@ def _run_until(
 def stream_of(world: World, items: Items, slots: int) -> Stream:
     """The world in the form that the kernels read."""
     table = world.recorded_labels
+    since, competence = world.levels
     return Stream(
         first=items.first(slots),
         truth=items.truth,
-        competence=world.competences,
+        since=since,
+        competence=competence,
         classes=len(world.classes),
         seed=world.label_seed(),
         source=items.source,
@@ -183,8 +202,8 @@ class Run:
     def ledger(self) -> Ledger:
         """What each item earned."""
         counts_from = self.learning.counts_from() if self.learning else 0
-        truth, p, classes = self.items.truth, self.world.competences, len(self.world.classes)
-        return keep_ledger(self.touches, self.rows, truth, p, classes, self.c, counts_from)
+        truth, classes, (since, p) = self.items.truth, len(self.world.classes), self.world.levels
+        return keep_ledger(self.touches, self.rows, truth, p, classes, self.c, counts_from, since)
 
     @cached_property
     def genie(self) -> Run:

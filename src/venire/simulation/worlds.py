@@ -34,7 +34,8 @@ class World:
 
     Make one with `synthetic` (the paper's section 4), `recorded` (the labels of a real data
     set, replayed) or `trace` (your own items). `items(slots)` draws what arrives; the first
-    slots of a longer stream are those of a shorter one.
+    slots of a longer stream are those of a shorter one. `changes` are the slots from which on
+    the labelers have other competences, and those: `((500, (0.6, 0.9)),)`.
 
     >>> world = World.synthetic(seed=0)
     >>> len(world.panel), world.panel[0].competence, len(world.items(1000))
@@ -46,6 +47,7 @@ class World:
     seed: int
     draw: Callable[[World, int], Items]
     recorded_labels: LabelTable | None = None
+    changes: tuple[tuple[int, tuple[float, ...]], ...] = ()
 
     def __post_init__(self) -> None:
         names = [labeler.id for labeler in self.panel]
@@ -60,11 +62,26 @@ class World:
             raise InputError(f"got the seed {self.seed}, expected a whole number from 0 on")
         if len(self.classes) < 2:
             raise InputError(f"got the classes {list(self.classes)}, expected at least two")
+        starts = [slot for slot, _ in self.changes]
+        if any(a >= b for a, b in zip([0, *starts], starts, strict=False)):
+            raise InputError(f"got changes from the slots {starts}, expected rising ones above 0")
+        if any(len(p) != len(names) for _, p in self.changes):
+            raise InputError(f"a change has too few or too many competences, expected {len(names)}")
 
     @property
     def competences(self) -> Floats:
-        """The true competences, by which every schedule is judged."""
+        """The true competences, by which every schedule is judged, before any change."""
         return np.array([labeler.competence for labeler in self.panel], dtype=np.float64)
+
+    @property
+    def levels(self) -> tuple[NDArray[np.int64], Floats]:
+        """The slots from which on competences hold, and a row of them for each.
+
+        >>> World.synthetic(competences=[0.9, 0.8], changes=[(50, (0.6, 0.8))]).levels
+        (array([ 0, 50]), array([[0.9, 0.8], [0.6, 0.8]]))
+        """
+        since = np.array([0, *(slot for slot, _ in self.changes)], dtype=np.int64)
+        return since, np.vstack([self.competences, *(p for _, p in self.changes)])
 
     def items(self, slots: int) -> Items:
         """What arrives in the first `slots` slots."""
@@ -89,15 +106,17 @@ class World:
         competences: Sequence[float] | Floats | None = None,
         arrivals: Arrivals | None = None,
         weights: Sequence[float] = PAPER_WEIGHTS,
-        capacity: int = 1,
+        capacity: int | Sequence[int] = 1,
         classes: int = 2,
+        changes: Sequence[tuple[int, Sequence[float]]] = (),
     ) -> World:
         """The paper's synthetic set: 30 labelers of 0.9 - 0.005 m, Poisson(5), weights 3..10.
 
         Classes are equally likely; weights are drawn from `weights`, each equally likely.
         """
         p = 0.9 - 0.005 * np.arange(1, 31) if competences is None else np.asarray(competences)
-        panel = tuple(Labeler(f"m{i + 1}", round(float(v), 12), capacity) for i, v in enumerate(p))
+        most = np.broadcast_to(capacity, len(p)).tolist()
+        panel = tuple(Labeler(f"m{i + 1}", round(float(v), 12), most[i]) for i, v in enumerate(p))
         flow = arrivals or Poisson(5)
         values = _weights(weights)
 
@@ -107,7 +126,8 @@ class World:
             truth = world.rng(2).integers(classes, size=len(arrival)).astype(np.int16)
             return Items(arrival, weight, truth)
 
-        return cls(panel, tuple(range(1, classes + 1)), seed, draw)
+        later = tuple((int(slot), tuple(map(float, levels))) for slot, levels in changes)
+        return cls(panel, tuple(range(1, classes + 1)), seed, draw, changes=later)
 
     @classmethod
     def recorded(

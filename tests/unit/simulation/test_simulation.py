@@ -182,7 +182,7 @@ def test_labels_are_right_as_often_as_their_labelers_are_competent() -> None:
     items = world.items(4000)
     stream = stream_of(world, items, 4000)
     for m, p in enumerate([0.9, 0.6, 0.35]):
-        said = np.array([ask(stream, row, m) for row in range(len(items))])
+        said = np.array([ask(stream, row, m, 0) for row in range(len(items))])
         assert (said == items.truth).mean() == pytest.approx(p, abs=0.015)
         wrong = (said[said != items.truth] - items.truth[said != items.truth]) % 4
         assert np.bincount(wrong, minlength=4)[1:] == pytest.approx(
