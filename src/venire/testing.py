@@ -12,6 +12,8 @@ from __future__ import annotations
 
 import pickle
 from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -43,7 +45,7 @@ def drive(
     names = [labeler.id for labeler in world.panel]
     number = {name: m for m, name in enumerate(names)}
     row = {str(items.name(i)): i for i in range(len(items))}
-    s = Scheduler(world.panel, world.classes, policy, learning)
+    s = Scheduler(_panel(world, learning), world.classes, policy, learning)
     given: list[Assignment] = []
     left: list[Exit] = []
     for slot in range(slots):
@@ -54,6 +56,11 @@ def drive(
             s.observe(Label(a.item, a.labeler, world.classes[said]))
         left += s.close()
     return given, left, s
+
+
+def _panel(world: World, learning: Learning | None) -> Sequence[Labeler]:
+    """The labelers; those who are to be learned about tell nothing of themselves."""
+    return [replace(who, competence=None) for who in world.panel] if learning else world.panel
 
 
 def _item(items: Items, i: int, names: list[str]) -> Item:
