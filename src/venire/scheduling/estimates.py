@@ -29,7 +29,7 @@ __all__ = ["Estimate", "FromBatches", "FromStream", "Guess"]
 Arrays = dict[str, NDArray[Any]]
 
 #: A thorough look sweeps the window so often, or until nothing moves by more than this.
-SWEEPS, STILL = 20, 1e-4
+SWEEPS, STILL = 100, 1e-5
 
 #: Nobody is taken to be better than 1 - RHO on the word of a batch estimator.
 RHO = 0.01

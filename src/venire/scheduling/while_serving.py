@@ -83,7 +83,7 @@ class LearnWhileServing(Learning):
     model: Model = "dawid-skene"
     explore: float = 0.05
     half_life: float | None = None
-    drift: float | None = 0.01
+    drift: float | None = 0.001
     window: int = 10_000
     longest: int = 100
     prior: tuple[float, float] = BETTER_THAN_CHANCE
@@ -100,7 +100,7 @@ class LearnWhileServing(Learning):
                 f"got a window of {self.window} items and periods of {self.longest} slots, "
                 "expected at least 1 of each"
             )
-        if self.estimator is not None and (self.half_life is not None or self.drift != 0.01):
+        if self.estimator is not None and (self.half_life is not None or self.drift != type(self).drift):
             raise InputError("an estimator of batches takes no half_life and no drift")
 
     def phase(self, slot: int) -> Policy | None:
@@ -145,7 +145,7 @@ class LearnWhileServing(Learning):
         """Name and settings as far as they are not the usual ones, as `--learning` takes them.
 
         >>> LearnWhileServing("one-coin").describe(), LearnWhileServing(longest=50).describe()
-        ('while-serving:one-coin', 'while-serving:dawid-skene:0.05:none:0.01:10000:50')
+        ('while-serving:one-coin', 'while-serving:dawid-skene:0.05:none:0.001:10000:50')
         """
         own = [f for f in fields(self) if f.name not in ("prior", "estimator")]
         while own and getattr(self, own[-1].name) == own[-1].default:
