@@ -356,7 +356,7 @@ class Scheduler:
     def _no_competence(self, name: LabelerId) -> InputError:
         return InputError(
             f"labeler {name!r} has no competence: give Labeler({name!r}, competence=...), "
-            "or let the scheduler learn it with learning=LearnThenServe(45)"
+            "or let the scheduler learn it with learning=LearnWhileServing()"
         )
 
     def _group(self, eligible: frozenset[LabelerId] | None) -> int:

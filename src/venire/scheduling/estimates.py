@@ -10,8 +10,8 @@ import copy
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import fields, is_dataclass, replace
-from typing import Any, NamedTuple
+from dataclasses import replace
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -135,7 +135,7 @@ class FromBatches(Estimate):
         self.given = np.array([stranger if p is None else p for p in competences])
         self.labels = np.zeros((0, 3), np.int64)
         self.found: Guess | None = None
-        self.warm = is_dataclass(estimator) and "start" in {f.name for f in fields(estimator)}
+        self.warm = "start" in getattr(estimator, "__dataclass_fields__", {})
 
     def take(self, items: Ints, labelers: Ints, said: Ints, thorough: bool) -> None:
         """Keep the labels; if `thorough`, fit all that are kept."""
@@ -159,8 +159,7 @@ class FromBatches(Estimate):
             return copy.copy(self.estimator)
         last = self.found
         start = last.competences if last.confusions is None else last.confusions
-        again: BaseEstimator = replace(self.estimator, start=start)  # type: ignore[type-var]
-        return again
+        return cast(BaseEstimator, replace(cast(Any, self.estimator), start=start))
 
     def _settle(self, fitted: BaseEstimator) -> None:
         full = "confusions_" in vars(fitted)

@@ -100,14 +100,16 @@ class LearnWhileServing(Learning):
                 f"got a window of {self.window} items and periods of {self.longest} slots, "
                 "expected at least 1 of each"
             )
-        if self.estimator is not None and (self.half_life is not None or self.drift != type(self).drift):
+        if self.estimator is not None and (
+            self.half_life is not None or self.drift != type(self).drift
+        ):
             raise InputError("an estimator of batches takes no half_life and no drift")
 
     def phase(self, slot: int) -> Policy | None:
         """The policy serves in every slot."""
         return None
 
-    def next_refresh(self, slot: int) -> int | None:
+    def next_refresh(self, slot: int) -> int:
         """The end of a period, or of its exploration."""
         return self.periods.next_refresh(slot)
 
