@@ -60,7 +60,7 @@ def forget(stream: Streaming, labelers: NDArray[np.bool_], keep: float = 1 / 32)
     >>> before = stream.skill_of("ann")
     >>> forget(stream, np.array([True, False, False]))
     >>> round(before, 1), round(stream.skill_of("ann"), 1)
-    (0.2, 0.6)
+    (0.1, 0.6)
     """
     core = stream._core
     if core.setting.half_life is None:

@@ -26,9 +26,9 @@ class Periods:
 
     >>> periods = Periods(longest=100, explore=0.05)
     >>> [periods.of(slot) for slot in (0, 7, 50, 10_000)]
-    [(0, 1), (7, 1), (46, 11), (9990, 100)]
-    >>> periods.next_refresh(46), periods.next_refresh(47), periods.next_refresh(57)
-    (46, 56, 57)
+    [(0, 1), (7, 1), (41, 10), (9957, 100)]
+    >>> periods.next_refresh(41), periods.next_refresh(42), periods.next_refresh(51)
+    (41, 50, 51)
     """
 
     longest: int
