@@ -22,7 +22,7 @@ from venire.experiments.reproduction.data import Sets
 Floats = NDArray[np.float64]
 
 HORIZONS = (100, 300, 1_000, 3_000, 10_000, 30_000, 100_000)
-LENGTHS = (2, 3, 5, 8, 12, 20, 30, 45, 70, 100, 150)
+LENGTHS = (2, 3, 5, 8, 12, 20, 30, 45, 70, 100, 150, 250, 400)
 PAPER: Floats = 0.9 - 0.005 * np.arange(1, 31, dtype=np.float64)
 
 WAYS = {
