@@ -15,8 +15,9 @@ for each labeler and phase, at most one of a labeler.) Three facts are used:
 - from one departure to the next, the best set improves by no more than what the prices of
   options fell, each counted from w x at most. So most departures need not be looked at.
 
-`fill` finds a good set by steps of largest gain; `search` is a branch and bound over sets,
-which proves how good the best is, or gives up after `NODES` nodes and leaves the ceiling.
+`search` is a branch and bound over sets in that order. Its first dive buys what the ceiling
+buys whole, and more if it pays; then it proves how good the best is, or gives up after some
+nodes and leaves the ceiling.
 """
 
 from __future__ import annotations
@@ -232,6 +233,9 @@ def search(
     best, slack = floor, bench.close[0] * top
     rest, paid, k, gap, nodes = weight, 0.0, 0, 0, 0
     while True:
+        if k >= min(sure, count) and weight - rest - paid > best:
+            best = weight - rest - paid
+            keep(bench, n)
         if k < count:
             o = bench.queue[k]
             if k >= sure:
@@ -242,7 +246,9 @@ def search(
                     continue
             if bench.busy[bench.who[o]]:
                 k, sure = k + 1, 0
-            elif rest * bench.reach[o] > bench.cost[o] and not (single and dominated(bench, gap, k)):
+            elif rest * bench.reach[o] > bench.cost[o] and not (
+                single and dominated(bench, gap, k)
+            ):
                 bench.rest[k], bench.paid[k] = rest, paid
                 gap += gap == k
                 bench.taken[o] = True
@@ -250,9 +256,6 @@ def search(
                 rest *= 1.0 - bench.reach[o]
                 paid += bench.cost[o]
                 k += 1
-                if weight - rest - paid > best and k >= sure:
-                    best = weight - rest - paid
-                    keep(bench, n)
             else:
                 k += 1
             continue
