@@ -191,7 +191,7 @@ def _solve(instance: Instance, columns: list[Column]) -> tuple[list[Column], flo
             slots_of[column.item, m, slots[0], column.departure] = slots
             for t in slots:
                 block.setdefault((column.item, m, t), len(columns) + len(block))
-    for (s, m, t), v in block.items():
+    for (_, m, t), v in block.items():
         entries.append((row(("block", m, t), float(instance.capacity[m])), v, 1.0))
     for j, column in enumerate(columns):
         for m, slots in column.options:

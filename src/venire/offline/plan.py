@@ -50,7 +50,7 @@ def worth(problem: Problem, book: Book, item: int, price: Floats, share: float) 
         paid += share * price[t, m]
         last = max(last, t)
         k = book.next[k]
-    return problem.weight[item] * (1.0 - rest) - (last - problem.arrival[item]) - paid
+    return float(problem.weight[item] * (1.0 - rest) - (last - problem.arrival[item]) - paid)
 
 
 @inlined
