@@ -31,7 +31,8 @@ def main(*options: str) -> None:
         certificate = run.certificate()
         took = time.perf_counter() - start
         print(
-            f"  {name:26} {certificate.items:7,} items  greedy {run.utility / certificate.bound:.3f}"
+            f"  {name:26} {certificate.items:7,} items"
+            f"  greedy {run.utility / certificate.bound:.3f}"
             f"  gap {certificate.gap:.2%}  {certificate.method}  {took:.1f} s",
             flush=True,
         )

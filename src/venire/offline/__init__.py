@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from venire.offline.certificate import Certificate, certify
     from venire.offline.exact import Exact, optimum
     from venire.offline.instance import Instance, value_of
-    from venire.offline.plan import plan
+    from venire.offline.planning import plan
     from venire.offline.prices import bound_at, find_prices
 
 _HOME = {
@@ -23,7 +23,7 @@ _HOME = {
     "certify": "certificate",
     "find_prices": "prices",
     "optimum": "exact",
-    "plan": "plan",
+    "plan": "planning",
     "value_of": "instance",
 }
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from venire.offline.exact import exact, small
 from venire.offline.instance import Block, Instance, value_of
-from venire.offline.plan import plan
+from venire.offline.planning import plan
 from venire.offline.prices import find_prices
 
 __all__ = ["Certificate", "certify"]

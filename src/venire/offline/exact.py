@@ -33,7 +33,7 @@ from venire.errors import InputError
 from venire.offline.instance import Block, Instance, value_of
 from venire.offline.item import lay_bench
 from venire.offline.kernels import gains
-from venire.offline.plan import plan
+from venire.offline.planning import plan
 from venire.offline.prices import find_prices
 
 __all__ = ["Exact", "exact", "optimum", "small"]
