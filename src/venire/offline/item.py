@@ -28,7 +28,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from venire.compiling import inlined
+from venire.compiling import inlined, kernel
 from venire.offline.instance import Problem
 
 __all__ = ["Bench", "best_set", "lay_bench"]
@@ -273,7 +273,7 @@ def search(
         k, sure = k + 1, 0
 
 
-@inlined
+@kernel
 def best_set(problem: Problem, price: Any, item: int, bench: Bench) -> tuple[float, float]:
     """What the item gains at these prices by the best set found, and a bound on any set.
 
