@@ -8,14 +8,19 @@ from __future__ import annotations
 import sys
 from importlib import import_module
 
-from benchmarks import aggregation, greedy, priors
+from benchmarks import aggregation, certificates, greedy, priors
 
 
 def greedy_main(*_: str) -> None:
     greedy.main()
 
 
-SUITES = {"aggregation": aggregation.main, "greedy": greedy_main, "priors": priors.main}
+SUITES = {
+    "aggregation": aggregation.main,
+    "certificates": certificates.main,
+    "greedy": greedy_main,
+    "priors": priors.main,
+}
 
 #: These measure quality, not speed, and take options of their own.
 QUALITY = {"clones": "clones", "learning": "learning", "real-data": "real_data", "zoo": "zoo"}

@@ -205,6 +205,22 @@ def test_a_learning_phase_without_end_is_said(capsys: pytest.CaptureFixture[str]
     assert "warning: the learning phase takes all of the 20 slots" in capsys.readouterr().err
 
 
+def test_a_certificate_bounds_what_was_earned(
+    record: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    got = record("--slots", "60", "--learning", "then-serve:20", "--certify")
+    added = [key for key in got if "certificate" in key]
+    assert list(got) == [*KEYS[:-1], *added, "seconds"]
+    assert got["share_of_certificate"] == got["utility"] / got["certificate"] <= 1
+    assert got["realised_share_of_certificate"] <= got["share_of_certificate"]
+    assert 0 <= got["certificate_gap"] < 0.05
+    assert got["certificate_method"] == "prices"
+    assert main(["simulate", "--items", "items.csv", "--panel", "panel.csv", "--certify"]) == 0
+    out = capsys.readouterr().out
+    assert "of what anyone could have earned, knowing the future" in out
+    assert "the exact optimum" in out
+
+
 def fails(args: list[str], capsys: pytest.CaptureFixture[str]) -> str:
     """Run a command that must fail in one line, and leave no file behind."""
     before = sorted(os.listdir())

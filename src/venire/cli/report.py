@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -12,15 +13,15 @@ if TYPE_CHECKING:
 __all__ = ["print_report"]
 
 
-def print_report(run: Run, seconds: float) -> None:
-    """What came of a run, for people."""
+def print_report(run: Run, seconds: float, certified: bool = False) -> None:
+    """What came of a run, for people; `certified` says its share of the certificate too."""
     from rich.console import Console
 
     console = Console(markup=False, highlight=False, soft_wrap=True)
     for line in _heading(run):
         console.print(line)
     console.print(_utilities(run))
-    for line in _comparison(run, seconds):
+    for line in [*(_certificate(run) if certified else []), *_comparison(run, seconds)]:
         console.print(line)
 
 
@@ -70,6 +71,29 @@ def _utilities(run: Run) -> Table:
             each = value / max(1, int(whose.ledger.counts.sum()))
             table.add_row(name, f"{value:,.1f}", f"{each:.3f}", meaning)
     return table
+
+
+def _certificate(run: Run) -> list[str]:
+    certificate = run.certificate()
+    share, realised = certificate.share(run.utility), certificate.share(run.realised_utility)
+    if share is None or realised is None:
+        return ["", "nobody could have earned anything on this stream"]
+    sure = (
+        "the exact optimum"
+        if certificate.method == "exact"
+        else f"which is too high by {certificate.gap:.2%} at most"
+    )
+    return [
+        "",
+        f"at least {_down(share)} of what anyone could have earned, knowing the future "
+        f"(realised: {_down(realised)})",
+        f"nobody could have earned more than {certificate.bound:,.1f}, {sure}",
+    ]
+
+
+def _down(share: float) -> str:
+    """A share rounded down, so that "at least" is true."""
+    return f"{math.floor(share * 1000) / 10:.1f} %"
 
 
 def _comparison(run: Run, seconds: float) -> list[str]:

@@ -32,6 +32,7 @@ ARRIVALS = "Without --items: poisson:RATE, fixed:N or bursty:SIZE:EVERY[:TRICKLE
 WEIGHTS = "Without --items: a range or a list, equally likely. [default: 3-10]"
 C = "Constant of the accuracy formula, 1 - exp(-c * evidence)."
 ASSIGNMENTS = "Write who labelled what: slot,item,labeler,gain."
+CERTIFY = "Bound what anyone could have earned, knowing the future, and say the share."
 EXITS = "Write what came of each item: item,arrival,exit,labels,verdict,confidence,reason."
 
 
@@ -48,6 +49,7 @@ def simulate(
     c: Annotated[float, typer.Option("--c", metavar="X", help=C)] = 1.0,
     assignments: Annotated[Path | None, typer.Option(metavar="FILE", help=ASSIGNMENTS)] = None,
     exits: Annotated[Path | None, typer.Option(metavar="FILE", help=EXITS)] = None,
+    certify: Annotated[bool, typer.Option("--certify", help=CERTIFY)] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Run a policy on a stream, and say what it earned.
@@ -69,12 +71,28 @@ def simulate(
     with screen.bar(slots) as progress:
         run, seconds = _timed(world, chosen, taught, slots, c, progress)
         _write(run, assignments, exits)
+    if certify:
+        with screen.bar(1, unit="sweep", last="planning") as progress:
+            run.certificate(progress)
     if as_json:
-        print(json.dumps(run.summary() | {"seconds": seconds}, indent=2, allow_nan=False))
+        record = run.summary() | (_certified(run) if certify else {}) | {"seconds": seconds}
+        print(json.dumps(record, indent=2, allow_nan=False))
     else:
         from venire.cli.report import print_report
 
-        print_report(run, seconds)
+        print_report(run, seconds, certify)
+
+
+def _certified(run: Run) -> dict[str, float | str | None]:
+    """What the certificate adds to the record."""
+    certificate = run.certificate()
+    return {
+        "certificate": certificate.bound,
+        "share_of_certificate": certificate.share(run.utility),
+        "realised_share_of_certificate": certificate.share(run.realised_utility),
+        "certificate_gap": certificate.gap,
+        "certificate_method": certificate.method,
+    }
 
 
 def _check_numbers(slots: int, seed: int, c: float) -> None:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from venire.accuracy import evidence, on_grid
 from venire.errors import InputError
 from venire.model import Assignment, Exit, Verdict
 from venire.scheduling.base import Belief, Learner, Learning, Policy
@@ -33,7 +34,10 @@ from venire.simulation.items import Items
 from venire.simulation.metrics import Ledger, keep_ledger
 from venire.simulation.worlds import World
 
-__all__ = ["Run", "desk_of", "simulate", "stream_of"]
+if TYPE_CHECKING:
+    from venire.offline import Certificate, Instance
+
+__all__ = ["Run", "desk_of", "offline_of", "simulate", "stream_of"]
 
 #: A billion; the arrays of a longer run would not fit into memory.
 MOST_SLOTS = 10**9
@@ -162,6 +166,27 @@ def desk_of(world: World, items: Items, slots: int) -> Desk:
     return desk
 
 
+def offline_of(world: World, items: Items, slots: int, c: float, counts_from: int = 0) -> Instance:
+    """The problem of whoever knows the future: items from slot `counts_from` on, true evidence."""
+    from venire.offline import Instance
+
+    since, competences = world.levels
+    first = int(np.searchsorted(items.arrival, counts_from))
+    masks = items.masks
+    barred = masks.barred[masks.barred[:, 0] >= first] - np.array([first, 0], np.int32)
+    return Instance(
+        items.weight[first:],
+        items.arrival[first:],
+        slots,
+        on_grid(c * evidence(competences, len(world.classes))),
+        np.array([labeler.capacity for labeler in world.panel]),
+        since,
+        None if masks.group is None else masks.group[first:],
+        masks.groups,
+        barred,
+    )
+
+
 def _end(desk: Desk, slots: int) -> None:
     """What is outstanding at the horizon is counted by what it has earned."""
     rows = desk.rows
@@ -211,6 +236,27 @@ class Run:
         if self.learning is None and isinstance(self.policy, Greedy):
             return self
         return simulate(self.world, Greedy(), None, self.slots, self.c)
+
+    def certificate(self, progress: Progress | None = None) -> Certificate:
+        """How much anyone could have earned on this stream, knowing the future; found once.
+
+        Over the items that count, by the true competences. It bounds the utility and the
+        realised utility of every schedule (docs/certificates.md).
+
+        >>> run = simulate(World.synthetic(seed=0), slots=20)
+        >>> c = run.certificate()
+        >>> run.utility <= c.bound, 0.97 < c.share(run.utility) <= 1
+        (True, True)
+        """
+        kept: Certificate | None = self.__dict__.get("_certificate")
+        if kept is None:
+            from venire.offline import certify
+
+            counts_from = self.learning.counts_from() if self.learning else 0
+            problem = offline_of(self.world, self.items, self.slots, self.c, counts_from)
+            kept = certify(problem, max(0.0, self.utility), progress=progress)
+            self.__dict__["_certificate"] = kept
+        return kept
 
     @property
     def utility(self) -> float:

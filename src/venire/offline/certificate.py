@@ -1,0 +1,69 @@
+"""A certificate: how much anyone could have earned at most, and how sure that is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from venire.offline.exact import exact, small
+from venire.offline.instance import Block, Instance, value_of
+from venire.offline.planning import plan
+from venire.offline.prices import find_prices
+
+__all__ = ["Certificate", "certify"]
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """OPT is between `lower` and `bound`; `gap` is the bound over the lower, less 1.
+
+    `method` says how the bound was found: `exact` (the optimum of an integer program, to the
+    solver's tolerance) or `prices` (a Lagrangian bound, rounded outward). `schedule` is one that
+    earns what is known to be possible: `lower`, unless a run that was given earns more.
+    """
+
+    bound: float
+    lower: float
+    method: str
+    items: int
+    schedule: tuple[Block, ...]
+
+    @property
+    def gap(self) -> float:
+        """By how much the bound may be too high, as a share of what is known to be possible."""
+        return self.bound / self.lower - 1.0 if self.lower > 0 else float(self.bound > 0)
+
+    def share(self, utility: float) -> float | None:
+        """A utility as a share of the bound; None where there was nothing to earn."""
+        return utility / self.bound if self.bound > 0 else None
+
+
+def certify(
+    instance: Instance,
+    earned: float = 0.0,
+    sweeps: int | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Certificate:
+    """Bound what anyone could earn on an instance, from above and from below.
+
+    `earned` is what some schedule is known to earn. Small instances are solved exactly, the
+    others by prices; `sweeps` says how often the items are gone through to find them.
+
+    >>> tiny = Instance([8.0, 3.0], [0, 0], slots=2, evidence=[[1.0, 0.5]], capacity=[1, 1])
+    >>> c = certify(tiny)
+    >>> round(c.lower, 3), round(c.bound, 3), c.method
+    (7.546, 7.546, 'exact')
+    """
+    if not len(instance) or not np.any(instance.evidence):
+        return Certificate(0.0, 0.0, "exact", len(instance), ())
+    price, bound = find_prices(instance, sweeps, progress)
+    schedule = plan(instance, price)
+    lower, method = value_of(instance, schedule), "prices"
+    if small(instance):
+        best = exact(instance, price, bound, schedule)
+        if best is not None:
+            schedule, lower = list(best.schedule), best.value
+            bound, method = min(bound, best.bound), "exact"
+    return Certificate(bound, max(lower, earned), method, len(instance), tuple(schedule))

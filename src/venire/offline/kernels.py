@@ -1,0 +1,83 @@
+"""Sweeps over all items at prices: to adjust the prices, and to add up the bound."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from venire.compiling import kernel
+from venire.offline.instance import Problem
+from venire.offline.item import Bench, best_set
+
+__all__ = ["adjust", "adjust_slots", "gains", "sets"]
+
+Floats = NDArray[np.float64]
+
+
+@kernel
+def adjust(problem: Problem, price: Floats, step: Floats, bench: Bench) -> None:
+    """One sweep of the incremental subgradient method, in order of arrival.
+
+    Every block offers its capacity once and becomes cheaper for it; every purchase makes it
+    dearer, at once. `step[m]` is by how much.
+    """
+    slots, labelers = price.shape
+    s = 0
+    for slot in range(slots):
+        for m in range(labelers):
+            price[slot, m] = max(0.0, price[slot, m] - step[m] * problem.capacity[m])
+        while s < len(problem.weight) and problem.arrival[s] == slot:
+            best_set(problem, price, s, bench)
+            for k in range(bench.size[0]):
+                m, t = bench.best[k, 0], bench.best[k, 1]
+                price[t, m] += step[m]
+            s += 1
+
+
+@kernel
+def adjust_slots(
+    problem: Problem, price: Floats, step: float, supply: Floats, bench: Bench
+) -> None:
+    """The same with one price for all evidence of a slot, of which `supply[phase]` is offered."""
+    slots, labelers = price.shape
+    s = 0
+    for slot in range(slots):
+        p = problem.phase[slot]
+        for m in range(labelers):
+            price[slot, m] = max(0.0, price[slot, m] - step * problem.evidence[p, m])
+        while s < len(problem.weight) and problem.arrival[s] == slot:
+            best_set(problem, price, s, bench)
+            for k in range(bench.size[0]):
+                t = bench.best[k, 1]
+                q = problem.phase[t]
+                rise = step * problem.evidence[q, bench.best[k, 0]] / supply[q]
+                for m in range(labelers):
+                    price[t, m] += rise * problem.evidence[q, m]
+            s += 1
+
+
+@kernel
+def gains(problem: Problem, price: Floats, most: Floats, bench: Bench) -> None:
+    """A bound on what each item gains at these prices."""
+    for s in range(len(problem.weight)):
+        _, most[s] = best_set(problem, price, s, bench)
+
+
+@kernel
+def sets(
+    problem: Problem,
+    price: Floats,
+    gain: Floats,
+    start: NDArray[np.int64],
+    blocks: NDArray[np.int64],
+    bench: Bench,
+) -> None:
+    """The best set found of each item: blocks[start[s]:start[s + 1]], labeler and slot."""
+    n = 0
+    for s in range(len(problem.weight)):
+        gain[s], _ = best_set(problem, price, s, bench)
+        start[s] = n
+        for k in range(bench.size[0]):
+            blocks[n, 0], blocks[n, 1] = bench.best[k, 0], bench.best[k, 1]
+            n += 1
+    start[len(problem.weight)] = n

@@ -1,0 +1,156 @@
+"""Exact, bounds and plans hold what they promise on instances where everything can be tried."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.strategies import Instance as Traced
+from tests.strategies import instances
+from tests.unit.offline.reference import best_by_trying, tiny_instances
+from venire import InputError, Policy, scheduling, simulate
+from venire.offline import (
+    Instance,
+    bound_at,
+    certify,
+    find_prices,
+    optimum,
+    plan,
+    value_of,
+)
+
+#: Every policy that the package exports; a new one is covered as soon as it is there.
+POLICIES: list[Policy] = [
+    kind()
+    for kind in (getattr(scheduling, name) for name in scheduling.__all__)
+    if isinstance(kind, type) and issubclass(kind, Policy) and kind is not Policy
+]
+
+
+@settings(max_examples=80, deadline=None)
+@given(instance=tiny_instances())
+def test_the_exact_optimum_is_what_trying_everything_finds(instance: Instance) -> None:
+    best = optimum(instance)
+    expected = best_by_trying(instance)
+    assert best.value == pytest.approx(expected, abs=2e-6)
+    assert value_of(instance, best.schedule) == pytest.approx(best.value, abs=1e-12)
+    assert best.bound >= expected
+
+
+@settings(max_examples=80, deadline=None)
+@given(instance=tiny_instances(), data=st.data())
+def test_any_prices_bound_the_optimum(instance: Instance, data: st.DataObject) -> None:
+    shape = (instance.slots, len(instance.capacity))
+    flat = data.draw(
+        st.lists(
+            st.sampled_from([0.0, 0.01, 0.3, 0.3, 1.0, 2.5, 50.0]),
+            min_size=shape[0] * shape[1],
+            max_size=shape[0] * shape[1],
+        )
+    )
+    assert bound_at(instance, np.reshape(flat, shape)) >= best_by_trying(instance)
+
+
+@settings(max_examples=30, deadline=None)
+@given(instance=tiny_instances(), sweeps=st.sampled_from([4, 40]))
+def test_found_prices_bound_it_and_plans_stay_below(instance: Instance, sweeps: int) -> None:
+    expected = best_by_trying(instance)
+    price, bound = find_prices(instance, sweeps)
+    assert bound >= expected
+    assert value_of(instance, plan(instance, price)) <= expected * (1 + 1e-12)
+    certificate = certify(instance)
+    assert certificate.lower <= expected * (1 + 1e-12)
+    assert certificate.bound >= expected
+    assert value_of(instance, certificate.schedule) == pytest.approx(certificate.lower)
+
+
+@settings(max_examples=25, deadline=None)
+@given(instance=instances(max_labelers=4, max_slots=6))
+def test_no_policy_earns_more_than_the_bounds(instance: Traced) -> None:
+    runs = [simulate(instance.world(), policy, slots=instance.slots) for policy in POLICIES]
+    certificate = runs[0].certificate()
+    for run in runs:
+        assert run.utility <= certificate.bound
+        assert run.realised_utility <= certificate.bound
+        if certificate.method == "exact":
+            assert run.utility <= certificate.lower + 2e-6 * (1 + certificate.lower)
+
+
+@settings(max_examples=30, deadline=None)
+@given(instance=tiny_instances())
+def test_a_larger_panel_or_a_longer_horizon_never_hurts(instance: Instance) -> None:
+    wider = Instance(
+        instance.weight,
+        instance.arrival,
+        instance.slots + 1,
+        instance.evidence,
+        instance.capacity + 1,
+        instance.since,
+        instance.group,
+        instance.groups,
+        instance.barred,
+    )
+    assert optimum(wider).bound >= optimum(instance).value
+
+
+TINY = Instance(
+    np.array([8.0, 3.0]), np.zeros(2, np.int64), 2, np.array([[1.0, 0.5]]), np.ones(2, np.int64)
+)
+
+
+@pytest.mark.parametrize(
+    ("schedule", "says"),
+    [
+        ([(0, 0, 2)], "outside of its time"),
+        ([(0, 0, 0), (0, 0, 1)], "twice"),
+        ([(0, 0, 0), (1, 0, 0)], "too much to do"),
+    ],
+)
+def test_a_schedule_that_breaks_a_rule_is_refused(
+    schedule: list[tuple[int, int, int]], says: str
+) -> None:
+    with pytest.raises(InputError, match=says):
+        value_of(TINY, schedule)
+
+
+@pytest.mark.parametrize(
+    ("price", "says"),
+    [
+        (np.zeros((1, 2)), "shape"),
+        (np.full((2, 2), -1.0), "negative"),
+        (np.full((2, 2), np.nan), "finite"),
+    ],
+)
+def test_prices_that_are_none_are_refused(price: np.ndarray, says: str) -> None:
+    with pytest.raises(InputError, match=says):
+        bound_at(TINY, price)
+
+
+@pytest.mark.parametrize(
+    ("fields", "says"),
+    [
+        ({"arrival": [0]}, "arrivals"),
+        ({"arrival": [0, 2]}, "outside"),
+        ({"arrival": [1, 0]}, "order"),
+        ({"evidence": [[1.0]]}, "shape"),
+        ({"evidence": [[1.0, -1.0]]}, "negative"),
+    ],
+)
+def test_instances_that_cannot_be_are_refused(fields: dict[str, object], says: str) -> None:
+    good = {"weight": [8.0, 3.0], "arrival": [0, 0], "slots": 2}
+    good |= {"evidence": [[1.0, 0.5]], "capacity": [1, 1]}
+    with pytest.raises(InputError, match=says):
+        Instance(**(good | fields))  # type: ignore[arg-type]
+
+
+def test_the_example_of_the_documentation_by_hand() -> None:
+    """docs/certificates.md: two items, two labelers, two slots."""
+    best = optimum(TINY)
+    first = 8 * (1 - np.exp(-1.5))
+    second = 3 * (1 - np.exp(-1.5)) - 1
+    assert best.value == pytest.approx(first + second)
+    price = np.array([[0.6, 0.4], [0.0, 0.0]])
+    assert bound_at(TINY, price) == pytest.approx(best.value, rel=3e-4)
+    assert bound_at(TINY, price) >= best.value
