@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
@@ -67,9 +68,13 @@ class Regime:
         """The digest of the files of labels that are replayed."""
         if self.uses is None:
             return None
-        folder = datasets.path_of(self.uses, data)
-        tables = (folder / "labels.csv", folder / "truth.csv")
-        return hashlib.sha256(b"".join(path.read_bytes() for path in tables)).hexdigest()[:16]
+        return _digest(datasets.path_of(self.uses, data))
+
+
+@lru_cache(maxsize=32)  # once in each process, like the labels themselves
+def _digest(folder: Path) -> str:
+    tables = (folder / "labels.csv", folder / "truth.csv")
+    return hashlib.sha256(b"".join(path.read_bytes() for path in tables)).hexdigest()[:16]
 
 
 REGIMES: Final = (
