@@ -66,9 +66,9 @@ def medrelex(seed: int, slots: int, data: str | None = None) -> World:
     """
     table, truth, _ = read_set(data, "medrelex_cause")
     folder = datasets.path_of("medrelex_cause", Path(data) if data is not None else None)
-    begun = slots_of(_begun(folder / "labels.csv", table))
+    begun = _begun(folder / "labels.csv", table)
     order = np.argsort(begun, kind="stable").astype(np.int32)
-    arrival, right = begun[order], codes_of(table, truth)[order]
+    arrival, right = slots_of(begun)[order], codes_of(table, truth)[order]
     ends = zip(table.start[:-1], table.start[1:], strict=True)
     allowed = [frozenset(table.labeler[a:b].tolist()) for a, b in ends]
     masks = Masks.of(allowed, len(table.labelers)).take(order)
