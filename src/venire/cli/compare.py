@@ -171,15 +171,14 @@ def _conclude(rows: list[Row], name: str, setting: Setting, out: Path, seconds: 
     from venire.experiments.regimes.table import as_tables
 
     console = Console(highlight=False, soft_wrap=True)
-    table = Table.of(rows, MEASURES[name])
-    if table.empty() and name in ("share", "realised_share"):
+    if name in ("share", "realised_share") and Table.of(rows, MEASURES[name]).empty():
         screen.warn(f"there is no certificate, and so no {name}: the table shows ratios to greedy")
         name = {"share": "utility_ratio", "realised_share": "realised_ratio"}[name]
-        table = Table.of(rows, MEASURES[name])
-    for drawn in as_tables(table, (), console.width, console.options.ascii_only):
+    shown = MEASURES[name]
+    for drawn in as_tables(rows, shown, console.width, console.options.ascii_only):
         console.print(drawn)
         console.print()
-    console.print(f"{table.measure.title}: {table.measure.meaning}.", markup=False)
+    console.print(f"{shown.title}: {shown.meaning}.", markup=False)
     for regime, remedy in setting.missing.items():
         console.print(f"left out: {regime}: {remedy}", markup=False)
     saved = f"\nSaved {out / 'index.html'} and the rest. That took {seconds:.0f} s."

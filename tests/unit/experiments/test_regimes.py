@@ -398,7 +398,7 @@ def test_the_summary_has_a_line_for_each_policy(rows: list[dict[str, Any]]) -> N
 def test_the_tables_fit_and_leave_nobody_out(rows: list[dict[str, Any]], width: int) -> None:
     console = Console(width=width, file=io.StringIO(), highlight=False)
     table = Table.of(rows, MEASURES["utility"])
-    for drawn in as_tables(table, width=width):
+    for drawn in as_tables(rows, MEASURES["utility"], width):
         console.print(drawn)
     assert isinstance(console.file, io.StringIO)
     text = console.file.getvalue()

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from html import escape
 
 from venire import __version__
-from venire.experiments.regimes.comparison import Row
+from venire.experiments.regimes.comparison import ACCOUNTS, Row
 from venire.experiments.regimes.picture import shown
 from venire.experiments.regimes.suite import SUITE, Regime
 from venire.experiments.regimes.summary import MEASURES, Measure, Table, short_names
@@ -145,6 +145,15 @@ def _heat(table: Table) -> Iterator[str]:
             kind = "n best" if policy in best else "n"
             cells += f'<td class="{kind}"{_shade(table, regime, policy)}>{words}</td>'
         yield f"<tr><td>{escape(regime)}</td>{cells}</tr>"
+    yield from _heat_foot(table, ranked)
+    yield "</table></div>"
+
+
+def _heat_foot(table: Table, ranked: Sequence[str]) -> Iterator[str]:
+    """Mean and worst; sums of utility have none, since they depend on the size of a regime."""
+    write = table.measure.write
+    if table.measure.name in ACCOUNTS:
+        return
     means = "".join(f'<td class="n">{write(table.mean(p))}</td>' for p in ranked)
     yield f'<tr class="sum"><td><b>mean</b></td>{means}</tr>'
     if table.measure.better:
@@ -154,11 +163,10 @@ def _heat(table: Table) -> Iterator[str]:
             else '<td class="n">-</td>' for w in worst
         )  # fmt: skip
         yield f"<tr><td><b>worst</b></td>{cells}</tr>"
-    yield "</table></div>"
 
 
 def _shade(table: Table, regime: str, policy: str) -> str:
-    """Blue from 0.85 of what could be had (or of the best policy) on, orange below it."""
+    """Blue from 0.85 of the certificate (else: of the best policy) on, orange below it."""
     score = _score(table, regime, policy)
     if score is None:
         return ""
@@ -173,7 +181,7 @@ def _score(table: Table, regime: str, policy: str) -> float | None:
     mean, better = table.cells[regime, policy].mean, table.measure.better
     if mean is None or not better:
         return None
-    if table.measure.percent:
+    if table.measure.name in ("share", "realised_share"):
         return mean
     means = [m for p in table.policies if (m := table.cells[regime, p].mean) is not None]
     if better < 0:
