@@ -93,20 +93,23 @@ def _page(rows: Sequence[Row], setting: Setting, picture: bytes) -> Iterator[str
             yield f"<p>{escape(_sentence(measure))}</p>"
             yield from _heat(table)
             yield "</details>"
-    yield from _regimes(setting)
+    yield from _regimes(rows, setting)
     yield f"<p>Again: <code>{escape(setting.command)}</code> (venire {__version__}). Every run is "
     yield "in regimes.csv, a line for each policy in summary.csv.</p>\n</body>\n</html>"
 
 
 def _extent(rows: Sequence[Row], setting: Setting) -> str:
-    seeds, policies = len({r["seed"] for r in rows}), len({r["policy"] for r in rows})
     learning = rows[0]["learning"]
     known = "competences known" if learning == "known" else f"competences learned: {learning}"
-    return (
-        f"Suite {SUITE}{', a quick look: shorter streams' if setting.quick else ''}; "
-        f"{policies} {'policy' if policies == 1 else 'policies'}, {len(setting.regimes)} of the "
-        f"regimes, {seeds} {'seed' if seeds == 1 else 'seeds'} each; {known}."
-    )
+    policies = _count(len({row["policy"] for row in rows}), "policy", "policies")
+    regimes = _count(len(setting.regimes), "regime", "regimes")
+    seeds = _count(len({row["seed"] for row in rows}), "seed", "seeds")
+    quick = ", a quick look: shorter streams" if setting.quick else ""
+    return f"Suite {SUITE}{quick}; {policies}, {regimes}, {seeds} each; {known}."
+
+
+def _count(number: int, one: str, many: str) -> str:
+    return f"{number} {one if number == 1 else many}"
 
 
 def _card(table: Table) -> Iterator[str]:
@@ -120,7 +123,7 @@ def _card(table: Table) -> Iterator[str]:
 
 
 def _mean_and_worst(table: Table, policy: str) -> str:
-    mean, worst, unit = table.mean(policy), table.worst(policy), " %"
+    mean, worst = table.mean(policy), table.worst(policy)
     if mean is None or worst is None:
         return "nothing was measured"
     unit = " %" if table.measure.percent else ""
@@ -189,10 +192,20 @@ def _score(table: Table, regime: str, policy: str) -> float | None:
     return mean / max(means) if max(means) > 0 else None
 
 
-def _regimes(setting: Setting) -> Iterator[str]:
+def _regimes(rows: Sequence[Row], setting: Setting) -> Iterator[str]:
     yield "<h2>The regimes</h2>\n<ul>"
     for regime in setting.regimes:
-        yield f"<li><b>{escape(regime.name)}</b>: {escape(regime.sentence)}</li>"
+        gap = escape(_gap([row for row in rows if row["regime"] == regime.name]))
+        yield f"<li><b>{escape(regime.name)}</b>: {escape(regime.sentence)}{gap}</li>"
     yield "</ul>"
     for name, remedy in setting.missing.items():
         yield f'<p class="missing"><b>{escape(name)}</b> was left out: {escape(remedy)}</p>'
+
+
+def _gap(rows: Sequence[Row]) -> str:
+    """How far the certificates of a regime may be from what can be earned, as they say."""
+    gaps = [row["certificate_gap"] for row in rows if row["certificate_gap"] is not None]
+    if not gaps:
+        return ""
+    methods = ", ".join(dict.fromkeys(row["certificate_method"] for row in rows))
+    return f" (certificates: {methods}; at most {100 * max(gaps):.1f} % too high)"
