@@ -218,6 +218,16 @@ def test_the_mean_of_ratios_is_geometric() -> None:
     assert Table.of(made, MEASURES["true_ratio"]).mean("p") is None
 
 
+def test_policies_without_a_mean_come_last_by_their_worst() -> None:
+    values = {"p": (0.5, -3.0), "q": (2.0, -1.0), "r": (0.5, 0.5)}
+    made = [
+        {"regime": regime, "policy": policy, "true_ratio": value}
+        for policy, both in values.items()
+        for regime, value in zip("ab", both, strict=True)
+    ]
+    assert Table.of(made, MEASURES["true_ratio"]).ranked() == ["r", "q", "p"]
+
+
 def test_the_summary_has_a_line_for_each_policy(rows: list[dict[str, Any]]) -> None:
     lines = summarise(rows)
     assert {line["policy"] for line in lines} == {"greedy", "fixed-overlap:3", "random:2"}

@@ -148,12 +148,13 @@ class Table:
         return all(cell.mean is None for cell in self.cells.values())
 
     def ranked(self) -> list[str]:
-        """The policies, the best on average first; those without a value last."""
+        """The policies, the best on average first; those without a mean last, by their worst."""
         sign = self.measure.better or 1
 
         def place(policy: str) -> tuple[bool, float]:
-            mean = self.mean(policy)
-            return (mean is None, 0.0 if mean is None else -sign * mean)
+            mean, worst = self.mean(policy), self.worst(policy)
+            value = mean if mean is not None else worst[0] if worst else 0.0
+            return mean is None, -sign * value
 
         return sorted(self.policies, key=place)
 
