@@ -22,7 +22,7 @@ from venire.competence import OneCoin
 from venire.errors import FetchError
 from venire.labels import LabelTable, sort_key
 
-__all__ = ["MERGES", "ORIGINS", "LabelSet", "Sets", "load_set"]
+__all__ = ["MERGES", "ORIGINS", "LabelSet", "Sets", "load_set", "read_set"]
 
 #: What to say of a set that is not there.
 ORIGINS: Final = {
@@ -104,6 +104,15 @@ class Sets:
 @lru_cache(maxsize=8)
 def load_set(root: str | None, name: str, merge: str = "none") -> LabelSet:
     """Read a set, once in each process."""
+    table, right, digest = read_set(root, name, merge)
+    return LabelSet(table, right, OneCoin(prior=None).fit(table).competences_, digest)
+
+
+@lru_cache(maxsize=8)
+def read_set(
+    root: str | None, name: str, merge: str = "none"
+) -> tuple[LabelTable, Mapping[Any, Hashable], str]:
+    """The labels of a set, its truth, and a digest of both, once in each process."""
     given, truth = datasets.load(name, root)
     joined = MERGES[merge]
     codes = zip(given.item.tolist(), given.labeler.tolist(), given.said.tolist(), strict=True)
@@ -111,10 +120,9 @@ def load_set(root: str | None, name: str, merge: str = "none") -> LabelSet:
     # Sorted, so that the stream is the same whatever the order of the lines in the file.
     rows = sorted(((i, m, joined.get(str(k), k)) for i, m, k in named), key=_order)
     right = {i: joined.get(str(k), k) for i, k in sorted(truth.items(), key=_order)}
-    table = LabelTable.from_rows(rows)
     text = json.dumps([rows, list(right.items())])
     digest = hashlib.sha256(text.encode()).hexdigest()[:16]
-    return LabelSet(table, right, OneCoin(prior=None).fit(table).competences_, digest)
+    return LabelTable.from_rows(rows), right, digest
 
 
 def _order(row: tuple[Hashable, ...]) -> tuple[Any, ...]:

@@ -1,0 +1,185 @@
+"""`venire compare`: policies on the suite of regimes, with tables, a picture and a report."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from venire.cli import screen
+from venire.errors import InputError
+
+if TYPE_CHECKING:
+    from venire.experiments.regimes import Regime, Row
+    from venire.experiments.regimes.page import Setting
+    from venire.scheduling import Learning, Policy
+    from venire.simulation.executors import Executor
+
+__all__ = ["compare"]
+
+POLICY = "A policy, as `venire simulate` takes it; may be given several times. [default: all]"
+REGIME = "Run this regime only; may be given several times. [default: all]"
+MEASURE = "What the table shows: share, realised_share, true_share, utility, accuracy, ..."
+LEARNING = "known (competences are given), or a way of learning as `venire simulate` takes it."
+SEEDS = "Streams of each regime, seeds 0 to N - 1. [default: 5, or 2 with --quick]"
+QUICK = "Shorter streams and fewer seeds: another suite's numbers, not to be quoted."
+DATA = "Folder of label sets: bluebird/labels.csv, bluebird/truth.csv, rte/labels.csv, ..."
+CERTIFICATE = "Work out what anybody could have earned; without it there are no shares."
+OUT = "Folder for regimes.csv, summary.csv, regimes.png, index.html and the finished points."
+JOBS = "Processes to run at once. [default: one for each core]"
+
+#: The file of finished points.
+STORE = "points.sqlite"
+
+
+def compare(
+    policy: Annotated[list[str] | None, typer.Option(metavar="TEXT", help=POLICY)] = None,
+    regime: Annotated[list[str] | None, typer.Option(metavar="NAME", help=REGIME)] = None,
+    measure: Annotated[str, typer.Option(metavar="NAME", help=MEASURE)] = "share",
+    learning: Annotated[str, typer.Option(metavar="TEXT", help=LEARNING)] = "known",
+    seeds: Annotated[int | None, typer.Option(metavar="N", help=SEEDS)] = None,
+    quick: Annotated[bool, typer.Option("--quick", help=QUICK)] = False,
+    data: Annotated[Path | None, typer.Option(metavar="DIR", help=DATA)] = None,
+    certificate: Annotated[bool, typer.Option(help=CERTIFICATE)] = True,
+    out: Annotated[Path, typer.Option(metavar="DIR", help=OUT)] = Path("venire-compare"),
+    jobs: Annotated[int | None, typer.Option(metavar="N", help=JOBS)] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object only.")] = False,
+) -> None:
+    """Run policies on a suite of worlds, and say which earns most where.
+
+    Interrupt it when you like: the same command goes on where it stopped. Regimes that replay
+    real label sets are left out where the sets are not there, and the report says so.
+    """
+    start = time.perf_counter()
+    workers = _check(data, seeds, jobs)
+    from venire.experiments.regimes.page import Setting
+    from venire.experiments.regimes.suite import divide, regimes_named
+    from venire.experiments.regimes.summary import measure_named
+    from venire.experiments.reproduction.drawing import require_matplotlib
+    from venire.experiments.reproduction.runner import make_folder
+    from venire.scheduling.names import learning_named, policy_named
+
+    measure_named(measure)
+    policies = [policy_named(name) for name in policy] if policy else None
+    taught = learning_named(learning)
+    regimes, missing = divide(regimes_named(regime or []), data, wanted=bool(regime))
+    require_matplotlib()
+    make_folder(out)
+    words = _command(policy, regime, measure, learning, seeds, quick, data, certificate, out)
+    setting = Setting(words, regimes, missing, quick)
+    rows = _run(policies, regimes, seeds, taught, setting, certificate, data, out, workers)
+    if as_json:
+        _print_json(rows, setting, out)
+        return
+    _conclude(rows, measure, setting, out, time.perf_counter() - start)
+
+
+def _check(data: Path | None, seeds: int | None, jobs: int | None) -> int:
+    if seeds is not None and not 1 <= seeds <= 1000:
+        raise InputError(f"got --seeds {seeds}, expected 1 to 1000 streams")
+    if jobs is not None and not 1 <= jobs <= 1024:
+        raise InputError(f"got --jobs {jobs}, expected 1 to 1024 processes")
+    if data is not None and not data.is_dir():
+        raise InputError(f"got --data {data}, expected a folder of label sets")
+    return jobs or len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else jobs or 2
+
+
+def _command(
+    policies: list[str] | None,
+    regimes: list[str] | None,
+    measure: str,
+    learning: str,
+    seeds: int | None,
+    quick: bool,
+    data: Path | None,
+    certificate: bool,
+    out: Path,
+) -> str:
+    words = ["venire", "compare", *(w for name in policies or [] for w in ("--policy", name))]
+    words += [w for name in regimes or [] for w in ("--regime", name)]
+    words += ["--measure", measure] if measure != "share" else []
+    words += ["--learning", learning] if learning != "known" else []
+    words += ["--seeds", str(seeds)] if seeds else []
+    words += ["--quick"] if quick else []
+    words += ["--data", str(data)] if data else []
+    words += [] if certificate else ["--no-certificate"]
+    return shlex.join([*words, "--out", str(out)])
+
+
+def _run(
+    policies: list[Policy] | None,
+    regimes: list[Regime],
+    seeds: int | None,
+    learning: Learning | None,
+    setting: Setting,
+    certificate: bool,
+    data: Path | None,
+    out: Path,
+    jobs: int,
+) -> list[Row]:
+    from venire.experiments import regimes as suite
+    from venire.experiments.regimes.files import save
+    from venire.simulation.store import Store
+
+    try:
+        with screen.bar(1, "run", "drawing") as progress, Store(out / STORE) as store:
+            rows = suite.compare(
+                policies, regimes, seeds, learning=learning, quick=setting.quick,
+                certificate=certificate, data=data, store=store, executor=_executor(jobs),
+                progress=progress,
+            )  # fmt: skip
+            save(out, rows, setting)
+            return rows
+    except KeyboardInterrupt:
+        screen.say(
+            f"what is finished is kept in {out / STORE}: the same command goes on from there"
+        )
+        raise
+
+
+def _executor(jobs: int) -> Executor:
+    from venire.simulation.executors import Processes, Serial
+
+    return Processes(jobs) if jobs > 1 else Serial()
+
+
+def _print_json(rows: list[Row], setting: Setting, out: Path) -> None:
+    from venire.experiments.regimes import SUITE
+    from venire.experiments.regimes.summary import summarise
+
+    record = {
+        "suite": SUITE,
+        "quick": setting.quick,
+        "command": setting.command,
+        "out": str(out),
+        "summary": summarise(rows),
+        "rows": rows,
+        "left_out": dict(setting.missing),
+    }
+    print(json.dumps(record, indent=2, allow_nan=False))
+
+
+def _conclude(rows: list[Row], name: str, setting: Setting, out: Path, seconds: float) -> None:
+    from rich.console import Console
+
+    from venire.experiments.regimes.summary import MEASURES, Table
+    from venire.experiments.regimes.table import as_tables
+
+    console = Console(highlight=False, soft_wrap=True)
+    if name in ("share", "realised_share") and Table.of(rows, MEASURES[name]).empty():
+        screen.warn(f"there is no certificate, and so no {name}: the table shows ratios to greedy")
+        name = {"share": "utility_ratio", "realised_share": "realised_ratio"}[name]
+    shown = MEASURES[name]
+    for drawn in as_tables(rows, shown, console.width, console.options.ascii_only):
+        console.print(drawn)
+        console.print()
+    console.print(f"{shown.title}: {shown.meaning}.", markup=False)
+    for regime, remedy in setting.missing.items():
+        console.print(f"left out: {regime}: {remedy}", markup=False)
+    saved = f"\nSaved {out / 'index.html'} and the rest. That took {seconds:.0f} s."
+    console.print(saved, markup=False)

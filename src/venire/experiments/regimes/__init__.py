@@ -1,0 +1,33 @@
+"""The suite of regimes: worlds on which schedulers are compared.
+
+    from venire.experiments.regimes import compare
+
+    rows = compare([MyPolicy(), "greedy"], seeds=5)
+
+synthetic.py   the made worlds
+replayed.py    the real label sets as streams
+suite.py       which worlds there are, and the name of the suite
+measures.py    what is measured on one stream
+comparison.py  every policy on every regime and seed: rows
+summary.py     means with spread over the seeds, and one line for each policy
+table.py       the terminal
+picture.py     regimes.png
+page.py        index.html
+files.py       all of the files, or none
+"""
+
+from __future__ import annotations
+
+from venire.experiments.regimes.comparison import COLUMNS, Row, compare, default_policies
+from venire.experiments.regimes.suite import REGIMES, SUITE, Regime, regimes_named
+
+__all__ = [
+    "COLUMNS",
+    "REGIMES",
+    "SUITE",
+    "Regime",
+    "Row",
+    "compare",
+    "default_policies",
+    "regimes_named",
+]
