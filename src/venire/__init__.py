@@ -35,6 +35,7 @@ if TYPE_CHECKING:
         Policy,
         Random,
         RoundRobin,
+        Waterfill,
     )
     from venire.simulation import Bursty, Fixed, Poisson, Run, Trace, World, simulate
     from venire.tables import as_table
@@ -66,6 +67,7 @@ _HOME = {
         "Policy",
         "Random",
         "RoundRobin",
+        "Waterfill",
     ),
     "tables": ("as_table",),
     "simulation": ("Bursty", "Fixed", "Poisson", "Run", "Trace", "World", "simulate"),
@@ -108,6 +110,7 @@ __all__ = [
     "UnknownName",
     "VenireError",
     "Verdict",
+    "Waterfill",
     "WeightedMajority",
     "World",
     "as_table",

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from venire.scheduling.learning import LearnThenServe
     from venire.scheduling.random import Random
     from venire.scheduling.round_robin import RoundRobin
+    from venire.scheduling.waterfill import Waterfill
 
 _HOME = {
     "Everyone": "everyone",
@@ -28,6 +29,7 @@ _HOME = {
     "Policy": "base",
     "Random": "random",
     "RoundRobin": "round_robin",
+    "Waterfill": "waterfill",
 }
 
 __all__ = [
@@ -40,6 +42,7 @@ __all__ = [
     "Policy",
     "Random",
     "RoundRobin",
+    "Waterfill",
 ]
 
 
