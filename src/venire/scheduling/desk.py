@@ -22,6 +22,7 @@ slots work on the same records:
     stalls    one per row that buys evidence, in no order (see market.py)
     bids      the stalls that may buy in this slot
     chosen    rows that a policy picked for this slot; the second half is for sorting
+    ahead     what the next slots may bring (see forecast.py)
     meta      counters and the settings of the policy
 """
 
@@ -122,6 +123,7 @@ STALL: Final = np.dtype(
         ("most", "f8"),  # value * (1 - exp(-cap))
         ("charge", "f8"),  # in a bid: the delay that it has to pay for
         ("surplus", "f8"),  # in a bid: what it earns
+        ("mass", "f8"),  # in a bid: how many rows it stands for
         ("since", "i8"),  # slot from which it pays for the delay
         ("row", "i4"),
     ],
@@ -144,7 +146,7 @@ COUNTER: Final = 14  # first of eight counters of the policy
 STALLS: Final = 22  # stalls in use
 N_META: Final = 23
 
-N_GAUGES: Final = 16
+N_GAUGES: Final = 64
 
 # row states
 OUTSIDE: Final = 0
@@ -166,6 +168,8 @@ DROPPED: Final = 5
 HORIZON: Final = 6
 
 WHEEL: Final = 4096
+
+SPARE: Final = 8  # bids that no row makes
 
 
 class Desk(NamedTuple):
@@ -190,6 +194,7 @@ class Desk(NamedTuple):
     stalls: Records
     bids: Records
     chosen: NDArray[np.int32]
+    ahead: NDArray[np.float64]
     meta: NDArray[np.int64]
 
 
@@ -215,8 +220,9 @@ def allocate(
         bounds=np.zeros(3),
         gauges=np.zeros(N_GAUGES),
         stalls=np.zeros(rows, STALL),
-        bids=np.zeros(rows, STALL),
+        bids=np.zeros(rows + SPARE, STALL),
         chosen=np.zeros(2 * rows, np.int32),
+        ahead=np.zeros(2 * 256),
         meta=np.zeros(N_META, np.int64),
     )
     desk.rows["head"] = desk.rows["shelf"] = -1

@@ -119,8 +119,8 @@ def serve(desk: Desk, slot: int) -> None:
     price, bids = find_price(desk, supply, slot, int(desk.gauges[PRICE]))
     count = choose(desk, supply, price, bids)
     prepay(desk, count, slot)
-    give(desk, slot)
-    restore(desk, count, slot)
+    give(desk, slot, False)
+    restore(desk, count)
     if desk.meta[TOUCHES] > first:
         # a serving that hands out nothing is not in the log: it must leave no trace
         desk.gauges[PRICE] = price
