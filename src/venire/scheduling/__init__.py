@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from venire.scheduling.fixed_overlap import FixedOverlap
     from venire.scheduling.greedy import Greedy
     from venire.scheduling.learning import LearnThenServe
+    from venire.scheduling.lookahead import LookAhead
     from venire.scheduling.random import Random
     from venire.scheduling.round_robin import RoundRobin
     from venire.scheduling.waterfill import Waterfill
@@ -26,6 +27,7 @@ _HOME = {
     "Kernels": "base",
     "LearnThenServe": "learning",
     "Learning": "base",
+    "LookAhead": "lookahead",
     "Policy": "base",
     "Random": "random",
     "RoundRobin": "round_robin",
@@ -39,6 +41,7 @@ __all__ = [
     "Kernels",
     "LearnThenServe",
     "Learning",
+    "LookAhead",
     "Policy",
     "Random",
     "RoundRobin",

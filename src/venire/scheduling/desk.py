@@ -169,7 +169,7 @@ HORIZON: Final = 6
 
 WHEEL: Final = 4096
 
-SPARE: Final = 8  # bids that no row makes
+SPARE: Final = 1024  # bids that stand for several rows, or for some to come
 
 
 class Desk(NamedTuple):

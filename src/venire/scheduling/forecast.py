@@ -22,7 +22,7 @@ from typing import Final
 from venire.compiling import inlined
 from venire.scheduling.desk import ROWS, Desk
 
-__all__ = ["AHEAD", "add_kinds", "foresee", "note_arrivals"]
+__all__ = ["AHEAD", "add_kinds", "foresee", "note_arrivals", "note_price"]
 
 #: Slots foreseen; half of `desk.ahead`, whose other half holds the sums.
 AHEAD: Final = 256
@@ -38,6 +38,9 @@ OLDEST: Final = 6  # largest age seen
 SEEN: Final = 7  # arrivals seen
 LOG: Final = 8  # mean logarithm of a weight
 SQUARE: Final = 9  # and of its square
+CROWD: Final = 10  # logarithm of a factor on the rates, from prices that were not as foreseen
+NEXT: Final = 11  # logarithm of the price foreseen
+NEXT_IN: Final = 12  # slot that it was foreseen for
 RATES: Final = 16  # arrivals by age
 AGES: Final = 48
 
@@ -45,6 +48,8 @@ LONG: Final = 1.0 / 32.0
 SLOW: Final = 1.0 / 16.0
 QUICK: Final = 1.0 / 2.0
 ITEMS: Final = 1.0 / 256.0
+LEARN: Final = 1.0 / 8.0
+MOST: Final = 2.0  # log of the most that a forecast is multiplied by
 
 
 @inlined
@@ -97,15 +102,27 @@ def foresee(desk: Desk, slot: int) -> None:
     """Write into `desk.ahead` what each of the next slots will bring, and the sums of it."""
     g, ahead = desk.gauges, desk.ahead
     age = 0 if is_burst(desk, arrivals(desk, slot)) else int(g[AGE]) + 1
-    total = 0.0
+    total, factor = 0.0, math.exp(g[CROWD])
     ahead[0] = ahead[AHEAD] = 0.0
     for t in range(1, AHEAD):
         age += 1
         rate = g[RATES + min(age, int(g[OLDEST]), AGES - 1)]
-        total += rate
-        ahead[t], ahead[AHEAD + t] = rate, total
+        total += factor * rate
+        ahead[t], ahead[AHEAD + t] = factor * rate, total
         if is_burst(desk, rate):
             age = 0
+
+
+@inlined
+def note_price(desk: Desk, slot: int, log: float, following: float) -> None:
+    """Learn from the price of this slot, if it was foreseen; remember the one of the next."""
+    g = desk.gauges
+    if g[NEXT_IN] == slot:
+        error = math.exp(log) - math.exp(g[NEXT])
+        g[CROWD] += LEARN * min(max(error, -1.0), 1.0)
+        g[CROWD] = min(max(g[CROWD], 0.0), MOST)
+    g[NEXT] = following
+    g[NEXT_IN] = slot + 1 if following < log else -1
 
 
 @inlined

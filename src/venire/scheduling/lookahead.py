@@ -1,18 +1,40 @@
-"""Look ahead: plan the outstanding items over the next slots, carry out the first."""
+"""Look ahead: plan the outstanding items over the slots to come, carry out the first.
+
+Water-filling spreads a burst thinly over its first slot, since nothing is cheaper than a label
+without delay. But an item that is served later gets a lower price, for one unit of delay a slot;
+and the more there is to gain of an item, the more it gains by a lower price. So in each slot the
+queue is planned over this slot and the next ones (plan.py), with what they will bring as far as
+it can be foreseen (forecast.py), and the items that the plan serves in this slot are handed
+labelers (handout.py); those that it serves later must wait, unless somebody is left over.
+
+The plan of a short queue is the optimum of the linear program. In a long queue like items are
+grouped (bidding.py). The time for it is bounded, by a count of operations and not by a clock, so
+that a log replays to the same schedule anywhere: `budget` operations a slot, some nanoseconds
+each. A queue for which even the grouped plan would take more is served by water-filling. The
+counters say how often each happened, among the servings that handed anything out:
+
+    planned    the queue item by item
+    grouped    like items together
+    fell_back  water-filling
+
+Items leave as under water-filling.
+"""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from venire.compiling import inlined, kernel
+from venire.errors import InputError
 from venire.scheduling.base import Kernels, Policy
+from venire.scheduling.bidding import CELLS, grouped_bids, pick_smallest, sorted_bids
 from venire.scheduling.desk import COUNTER, SETTING, STALLS, TOUCHES, Desk
-from venire.scheduling.forecast import add_kinds, foresee, note_arrivals
+from venire.scheduling.forecast import add_kinds, foresee, note_arrivals, note_price
 from venire.scheduling.handout import give, prepay, restore
 from venire.scheduling.loop import Stream, make_run
-from venire.scheduling.market import FREE, STEP, Ints, choose, copy, drop_bids, supply_of, surplus
+from venire.scheduling.market import STEP, choose, find_price, supply_of, surplus
 from venire.scheduling.plan import fill, plan_price
 from venire.scheduling.turns import begin_serving
 from venire.scheduling.waterfill import (
@@ -28,58 +50,30 @@ from venire.scheduling.wheel import make_settle
 
 __all__ = ["LookAhead"]
 
-@inlined
-def before(desk: Desk, a: int, b: int) -> bool:
-    s = desk.stalls
-    return s[a].value < s[b].value or (s[a].value == s[b].value and s[a].row < s[b].row)
+# counters
+PLANNED: Final = 0
+GROUPED: Final = 1
+FELL_BACK: Final = 2
+
+#: About as often a plan is filled until its price is found.
+FILLS: Final = 24
 
 
 @inlined
-def sink(desk: Desk, heap: Ints, i: int, count: int) -> None:
-    while True:
-        j = 2 * i + 1
-        if j + 1 < count and before(desk, heap[j + 1], heap[j]):
-            j += 1
-        if j >= count or not before(desk, heap[j], heap[i]):
-            return
-        heap[i], heap[j] = heap[j], heap[i]
-        i = j
+def way_to_plan(desk: Desk) -> int:
+    """How the queue can be planned within the budget."""
+    n, budget = desk.meta[STALLS], desk.meta[SETTING]
+    if n * (FILLS + math.log2(n + 1.0)) <= budget:
+        return PLANNED
+    if 4 * n + FILLS * CELLS <= budget:
+        return GROUPED
+    return FELL_BACK
 
 
 @inlined
-def sorted_bids(desk: Desk, slot: int) -> int:
-    heap = desk.chosen[len(desk.rows) :]
-    n = 0
-    for i in range(desk.meta[STALLS]):
-        s = desk.stalls[i]
-        if s.most > slot - s.since:
-            heap[n] = i
-            n += 1
-    for i in range(n // 2 - 1, -1, -1):
-        sink(desk, heap, i, n)
-    left = n
-    while left > 0:
-        i = heap[0]
-        j = n - left
-        copy(desk.stalls, i, desk.bids, j)
-        desk.bids[j].charge = float(slot - desk.stalls[i].since)
-        desk.bids[j].mass = 1.0
-        left -= 1
-        heap[0] = heap[left]
-        sink(desk, heap, 0, left)
-    return n
-
-
-@inlined
-def choose_planned(desk: Desk, count: int, now: float, later: float, kinds: int, k: int) -> int:
-    bids = desk.bids
-    first, share = count, 0.0
-    if k > FREE:
-        _, first, share = fill(desk, count, now, later, kinds, k + 1)
-    if first == count:
-        return choose(desk, now, k, drop_bids(desk, count, k))
-    log = (k + 1) * STEP
-    price, picked = math.exp(log), 0
+def choose_sorted(desk: Desk, first: int, share: float, log: float) -> int:
+    """Of sorted bids, choose those before `first` that buy, and it if half of it fits."""
+    bids, price, picked = desk.bids, math.exp(log), 0
     for i in range(first):
         if surplus(bids[i], log, price, bids[i].charge) > 0.0:
             desk.chosen[picked] = bids[i].row
@@ -90,24 +84,49 @@ def choose_planned(desk: Desk, count: int, now: float, later: float, kinds: int,
     return picked
 
 
+@inlined
+def look_ahead(desk: Desk, slot: int, now: float, way: int) -> tuple[int, int, float]:
+    """Choose by a plan: how many, at which price, and the logarithm of the next price.
+
+    Without anybody who waits the next price is said to be no lower than this one.
+    """
+    later = supply_of(desk)
+    bids = sorted_bids(desk, slot) if way == PLANNED else grouped_bids(desk, slot)
+    kinds = add_kinds(desk, bids)
+    foresee(desk, slot)
+    k = plan_price(desk, bids, now, later, kinds, int(desk.gauges[PRICE]))
+    log = (k + 1) * STEP
+    _, first, share, following = fill(desk, bids, now, later, kinds, k + 1)
+    if first == bids:
+        # nobody waits: a slot by itself, as water-filling has it
+        k, bids = find_price(desk, now, slot, k)
+        return choose(desk, now, k, bids), k, (k + 1) * STEP
+    if way == PLANNED:
+        return choose_sorted(desk, first, share, log), k, following
+    return pick_smallest(desk, slot, now, log), k, following
+
+
 @kernel
 def serve(desk: Desk, slot: int) -> None:
     first = begin_serving(desk)
     if not anybody_free(desk):
         return
-    now, later = left_to_sell(desk, slot), supply_of(desk)
-    bids = sorted_bids(desk, slot)
-    kinds = add_kinds(desk, bids) if desk.meta[SETTING] else 0
-    foresee(desk, slot)
-    price, fills = plan_price(desk, bids, now, later, kinds, int(desk.gauges[PRICE]))
-    count = choose_planned(desk, bids, now, later, kinds, price)
+    now, way = left_to_sell(desk, slot), way_to_plan(desk)
+    if way == FELL_BACK:
+        price, bids = find_price(desk, now, slot, int(desk.gauges[PRICE]))
+        count, following = choose(desk, now, price, bids), (price + 1) * STEP
+    else:
+        count, price, following = look_ahead(desk, slot, now, way)
     prepay(desk, count, slot)
-    give(desk, slot, True)
+    if following < (price + 1) * STEP:
+        give(desk, slot, True)
     give(desk, slot, False)
     restore(desk, count)
     if desk.meta[TOUCHES] > first:
+        # a serving that hands out nothing is not in the log: it must leave no trace
         desk.gauges[PRICE] = price
-        desk.meta[COUNTER] += fills
+        desk.meta[COUNTER + way] += 1
+        note_price(desk, slot, (price + 1) * STEP, following)
         note_sales(desk, first, slot)
         revalue_touched(desk, first, slot)
 
@@ -131,14 +150,39 @@ def run(desk: Desk, stream: Stream, start: int, stop: int) -> int:
 
 @dataclass(frozen=True)
 class LookAhead(Policy):
-    """Plan."""
+    """Plan the queue over the slots to come, and serve those whose turn it is.
 
-    forecast: int = 100
+    Parameters
+    ----------
+    budget
+        Operations that a slot may take for its plan, a few nanoseconds each. Past it like items
+        are grouped, and past that the slot is served by water-filling.
+
+    Examples
+    --------
+    Two weak labelers and ten items at once: rather than a label for each of two items now, of
+    which neither is worth much, two for one of them and the others later.
+
+    >>> from venire import Bursty, World, simulate
+    >>> world = World.synthetic(0, [0.6] * 10, Bursty(size=20, every=20), weights=(20,))
+    >>> run = simulate(world, LookAhead(), slots=100)
+    >>> run.counters
+    {'planned': 80, 'grouped': 0, 'fell_back': 0}
+    """
+
+    budget: int = 1_000_000
+
     name: ClassVar[str] = "lookahead"
+    counter_names: ClassVar[tuple[str, ...]] = ("planned", "grouped", "fell_back")
+
+    def __post_init__(self) -> None:
+        if self.budget < 0:
+            raise InputError(f"got a budget of {self.budget} operations, expected at least 0")
 
     def settings(self) -> tuple[int, ...]:
-        return (self.forecast,)
+        """The budget."""
+        return (self.budget,)
 
     def kernels(self) -> Kernels:
-        """Compiled."""
+        """The look-ahead, compiled."""
         return Kernels(enter, leave, serve, settle, run)

@@ -34,6 +34,7 @@ from venire.scheduling.market import FREE, STEP, surplus, wanted
 
 __all__ = ["fill", "plan_price"]
 
+
 @inlined
 def next_price(s: Any, log: float, price: float) -> float:
     """The price at which the bid earns 1 more than at this one; 0 if there is none.
@@ -65,18 +66,18 @@ def next_price(s: Any, log: float, price: float) -> float:
 @inlined
 def fill(
     desk: Desk, count: int, now: float, later: float, kinds: int, k: int
-) -> tuple[bool, int, float]:
+) -> tuple[bool, int, float, float]:
     """Plan the bids from the k-th price on.
 
     `now` and `later` are what this slot and each of the next sells; bids from `count` to
     `count + kinds` are what a slot to come brings. Returns whether the price is too low, the
-    first bid that does not wholly fit into this slot (`count` if all do), and the share of it
-    that fits.
+    first bid that does not wholly fit into this slot (`count` if all do), the share of it that
+    fits, and the logarithm of the price of the next slot (of this one if nobody waits).
     """
     bids = desk.bids
     log = k * STEP
     price, left = math.exp(log), now
-    t, first, share = 0, count, 0.0
+    t, first, share, following = 0, count, 0.0, log
     kind = 0
     i, rest = 0, 1.0
     while i < count or (kind < kinds and t > 0):
@@ -104,43 +105,41 @@ def fill(
         price = next_price(s, log, price)
         t += 1
         if price <= 0.0 or t >= AHEAD:
-            return True, first, share
+            return True, first, share, following
         log = math.log(price)
+        if t == 1:
+            following = log
         left = later
         for j in range(kind):
             new = bids[count + j]
             if new.log > log:
                 left -= wanted(new, log) * new.mass * desk.ahead[t]
         if left <= 0.0:
-            return True, first, share
-    return False, first, share
+            return True, first, share, following
+    return False, first, share, following
 
 
 @inlined
-def plan_price(
-    desk: Desk, count: int, now: float, later: float, kinds: int, guess: int
-) -> tuple[int, int]:
-    """The highest price (as its number) that is too low for the bids, and how often it filled.
+def plan_price(desk: Desk, count: int, now: float, later: float, kinds: int, guess: int) -> int:
+    """The highest price (as its number) that is too low for the bids; the next is high enough.
 
-    FREE if even that is not. The next price up is high enough.
+    One below FREE if that is high enough. `guess` is a price near it.
     """
     high = 1 + math.ceil(math.log(desk.bounds[0]) / STEP) if desk.bounds[0] > 0.0 else FREE + 1
     high = max(high, FREE + 1)
-    width, fills = 1 << 14, 1
+    width = 1 << 14
     low = min(max(guess - width, FREE), high - 1)
     while not fill(desk, count, now, later, kinds, low)[0]:
         if low == FREE:
-            return FREE, fills
+            return FREE - 1
         high = low
         width *= 8
         low = max(low - width, FREE)
-        fills += 1
     step = 1 << 15
     while high - low > 1:
         middle = min(low + step, (low + high) // 2) if step else (low + high) // 2
-        fills += 1
         if fill(desk, count, now, later, kinds, middle)[0]:
             low, step = middle, step * 8
         else:
             high, step = middle, 0
-    return low, fills
+    return low
