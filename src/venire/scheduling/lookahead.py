@@ -120,6 +120,7 @@ def serve(desk: Desk, slot: int) -> None:
     prepay(desk, count, slot)
     if following < (price + 1) * STEP:
         give(desk, slot, True)
+        begin_serving(desk)  # a labeler gets a second turn: what it took in the first is taken
     give(desk, slot, False)
     restore(desk, count)
     if desk.meta[TOUCHES] > first:
