@@ -8,14 +8,23 @@ from __future__ import annotations
 import sys
 from importlib import import_module
 
-from benchmarks import aggregation, greedy, priors
+from benchmarks import aggregation, greedy, priors, waterfill
 
 
 def greedy_main(*_: str) -> None:
     greedy.main()
 
 
-SUITES = {"aggregation": aggregation.main, "greedy": greedy_main, "priors": priors.main}
+def waterfill_main(*_: str) -> None:
+    waterfill.main()
+
+
+SUITES = {
+    "aggregation": aggregation.main,
+    "greedy": greedy_main,
+    "priors": priors.main,
+    "waterfill": waterfill_main,
+}
 
 #: These measure quality, not speed, and take options of their own.
 QUALITY = {"clones": "clones", "real-data": "real_data", "zoo": "zoo"}

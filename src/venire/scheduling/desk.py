@@ -16,13 +16,10 @@ slots work on the same records:
     pairs     how well a labeler tells two classes apart: [labeler, class, class]
     lean      how much speaks for each class before any label
     scores    one sum of votes per class, to work out a verdict
-    bounds    the largest key filed so far; the evidence of one label of everybody, and of
-              everybody who is not away
+    bounds    the largest key filed so far; the evidence of everybody, and of all who are here
     gauges    what a policy remembers from slot to slot
-    stalls    one per row that buys evidence, in no order (see market.py)
-    bids      the stalls that may buy in this slot
-    chosen    rows that a policy picked for this slot; the second half is for sorting
-    ahead     what the next slots may bring (see forecast.py)
+    stalls    rows that buy evidence, in no order; bids: those that may in this slot (market.py)
+    chosen    rows picked for this slot (the second half: for sorting); ahead: forecasts
     meta      counters and the settings of the policy
 """
 
@@ -168,7 +165,6 @@ DROPPED: Final = 5
 HORIZON: Final = 6
 
 WHEEL: Final = 4096
-
 SPARE: Final = 1024  # bids that stand for several rows, or for some to come
 
 
@@ -226,8 +222,8 @@ def allocate(
         meta=np.zeros(N_META, np.int64),
     )
     desk.rows["head"] = desk.rows["shelf"] = -1
-    desk.rows["due"] = desk.rows["verdict"] = -1
-    desk.rows["place"] = desk.rows["paid"] = -1
+    for name in ("due", "verdict", "place", "paid"):
+        desk.rows[name] = -1
     desk.panel["edge"] = -1
     desk.groups["shelf"] = desk.groups["edge"] = -1
     desk.meta[GROUPS] = 1

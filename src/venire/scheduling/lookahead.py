@@ -9,7 +9,7 @@ labelers (handout.py); those that it serves later must wait, unless somebody is 
 
 The plan of a short queue is the optimum of the linear program. In a long queue like items are
 grouped (bidding.py). The time for it is bounded, by a count of operations and not by a clock, so
-that a log replays to the same schedule anywhere: `budget` operations a slot, some nanoseconds
+that a log replays to the same schedule anywhere: `budget` operations a slot, some ten nanoseconds
 each. A queue for which even the grouped plan would take more is served by water-filling. The
 counters say how often each happened, among the servings that handed anything out:
 
@@ -156,19 +156,19 @@ class LookAhead(Policy):
     Parameters
     ----------
     budget
-        Operations that a slot may take for its plan, a few nanoseconds each. Past it like items
-        are grouped, and past that the slot is served by water-filling.
+        Operations that a slot may take for its plan, some ten nanoseconds each: the default is
+        about 10 ms. Past it like items are grouped, and past that the slot is served by
+        water-filling.
 
     Examples
     --------
-    Two weak labelers and ten items at once: rather than a label for each of two items now, of
-    which neither is worth much, two for one of them and the others later.
+    A burst for a panel that is too weak to serve it in one slot:
 
     >>> from venire import Bursty, World, simulate
     >>> world = World.synthetic(0, [0.6] * 10, Bursty(size=20, every=20), weights=(20,))
     >>> run = simulate(world, LookAhead(), slots=100)
     >>> run.counters
-    {'planned': 80, 'grouped': 0, 'fell_back': 0}
+    {'planned': 35, 'grouped': 0, 'fell_back': 0}
     """
 
     budget: int = 1_000_000

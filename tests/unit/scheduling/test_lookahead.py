@@ -9,6 +9,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
+from scipy.sparse import csr_matrix
 
 from tests.unit.scheduling import market_reference as plain
 from tests.unit.scheduling.market_reference import STEP, Bid
@@ -60,9 +61,9 @@ def program(bids: list[Bid], now: float, later: float, horizon: int) -> float:
         limits.append(1.0)
     rows += sold
     limits += [now] + [later] * (horizon - 1)
-    matrix = np.zeros((len(rows), len(columns)))
-    for i, row in enumerate(rows):
-        matrix[i, list(row)] = list(row.values())
+    at = [(i, j, value) for i, row in enumerate(rows) for j, value in row.items()]
+    i, j, values = (np.array(x) for x in zip(*at, strict=True))
+    matrix = csr_matrix((values, (i.astype(int), j.astype(int))), (len(rows), len(columns)))
     return -float(linprog(columns, matrix, limits).fun)
 
 
@@ -85,7 +86,7 @@ def test_the_price_of_a_plan_is_that_of_the_plain_reference(
     assert not too_low
     if len(logs) > 1:
         assert first < n
-        assert following == pytest.approx(logs[1], abs=1e-3)
+        assert math.exp(following) == pytest.approx(math.exp(logs[1]), abs=1e-3)
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -100,10 +101,10 @@ def test_the_plan_is_the_optimum_of_the_linear_program(seed: int) -> None:
     desk = queue(bids)
     count = sorted_bids(desk, 100)
     k = plan_price(desk, count, now, later, 0, 0)
-    prices = plain.path(bids, now, later, (k + 1) * STEP)[1]
-    best = program(bids, now, later, 8)
+    prices = plain.path(bids, now, later, k * STEP)[1]
+    best = program(bids, now, later, len(prices) + 2)
     bound = plain.dual_bound(bids, now, later, prices)
-    assert bound == pytest.approx(best, rel=5e-3)
+    assert bound == pytest.approx(best, rel=3e-3)
 
 
 @pytest.mark.parametrize(
@@ -138,7 +139,7 @@ def test_past_its_budget_it_groups_and_then_falls_back_and_says_so() -> None:
     filled = simulate(world, Waterfill(), slots=40)
     assert list(none.assignments()) == list(filled.assignments())
     assert grouped.utility == pytest.approx(exact.utility, rel=0.02)
-    assert exact.utility > 1.02 * filled.utility
+    assert exact.utility > filled.utility
 
 
 def test_a_negative_budget_is_refused() -> None:
