@@ -8,11 +8,15 @@ from __future__ import annotations
 import sys
 from importlib import import_module
 
-from benchmarks import aggregation, certificates, greedy, priors
+from benchmarks import aggregation, certificates, greedy, priors, waterfill
 
 
 def greedy_main(*_: str) -> None:
     greedy.main()
+
+
+def waterfill_main(*_: str) -> None:
+    waterfill.main()
 
 
 SUITES = {
@@ -20,6 +24,7 @@ SUITES = {
     "certificates": certificates.main,
     "greedy": greedy_main,
     "priors": priors.main,
+    "waterfill": waterfill_main,
 }
 
 #: These measure quality, not speed, and take options of their own.

@@ -17,7 +17,6 @@ __all__ = ["Panel"]
 class Panel(Reader):
     """The part of a scheduler that changes its labelers and its settings."""
 
-    policy: Policy
     learning: Learning | None
     c: float
     log: list[Event]

@@ -10,8 +10,9 @@ import numpy as np
 from venire import utility
 from venire.engine.roll import Roll
 from venire.model import Bounds, ItemId, Labeler, LabelerId, Verdict
-from venire.scheduling.base import Learner
+from venire.scheduling.base import Learner, Policy
 from venire.scheduling.bounded import BoundedClerk
+from venire.scheduling.desk import COUNTER
 
 __all__ = ["Reader"]
 
@@ -20,6 +21,7 @@ class Reader:
     """The part of a scheduler that only reads."""
 
     slot: int
+    policy: Policy
     _roll: Roll
     _clerk: BoundedClerk
     _learner: Learner | None
@@ -58,6 +60,11 @@ class Reader:
         """The assignments whose labels have not come, the earliest first."""
         items, labelers = self._roll.items, self._roll.labelers
         return tuple((items[row].id, labelers[m].id) for row, m in self._clerk.in_flight())
+
+    @property
+    def counters(self) -> dict[str, int]:
+        """What the policy counted since the scheduler began, by name; empty for most."""
+        return self.policy.counters(self._clerk.desk.meta[COUNTER:])
 
     def verdict(self, item: ItemId) -> Verdict:
         """What the labels of an outstanding item say so far."""

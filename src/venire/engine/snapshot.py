@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from venire.errors import InputError
 from venire.model import Bounds
-from venire.scheduling.desk import EDGE, GROUP, LABELER, ROW, SHELF, TOUCH, Desk
+from venire.scheduling.desk import Desk, allocate
 from venire.scheduling.names import KNOWN, learning_named, policy_named
 
 if TYPE_CHECKING:
@@ -26,15 +26,6 @@ if TYPE_CHECKING:
 __all__ = ["pack", "unpack"]
 
 FORMAT = b"venire-1\n"
-
-_RECORDS = {
-    "rows": ROW,
-    "touches": TOUCH,
-    "shelves": SHELF,
-    "panel": LABELER,
-    "groups": GROUP,
-    "edges": EDGE,
-}
 
 
 def pack(scheduler: Scheduler) -> bytes:
@@ -114,8 +105,9 @@ def _parse(snapshot: bytes) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     line, _, body = zlib.decompress(snapshot[len(FORMAT) :]).partition(b"\n")
     head: dict[str, Any] = json.loads(line)
     arrays, place = {}, 0
+    records = {f"desk.{name}": array.dtype for name, array in allocate(1, 1, 1)._asdict().items()}
     for name, kind, shape in head["arrays"]:
-        dtype = _RECORDS.get(name.removeprefix("desk."), np.dtype(kind))
+        dtype = records.get(name, np.dtype(kind))
         count = int(np.prod(shape))
         flat = np.frombuffer(body, dtype, count, place)
         arrays[name] = flat.reshape(shape).copy()

@@ -15,8 +15,10 @@ if TYPE_CHECKING:
     from venire.scheduling.fixed_overlap import FixedOverlap
     from venire.scheduling.greedy import Greedy
     from venire.scheduling.learning import LearnThenServe
+    from venire.scheduling.lookahead import LookAhead
     from venire.scheduling.random import Random
     from venire.scheduling.round_robin import RoundRobin
+    from venire.scheduling.waterfill import Waterfill
     from venire.scheduling.while_serving import LearnWhileServing
 
 _HOME = {
@@ -27,9 +29,11 @@ _HOME = {
     "LearnThenServe": "learning",
     "LearnWhileServing": "while_serving",
     "Learning": "base",
+    "LookAhead": "lookahead",
     "Policy": "base",
     "Random": "random",
     "RoundRobin": "round_robin",
+    "Waterfill": "waterfill",
 }
 
 __all__ = [
@@ -40,9 +44,11 @@ __all__ = [
     "LearnThenServe",
     "LearnWhileServing",
     "Learning",
+    "LookAhead",
     "Policy",
     "Random",
     "RoundRobin",
+    "Waterfill",
 ]
 
 

@@ -16,8 +16,10 @@ slots work on the same records:
     pairs     how well a labeler tells two classes apart: [labeler, class, class]
     lean      how much speaks for each class before any label
     scores    one sum of votes per class, to work out a verdict
-    bounds    the largest key filed so far
+    bounds    the largest key filed so far; the evidence of everybody, and of all who are here
     gauges    what a policy remembers from slot to slot
+    stalls    rows that buy evidence, in no order; bids: those that may in this slot (market.py)
+    chosen    rows picked for this slot (the second half: for sorting); ahead: forecasts
     meta      counters and the settings of the policy
 """
 
@@ -64,6 +66,8 @@ ROW: Final = np.dtype(
         ("sooner", "i4"),
         ("pending", "i4"),  # labels in flight
         ("target", "i4"),  # labels wanted, for policies with a fixed overlap
+        ("place", "i4"),  # of its stall; -1: none
+        ("paid", "i8"),  # slot for which the delay counts as paid
         ("exit", "i8"),
         ("confidence", "f8"),
         ("verdict", "i2"),
@@ -108,6 +112,20 @@ GROUP: Final = np.dtype([("shelf", "i4"), ("edge", "i4")])
 EDGE: Final = np.dtype(
     [("group", "i4"), ("labeler", "i4"), ("of_labeler", "i4"), ("of_group", "i4")]
 )
+STALL: Final = np.dtype(
+    [
+        ("value", "f8"),  # what is left to gain
+        ("log", "f8"),  # its logarithm
+        ("cap", "f8"),  # evidence that it could still get
+        ("most", "f8"),  # value * (1 - exp(-cap))
+        ("charge", "f8"),  # in a bid: the delay that it has to pay for
+        ("surplus", "f8"),  # in a bid: what it earns
+        ("mass", "f8"),  # in a bid: how many rows it stands for
+        ("since", "i8"),  # slot from which it pays for the delay
+        ("row", "i4"),
+    ],
+    align=True,
+)
 
 # meta
 ROWS: Final = 0  # rows that have arrived
@@ -123,9 +141,10 @@ GROUPS: Final = 12  # groups in use, group 0 among them
 EDGES: Final = 13
 COUNTER: Final = 14  # first of eight counters of the policy
 LEAST: Final = 22  # labels without which a row does not leave for want of gain
-N_META: Final = 23
+STALLS: Final = 23  # stalls in use
+N_META: Final = 24
 
-N_GAUGES: Final = 16
+N_GAUGES: Final = 64
 
 # row states
 OUTSIDE: Final = 0
@@ -151,6 +170,7 @@ CONFIDENT: Final = 8  # from here on: labels in flight are not waited for
 DEADLINE: Final = 9
 
 WHEEL: Final = 4096
+SPARE: Final = 1024  # bids that stand for several rows, or for some to come
 
 
 class Desk(NamedTuple):
@@ -172,6 +192,10 @@ class Desk(NamedTuple):
     scores: NDArray[np.float64]
     bounds: NDArray[np.float64]
     gauges: NDArray[np.float64]
+    stalls: Records
+    bids: Records
+    chosen: NDArray[np.int32]
+    ahead: NDArray[np.float64]
     meta: NDArray[np.int64]
 
 
@@ -194,12 +218,17 @@ def allocate(
         pairs=np.zeros((labelers, classes, classes)),
         lean=np.zeros(classes),
         scores=np.zeros(classes),
-        bounds=np.zeros(1),
+        bounds=np.zeros(3),
         gauges=np.zeros(N_GAUGES),
+        stalls=np.zeros(rows, STALL),
+        bids=np.zeros(rows + SPARE, STALL),
+        chosen=np.zeros(2 * rows, np.int32),
+        ahead=np.zeros(2 * 256),
         meta=np.zeros(N_META, np.int64),
     )
     desk.rows["head"] = desk.rows["shelf"] = -1
-    desk.rows["due"] = desk.rows["verdict"] = -1
+    for name in ("due", "verdict", "place", "paid"):
+        desk.rows[name] = -1
     desk.panel["edge"] = -1
     desk.groups["shelf"] = desk.groups["edge"] = -1
     desk.meta[GROUPS] = 1
@@ -261,10 +290,10 @@ def clear_files(desk: Desk, first: int | None = None) -> None:
     desk.groups["shelf"] = -1
     desk.wheel[:] = -1
     rows["shelf"] = -1
-    rows["due"] = -1
+    rows["due"] = rows["place"] = -1
     desk.panel["pointer"] = 0
     desk.meta[FREE_SHELF] = 0
-    desk.meta[POOLED] = 0
+    desk.meta[POOLED] = desk.meta[STALLS] = 0
     desk.bounds[0] = 0.0
 
 
