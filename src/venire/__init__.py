@@ -34,6 +34,8 @@ if TYPE_CHECKING:
         LearnThenServe,
         Policy,
         Random,
+        Realised,
+        RealisedProxy,
         RoundRobin,
     )
     from venire.simulation import Bursty, Fixed, Poisson, Run, Trace, World, simulate
@@ -65,6 +67,8 @@ _HOME = {
         "Learning",
         "Policy",
         "Random",
+        "Realised",
+        "RealisedProxy",
         "RoundRobin",
     ),
     "tables": ("as_table",),
@@ -98,6 +102,8 @@ __all__ = [
     "Poisson",
     "Policy",
     "Random",
+    "Realised",
+    "RealisedProxy",
     "ReplayError",
     "RoundRobin",
     "Run",

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from venire.scheduling.greedy import Greedy
     from venire.scheduling.learning import LearnThenServe
     from venire.scheduling.random import Random
+    from venire.scheduling.realised import Realised, RealisedProxy
     from venire.scheduling.round_robin import RoundRobin
 
 _HOME = {
@@ -27,6 +28,8 @@ _HOME = {
     "Learning": "base",
     "Policy": "base",
     "Random": "random",
+    "Realised": "realised",
+    "RealisedProxy": "realised",
     "RoundRobin": "round_robin",
 }
 
@@ -39,6 +42,8 @@ __all__ = [
     "Learning",
     "Policy",
     "Random",
+    "Realised",
+    "RealisedProxy",
     "RoundRobin",
 ]
 

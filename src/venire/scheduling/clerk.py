@@ -262,11 +262,12 @@ class Clerk:
         old, fresh = len(desk.rows), allocate(2 * len(desk.rows), 0, 0)
         fresh.rows[:old], fresh.pool[:old] = desk.rows, desk.pool
         fresh.shelves[: len(desk.shelves)] = desk.shelves
+        fresh.cases[:old] = desk.cases
         # the new shelves are linked among themselves: hang the old free list behind them
         fresh.shelves["next"][-1] = desk.meta[FREE_SHELF]
         desk.meta[FREE_SHELF] = len(desk.shelves)
         self.desk = desk._replace(
-            rows=fresh.rows, shelves=fresh.shelves, pool=fresh.pool, gone=fresh.gone
+            rows=fresh.rows, shelves=fresh.shelves, pool=fresh.pool, gone=fresh.gone, cases=fresh.cases
         )
 
     def tidy(self) -> tuple[NDArray[np.int64], dict[int, int]] | None:
@@ -296,6 +297,7 @@ class Clerk:
             shelves=fresh.shelves,
             pool=fresh.pool,
             gone=fresh.gone,
+            cases=fresh.cases,
         )
         self.stale = True
         return stay, self._tidy_groups()

@@ -18,6 +18,10 @@ slots work on the same records:
     scores    one sum of votes per class, to work out a verdict
     bounds    the largest key filed so far
     gauges    what a policy remembers from slot to slot
+    cases     one per row: what its labels leave to gain, for `Realised` (see cases.py)
+    held      evidence by pair of classes: of one label of everybody who is not away, of one
+              label on average, and of all labels of a slot
+    bins      how many rows want how much evidence at which price (see queue_price.py)
     meta      counters and the settings of the policy
 """
 
@@ -108,6 +112,20 @@ GROUP: Final = np.dtype([("shelf", "i4"), ("edge", "i4")])
 EDGE: Final = np.dtype(
     [("group", "i4"), ("labeler", "i4"), ("of_labeler", "i4"), ("of_group", "i4")]
 )
+CASE: Final = np.dtype(
+    [
+        ("loss", "f8"),  # what is lost if the row leaves now
+        ("left", "f8"),  # what is left to gain, which falls by exp(-evidence)
+        ("log", "f8"),  # its logarithm
+        ("cap", "f8"),  # evidence that it could still get
+        ("reserve", "f8"),  # the price of evidence up to which one more slot pays
+        ("reserve_now", "f8"),  # the same in the slot under way, which costs no delay
+        ("least", "f8"),  # evidence of one label, on average
+        ("want", "f8"),  # evidence wanted in the slot under way
+        ("bin", "i4"),
+        ("kind", "i4"),  # the two classes in question, and whether there is no label yet
+    ]
+)
 
 # meta
 ROWS: Final = 0  # rows that have arrived
@@ -124,7 +142,8 @@ EDGES: Final = 13
 COUNTER: Final = 14  # first of eight counters of the policy
 N_META: Final = 22
 
-N_GAUGES: Final = 16
+N_GAUGES: Final = 32
+N_BINS: Final = 384
 
 # row states
 OUTSIDE: Final = 0
@@ -167,6 +186,9 @@ class Desk(NamedTuple):
     scores: NDArray[np.float64]
     bounds: NDArray[np.float64]
     gauges: NDArray[np.float64]
+    cases: Records
+    held: NDArray[np.float64]
+    bins: NDArray[np.float64]
     meta: NDArray[np.int64]
 
 
@@ -191,6 +213,9 @@ def allocate(
         scores=np.zeros(classes),
         bounds=np.zeros(1),
         gauges=np.zeros(N_GAUGES),
+        cases=np.zeros(rows, CASE),
+        held=np.zeros((3, classes, classes)),
+        bins=np.zeros((N_BINS, 6)),
         meta=np.zeros(N_META, np.int64),
     )
     desk.rows["head"] = desk.rows["shelf"] = -1

@@ -54,7 +54,7 @@ def exported(kind: type) -> dict[str, type[Any]]:
     """The classes of a kind that `venire.scheduling` exports, by name.
 
     >>> sorted(exported(Policy))
-    ['everyone', 'fixed-overlap', 'greedy', 'random', 'round-robin']
+    ['everyone', 'fixed-overlap', 'greedy', 'random', 'realised', 'realised-proxy', 'round-robin']
     """
     values: list[Any] = [getattr(scheduling, name) for name in scheduling.__all__]
     found = [v for v in values if inspect.isclass(v) and issubclass(v, kind)]
