@@ -33,6 +33,7 @@ from typing import Final
 from venire import utility
 from venire.compiling import inlined, kernel
 from venire.scheduling.desk import PENDING, SETTING, Desk, mark_barred
+from venire.scheduling.queue_price import bin_of
 
 __all__ = [
     "BY_EVIDENCE",
@@ -241,6 +242,7 @@ def appraise(desk: Desk, row: int) -> None:
         cap = unused_evidence(desk, row, pair, True)
     least = desk.held[1, pair // classes, pair % classes]
     least = min(least, cap) if least > 0.0 else cap
+    desk.rows[row].key = left
     desk.cases[row].loss = loss
     desk.cases[row].left = left
     desk.cases[row].log = math.log(left) if left > 0.0 else NOTHING
@@ -248,6 +250,8 @@ def appraise(desk: Desk, row: int) -> None:
     desk.cases[row].least = least
     desk.cases[row].reserve = reserve_price(loss, left, least, cap, 1.0)
     desk.cases[row].reserve_now = reserve_price(loss, left, least, cap, 0.0)
+    desk.cases[row].stay = bin_of(desk.cases[row].reserve)
+    desk.cases[row].now = bin_of(desk.cases[row].reserve_now)
     desk.cases[row].kind = kind
 
 

@@ -267,7 +267,11 @@ class Clerk:
         fresh.shelves["next"][-1] = desk.meta[FREE_SHELF]
         desk.meta[FREE_SHELF] = len(desk.shelves)
         self.desk = desk._replace(
-            rows=fresh.rows, shelves=fresh.shelves, pool=fresh.pool, gone=fresh.gone, cases=fresh.cases
+            rows=fresh.rows,
+            shelves=fresh.shelves,
+            pool=fresh.pool,
+            gone=fresh.gone,
+            cases=fresh.cases,
         )
 
     def tidy(self) -> tuple[NDArray[np.int64], dict[int, int]] | None:

@@ -122,7 +122,9 @@ CASE: Final = np.dtype(
         ("reserve_now", "f8"),  # the same in the slot under way, which costs no delay
         ("least", "f8"),  # evidence of one label, on average
         ("want", "f8"),  # evidence wanted in the slot under way
-        ("bin", "i4"),
+        ("stay", "i4"),  # the bin of `reserve`
+        ("now", "i4"),  # the bin of `reserve_now`
+        ("turn", "i4"),  # how early it is served in the slot under way
         ("kind", "i4"),  # the two classes in question, and whether there is no label yet
     ]
 )

@@ -52,14 +52,15 @@ from venire.scheduling.desk import (
 )
 from venire.scheduling.expecting import PRICE, expect, remember
 from venire.scheduling.loop import Stream, make_run
-from venire.scheduling.queue_price import LOWEST, NOW, STAY, add, bin_of, clear_bins, find_price
+from venire.scheduling.queue_price import LOWEST, NOW, STAY, add, clear_bins, find_price
 from venire.scheduling.shelves import release
 from venire.scheduling.turns import begin_serving, make_turn, move, shelve
 
 __all__ = ["Realised", "RealisedProxy"]
 
-NEVER = -1  # the bin of a row that nobody can label any more
-FIRST = N_BINS - 1  # the bin of a row that is served before those who would wait
+NEVER = -1  # the turn of a row that nobody can label any more
+FIRST = N_BINS - 1  # the turn of a row that is served before those who would wait
+STEPS = 32  # turns to one unit of evidence wanted
 
 
 @kernel
@@ -109,7 +110,6 @@ def take(desk: Desk, labeler: int, row: int, slot: int) -> None:
 
 @inlined
 def refile(desk: Desk, row: int, slot: int) -> None:
-    desk.rows[row].key = desk.cases[row].left
     move(desk, row, desk.cases[row].kind)
 
 
@@ -133,15 +133,15 @@ def price_now(desk: Desk, held: float) -> float:
     for i in range(desk.meta[POOLED]):
         row = desk.pool[i]
         log = desk.cases[row].log
-        add(desk, bin_of(desk.cases[row].reserve), STAY, 1.0, log)
-        add(desk, bin_of(desk.cases[row].reserve_now), NOW, 1.0, log)
+        add(desk, desk.cases[row].stay, STAY, 1.0, log)
+        add(desk, desk.cases[row].now, NOW, 1.0, log)
     price, _, _ = find_price(desk, held, one_label(desk), expect(desk, False))
     return price
 
 
 @kernel
 def choose(desk: Desk, price: float, held: float) -> int:
-    """Write into its bin how early a row is served; the bin from which on rows are chosen."""
+    """Write how early each row is served; the turn from which on rows are chosen."""
     clear_bins(desk)
     log_price, total = math.log(price), 0.0
     for i in range(desk.meta[POOLED]):
@@ -153,11 +153,11 @@ def choose(desk: Desk, price: float, held: float) -> int:
             if surplus > 0.0:
                 b = FIRST
                 if desk.cases[row].reserve >= price:
-                    b = max(1, min(FIRST - 1, bin_of(1.0 / x)))
+                    b = max(1, FIRST - 1 - int(x * STEPS))
                 desk.cases[row].want = x
                 desk.bins[b, 0] += x
                 total += x
-        desk.cases[row].bin = b
+        desk.cases[row].turn = b
     if total <= held:
         return 1
     cut, left = FIRST, held
@@ -166,9 +166,9 @@ def choose(desk: Desk, price: float, held: float) -> int:
         cut -= 1
     for i in range(desk.meta[POOLED]):
         row = desk.pool[i]
-        if desk.cases[row].bin == cut:
+        if desk.cases[row].turn == cut:
             if left <= 0.0:
-                desk.cases[row].bin = 0
+                desk.cases[row].turn = 0
             left -= desk.cases[row].want
     return cut
 
@@ -182,12 +182,11 @@ def useful(desk: Desk, labeler: int) -> bool:
 
 @kernel
 def hand_out(desk: Desk, slot: int, low: int, high: int) -> None:
-    """Let labelers take their turns over the rows in these bins, and those shelved before."""
+    """Let labelers take their turns over the rows of these turns, and those shelved before."""
     begin_serving(desk)
     for i in range(desk.meta[POOLED]):
         row = desk.pool[i]
-        if low <= desk.cases[row].bin <= high:
-            desk.rows[row].key = desk.cases[row].left
+        if low <= desk.cases[row].turn <= high:
             shelve(desk, row, desk.cases[row].kind)
     for m in desk.order:
         if useful(desk, m):
@@ -195,10 +194,10 @@ def hand_out(desk: Desk, slot: int, low: int, high: int) -> None:
 
 
 @inlined
-def clear_shelves(desk: Desk) -> None:
+def clear_shelves(desk: Desk, low: int) -> None:
     for i in range(desk.meta[POOLED]):
         row = desk.pool[i]
-        if desk.cases[row].bin >= 0 and desk.rows[row].shelf >= 0:
+        if desk.cases[row].turn >= low and desk.rows[row].shelf >= 0:
             release(desk, row)
 
 
@@ -213,8 +212,9 @@ def serve(desk: Desk, slot: int) -> None:
     for m in range(len(desk.panel)):
         if useful(desk, m):  # nothing of the chosen is left for it
             hand_out(desk, slot, 0, cut - 1)
+            cut = 0
             break
-    clear_shelves(desk)
+    clear_shelves(desk, cut)
 
 
 @inlined
@@ -229,8 +229,7 @@ def look(desk: Desk, slot: int) -> None:
             arrived, logs, squares = arrived + 1, logs + log, squares + log * log
         if desk.rows[row].last == slot:
             appraise(desk, row)
-        b = bin_of(desk.cases[row].reserve)
-        desk.cases[row].bin = b
+        b = desk.cases[row].stay
         add(desk, b, STAY, 1.0, desk.cases[row].log)
         add(desk, b, NOW, 1.0, desk.cases[row].log)
     remember(desk, arrived, logs, squares)
@@ -247,8 +246,8 @@ def settle(desk: Desk, slot: int) -> int:
     count = kept = 0
     for i in range(desk.meta[POOLED]):
         row = desk.pool[i]
-        stays = desk.cases[row].bin > low or desk.rows[row].pending > 0
-        if desk.cases[row].bin == low and spare >= 0.5:
+        stays = desk.cases[row].stay > low or desk.rows[row].pending > 0
+        if desk.cases[row].stay == low and spare >= 0.5:
             spare -= 1.0
             stays = True
         if stays:
