@@ -57,6 +57,7 @@ def edge(b: int) -> float:
 
 @inlined
 def clear_bins(desk: Desk) -> None:
+    """Nobody is counted."""
     for b in range(N_BINS):
         for column in range(COLUMNS):
             desk.bins[b, column] = 0.0

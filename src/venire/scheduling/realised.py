@@ -148,8 +148,9 @@ def choose(desk: Desk, price: float, held: float) -> int:
         row = desk.pool[i]
         b = NEVER
         if desk.cases[row].cap > 0.0:
-            b = 0
-            x, surplus = wanted(desk, row, price, log_price)
+            b, x, surplus = 0, 0.0, 0.0
+            if desk.cases[row].reserve_now > price:
+                x, surplus = wanted(desk, row, price, log_price)
             if surplus > 0.0:
                 b = FIRST
                 if desk.cases[row].reserve >= price:

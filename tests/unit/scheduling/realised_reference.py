@@ -198,7 +198,7 @@ class Market:
                 x = case.least if x < case.least else case.cap
                 surplus = case.loss - case.left * math.exp(-x) - price * x
             place[i], want[i] = 0, x
-            if surplus > 0:
+            if case.now > price and surplus > 0:
                 waits = case.stay >= price
                 place[i] = max(1, N_BINS - 2 - int(x * 32)) if waits else N_BINS - 1
         wanting = [i for i in place if place[i] > 0]
