@@ -45,7 +45,7 @@ from venire.model import (
 from venire.scheduling.base import Belief, Learner, Learning, Policy
 from venire.scheduling.beliefs import check_c
 from venire.scheduling.clerk import Clerk
-from venire.scheduling.desk import BARRED, PENDING, REASONS
+from venire.scheduling.desk import BARRED, COUNTER, PENDING, REASONS
 from venire.scheduling.greedy import Greedy
 
 __all__ = ["Scheduler"]
@@ -316,6 +316,11 @@ class Scheduler:
         return tuple(
             (self._items[row].id, self._labelers[m].id) for row, m in self._clerk.in_flight()
         )
+
+    @property
+    def counters(self) -> dict[str, int]:
+        """What the policy counted since the scheduler began, by name; empty for most."""
+        return self.policy.counters(self._clerk.desk.meta[COUNTER:])
 
     def verdict(self, item: ItemId) -> Verdict:
         """What the labels of an outstanding item say so far."""

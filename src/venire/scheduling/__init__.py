@@ -15,9 +15,11 @@ if TYPE_CHECKING:
     from venire.scheduling.fixed_overlap import FixedOverlap
     from venire.scheduling.greedy import Greedy
     from venire.scheduling.learning import LearnThenServe
+    from venire.scheduling.lookahead import LookAhead
     from venire.scheduling.random import Random
     from venire.scheduling.realised import Realised, RealisedProxy
     from venire.scheduling.round_robin import RoundRobin
+    from venire.scheduling.waterfill import Waterfill
 
 _HOME = {
     "Everyone": "everyone",
@@ -26,11 +28,13 @@ _HOME = {
     "Kernels": "base",
     "LearnThenServe": "learning",
     "Learning": "base",
+    "LookAhead": "lookahead",
     "Policy": "base",
     "Random": "random",
     "Realised": "realised",
     "RealisedProxy": "realised",
     "RoundRobin": "round_robin",
+    "Waterfill": "waterfill",
 }
 
 __all__ = [
@@ -40,11 +44,13 @@ __all__ = [
     "Kernels",
     "LearnThenServe",
     "Learning",
+    "LookAhead",
     "Policy",
     "Random",
     "Realised",
     "RealisedProxy",
     "RoundRobin",
+    "Waterfill",
 ]
 
 

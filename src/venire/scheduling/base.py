@@ -50,9 +50,13 @@ class Kernels(NamedTuple):
 
 
 class Policy(ABC):
-    """Who labels what, and when an item leaves."""
+    """Who labels what, and when an item leaves.
+
+    `counter_names` names what the kernels count in `meta[COUNTER:]`, up to eight.
+    """
 
     name: ClassVar[str]
+    counter_names: ClassVar[tuple[str, ...]] = ()
 
     @abstractmethod
     def kernels(self) -> Kernels:
@@ -61,6 +65,15 @@ class Policy(ABC):
     def settings(self) -> tuple[int, ...]:
         """Up to four whole numbers that the kernels read from `meta[SETTING:]`."""
         return ()
+
+    def counters(self, counts: Ints) -> dict[str, int]:
+        """What the kernels counted, by name.
+
+        >>> from venire import LookAhead
+        >>> LookAhead().counters(np.array([7, 2, 0, 0, 0, 0, 0, 0]))
+        {'planned': 7, 'grouped': 2, 'fell_back': 0}
+        """
+        return dict(zip(self.counter_names, counts.tolist(), strict=False))
 
     def describe(self) -> str:
         """Name and settings, as `--policy` takes them.

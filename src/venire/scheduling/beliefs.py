@@ -41,11 +41,14 @@ def believe(desk: Desk, belief: Belief | None, c: float = 1.0) -> None:
     desk.lean[:] = 0.0
     if belief is None:
         panel["evidence"] = panel["reach"] = 0.0
+        desk.bounds[1:] = 0.0
         desk.pairs[:] = 0.0
         desk.votes[:] = np.eye(classes)
         return
     panel["evidence"] = on_grid(c * belief.evidence(classes))
     panel["reach"] = [utility.reach(e) for e in panel["evidence"]]
+    desk.bounds[1] = panel["evidence"].sum()
+    desk.bounds[2] = panel["evidence"][panel["capacity"] > 0].sum()
     desk.votes[:] = belief.votes(classes)
     desk.pairs[:] = belief.pairs(classes)
     if belief.prior is not None:

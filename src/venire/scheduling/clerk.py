@@ -8,6 +8,7 @@ has left. Everything is by number; names are the engine's.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,7 +38,7 @@ from venire.scheduling.desk import (
 __all__ = ["Clerk"]
 
 #: Where a row is filed: links that may differ between equal states.
-FILING = ("child", "sibling", "before", "shelf", "settled", "later", "sooner")
+FILING = ("child", "sibling", "before", "shelf", "settled", "later", "sooner", "place", "paid")
 
 #: Less than this many rows are never worth throwing away.
 LEAST_ROWS = 1024
@@ -262,17 +263,11 @@ class Clerk:
         old, fresh = len(desk.rows), allocate(2 * len(desk.rows), 0, 0)
         fresh.rows[:old], fresh.pool[:old] = desk.rows, desk.pool
         fresh.shelves[: len(desk.shelves)] = desk.shelves
-        fresh.cases[:old] = desk.cases
+        fresh.stalls[:old], fresh.cases[:old] = desk.stalls, desk.cases
         # the new shelves are linked among themselves: hang the old free list behind them
         fresh.shelves["next"][-1] = desk.meta[FREE_SHELF]
         desk.meta[FREE_SHELF] = len(desk.shelves)
-        self.desk = desk._replace(
-            rows=fresh.rows,
-            shelves=fresh.shelves,
-            pool=fresh.pool,
-            gone=fresh.gone,
-            cases=fresh.cases,
-        )
+        self.desk = desk._replace(**_by_rows(fresh))
 
     def tidy(self) -> tuple[NDArray[np.int64], dict[int, int]] | None:
         """Throw away what has left, if that is at least half.
@@ -295,14 +290,7 @@ class Clerk:
         pooled = self.desk.pool[: self.desk.meta[POOLED]]
         fresh.pool[: len(pooled)] = np.searchsorted(stay, pooled)
         self.desk.meta[ROWS], self.desk.meta[TOUCHES] = len(stay), len(kept)
-        self.desk = self.desk._replace(
-            rows=fresh.rows,
-            touches=fresh.touches,
-            shelves=fresh.shelves,
-            pool=fresh.pool,
-            gone=fresh.gone,
-            cases=fresh.cases,
-        )
+        self.desk = self.desk._replace(touches=fresh.touches, **_by_rows(fresh))
         self.stale = True
         return stay, self._tidy_groups()
 
@@ -318,6 +306,12 @@ class Clerk:
         for chosen in members:
             add_group(desk, chosen.tolist())
         return {int(g): k for k, g in enumerate(used)}
+
+
+def _by_rows(desk: Desk) -> dict[str, NDArray[Any]]:
+    """The arrays that are as long as there is room for rows."""
+    names = ("rows", "shelves", "pool", "gone", "stalls", "bids", "chosen", "cases")
+    return {name: getattr(desk, name) for name in names}
 
 
 def _doubled(records: NDArray[np.void], fill: int = 0) -> NDArray[np.void]:

@@ -16,12 +16,17 @@ slots work on the same records:
     pairs     how well a labeler tells two classes apart: [labeler, class, class]
     lean      how much speaks for each class before any label
     scores    one sum of votes per class, to work out a verdict
-    bounds    the largest key filed so far
+    bounds    the largest key filed so far; the evidence of one label of everybody, and of
+              everybody who is not away
     gauges    what a policy remembers from slot to slot
     cases     one per row: what its labels leave to gain, for `Realised` (see cases.py)
     held      evidence by pair of classes: of one label of everybody who is not away, of one
               label on average, and of all labels of a slot
     bins      how many rows want how much evidence at which price (see queue_price.py)
+    stalls    one per row that buys evidence, in no order (see market.py)
+    bids      the stalls that may buy in this slot
+    chosen    rows that a policy picked for this slot; the second half is for sorting
+    ahead     what the next slots may bring (see forecast.py)
     meta      counters and the settings of the policy
 """
 
@@ -68,6 +73,8 @@ ROW: Final = np.dtype(
         ("sooner", "i4"),
         ("pending", "i4"),  # labels in flight
         ("target", "i4"),  # labels wanted, for policies with a fixed overlap
+        ("place", "i4"),  # of its stall; -1: none
+        ("paid", "i8"),  # slot for which the delay counts as paid
         ("exit", "i8"),
         ("confidence", "f8"),
         ("verdict", "i2"),
@@ -128,6 +135,20 @@ CASE: Final = np.dtype(
         ("kind", "i4"),  # the two classes in question, and whether there is no label yet
     ]
 )
+STALL: Final = np.dtype(
+    [
+        ("value", "f8"),  # what is left to gain
+        ("log", "f8"),  # its logarithm
+        ("cap", "f8"),  # evidence that it could still get
+        ("most", "f8"),  # value * (1 - exp(-cap))
+        ("charge", "f8"),  # in a bid: the delay that it has to pay for
+        ("surplus", "f8"),  # in a bid: what it earns
+        ("mass", "f8"),  # in a bid: how many rows it stands for
+        ("since", "i8"),  # slot from which it pays for the delay
+        ("row", "i4"),
+    ],
+    align=True,
+)
 
 # meta
 ROWS: Final = 0  # rows that have arrived
@@ -142,9 +163,10 @@ SETTING: Final = 8  # first of four settings of the policy
 GROUPS: Final = 12  # groups in use, group 0 among them
 EDGES: Final = 13
 COUNTER: Final = 14  # first of eight counters of the policy
-N_META: Final = 22
+STALLS: Final = 22  # stalls in use
+N_META: Final = 23
 
-N_GAUGES: Final = 32
+N_GAUGES: Final = 64
 N_BINS: Final = 384
 
 # row states
@@ -167,6 +189,8 @@ DROPPED: Final = 5
 HORIZON: Final = 6
 
 WHEEL: Final = 4096
+
+SPARE: Final = 1024  # bids that stand for several rows, or for some to come
 
 
 class Desk(NamedTuple):
@@ -191,6 +215,10 @@ class Desk(NamedTuple):
     cases: Records
     held: NDArray[np.float64]
     bins: NDArray[np.float64]
+    stalls: Records
+    bids: Records
+    chosen: NDArray[np.int32]
+    ahead: NDArray[np.float64]
     meta: NDArray[np.int64]
 
 
@@ -213,15 +241,20 @@ def allocate(
         pairs=np.zeros((labelers, classes, classes)),
         lean=np.zeros(classes),
         scores=np.zeros(classes),
-        bounds=np.zeros(1),
+        bounds=np.zeros(3),
         gauges=np.zeros(N_GAUGES),
         cases=np.zeros(rows, CASE),
         held=np.zeros((3, classes, classes)),
         bins=np.zeros((N_BINS, 6)),
+        stalls=np.zeros(rows, STALL),
+        bids=np.zeros(rows + SPARE, STALL),
+        chosen=np.zeros(2 * rows, np.int32),
+        ahead=np.zeros(2 * 256),
         meta=np.zeros(N_META, np.int64),
     )
     desk.rows["head"] = desk.rows["shelf"] = -1
     desk.rows["due"] = desk.rows["verdict"] = -1
+    desk.rows["place"] = desk.rows["paid"] = -1
     desk.panel["edge"] = -1
     desk.groups["shelf"] = desk.groups["edge"] = -1
     desk.meta[GROUPS] = 1
@@ -276,10 +309,10 @@ def clear_files(desk: Desk) -> None:
     desk.groups["shelf"] = -1
     desk.wheel[:] = -1
     desk.rows["shelf"] = -1
-    desk.rows["due"] = -1
+    desk.rows["due"] = desk.rows["place"] = -1
     desk.panel["pointer"] = 0
     desk.meta[FREE_SHELF] = 0
-    desk.meta[POOLED] = 0
+    desk.meta[POOLED] = desk.meta[STALLS] = 0
     desk.bounds[0] = 0.0
 
 

@@ -15,6 +15,7 @@ from venire.model import Assignment, Exit, Verdict
 from venire.scheduling.base import Belief, Learner, Learning, Policy
 from venire.scheduling.beliefs import believe, check_c, decide_row, refile_all
 from venire.scheduling.desk import (
+    COUNTER,
     HORIZON,
     OUTSTANDING,
     REASONS,
@@ -268,6 +269,11 @@ class Run:
         if not self.items.truth_known or not judged.any():
             return None
         return _mean(self.rows["verdict"] == self.items.truth, judged)
+
+    @property
+    def counters(self) -> dict[str, int]:
+        """What the policy counted, by name; empty for most."""
+        return self.policy.counters(self.desk.meta[COUNTER:])
 
     def assignments(self) -> Iterator[Assignment]:
         """Who labelled what, in order."""

@@ -20,6 +20,7 @@ from venire import (
     Label,
     Labeler,
     LearnThenServe,
+    LookAhead,
     Policy,
     Random,
     ReplayError,
@@ -27,6 +28,7 @@ from venire import (
     Scheduler,
     StateError,
     Verdict,
+    Waterfill,
     World,
 )
 from venire.model import Assigned, Assignment, Closed, Event, Exit, Observed, Released
@@ -322,7 +324,15 @@ def test_a_log_that_was_changed_does_not_replay() -> None:
         s.replay([])
 
 
-POLICIES: list[Policy] = [Greedy(), FixedOverlap(2), RoundRobin(2), Random(2), Everyone()]
+POLICIES: list[Policy] = [
+    Greedy(),
+    FixedOverlap(2),
+    RoundRobin(2),
+    Random(2),
+    Everyone(),
+    Waterfill(),
+    LookAhead(),
+]
 
 
 @pytest.mark.parametrize("policy", POLICIES, ids=lambda p: p.name)

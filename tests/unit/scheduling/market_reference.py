@@ -1,0 +1,164 @@
+"""Water-filling and the plan of a look-ahead, plainly: lists, sorting, bisection."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tests.reference import PlainWorld
+from venire.accuracy import clamp_competence
+from venire.utility import gain, reach, residual
+
+STEP, UNIT, FREE = 2.0**-20, 2.0**32, -(2**25)
+
+
+@dataclass
+class Bid:
+    value: float
+    charge: float
+    cap: float
+    name: int = 0
+
+    def wanted(self, log: float) -> float:
+        return max(0.0, min(self.cap, math.log(self.value) - log))
+
+    def worth(self, log: float) -> float:
+        """What it gains at this price before it pays for its delay."""
+        price, some = math.exp(log), math.log(self.value) - log
+        if some >= self.cap:
+            return -self.value * math.expm1(-self.cap) - price * self.cap
+        return self.value - price - price * some if some > 0.0 else 0.0
+
+    def surplus(self, log: float) -> float:
+        return self.worth(log) - self.charge
+
+    def buys(self, log: float) -> int:
+        """How many units it buys."""
+        return int(self.wanted(log) * UNIT) if self.surplus(log) > 0.0 else 0
+
+
+def price(bids: Sequence[Bid], supply: float) -> int:
+    """The highest price on the grid at which more is demanded than there is."""
+    low, high = FREE, 2**25
+    if sum(b.buys(FREE * STEP) for b in bids) <= int(supply * UNIT):
+        return FREE
+    while high - low > 1:
+        middle = (low + high) // 2
+        if sum(b.buys(middle * STEP) for b in bids) > int(supply * UNIT):
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+def buyers(bids: Sequence[Bid], supply: float) -> list[int]:
+    """The names of those that get evidence."""
+    k = price(bids, supply)
+    log, above = k * STEP, (k + 1) * STEP
+    if k == FREE:
+        return [b.name for b in bids if b.surplus(log) > 0.0]
+    sure = [b for b in bids if b.surplus(above) > 0.0]
+    left = int(supply * UNIT) - sum(b.buys(above) for b in sure)
+    picked = [b.name for b in sure]
+    others = [b for b in bids if b.surplus(log) > 0.0 and b not in sure]
+    for b in sorted(others, key=lambda b: (-b.surplus(log), b.name)):
+        if b.buys(log) > left and not _pays(b, left / UNIT, len(picked), math.exp(log)):
+            break
+        left -= b.buys(log)
+        picked.append(b.name)
+    return picked
+
+
+def _pays(b: Bid, left: float, others: int, price: float) -> bool:
+    if left <= 0.0:
+        return False
+    share = -others * price * math.expm1(-left / others) if others else 0.0
+    return -b.value * math.expm1(-min(left, b.cap)) - b.charge > share
+
+
+def waterfill(world: PlainWorld) -> PlainWorld:
+    """Algorithm 1 in which the delay of those who buy counts as paid."""
+    p = clamp_competence(world.competences)
+    order = sorted(range(len(p)), key=lambda m: (-p[m], m))
+    for slot in range(world.slots):
+        queue = world.outstanding(slot)
+        bids = [_bid(world, i, slot) for i in queue]
+        supply = sum(
+            min(n, len(queue)) * e for n, e in zip(world.capacities, world.evidence, strict=True)
+        )
+        paid = set(buyers(bids, supply))
+        copies = [m for m in order for _ in range(world.capacities[m])]
+        for m in copies:
+            best, value = -1, 0.0
+            for i in queue:
+                here = _score(world, i, m, slot, i in paid)
+                if m in world.items[i].unused() and here > value:
+                    best, value = i, here
+            if best >= 0:
+                world.give(slot, best, m)
+        for i in queue:
+            unused = world.items[i].unused()
+            all_of_them = sum(world.evidence[m] for m in unused)
+            if -_left(world, i) * math.expm1(-all_of_them) <= slot + 1 - world.items[i].last():
+                world.leave(slot, i, "no_gain" if unused else "exhausted")
+    return world.end()
+
+
+def _left(world: PlainWorld, i: int) -> float:
+    return residual(world.items[i].weight, sum(world.evidence[k] for _, k in world.items[i].labels))
+
+
+def _bid(world: PlainWorld, i: int, slot: int) -> Bid:
+    cap = sum(world.evidence[m] for m in world.items[i].unused())
+    return Bid(_left(world, i), float(slot - world.items[i].last()), cap, i)
+
+
+def _score(world: PlainWorld, i: int, m: int, slot: int, paid: bool) -> float:
+    delay = 0 if paid else slot - world.items[i].last()
+    return gain(_left(world, i), reach(world.evidence[m]), delay)
+
+
+def path(bids: Sequence[Bid], now: float, later: float, log: float) -> tuple[bool, list[float]]:
+    """Fill slot after slot from this price on: whether it is too low, and the prices (logs)."""
+    prices, left, rest = [log], now, 1.0
+    queue = sorted(bids, key=lambda b: (b.value, b.name))
+    while queue:
+        b = queue[0]
+        some = 0.0
+        if b.worth(prices[-1]) - b.charge - (len(prices) - 1) > 0.0:
+            some = b.wanted(prices[-1]) * rest
+        if some <= left:
+            left, rest = left - some, 1.0
+            queue.pop(0)
+            continue
+        rest *= 1.0 - left / some
+        target = b.worth(prices[-1]) + 1.0
+        low, high = -80.0, prices[-1]
+        if b.worth(low) <= target or len(prices) == 256:
+            return True, prices
+        for _ in range(100):
+            middle = (low + high) / 2.0
+            low, high = (middle, high) if b.worth(middle) > target else (low, middle)
+        prices.append(low)
+        left = later
+    return False, prices
+
+
+def plan(bids: Sequence[Bid], now: float, later: float) -> list[float]:
+    """The prices of the best plan, as logarithms, by bisection on the first of them."""
+    low, high = -40.0, max(math.log(b.value) for b in bids) + 1.0
+    if not path(bids, now, later, low)[0]:
+        return path(bids, now, later, low)[1]
+    for _ in range(80):
+        middle = (low + high) / 2.0
+        low, high = (middle, high) if path(bids, now, later, middle)[0] else (low, middle)
+    return path(bids, now, later, high)[1]
+
+
+def dual_bound(bids: Sequence[Bid], now: float, later: float, prices: Sequence[float]) -> float:
+    """No plan earns more, whatever the prices: what is sold, and what every bid earns at best."""
+    total = now * math.exp(prices[0]) + later * sum(math.exp(log) for log in prices[1:])
+    for b in bids:
+        total += max(0.0, *(b.surplus(log) - t for t, log in enumerate(prices)))
+    return total
