@@ -47,7 +47,7 @@ def regimes(seed: int) -> Iterator[tuple[str, World, int]]:
     mixed = np.r_[rng.uniform(0.65, 0.9, 12), rng.uniform(0.1, 0.4, 8)]
     yield "adversarial", make(seed, mixed, Poisson(4)), SLOTS
     p = rng.uniform(0.55, 0.9, 20)
-    moved = [(SLOTS // 3, rng.permutation(p)), (2 * SLOTS // 3, rng.permutation(p))]
+    moved = [(slot, rng.permutation(p).tolist()) for slot in (SLOTS // 3, 2 * SLOTS // 3)]
     yield "drift", make(seed, p, Poisson(4), changes=moved), SLOTS
     several = rng.uniform(0.55, 0.95, 12)
     most = [1, 1, 1, 2, 2, 3, 5, 8, 1, 1, 2, 4]
