@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from venire.scheduling.learning import LearnThenServe
     from venire.scheduling.lookahead import LookAhead
     from venire.scheduling.random import Random
+    from venire.scheduling.realised import Realised, RealisedProxy
     from venire.scheduling.round_robin import RoundRobin
     from venire.scheduling.waterfill import Waterfill
     from venire.scheduling.while_serving import LearnWhileServing
@@ -32,6 +33,8 @@ _HOME = {
     "LookAhead": "lookahead",
     "Policy": "base",
     "Random": "random",
+    "Realised": "realised",
+    "RealisedProxy": "realised",
     "RoundRobin": "round_robin",
     "Waterfill": "waterfill",
 }
@@ -47,6 +50,8 @@ __all__ = [
     "LookAhead",
     "Policy",
     "Random",
+    "Realised",
+    "RealisedProxy",
     "RoundRobin",
     "Waterfill",
 ]

@@ -21,7 +21,6 @@ from venire.scheduling.desk import (
     FREE_SHELF,
     GONE,
     GROUPS,
-    LABELER,
     OUTSTANDING,
     PENDING,
     POOLED,
@@ -35,6 +34,7 @@ from venire.scheduling.desk import (
     grow_touches,
     link,
 )
+from venire.scheduling.layout import LABELER
 from venire.scheduling.wheel import never_due_row
 
 __all__ = ["Clerk"]
@@ -314,7 +314,7 @@ class Clerk:
         old, fresh = len(desk.rows), allocate(2 * len(desk.rows), 0, 0)
         fresh.rows[:old], fresh.pool[:old] = desk.rows, desk.pool
         fresh.shelves[: len(desk.shelves)] = desk.shelves
-        fresh.stalls[:old] = desk.stalls
+        fresh.stalls[:old], fresh.cases[:old] = desk.stalls, desk.cases
         # the new shelves are linked among themselves: hang the old free list behind them
         fresh.shelves["next"][-1] = desk.meta[FREE_SHELF]
         desk.meta[FREE_SHELF] = len(desk.shelves)
@@ -365,7 +365,7 @@ class Clerk:
 
 def _by_rows(desk: Desk) -> dict[str, NDArray[Any]]:
     """The arrays that are as long as there is room for rows."""
-    names = ("rows", "shelves", "pool", "gone", "stalls", "bids", "chosen")
+    names = ("rows", "shelves", "pool", "gone", "stalls", "bids", "chosen", "cases")
     return {name: getattr(desk, name) for name in names}
 
 

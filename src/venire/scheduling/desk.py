@@ -18,6 +18,10 @@ slots work on the same records:
     scores    one sum of votes per class, to work out a verdict
     bounds    the largest key filed so far; the evidence of everybody, and of all who are here
     gauges    what a policy remembers from slot to slot
+    cases     one per row: what its labels leave to gain, for `Realised` (see cases.py)
+    held      evidence by pair of classes: of one label of everybody who is not away, of one
+              label on average, and of all labels of a slot
+    bins      how many rows want how much evidence at which price (see queue_price.py)
     stalls    rows that buy evidence, in no order; bids: those that may in this slot (market.py)
     chosen    rows picked for this slot (the second half: for sorting); ahead: forecasts
     meta      counters and the settings of the policy
@@ -32,6 +36,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from venire.compiling import inlined
+from venire.scheduling.layout import CASE, EDGE, GROUP, LABELER, ROW, SHELF, STALL, TOUCH
 
 __all__ = [
     "Desk",
@@ -45,87 +50,6 @@ __all__ = [
 ]
 
 Records = NDArray[Any]
-
-ROW: Final = np.dtype(
-    [
-        ("key", "f8"),  # order within a shelf, largest first
-        ("child", "i4"),
-        ("sibling", "i4"),
-        ("before", "i4"),
-        ("shelf", "i4"),  # -1: on no shelf
-        ("last", "i8"),  # slot of the latest label, or the arrival
-        ("weight", "f8"),
-        ("evidence", "f8"),
-        ("head", "i4"),  # newest touch
-        ("settled", "i4"),  # newest touch from before the serving under way
-        ("group", "i4"),
-        ("labels", "i4"),  # labels given or in flight
-        ("arrival", "i8"),
-        ("due", "i8"),  # slot at whose end the row leaves
-        ("later", "i4"),
-        ("sooner", "i4"),
-        ("pending", "i4"),  # labels in flight
-        ("target", "i4"),  # labels wanted, for policies with a fixed overlap
-        ("place", "i4"),  # of its stall; -1: none
-        ("paid", "i8"),  # slot for which the delay counts as paid
-        ("exit", "i8"),
-        ("confidence", "f8"),
-        ("verdict", "i2"),
-        ("reason", "i1"),
-        ("state", "i1"),
-    ],
-    align=True,
-)
-TOUCH: Final = np.dtype(
-    [
-        ("gain", "f8"),
-        ("slot", "i8"),
-        ("row", "i4"),
-        ("labeler", "i4"),
-        ("next", "i4"),
-        ("said", "i4"),
-    ]
-)
-SHELF: Final = np.dtype(
-    [
-        ("rank", "i8"),
-        ("root", "i4"),
-        ("next", "i4"),
-        ("prev", "i4"),
-        ("group", "i4"),
-        ("size", "i4"),
-    ]
-)
-LABELER: Final = np.dtype(
-    [
-        ("evidence", "f8"),
-        ("reach", "f8"),
-        ("mark", "i8"),
-        ("capacity", "i4"),  # 0 while the labeler is away
-        ("load", "i4"),  # in flight when the slot began, plus given since
-        ("inflight", "i4"),
-        ("pointer", "i4"),
-        ("edge", "i4"),  # first edge
-    ]
-)
-GROUP: Final = np.dtype([("shelf", "i4"), ("edge", "i4")])
-EDGE: Final = np.dtype(
-    [("group", "i4"), ("labeler", "i4"), ("of_labeler", "i4"), ("of_group", "i4")]
-)
-STALL: Final = np.dtype(
-    [
-        ("value", "f8"),  # what is left to gain
-        ("log", "f8"),  # its logarithm
-        ("cap", "f8"),  # evidence that it could still get
-        ("most", "f8"),  # value * (1 - exp(-cap))
-        ("charge", "f8"),  # in a bid: the delay that it has to pay for
-        ("surplus", "f8"),  # in a bid: what it earns
-        ("mass", "f8"),  # in a bid: how many rows it stands for
-        ("since", "i8"),  # slot from which it pays for the delay
-        ("row", "i4"),
-    ],
-    align=True,
-)
 
 # meta
 ROWS: Final = 0  # rows that have arrived
@@ -145,6 +69,7 @@ STALLS: Final = 23  # stalls in use
 N_META: Final = 24
 
 N_GAUGES: Final = 64
+N_BINS: Final = 384
 
 # row states
 OUTSIDE: Final = 0
@@ -192,6 +117,9 @@ class Desk(NamedTuple):
     scores: NDArray[np.float64]
     bounds: NDArray[np.float64]
     gauges: NDArray[np.float64]
+    cases: Records
+    held: NDArray[np.float64]
+    bins: NDArray[np.float64]
     stalls: Records
     bids: Records
     chosen: NDArray[np.int32]
@@ -220,6 +148,9 @@ def allocate(
         scores=np.zeros(classes),
         bounds=np.zeros(3),
         gauges=np.zeros(N_GAUGES),
+        cases=np.zeros(rows, CASE),
+        held=np.zeros((3, classes, classes)),
+        bins=np.zeros((N_BINS, 6)),
         stalls=np.zeros(rows, STALL),
         bids=np.zeros(rows + SPARE, STALL),
         chosen=np.zeros(2 * rows, np.int32),

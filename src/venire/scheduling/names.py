@@ -55,8 +55,9 @@ def learning_named(text: str, seed: int = 0) -> Learning | None:
 def exported(kind: type) -> dict[str, type[Any]]:
     """The classes of a kind that `venire.scheduling` exports, by name.
 
-    >>> sorted(exported(Policy))
-    ['everyone', 'fixed-overlap', 'greedy', 'lookahead', 'random', 'round-robin', 'waterfill']
+    >>> sorted(exported(Policy))  # doctest: +NORMALIZE_WHITESPACE
+    ['everyone', 'fixed-overlap', 'greedy', 'lookahead', 'random', 'realised', 'realised-proxy',
+     'round-robin', 'waterfill']
     """
     values: list[Any] = [getattr(scheduling, name) for name in scheduling.__all__]
     found = [v for v in values if inspect.isclass(v) and issubclass(v, kind)]

@@ -1,0 +1,279 @@
+"""`Realised` and `RealisedProxy` as their modules say them: plain lists, two classes.
+
+Shared with the package are the formulas that define a value to the last bit: the residual, the
+reach, the reserve, and the bin of a price.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from tests.reference import PlainWorld
+from venire.accuracy import clamp_competence, evidence, one_coin, pair_evidence, vote_weight
+from venire.scheduling import cases, queue_price
+from venire.scheduling.desk import N_BINS
+from venire.utility import reach, residual
+
+
+def plain(function: Any) -> Callable[..., Any]:
+    found: Callable[..., Any] = function.py_func
+    return found
+
+
+reserve_price = plain(cases.reserve_price)
+bin_of, edge = plain(queue_price.bin_of), plain(queue_price.edge)
+
+Bins = list[list[float]]
+
+
+@dataclass
+class Case:
+    """An outstanding item, valued."""
+
+    loss: float
+    left: float
+    cap: float
+    least: float
+    fresh: bool
+
+    def __post_init__(self) -> None:
+        self.log = math.log(self.left)
+        self.stay = reserve_price(self.loss, self.left, self.least, self.cap, 1.0)
+        self.now = reserve_price(self.loss, self.left, self.least, self.cap, 0.0)
+
+
+@dataclass
+class Market:
+    """One run; `ask(item, labeler, slot)` is what anybody says."""
+
+    world: PlainWorld
+    by_labels: bool
+    ask: Callable[[int, int, int], int]
+    said: dict[tuple[int, int], int] = field(default_factory=dict)
+    counts: list[int] = field(default_factory=list)
+    mean_log: float = 0.0
+    mean_square: float = 0.0
+    busy: int = 0
+
+    def __post_init__(self) -> None:
+        p = np.asarray(self.world.competences, dtype=np.float64)
+        own = pair_evidence(one_coin(p))[:, 0, 1] if self.by_labels else evidence(p)
+        self.evidence = [float(e) for e in own]
+        self.vote = [float(v) for v in vote_weight(p)]
+        capacities = self.world.capacities
+        self.held = sum(c * e for c, e in zip(capacities, self.evidence, strict=True))
+        squares = sum(c * e * e for c, e in zip(capacities, self.evidence, strict=True))
+        self.least = squares / self.held if self.held > 0 else 0.0
+        clamped = clamp_competence(p)
+        self.order = sorted(range(len(p)), key=lambda m: (-clamped[m], m))
+
+    # what an item is worth
+
+    def case(self, i: int) -> Case:
+        item = self.world.items[i]
+        cap = sum(self.evidence[m] for m in item.unused())
+        least = min(self.least, cap) if self.least > 0 else cap
+        used = [m for _, m in item.labels]
+        if not self.by_labels:
+            left = residual(item.weight, sum(self.evidence[m] for m in used))
+            return Case(left, left, cap, least, False)
+        for_each = [0.0, 0.0]
+        known = [m for m in used if (i, m) in self.said]
+        for m in known:
+            for_each[self.said[i, m]] += self.vote[m]
+        odds = math.exp(min(for_each) - max(for_each))
+        wrong = odds / (1.0 + odds)
+        coming = sum(self.evidence[m] for m in used if m not in known)
+        left = residual(cases.SHARE * item.weight * math.sqrt(wrong * (1.0 - wrong)), coming)
+        loss = item.weight * wrong if known else item.weight
+        if coming > 0:
+            return Case(min(loss, left), left, cap, least, False)
+        return Case(loss, left, cap, least, not known)
+
+    def gain(self, i: int, m: int) -> float:
+        case, e = self.case(i), self.evidence[m]
+        if e <= 0:
+            return 0.0
+        return case.loss - case.left * math.exp(-e) if case.fresh else case.left * reach(e)
+
+    # the price
+
+    def price(self, rows: list[Case], now: str, next_slot: bool) -> tuple[float, int, float]:
+        bins: Bins = [[0.0] * 6 for _ in range(N_BINS)]
+        for case in rows:
+            _add(bins, bin_of(case.stay), 0, 1.0, case.log)
+            _add(bins, bin_of(getattr(case, now)), 2, 1.0, case.log)
+        bursts = self._expect(bins, next_slot)
+        for b in range(N_BINS - 2, 0, -1):
+            bins[b] = [own + above for own, above in zip(bins[b], bins[b + 1], strict=True)]
+        b = 1
+        while b < N_BINS - 1 and self._asked(bins, b, 1.0, edge(b), bursts) > edge(b):
+            b += 1
+        if b == 1:
+            return queue_price.LOWEST, 0, 0.0
+        b -= 1
+        count = bins[b][0] - bins[b + 1][0]
+        if count > 0:
+            few = _last(lambda h: self._asked(bins, b, h, edge(b), bursts) <= edge(b), 0.0, 1.0, 24)
+            if few * count >= 0.5:
+                return edge(b), b, few * count
+        low, high = edge(b), edge(b + 1)
+        for _ in range(20):
+            middle = 0.5 * (low + high)
+            if self._asked(bins, b, 0.0, middle, bursts) > middle:
+                low = middle
+            else:
+                high = middle
+        return high, b, 0.0
+
+    def _asked(self, bins: Bins, b: int, share: float, price: float, bursts: float) -> float:
+        mixed = [
+            above + share * (own - above) for own, above in zip(bins[b], bins[b + 1], strict=True)
+        ]
+        n, stay, total, load = (
+            mixed[0],
+            *(
+                max(mixed[k + 1] - mixed[k] * math.log(price), mixed[k] * self.least)
+                for k in (0, 2, 4)
+            ),
+        )
+        if total <= self.held:
+            return 0.0
+        slots = total / self.held - 1.0
+        load *= (1.0 + bursts * min(1.0, slots / queue_price.LONG)) / self.held
+        if load >= 1.0 or stay < total - self.held:
+            return math.inf
+        return math.ceil(slots / (1.0 - load)) * n / stay
+
+    def _expect(self, bins: Bins, next_slot: bool) -> float:
+        recent = self.counts[-16:]
+        mean = sum(n / 16 for n in recent)
+        if mean <= 0:
+            return 0.0
+        ranked = sorted([*recent, 0], reverse=True)
+        top, bottom = -(-len(ranked) // 5), len(ranked) // 5
+        middle = ranked[top : len(ranked) - bottom]
+        usual = max(sum(middle) / max(1, len(middle)), 0.01 * mean)
+        share = 0.5 * cases.SHARE if self.by_labels else 1.0
+        step = math.sqrt(max(0.0, self.mean_square - self.mean_log * self.mean_log)) / 2.0
+        cap = sum(e for e, c in zip(self.evidence, self.world.capacities, strict=True) if c > 0)
+        for i in range(-3, 4):
+            weight = math.exp(self.mean_log + i * step)
+            case = Case(weight, share * weight, cap, self.least, True)
+            _add(bins, bin_of(case.now), 4, usual / 7, case.log)
+            if next_slot:
+                _add(bins, bin_of(case.now), 2, usual / 7, case.log)
+                _add(bins, bin_of(case.stay), 0, usual / 7, case.log)
+        return max(0.0, mean / usual - 1.0)
+
+    # a slot
+
+    def serve(self, slot: int) -> None:
+        rows = self.world.outstanding(slot)
+        if not rows or self.held <= 0:
+            return
+        chosen, others = self._choose(rows)
+        room = list(self.world.capacities)
+        self._hand_out(slot, chosen, room)
+        if any(room[m] > 0 and self.evidence[m] > 0 for m in self.order):
+            self._hand_out(slot, sorted(chosen + others), room)
+
+    def _choose(self, rows: list[int]) -> tuple[list[int], list[int]]:
+        valued = {i: self.case(i) for i in rows}
+        price, _, _ = self.price(list(valued.values()), "now", next_slot=False)
+        want: dict[int, float] = {}
+        place: dict[int, int] = {}
+        for i, case in valued.items():
+            if case.cap <= 0:
+                continue
+            x = case.log - math.log(price)
+            inside = case.least <= x <= case.cap
+            surplus = case.loss - price - price * x
+            if not inside:
+                x = case.least if x < case.least else case.cap
+                surplus = case.loss - case.left * math.exp(-x) - price * x
+            place[i], want[i] = 0, x
+            if case.now > price and surplus > 0:
+                waits = case.stay >= price
+                place[i] = max(1, N_BINS - 2 - int(x * 32)) if waits else N_BINS - 1
+        wanting = [i for i in place if place[i] > 0]
+        if sum(want[i] for i in wanting) <= self.held:
+            return wanting, [i for i in place if place[i] == 0]
+        chosen, left = [], self.held
+        for b in range(N_BINS - 1, 0, -1):
+            here = [i for i in wanting if place[i] == b]
+            asked = sum(want[i] for i in here)
+            if asked > left or b == 1:
+                for i in here:
+                    if left > 0:
+                        chosen.append(i)
+                    left -= want[i]
+                break
+            left -= asked
+            chosen += here
+        return chosen, [i for i in place if i not in chosen]
+
+    def _hand_out(self, slot: int, rows: list[int], room: list[int]) -> None:
+        for m in self.order:
+            while room[m] > 0:
+                may = [i for i in rows if m in self.world.items[i].unused()]
+                best = max(may, key=lambda i: (self.gain(i, m), -i), default=-1)
+                if best < 0 or self.gain(best, m) <= 0:
+                    break
+                self.world.assignments.append((slot, best, m, self.gain(best, m)))
+                self.world.items[best].labels.append((slot, m))
+                room[m] -= 1
+
+    def settle(self, slot: int) -> None:
+        for _, i, m, _ in self.world.assignments:
+            self.said.setdefault((i, m), self.ask(i, m, slot))
+        rows = self.world.outstanding(slot)
+        valued = {i: self.case(i) for i in rows}
+        self._remember(
+            [self.world.items[i].weight for i in rows if self.world.items[i].arrival == slot]
+        )
+        low, spare = 0, 0.0
+        if self.held > 0:
+            _, low, spare = self.price(list(valued.values()), "stay", next_slot=True)
+        for i, case in valued.items():
+            b = bin_of(case.stay)
+            if b == low and spare >= 0.5:
+                spare -= 1.0
+            elif b <= low:
+                self.world.leave(slot, i, "no_gain" if case.cap > 0 else "exhausted")
+
+    def _remember(self, weights: list[float]) -> None:
+        self.counts.append(len(weights))
+        if weights:
+            self.busy += 1
+            rate = max(1 / 16, 1 / self.busy)
+            logs = [math.log(w) for w in weights]
+            self.mean_log += rate * (sum(logs) / len(logs) - self.mean_log)
+            squares = sum(log * log for log in logs)
+            self.mean_square += rate * (squares / len(logs) - self.mean_square)
+
+
+def _add(bins: Bins, b: int, column: int, rows: float, log: float) -> None:
+    bins[b][column] += rows
+    bins[b][column + 1] += rows * log
+
+
+def _last(holds: Callable[[float], bool], low: float, high: float, times: int) -> float:
+    """The largest number found by halving for which it holds."""
+    for _ in range(times):
+        half = 0.5 * (low + high)
+        low, high = (half, high) if holds(half) else (low, half)
+    return low
+
+
+def realised(world: PlainWorld, by_labels: bool, ask: Callable[[int, int, int], int]) -> PlainWorld:
+    market = Market(world, by_labels, ask)
+    for slot in range(world.slots):
+        market.serve(slot)
+        market.settle(slot)
+    return world.end()
