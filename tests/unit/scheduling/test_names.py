@@ -38,8 +38,12 @@ def test_what_is_exported() -> None:
         "everyone",
         "fixed-overlap",
         "greedy",
+        "lookahead",
         "random",
+        "realised",
+        "realised-proxy",
         "round-robin",
+        "waterfill",
     }
     assert set(exported(Learning)) == {"then-serve", "while-serving"}
 
