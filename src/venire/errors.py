@@ -9,8 +9,8 @@
     │   ├── Conflict                 what is there already says otherwise
     │   └── ReplayError              an event log does not replay to what it recorded
     ├── TooMuch (RuntimeError)       a limit is reached: come back later, or with less
-    ├── StoreError (RuntimeError)    a store cannot be used: not ours, newer, damaged, or in use
-    │   └── StoreDown                … for now: disk full, database gone or locked; try again
+    ├── StoreError (OSError)         the store cannot be used: damaged, or by a newer version
+    │   └── StoreDown                … for now: disk full, database gone; nothing was done, retry
     ├── FetchError (OSError)         a data set could not be downloaded
     └── MissingExtra (ImportError)   an optional dependency is not installed
 
@@ -115,15 +115,21 @@ class TooMuch(VenireError, RuntimeError):
         super().__init__(message)
 
 
-class StoreError(VenireError, RuntimeError):
-    """A store cannot be used, and trying again will not help; says what to do."""
+class StoreError(VenireError, OSError):
+    """The store cannot be used: it is damaged, locked by another server, or of a newer version."""
 
 
 class StoreDown(StoreError):
-    """A store cannot be used for now (disk full, database gone, locked): try again.
+    """The store does not take anything for now; nothing of the request was done. Retry.
 
-    What was being written is either on disk as a whole or not at all.
+    >>> StoreDown("the disk is full").retry_after
+    1.0
     """
+
+    def __init__(self, message: str, retry_after: float = 1.0) -> None:
+        """Say what is wrong with the store, and when to come back."""
+        self.retry_after = retry_after
+        super().__init__(message)
 
 
 class FetchError(VenireError, OSError):
