@@ -25,7 +25,7 @@ if TYPE_CHECKING:
         VenireError,
     )
     from venire.labels import LabelTable
-    from venire.model import Assignment, Exit, Item, Label, Labeler, Verdict
+    from venire.model import Assignment, Bounds, Exit, Item, Label, Labeler, Verdict
     from venire.scheduling import (
         Everyone,
         FixedOverlap,
@@ -56,7 +56,7 @@ _HOME = {
         "VenireError",
     ),
     "labels": ("LabelTable",),
-    "model": ("Assignment", "Exit", "Item", "Label", "Labeler", "Verdict"),
+    "model": ("Assignment", "Bounds", "Exit", "Item", "Label", "Labeler", "Verdict"),
     "scheduling": (
         "Everyone",
         "FixedOverlap",
@@ -75,6 +75,7 @@ _MODULE = {name: module for module, names in _HOME.items() for name in names}
 __all__ = [
     "Assignment",
     "Auto",
+    "Bounds",
     "Bursty",
     "DawidSkene",
     "Everyone",
