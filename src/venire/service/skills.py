@@ -10,8 +10,6 @@ import asyncio
 from dataclasses import dataclass
 from typing import Final
 
-import numpy as np
-
 from venire.aggregation.clones import find_clones
 from venire.competence.intervals import skill_intervals
 from venire.competence.one_coin import OneCoin
@@ -79,18 +77,29 @@ def measure(labels: list[LabelRow], classes: tuple[str, ...]) -> dict[str, Skill
     names = {row[1] for row in rows}
     if len(rows) < FEWEST or len(names) < 3:
         return {}
-    table = LabelTable.from_rows(rows, classes=classes)
-    try:
-        spans = skill_intervals(OneCoin().fit(table), sweeps=SWEEPS, threads=1)
-    except VenireError:  # too little in common to tell anything
-        spans = np.full((len(table.labelers), 2), np.nan)
-    span = dict(zip(table.labelers, spans.tolist(), strict=True))
-    drifting, clones = _drifting(rows, classes), _clones(table)
+    clones = _clones(LabelTable.from_rows(rows, classes=classes))
+    spans = _spans([row for row in rows if row[1] not in clones], classes)
+    drifting = _drifting(rows, classes)
     return {
         name: Skill(
-            number(span[name][0]), number(span[name][1]), name in drifting, clones.get(name)
+            *spans.get(clones.get(name, name), (None, None)), name in drifting, clones.get(name)
         )
         for name in sorted(names)
+    }
+
+
+def _spans(
+    rows: list[tuple[str, str, str]], classes: tuple[str, ...]
+) -> dict[str, tuple[float | None, float | None]]:
+    """An interval for each skill. Copies are left out: their agreement is no evidence."""
+    table = LabelTable.from_rows(rows, classes=classes)
+    try:
+        spans = skill_intervals(OneCoin().fit(table), sweeps=SWEEPS, threads=1).tolist()
+    except VenireError:  # too little in common to tell anything
+        return {}
+    return {
+        str(name): (number(low), number(high))
+        for name, (low, high) in zip(table.labelers, spans, strict=True)
     }
 
 

@@ -63,9 +63,7 @@ class Leases(RuleBasedStateMachine):
         self.runner = asyncio.Runner()
         self.storage, self.clock, self.model = Flaky(), ManualClock(), Model()
         self.status, self.count, self.exits = "running", 0, 0
-        panel = [
-            {"id": name, "competence": 0.9, "capacity": CAPACITY[name]} for name in NAMES
-        ]
+        panel = [{"id": name, "competence": 0.9, "capacity": CAPACITY[name]} for name in NAMES]
         self.start()
         self.run(self.service.create_stream("posts", settings_of(panel=panel), "test"))
 
@@ -248,9 +246,7 @@ class Leases(RuleBasedStateMachine):
     def the_store_agrees(self) -> None:
         rows = {(r.item, r.labeler): (r.said, bool(r.late)) for r in self.storage.labels("posts")}
         assert rows == self.model.labels
-        held = sorted(
-            (x.item, x.labeler) for x in self.model.leases.values() if x.status == "open"
-        )
+        held = sorted((x.item, x.labeler) for x in self.model.leases.values() if x.status == "open")
         assert sorted((r.item, r.labeler) for r in self.storage.leases("posts")) == held
         assert {r.id: r.status for r in self.storage.items("posts")} == self.model.items
         [live] = self.service.hub.loaded()
@@ -259,4 +255,4 @@ class Leases(RuleBasedStateMachine):
 
 
 TestLeases = Leases.TestCase
-TestLeases.settings = profile(max_examples=25, stateful_step_count=30, deadline=None)
+TestLeases.settings = profile(max_examples=30, stateful_step_count=40, deadline=None)
