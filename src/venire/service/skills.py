@@ -78,20 +78,20 @@ def measure(labels: list[LabelRow], classes: tuple[str, ...]) -> dict[str, Skill
     if len(rows) < FEWEST or len(names) < 3:
         return {}
     clones = _clones(LabelTable.from_rows(rows, classes=classes))
-    spans = _spans([row for row in rows if row[1] not in clones], classes)
-    drifting = _drifting(rows, classes)
-    return {
-        name: Skill(
-            *spans.get(clones.get(name, name), (None, None)), name in drifting, clones.get(name)
-        )
-        for name in sorted(names)
-    }
+    own = [row for row in rows if row[1] not in clones]  # the agreement of copies says nothing
+    spans, drifting = _spans(own, classes), _drifting(own, classes)
+    found = {}
+    for name in sorted(names):
+        first = clones.get(name, name)
+        low, high = spans.get(first, (None, None))
+        found[name] = Skill(low, high, first in drifting, clones.get(name))
+    return found
 
 
 def _spans(
     rows: list[tuple[str, str, str]], classes: tuple[str, ...]
 ) -> dict[str, tuple[float | None, float | None]]:
-    """An interval for each skill. Copies are left out: their agreement is no evidence."""
+    """An interval for each skill."""
     table = LabelTable.from_rows(rows, classes=classes)
     try:
         spans = skill_intervals(OneCoin().fit(table), sweeps=SWEEPS, threads=1).tolist()
