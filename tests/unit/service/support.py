@@ -33,7 +33,7 @@ def running(test: Callable[..., Awaitable[None]]) -> Callable[..., None]:
     @functools.wraps(test)
     def run(*args: Any, **kwargs: Any) -> None:
         async def bounded() -> None:
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(120):
                 await test(*args, **kwargs)
 
         asyncio.run(bounded())
