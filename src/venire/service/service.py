@@ -11,7 +11,7 @@ from venire.service.skills import Skills
 from venire.service.streams import StreamVerbs
 from venire.service.webhooks import Webhooks
 from venire.service.working import WorkVerbs
-from venire.storage import Storage
+from venire.storage import Storage, WriterStats
 
 __all__ = ["Service"]
 
@@ -70,6 +70,11 @@ class Service(StreamVerbs, WorkVerbs, ReadingVerbs):
     def up(self) -> bool:
         """Whether the store takes what is written."""
         return self.hub.running and self.hub.writer.up
+
+    @property
+    def stats(self) -> WriterStats:
+        """What was committed so far, for the metrics."""
+        return self.hub.writer.stats
 
     @property
     def waiting(self) -> int:

@@ -31,7 +31,7 @@ async def test_while_the_store_is_down_everything_is_retryable_and_nothing_stays
             await b.service.add_items("posts", [ItemIn("p2")])
         with pytest.raises(StoreDown):
             await b.service.next("posts", "bob")
-        assert not b.service.up
+        assert [b.service.up] == [False]
         storage.down = False
         assert (await b.service.label(lease.token, "spam")).said == "spam"  # the same again
         assert b.service.up
