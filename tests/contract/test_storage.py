@@ -124,7 +124,7 @@ def _compare(storage: Storage, writes: list[list[Change]]) -> None:
         assert _state(storage) == _state(plain)
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(writes=WRITES)
 def test_sqlite_does_what_memory_does(new_url: NewUrl, writes: list[list[Change]]) -> None:
     with open_storage(new_url("sqlite")) as storage:
