@@ -25,7 +25,8 @@ class Service(StreamVerbs, WorkVerbs, ReadingVerbs):
 
     Examples
     --------
-    >>> from venire.service import ItemIn
+    >>> import asyncio
+    >>> from venire.service import ItemIn, StreamSettings
     >>> from venire.storage import open_storage
     >>> async def day() -> None:
     ...     service = Service(open_storage("memory:"))

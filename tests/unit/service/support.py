@@ -41,6 +41,12 @@ def running(test: Callable[..., Awaitable[None]]) -> Callable[..., None]:
     return run
 
 
+async def asleep(count: int, b: Bench) -> None:
+    """Let so many who ask come to wait."""
+    while b.service.waiting != count:
+        await asyncio.sleep(0.002)
+
+
 def settings_of(**changes: Any) -> StreamSettings:
     """Three labelers of known competence, fixed overlap of two, slots of ten seconds."""
     usual: dict[str, Any] = {
