@@ -38,12 +38,12 @@ class Service(StreamVerbs, WorkVerbs, ReadingVerbs):
     ...     lease = await service.next("posts", "ann")
     ...     print(lease.item, lease.payload)
     ...     answer = await service.label(lease.token, "spam")
-    ...     print((await service.item("posts", "post-1")).posterior)
+    ...     print(answer.said, (await service.item("posts", "post-1")).verdict)
     ...     print(await service.next("posts", "ann"))
     ...     await service.stop()
     >>> asyncio.run(day())
     post-1 {'text': 'Buy now'}
-    {'spam': 0.9, 'ok': 0.1}
+    spam spam
     Nothing(reason='none_for_you')
     """
 

@@ -18,6 +18,7 @@ SETTINGS = {
     "learning": {"learning": "then-serve:5", "policy": "greedy", "default_weight": 20.0},
     "open": {"learning": "then-serve:3", "open_panel": True, "panel": ()},
     "budget": {"label_budget": 60},
+    "serving": {"learning": "while-serving", "open_panel": True, "panel": (), "policy": "greedy"},
 }
 
 
