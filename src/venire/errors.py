@@ -4,8 +4,13 @@
     ├── InputError (ValueError)      a value from outside is wrong
     │   ├── FileError                … and it came from a file: names file, line and remedy
     │   └── UnknownName              … and it is a name nobody knows: says which ones are known
+    ├── NotFound (LookupError)       there is no such stream, item, assignment, webhook or key
     ├── StateError (RuntimeError)    a verb was called out of turn
+    │   ├── Conflict                 what is there already says otherwise
     │   └── ReplayError              an event log does not replay to what it recorded
+    ├── TooMuch (RuntimeError)       a limit is reached: come back later, or with less
+    ├── StoreError (OSError)         the store cannot be used: damaged, or by a newer version
+    │   └── StoreDown                … for now: disk full, database gone; nothing was done, retry
     ├── FetchError (OSError)         a data set could not be downloaded
     └── MissingExtra (ImportError)   an optional dependency is not installed
 
@@ -19,12 +24,17 @@ from collections.abc import Iterable
 from pathlib import Path
 
 __all__ = [
+    "Conflict",
     "FetchError",
     "FileError",
     "InputError",
     "MissingExtra",
+    "NotFound",
     "ReplayError",
     "StateError",
+    "StoreDown",
+    "StoreError",
+    "TooMuch",
     "UnknownName",
     "VenireError",
 ]
@@ -67,12 +77,59 @@ class UnknownName(InputError):
         super().__init__(f"unknown {kind} {got!r}: {hint}Known: {', '.join(names)}")
 
 
+class NotFound(VenireError, LookupError):
+    """There is no such thing.
+
+    >>> print(NotFound("stream", "posts"))
+    there is no stream 'posts'
+    """
+
+    def __init__(self, kind: str, got: str, hint: str = "") -> None:
+        """Say what kind of thing was looked for, and under which name."""
+        self.kind, self.got = kind, got
+        super().__init__(f"there is no {kind} {got!r}{': ' if hint else ''}{hint}")
+
+
 class StateError(VenireError, RuntimeError):
     """A verb was called out of turn; the state is as it was before the call."""
 
 
+class Conflict(StateError):
+    """What is there already says otherwise; nothing was changed."""
+
+
 class ReplayError(StateError):
     """An event log does not replay to what it recorded."""
+
+
+class TooMuch(VenireError, RuntimeError):
+    """A limit is reached; `retry_after` seconds from now may do, None if only less would do.
+
+    >>> TooMuch("200 requests are waiting, at most 200 may", retry_after=2).retry_after
+    2
+    """
+
+    def __init__(self, message: str, retry_after: float | None = None) -> None:
+        """Say which limit, and when to come back."""
+        self.retry_after = retry_after
+        super().__init__(message)
+
+
+class StoreError(VenireError, OSError):
+    """The store cannot be used: it is damaged, locked by another server, or of a newer version."""
+
+
+class StoreDown(StoreError):
+    """The store does not take anything for now; nothing of the request was done. Retry.
+
+    >>> StoreDown("the disk is full").retry_after
+    1.0
+    """
+
+    def __init__(self, message: str, retry_after: float = 1.0) -> None:
+        """Say what is wrong with the store, and when to come back."""
+        self.retry_after = retry_after
+        super().__init__(message)
 
 
 class FetchError(VenireError, OSError):

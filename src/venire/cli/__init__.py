@@ -21,7 +21,19 @@ from venire.errors import VenireError
 
 __all__ = ["VERBS", "main", "make_app"]
 
-VERBS = ("demo", "aggregate", "datasets", "simulate", "compare", "plan", "reproduce")
+VERBS = (
+    "demo",
+    "aggregate",
+    "datasets",
+    "simulate",
+    "compare",
+    "plan",
+    "reproduce",
+    "verify",
+    "export",
+    "backup",
+    "keys",
+)
 
 #: Typer's own complaints about options and arguments.
 _USAGE_ERROR: Any = typer.BadParameter.__mro__[1]

@@ -1,0 +1,34 @@
+"""Streams over a durable store: the engine, driven by a real clock, that never loses a label.
+
+`Service` is what a web layer, a command line or a test talks to. It knows nothing of HTTP.
+"""
+
+from venire.service.clock import Clock, ManualClock, SystemClock
+from venire.service.service import Service
+from venire.service.settings import Member, ServiceSettings, StreamSettings
+from venire.service.views import (
+    Added,
+    Answer,
+    ItemIn,
+    LabelIn,
+    Lease,
+    Nothing,
+    Outcome,
+)
+
+__all__ = [
+    "Added",
+    "Answer",
+    "Clock",
+    "ItemIn",
+    "LabelIn",
+    "Lease",
+    "ManualClock",
+    "Member",
+    "Nothing",
+    "Outcome",
+    "Service",
+    "ServiceSettings",
+    "StreamSettings",
+    "SystemClock",
+]

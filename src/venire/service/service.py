@@ -1,0 +1,83 @@
+"""The service: every verb that a client may use, without HTTP."""
+
+from __future__ import annotations
+
+from venire.service.clock import Clock, SystemClock
+from venire.service.hub import Hub
+from venire.service.keys import Keyring
+from venire.service.reading import ReadingVerbs
+from venire.service.settings import ServiceSettings
+from venire.service.skills import Skills
+from venire.service.streams import StreamVerbs
+from venire.service.webhooks import Webhooks
+from venire.service.working import WorkVerbs
+from venire.storage import Storage, WriterStats
+
+__all__ = ["Service"]
+
+
+class Service(StreamVerbs, WorkVerbs, ReadingVerbs):
+    """Streams, work, labels and verdicts over one store.
+
+    All methods must be called on one asyncio loop. They raise `NotFound`, `Conflict`,
+    `InputError`, `StateError`, `TooMuch` and, where the store takes nothing for now,
+    `StoreDown`, after which the same call may be made again.
+
+    Examples
+    --------
+    >>> import asyncio
+    >>> from venire.service import ItemIn, StreamSettings
+    >>> from venire.storage import open_storage
+    >>> async def day() -> None:
+    ...     service = Service(open_storage("memory:"))
+    ...     await service.start()
+    ...     panel = [{"id": "ann", "competence": 0.9}]
+    ...     settings = StreamSettings(classes=["spam", "ok"], panel=panel, learning="known")
+    ...     await service.create_stream("posts", settings, actor="me")
+    ...     await service.add_items("posts", [ItemIn("post-1", {"text": "Buy now"})])
+    ...     lease = await service.next("posts", "ann")
+    ...     print(lease.item, lease.payload)
+    ...     answer = await service.label(lease.token, "spam")
+    ...     print(answer.said, (await service.item("posts", "post-1")).verdict)
+    ...     print(await service.next("posts", "ann"))
+    ...     await service.stop()
+    >>> asyncio.run(day())
+    post-1 {'text': 'Buy now'}
+    spam spam
+    Nothing(reason='none_for_you')
+    """
+
+    def __init__(
+        self, storage: Storage, clock: Clock | None = None, settings: ServiceSettings | None = None
+    ) -> None:
+        self.settings = settings or ServiceSettings()
+        self.hub = Hub(storage, clock or SystemClock(), self.settings)
+        self.keys, self.webhooks = Keyring(self.hub), Webhooks(self.hub)
+        self.skills = Skills(self.hub)
+
+    async def start(self) -> str | None:
+        """Load every stream and begin to serve; the token of the first admin key, if made now."""
+        await self.hub.start()
+        await self.webhooks.start()
+        return await self.keys.start()
+
+    async def stop(self) -> None:
+        """Finish what was begun, write snapshots and close."""
+        await self.webhooks.stop()
+        await self.keys.stop()
+        await self.hub.stop()
+
+    @property
+    def up(self) -> bool:
+        """Whether the store takes what is written."""
+        return self.hub.running and self.hub.writer.up
+
+    @property
+    def stats(self) -> WriterStats:
+        """What was committed so far, for the metrics."""
+        return self.hub.writer.stats
+
+    @property
+    def waiting(self) -> int:
+        """How many requests wait for work."""
+        return self.hub.waiting
