@@ -13,8 +13,8 @@ __all__ = ["SOURCES", "digest_of", "sources_digest"]
 #: Files and folders of the package that can change what a point returns. What only measures,
 #: draws or words what the points returned is not among them; label sets have their own digest.
 SOURCES: Final = (
-    *("accuracy.py", "utility.py", "model.py", "engine.py", "records.py", "scoring.py"),
-    *("compiling.py", "competence", "labels", "scheduling", "simulation", "tables"),
+    *("accuracy.py", "utility.py", "model.py", "records.py", "scoring.py"),
+    *("compiling.py", "competence", "engine", "labels", "scheduling", "simulation", "tables"),
     *(
         f"experiments/reproduction/{name}.py"
         for name in ("data", "exact", "literal", "measures", "sources")
