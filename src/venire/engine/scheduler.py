@@ -55,7 +55,7 @@ from venire.scheduling.base import Learning, Policy
 from venire.scheduling.beliefs import check_c
 from venire.scheduling.bounded import BoundedClerk
 from venire.scheduling.desk import BARRED, PENDING, REASONS
-from venire.scheduling.greedy import Greedy
+from venire.scheduling.lookahead import LookAhead
 
 __all__ = ["Scheduler"]
 
@@ -70,7 +70,8 @@ class Scheduler(Panel):
     classes
         What a label may say. In a tie the later class wins.
     policy
-        Who labels what; Algorithm 1 (`Greedy`) by default.
+        Who labels what; `LookAhead` by default, which earns the most over the regimes of
+        `venire compare` (docs/policies.md).
     learning
         How the competences come to be known. Without it every labeler must have one.
     c
@@ -102,7 +103,7 @@ class Scheduler(Panel):
         bounds: Bounds | None = None,
         remember: int | None = None,
     ) -> None:
-        self._begin(panel, classes, policy or Greedy(), learning, c, bounds or Bounds(), remember)
+        self._begin(panel, classes, policy or LookAhead(), learning, c, bounds or Bounds(), remember)
         self._believe()
         self._clerk.refresh(self.slot)
 

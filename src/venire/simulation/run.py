@@ -30,6 +30,7 @@ from venire.scheduling.desk import (
     grow_touches,
 )
 from venire.scheduling.greedy import Greedy
+from venire.scheduling.lookahead import LookAhead
 from venire.scheduling.loop import Stream
 from venire.simulation.items import Items
 from venire.simulation.metrics import Ledger, keep_ledger
@@ -54,7 +55,7 @@ def simulate(
     c: float = 1.0,
     progress: Progress | None = None,
 ) -> Run:
-    """Run a policy (Algorithm 1 by default) on the first `slots` slots of a world.
+    """Run a policy (`LookAhead` by default) on the first `slots` slots of a world.
 
     Without `learning` the competences are known, as the paper's genie knows them. `c` is the
     constant of the accuracy proxy. `progress(slot, slots)` is called now and then.
@@ -66,7 +67,7 @@ def simulate(
     if not 1 <= slots <= MOST_SLOTS:
         raise InputError(f"got a horizon of {slots:,} slots, expected 1 to {MOST_SLOTS:,}")
     check_c(c)
-    policy = policy or Greedy()
+    policy = policy or LookAhead()
     items = world.items(slots)
     stream = stream_of(world, items, slots)
     desk = desk_of(world, items, slots)
