@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import builtins
+
 from venire.service.views import DeliveryView, WebhookView
 
 __all__ = ["Webhooks"]

@@ -1,0 +1,82 @@
+"""What one step changes in the store, gathered by kind.
+
+The kinds are written in an order that the store takes whatever was gathered first: items before
+their labels, leases before their ends, exits last, so that a step may note things as they come.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from venire.storage import (
+    AddDeliveries,
+    AddEvents,
+    AddItems,
+    AddLabels,
+    AddLeases,
+    Change,
+    DeliveryRow,
+    EndLeases,
+    EventRow,
+    ExitRow,
+    ItemRow,
+    LabelRow,
+    LeaseEnd,
+    LeaseRow,
+    LeaveItems,
+)
+
+__all__ = ["Batch"]
+
+_ORDER: tuple[tuple[str, Callable[[Sequence[Any]], Change]], ...] = (
+    ("items", AddItems),
+    ("events", AddEvents),
+    ("labels", AddLabels),
+    ("leases", AddLeases),
+    ("ends", EndLeases),
+    ("exits", LeaveItems),
+    ("deliveries", AddDeliveries),
+)
+
+
+class Batch:
+    """Rows to write, by kind.
+
+    >>> batch = Batch()
+    >>> batch.ends.append(LeaseEnd("5e88", "released", 0.0))
+    >>> [type(change).__name__ for change in batch.changes()]
+    ['EndLeases']
+    """
+
+    __slots__ = (
+        "deliveries",
+        "ends",
+        "events",
+        "exits",
+        "first",
+        "items",
+        "labels",
+        "last",
+        "leases",
+    )
+
+    def __init__(self) -> None:
+        self.first: list[Change] = []
+        self.items: list[ItemRow] = []
+        self.events: list[EventRow] = []
+        self.labels: list[LabelRow] = []
+        self.leases: list[LeaseRow] = []
+        self.ends: list[LeaseEnd] = []
+        self.exits: list[ExitRow] = []
+        self.deliveries: list[DeliveryRow] = []
+        self.last: list[Change] = []
+
+    def changes(self) -> list[Change]:
+        """The changes, in order."""
+        made = list(self.first)
+        for name, change in _ORDER:
+            rows = getattr(self, name)
+            if rows:
+                made.append(change(rows))
+        return made + self.last

@@ -1,0 +1,105 @@
+"""The store: an event log for each stream, and the tables that people query.
+
+    rows        what a table holds, one tuple each
+    changes     what can be written
+    base        `Storage`, what every store can do
+    memory      in dictionaries: for tests, and the plain reference
+    codec       events as JSON, to the bit
+    writer      one thread that commits many requests at once
+
+`open_storage` opens one by its address.
+"""
+
+from __future__ import annotations
+
+from venire.storage.base import Storage
+from venire.storage.changes import (
+    AddDeliveries,
+    AddEvents,
+    AddItems,
+    AddKey,
+    AddLabels,
+    AddLeases,
+    AddSettings,
+    AddStream,
+    AddWebhook,
+    Change,
+    EndLeases,
+    LeaseEnd,
+    LeaveItems,
+    PruneReplies,
+    RemoveWebhook,
+    RenewLease,
+    RevokeKey,
+    SaveReply,
+    SaveSnapshot,
+    SetMeta,
+    SetStatus,
+    TouchKey,
+    UpdateDelivery,
+)
+from venire.storage.codec import decode, encode
+from venire.storage.memory import MemoryStorage
+from venire.storage.opening import open_storage
+from venire.storage.rows import (
+    Counts,
+    DeliveryRow,
+    EventRow,
+    ExitRow,
+    ItemRow,
+    KeyRow,
+    LabelRow,
+    LeaseRow,
+    ReplyRow,
+    SettingsRow,
+    SnapshotRow,
+    StreamRow,
+    WebhookRow,
+)
+from venire.storage.writer import Writer, WriterStats
+
+__all__ = [
+    "AddDeliveries",
+    "AddEvents",
+    "AddItems",
+    "AddKey",
+    "AddLabels",
+    "AddLeases",
+    "AddSettings",
+    "AddStream",
+    "AddWebhook",
+    "Change",
+    "Counts",
+    "DeliveryRow",
+    "EndLeases",
+    "EventRow",
+    "ExitRow",
+    "ItemRow",
+    "KeyRow",
+    "LabelRow",
+    "LeaseEnd",
+    "LeaseRow",
+    "LeaveItems",
+    "MemoryStorage",
+    "PruneReplies",
+    "RemoveWebhook",
+    "RenewLease",
+    "ReplyRow",
+    "RevokeKey",
+    "SaveReply",
+    "SaveSnapshot",
+    "SetMeta",
+    "SetStatus",
+    "SettingsRow",
+    "SnapshotRow",
+    "Storage",
+    "StreamRow",
+    "TouchKey",
+    "UpdateDelivery",
+    "WebhookRow",
+    "Writer",
+    "WriterStats",
+    "decode",
+    "encode",
+    "open_storage",
+]

@@ -1,0 +1,198 @@
+"""What a store can do: one way to write, many to read.
+
+A store is an append-only log of events for each stream, beside the tables that people query.
+`write` is the only verb that changes it: all of its changes are on disk when it returns, or none
+of them are. All methods block and may be called from any thread; a store has one writer at a
+time, which is what `writer.Writer` is for.
+
+Errors: `StoreDown` where trying again may help (disk full, database gone, locked), `StoreError`
+where it will not (a second verdict for an item, a damaged file, a newer schema).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Self
+
+from venire.storage.changes import Change
+from venire.storage.rows import (
+    Counts,
+    DeliveryRow,
+    EventRow,
+    ItemRow,
+    KeyRow,
+    LabelRow,
+    LeaseRow,
+    ReplyRow,
+    SettingsRow,
+    SnapshotRow,
+    StreamRow,
+    WebhookRow,
+)
+
+__all__ = ["Storage"]
+
+
+class Storage(ABC):
+    """A store; see `open_storage`.
+
+    >>> from venire.storage import AddStream, StreamRow, open_storage
+    >>> with open_storage("memory:") as storage:
+    ...     storage.write([AddStream(StreamRow("posts", created_at=0.0))])
+    ...     storage.streams()
+    [StreamRow(name='posts', created_at=0.0, status='running')]
+    """
+
+    #: The address it was opened by, without a password.
+    url: str
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    # to write
+
+    @abstractmethod
+    def write(self, changes: Sequence[Change]) -> None:
+        """Make the changes, in order, as one transaction; durable when it returns."""
+
+    @abstractmethod
+    def ping(self) -> None:
+        """Return if the store can be written to, reconnecting if need be; else `StoreDown`."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Let go of files and connections; closing twice is fine."""
+
+    # to read
+
+    @abstractmethod
+    def streams(self) -> list[StreamRow]:
+        """All streams, by name."""
+
+    @abstractmethod
+    def settings(self, stream: str) -> list[SettingsRow]:
+        """All versions of a stream's settings, oldest first."""
+
+    @abstractmethod
+    def events(self, stream: str, after: int = -1, limit: int | None = None) -> list[EventRow]:
+        """Rows with an event above number `after`, oldest first, at most `limit` rows.
+
+        A row holds `size` events, so the first row may begin at or before `after`.
+        """
+
+    @abstractmethod
+    def latest_snapshot(self, stream: str) -> SnapshotRow | None:
+        """The newest snapshot."""
+
+    @abstractmethod
+    def snapshots(self, stream: str) -> list[SnapshotRow]:
+        """All that are kept, oldest first."""
+
+    @abstractmethod
+    def item(self, stream: str, id: str) -> ItemRow | None:
+        """One item."""
+
+    @abstractmethod
+    def items(
+        self,
+        stream: str,
+        status: str | None = None,
+        after: str | None = None,
+        limit: int | None = None,
+    ) -> list[ItemRow]:
+        """Items in the order of their ids, from the one behind `after`."""
+
+    @abstractmethod
+    def known_ids(self, stream: str, ids: Iterable[str]) -> dict[str, str]:
+        """Of these ids the ones that are there, with the digest of their content."""
+
+    @abstractmethod
+    def exits(self, stream: str, after: int = 0, limit: int | None = None) -> list[ItemRow]:
+        """Items that left with an `exit_n` above `after`, in that order."""
+
+    @abstractmethod
+    def labels_of(self, stream: str, item: str) -> list[LabelRow]:
+        """The labels of an item, in the order of the labelers' names."""
+
+    @abstractmethod
+    def said(self, stream: str, pairs: Iterable[tuple[str, str]]) -> dict[tuple[str, str], str]:
+        """Of these (item, labeler) the ones with a label, and what it says."""
+
+    @abstractmethod
+    def labels(
+        self, stream: str, after: tuple[str, str] | None = None, limit: int | None = None
+    ) -> list[LabelRow]:
+        """Labels by item and labeler, from the one behind the pair `after`."""
+
+    @abstractmethod
+    def recent_labels(
+        self, stream: str, since: float, labeler: str | None = None, limit: int | None = None
+    ) -> list[LabelRow]:
+        """Labels that came at `since` or later, newest first."""
+
+    @abstractmethod
+    def labeler_counts(self, stream: str) -> dict[str, tuple[int, int]]:
+        """Of each labeler with a label: how many there are, and how many of them were late."""
+
+    @abstractmethod
+    def lease(self, token_hash: str) -> LeaseRow | None:
+        """One lease."""
+
+    @abstractmethod
+    def leases(self, stream: str, status: str | None = "open") -> list[LeaseRow]:
+        """Leases by the time they were given."""
+
+    @abstractmethod
+    def counts(self, stream: str) -> Counts:
+        """How much of everything there is."""
+
+    @abstractmethod
+    def keys(self) -> list[KeyRow]:
+        """All keys, revoked ones too, oldest first."""
+
+    @abstractmethod
+    def webhooks(self, stream: str | None = None) -> list[WebhookRow]:
+        """The webhooks of a stream, or all, oldest first."""
+
+    @abstractmethod
+    def due_deliveries(self, now: float, limit: int | None = None) -> list[DeliveryRow]:
+        """Pending deliveries whose time has come, the longest overdue first."""
+
+    @abstractmethod
+    def deliveries(self, webhook: str, status: str | None = None) -> list[DeliveryRow]:
+        """Deliveries to a webhook in the order of the exits; `dead` is the dead-letter list."""
+
+    @abstractmethod
+    def reply(self, key: str) -> ReplyRow | None:
+        """The first answer to a request with that key."""
+
+    @abstractmethod
+    def meta(self, key: str) -> str | None:
+        """A named value of the store itself."""
+
+    # the same for all
+
+    def all_labels(self, stream: str, chunk: int = 10_000) -> Iterator[LabelRow]:
+        """Every label of a stream, without holding them all."""
+        rows = self.labels(stream, None, chunk)
+        while rows:
+            yield from rows
+            rows = self.labels(stream, (rows[-1].item, rows[-1].labeler), chunk)
+
+    def all_items(self, stream: str, chunk: int = 10_000) -> Iterator[ItemRow]:
+        """Every item of a stream, without holding them all."""
+        rows = self.items(stream, None, None, chunk)
+        while rows:
+            yield from rows
+            rows = self.items(stream, None, rows[-1].id, chunk)
+
+    def all_events(self, stream: str, after: int = -1, chunk: int = 1_000) -> Iterator[EventRow]:
+        """Every row of a stream's log from the event behind `after`, without holding them all."""
+        rows = self.events(stream, after, chunk)
+        while rows:
+            yield from rows
+            rows = self.events(stream, rows[-1].n + rows[-1].size - 1, chunk)

@@ -1,0 +1,242 @@
+"""What can be written into a store: one frozen value for each kind of change.
+
+`Storage.write` takes any number of them and makes them one transaction. The kinds that carry
+`rows` take many rows at once, and those are the quick ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from venire.storage.rows import (
+    DeliveryRow,
+    EventRow,
+    ExitRow,
+    ItemRow,
+    KeyRow,
+    LabelRow,
+    LeaseRow,
+    ReplyRow,
+    SettingsRow,
+    SnapshotRow,
+    StreamRow,
+    WebhookRow,
+)
+
+__all__ = [
+    "AddDeliveries",
+    "AddEvents",
+    "AddItems",
+    "AddKey",
+    "AddLabels",
+    "AddLeases",
+    "AddSettings",
+    "AddStream",
+    "AddWebhook",
+    "Change",
+    "EndLeases",
+    "LeaseEnd",
+    "LeaveItems",
+    "PruneReplies",
+    "RemoveWebhook",
+    "RenewLease",
+    "RevokeKey",
+    "SaveReply",
+    "SaveSnapshot",
+    "SetMeta",
+    "SetStatus",
+    "TouchKey",
+    "UpdateDelivery",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class AddStream:
+    """A new stream."""
+
+    row: StreamRow
+
+
+@dataclass(frozen=True, slots=True)
+class SetStatus:
+    """A stream is running, paused or closed from now on."""
+
+    stream: str
+    status: str
+
+
+@dataclass(frozen=True, slots=True)
+class AddSettings:
+    """A new version of a stream's settings."""
+
+    row: SettingsRow
+
+
+@dataclass(frozen=True, slots=True)
+class AddEvents:
+    """Events at the end of a stream's log; a gap or an overlap in the numbers is refused."""
+
+    rows: Sequence[EventRow]
+
+
+@dataclass(frozen=True, slots=True)
+class AddItems:
+    """New items."""
+
+    rows: Sequence[ItemRow]
+
+
+@dataclass(frozen=True, slots=True)
+class LeaveItems:
+    """Items left; one that is not open is refused: no item has two verdicts."""
+
+    rows: Sequence[ExitRow]
+
+
+@dataclass(frozen=True, slots=True)
+class AddLabels:
+    """New labels; a second one by the same labeler of the same item is refused."""
+
+    rows: Sequence[LabelRow]
+
+
+@dataclass(frozen=True, slots=True)
+class AddLeases:
+    """New leases."""
+
+    rows: Sequence[LeaseRow]
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseEnd:
+    """How a lease ended: done (with its answer), released or expired."""
+
+    token_hash: str
+    status: str
+    ended_at: float
+    answer: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class EndLeases:
+    """Leases ended. An expired one may still become done; one that is unknown is refused."""
+
+    rows: Sequence[LeaseEnd]
+
+
+@dataclass(frozen=True, slots=True)
+class RenewLease:
+    """A lease lasts `ttl` seconds from `given_at`, as the heartbeat asked for."""
+
+    token_hash: str
+    ttl: float
+
+
+@dataclass(frozen=True, slots=True)
+class SaveSnapshot:
+    """Keep a snapshot; besides it the first (n = 0) and the one before it stay, others go."""
+
+    row: SnapshotRow
+
+
+@dataclass(frozen=True, slots=True)
+class AddKey:
+    """A new key."""
+
+    row: KeyRow
+
+
+@dataclass(frozen=True, slots=True)
+class RevokeKey:
+    """A key opens nothing any more; the time of the first revocation stays."""
+
+    id: str
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class TouchKey:
+    """A key was used."""
+
+    id: str
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class AddWebhook:
+    """A new webhook."""
+
+    row: WebhookRow
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveWebhook:
+    """A webhook goes, and its deliveries with it."""
+
+    id: str
+
+
+@dataclass(frozen=True, slots=True)
+class AddDeliveries:
+    """Exits to be delivered; written in the transaction of the exit itself."""
+
+    rows: Sequence[DeliveryRow]
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateDelivery:
+    """A delivery was tried (or is to be tried again); its row is replaced.
+
+    Nothing happens where the webhook has gone meanwhile.
+    """
+
+    row: DeliveryRow
+
+
+@dataclass(frozen=True, slots=True)
+class SaveReply:
+    """The first answer to a request; a later one under the same key is left out."""
+
+    row: ReplyRow
+
+
+@dataclass(frozen=True, slots=True)
+class PruneReplies:
+    """Answers from before that time are forgotten."""
+
+    before: float
+
+
+@dataclass(frozen=True, slots=True)
+class SetMeta:
+    """A named value of the store itself, such as the secret that signs sessions."""
+
+    key: str
+    value: str
+
+
+Change: TypeAlias = (
+    AddStream
+    | SetStatus
+    | AddSettings
+    | AddEvents
+    | AddItems
+    | LeaveItems
+    | AddLabels
+    | AddLeases
+    | EndLeases
+    | RenewLease
+    | SaveSnapshot
+    | AddKey
+    | RevokeKey
+    | TouchKey
+    | AddWebhook
+    | RemoveWebhook
+    | AddDeliveries
+    | UpdateDelivery
+    | SaveReply
+    | PruneReplies
+    | SetMeta
+)

@@ -1,0 +1,212 @@
+"""Events as JSON, and back, to the bit.
+
+An `EventRow` holds one event, or a run of labels that came in one slot: thousands of labels of a
+bulk request are one row, with a list for each field. Floats are written as Python's `repr` does,
+so that the very same number comes back; `nan` and the infinities, which JSON has no word for, are
+strings. The fields stand in lists, in the order of the event's own, which is what keeps a log
+small; a new field goes to the end and has a default, so that older logs stay readable.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterable, Sequence
+from itertools import groupby
+from typing import Any, Final
+
+from venire.errors import InputError, StoreError
+from venire.model import (
+    Arrived,
+    Assigned,
+    Assignment,
+    Closed,
+    Event,
+    Exit,
+    Item,
+    Joined,
+    Label,
+    Labeler,
+    Left,
+    Observed,
+    Released,
+    Verdict,
+)
+from venire.storage.rows import EventRow
+
+__all__ = ["decode", "encode"]
+
+_SCALARS: Final = frozenset({str, int, float, bool, type(None)})
+
+
+def encode(stream: str, first: int, at: float, events: Sequence[Event]) -> list[EventRow]:
+    """The rows of a stream's events, of which the first is number `first` of the log.
+
+    >>> from venire import Item
+    >>> [row] = encode("posts", 0, 1e9, [Arrived(3, (Item("post-1", 8),))])
+    >>> row.n, row.slot, row.kind, row.body
+    (0, 3, 'arrived', '[["post-1",8.0,null,[]]]')
+    """
+    rows: list[EventRow] = []
+    n = first
+    for (kind, slot), run in groupby(events, key=lambda event: (type(event), event.slot)):
+        if kind is Observed:
+            batch = list(run)
+            body = _json(_observed(batch))
+            rows.append(EventRow(stream, n, len(batch), slot, at, "observed", body))
+            n += len(batch)
+            continue
+        name, write, _ = _by_type(kind)
+        for event in run:
+            rows.append(EventRow(stream, n, 1, slot, at, name, _json(write(event))))
+            n += 1
+    return rows
+
+
+def decode(rows: Iterable[EventRow]) -> list[Event]:
+    """The events of rows, in order.
+
+    >>> from venire import Label
+    >>> events = [Observed(3, Label("post-1", m, "spam"), late=False) for m in ("ann", "bob")]
+    >>> rows = encode("posts", 7, 1e9, events)
+    >>> len(rows), rows[0].size, decode(rows) == events
+    (1, 2, True)
+    """
+    events: list[Event] = []
+    for row in rows:
+        body = json.loads(row.body)
+        if row.kind == "observed":
+            events += _read_observed(row.slot, body)
+        elif row.kind in _KINDS:
+            events.append(_KINDS[row.kind][2](row.slot, body))
+        else:
+            raise StoreError(
+                f"event {row.n} of stream {row.stream!r} is of the unknown kind {row.kind!r}: "
+                "a newer version has written it"
+            )
+    return events
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+
+
+def _number(value: float) -> float | str:
+    return float(value) if math.isfinite(value) else str(float(value))
+
+
+def _scalar(value: Any) -> Any:
+    if type(value) not in _SCALARS or value != value:
+        raise InputError(f"got the label {value!r}, expected a string, a number or a truth value")
+    return value
+
+
+# A run of labels: a list for each field, and the places of the late ones.
+
+
+def _observed(events: list[Any]) -> list[Any]:
+    labels = [event.label for event in events]
+    said = [label.said for label in labels]
+    if not set(map(type, said)) <= {str}:
+        said = [_scalar(value) for value in said]
+    late = [place for place, event in enumerate(events) if event.late]
+    return [[label.item for label in labels], [label.labeler for label in labels], said, late]
+
+
+def _read_observed(slot: int, body: list[Any]) -> list[Event]:
+    items, labelers, said, late = body
+    if not late:
+        return [
+            Observed(slot, Label(*triple), False)
+            for triple in zip(items, labelers, said, strict=True)
+        ]
+    places = set(late)
+    return [
+        Observed(slot, Label(*triple), place in places)
+        for place, triple in enumerate(zip(items, labelers, said, strict=True))
+    ]
+
+
+def _arrived(event: Arrived) -> Any:
+    return [
+        [item.id, item.weight, _names(item.eligible), _names(item.excluded)] for item in event.items
+    ]
+
+
+def _names(names: frozenset[str] | None) -> list[str] | None:
+    return None if names is None else sorted(names)
+
+
+def _read_arrived(slot: int, body: Any) -> Arrived:
+    return Arrived(
+        slot,
+        tuple(
+            Item(id, weight, None if only is None else frozenset(only), frozenset(barred))
+            for id, weight, only, barred in body
+        ),
+    )
+
+
+def _assigned(event: Assigned) -> Any:
+    given = [[int(a.slot), a.item, a.labeler, _number(a.gain)] for a in event.assignments]
+    return [given, None if event.asked is None else list(event.asked)]
+
+
+def _read_assigned(slot: int, body: Any) -> Assigned:
+    given, asked = body
+    assignments = tuple(
+        Assignment(when, item, labeler, float(gain)) for when, item, labeler, gain in given
+    )
+    return Assigned(slot, assignments, None if asked is None else tuple(asked))
+
+
+def _released(event: Released) -> Any:
+    return [event.item, event.labeler, event.barred]
+
+
+def _joined(event: Joined) -> Any:
+    who = event.labeler
+    return [who.id, who.competence, who.capacity]
+
+
+def _closed(event: Closed) -> Any:
+    return [
+        [
+            e.item,
+            int(e.arrival),
+            int(e.slot),
+            int(e.labels),
+            _scalar(e.verdict.label),
+            _number(e.verdict.confidence),
+            e.reason,
+        ]
+        for e in event.exits
+    ]
+
+
+def _read_closed(slot: int, body: Any) -> Closed:
+    return Closed(
+        slot,
+        tuple(
+            Exit(item, arrival, left, labels, Verdict(label, float(confidence)), reason)
+            for item, arrival, left, labels, label, confidence, reason in body
+        ),
+    )
+
+
+#: Of each kind: the event, how it is written, and how it is read.
+_KINDS: dict[str, tuple[type, Callable[[Any], Any], Callable[[int, Any], Event]]] = {
+    "arrived": (Arrived, _arrived, _read_arrived),
+    "assigned": (Assigned, _assigned, _read_assigned),
+    "released": (Released, _released, lambda slot, body: Released(slot, *body)),
+    "joined": (Joined, _joined, lambda slot, body: Joined(slot, Labeler(*body))),
+    "left": (Left, lambda event: event.labeler, lambda slot, body: Left(slot, body)),
+    "closed": (Closed, _closed, _read_closed),
+}
+
+
+def _by_type(kind: type) -> tuple[str, Callable[[Any], Any], Callable[[int, Any], Event]]:
+    for name, (event, write, read) in _KINDS.items():
+        if event is kind:
+            return name, write, read
+    raise InputError(f"got an event of type {kind.__name__}, which has no place in a log")

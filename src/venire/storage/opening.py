@@ -1,0 +1,31 @@
+"""A store by its address."""
+
+from __future__ import annotations
+
+from venire.errors import InputError
+from venire.storage.base import Storage
+from venire.storage.memory import MemoryStorage
+
+__all__ = ["open_storage"]
+
+
+def open_storage(url: str, owner: bool = True) -> Storage:
+    """Open the store at `sqlite:///file`, `postgresql://...` or `memory:`.
+
+    Parameters
+    ----------
+    url
+        Its address. `sqlite:///venire.db` is a file in the current folder,
+        `sqlite:////var/lib/venire.db` one with a full path.
+    owner
+        Whether this process is the one that runs the streams. An owner makes the store if it is
+        not there, brings an older one up to date and keeps other owners out. Others read it, and
+        may write keys, while the owner runs.
+
+    >>> open_storage("memory:").streams()
+    []
+    """
+    kind = url.partition(":")[0]
+    if kind == "memory":
+        return MemoryStorage()
+    raise InputError(f"got the store {url!r}, expected sqlite:///FILE, postgresql://... or memory:")
