@@ -6,13 +6,12 @@ Both clients, the plain and the asynchronous one, send these; so a route is spel
 from __future__ import annotations
 
 import json
-import uuid
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 from urllib.parse import quote
 
-from venire.client.types import Nothing, ServerError, Verdict, Work
+from venire.client.types import ItemExit, Nothing, ServerError, Work
 from venire.errors import InputError
 
 __all__ = ["Answer", "Call"]
@@ -45,7 +44,11 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Call(Generic[T]):
-    """One request; `wait` is how long the server may take to answer on purpose."""
+    """One request.
+
+    `wait` is how long the server may take to answer on purpose; `twice` says that it may be sent
+    again when nobody knows whether it arrived.
+    """
 
     method: str
     path: str
@@ -54,14 +57,11 @@ class Call(Generic[T]):
     body: bytes | None = None
     content_type: str = "application/json"
     wait: float = 0.0
-    key: str | None = None
+    twice: bool = True
 
     def headers(self) -> dict[str, str]:
         """What to send beside the body."""
-        headers = {"content-type": self.content_type} if self.body is not None else {}
-        if self.key is not None:
-            headers["idempotency-key"] = self.key
-        return headers
+        return {"content-type": self.content_type} if self.body is not None else {}
 
 
 def get(path: str, **params: str) -> Call[Any]:
@@ -69,9 +69,10 @@ def get(path: str, **params: str) -> Call[Any]:
     return Call("GET", path, Answer.json, params)
 
 
-def send(path: str, body: object, method: str = "POST") -> Call[Any]:
-    """Change something, once even if it is sent twice."""
-    return Call(method, path, Answer.json, body=_json(body), key=uuid.uuid4().hex)
+def send(path: str, body: object = None, method: str = "POST", twice: bool = True) -> Call[Any]:
+    """Change something."""
+    sent = None if body is None else _json(body)
+    return Call(method, path, _read_any, body=sent, twice=twice)
 
 
 def stream_path(stream: str, *more: str) -> str:
@@ -79,7 +80,7 @@ def stream_path(stream: str, *more: str) -> str:
     return "/".join(["/v1/streams", *(quote(part, safe="") for part in (stream, *more))])
 
 
-def add_items(stream: str, items: Iterable[Mapping[str, Any]]) -> Call[dict[str, int]]:
+def add_items(stream: str, items: Iterable[Mapping[str, Any]]) -> Call[dict[str, Any]]:
     """Items, as lines of JSON."""
     lines = b"\n".join(_json(dict(item)) for item in items)
     return Call("POST", stream_path(stream, "items"), Answer.json, {}, lines, NDJSON)
@@ -98,9 +99,9 @@ def label(token: str, said: str) -> Call[dict[str, Any]]:
     return Call("POST", _assignment(token, "label"), Answer.json, body=_json({"said": said}))
 
 
-def heartbeat(token: str) -> Call[float]:
-    """Still at it; the seconds until the assignment expires."""
-    return Call("POST", _assignment(token, "heartbeat"), _read_expiry, body=b"")
+def heartbeat(token: str) -> Call[None]:
+    """Still at it."""
+    return Call("POST", _assignment(token, "heartbeat"), lambda answer: None)
 
 
 def release(token: str, bar: bool) -> Call[None]:
@@ -115,7 +116,7 @@ def add_labels(stream: str, rows: Iterable[tuple[str, str, str]]) -> Call[dict[s
     return Call("POST", stream_path(stream, "labels"), Answer.json, {}, body)
 
 
-def exits(stream: str, after: int, wait: float, limit: int) -> Call[list[Verdict]]:
+def exits(stream: str, after: int, wait: float, limit: int) -> Call[list[ItemExit]]:
     """Items that left after a cursor."""
     params = {"after": str(after), "wait": f"{wait:g}", "limit": str(limit)}
     return Call("GET", stream_path(stream, "exits"), _read_exits, params, wait=wait)
@@ -131,15 +132,40 @@ def _json(value: object) -> bytes:
     return json.dumps(value, separators=(",", ":"), allow_nan=False).encode()
 
 
+def _read_any(answer: Answer) -> Any:
+    return answer.json() if answer.body else None
+
+
 def _read_work(answer: Answer) -> Work | Nothing:
     if answer.status == 204:
         return Nothing(answer.headers.get("venire-reason", "empty"))
     return Work.from_json(answer.json())
 
 
-def _read_expiry(answer: Answer) -> float:
-    return float(answer.json()["expires_in"])
+def _read_exits(answer: Answer) -> list[ItemExit]:
+    return [ItemExit.from_json(json.loads(line)) for line in answer.body.splitlines() if line]
 
 
-def _read_exits(answer: Answer) -> list[Verdict]:
-    return [Verdict.from_json(json.loads(line)) for line in answer.body.splitlines() if line]
+def create_stream(name: str, settings: Mapping[str, Any]) -> Call[Any]:
+    """Make a stream."""
+    return send("/v1/streams", {"name": name, **settings})
+
+
+def held(stream: str, labeler: str | None) -> Call[list[Work]]:
+    """What a labeler holds."""
+    params = {} if labeler is None else {"labeler": labeler}
+    return Call("GET", stream_path(stream, "held"), _read_held, params)
+
+
+def create_key(name: str, role: str, labeler: str | None) -> Call[Any]:
+    """Make a key."""
+    return send("/v1/keys", {"name": name, "role": role, "labeler": labeler}, twice=False)
+
+
+def add_webhook(stream: str, url: str) -> Call[Any]:
+    """Send exits somewhere."""
+    return send(stream_path(stream, "webhooks"), {"url": url}, twice=False)
+
+
+def _read_held(answer: Answer) -> list[Work]:
+    return [Work.from_json(work) for work in answer.json()]

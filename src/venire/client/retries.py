@@ -1,10 +1,11 @@
 """When to try again, and how long to wait before.
 
-Everything the client sends may be sent twice: items and labels are told apart by what they are,
-and other changes carry an `Idempotency-Key`, so that the second of two equal requests gets the
-answer of the first. So a lost connection, a 429 or a 503 is tried again, after a wait that
+Nearly everything may be sent twice: the id of an item, the token of an assignment, the pair of
+item and labeler tell the server that it has seen it, and the second of two equal requests gets
+the answer of the first. So a lost connection, a 429 or a 503 is tried again, after a wait that
 doubles from a tenth of a second to ten seconds, drawn at random below that, and no shorter than
-the server's Retry-After.
+the server's Retry-After. What makes something new under a name of the server's choice (a key, a
+webhook) is sent again only if the server said that nothing was done.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from typing import Any
 
 from venire.errors import VenireError
 
-__all__ = ["Nothing", "ServerError", "Unreachable", "Verdict", "Work"]
+__all__ = ["ItemExit", "Nothing", "ServerError", "Unreachable", "Work"]
 
 
 class ServerError(VenireError):
@@ -33,7 +33,7 @@ class Unreachable(VenireError):
 class Work:
     """An item to label: say what it is with `client.label(work.token, ...)` before it expires.
 
-    `expires_in` is in seconds; a heartbeat begins it anew.
+    It lasts `ttl` seconds; a heartbeat begins them anew.
     """
 
     token: str
@@ -42,7 +42,7 @@ class Work:
     labeler: str
     payload: Any
     classes: tuple[str, ...]
-    expires_in: float
+    ttl: float
 
     @classmethod
     def from_json(cls, said: Mapping[str, Any]) -> Work:
@@ -54,7 +54,7 @@ class Work:
             labeler=said["labeler"],
             payload=said["payload"],
             classes=tuple(said["classes"]),
-            expires_in=float(said["expires_in"]),
+            ttl=float(said["ttl"]),
         )
 
 
@@ -76,22 +76,24 @@ class Nothing:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class ItemExit:
     """An item that left a stream: what it is held to be, how surely, and why it left.
 
-    `cursor` is where to go on from; `label` is None for an item that left without labels.
+    `n` counts the exits of the stream from 1, and is where to go on from; `verdict` is None for
+    an item that left without labels; `at` is in seconds since 1970.
     """
 
-    cursor: int
+    n: int
     item: str
-    label: str | None
+    verdict: str | None
     confidence: float
     labels: int
     reason: str
+    arrived_slot: int
     slot: int
-    left_at: str
+    at: float
 
     @classmethod
-    def from_json(cls, said: Mapping[str, Any]) -> Verdict:
+    def from_json(cls, said: Mapping[str, Any]) -> ItemExit:
         """From an answer of the server."""
         return cls(**{name: said[name] for name in cls.__slots__})

@@ -7,11 +7,12 @@ models are the schemas of the documentation, so what is documented is what is ch
 from __future__ import annotations
 
 import math
-from typing import Annotated, Any, Final, NotRequired, TypedDict, TypeVar
+from typing import Annotated, Any, Final, NotRequired, TypeVar
 
 from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 from starlette.requests import Request
+from typing_extensions import TypedDict
 
 from venire.service.settings import Name, StreamSettings, Weight
 from venire.service.views import ItemIn, Role

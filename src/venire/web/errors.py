@@ -67,9 +67,7 @@ def error_response(error: RequestError) -> Response:
         headers["www-authenticate"] = 'Bearer realm="venire"'
     if error.allow:
         headers["allow"] = error.allow
-    return Response(
-        json.dumps({"error": body}).encode(), error.status, headers, "application/json"
-    )
+    return Response(json.dumps({"error": body}).encode(), error.status, headers, "application/json")
 
 
 def error_of(error: VenireError) -> RequestError:

@@ -120,7 +120,7 @@ class Guarded(APIRoute):
 
     def get_route_handler(self) -> Handler:
         """The handler with the gate around it."""
-        (method,) = self.methods
+        method = next(iter(self.methods or ()))
         route = f"{method} {self.path_format}"
         if route not in ROLES:
             raise KeyError(f"{route} is not in the table of roles")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from typing import Any
 
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
@@ -48,8 +49,9 @@ async def _living(gate: Gate, news: AsyncIterator[bytes]) -> AsyncIterator[bytes
     entry: asyncio.Future[bytes] = asyncio.ensure_future(_next(news))
     try:
         while not stop.done():
+            both: set[asyncio.Future[Any]] = {entry, stop}
             done, _ = await asyncio.wait(
-                {entry, stop},
+                both,
                 timeout=gate.settings.heartbeat,
                 return_when=asyncio.FIRST_COMPLETED,
             )

@@ -41,7 +41,11 @@ class Metrics:
         names = ["method", "route", "status"]
         self._requests = Counter("venire_requests", "Requests.", names, registry=registry)
         self._seconds = Histogram(
-            "venire_request_seconds", "Time to answer.", names[:2], registry=registry, buckets=SECONDS
+            "venire_request_seconds",
+            "Time to answer.",
+            names[:2],
+            registry=registry,
+            buckets=SECONDS,
         )
         self._waiting = Gauge("venire_waiting", "Requests that wait or follow.", registry=registry)
         self._up = Gauge("venire_store_up", "Whether the store takes writes.", registry=registry)

@@ -144,7 +144,7 @@ class PageRoutes:
         described = self._app.openapi()
         return self._page("docs.html", caller(request), sections=sections(described))
 
-    async def openapi(self) -> Any:
+    async def openapi(self) -> Response:
         """The description of the API."""
         return json_answer(self._app.openapi())
 
@@ -163,9 +163,7 @@ class PageRoutes:
         return self._overview
 
     def _page(self, template: str, who: Caller | None, status: int = 200, **more: Any) -> Response:
-        page = self._templates.get_template(template).render(
-            who=who, version=__version__, **more
-        )
+        page = self._templates.get_template(template).render(who=who, version=__version__, **more)
         policy = (
             "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
             f"img-src 'self' data: {self._images}; form-action 'self'; base-uri 'none'; "

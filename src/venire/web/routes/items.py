@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import Annotated, Any
 
 from fastapi import FastAPI, Header, Query, Request, Response
@@ -59,13 +59,14 @@ class ItemRoutes:
                 responses={**known, **says(404, 409, 422)} if method == "DELETE" else known,
             )
         news = "Exits, one on each line; Venire-Cursor is where to go on."
-        for path, endpoint, kind, text in (
+        following: tuple[tuple[str, Callable[..., Any], str, str], ...] = (
             ("exits", self.exits, NDJSON, news),
             ("events", self.events, SSE, "The log as it grows."),
-        ):
+        )
+        for path, follower, kind, text in following:
             app.add_api_route(
                 f"{one}/{path}",
-                endpoint,
+                follower,
                 methods=["GET"],
                 tags=["reading"],
                 response_class=Response,
@@ -82,23 +83,23 @@ class ItemRoutes:
         answer = {"created": created, "exists": len(added) - created, "items": added}
         return json_answer(answer)
 
-    async def show(self, stream: Stream, item: Item) -> Any:
+    async def show(self, stream: Stream, item: Item) -> Response:
         """An item with its labels, its posterior and its verdict."""
         return json_answer(await self._service.item(stream, item))
 
-    async def withdraw(self, stream: Stream, item: Item) -> Any:
+    async def withdraw(self, stream: Stream, item: Item) -> Response:
         """Take an item out without a verdict."""
         return json_answer(await self._service.withdraw(stream, item))
 
-    async def explain(self, stream: Stream, item: Item) -> Any:
+    async def explain(self, stream: Stream, item: Item) -> Response:
         """Why it was given to whom, and why it left; recomputed from the log."""
         return json_answer(await self._service.explain(stream, item))
 
-    async def labelers(self, stream: Stream) -> Any:
+    async def labelers(self, stream: Stream) -> Response:
         """The labelers with what was learned of them."""
         return json_answer(await self._service.labelers(stream))
 
-    async def insights(self, stream: Stream) -> Any:
+    async def insights(self, stream: Stream) -> Response:
         """The figures of the stream."""
         return json_answer(await self._service.insights(stream))
 
@@ -109,7 +110,7 @@ class ItemRoutes:
         after: Cursor = 0,
         wait: Wait = 0.0,
         limit: Limit = 1000,
-    ) -> Any:
+    ) -> Response:
         """The items that left after a cursor, the earliest first; waits if there are none."""
         seconds = self._gate.wait_of(wait)
         work = self._service.exits(stream, after, seconds, limit)
@@ -122,7 +123,7 @@ class ItemRoutes:
         stream: Stream,
         after: Annotated[int | None, Query(description="Go on after this event.", ge=-1)] = None,
         last_event_id: Annotated[str | None, Header(description="As browsers send it.")] = None,
-    ) -> Any:
+    ) -> Response:
         """The log as server-sent events, from now on, or after an event."""
         if last_event_id is not None and last_event_id.strip().isdecimal():
             after = int(last_event_id)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import FastAPI, Path, Request, Response
 
@@ -61,7 +61,7 @@ class KeyRoutes:
             responses=says(text="Who the key belongs to, and what it may do."),
         )
 
-    async def list(self) -> Any:
+    async def list(self) -> Response:
         """All keys, without their tokens."""
         return json_answer(await self._keys.list())
 
@@ -71,10 +71,10 @@ class KeyRoutes:
         new = await read(request, KeyBody)
         return json_answer(await self._keys.create(new.name, new.role, new.labeler), 201)
 
-    async def revoke(self, key: Annotated[str, Path(description="The id of the key.")]) -> Any:
+    async def revoke(self, key: Annotated[str, Path(description="The id of the key.")]) -> Response:
         """Make a key useless, at once."""
         return json_answer(await self._keys.revoke(key))
 
-    async def me(self, request: Request) -> Any:
+    async def me(self, request: Request) -> Response:
         """Who one is."""
         return json_answer(caller(request))

@@ -24,9 +24,12 @@ class OperationRoutes:
 
     def add(self, app: FastAPI) -> None:
         """Add the routes."""
-        down = {503: {"description": "The store takes nothing for now.", "model": ErrorAnswer}}
+        none: dict[int | str, dict[str, Any]] = {}
+        down: dict[int | str, dict[str, Any]] = {
+            503: {"description": "The store takes nothing for now.", "model": ErrorAnswer}
+        }
         for path, endpoint, responses in (
-            ("/health", self.health, {}),
+            ("/health", self.health, none),
             ("/ready", self.ready, down),
             ("/version", self.version, says()),
         ):
@@ -42,11 +45,11 @@ class OperationRoutes:
             responses=says(kind="text/plain", text="In the text format of Prometheus."),
         )
 
-    async def health(self) -> Any:
+    async def health(self) -> Response:
         """The process is alive."""
         return json_answer({"status": "ok"})
 
-    async def ready(self) -> Any:
+    async def ready(self) -> Response:
         """The server takes work: the store can be written to, and it is not stopping."""
         if self._gate.stopping.is_set() or not self._gate.service.up:
             raise RequestError(
@@ -54,11 +57,11 @@ class OperationRoutes:
             )
         return json_answer({"status": "ready"})
 
-    async def version(self) -> Any:
+    async def version(self) -> Response:
         """The version of the server."""
         return json_answer({"version": __version__, "api": "v1"})
 
-    async def metrics(self) -> Any:
+    async def metrics(self) -> Response:
         """The counters of the server and the figures of every stream."""
         service = self._gate.service
         figures = [await service.insights(stream.name) for stream in await service.streams()]

@@ -72,7 +72,7 @@ class StreamRoutes:
             responses = says(404, 409, 422, text=text)
             route(f"{one}/{verb}", "POST", endpoint, response_model=StreamView, responses=responses)
 
-    async def list(self) -> Any:
+    async def list(self) -> Response:
         """All streams."""
         return json_answer(await self._service.streams())
 
@@ -84,7 +84,7 @@ class StreamRoutes:
         made = await self._service.create_stream(new.name, settings, caller(request).actor)
         return json_answer(made, 201)
 
-    async def show(self, stream: Stream) -> Any:
+    async def show(self, stream: Stream) -> Response:
         """A stream as it is now."""
         return json_answer(await self._service.stream(stream))
 
@@ -99,19 +99,19 @@ class StreamRoutes:
             raise refused(error) from error
         return json_answer(view)
 
-    async def history(self, stream: Stream) -> Any:
+    async def history(self, stream: Stream) -> Response:
         """Every version of the settings: what, when and by whom."""
         return json_answer(await self._service.settings_history(stream))
 
-    async def pause(self, request: Request, stream: Stream) -> Any:
+    async def pause(self, request: Request, stream: Stream) -> Response:
         """Hand out no work for now; labels and items are still taken."""
         return await self._turn(request, stream, self._service.pause)
 
-    async def resume(self, request: Request, stream: Stream) -> Any:
+    async def resume(self, request: Request, stream: Stream) -> Response:
         """Go on after a pause."""
         return await self._turn(request, stream, self._service.resume)
 
-    async def close(self, request: Request, stream: Stream) -> Any:
+    async def close(self, request: Request, stream: Stream) -> Response:
         """Drain the stream: no new items, those that are there are finished."""
         return await self._turn(request, stream, self._service.close)
 

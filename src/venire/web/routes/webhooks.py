@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated, Any
 
 from fastapi import FastAPI, Path, Request, Response
@@ -32,40 +33,33 @@ class WebhookRoutes:
         redeliver = stream_parameter(body("RedeliverBody", example={"exit_n": 7}))
         redeliver["parameters"].append(webhook)
         redeliver["requestBody"]["required"] = False
+        url = stream_parameter(body("WebhookBody", example={"url": "https://example.org/exits"}))
         made = says(404, 409, 413, 415, 422, ok=201, text="Made; the secret is shown this once.")
-        for path, method, endpoint, more in (
-            (many, "GET", self.list, {"response_model": list[WebhookView], "responses": says(404, 422)}),
+        known, hooks, letters = says(404, 422), list[WebhookView], list[DeliveryView]
+        again = says(404, 413, 415, 422, text="How many are tried again.")
+        routes: tuple[tuple[str, str, Callable[..., Any], dict[str, Any]], ...] = (
+            (many, "GET", self.list, {"response_model": hooks, "responses": known}),
             (
                 many,
                 "POST",
                 self.create,
-                {
-                    "status_code": 201,
-                    "response_model": WebhookView,
-                    "responses": made,
-                    "openapi_extra": stream_parameter(
-                        body("WebhookBody", example={"url": "https://example.org/exits"})
-                    ),
-                },
+                {"status_code": 201, "response_model": WebhookView, "responses": made}
+                | {"openapi_extra": url},
             ),
             (one, "DELETE", self.remove, {"status_code": 204, "responses": says(404, 422, ok=204)}),
             (f"{one}/ping", "POST", self.ping, {"responses": says(404, 422, 502)}),
-            (
-                f"{one}/dead",
-                "GET",
-                self.dead,
-                {"response_model": list[DeliveryView], "responses": says(404, 422)},
-            ),
+            (f"{one}/dead", "GET", self.dead, {"response_model": letters, "responses": known}),
             (
                 f"{one}/redeliver",
                 "POST",
                 self.redeliver,
-                {"responses": says(404, 413, 415, 422), "openapi_extra": redeliver},
+                {"responses": again, "openapi_extra": redeliver},
             ),
-        ):
+        )
+        for path, method, endpoint, more in routes:
             app.add_api_route(path, endpoint, methods=[method], tags=["webhooks"], **more)
 
-    async def list(self, stream: Stream) -> Any:
+    async def list(self, stream: Stream) -> Response:
         """The webhooks of a stream."""
         return json_answer(await self._hooks.list(stream))
 
@@ -75,16 +69,16 @@ class WebhookRoutes:
         url = (await read(request, WebhookBody)).url
         return json_answer(await self._hooks.add(request.path_params["stream"], url), 201)
 
-    async def remove(self, stream: Stream, webhook: Webhook) -> Any:
+    async def remove(self, stream: Stream, webhook: Webhook) -> Response:
         """Send nothing there any more."""
         await self._hooks.remove(stream, webhook)
         return Response(status_code=204)
 
-    async def ping(self, stream: Stream, webhook: Webhook) -> Any:
+    async def ping(self, stream: Stream, webhook: Webhook) -> Response:
         """Send a test message now, and say what came back."""
         return json_answer({"status": await self._hooks.ping(stream, webhook)})
 
-    async def dead(self, stream: Stream, webhook: Webhook) -> Any:
+    async def dead(self, stream: Stream, webhook: Webhook) -> Response:
         """The messages that were given up, and why."""
         return json_answer(await self._hooks.dead(stream, webhook))
 

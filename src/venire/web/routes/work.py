@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, get_args
+from typing import Annotated, get_args
 
 from fastapi import FastAPI, Query, Request, Response
 
@@ -108,7 +108,7 @@ class WorkRoutes:
         stream: Stream,
         labeler: Annotated[Name | None, Query(description=LABELER)] = None,
         wait: Wait = 0.0,
-    ) -> Any:
+    ) -> Response:
         """Ask for work, and wait for it if there is none; asking is what makes a labeler free."""
         who = caller(request).as_labeler(labeler)
         seconds = self._gate.wait_of(wait)
@@ -130,7 +130,7 @@ class WorkRoutes:
         request: Request,
         stream: Stream,
         labeler: Annotated[Name | None, Query(description=LABELER)] = None,
-    ) -> Any:
+    ) -> Response:
         """What a labeler holds, for one that lost its tokens; the old ones no longer count."""
         who = caller(request).as_labeler(labeler)
         return json_answer(await self._service.held(stream, who))
