@@ -64,7 +64,7 @@ def work(
         print(json.dumps(vars(tally)))
     else:
         screen.say(
-            f"{tally.labelled:,} labelled, {tally.given_back:,} given back ({tally.failed:,} failed)"
+            f"{tally.labelled:,} labelled, {tally.given_back:,} given back, {tally.failed:,} failed"
         )
 
 
