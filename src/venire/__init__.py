@@ -26,7 +26,7 @@ if TYPE_CHECKING:
         VenireError,
     )
     from venire.labels import LabelTable
-    from venire.model import Assignment, Exit, Item, Label, Labeler, Verdict
+    from venire.model import Assignment, Bounds, Exit, Item, Label, Labeler, Verdict
     from venire.scheduling import (
         Everyone,
         FixedOverlap,
@@ -58,7 +58,7 @@ _HOME = {
         "VenireError",
     ),
     "labels": ("LabelTable",),
-    "model": ("Assignment", "Exit", "Item", "Label", "Labeler", "Verdict"),
+    "model": ("Assignment", "Bounds", "Exit", "Item", "Label", "Labeler", "Verdict"),
     "scheduling": (
         "Everyone",
         "FixedOverlap",
@@ -78,6 +78,7 @@ __all__ = [
     "Assignment",
     "AsyncClient",
     "Auto",
+    "Bounds",
     "Bursty",
     "Client",
     "DawidSkene",

@@ -17,6 +17,8 @@ __all__ = [
     "Arrived",
     "Assigned",
     "Assignment",
+    "Bounds",
+    "Changed",
     "Closed",
     "Event",
     "Exit",
@@ -30,6 +32,7 @@ __all__ = [
     "Observed",
     "Released",
     "Verdict",
+    "Withdrawn",
 ]
 
 #: Far more than anybody waits, and sums of it stay finite.
@@ -109,6 +112,41 @@ class Labeler:
 
 
 @dataclass(frozen=True, slots=True)
+class Bounds:
+    """What holds for every item, whatever the policy thinks of it.
+
+    `min_labels`: it does not leave with fewer, while somebody can still label it; a labeler to
+    whom the policy gives nothing is given the earliest item that is short of them.
+    `max_labels`: it is given to no more labelers than that. `min_confidence`: it leaves as soon
+    as its verdict is so sure, without waiting for labels in flight. `deadline`: it leaves so
+    many slots after its arrival with what it has.
+
+    >>> Bounds(min_labels=2, max_labels=5, min_confidence=0.95)
+    Bounds(min_labels=2, max_labels=5, min_confidence=0.95, deadline=None)
+    """
+
+    min_labels: int = 0
+    max_labels: int | None = None
+    min_confidence: float | None = None
+    deadline: int | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("min_labels", "max_labels", "deadline"):
+            value, least = getattr(self, name), 1 if name == "max_labels" else 0
+            if value is not None and not (value == int(value) and least <= value <= MOST_CAPACITY):
+                raise InputError(f"got {name}={value!r}, expected a whole number from {least} on")
+        if self.max_labels is not None and self.max_labels < self.min_labels:
+            raise InputError(
+                f"got min_labels={self.min_labels} and max_labels={self.max_labels}, expected "
+                "the first to be at most the second"
+            )
+        if self.min_confidence is not None and not 0 < self.min_confidence <= 1:
+            raise InputError(
+                f"got min_confidence={self.min_confidence!r}, expected a probability above 0"
+            )
+
+
+@dataclass(frozen=True, slots=True)
 class Label:
     """What a labeler said of an item."""
 
@@ -148,7 +186,7 @@ class Exit:
     `reason` is one of: no_gain (no labeler is worth another slot), exhausted (every eligible
     labeler has labelled it), overlap (it has the number of labels that was asked for),
     learning and dropped (a learning phase used it, or passed it over), horizon (the
-    simulation ended first).
+    simulation ended first), max_labels, confident and deadline (see `Bounds`).
     """
 
     item: ItemId
@@ -222,4 +260,25 @@ class Closed:
     exits: tuple[Exit, ...]
 
 
-Event: TypeAlias = Arrived | Assigned | Observed | Released | Joined | Left | Closed
+@dataclass(frozen=True, slots=True)
+class Withdrawn:
+    """An item was taken out, without a verdict."""
+
+    slot: int
+    item: ItemId
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """Settings changed; None: as before. Names are as `--policy` and `--learning` take them."""
+
+    slot: int
+    policy: str | None = None
+    learning: str | None = None
+    bounds: Bounds | None = None
+    c: float | None = None
+
+
+Event: TypeAlias = (
+    Arrived | Assigned | Observed | Released | Joined | Left | Closed | Withdrawn | Changed
+)

@@ -18,6 +18,7 @@ from venire.scheduling.desk import (
     BARRED,
     EDGES,
     FREE_SHELF,
+    GONE,
     GROUPS,
     LABELER,
     OUTSTANDING,
@@ -33,6 +34,7 @@ from venire.scheduling.desk import (
     grow_touches,
     link,
 )
+from venire.scheduling.wheel import never_due_row
 
 __all__ = ["Clerk"]
 
@@ -158,26 +160,60 @@ class Clerk:
     # a slot
 
     def serve(self, slot: int, asked: Sequence[int] | None = None) -> range:
-        """Hand out work, to those who asked or to everyone; the touches made."""
-        panel, most = self.desk.panel, len(self.outstanding())
-        others = np.ones(len(panel), np.bool_)
-        others[slice(None) if asked is None else list(asked)] = False
-        load = panel["load"][others]
-        panel["load"][others] = panel["capacity"][others]
-        room = (panel["capacity"] - panel["load"]).clip(0, most)
+        """Hand out work to everyone, or one item to each who asked; the touches made.
+
+        Everyone has as much room as is left of its capacity in this slot; who asks, as much
+        as is left of it beside the labels in flight.
+        """
+        panel = self.desk.panel
+        if asked is None:
+            return self._serve(slot, panel["capacity"] - panel["load"])
+        wanted = np.bincount(np.asarray(asked, np.int64), minlength=len(panel))
+        return self._serve(slot, np.minimum(wanted, panel["capacity"] - panel["inflight"]))
+
+    def _serve(self, slot: int, room: NDArray[np.int64]) -> range:
+        """Hand out at most this much to each labeler."""
+        panel, load, gauges = self.desk.panel, self.desk.panel["load"].copy(), self.desk.gauges
+        room = room.clip(0, len(self.outstanding()))
         self._make_room_for_touches(int(room.sum(dtype=np.int64)))
-        first = int(self.desk.meta[TOUCHES])
+        first, before = int(self.desk.meta[TOUCHES]), gauges.copy()
+        full = panel["capacity"] - room
+        panel["load"] = full
         self.kernels.serve(self.desk, slot)
-        panel["load"][others] = load
-        return range(first, int(self.desk.meta[TOUCHES]))
+        panel["load"] = load + (panel["load"] - full)
+        made = range(first, int(self.desk.meta[TOUCHES]))
+        if not made:  # asking in vain leaves no trace
+            gauges[:] = before
+        return made
 
     def settle(self, slot: int) -> NDArray[np.int32]:
         """End the slot; the rows that leave, lowest first, each decided."""
         gone = np.sort(self.desk.gone[: self.kernels.settle(self.desk, slot)])
         for row in gone:
             decide_row(self.desk, row)
+            self._let_go(row)
         self.desk.panel["load"] = self.desk.panel["inflight"]
         return gone
+
+    def withdraw(self, row: int) -> None:
+        """Take a row out, whatever its labels say."""
+        self.kernels.leave(self.desk, row)
+        never_due_row(self.desk, row)
+        self.desk.rows["state"][row] = GONE
+        self._let_go(row)
+
+    def _let_go(self, row: int) -> None:
+        """Nobody waits any more for the labels in flight of a row that has left."""
+        r, touches = self.desk.rows[row], self.desk.touches
+        k = int(r["head"])
+        while k >= 0 and r["pending"] > 0:
+            if touches["said"][k] == PENDING:
+                touches["said"][k] = BARRED
+                self.desk.panel["inflight"][touches["labeler"][k]] -= 1
+                self.desk.panel["load"][touches["labeler"][k]] -= 1
+                r["pending"] -= 1
+                r["labels"] -= 1
+            k = int(touches["next"][k])
 
     # labels
 
@@ -188,20 +224,35 @@ class Clerk:
             k = int(self.desk.touches["next"][k])
         return k
 
-    def observe(self, touch: int, said: int, slot: int) -> None:
-        """A label in flight has come."""
+    def hear(self, labels: Sequence[tuple[int, int, int]], slot: int) -> list[bool]:
+        """Labels have come, each for a row by a labeler; which of them are new.
+
+        Some were waited for, some were not, and some are there already.
+        """
+        fresh: list[bool] = []
+        moved: dict[int, None] = {}
+        for row, labeler, said in labels:
+            k = self.find(row, labeler)
+            held = int(self.desk.touches["said"][k]) if k >= 0 else PENDING
+            fresh.append(held == PENDING)
+            if k < 0:
+                self._link(row, labeler, slot, said)
+                moved[row] = None
+            elif held == PENDING and self._came(k, said, slot):
+                moved[row] = None
+        for row in moved:
+            self._revalue(row, slot)
+        return fresh
+
+    def _came(self, touch: int, said: int, slot: int) -> bool:
+        """A label in flight has come; whether it is of a later slot than thought."""
         t = self.desk.touches[touch]
         t["said"] = said
         self.desk.panel["inflight"][t["labeler"]] -= 1
         self.desk.rows["pending"][t["row"]] -= 1
-        if t["slot"] != slot:
-            t["slot"] = slot
-            self._revalue(int(t["row"]), slot)
-
-    def volunteer(self, row: int, labeler: int, said: int, slot: int) -> None:
-        """A label has come that nobody waits for."""
-        self._link(row, labeler, slot, said)
-        self._revalue(row, slot)
+        later = bool(t["slot"] != slot)
+        t["slot"] = slot
+        return later
 
     def release(self, touch: int, slot: int, bar: bool) -> None:
         """A label in flight will not come; with `bar` the labeler does not get the row again."""
@@ -300,11 +351,15 @@ class Clerk:
         self.stale = True
         return stay, self._tidy_groups()
 
+    def _kept_groups(self) -> list[int]:
+        """Groups to keep even if no row is in them."""
+        return [0]
+
     def _tidy_groups(self) -> dict[int, int]:
         """Keep the groups that some row is in; the new number of each."""
         desk = self.desk
         rows, edges = desk.rows[: desk.meta[ROWS]], desk.edges[: desk.meta[EDGES]]
-        used = np.unique(np.append(rows["group"], 0))
+        used = np.unique(np.append(rows["group"], self._kept_groups()))
         rows["group"] = np.searchsorted(used, rows["group"])
         members = [edges["labeler"][edges["group"] == g] for g in used[1:]]
         desk.panel["edge"] = desk.groups["edge"] = -1

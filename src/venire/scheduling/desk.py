@@ -122,7 +122,8 @@ SETTING: Final = 8  # first of four settings of the policy
 GROUPS: Final = 12  # groups in use, group 0 among them
 EDGES: Final = 13
 COUNTER: Final = 14  # first of eight counters of the policy
-N_META: Final = 22
+LEAST: Final = 22  # labels without which a row does not leave for want of gain
+N_META: Final = 23
 
 N_GAUGES: Final = 16
 
@@ -137,6 +138,7 @@ BARRED: Final = -2  # not a label: this labeler may not have the row
 
 REASONS: Final = (
     "", "no_gain", "exhausted", "overlap", "learning", "dropped", "horizon",
+    "max_labels", "confident", "deadline",
 )  # fmt: skip
 NO_GAIN: Final = 1
 EXHAUSTED: Final = 2
@@ -144,6 +146,9 @@ OVERLAP: Final = 3
 LEARNING: Final = 4
 DROPPED: Final = 5
 HORIZON: Final = 6
+MAX_LABELS: Final = 7
+CONFIDENT: Final = 8  # from here on: labels in flight are not waited for
+DEADLINE: Final = 9
 
 WHEEL: Final = 4096
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from venire.compiling import inlined
-from venire.scheduling.desk import GONE, WHEEL, Desk
+from venire.compiling import inlined, kernel
+from venire.scheduling.desk import CONFIDENT, GONE, LEAST, NO_GAIN, OVERLAP, WHEEL, Desk
 
-__all__ = ["make_settle", "never_due", "set_due"]
+__all__ = ["make_settle", "never_due", "never_due_row", "set_due", "set_due_row"]
 
 
 @inlined
@@ -45,10 +45,33 @@ def set_due(desk: Desk, row: int, due: int, reason: int) -> None:
     desk.wheel[due & (WHEEL - 1)] = row
 
 
+@kernel
+def set_due_row(desk: Desk, row: int, due: int, reason: int) -> None:
+    """`set_due` for callers outside the kernels."""
+    set_due(desk, row, due, reason)
+
+
+@kernel
+def never_due_row(desk: Desk, row: int) -> None:
+    """`never_due` for callers outside the kernels."""
+    never_due(desk, row)
+
+
+@inlined
+def waits(desk: Desk, row: int) -> bool:
+    """Whether a row that is due stays: for labels in flight, or for the fewest it must have."""
+    reason = desk.rows[row].reason
+    if desk.rows[row].pending > 0:
+        return reason < CONFIDENT
+    if reason not in (NO_GAIN, OVERLAP):
+        return False
+    return desk.rows[row].labels < desk.meta[LEAST]
+
+
 def make_settle(leave: Callable[[Desk, int], None]) -> Callable[[Desk, int], int]:
     """Build `settle(desk, slot)`: end a slot; how many rows leave, listed in `desk.gone`.
 
-    A row with labels in flight waits for them.
+    A row with labels in flight waits for them, unless it must go.
     """
 
     @inlined
@@ -59,7 +82,7 @@ def make_settle(leave: Callable[[Desk, int], None]) -> Callable[[Desk, int], int
         while row >= 0:
             later = rows[row].later
             if rows[row].due <= slot:
-                if rows[row].pending > 0:
+                if waits(desk, row):
                     set_due(desk, row, slot + 1, rows[row].reason)
                 else:
                     never_due(desk, row)

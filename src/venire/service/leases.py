@@ -18,16 +18,23 @@ __all__ = ["Held", "Leases"]
 
 @dataclass(slots=True)
 class Held:
-    """An open lease. `of_open`: its item has not left, so it counts as work in flight."""
+    """An open lease. `of_open`: its item has not left, so it counts as work in flight.
+
+    `given` and `end` are on the monotonic clock; `given` is None if that was before a restart.
+    """
 
     token_hash: str
     item: str
     labeler: str
     given_at: float
-    given: float
+    given: float | None
     ttl: float
     end: float
     of_open: bool = True
+
+    def lead(self, now: float) -> float | None:
+        """How long ago it was given, if that is known."""
+        return None if self.given is None else now - self.given
 
     def row(self, stream: str) -> LeaseRow:
         """What the store keeps."""
@@ -39,7 +46,9 @@ class Held:
 class Leases:
     """The open leases of a stream, by token, by item and labeler, and by end.
 
-    >>> leases = Leases()
+    `index` says of every open lease of the server to which stream it belongs.
+
+    >>> leases = Leases({}, "posts")
     >>> leases.add(Held("5e88", "post-1", "ann", 0.0, given=0.0, ttl=60.0, end=60.0))
     >>> leases.renew("5e88", 100.0)
     >>> leases.due(99.0), leases.next_end()
@@ -48,7 +57,8 @@ class Leases:
     ['post-1']
     """
 
-    def __init__(self) -> None:
+    def __init__(self, index: dict[str, str], stream: str) -> None:
+        self._index, self._stream = index, stream
         self._of: dict[str, Held] = {}
         self._pairs: dict[tuple[str, str], Held] = {}
         self._holds: dict[str, int] = {}
@@ -80,6 +90,7 @@ class Leases:
     def add(self, lease: Held) -> None:
         """A lease is given."""
         self._of[lease.token_hash] = lease
+        self._index[lease.token_hash] = self._stream
         self._pairs[lease.item, lease.labeler] = lease
         if lease.of_open:
             self._holds[lease.labeler] = self._holds.get(lease.labeler, 0) + 1
@@ -92,14 +103,15 @@ class Leases:
 
     def rename(self, lease: Held, token_hash: str) -> None:
         """A lease goes on under another token."""
-        self._of.pop(lease.token_hash)
+        del self._of[lease.token_hash], self._index[lease.token_hash]
         lease.token_hash = token_hash
         self._of[token_hash] = lease
+        self._index[token_hash] = self._stream
         heapq.heappush(self._ends, (lease.end, token_hash))
 
     def pop(self, lease: Held) -> None:
         """A lease ends."""
-        del self._of[lease.token_hash]
+        del self._of[lease.token_hash], self._index[lease.token_hash]
         del self._pairs[lease.item, lease.labeler]
         self.let_go(lease)
 

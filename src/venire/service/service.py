@@ -2,167 +2,78 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
-from typing import TYPE_CHECKING, Any
+import asyncio
 
-from venire.service.clock import Clock
+from venire.service.clock import Clock, SystemClock
+from venire.service.hub import Hub
+from venire.service.keys import Keyring
+from venire.service.reading import ReadingVerbs
 from venire.service.settings import ServiceSettings, StreamSettings
-from venire.service.views import (
-    Added,
-    Answer,
-    EventView,
-    ExitView,
-    Explanation,
-    Insights,
-    ItemIn,
-    ItemView,
-    LabelerView,
-    LabelIn,
-    Lease,
-    Nothing,
-    Outcome,
-    SettingsVersion,
-    StreamView,
-)
-
-if TYPE_CHECKING:
-    from venire.service.keys import Keyring
-    from venire.service.webhooks import Webhooks
+from venire.service.skills import Skills
+from venire.service.streams import StreamVerbs
+from venire.service.webhooks import Webhooks
+from venire.service.working import WorkVerbs
+from venire.storage import Storage
 
 __all__ = ["Service"]
 
 
-class Service:
+class Service(StreamVerbs, WorkVerbs, ReadingVerbs):
     """Streams, work, labels and verdicts over one store.
 
     All methods must be called on one asyncio loop. They raise `NotFound`, `Conflict`,
     `InputError`, `StateError`, `TooMuch` and, where the store takes nothing for now,
     `StoreDown`, after which the same call may be made again.
+
+    Examples
+    --------
+    >>> from venire.service import ItemIn
+    >>> from venire.storage import open_storage
+    >>> async def day() -> None:
+    ...     service = Service(open_storage("memory:"))
+    ...     await service.start()
+    ...     panel = [{"id": "ann", "competence": 0.9}]
+    ...     settings = StreamSettings(classes=["spam", "ok"], panel=panel, learning="known")
+    ...     await service.create_stream("posts", settings, actor="me")
+    ...     await service.add_items("posts", [ItemIn("post-1", {"text": "Buy now"})])
+    ...     lease = await service.next("posts", "ann")
+    ...     print(lease.item, lease.payload)
+    ...     answer = await service.label(lease.token, "spam")
+    ...     print((await service.item("posts", "post-1")).posterior)
+    ...     print(await service.next("posts", "ann"))
+    ...     await service.stop()
+    >>> asyncio.run(day())
+    post-1 {'text': 'Buy now'}
+    {'spam': 0.9, 'ok': 0.1}
+    Nothing(reason='none_for_you')
     """
 
-    keys: Keyring
-    webhooks: Webhooks
-
     def __init__(
-        self, storage: Any, clock: Clock | None = None, settings: ServiceSettings | None = None
+        self, storage: Storage, clock: Clock | None = None, settings: ServiceSettings | None = None
     ) -> None:
-        raise NotImplementedError
+        self.settings = settings or ServiceSettings()
+        self.hub = Hub(storage, clock or SystemClock(), self.settings)
+        self.keys, self.webhooks = Keyring(self.hub), Webhooks(self.hub)
+        self.skills = Skills(self.hub)
 
     async def start(self) -> str | None:
         """Load every stream and begin to serve; the token of the first admin key, if made now."""
-        raise NotImplementedError
+        await self.hub.start()
+        await self.webhooks.start()
+        return await self.keys.start()
 
     async def stop(self) -> None:
         """Finish what was begun, write snapshots and close."""
-        raise NotImplementedError
+        await self.webhooks.stop()
+        await self.keys.stop()
+        await self.hub.stop()
 
     @property
     def up(self) -> bool:
         """Whether the store takes what is written."""
-        raise NotImplementedError
+        return self.hub.running and self.hub.writer.up
 
-    # streams
-
-    async def create_stream(self, name: str, settings: StreamSettings, actor: str) -> StreamView:
-        """Make a stream; the same name with the same settings again is no error."""
-        raise NotImplementedError
-
-    async def stream(self, name: str) -> StreamView:
-        """A stream as it is now."""
-        raise NotImplementedError
-
-    async def streams(self) -> list[StreamView]:
-        """All streams, by name."""
-        raise NotImplementedError
-
-    async def change_stream(self, name: str, changes: dict[str, Any], actor: str) -> StreamView:
-        """Change some of the settings, live; the change is a new version."""
-        raise NotImplementedError
-
-    async def settings_history(self, name: str) -> list[SettingsVersion]:
-        """Every version of a stream's settings, the oldest first."""
-        raise NotImplementedError
-
-    async def pause(self, name: str, actor: str) -> StreamView:
-        """No work is handed out and no slot passes; labels and items are still taken."""
-        raise NotImplementedError
-
-    async def resume(self, name: str, actor: str) -> StreamView:
-        """Go on after a pause; a closed stream stays closed."""
-        raise NotImplementedError
-
-    async def close(self, name: str, actor: str) -> StreamView:
-        """Drain: no new items; those that are there are finished."""
-        raise NotImplementedError
-
-    # items
-
-    async def add_items(self, stream: str, items: Sequence[ItemIn]) -> list[Added]:
-        """Items enter. An id that is there with the same content is no error, other content is."""
-        raise NotImplementedError
-
-    async def withdraw(self, stream: str, item: str) -> ItemView:
-        """Take an item out without a verdict; withdrawn twice is withdrawn."""
-        raise NotImplementedError
-
-    async def item(self, stream: str, item: str) -> ItemView:
-        """An item with its labels, its posterior and its verdict."""
-        raise NotImplementedError
-
-    async def explain(self, stream: str, item: str) -> Explanation:
-        """Why the item was given to whom, and why it left; recomputed from the log."""
-        raise NotImplementedError
-
-    # work
-
-    async def next(self, stream: str, labeler: str, wait: float = 0.0) -> Lease | Nothing:
-        """Ask for work, and wait so many seconds for it.
-
-        Cancel the call when the client has gone: it is then given nothing.
-        """
-        raise NotImplementedError
-
-    async def label(self, token: str, said: str, labeler: str | None = None) -> Answer:
-        """Answer a lease. Again the same: the first answer. Another label: `Conflict`.
-
-        With `labeler`, the lease must be that labeler's, or there is no such lease.
-        """
-        raise NotImplementedError
-
-    async def heartbeat(self, token: str, labeler: str | None = None) -> float:
-        """Renew a lease; when it now ends. `StateError` if it is over."""
-        raise NotImplementedError
-
-    async def release(self, token: str, bar: bool = False, labeler: str | None = None) -> None:
-        """Give work back; with `bar` the labeler does not get the item again."""
-        raise NotImplementedError
-
-    async def add_labels(
-        self, stream: str, labels: Sequence[LabelIn | tuple[str, str, str]]
-    ) -> list[Outcome]:
-        """Labels in bulk and unasked, (item, labeler, said); what became of each."""
-        raise NotImplementedError
-
-    async def held(self, stream: str, labeler: str) -> list[Lease]:
-        """What a labeler holds, with new tokens: for one that came back without its own."""
-        raise NotImplementedError
-
-    # reading
-
-    async def exits(
-        self, stream: str, after: int = 0, wait: float = 0.0, limit: int = 1000
-    ) -> list[ExitView]:
-        """The exits after a cursor, the earliest first; waits for one if there is none."""
-        raise NotImplementedError
-
-    def events(self, stream: str, after: int | None = None) -> AsyncIterator[EventView]:
-        """The log after an event, as it grows; from now on if `after` is None."""
-        raise NotImplementedError
-
-    async def labelers(self, stream: str) -> list[LabelerView]:
-        """The panel with what was learned of it."""
-        raise NotImplementedError
-
-    async def insights(self, stream: str) -> Insights:
-        """The figures of a stream."""
-        raise NotImplementedError
+    @property
+    def waiting(self) -> int:
+        """How many requests wait for work."""
+        return self.hub.waiting

@@ -6,13 +6,22 @@ another. Every field may be changed while the stream runs except `classes`.
 
 from __future__ import annotations
 
+import json
 from typing import Annotated, Any, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from venire.model import MOST_CAPACITY, MOST_WEIGHT
 
-__all__ = ["Member", "ServiceSettings", "StreamSettings", "changed"]
+__all__ = [
+    "Member",
+    "ServiceSettings",
+    "StreamSettings",
+    "as_body",
+    "changed",
+    "first_fault",
+    "of_body",
+]
 
 Name = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]+$")]
 Seconds = Annotated[float, Field(gt=0, le=10 * 365 * 86_400, allow_inf_nan=False)]
@@ -83,7 +92,7 @@ class StreamSettings(BaseModel):
     slot_seconds: Seconds = 60.0
     default_weight: Weight = 10.0
     delay_cost: Weight = 1.0
-    min_labels: Count = 0
+    min_labels: Count = 1
     max_overlap: Annotated[int, Field(ge=1, le=2**31 - 1)] | None = None
     min_confidence: Annotated[float, Field(gt=0, le=1)] | None = None
     deadline_slots: Annotated[int, Field(ge=1, le=2**31 - 1)] | None = None
@@ -117,6 +126,36 @@ def changed(settings: StreamSettings, changes: dict[str, Any]) -> StreamSettings
     5
     """
     return StreamSettings.model_validate({**settings.model_dump(), **changes})
+
+
+def as_body(settings: StreamSettings, status: str) -> str:
+    """One version of what a stream is told, as the store keeps it.
+
+    >>> of_body(as_body(StreamSettings(classes=["a", "b"]), "paused"))[1]
+    'paused'
+    """
+    return json.dumps({"settings": settings.model_dump(mode="json"), "status": status})
+
+
+def of_body(body: str) -> tuple[StreamSettings, str]:
+    """The settings, and whether the stream was running, paused or closed."""
+    kept = json.loads(body)
+    return StreamSettings.model_validate(kept["settings"]), str(kept["status"])
+
+
+def first_fault(error: ValidationError) -> str:
+    """What is wrong with settings, in one line.
+
+    >>> try:
+    ...     StreamSettings(classes=["a"])
+    ... except ValidationError as error:
+    ...     print(first_fault(error))
+    classes: Tuple should have at least 2 items after validation, not 1
+    """
+    fault = error.errors()[0]
+    where = ".".join(str(part) for part in fault["loc"])
+    message = str(fault["msg"]).removeprefix("Value error, ")
+    return f"{where}: {message}" if where else message
 
 
 class ServiceSettings(BaseModel):

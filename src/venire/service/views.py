@@ -39,7 +39,7 @@ Role: TypeAlias = Literal["admin", "producer", "labeler", "viewer"]
 Reason: TypeAlias = Literal[
     "empty", "all_leased", "none_for_you", "paused", "closed", "over_capacity", "budget_spent"
 ]
-StreamStatus: TypeAlias = Literal["open", "paused", "closed"]
+StreamStatus: TypeAlias = Literal["running", "paused", "closed"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,11 +60,12 @@ class StreamView:
 
 @dataclass(frozen=True, slots=True)
 class SettingsVersion:
-    """One version of a stream's settings: who set it, and when."""
+    """One version of what a stream is told: who told it, and when."""
 
     version: int
     at: float
     actor: str
+    status: str
     settings: dict[str, Any]
 
 
@@ -91,7 +92,7 @@ class Added:
 class Lease:
     """Work: an item that a labeler holds until `expires_at`, unless a heartbeat renews it."""
 
-    token: str
+    token: str | None
     stream: str
     item: str
     labeler: str
@@ -139,9 +140,13 @@ class LabelIn:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of a label that came in bulk; `message` says why it was refused."""
+    """What became of a label that came in bulk; `code` and `message` say why it was refused.
+
+    Codes: unknown_class, unknown_labeler, unknown_item, not_allowed, changed.
+    """
 
     status: Literal["accepted", "exists", "late", "refused"]
+    code: str | None = None
     message: str | None = None
 
 

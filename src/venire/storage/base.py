@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from typing import Self
 
 from venire.storage.changes import Change
@@ -68,6 +69,13 @@ class Storage(ABC):
         """Let go of files and connections; closing twice is fine."""
 
     # to read
+
+    @abstractmethod
+    def frozen(self) -> AbstractContextManager[None]:
+        """Inside, all reads see one state, whatever is written meanwhile.
+
+        For a tool with one thread that reads a store somebody else writes to.
+        """
 
     @abstractmethod
     def streams(self) -> list[StreamRow]:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from venire.errors import StoreDown, StoreError
@@ -222,6 +223,12 @@ class MemoryStorage(Storage):
         self._put(self._meta, change.key, change.value)
 
     # to read
+
+    @contextmanager
+    def frozen(self) -> Iterator[None]:
+        """Keep everybody else out meanwhile."""
+        with self._lock:
+            yield
 
     def streams(self) -> list[StreamRow]:
         """All streams."""

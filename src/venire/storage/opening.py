@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from venire.errors import InputError
+from venire.errors import InputError, MissingExtra
 from venire.storage.base import Storage
 from venire.storage.memory import MemoryStorage
 
@@ -25,7 +25,26 @@ def open_storage(url: str, owner: bool = True) -> Storage:
     >>> open_storage("memory:").streams()
     []
     """
-    kind = url.partition(":")[0]
+    kind = url.partition(":")[0].partition("+")[0]
     if kind == "memory":
         return MemoryStorage()
-    raise InputError(f"got the store {url!r}, expected sqlite:///FILE, postgresql://... or memory:")
+    if kind not in ("sqlite", "postgres", "postgresql"):
+        raise InputError(
+            f"got the store {url!r}, expected sqlite:///FILE, postgresql://... or memory:"
+        )
+    try:
+        from sqlalchemy.engine import make_url
+        from sqlalchemy.exc import ArgumentError
+    except ImportError:
+        raise MissingExtra("sqlalchemy", "serve") from None
+    try:
+        parsed = make_url(url)
+    except (ArgumentError, ValueError) as error:
+        raise InputError(f"got the store {url!r}, which is not an address: {error}") from None
+    if kind == "sqlite":
+        from venire.storage.sqlite import SqliteStorage
+
+        return SqliteStorage(parsed, owner)
+    from venire.storage.postgres import PostgresStorage
+
+    return PostgresStorage(parsed, owner)

@@ -1,0 +1,115 @@
+"""What can be read off a scheduler; nothing here changes anything."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Hashable
+
+import numpy as np
+
+from venire import utility
+from venire.engine.roll import Roll
+from venire.model import Bounds, ItemId, Labeler, LabelerId, Verdict
+from venire.scheduling.base import Learner
+from venire.scheduling.bounded import BoundedClerk
+
+__all__ = ["Reader"]
+
+
+class Reader:
+    """The part of a scheduler that only reads."""
+
+    slot: int
+    _roll: Roll
+    _clerk: BoundedClerk
+    _learner: Learner | None
+    _heard: list[tuple[int, int, int]]
+
+    @property
+    def classes(self) -> tuple[Hashable, ...]:
+        """What a label may say."""
+        return self._roll.classes
+
+    @property
+    def bounds(self) -> Bounds:
+        """What holds for every item."""
+        return self._clerk.bounds
+
+    @property
+    def panel(self) -> tuple[Labeler, ...]:
+        """Everybody who is, or was, on the panel."""
+        return tuple(self._roll.labelers)
+
+    @property
+    def outstanding(self) -> tuple[ItemId, ...]:
+        """The items that have not left, the earliest arrival first."""
+        return tuple(self._roll.items[row].id for row in self._clerk.outstanding())
+
+    @property
+    def competences(self) -> dict[LabelerId, float] | None:
+        """What is believed of each labeler; None while nothing is known."""
+        if self._clerk.belief is None:
+            return None
+        known = self._clerk.belief.competences.tolist()
+        return {who.id: p for who, p in zip(self._roll.labelers, known, strict=True)}
+
+    @property
+    def in_flight(self) -> tuple[tuple[ItemId, LabelerId], ...]:
+        """The assignments whose labels have not come, the earliest first."""
+        items, labelers = self._roll.items, self._roll.labelers
+        return tuple((items[row].id, labelers[m].id) for row, m in self._clerk.in_flight())
+
+    def verdict(self, item: ItemId) -> Verdict:
+        """What the labels of an outstanding item say so far."""
+        return self._verdict(*self._clerk.decide(self._roll.outstanding(item)))
+
+    def posterior(self, item: ItemId) -> dict[Hashable, float]:
+        """How probable each class is, by the labels that an outstanding item has so far.
+
+        >>> s = Scheduler([Labeler("ann", 0.9)], classes=["spam", "ok"])
+        >>> s.arrive(Item("post-1"))
+        >>> s.observe(Label("post-1", "ann", "ok"))
+        >>> {k: round(p, 3) for k, p in s.posterior("post-1").items()}
+        {'spam': 0.1, 'ok': 0.9}
+        """
+        self._clerk.decide(self._roll.outstanding(item))
+        scores = self._clerk.desk.scores
+        odds = scores.copy() if self._clerk.belief is None else np.exp(scores - scores.max())
+        total = float(odds.sum())
+        share = odds / total if total else np.full(len(odds), 1 / len(odds))
+        return dict(zip(self.classes, share.tolist(), strict=True))
+
+    def ranking(self, labeler: LabelerId, limit: int = 10) -> list[tuple[ItemId, float]]:
+        """What the labeler could be given now, by the gain of one label, the largest first.
+
+        This is Algorithm 1's measure; other policies look at more than that.
+
+        >>> s = Scheduler([Labeler("ann", 0.9)], classes=["spam", "ok"])
+        >>> s.arrive([Item("post-1", weight=8), Item("post-2", weight=9)])
+        >>> [(item, round(gain, 2)) for item, gain in s.ranking("ann")]
+        [('post-2', 5.26), ('post-1', 4.68)]
+        """
+        m, rows = self._roll.known(labeler), self._clerk.desk.rows
+        reach = float(self._clerk.desk.panel["reach"][m])
+        found = []
+        for row in self._clerk.outstanding().tolist():
+            if self._clerk.find(row, m) < 0 and self._clerk.in_group(row, m):
+                left = utility.residual(float(rows["weight"][row]), float(rows["evidence"][row]))
+                found.append((utility.gain(left, reach, self.slot - int(rows["last"][row])), -row))
+        best = sorted(found, reverse=True)[:limit]
+        return [(self._roll.items[-row].id, gain) for gain, row in best]
+
+    def fingerprint(self) -> str:
+        """A digest of the whole state; equal for equal logs."""
+        clerk = self._clerk
+        names = (self.slot, self._roll.state(), self._heard, clerk.bounds, sorted(clerk.retired))
+        digest = hashlib.sha256(repr(names).encode())
+        for column in clerk.columns():
+            digest.update(np.ascontiguousarray(column).tobytes())
+        learned = {} if self._learner is None else self._learner.state()
+        for name in sorted(learned):
+            digest.update(np.ascontiguousarray(learned[name]).tobytes())
+        return digest.hexdigest()
+
+    def _verdict(self, code: int, confidence: float) -> Verdict:
+        return Verdict(self.classes[code] if code >= 0 else None, confidence)

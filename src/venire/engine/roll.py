@@ -1,0 +1,172 @@
+"""The roll: who and what there is by name, and its number on the desk."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+from typing import Any
+
+from venire.errors import InputError, StateError
+from venire.model import Item, ItemId, Label, Labeler, LabelerId
+
+__all__ = ["Roll"]
+
+
+class Roll:
+    """Items, labelers and classes by name.
+
+    `row` are the items that are outstanding; `left` are those that have left (the last
+    `remember` of them; None: all), with the number under which they are learned from, and
+    `late` what was said of them since.
+    """
+
+    def __init__(
+        self,
+        panel: Sequence[Labeler | LabelerId],
+        classes: Sequence[Hashable],
+        remember: int | None = None,
+    ) -> None:
+        for what, given in (("panel", panel), ("classes", classes)):
+            if isinstance(given, str):
+                raise InputError(f"got {what}={given!r}, expected a list of names")
+        self.classes = tuple(classes)
+        if len(self.classes) < 2 or len(set(self.classes)) < len(self.classes):
+            raise InputError(
+                f"got the classes {list(classes)}, expected at least two, all distinct"
+            )
+        if remember is not None and remember < 0:
+            raise InputError(f"got remember={remember}, expected a whole number from 0 on")
+        self.code = {name: k for k, name in enumerate(self.classes)}
+        self.labelers = [who if isinstance(who, Labeler) else Labeler(who) for who in panel]
+        self.number = {who.id: m for m, who in enumerate(self.labelers)}
+        if not self.labelers:
+            raise InputError("the panel is empty, expected at least one labeler")
+        if len(self.number) < len(self.labelers):
+            twice = next(w.id for m, w in enumerate(self.labelers) if self.number[w.id] != m)
+            raise InputError(f"labeler {twice!r} is on the panel twice, expected distinct names")
+        self.remember = remember
+        self.items: list[Item] = []
+        self.serials: list[int] = []
+        self.row: dict[ItemId, int] = {}
+        self.left: dict[ItemId, int] = {}
+        self.late: dict[ItemId, dict[LabelerId, Hashable]] = {}
+        self.groups: dict[frozenset[LabelerId] | None, int] = {None: 0}
+        self.arrived = 0
+
+    # items
+
+    def check_new(self, items: Iterable[Item]) -> None:
+        """Refuse items whose id is not new."""
+        seen: set[ItemId] = set()
+        for item in items:
+            if item.id in self.row or item.id in self.left or item.id in seen:
+                raise InputError(f"item {item.id!r} has arrived before, expected a new id")
+            seen.add(item.id)
+
+    def add(self, item: Item, row: int) -> None:
+        """An item arrives."""
+        self.items.append(item)
+        self.serials.append(self.arrived)
+        self.row[item.id] = row
+        self.arrived += 1
+
+    def strike(self, row: int) -> Item:
+        """An item leaves."""
+        item = self.items[row]
+        self.left[item.id] = self.serials[row]
+        del self.row[item.id]
+        if self.remember is not None and len(self.left) > self.remember:
+            oldest = next(iter(self.left))
+            del self.left[oldest]
+            self.late.pop(oldest, None)
+        return item
+
+    def keep(self, rows: Sequence[int], groups: dict[int, int]) -> None:
+        """Only these rows are left on the desk, and their groups have other numbers."""
+        self.items = [self.items[row] for row in rows]
+        self.serials = [self.serials[row] for row in rows]
+        self.row = {item.id: row for row, item in enumerate(self.items) if item.id in self.row}
+        self.groups = {n: groups[g] for n, g in self.groups.items() if g in groups}
+
+    def outstanding(self, item: ItemId) -> int:
+        """The row of an item that has not left."""
+        if item not in self.row:
+            raise InputError(f"item {item!r} is not outstanding: it has left, or never arrived")
+        return self.row[item]
+
+    # labelers and labels
+
+    def known(self, labeler: LabelerId) -> int:
+        """The number of a labeler who is, or was, on the panel."""
+        if labeler not in self.number:
+            raise InputError(f"labeler {labeler!r} is not on the panel: join first")
+        return self.number[labeler]
+
+    def check(self, label: Label) -> None:
+        """Refuse a label that cannot be, as far as names tell."""
+        self.known(label.labeler)
+        try:
+            known = label.said in self.code
+        except TypeError:
+            known = False
+        if not known:
+            raise InputError(
+                f"labeler {label.labeler!r} said {label.said!r} of item {label.item!r}, "
+                f"expected one of {list(self.classes)}"
+            )
+        if label.item in self.left:
+            before = self.late.get(label.item, {}).get(label.labeler, label.said)
+            if before != label.said:
+                raise changed(label, before)
+        elif label.item not in self.row:
+            raise InputError(f"item {label.item!r} never arrived: call arrive first")
+
+    def note_late(self, label: Label) -> bool:
+        """Note a label for an item that has left; False if it is known already."""
+        said = self.late.setdefault(label.item, {})
+        if label.labeler in said:
+            return False
+        said[label.labeler] = label.said
+        return True
+
+    # state
+
+    def state(self) -> dict[str, Any]:
+        """All of it in plain values."""
+        return {
+            "labelers": [[w.id, w.competence, w.capacity] for w in self.labelers],
+            "items": [
+                [i.id, i.weight, None if i.eligible is None else sorted(i.eligible), x]
+                for i in self.items
+                for x in [sorted(i.excluded)]
+            ],
+            "serials": self.serials,
+            "rows": sorted(self.row.items(), key=lambda pair: pair[1]),
+            "left": list(self.left.items()),
+            "late": [[item, sorted(said.items())] for item, said in self.late.items()],
+            "groups": [[sorted(names or ()), group] for names, group in self.groups.items()],
+            "arrived": self.arrived,
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from what `state` gave."""
+        self.labelers = [Labeler(*fields) for fields in state["labelers"]]
+        self.number = {who.id: m for m, who in enumerate(self.labelers)}
+        self.items = [
+            Item(name, weight, None if only is None else frozenset(only), frozenset(barred))
+            for name, weight, only, barred in state["items"]
+        ]
+        self.serials = list(state["serials"])
+        self.row, self.left = dict(state["rows"]), dict(state["left"])
+        self.late = {item: dict(said) for item, said in state["late"]}
+        self.groups = {
+            frozenset(names) if group else None: group for names, group in state["groups"]
+        }
+        self.arrived = state["arrived"]
+
+
+def changed(label: Label, before: Hashable) -> StateError:
+    """The refusal of a label that is not what the labeler said before."""
+    return StateError(
+        f"labeler {label.labeler!r} said {before!r} of item {label.item!r} before and "
+        f"{label.said!r} now: a label cannot be changed"
+    )

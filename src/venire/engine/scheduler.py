@@ -1,0 +1,503 @@
+"""The engine: one state machine, four verbs, no clock and no I/O.
+
+    arrive(items)     items enter
+    assign()          who labels what in this slot
+    observe(labels)   labels come back
+    close()           end of the slot: learn, decide who leaves, slot += 1
+
+and, because labelers are people and programs: `release` (a label will not come), `join` and
+`leave`; because streams are run by people: `withdraw` an item, `change` the settings. Every call
+that changes anything appends one event to the log. The state is a fold over that log: a fresh
+scheduler that replays it is in the same state, to the bit.
+
+Labels in flight. An item that was given to a labeler is valued as if the label will come, and
+revalued if it does not; it does not leave before it comes or is released. A labeler is busy
+until then. A label counts from the slot in which it comes. A label for an item that has left
+is late: it goes into the log, and into learning while that goes on, but changes no verdict.
+
+A live clock. `advance(slot)` closes all slots before this one and writes down only those in
+which something left, so that time in which nothing happens costs nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from venire.engine.reading import Reader
+from venire.engine.roll import Roll, changed
+from venire.engine.snapshot import pack, unpack
+from venire.errors import InputError, ReplayError, StateError
+from venire.model import (
+    Arrived,
+    Assigned,
+    Assignment,
+    Bounds,
+    Changed,
+    Closed,
+    Event,
+    Exit,
+    Item,
+    ItemId,
+    Joined,
+    Label,
+    Labeler,
+    LabelerId,
+    Left,
+    Observed,
+    Released,
+    Withdrawn,
+)
+from venire.scheduling.base import Belief, Learner, Learning, Policy
+from venire.scheduling.beliefs import check_c
+from venire.scheduling.bounded import BoundedClerk
+from venire.scheduling.desk import BARRED, PENDING, REASONS
+from venire.scheduling.greedy import Greedy
+from venire.scheduling.names import learning_named, policy_named
+
+__all__ = ["Scheduler"]
+
+
+class Scheduler(Reader):
+    """Draws labelers for the items of a stream, slot by slot.
+
+    Parameters
+    ----------
+    panel
+        The labelers, by name or as `Labeler`.
+    classes
+        What a label may say. In a tie the later class wins.
+    policy
+        Who labels what; Algorithm 1 (`Greedy`) by default.
+    learning
+        How the competences come to be known. Without it every labeler must have one.
+    c
+        The constant of the accuracy proxy.
+    bounds
+        What holds for every item, whatever the policy thinks of it.
+    remember
+        Of how many items that have left the ids are kept, for late labels; None: of all.
+
+    Examples
+    --------
+    >>> s = Scheduler([Labeler("ann", 0.9), Labeler("bob", 0.8)], classes=["spam", "ok"])
+    >>> s.arrive([Item("post-1", weight=2), Item("post-2", weight=1.5)])
+    >>> for a in s.assign():
+    ...     s.observe(Label(a.item, a.labeler, "spam"))
+    >>> for e in s.close():
+    ...     print(e.item, e.verdict.label, round(e.verdict.confidence, 3), e.reason)
+    post-1 spam 0.9 no_gain
+    post-2 spam 0.8 no_gain
+    """
+
+    def __init__(
+        self,
+        panel: Sequence[Labeler | LabelerId],
+        classes: Sequence[Hashable],
+        policy: Policy | None = None,
+        learning: Learning | None = None,
+        c: float = 1.0,
+        bounds: Bounds | None = None,
+        remember: int | None = None,
+    ) -> None:
+        self._begin(panel, classes, policy or Greedy(), learning, c, bounds or Bounds(), remember)
+        self._believe()
+        self._clerk.refresh(self.slot)
+
+    def _begin(
+        self,
+        panel: Sequence[Labeler | LabelerId],
+        classes: Sequence[Hashable],
+        policy: Policy,
+        learning: Learning | None,
+        c: float,
+        bounds: Bounds,
+        remember: int | None,
+    ) -> None:
+        check_c(c)
+        self._roll = Roll(panel, classes, remember)
+        self.policy, self.learning, self.c = policy, learning, c
+        self.slot = 0
+        self.log: list[Event] = []
+        self._events = 0
+        self._heard: list[tuple[int, int, int]] = []  # labels since competences were learned
+        self._learner = self._new_learner()
+        capacity = [who.capacity for who in self._roll.labelers]
+        self._clerk = BoundedClerk(capacity, len(self.classes), self._active(), c, bounds)
+
+    # the four verbs
+
+    def arrive(self, items: Item | Iterable[Item]) -> None:
+        """Items enter; they are outstanding until they leave."""
+        batch = (items,) if isinstance(items, Item) else tuple(items)
+        self._roll.check_new(batch)
+        number = self._roll.number
+        for item in batch:
+            excluded = sorted(number[name] for name in item.excluded if name in number)
+            group = self._group(item.eligible)
+            self._roll.add(item, self._clerk.add_row(item.weight, group, excluded, self.slot))
+        if batch:
+            self._write(Arrived(self.slot, batch))
+
+    def assign(self, asked: Iterable[LabelerId] | None = None) -> tuple[Assignment, ...]:
+        """Hand out work for this slot; a second call hands out what became possible since.
+
+        With `asked`, these labelers get at most one item each: those who pull their work when
+        they are free. Their capacity is then how many they may hold at once.
+
+        >>> s = Scheduler([Labeler("ann", 0.9), Labeler("bob", 0.8)], classes=["spam", "ok"])
+        >>> s.arrive([Item("post-1", weight=8), Item("post-2", weight=9)])
+        >>> [(a.item, a.labeler) for a in s.assign(asked=["bob"])]
+        [('post-2', 'bob')]
+        """
+        names = None if asked is None else tuple(asked)
+        numbers = None if names is None else [self._roll.known(name) for name in names]
+        made = self._clerk.serve(self.slot, numbers)
+        touches = self._clerk.desk.touches
+        work = tuple(
+            Assignment(
+                self.slot,
+                self._roll.items[touches["row"][k]].id,
+                self._roll.labelers[touches["labeler"][k]].id,
+                float(touches["gain"][k]),
+            )
+            for k in made
+        )
+        if work:
+            self._write(Assigned(self.slot, work, names))
+        return work
+
+    def observe(self, labels: Label | Iterable[Label]) -> None:
+        """Labels come back, all of them or, if one is wrong, none.
+
+        The same label again changes nothing; another one by the same labeler is an error. What
+        was said of an item before it left is not remembered after that.
+        """
+        batch = (labels,) if isinstance(labels, Label) else tuple(labels)
+        said: dict[tuple[ItemId, LabelerId], Hashable] = {}
+        for label in batch:
+            self._check(label)
+            if said.setdefault((label.item, label.labeler), label.said) != label.said:
+                raise changed(label, said[label.item, label.labeler])
+        roll = self._roll
+        codes = [(roll.number[x.labeler], roll.code[x.said]) for x in batch]
+        heard = [(roll.row[x.item], *c) for x, c in zip(batch, codes, strict=True)
+                 if x.item in roll.row]  # fmt: skip
+        fresh = iter(self._clerk.hear(heard, self.slot))
+        learns = self._learns()
+        for label, (m, code) in zip(batch, codes, strict=True):
+            late = label.item in roll.left
+            if roll.note_late(label) if late else next(fresh):
+                if learns:
+                    row = -1 if late else roll.row[label.item]
+                    serial = roll.left[label.item] if late else roll.serials[row]
+                    self._heard.append((serial, m, code))
+                self._write(Observed(self.slot, label, late))
+
+    def close(self) -> tuple[Exit, ...]:
+        """End the slot: decide who leaves, learn if it is time, and go on to the next slot."""
+        exits = self._settle()
+        self._write(Closed(self.slot, exits))
+        self._next_slot()
+        return exits
+
+    def advance(self, slot: int) -> tuple[Exit, ...]:
+        """Close every slot before this one, and write down those in which something left.
+
+        >>> s = Scheduler([Labeler("ann", 0.9)], classes=["spam", "ok"])
+        >>> s.advance(1_000_000_000)
+        ()
+        """
+        left: list[Exit] = []
+        while self.slot < slot:
+            if not self._roll.row:
+                until = self.learning.next_refresh(self.slot) if self.learning else None
+                until = slot if until is None else min(slot, until)
+                if until > self.slot:
+                    self.slot = until
+                    self._use_active()
+                    continue
+            exits = self._settle()
+            if exits:
+                self._write(Closed(self.slot, exits))
+                left += exits
+            self._next_slot()
+        return tuple(left)
+
+    # labelers come and go, labels do not come, and settings change
+
+    def release(self, item: ItemId, labeler: LabelerId, bar: bool = False) -> None:
+        """A label will not come: a lease ended, or the labeler gave the work back.
+
+        With `bar` the labeler does not get the item again.
+        """
+        m = self._roll.known(labeler)
+        touch = self._clerk.find(self._roll.row[item], m) if item in self._roll.row else -1
+        if touch < 0 or self._clerk.desk.touches["said"][touch] != PENDING:
+            raise StateError(
+                f"labeler {labeler!r} holds no open assignment of item {item!r}: nothing to release"
+            )
+        self._clerk.release(touch, self.slot, bar)
+        self._write(Released(self.slot, item, labeler, bar))
+
+    def withdraw(self, item: ItemId) -> None:
+        """Take an item out, without a verdict; nobody waits for its labels in flight."""
+        row = self._roll.outstanding(item)
+        self._clerk.withdraw(row)
+        self._roll.strike(row)
+        self._write(Withdrawn(self.slot, item))
+
+    def join(self, labeler: Labeler | LabelerId) -> None:
+        """A labeler comes, or comes back with its capacity as now given.
+
+        A competence given now replaces the one known before; what was learned stays.
+        """
+        who = labeler if isinstance(labeler, Labeler) else Labeler(labeler)
+        number = self._roll.number
+        if who.id in number and self._clerk.capacity[number[who.id]] > 0:
+            raise StateError(f"labeler {who.id!r} is on the panel already")
+        if self.learning is None and who.competence is None and who.id not in number:
+            raise self._no_competence(who.id)
+        if self._learner is not None and who.id not in number:
+            self._learner.join(who.competence)
+        self._seat(who)
+        self._believe()
+        self._clerk.refresh(self.slot)
+        self._write(Joined(self.slot, who))
+
+    def leave(self, labeler: LabelerId) -> None:
+        """A labeler goes: no more work for it. Labels in flight may still come.
+
+        It may come back, so an item that only it could still improve waits while that is worth
+        its delay (Algorithm 1), or while it has no label at all (policies with an overlap).
+        """
+        m = self._roll.known(labeler)
+        if self._clerk.capacity[m] == 0:
+            raise StateError(f"labeler {labeler!r} has left already")
+        self._clerk.set_capacity(m, 0)
+        self._clerk.refresh(self.slot)
+        self._write(Left(self.slot, labeler))
+
+    def change(
+        self,
+        policy: str | None = None,
+        learning: str | None = None,
+        bounds: Bounds | None = None,
+        c: float | None = None,
+    ) -> None:
+        """Change settings from now on; None: as before.
+
+        Names are as the command line takes them, so that the log can say them. Another way of
+        learning starts from what is believed now.
+
+        >>> s = Scheduler([Labeler("ann", 0.9)], classes=["spam", "ok"])
+        >>> s.change(policy="fixed-overlap:2", bounds=Bounds(min_confidence=0.9))
+        >>> s.policy
+        FixedOverlap(overlap=2)
+        """
+        new = self.policy if policy is None else policy_named(policy)
+        if c is not None:
+            check_c(c)
+        if learning is not None:
+            self._change_learning(learning_named(learning))
+        self.policy, self.c = new, self.c if c is None else c
+        self._clerk.c = self.c
+        if bounds is not None:
+            self._clerk.bound(bounds)
+        self._clerk.use(self._active())
+        self._believe()
+        self._clerk.refresh(self.slot)
+        self._write(Changed(self.slot, policy, learning, bounds, c))
+
+    def _change_learning(self, learning: Learning | None) -> None:
+        known = self.competences or {}
+        seated = [
+            Labeler(who.id, who.competence or known.get(who.id), who.capacity)
+            for who in self._roll.labelers
+        ]
+        missing = next((who.id for who in seated if who.competence is None), None)
+        if learning is None and missing is not None:
+            raise self._no_competence(missing)
+        self._roll.labelers, self.learning, self._heard = seated, learning, []
+        self._learner = self._new_learner()
+
+    # replay and snapshots
+
+    def replay(self, log: Iterable[Event]) -> Scheduler:
+        """Do again what a log says happened, and check that it comes out the same."""
+        if self._events:
+            raise StateError("only a fresh scheduler can replay a log: this one has its own")
+        return self.follow(log)
+
+    def follow(self, log: Iterable[Event]) -> Scheduler:
+        """`replay` from here on: the events that a scheduler in this state wrote next."""
+        for event in log:
+            number = self._events + 1
+            self.advance(event.slot)
+            if self._events + 1 == number:
+                self._redo(event)
+            if self._events != number or not _same(self.log[-1], event):
+                gave = self.log[-1] if self._events >= number else "nothing"
+                raise ReplayError(f"the log says {event}, but replaying it gave {gave}")
+        return self
+
+    def snapshot(self) -> bytes:
+        """All of the state but the log, for `restore`."""
+        return pack(self)
+
+    @staticmethod
+    def restore(snapshot: bytes) -> Scheduler:
+        """The scheduler that `snapshot` packed, to the bit; its log begins there.
+
+        >>> s = Scheduler([Labeler("ann", 0.9)], classes=["spam", "ok"])
+        >>> s.arrive(Item("post-1", weight=8))
+        >>> Scheduler.restore(s.snapshot()).fingerprint() == s.fingerprint()
+        True
+        """
+        return unpack(snapshot)
+
+    def drain(self) -> list[Event]:
+        """Hand over the log so far and forget it, as a server does that keeps it elsewhere."""
+        taken, self.log = self.log, []
+        return taken
+
+    def _write(self, event: Event) -> None:
+        self.log.append(event)
+        self._events += 1
+
+    def _redo(self, event: Event) -> None:
+        match event:
+            case Arrived():
+                self.arrive(event.items)
+            case Assigned():
+                self.assign(event.asked)
+            case Observed():
+                self.observe(event.label)
+            case Released():
+                self.release(event.item, event.labeler, event.barred)
+            case Joined():
+                self.join(event.labeler)
+            case Left():
+                self.leave(event.labeler)
+            case Closed():
+                self.close()
+            case Withdrawn():
+                self.withdraw(event.item)
+            case Changed():
+                self.change(event.policy, event.learning, event.bounds, event.c)
+
+    # how
+
+    def _seat(self, who: Labeler) -> None:
+        roll = self._roll
+        if who.id in roll.number:
+            m = roll.number[who.id]
+            before = roll.labelers[m]
+            kept = before.competence if who.competence is None else who.competence
+            roll.labelers[m] = Labeler(who.id, kept, who.capacity)
+        else:
+            m = roll.number[who.id] = self._clerk.add_labeler()
+            roll.labelers.append(who)
+            for names, group in roll.groups.items():
+                if names is not None and who.id in names:
+                    self._clerk.join_group(group, m)
+            for row in self._clerk.outstanding():
+                if who.id in roll.items[row].excluded:
+                    self._clerk.bar(int(row), m, self.slot)
+        self._clerk.set_capacity(m, who.capacity)
+
+    def _new_learner(self) -> Learner | None:
+        if self.learning is None:
+            return None
+        return self.learning.begin([w.competence for w in self._roll.labelers], len(self.classes))
+
+    def _believe(self) -> None:
+        """Known competences, or those learned."""
+        if self._learner is not None:
+            self._clerk.believe(self._learner.belief)
+            return
+        missing = next((w.id for w in self._roll.labelers if w.competence is None), None)
+        if missing is not None:
+            raise self._no_competence(missing)
+        known = np.array([who.competence for who in self._roll.labelers], np.float64)
+        self._clerk.believe(Belief(known))
+
+    def _no_competence(self, name: LabelerId) -> InputError:
+        return InputError(
+            f"labeler {name!r} has no competence: give Labeler({name!r}, competence=...), "
+            "or let the scheduler learn it with learning=LearnThenServe(45)"
+        )
+
+    def _group(self, eligible: frozenset[LabelerId] | None) -> int:
+        roll = self._roll
+        if eligible not in roll.groups and eligible is not None:
+            members = sorted(roll.number[name] for name in eligible if name in roll.number)
+            roll.groups[eligible] = self._clerk.add_group(members)
+        return roll.groups[eligible]
+
+    def _active(self) -> Policy:
+        return (self.learning.phase(self.slot) if self.learning else None) or self.policy
+
+    def _check(self, label: Label) -> None:
+        """Refuse a label that cannot be."""
+        self._roll.check(label)
+        if label.item not in self._roll.row:
+            return
+        row, m = self._roll.row[label.item], self._roll.number[label.labeler]
+        touch = self._clerk.find(row, m)
+        held = self._clerk.desk.touches["said"][touch] if touch >= 0 else PENDING
+        if touch < 0 and not self._clerk.in_group(row, m):
+            held = BARRED
+        if held == BARRED:
+            raise StateError(f"labeler {label.labeler!r} may not label item {label.item!r}")
+        if held >= 0 and held != self._roll.code[label.said]:
+            raise changed(label, self.classes[held])
+
+    def _settle(self) -> tuple[Exit, ...]:
+        return tuple(self._exit(int(row)) for row in self._clerk.settle(self.slot))
+
+    def _exit(self, row: int) -> Exit:
+        item, r = self._roll.strike(row), self._clerk.desk.rows[row]
+        verdict = self._verdict(int(r["verdict"]), float(r["confidence"]))
+        reason = REASONS[r["reason"]]
+        return Exit(item.id, int(r["arrival"]), self.slot, int(r["labels"]), verdict, reason)
+
+    def _next_slot(self) -> None:
+        self._learn()
+        self.slot += 1
+        tidied = self._clerk.tidy()
+        if tidied is not None:
+            self._roll.keep(tidied[0].tolist(), tidied[1])
+        self._use_active()
+
+    def _use_active(self) -> None:
+        if self._active() != self._clerk.policy:
+            self._clerk.use(self._active())
+        self._clerk.refresh(self.slot)
+
+    def _learns(self) -> bool:
+        """Labels are kept only while there is something to learn."""
+        return self.learning is not None and self.learning.next_refresh(self.slot) is not None
+
+    def _learn(self) -> None:
+        if self._learner is None or self.learning is None:
+            return
+        if self.learning.next_refresh(self.slot) == self.slot:
+            heard = np.array(self._heard, np.int64).reshape(-1, 3)
+            self._learner.learn(heard[:, 0], heard[:, 1], heard[:, 2])
+            self._heard = []
+            self._believe()
+
+
+def _same(a: Event, b: Event) -> bool:
+    """Equal, where a gain that is not known equals another that is not."""
+    if isinstance(a, Assigned) and isinstance(b, Assigned):
+        pairs = zip(a.assignments, b.assignments, strict=False)
+        return len(a.assignments) == len(b.assignments) and all(
+            x == replace(y, gain=x.gain) and (x.gain == y.gain or math.isnan(x.gain))
+            for x, y in pairs
+        )
+    return a == b

@@ -1,0 +1,123 @@
+"""A scheduler as bytes, and back: what a server keeps so that it need not replay everything.
+
+The format is a line of JSON (settings, names, and the shape of each array) and the arrays one
+behind the other, compressed. Nothing in it is ever executed. The number of the format is in
+front; bytes of another format are refused, and the log is replayed instead.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from venire.errors import InputError
+from venire.model import Bounds
+from venire.scheduling.desk import EDGE, GROUP, LABELER, ROW, SHELF, TOUCH, Desk
+from venire.scheduling.names import KNOWN, learning_named, policy_named
+
+if TYPE_CHECKING:
+    from venire.engine.scheduler import Scheduler
+
+__all__ = ["pack", "unpack"]
+
+FORMAT = b"venire-1\n"
+
+_RECORDS = {
+    "rows": ROW,
+    "touches": TOUCH,
+    "shelves": SHELF,
+    "panel": LABELER,
+    "groups": GROUP,
+    "edges": EDGE,
+}
+
+
+def pack(scheduler: Scheduler) -> bytes:
+    """All of a scheduler's state but its log."""
+    clerk, learner = scheduler._clerk, scheduler._learner
+    arrays: dict[str, NDArray[Any]] = {f"desk.{k}": v for k, v in clerk.desk._asdict().items()}
+    arrays["capacity"] = clerk.capacity
+    if learner is not None:
+        arrays |= {f"learner.{k}": np.asarray(v) for k, v in learner.state().items()}
+    head = {
+        "policy": scheduler.policy.describe(),
+        "learning": scheduler.learning.describe() if scheduler.learning else KNOWN,
+        "seeds": [getattr(x, "seed", 0) for x in (scheduler.policy, scheduler.learning)],
+        "c": scheduler.c,
+        "bounds": asdict(clerk.bounds),
+        "remember": scheduler._roll.remember,
+        "classes": list(scheduler.classes),
+        "slot": scheduler.slot,
+        "events": scheduler._events,
+        "heard": scheduler._heard,
+        "roll": scheduler._roll.state(),
+        "retired": list(clerk.retired.items()),
+        "nobody": clerk.nobody,
+        "arrays": [[name, a.dtype.str, list(a.shape)] for name, a in arrays.items()],
+    }
+    try:
+        line = json.dumps(head).encode()
+    except TypeError:
+        raise InputError(
+            f"got the classes {list(scheduler.classes)}, expected text or numbers: a snapshot "
+            "holds nothing else"
+        ) from None
+    body = b"".join(np.ascontiguousarray(a).tobytes() for a in arrays.values())
+    return FORMAT + zlib.compress(line + b"\n" + body, 1)
+
+
+def unpack(snapshot: bytes) -> Scheduler:
+    """The scheduler that was packed."""
+    from venire.engine.scheduler import Scheduler
+
+    head, arrays = _parse(snapshot)
+    seeds = head["seeds"]
+    labelers = [fields[0] for fields in head["roll"]["labelers"]]
+    learning = learning_named(head["learning"], seeds[1])
+    scheduler = Scheduler.__new__(Scheduler)
+    scheduler._begin(
+        labelers,
+        head["classes"],
+        policy_named(head["policy"], seeds[0]),
+        learning,
+        head["c"],
+        Bounds(**head["bounds"]),
+        head["remember"],
+    )
+    roll, clerk = scheduler._roll, scheduler._clerk
+    roll.restore(head["roll"])
+    scheduler.slot, scheduler._events = head["slot"], head["events"]
+    scheduler._heard = [(a, b, c) for a, b, c in head["heard"]]
+    learned = {k.partition(".")[2]: v for k, v in arrays.items() if k.startswith("learner.")}
+    if scheduler._learner is not None:
+        scheduler._learner.restore(learned)
+    scheduler._believe()
+    clerk.use(scheduler._active())
+    desk = {k.partition(".")[2]: v for k, v in arrays.items() if k.startswith("desk.")}
+    clerk.desk = Desk(**desk)
+    clerk.capacity, clerk.nobody, clerk.stale = arrays["capacity"], head["nobody"], False
+    clerk.retired = {row: (why, group) for row, (why, group) in head["retired"]}
+    return scheduler
+
+
+def _parse(snapshot: bytes) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    if not snapshot.startswith(FORMAT):
+        raise InputError(
+            f"got a snapshot that begins with {snapshot[:12]!r}, expected {FORMAT!r}: it is of "
+            "another version; replay the log instead"
+        )
+    line, _, body = zlib.decompress(snapshot[len(FORMAT) :]).partition(b"\n")
+    head: dict[str, Any] = json.loads(line)
+    arrays, place = {}, 0
+    for name, kind, shape in head["arrays"]:
+        dtype = _RECORDS.get(name.removeprefix("desk."), np.dtype(kind))
+        count = int(np.prod(shape))
+        flat = np.frombuffer(body, dtype, count, place)
+        arrays[name] = flat.reshape(shape).copy()
+        place += count * dtype.itemsize
+    return head, arrays

@@ -1,0 +1,83 @@
+"""From settings to an engine, and from a change of settings to what the engine is told."""
+
+from __future__ import annotations
+
+from venire.engine import Scheduler
+from venire.model import Bounds, Labeler
+from venire.scheduling.names import KNOWN, learning_named, policy_named
+from venire.service.settings import Member, StreamSettings
+
+__all__ = ["SOMEBODY", "apply_settings", "as_labeler", "bounds_of", "new_engine"]
+
+#: An open panel without labelers: somebody may come, so items wait while that is worth it. It
+#: is seated and has left; no labeler can have this name.
+SOMEBODY = ""
+
+
+def new_engine(settings: StreamSettings, remember: int) -> Scheduler:
+    """The engine of a new stream.
+
+    >>> settings = StreamSettings(classes=["a", "b"], learning="then-serve:45")
+    >>> new_engine(settings, remember=10).slot
+    0
+    """
+    learning = learning_named(settings.learning)
+    nobody = not settings.panel
+    panel = [as_labeler(member) for member in settings.panel]
+    if nobody:
+        panel = [Labeler(SOMEBODY, 0.7 if settings.learning == KNOWN else None)]
+    engine = Scheduler(
+        panel,
+        settings.classes,
+        policy_named(settings.policy),
+        learning,
+        bounds=bounds_of(settings),
+        remember=remember,
+    )
+    if nobody:
+        engine.leave(SOMEBODY)
+        engine.drain()
+    return engine
+
+
+def as_labeler(member: Member) -> Labeler:
+    """A member of the panel as the engine knows it."""
+    return Labeler(member.id, member.competence, member.capacity)
+
+
+def bounds_of(settings: StreamSettings, spent: bool = False) -> Bounds:
+    """The bounds of the settings; once the budget of labels is spent, nothing is waited for.
+
+    >>> settings = StreamSettings(classes=["a", "b"], min_labels=2, deadline_slots=9)
+    >>> bounds_of(settings, spent=True)
+    Bounds(min_labels=0, max_labels=None, min_confidence=None, deadline=0)
+    """
+    if spent:
+        return Bounds(0, settings.max_overlap, settings.min_confidence, deadline=0)
+    return Bounds(
+        settings.min_labels, settings.max_overlap, settings.min_confidence, settings.deadline_slots
+    )
+
+
+def apply_settings(
+    engine: Scheduler, old: StreamSettings, new: StreamSettings, seated: set[str], spent: bool
+) -> set[str]:
+    """Tell the engine what changed; who is on the panel now, of those who were `seated`."""
+    policy = new.policy if new.policy != old.policy else None
+    learning = new.learning if new.learning != old.learning else None
+    bounds = bounds_of(new, spent)
+    # names are looked up before anything is changed
+    policy_named(new.policy), learning_named(new.learning)
+    before = {member.id: as_labeler(member) for member in old.panel}
+    after = {member.id: as_labeler(member) for member in new.panel}
+    guests = {name for name in seated if name not in before} if new.open_panel else set()
+    if policy or learning or bounds != engine.bounds:
+        engine.change(policy, learning, None if bounds == engine.bounds else bounds)
+    for name in sorted(seated):
+        if name not in guests and before.get(name) != after.get(name):
+            engine.leave(name)
+            seated = seated - {name}
+    for name, labeler in after.items():
+        if name not in seated:
+            engine.join(labeler)
+    return set(after) | guests

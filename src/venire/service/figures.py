@@ -1,0 +1,106 @@
+"""Running figures of a stream: what `insights` shows, kept as things happen.
+
+Rates are counted over the last minutes on the monotonic clock. Shares and quantiles are over the
+last thousand exits since the server started.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from dataclasses import dataclass, field
+from typing import Final
+
+from venire.model import Exit
+
+__all__ = ["Figures", "Rate"]
+
+#: So many exits count.
+RECENT: Final = 1000
+
+#: Rates are over so many seconds.
+WINDOW: Final = 60.0
+
+
+class Rate:
+    """How many a minute, over the last minute.
+
+    >>> rate = Rate()
+    >>> rate.add(0.5, 3)
+    >>> rate.add(30.0, 1)
+    >>> rate.per_minute(59.0), rate.per_minute(61.0), rate.per_minute(1000.0)
+    (4.0, 1.0, 0.0)
+    """
+
+    def __init__(self) -> None:
+        self._bins: deque[tuple[int, int]] = deque()
+
+    def add(self, now: float, count: int = 1) -> None:
+        """So many more."""
+        second = int(now)
+        if self._bins and self._bins[-1][0] == second:
+            count += self._bins.pop()[1]
+        self._bins.append((second, count))
+
+    def per_minute(self, now: float) -> float:
+        """How many there were in the last minute."""
+        while self._bins and self._bins[0][0] < now - WINDOW:
+            self._bins.popleft()
+        return sum(count for _, count in self._bins) * 60.0 / WINDOW
+
+
+@dataclass
+class Figures:
+    """Counts since the stream began, and what happened lately."""
+
+    labels: int = 0
+    late: int = 0
+    left: int = 0
+    withdrawn: int = 0
+    recent: deque[tuple[Exit, float, float]] = field(default_factory=lambda: deque(maxlen=RECENT))
+    exits_rate: Rate = field(default_factory=Rate)
+    labels_rate: Rate = field(default_factory=Rate)
+
+    def exited(self, exit: Exit, seconds: float, agreement: float, now: float) -> None:
+        """An item left so many seconds after it came; such a share of its labels agreed."""
+        self.left += 1
+        self.exits_rate.add(now)
+        self.recent.append((exit, seconds, agreement))
+
+    def heard(self, late: int, labels: int, now: float) -> None:
+        """Labels came, some of them late."""
+        self.labels += labels
+        self.late += late
+        self.labels_rate.add(now, labels)
+
+    def verdicts(self) -> dict[str, int]:
+        """How often each verdict was given lately."""
+        said = Counter(str(e.verdict.label) for e, *_ in self.recent if e.verdict.label is not None)
+        return dict(sorted(said.items()))
+
+    def reasons(self) -> dict[str, int]:
+        """Why items left lately."""
+        return dict(sorted(Counter(e.reason for e, *_ in self.recent).items()))
+
+    def mean(self, values: list[float]) -> float | None:
+        """The mean; None of nothing."""
+        return sum(values) / len(values) if values else None
+
+    @property
+    def agreement(self) -> float | None:
+        """The share of labels that agree with the verdict, over items with two labels or more."""
+        return self.mean([a for e, _, a in self.recent if e.labels >= 2])
+
+    @property
+    def confidence(self) -> float | None:
+        """The mean confidence of the verdicts."""
+        return self.mean([e.verdict.confidence for e, *_ in self.recent])
+
+    @property
+    def labels_per_item(self) -> float | None:
+        """The mean number of labels with which items left."""
+        return self.mean([float(e.labels) for e, *_ in self.recent])
+
+    @property
+    def responses(self) -> list[float]:
+        """Seconds from arrival to verdict."""
+        return [seconds for _, seconds, _ in self.recent]

@@ -1,0 +1,291 @@
+"""The hub: streams in memory, one writer to the store, and time.
+
+Everything that changes a stream happens on one loop, synchronously, and is handed to the writer
+before anything else happens. A request is answered when its changes are on disk. If a commit
+fails, the writer takes nothing more until `recover`; every stream is then thrown away and loaded
+again from the store before it is used, so memory never stays ahead of the disk.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import math
+from collections.abc import Callable, Coroutine, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Final, TypeVar
+
+from venire.errors import NotFound, StoreDown
+from venire.service.batch import Batch
+from venire.service.clock import Clock
+from venire.service.live import Live, Moment, Tokens
+from venire.service.loading import load
+from venire.service.news import News
+from venire.service.settings import ServiceSettings
+from venire.service.waiting import Room, Waiter
+from venire.service.work import Grant, grant
+from venire.storage import Change, SaveSnapshot, SnapshotRow, Storage, Writer
+
+__all__ = ["Hub", "Offer"]
+
+T = TypeVar("T")
+Offer = tuple[Grant, "asyncio.Future[None]"]
+
+#: Threads that read from the store.
+READERS: Final = 4
+
+#: So many who ask in vain are asked one by one, in the order of waiting; then all at once.
+IN_VAIN: Final = 4
+
+#: The ticker looks around at least so often, and tries a store that is down so often.
+LONGEST, RETRY = 1.0, 0.25
+
+
+class Hub:
+    """What the verbs of the service stand on."""
+
+    def __init__(self, storage: Storage, clock: Clock, settings: ServiceSettings) -> None:
+        self.storage, self.clock, self.settings = storage, clock, settings
+        self.tokens = Tokens()
+        self.waiting = 0
+        self._lives: dict[str, Live] = {}
+        self._rooms: dict[str, Room[Offer]] = {}
+        self._news: dict[str, News] = {}
+        self._woken: set[str] = set()
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="venire-reader")
+        self._until = -math.inf
+        self.running = False
+
+    async def start(self) -> None:
+        """Load every stream and let time pass."""
+        self._loop = asyncio.get_running_loop()
+        self._loading, self._poke = asyncio.Lock(), asyncio.Event()
+        self.writer = Writer(self.storage, call=self._loop.call_soon_threadsafe)
+        self.running = True
+        for row in await self.read(self.storage.streams):
+            await self.live(row.name)
+        self.spawn(self._tick_forever())
+
+    async def stop(self) -> None:
+        """Answer what was begun, write snapshots, and let go of the threads."""
+        self.running = False
+        for room in self._rooms.values():
+            room.dismiss()
+        for news in self._news.values():
+            news.tell()
+        for task in tuple(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        with contextlib.suppress(StoreDown):
+            for live in tuple(self._lives.values()):
+                self.snapshot(live)
+            await self.flush()
+        await asyncio.to_thread(self.writer.close)
+        self._readers.shutdown(wait=False)
+
+    def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Run something beside the requests, until it ends or the service stops."""
+        task = self._loop.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    # reading
+
+    def moment(self) -> Moment:
+        """Now."""
+        return Moment.of(self.clock)
+
+    async def read(self, method: Callable[..., T], *args: Any) -> T:
+        """Ask the store something, in a thread."""
+        return await self._loop.run_in_executor(self._readers, method, *args)
+
+    async def flush(self) -> None:
+        """Return when everything that was done so far is on disk."""
+        await self.write(())
+
+    async def read_committed(self, method: Callable[..., T], *args: Any) -> T:
+        """Ask the store something that holds all that was done so far."""
+        await self.flush()
+        return await self.read(method, *args)
+
+    # streams
+
+    async def live(self, name: str) -> Live:
+        """A stream as it is now. Change it and `commit` before the next `await`."""
+        if not self.writer.up:
+            await self.recover()
+        live = self._lives.get(name)
+        if live is None:
+            live = await self._load(name)
+        self.step(live)
+        return live
+
+    def loaded(self) -> list[Live]:
+        """All streams in memory, by name."""
+        return [self._lives[name] for name in sorted(self._lives)]
+
+    def adopt(self, live: Live) -> None:
+        """A stream was made."""
+        self._lives[live.name] = live
+        self.news(live.name)
+
+    def drop(self, live: Live) -> None:
+        """Forget what is in memory: it is loaded again when it is needed."""
+        if self._lives.get(live.name) is live:
+            del self._lives[live.name]
+
+    @property
+    def loading(self) -> asyncio.Lock:
+        """Held while a stream is loaded or made."""
+        return self._loading
+
+    async def _load(self, name: str) -> Live:
+        async with self._loading:
+            if name in self._lives:
+                return self._lives[name]
+            await self.flush()
+            live = await self.read(
+                load, self.storage, name, self.moment(), self.tokens, self.settings
+            )
+            if live is None:
+                raise NotFound("stream", name)
+            self.adopt(live)
+            live.rejoin(self.moment())
+            self._news[name].reached(live.n - 1, live.exit_n)
+            self.wake(name)
+            return live
+
+    async def recover(self) -> None:
+        """Come up after a failure, with nothing in memory; `StoreDown` if that is not possible."""
+        async with self._loading:
+            if self.writer.up:
+                return
+            self._lives.clear()
+            self.tokens.clear()
+            if not await self.read(self.writer.recover):
+                raise StoreDown("the store takes nothing for now: try again")
+
+    # writing
+
+    def write(self, changes: Sequence[Change]) -> asyncio.Future[None]:
+        """Hand changes to the writer; done when they are on disk."""
+        future: asyncio.Future[None] = self._loop.create_future()
+        future.add_done_callback(_seen)
+        return self.writer.submit_to(changes, future)
+
+    def commit(self, live: Live, batch: Batch) -> asyncio.Future[None]:
+        """Hand in what a step changed; done when it is on disk."""
+        if self._lives.get(live.name) is not live:
+            lost: asyncio.Future[None] = self._loop.create_future()
+            lost.add_done_callback(_seen)
+            lost.set_exception(StoreDown("the stream was loaded anew meanwhile: try again"))
+            return lost
+        future = self.write(batch.changes())
+        if batch.events:
+            news, n, exit_n = self.news(live.name), live.n - 1, live.exit_n
+            future.add_done_callback(
+                lambda done: news.reached(n, exit_n) if _succeeded(done) else None
+            )
+            self.wake(live.name)
+        if live.due(self.clock.monotonic()) < self._until:
+            self._poke.set()
+        return future
+
+    def snapshot(self, live: Live) -> None:
+        """Write down the state of the engine, if anything happened since."""
+        if live.n > live.snapshot_n:
+            row = SnapshotRow(live.name, live.n, self.clock.wall(), live.engine.snapshot())
+            live.snapshot_n = live.n
+            self.write([SaveSnapshot(row)])
+
+    # time
+
+    def step(self, live: Live) -> None:
+        """Let time pass for a stream."""
+        batch = live.step(self.moment())
+        if batch is not None:
+            self.commit(live, batch)
+
+    def tick(self) -> None:
+        """Let time pass for all streams."""
+        for live in tuple(self._lives.values()):
+            self.step(live)
+            if live.n - live.snapshot_n >= self.settings.snapshot_every:
+                self.snapshot(live)
+
+    async def _tick_forever(self) -> None:
+        while True:
+            if self.writer.up:
+                self.tick()
+            else:
+                with contextlib.suppress(StoreDown):
+                    await self._reload()
+            now = self.clock.monotonic()
+            due = min((live.due(now) for live in self._lives.values()), default=math.inf)
+            self._until = min(due, now + LONGEST)
+            self._poke.clear()
+            pause = max(self._until - now, 0.0) if self.writer.up else RETRY
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(pause):
+                    await self._poke.wait()
+
+    async def _reload(self) -> None:
+        """After a failure: all streams are loaded, so that their leases end and slots close."""
+        await self.recover()
+        for row in await self.read(self.storage.streams):
+            await self.live(row.name)
+
+    # those who wait
+
+    def news(self, name: str) -> News:
+        """What of a stream's log is on disk."""
+        return self._news.setdefault(name, News())
+
+    def room(self, name: str) -> Room[Offer]:
+        """Those who wait for work in a stream."""
+        return self._rooms.setdefault(name, Room())
+
+    def wake(self, name: str) -> None:
+        """Something has changed: see soon whether there is work for those who wait."""
+        if self._rooms.get(name) and name not in self._woken:
+            self._woken.add(name)
+            self._loop.call_soon(self.serve_waiting, name)
+
+    def serve_waiting(self, name: str) -> None:
+        """Hand out work to those who wait, the longest first."""
+        if name not in self._woken:
+            return
+        self._woken.discard(name)
+        live, room = self._lives.get(name), self.room(name)
+        if live is None or not self.writer.up or not self.running:
+            return
+        self.step(live)
+        waiting, vain = room.names(), 0
+        while waiting and vain < IN_VAIN:
+            labeler = next(iter(waiting))
+            if not self._offer(live, room, {labeler: waiting.pop(labeler)}):
+                vain += 1
+        if waiting:
+            self._offer(live, room, waiting)
+
+    def _offer(self, live: Live, room: Room[Offer], waiting: dict[str, Waiter[Offer]]) -> bool:
+        batch = Batch()
+        asking = [name for name in waiting if name in live.people.seated]
+        given = grant(live, asking, batch, self.moment())
+        if given:
+            future = self.commit(live, batch)
+            for labeler, work in given.items():
+                room.serve(waiting[labeler], (work, future))
+        return bool(given)
+
+
+def _succeeded(future: asyncio.Future[None]) -> bool:
+    return not future.cancelled() and future.exception() is None
+
+
+def _seen(future: asyncio.Future[None]) -> None:
+    """A failure that nobody waits for needs no warning: the stream is loaded again."""
+    if not future.cancelled():
+        future.exception()

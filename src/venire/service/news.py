@@ -1,0 +1,37 @@
+"""How much of a stream's log is on disk, for those who follow it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+
+__all__ = ["News"]
+
+
+class News:
+    """The last event and the last exit on disk; whoever waits for more is woken."""
+
+    def __init__(self) -> None:
+        self.event, self.exit = -1, 0
+        self._more: asyncio.Event | None = None
+
+    def reached(self, event: int, exit: int) -> None:
+        """The log is on disk up to here."""
+        self.event, self.exit = max(self.event, event), max(self.exit, exit)
+        self.tell()
+
+    def tell(self) -> None:
+        """Wake everyone who waits."""
+        if self._more is not None:
+            self._more.set()
+            self._more = None
+
+    async def wait(self, enough: Callable[[News], bool], seconds: float) -> bool:
+        """Wait until there is enough, at most so long; whether there is."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                while not enough(self):
+                    self._more = self._more or asyncio.Event()
+                    await self._more.wait()
+        return enough(self)

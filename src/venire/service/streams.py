@@ -1,0 +1,227 @@
+"""Making, changing, pausing and closing streams, and the items that enter them."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Sequence
+from typing import Any, Final
+
+from pydantic import ValidationError
+
+from venire.errors import Conflict, InputError, NotFound, StateError, TooMuch, VenireError
+from venire.service.batch import Batch
+from venire.service.building import apply_settings, new_engine
+from venire.service.hub import Hub
+from venire.service.intake import contents, sort_out
+from venire.service.live import Live
+from venire.service.reading import item_view, stream_view
+from venire.service.settings import (
+    ServiceSettings,
+    StreamSettings,
+    as_body,
+    changed,
+    first_fault,
+    of_body,
+)
+from venire.service.views import Added, ItemIn, ItemView, SettingsVersion, StreamView
+from venire.storage import (
+    AddSettings,
+    AddStream,
+    SaveSnapshot,
+    SetStatus,
+    SettingsRow,
+    SnapshotRow,
+    StreamRow,
+)
+
+__all__ = ["StreamVerbs"]
+
+_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+
+
+class StreamVerbs:
+    """The part of `Service` that makes and changes streams."""
+
+    hub: Hub
+    settings: ServiceSettings
+
+    async def create_stream(self, name: str, settings: StreamSettings, actor: str) -> StreamView:
+        """Make a stream; the same name with the same settings again is no error."""
+        if not _NAME.fullmatch(name):
+            raise InputError(
+                f"got the stream name {name!r}, expected letters, digits, '.', '_' and '-', "
+                "at most 64, the first a letter or a digit"
+            )
+        hub = self.hub
+        try:
+            return self._same(await hub.live(name), settings)
+        except NotFound:
+            engine = await hub.read(new_engine, settings, self.settings.remember_items)
+        async with hub.loading:
+            other = next((live for live in hub.loaded() if live.name == name), None)
+            if other is not None:  # somebody else was quicker
+                return self._same(other, settings)
+            live = Live(name, engine, settings, hub.moment(), hub.tokens)
+            done = self._begin(live, actor)
+        await done
+        return stream_view(live)
+
+    def _begin(self, live: Live, actor: str) -> asyncio.Future[None]:
+        """A new stream, with the first version of its settings and a snapshot of nothing."""
+        settings, at = live.settings, self.hub.clock.wall()
+        live.created_at = at
+        live.people.seat(settings.panel, {member.id for member in settings.panel})
+        batch = Batch()
+        batch.first = [
+            AddStream(StreamRow(live.name, at)),
+            AddSettings(SettingsRow(live.name, 1, at, actor, as_body(settings, live.status))),
+            SaveSnapshot(SnapshotRow(live.name, 0, at, live.engine.snapshot())),
+        ]
+        self.hub.adopt(live)
+        return self.hub.commit(live, batch)
+
+    def _same(self, live: Live, settings: StreamSettings) -> StreamView:
+        if live.settings != settings:
+            raise Conflict(
+                f"there is a stream {live.name!r} with other settings: change it, or take "
+                "another name"
+            )
+        return stream_view(live)
+
+    async def stream(self, name: str) -> StreamView:
+        """A stream as it is now."""
+        live = await self.hub.live(name)
+        view = stream_view(live)
+        await self.hub.flush()
+        return view
+
+    async def streams(self) -> list[StreamView]:
+        """All streams, by name."""
+        rows = await self.hub.read_committed(self.hub.storage.streams)
+        return [stream_view(await self.hub.live(row.name)) for row in rows]
+
+    async def change_stream(self, name: str, changes: dict[str, Any], actor: str) -> StreamView:
+        """Change some of the settings, live; the change is a new version."""
+        hub, live = self.hub, await self.hub.live(name)
+        try:
+            new = changed(live.settings, changes)
+        except ValidationError as error:
+            raise InputError(first_fault(error)) from None
+        if new.classes != live.settings.classes:
+            raise InputError("the classes of a stream cannot be changed: make another stream")
+        if new == live.settings:
+            return stream_view(live)
+        try:
+            self._apply(live, new)
+        except VenireError:
+            hub.drop(live)  # the engine may have taken half of it
+            raise
+        moment, batch = hub.moment(), Batch()
+        live.slots.rate(moment.now, new.slot_seconds)
+        batch.first = [self._version(live, actor)]
+        live.gather(batch, moment)
+        return await self._changed(live, batch)
+
+    def _apply(self, live: Live, new: StreamSettings) -> None:
+        budget = new.label_budget
+        spent = budget is not None and live.figures.labels >= budget
+        live.spent = spent and not live.leases.in_flight
+        seated = apply_settings(live.engine, live.settings, new, live.people.seated, live.spent)
+        live.people.seat(new.panel, seated)
+        live.settings = new
+
+    def _version(self, live: Live, actor: str) -> AddSettings:
+        """A new version of what a stream is told."""
+        live.version += 1
+        body = as_body(live.settings, live.status)
+        return AddSettings(
+            SettingsRow(live.name, live.version, self.hub.clock.wall(), actor, body)
+        )
+
+    async def _changed(self, live: Live, batch: Batch) -> StreamView:
+        view, done = stream_view(live), self.hub.commit(live, batch)
+        self.hub.wake(live.name)
+        await done
+        return view
+
+    async def settings_history(self, name: str) -> list[SettingsVersion]:
+        """Every version of a stream's settings, the oldest first."""
+        await self.hub.live(name)
+        rows = await self.hub.read_committed(self.hub.storage.settings, name)
+        return [
+            SettingsVersion(row.version, row.at, row.actor, status, settings.model_dump(mode="json"))
+            for row, (settings, status) in ((row, of_body(row.body)) for row in rows)
+        ]
+
+    async def pause(self, name: str, actor: str) -> StreamView:
+        """No work is handed out and no slot passes; labels and items are still taken."""
+        live = await self.hub.live(name)
+        if live.status == "closed":
+            raise StateError(f"stream {name!r} is closed: it cannot be paused")
+        return await self._status(live, "paused", actor)
+
+    async def resume(self, name: str, actor: str) -> StreamView:
+        """Go on after a pause; a closed stream stays closed."""
+        live = await self.hub.live(name)
+        if live.status == "closed":
+            raise StateError(f"stream {name!r} is closed: it cannot be resumed")
+        return await self._status(live, "running", actor)
+
+    async def close(self, name: str, actor: str) -> StreamView:
+        """Drain: no new items; those that are there are finished."""
+        return await self._status(await self.hub.live(name), "closed", actor)
+
+    async def _status(self, live: Live, status: str, actor: str) -> StreamView:
+        batch = Batch()
+        if status != live.status:
+            live.status = status
+            turn = live.slots.pause if status == "paused" else live.slots.resume
+            turn(self.hub.clock.monotonic())
+            batch.first = [SetStatus(live.name, status), self._version(live, actor)]
+        return await self._changed(live, batch)
+
+    # items
+
+    async def add_items(self, stream: str, items: Sequence[ItemIn]) -> list[Added]:
+        """Items enter. An id that is there with the same content is no error, other content is."""
+        hub = self.hub
+        await hub.live(stream)
+        self._limit(len(items))
+        sent = contents(items)
+        known = await hub.read(hub.storage.known_ids, stream, list(sent))
+        live = await hub.live(stream)
+        moment, batch = hub.moment(), Batch()
+        fresh, added = sort_out(live, items, sent, known, moment)
+        if fresh:
+            self._check_room(live, len(fresh))
+            live.arrive(fresh, batch, moment)
+        await hub.commit(live, batch)
+        return added
+
+    def _check_room(self, live: Live, count: int) -> None:
+        if live.status == "closed":
+            raise StateError(f"stream {live.name!r} is closed: it takes no new items")
+        most = self.settings.max_open_items
+        if len(live.open) + count > most:
+            raise TooMuch(
+                f"{len(live.open):,} items are open and {count:,} came, at most {most:,} may be "
+                "open",
+                retry_after=10,
+            )
+
+    def _limit(self, count: int) -> None:
+        if count > self.settings.max_batch:
+            raise TooMuch(f"got {count:,} at once, at most {self.settings.max_batch:,} may come")
+
+    async def withdraw(self, stream: str, item: str) -> ItemView:
+        """Take an item out without a verdict; withdrawn twice is withdrawn."""
+        live = await self.hub.live(stream)
+        if item in live.open:
+            batch = Batch()
+            live.withdraw(item, batch, self.hub.moment())
+            await self.hub.commit(live, batch)
+        view = await item_view(self.hub, stream, item)
+        if view.status == "left":
+            raise StateError(f"item {item!r} has left already, as {view.verdict!r}")
+        return view

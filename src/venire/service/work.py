@@ -1,0 +1,140 @@
+"""Handing out work: asking, leases, heartbeats and giving back.
+
+A lease and the engine's assignment are one step and one transaction. Nobody is given anything
+without asking. Whoever asks in vain is told why.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from venire.errors import NotFound, StateError
+from venire.model import Assignment, Labeler
+from venire.service.batch import Batch
+from venire.service.leases import Held
+from venire.service.live import Live, Moment
+from venire.service.tokens import hashed, new_token
+from venire.service.views import Lease, Reason
+from venire.storage import LeaseEnd
+
+__all__ = ["Grant", "give_back", "grant", "rename", "seat", "view", "why_nothing"]
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """A lease that was just given, with the only copy of its token."""
+
+    token: str
+    held: Held
+    slot: int
+    gain: float
+
+
+def seat(live: Live, labeler: str, batch: Batch, moment: Moment) -> None:
+    """Let the labeler take its place on the panel, if it may."""
+    live.people.heard_of(labeler, moment.now)
+    if labeler in live.people.seated:
+        return
+    if not live.settings.open_panel:
+        raise NotFound("labeler", labeler, "the panel of this stream is closed to newcomers")
+    with contextlib.suppress(StateError):  # it came back before the last restart
+        live.engine.join(Labeler(labeler))
+    live.people.seated.add(labeler)
+    live.gather(batch, moment)
+
+
+def grant(live: Live, asking: Sequence[str], batch: Batch, moment: Moment) -> dict[str, Grant]:
+    """Give each of those who ask at most one item; they must be seated."""
+    left = live.budget_left
+    if live.status == "paused" or not live.open or left == 0:
+        return {}
+    free = [
+        name for name in asking if live.leases.holds(name) < live.people.known(name).capacity
+    ]
+    if left is not None:
+        free = free[:left]
+    given = {}
+    for work in live.engine.assign(asked=free) if free else ():
+        given[work.labeler] = _lease(live, work, batch, moment)
+    live.gather(batch, moment)
+    return given
+
+
+def _lease(live: Live, work: Assignment, batch: Batch, moment: Moment) -> Grant:
+    token, s = new_token(), live.settings
+    ttl = live.lead.ttl(work.labeler, s.lease_floor_seconds, s.lease_ceiling_seconds)
+    held = Held(
+        hashed(token), work.item, work.labeler, moment.wall, moment.now, ttl, moment.now + ttl
+    )
+    live.leases.add(held)
+    live.open[work.item].holders.add(work.labeler)
+    batch.leases.append(held.row(live.name))
+    return Grant(token, held, work.slot, work.gain * s.delay_cost)
+
+
+def why_nothing(live: Live, labeler: str) -> Reason:
+    """Why a labeler who asked was given nothing."""
+    if live.status == "paused":
+        return "paused"
+    if not live.open:
+        return "closed" if live.status == "closed" else "empty"
+    if live.budget_left == 0:
+        return "budget_spent"
+    person = live.people.get(labeler)
+    if person is not None and live.leases.holds(labeler) >= person.capacity:
+        return "over_capacity"
+    for lease in live.leases:
+        entry = live.open.get(lease.item)
+        if entry is not None and labeler not in entry.labels and entry.may(labeler):
+            return "all_leased"
+    return "none_for_you"
+
+
+def give_back(
+    live: Live, lease: Held, status: str, bar: bool, batch: Batch, moment: Moment
+) -> None:
+    """End a lease without a label."""
+    live.leases.pop(lease)
+    entry = live.open.get(lease.item)
+    if entry is not None:
+        entry.holders.discard(lease.labeler)
+        if bar:
+            entry.barred.add(lease.labeler)
+        live.engine.release(lease.item, lease.labeler, bar)
+    live.lapsed.put(lease.token_hash, (live.name, lease))
+    batch.ends.append(LeaseEnd(lease.token_hash, status, moment.wall))
+    live.gather(batch, moment)
+    live.mind_budget(batch, moment)
+
+
+def rename(live: Live, lease: Held, batch: Batch, moment: Moment) -> str:
+    """Let a lease go on under a new token, for a labeler who lost the old one."""
+    token = new_token()
+    batch.ends.append(LeaseEnd(lease.token_hash, "released", moment.wall))
+    live.leases.rename(lease, hashed(token))
+    batch.leases.append(lease.row(live.name))
+    return token
+
+
+def view(
+    live: Live, lease: Held, token: str | None, payload: str, moment: Moment,
+    gain: float = math.nan,
+) -> Lease:  # fmt: skip
+    """A lease as its labeler sees it."""
+    return Lease(
+        token=token,
+        stream=live.name,
+        item=lease.item,
+        labeler=lease.labeler,
+        payload=json.loads(payload),
+        classes=live.settings.classes,
+        given_at=lease.given_at,
+        expires_at=moment.wall + lease.end - moment.now,
+        ttl=lease.ttl,
+        slot=live.engine.slot,
+        gain=None if math.isnan(gain) else gain,
+    )

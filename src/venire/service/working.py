@@ -1,0 +1,273 @@
+"""Asking for work, answering, renewing, giving back, and labels in bulk."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from venire.errors import Conflict, InputError, NotFound, StateError, StoreDown, TooMuch
+from venire.service import work
+from venire.service.batch import Batch
+from venire.service.hearing import EXISTS, Known, Row, answer, answered, classify, hear, unsure
+from venire.service.hub import Hub, Offer
+from venire.service.leases import Held
+from venire.service.live import Live
+from venire.service.settings import ServiceSettings
+from venire.service.tokens import hashed
+from venire.service.views import Answer, LabelIn, Lease, Nothing, Outcome
+from venire.service.waiting import Waiter
+from venire.storage import RenewLease
+
+__all__ = ["WorkVerbs"]
+
+_LABELER: Final = re.compile(r"[^\x00-\x1f\x7f\ud800-\udfff]{1,200}")
+
+
+class WorkVerbs:
+    """The part of `Service` that labelers use."""
+
+    hub: Hub
+    settings: ServiceSettings
+
+    async def next(self, stream: str, labeler: str, wait: float = 0.0) -> Lease | Nothing:
+        """Ask for work, and wait so many seconds for it.
+
+        Cancel the call when the client has gone: it is then given nothing.
+        """
+        check_name(labeler)
+        hub, live = self.hub, await self.hub.live(stream)
+        hub.serve_waiting(stream)  # nobody overtakes those who wait
+        batch, moment = Batch(), hub.moment()
+        work.seat(live, labeler, batch, moment)
+        given = work.grant(live, [labeler], batch, moment).get(labeler)
+        done = hub.commit(live, batch)
+        if given is not None:
+            return await self._deliver(live, (given, done))
+        why = work.why_nothing(live, labeler)
+        await done
+        if wait <= 0 or why == "closed":
+            return Nothing(why)
+        return await self._wait(stream, labeler, min(wait, self.settings.max_wait_seconds))
+
+    async def _wait(self, stream: str, labeler: str, seconds: float) -> Lease | Nothing:
+        hub = self.hub
+        if hub.waiting >= self.settings.max_waiting:
+            raise TooMuch(f"{hub.waiting:,} requests wait for work, no more may", retry_after=1)
+        waiter: Waiter[Offer] = Waiter(labeler)
+        hub.waiting += 1
+        try:
+            offer = await hub.room(stream).wait(waiter, seconds)
+        except asyncio.CancelledError:
+            if waiter.given is not None:
+                self._take_back(stream, waiter.given)
+            raise
+        finally:
+            hub.waiting -= 1
+        live = await hub.live(stream)
+        if offer is not None:
+            return await self._deliver(live, offer)
+        return Nothing(work.why_nothing(live, labeler))
+
+    async def _deliver(self, live: Live, offer: Offer) -> Lease:
+        """Hand over work once it is on disk; take it back if nobody is there any more."""
+        grant, done = offer
+        entry, moment = live.open.get(grant.held.item), self.hub.moment()
+        payload = None if entry is None else entry.payload
+        try:
+            await asyncio.shield(done)
+            if payload is None:
+                row = await self.hub.read(self.hub.storage.item, live.name, grant.held.item)
+                payload = "null" if row is None else row.payload
+        except asyncio.CancelledError:
+            self._take_back(live.name, offer)
+            raise
+        return work.view(live, grant.held, grant.token, payload, moment, grant.gain)
+
+    def _take_back(self, stream: str, offer: Offer) -> None:
+        """The client went before it had its work: give it to somebody else."""
+
+        async def later() -> None:
+            try:
+                await offer[1]
+                await self.release(offer[0].token)
+            except (StoreDown, NotFound, StateError):
+                pass  # it was never given, or is over
+
+        self.hub.spawn(later())
+
+    async def label(self, token: str, said: str, labeler: str | None = None) -> Answer:
+        """Answer a lease. Again the same: the first answer. Another label: `Conflict`.
+
+        With `labeler`, the lease must be that labeler's, or there is no such lease.
+        """
+        hub, key = self.hub, hashed(token)
+        first = hub.tokens.answers.get(key)
+        if first is None:
+            live, lease, expired = await self._lease(key, labeler)
+            if isinstance(live, Answer):
+                first = live
+            else:
+                return await self._answer(live, lease, said, expired)
+        _theirs(first.labeler, labeler)
+        await hub.flush()
+        return _again(first, said)
+
+    async def _answer(self, live: Live, lease: Held, said: str, expired: bool) -> Answer:
+        hub, row = self.hub, (lease.item, lease.labeler, said)
+        known = Known()
+        if unsure(live, [row], known):
+            known = await self._ask_store(live.name, [row])
+            live = await hub.live(live.name)
+        outcome = classify(live, row, known)
+        if outcome.status == "refused":
+            raise _ERRORS.get(outcome.code or "", StateError)(outcome.message)
+        batch, moment = Batch(), hub.moment()
+        if outcome is EXISTS:  # it came by another way
+            made = answered(live, lease, said, expired, batch, moment)
+        else:
+            made = answer(live, lease, said, batch, moment, expired)
+        await hub.commit(live, batch)
+        return made
+
+    async def _lease(
+        self, key: str, labeler: str | None
+    ) -> tuple[Live, Held, bool] | tuple[Answer, None, bool]:
+        """A lease by the hash of its token, and whether it is over; or its answer."""
+        hub = self.hub
+        for _ in range(2):
+            name = hub.tokens.streams.get(key)
+            if name is not None:
+                live = await hub.live(name)
+                held = live.leases.get(key)
+                if held is not None:
+                    _theirs(held.labeler, labeler)
+                    return live, held, False
+            if key in hub.tokens.answers:
+                return hub.tokens.answers[key], None, False
+            if key in hub.tokens.lapsed:
+                name, held = hub.tokens.lapsed[key]
+                _theirs(held.labeler, labeler)
+                return await hub.live(name), held, True
+            row = await hub.read_committed(hub.storage.lease, key)
+            if row is None:
+                raise NotFound("assignment", "of this token")
+            _theirs(row.labeler, labeler)
+            if row.answer is not None:
+                return Answer(**json.loads(row.answer)), None, False
+            live = await hub.live(row.stream)
+            if row.status != "open":
+                over = Held(key, row.item, row.labeler, row.given_at, None, row.ttl, 0.0, False)
+                return live, over, True
+        raise StoreDown("the stream was loaded anew meanwhile: try again")
+
+    async def heartbeat(self, token: str, labeler: str | None = None) -> float:
+        """Renew a lease; when it now ends. `StateError` if it is over."""
+        live, lease, expired = await self._lease(hashed(token), labeler)
+        if isinstance(live, Answer) or lease is None or expired:
+            raise StateError("the lease is over: it was answered, given back, or it expired")
+        hub, moment, s = self.hub, self.hub.moment(), live.settings
+        live.people.heard_of(lease.labeler, moment.now)
+        ttl = live.lead.ttl(lease.labeler, s.lease_floor_seconds, s.lease_ceiling_seconds)
+        live.leases.renew(lease.token_hash, moment.now + ttl)
+        held_for = lease.lead(moment.now)
+        lease.ttl = ttl + (0.0 if held_for is None else held_for)
+        batch = Batch()
+        batch.last = [RenewLease(lease.token_hash, lease.ttl)]
+        await hub.commit(live, batch)
+        return moment.wall + ttl
+
+    async def release(self, token: str, bar: bool = False, labeler: str | None = None) -> None:
+        """Give work back; with `bar` the labeler does not get the item again."""
+        live, lease, expired = await self._lease(hashed(token), labeler)
+        if isinstance(live, Answer) or lease is None:
+            raise StateError("the lease has its label already: there is nothing to give back")
+        batch = Batch()
+        if not expired:
+            moment = self.hub.moment()
+            live.people.heard_of(lease.labeler, moment.now)
+            work.give_back(live, lease, "released", bar, batch, moment)
+        await self.hub.commit(live, batch)
+
+    async def add_labels(
+        self, stream: str, labels: Sequence[LabelIn | tuple[str, str, str]]
+    ) -> list[Outcome]:
+        """Labels in bulk and unasked, (item, labeler, said); what became of each."""
+        hub, live = self.hub, await self.hub.live(stream)
+        if len(labels) > self.settings.max_batch:
+            raise TooMuch(f"got {len(labels):,} labels, at most {self.settings.max_batch:,} may "
+                          "come at once")  # fmt: skip
+        rows: list[Row] = [
+            label if isinstance(label, tuple) else (label.item, label.labeler, label.said)
+            for label in labels
+        ]
+        for name in {row[1] for row in rows}:
+            check_name(name)
+        known = Known()
+        while unclear := unsure(live, rows, known):
+            more = await self._ask_store(stream, unclear)
+            known = Known(known.items | more.items, {**known.said, **more.said}, known.asked
+                          | more.asked)  # fmt: skip
+            live = await hub.live(stream)
+        batch = Batch()
+        outcomes = hear(live, rows, known, batch, hub.moment())
+        await hub.commit(live, batch)
+        return outcomes
+
+    async def _ask_store(self, stream: str, rows: Sequence[Row]) -> Known:
+        hub = self.hub
+        await hub.flush()
+        items = {row[0] for row in rows}
+        found = await hub.read(hub.storage.known_ids, stream, items)
+        said = await hub.read(hub.storage.said, stream, [(row[0], row[1]) for row in rows])
+        return Known(set(found), said, items)
+
+    async def held(self, stream: str, labeler: str, new_tokens: bool = False) -> list[Lease]:
+        """What a labeler holds. With `new_tokens`, under new tokens: the old ones are lost.
+
+        Without them the leases have no token: it is not known any more.
+        """
+        hub, live = self.hub, await self.hub.live(stream)
+        moment, batch = hub.moment(), Batch()
+        leases = [lease for lease in live.leases if lease.labeler == labeler]
+        tokens = [work.rename(live, x, batch, moment) if new_tokens else None for x in leases]
+        kept = [live.open[x.item].payload if x.item in live.open else None for x in leases]
+        await hub.commit(live, batch)
+        found = []
+        for lease, token, payload in zip(leases, tokens, kept, strict=True):
+            if payload is None:
+                row = await hub.read(hub.storage.item, stream, lease.item)
+                payload = "null" if row is None else row.payload
+            found.append(work.view(live, lease, token, payload, moment))
+        return found
+
+
+_ERRORS: Final[dict[str, type[Exception]]] = {
+    "unknown_class": InputError,
+    "changed": Conflict,
+    "not_allowed": StateError,
+}
+
+
+def check_name(labeler: str) -> None:
+    """Refuse what cannot be the name of a labeler."""
+    if not isinstance(labeler, str) or not _LABELER.fullmatch(labeler):
+        raise InputError(
+            f"got the labeler {labeler!r}, expected text of 1 to 200 characters that can be printed"
+        )
+
+
+def _theirs(owner: str, labeler: str | None) -> None:
+    if labeler is not None and owner != labeler:
+        raise NotFound("assignment", "of this token", f"it is not {labeler!r}'s")
+
+
+def _again(first: Answer, said: str) -> Answer:
+    if first.said != said:
+        raise Conflict(
+            f"this assignment was answered with {first.said!r} before and {said!r} now: "
+            "a label cannot be changed"
+        )
+    return first

@@ -1,0 +1,74 @@
+"""What the stores in SQLite and PostgreSQL have in common: writing.
+
+There is one connection that writes, held by this object, and a pool of others that read. A
+backend says how to open a transaction, how to run one statement with many rows, and which errors
+of its driver are worth another try.
+"""
+
+from __future__ import annotations
+
+import threading
+from abc import abstractmethod
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from typing import Any
+
+from venire.errors import StoreError
+from venire.storage import changes as c
+from venire.storage.sql_reading import SqlReading
+from venire.storage.statements import Step, plan
+
+__all__ = ["SqlStorage"]
+
+#: What may be written by a process that does not own the store.
+_FOR_ALL = (c.AddKey, c.RevokeKey, c.TouchKey)
+
+
+class SqlStorage(SqlReading):
+    """A store in a database; see `sqlite` and `postgres`."""
+
+    owner: bool
+    _write_lock: threading.RLock
+    _ends: dict[str, int]  # the number of the next event of a stream
+
+    @abstractmethod
+    def _transaction(self) -> AbstractContextManager[Any]:
+        """A cursor whose statements are committed, durably, when the block ends."""
+
+    @abstractmethod
+    def _many(self, cursor: Any, step: Step) -> int:
+        """Run a statement with all of its rows; how many rows of the table it touched."""
+
+    def write(self, changes: Sequence[c.Change]) -> None:
+        """Make the changes as one transaction."""
+        if not self.owner:
+            refused = next((x for x in changes if not isinstance(x, _FOR_ALL)), None)
+            if refused is not None:
+                raise StoreError(
+                    f"{type(refused).__name__} is for the server that owns the store {self.url}"
+                )
+        with self._write_lock, self._errors():
+            try:
+                with self._transaction() as cursor:
+                    for step in plan(changes):
+                        if step.statement.table == "events":
+                            self._check_numbers(step.rows)
+                        self._run(cursor, step)
+            except BaseException:
+                self._ends.clear()
+                raise
+
+    def _run(self, cursor: Any, step: Step) -> None:
+        touched = self._many(cursor, step)
+        if step.statement.exact is not None and touched != len(step.rows):
+            raise StoreError(f"{step.statement.exact}: {len(step.rows) - touched} of them")
+
+    def _check_numbers(self, rows: Sequence[Any]) -> None:
+        """Events follow each other without a gap."""
+        for row in rows:
+            end = self._ends.get(row.stream)
+            if end is None:
+                end = self._end_of_log(row.stream)
+            if row.n != end:
+                raise StoreError(f"got event {row.n} of stream {row.stream!r}, expected {end}")
+            self._ends[row.stream] = row.n + row.size

@@ -1,0 +1,285 @@
+"""What the stores in SQLite and PostgreSQL have in common: reading."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any, TypeVar, cast
+
+from sqlalchemy import Connection, Engine, Select, Table, and_, case, func, or_, select
+
+from venire.storage import tables as t
+from venire.storage.base import Storage
+from venire.storage.rows import (
+    Counts,
+    DeliveryRow,
+    EventRow,
+    ItemRow,
+    KeyRow,
+    LabelRow,
+    LeaseRow,
+    ReplyRow,
+    SettingsRow,
+    SnapshotRow,
+    StreamRow,
+    WebhookRow,
+)
+
+__all__ = ["SqlReading"]
+
+R = TypeVar("R", bound=tuple[Any, ...])
+
+#: How many names go into one question.
+_CHUNK = 500
+
+
+class SqlReading(Storage):
+    """The reads of a store, each one a question to the database."""
+
+    _engine: Engine
+    _held: Connection | None = None
+
+    @abstractmethod
+    def _errors(self) -> AbstractContextManager[None]:
+        """Turn the driver's errors into ours."""
+
+    @abstractmethod
+    def _hold(self) -> Connection:
+        """A connection on which every read sees the same state."""
+
+    @contextmanager
+    def frozen(self) -> Iterator[None]:
+        """Inside, all reads of this thread's see one state, whatever is written meanwhile."""
+        with self._errors():
+            held = self._held = self._hold()
+        try:
+            yield
+        finally:
+            self._held = None
+            held.rollback()
+            held.close()
+
+    @contextmanager
+    def _connection(self) -> Iterator[Connection]:
+        if self._held is not None:
+            with self._errors():
+                yield self._held
+            return
+        with self._errors(), self._engine.connect() as connection:
+            yield connection
+
+    def _all(self, row: type[R], query: Select[Any], limit: int | None = None) -> list[R]:
+        make = cast(Any, row)._make
+        with self._connection() as connection:
+            return [make(found) for found in connection.execute(query.limit(limit)).tuples()]
+
+    def _first(self, row: type[R], query: Select[Any]) -> R | None:
+        found = self._all(row, query, 1)
+        return found[0] if found else None
+
+    def _end_of_log(self, stream: str) -> int:
+        query = select(func.max(t.events.c.n + t.events.c.size)).where(t.events.c.stream == stream)
+        with self._connection() as connection:
+            return int(connection.execute(query).scalar() or 0)
+
+    def streams(self) -> list[StreamRow]:
+        """All streams."""
+        return self._all(StreamRow, select(t.streams).order_by(t.streams.c.name))
+
+    def settings(self, stream: str) -> list[SettingsRow]:
+        """All versions of the settings."""
+        query = _of(t.settings, stream).order_by(t.settings.c.version)
+        return self._all(SettingsRow, query)
+
+    def events(self, stream: str, after: int = -1, limit: int | None = None) -> list[EventRow]:
+        """A part of the log."""
+        # The row that holds event `after` may go on behind it: begin at that row.
+        n = t.events.c.n
+        begin = select(func.max(n)).where(t.events.c.stream == stream, n <= after).scalar_subquery()
+        query = _of(t.events, stream).where(
+            n >= func.coalesce(begin, 0), n + t.events.c.size - 1 > after
+        )
+        return self._all(EventRow, query.order_by(n), limit)
+
+    def latest_snapshot(self, stream: str) -> SnapshotRow | None:
+        """The newest snapshot."""
+        query = _of(t.snapshots, stream).order_by(t.snapshots.c.n.desc())
+        return self._first(SnapshotRow, query)
+
+    def snapshots(self, stream: str) -> list[SnapshotRow]:
+        """All snapshots."""
+        return self._all(SnapshotRow, _of(t.snapshots, stream).order_by(t.snapshots.c.n))
+
+    def item(self, stream: str, id: str) -> ItemRow | None:
+        """One item."""
+        return self._first(ItemRow, _of(t.items, stream).where(t.items.c.id == id))
+
+    def items(
+        self,
+        stream: str,
+        status: str | None = None,
+        after: str | None = None,
+        limit: int | None = None,
+    ) -> list[ItemRow]:
+        """Items by id."""
+        query = _of(t.items, stream).order_by(t.items.c.id)
+        if status is not None:
+            query = query.where(t.items.c.status == status)
+        if after is not None:
+            query = query.where(t.items.c.id > after)
+        return self._all(ItemRow, query, limit)
+
+    def known_ids(self, stream: str, ids: Iterable[str]) -> dict[str, str]:
+        """Which of the ids are there."""
+        found: dict[str, str] = {}
+        columns = t.items.c
+        for some in _chunks(ids):
+            query = select(columns.id, columns.digest).where(
+                columns.stream == stream, columns.id.in_(some)
+            )
+            with self._connection() as connection:
+                found.update((id, digest) for id, digest in connection.execute(query))
+        return found
+
+    def exits(self, stream: str, after: int = 0, limit: int | None = None) -> list[ItemRow]:
+        """Items that left, in that order."""
+        query = _of(t.items, stream).where(t.items.c.exit_n > after).order_by(t.items.c.exit_n)
+        return self._all(ItemRow, query, limit)
+
+    def labels_of(self, stream: str, item: str) -> list[LabelRow]:
+        """The labels of an item."""
+        query = _of(t.labels, stream).where(t.labels.c.item == item).order_by(t.labels.c.labeler)
+        return self._all(LabelRow, query)
+
+    def said(self, stream: str, pairs: Iterable[tuple[str, str]]) -> dict[tuple[str, str], str]:
+        """What was said, where anything was."""
+        wanted = set(pairs)
+        columns = t.labels.c
+        found: dict[tuple[str, str], str] = {}
+        for some in _chunks({item for item, _ in wanted}):
+            query = select(columns.item, columns.labeler, columns.said).where(
+                columns.stream == stream, columns.item.in_(some)
+            )
+            with self._connection() as connection:
+                for item, labeler, said in connection.execute(query):
+                    if (item, labeler) in wanted:
+                        found[item, labeler] = said
+        return found
+
+    def labels(
+        self, stream: str, after: tuple[str, str] | None = None, limit: int | None = None
+    ) -> list[LabelRow]:
+        """Labels by item and labeler."""
+        columns = t.labels.c
+        query = _of(t.labels, stream).order_by(columns.item, columns.labeler)
+        if after is not None:
+            item, labeler = after
+            query = query.where(
+                columns.item >= item,
+                or_(columns.item > item, and_(columns.item == item, columns.labeler > labeler)),
+            )
+        return self._all(LabelRow, query, limit)
+
+    def recent_labels(
+        self, stream: str, since: float, labeler: str | None = None, limit: int | None = None
+    ) -> list[LabelRow]:
+        """Labels by time."""
+        columns = t.labels.c
+        query = _of(t.labels, stream).where(columns.at >= since)
+        if labeler is not None:
+            query = query.where(columns.labeler == labeler)
+        order = columns.at.desc(), columns.item, columns.labeler
+        return self._all(LabelRow, query.order_by(*order), limit)
+
+    def labeler_counts(self, stream: str) -> dict[str, tuple[int, int]]:
+        """Labels, and late labels, by labeler."""
+        columns = t.labels.c
+        query = (
+            select(columns.labeler, func.count(), _sum_if(columns.late))
+            .where(columns.stream == stream)
+            .group_by(columns.labeler)
+            .order_by(columns.labeler)
+        )
+        with self._connection() as connection:
+            return {name: (n, int(late)) for name, n, late in connection.execute(query)}
+
+    def lease(self, token_hash: str) -> LeaseRow | None:
+        """One lease."""
+        return self._first(LeaseRow, select(t.leases).where(t.leases.c.token_hash == token_hash))
+
+    def leases(self, stream: str, status: str | None = "open") -> list[LeaseRow]:
+        """Leases by time."""
+        query = _of(t.leases, stream).order_by(t.leases.c.given_at, t.leases.c.token_hash)
+        if status is not None:
+            query = query.where(t.leases.c.status == status)
+        return self._all(LeaseRow, query)
+
+    def counts(self, stream: str) -> Counts:
+        """How much of everything there is."""
+
+        def number(table: Table, what: Any, *where: Any) -> Any:
+            return select(what).where(table.c.stream == stream, *where).scalar_subquery()
+
+        by_status = [
+            number(t.items, func.count(), t.items.c.status == status)
+            for status in ("open", "left", "withdrawn")
+        ]
+        query = select(
+            *by_status,
+            number(t.labels, func.count()),
+            number(t.labels, func.count(), t.labels.c.late),
+            number(t.leases, func.count(), t.leases.c.status == "open"),
+            number(t.events, func.coalesce(func.max(t.events.c.n + t.events.c.size), 0)),
+            number(t.items, func.coalesce(func.max(t.items.c.exit_n), 0)),
+        )
+        with self._connection() as connection:
+            return Counts._make(connection.execute(query).one())
+
+    def keys(self) -> list[KeyRow]:
+        """All keys."""
+        return self._all(KeyRow, select(t.keys).order_by(t.keys.c.created_at, t.keys.c.id))
+
+    def webhooks(self, stream: str | None = None) -> list[WebhookRow]:
+        """Webhooks."""
+        query = select(t.webhooks) if stream is None else _of(t.webhooks, stream)
+        return self._all(WebhookRow, query.order_by(t.webhooks.c.created_at, t.webhooks.c.id))
+
+    def due_deliveries(self, now: float, limit: int | None = None) -> list[DeliveryRow]:
+        """Deliveries whose time has come."""
+        columns = t.deliveries.c
+        query = select(t.deliveries).where(columns.status == "pending", columns.next_at <= now)
+        order = columns.next_at, columns.webhook, columns.exit_n
+        return self._all(DeliveryRow, query.order_by(*order), limit)
+
+    def deliveries(self, webhook: str, status: str | None = None) -> list[DeliveryRow]:
+        """Deliveries to a webhook."""
+        columns = t.deliveries.c
+        query = select(t.deliveries).where(columns.webhook == webhook).order_by(columns.exit_n)
+        if status is not None:
+            query = query.where(columns.status == status)
+        return self._all(DeliveryRow, query)
+
+    def reply(self, key: str) -> ReplyRow | None:
+        """The first answer."""
+        return self._first(ReplyRow, select(t.replies).where(t.replies.c.key == key))
+
+    def meta(self, key: str) -> str | None:
+        """A named value."""
+        with self._connection() as connection:
+            query = select(t.meta.c.value).where(t.meta.c.key == key)
+            return cast("str | None", connection.execute(query).scalar())
+
+
+def _of(table: Table, stream: str) -> Select[Any]:
+    return select(table).where(table.c.stream == stream)
+
+
+def _sum_if(flag: Any) -> Any:
+    return func.sum(case((flag, 1), else_=0))
+
+
+def _chunks(names: Iterable[str]) -> Iterator[list[str]]:
+    listed = list(names)
+    for start in range(0, len(listed), _CHUNK):
+        yield listed[start : start + _CHUNK]

@@ -1,0 +1,150 @@
+"""The statements that write into a database, and the plan of a transaction.
+
+Each is plain SQL that SQLite and PostgreSQL both know, with `?` for a value. A transaction of
+many requests holds the same few kinds of changes over and over; `plan` brings those of a kind
+together, so that the database gets few statements with many rows. Changes that touch what others
+depend on (a stream, a webhook, a status) stay exactly where they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from venire.storage import changes as c
+from venire.storage.tables import metadata
+
+__all__ = ["Statement", "Step", "plan"]
+
+
+class Statement(NamedTuple):
+    """SQL, the table it inserts whole rows into (or None), and whether each row must hit one."""
+
+    sql: str
+    table: str | None = None
+    exact: str | None = None
+
+
+class Step(NamedTuple):
+    """A statement with its rows of values."""
+
+    statement: Statement
+    rows: Sequence[Sequence[Any]]
+
+
+def _insert(table: str, suffix: str = "") -> Statement:
+    columns = [column.name for column in metadata.tables[table].columns]
+    values = ", ".join("?" * len(columns))
+    sql = f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({values}){suffix}"
+    return Statement(sql, None if suffix else table)
+
+
+_LEAVE = Statement(
+    "UPDATE items SET status = ?, exit_n = ?, exit_slot = ?, left_at = ?, verdict = ?, "
+    "confidence = ?, labels = ?, reason = ? WHERE stream = ? AND id = ? AND status = 'open'",
+    exact="an item that leaves is not open",
+)
+_END_LEASE = Statement(
+    "UPDATE leases SET status = ?, ended_at = ?, answer = ? WHERE token_hash = ?",
+    exact="a lease that ends is unknown",
+)
+_RENEW_LEASE = Statement("UPDATE leases SET ttl = ? WHERE token_hash = ?")
+_STATUS = Statement(
+    "UPDATE streams SET status = ? WHERE name = ?", exact="a stream to change is unknown"
+)
+_SNAPSHOT = _insert(
+    "snapshots", " ON CONFLICT (stream, n) DO UPDATE SET at = excluded.at, body = excluded.body"
+)
+# The first snapshot is what `verify` starts from; the last two are for start-up.
+_OLD_SNAPSHOTS = Statement(
+    "DELETE FROM snapshots WHERE stream = ? AND n > 0 AND n NOT IN "
+    "(SELECT n FROM snapshots WHERE stream = ? ORDER BY n DESC LIMIT 2)"
+)
+_REVOKE = Statement("UPDATE keys SET revoked_at = ? WHERE id = ? AND revoked_at IS NULL")
+_TOUCH = Statement("UPDATE keys SET last_used_at = ? WHERE id = ?")
+_REMOVE_WEBHOOK = Statement("DELETE FROM webhooks WHERE id = ?")
+_DELIVERY = Statement(
+    "UPDATE deliveries SET attempt = ?, next_at = ?, status = ?, last_error = ? "
+    "WHERE webhook = ? AND exit_n = ?"
+)
+_REPLY = _insert("replies", " ON CONFLICT (key) DO NOTHING")
+_PRUNE = Statement("DELETE FROM replies WHERE at < ?")
+_META = _insert("meta", " ON CONFLICT (key) DO UPDATE SET value = excluded.value")
+
+
+def _delivery(change: c.UpdateDelivery) -> tuple[Any, ...]:
+    row = change.row
+    return row.attempt, row.next_at, row.status, row.last_error, row.webhook, row.exit_n
+
+
+def _leave(rows: Sequence[Any]) -> list[tuple[Any, ...]]:
+    return [(*row[2:], row[0], row[1]) for row in rows]
+
+
+def _end(rows: Sequence[c.LeaseEnd]) -> list[tuple[Any, ...]]:
+    return [(row.status, row.ended_at, row.answer, row.token_hash) for row in rows]
+
+
+def _as_they_are(rows: Sequence[Any]) -> Sequence[Any]:
+    return rows
+
+
+#: Changes of many rows: gathered, and made in this order (what is new before what changes).
+_GATHERED: dict[type, tuple[Statement, Callable[[Sequence[Any]], Sequence[Sequence[Any]]]]] = {
+    c.AddItems: (_insert("items"), _as_they_are),
+    c.AddEvents: (_insert("events"), _as_they_are),
+    c.AddLabels: (_insert("labels"), _as_they_are),
+    c.AddLeases: (_insert("leases"), _as_they_are),
+    c.EndLeases: (_END_LEASE, _end),
+    c.LeaveItems: (_LEAVE, _leave),
+    c.AddDeliveries: (_insert("deliveries"), _as_they_are),
+}
+
+#: Changes of one row: made where they stand.
+_SINGLE: dict[type, Callable[[Any], list[tuple[Statement, tuple[Any, ...]]]]] = {
+    c.AddStream: lambda change: [(_insert("streams"), change.row)],
+    c.SetStatus: lambda change: [(_STATUS, (change.status, change.stream))],
+    c.AddSettings: lambda change: [(_insert("settings"), change.row)],
+    c.RenewLease: lambda change: [(_RENEW_LEASE, (change.ttl, change.token_hash))],
+    c.SaveSnapshot: lambda change: [
+        (_SNAPSHOT, change.row),
+        (_OLD_SNAPSHOTS, (change.row.stream, change.row.stream)),
+    ],
+    c.AddKey: lambda change: [(_insert("keys"), change.row)],
+    c.RevokeKey: lambda change: [(_REVOKE, (change.at, change.id))],
+    c.TouchKey: lambda change: [(_TOUCH, (change.at, change.id))],
+    c.AddWebhook: lambda change: [(_insert("webhooks"), change.row)],
+    c.RemoveWebhook: lambda change: [(_REMOVE_WEBHOOK, (change.id,))],
+    c.UpdateDelivery: lambda change: [(_DELIVERY, _delivery(change))],
+    c.SaveReply: lambda change: [(_REPLY, change.row)],
+    c.PruneReplies: lambda change: [(_PRUNE, (change.before,))],
+    c.SetMeta: lambda change: [(_META, (change.key, change.value))],
+}
+
+
+def plan(changes: Sequence[c.Change]) -> Iterator[Step]:
+    """The steps of a transaction.
+
+    >>> from venire.storage import AddLabels, LabelRow
+    >>> def label(item):
+    ...     return AddLabels([LabelRow("posts", item, "ann", "ok", 0.0, 0, False, None, "bulk")])
+    >>> [(step.statement.table, len(step.rows)) for step in plan([label("a"), label("b")])]
+    [('labels', 2)]
+    """
+    gathered: dict[type, list[Any]] = {}
+    for change in changes:
+        kind = type(change)
+        if kind in _GATHERED:
+            gathered.setdefault(kind, []).extend(change.rows)  # type: ignore[union-attr]
+            continue
+        yield from _flush(gathered)
+        for statement, row in _SINGLE[kind](change):
+            yield Step(statement, (row,))
+    yield from _flush(gathered)
+
+
+def _flush(gathered: dict[type, list[Any]]) -> Iterator[Step]:
+    for kind, (statement, values) in _GATHERED.items():
+        rows = gathered.pop(kind, None)
+        if rows:
+            yield Step(statement, values(rows))

@@ -1,0 +1,233 @@
+"""The tables of a store in SQLite and PostgreSQL, as they are after the last migration.
+
+A row of a table is the tuple of the same name in `rows`, its columns in the same order. Text is
+compared by code point everywhere (in PostgreSQL by the collation "C"), so that pages of a listing
+are the same in every store. A test holds this module and the migrations to each other.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    CheckConstraint,
+    Column,
+    Double,
+    ForeignKey,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    PrimaryKeyConstraint,
+    Table,
+    Text,
+    UniqueConstraint,
+)
+
+from venire.storage import rows
+
+__all__ = ["ROWS", "TEXT", "metadata"]
+
+TEXT = Text().with_variant(Text(collation="C"), "postgresql")
+
+metadata = MetaData()
+
+
+def _text(name: str, *more: Any, nullable: bool = False) -> Column[str]:
+    return Column(name, TEXT, *more, nullable=nullable)
+
+
+def _time(name: str, nullable: bool = False) -> Column[float]:
+    return Column(name, Double, nullable=nullable)
+
+
+def _stream() -> Column[str]:
+    return _text("stream", ForeignKey("streams.name"))
+
+
+def _one_of(column: str, table: str, values: tuple[str, ...]) -> CheckConstraint:
+    listed = ", ".join(f"'{value}'" for value in values)
+    return CheckConstraint(f"{column} IN ({listed})", name=f"{table}_{column}_known")
+
+
+streams = Table(
+    "streams",
+    metadata,
+    _text("name"),
+    _time("created_at"),
+    _text("status"),
+    PrimaryKeyConstraint("name", name="streams_key"),
+    _one_of("status", "streams", rows.STREAM_STATUSES),
+)
+
+settings = Table(
+    "settings",
+    metadata,
+    _stream(),
+    Column("version", Integer, nullable=False),
+    _time("at"),
+    _text("actor"),
+    _text("body"),
+    PrimaryKeyConstraint("stream", "version", name="settings_key"),
+)
+
+events = Table(
+    "events",
+    metadata,
+    _stream(),
+    Column("n", BigInteger, nullable=False),
+    Column("size", Integer, nullable=False),
+    Column("slot", BigInteger, nullable=False),
+    _time("at"),
+    _text("kind"),
+    _text("body"),
+    PrimaryKeyConstraint("stream", "n", name="events_key"),
+)
+
+items = Table(
+    "items",
+    metadata,
+    _stream(),
+    _text("id"),
+    _text("digest"),
+    _text("payload"),
+    Column("weight", Double, nullable=False),
+    _text("eligible", nullable=True),
+    _text("excluded"),
+    Column("arrived_slot", BigInteger, nullable=False),
+    _time("arrived_at"),
+    _text("status"),
+    Column("exit_n", BigInteger),
+    Column("exit_slot", BigInteger),
+    _time("left_at", nullable=True),
+    _text("verdict", nullable=True),
+    Column("confidence", Double),
+    Column("labels", Integer),
+    _text("reason", nullable=True),
+    PrimaryKeyConstraint("stream", "id", name="items_key"),
+    UniqueConstraint("stream", "exit_n", name="items_exit"),
+    _one_of("status", "items", rows.ITEM_STATUSES),
+    Index("items_by_status", "stream", "status", "id"),
+)
+
+labels = Table(
+    "labels",
+    metadata,
+    _stream(),
+    _text("item"),
+    _text("labeler"),
+    _text("said"),
+    _time("at"),
+    Column("slot", BigInteger, nullable=False),
+    Column("late", Boolean, nullable=False),
+    Column("lead_seconds", Double),
+    _text("source"),
+    PrimaryKeyConstraint("stream", "item", "labeler", name="labels_key"),
+    Index("labels_by_time", "stream", "at"),
+    sqlite_with_rowid=False,
+)
+
+leases = Table(
+    "leases",
+    metadata,
+    _text("token_hash"),
+    _stream(),
+    _text("item"),
+    _text("labeler"),
+    _time("given_at"),
+    Column("ttl", Double, nullable=False),
+    _text("status"),
+    _time("ended_at", nullable=True),
+    _text("answer", nullable=True),
+    PrimaryKeyConstraint("token_hash", name="leases_key"),
+    _one_of("status", "leases", rows.LEASE_STATUSES),
+    Index("leases_by_stream", "stream", "status"),
+)
+
+snapshots = Table(
+    "snapshots",
+    metadata,
+    _stream(),
+    Column("n", BigInteger, nullable=False),
+    _time("at"),
+    Column("body", LargeBinary, nullable=False),
+    PrimaryKeyConstraint("stream", "n", name="snapshots_key"),
+)
+
+keys = Table(
+    "keys",
+    metadata,
+    _text("id"),
+    _text("hash"),
+    _text("role"),
+    _text("labeler", nullable=True),
+    _text("name"),
+    _time("created_at"),
+    _time("last_used_at", nullable=True),
+    _time("revoked_at", nullable=True),
+    PrimaryKeyConstraint("id", name="keys_key"),
+    UniqueConstraint("hash", name="keys_hash"),
+)
+
+webhooks = Table(
+    "webhooks",
+    metadata,
+    _text("id"),
+    _stream(),
+    _text("url"),
+    _text("secret"),
+    _time("created_at"),
+    PrimaryKeyConstraint("id", name="webhooks_key"),
+)
+
+deliveries = Table(
+    "deliveries",
+    metadata,
+    _text("webhook", ForeignKey("webhooks.id", ondelete="CASCADE")),
+    _text("stream"),
+    Column("exit_n", BigInteger, nullable=False),
+    Column("attempt", Integer, nullable=False),
+    _time("next_at"),
+    _text("status"),
+    _text("last_error", nullable=True),
+    PrimaryKeyConstraint("webhook", "exit_n", name="deliveries_key"),
+    _one_of("status", "deliveries", rows.DELIVERY_STATUSES),
+    Index("deliveries_due", "status", "next_at"),
+)
+
+replies = Table(
+    "replies",
+    metadata,
+    _text("key"),
+    _text("digest"),
+    Column("status", Integer, nullable=False),
+    _text("body"),
+    _time("at"),
+    PrimaryKeyConstraint("key", name="replies_key"),
+    Index("replies_by_time", "at"),
+)
+
+meta = Table(
+    "meta",
+    metadata,
+    _text("key"),
+    _text("value"),
+    PrimaryKeyConstraint("key", name="meta_key"),
+)
+
+#: Which tuple a row of each table is.
+ROWS: dict[str, type[tuple[Any, ...]]] = {
+    "streams": rows.StreamRow,
+    "settings": rows.SettingsRow,
+    "events": rows.EventRow,
+    "items": rows.ItemRow,
+    "labels": rows.LabelRow,
+    "leases": rows.LeaseRow,
+    "snapshots": rows.SnapshotRow,
+    "keys": rows.KeyRow,
+    "webhooks": rows.WebhookRow,
+    "deliveries": rows.DeliveryRow,
+    "replies": rows.ReplyRow,
+}
