@@ -164,7 +164,7 @@ def caller_of(key: KeyView) -> Caller:
 def foreign(request: Request) -> bool:
     """Whether a page of another site is behind the request, by what browsers tell."""
     site = request.headers.get("sec-fetch-site")
-    if site is not None and site not in ("same-origin", "none"):
-        return True
+    if site is not None:
+        return site not in ("same-origin", "none")
     origin = request.headers.get("origin")
     return origin is not None and origin.partition("://")[2] != request.headers.get("host")

@@ -172,7 +172,7 @@ class PageRoutes:
         headers = {
             "content-security-policy": policy,
             "x-content-type-options": "nosniff",
-            "referrer-policy": "no-referrer",
+            "referrer-policy": "same-origin",
             "cache-control": "no-store",
         }
         return HTMLResponse(page, status, headers)
