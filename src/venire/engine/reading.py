@@ -66,6 +66,7 @@ class Reader:
     def posterior(self, item: ItemId) -> dict[Hashable, float]:
         """How probable each class is, by the labels that an outstanding item has so far.
 
+        >>> from venire import Bounds, Item, Label, Labeler, Scheduler
         >>> s = Scheduler([Labeler("ann", 0.9)], classes=["spam", "ok"])
         >>> s.arrive(Item("post-1"))
         >>> s.observe(Label("post-1", "ann", "ok"))
@@ -84,6 +85,7 @@ class Reader:
 
         This is Algorithm 1's measure; other policies look at more than that.
 
+        >>> from venire import Bounds, Item, Label, Labeler, Scheduler
         >>> s = Scheduler([Labeler("ann", 0.9)], classes=["spam", "ok"])
         >>> s.arrive([Item("post-1", weight=8), Item("post-2", weight=9)])
         >>> [(item, round(gain, 2)) for item, gain in s.ranking("ann")]

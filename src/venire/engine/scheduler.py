@@ -27,10 +27,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from venire.engine.reading import Reader
+from venire.engine.panel import Panel
 from venire.engine.roll import Roll, changed
 from venire.engine.snapshot import pack, unpack
-from venire.errors import InputError, ReplayError, StateError
+from venire.errors import ReplayError, StateError
 from venire.model import (
     Arrived,
     Assigned,
@@ -51,17 +51,16 @@ from venire.model import (
     Released,
     Withdrawn,
 )
-from venire.scheduling.base import Belief, Learner, Learning, Policy
+from venire.scheduling.base import Learning, Policy
 from venire.scheduling.beliefs import check_c
 from venire.scheduling.bounded import BoundedClerk
 from venire.scheduling.desk import BARRED, PENDING, REASONS
 from venire.scheduling.greedy import Greedy
-from venire.scheduling.names import learning_named, policy_named
 
 __all__ = ["Scheduler"]
 
 
-class Scheduler(Reader):
+class Scheduler(Panel):
     """Draws labelers for the items of a stream, slot by slot.
 
     Parameters
@@ -227,7 +226,7 @@ class Scheduler(Reader):
             self._next_slot()
         return tuple(left)
 
-    # labelers come and go, labels do not come, and settings change
+    # labels that do not come, and items that go
 
     def release(self, item: ItemId, labeler: LabelerId, bar: bool = False) -> None:
         """A label will not come: a lease ended, or the labeler gave the work back.
@@ -249,80 +248,6 @@ class Scheduler(Reader):
         self._clerk.withdraw(row)
         self._roll.strike(row)
         self._write(Withdrawn(self.slot, item))
-
-    def join(self, labeler: Labeler | LabelerId) -> None:
-        """A labeler comes, or comes back with its capacity as now given.
-
-        A competence given now replaces the one known before; what was learned stays.
-        """
-        who = labeler if isinstance(labeler, Labeler) else Labeler(labeler)
-        number = self._roll.number
-        if who.id in number and self._clerk.capacity[number[who.id]] > 0:
-            raise StateError(f"labeler {who.id!r} is on the panel already")
-        if self.learning is None and who.competence is None and who.id not in number:
-            raise self._no_competence(who.id)
-        if self._learner is not None and who.id not in number:
-            self._learner.join(who.competence)
-        self._seat(who)
-        self._believe()
-        self._clerk.refresh(self.slot)
-        self._write(Joined(self.slot, who))
-
-    def leave(self, labeler: LabelerId) -> None:
-        """A labeler goes: no more work for it. Labels in flight may still come.
-
-        It may come back, so an item that only it could still improve waits while that is worth
-        its delay (Algorithm 1), or while it has no label at all (policies with an overlap).
-        """
-        m = self._roll.known(labeler)
-        if self._clerk.capacity[m] == 0:
-            raise StateError(f"labeler {labeler!r} has left already")
-        self._clerk.set_capacity(m, 0)
-        self._clerk.refresh(self.slot)
-        self._write(Left(self.slot, labeler))
-
-    def change(
-        self,
-        policy: str | None = None,
-        learning: str | None = None,
-        bounds: Bounds | None = None,
-        c: float | None = None,
-    ) -> None:
-        """Change settings from now on; None: as before.
-
-        Names are as the command line takes them, so that the log can say them. Another way of
-        learning starts from what is believed now.
-
-        >>> s = Scheduler([Labeler("ann", 0.9)], classes=["spam", "ok"])
-        >>> s.change(policy="fixed-overlap:2", bounds=Bounds(min_confidence=0.9))
-        >>> s.policy
-        FixedOverlap(overlap=2)
-        """
-        new = self.policy if policy is None else policy_named(policy)
-        if c is not None:
-            check_c(c)
-        if learning is not None:
-            self._change_learning(learning_named(learning))
-        self.policy, self.c = new, self.c if c is None else c
-        self._clerk.c = self.c
-        if bounds is not None:
-            self._clerk.bound(bounds)
-        self._clerk.use(self._active())
-        self._believe()
-        self._clerk.refresh(self.slot)
-        self._write(Changed(self.slot, policy, learning, bounds, c))
-
-    def _change_learning(self, learning: Learning | None) -> None:
-        known = self.competences or {}
-        seated = [
-            Labeler(who.id, who.competence or known.get(who.id), who.capacity)
-            for who in self._roll.labelers
-        ]
-        missing = next((who.id for who in seated if who.competence is None), None)
-        if learning is None and missing is not None:
-            raise self._no_competence(missing)
-        self._roll.labelers, self.learning, self._heard = seated, learning, []
-        self._learner = self._new_learner()
 
     # replay and snapshots
 
@@ -364,10 +289,6 @@ class Scheduler(Reader):
         taken, self.log = self.log, []
         return taken
 
-    def _write(self, event: Event) -> None:
-        self.log.append(event)
-        self._events += 1
-
     def _redo(self, event: Event) -> None:
         match event:
             case Arrived():
@@ -391,55 +312,12 @@ class Scheduler(Reader):
 
     # how
 
-    def _seat(self, who: Labeler) -> None:
-        roll = self._roll
-        if who.id in roll.number:
-            m = roll.number[who.id]
-            before = roll.labelers[m]
-            kept = before.competence if who.competence is None else who.competence
-            roll.labelers[m] = Labeler(who.id, kept, who.capacity)
-        else:
-            m = roll.number[who.id] = self._clerk.add_labeler()
-            roll.labelers.append(who)
-            for names, group in roll.groups.items():
-                if names is not None and who.id in names:
-                    self._clerk.join_group(group, m)
-            for row in self._clerk.outstanding():
-                if who.id in roll.items[row].excluded:
-                    self._clerk.bar(int(row), m, self.slot)
-        self._clerk.set_capacity(m, who.capacity)
-
-    def _new_learner(self) -> Learner | None:
-        if self.learning is None:
-            return None
-        return self.learning.begin([w.competence for w in self._roll.labelers], len(self.classes))
-
-    def _believe(self) -> None:
-        """Known competences, or those learned."""
-        if self._learner is not None:
-            self._clerk.believe(self._learner.belief)
-            return
-        missing = next((w.id for w in self._roll.labelers if w.competence is None), None)
-        if missing is not None:
-            raise self._no_competence(missing)
-        known = np.array([who.competence for who in self._roll.labelers], np.float64)
-        self._clerk.believe(Belief(known))
-
-    def _no_competence(self, name: LabelerId) -> InputError:
-        return InputError(
-            f"labeler {name!r} has no competence: give Labeler({name!r}, competence=...), "
-            "or let the scheduler learn it with learning=LearnThenServe(45)"
-        )
-
     def _group(self, eligible: frozenset[LabelerId] | None) -> int:
         roll = self._roll
         if eligible not in roll.groups and eligible is not None:
             members = sorted(roll.number[name] for name in eligible if name in roll.number)
             roll.groups[eligible] = self._clerk.add_group(members)
         return roll.groups[eligible]
-
-    def _active(self) -> Policy:
-        return (self.learning.phase(self.slot) if self.learning else None) or self.policy
 
     def _check(self, label: Label) -> None:
         """Refuse a label that cannot be."""

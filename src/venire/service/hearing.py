@@ -7,6 +7,7 @@ there already changes nothing; one that says otherwise is refused.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TypeAlias
@@ -54,7 +55,9 @@ def classify(live: Live, row: Row, known: Known) -> Outcome:
     """What is to become of a label; nothing is changed."""
     item, labeler, said = row
     if said not in live.classes:
-        return _refused("unknown_class", f"got {said!r}, expected one of {list(live.settings.classes)}")
+        return _refused(
+            "unknown_class", f"got {said!r}, expected one of {list(live.settings.classes)}"
+        )
     if labeler not in live.people and not live.settings.open_panel:
         return _refused(
             "unknown_labeler", f"labeler {labeler!r} is not on the panel, which is closed"
@@ -162,10 +165,8 @@ def take_late(
 ) -> None:
     """Take a label for an item that has left."""
     item, labeler, said = row
-    try:
+    with contextlib.suppress(InputError):  # so long ago that the engine has forgotten the item
         live.engine.observe(Label(item, labeler, said))
-    except InputError:  # so long ago that the engine has forgotten the item
-        pass
     lease = live.leases.of_pair(item, labeler)
     if lease is not None:
         _done(live, lease, _answer(live, lease, said, True, False, moment), batch, moment)
@@ -174,9 +175,7 @@ def take_late(
         gone.labels[labeler] = said
     live.late.put((item, labeler), said)
     batch.labels.append(
-        LabelRow(
-            live.name, item, labeler, said, moment.wall, live.engine.slot, True, lead, source
-        )
+        LabelRow(live.name, item, labeler, said, moment.wall, live.engine.slot, True, lead, source)
     )
     person = live.people.known(labeler)
     person.labels += 1

@@ -75,9 +75,7 @@ def _content(item: ItemIn) -> Content:
         payload = compact(item.payload)
         canonical = compact([sorted_keys(item.payload), item.weight, only, barred])
     except (TypeError, ValueError, RecursionError) as error:
-        raise InputError(
-            f"item {item.id!r} has a payload that JSON cannot hold: {error}"
-        ) from None
+        raise InputError(f"item {item.id!r} has a payload that JSON cannot hold: {error}") from None
     eligible = None if only is None else compact(only)
     return Content(payload, eligible, compact(barred), content_digest(canonical))
 

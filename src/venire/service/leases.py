@@ -38,9 +38,7 @@ class Held:
 
     def row(self, stream: str) -> LeaseRow:
         """What the store keeps."""
-        return LeaseRow(
-            self.token_hash, stream, self.item, self.labeler, self.given_at, self.ttl
-        )
+        return LeaseRow(self.token_hash, stream, self.item, self.labeler, self.given_at, self.ttl)
 
 
 class Leases:

@@ -98,9 +98,7 @@ class Entry:
         only = None if row.eligible is None else frozenset(json.loads(row.eligible))
         item = Item(row.id, weight, only, frozenset(json.loads(row.excluded)))
         payload = row.payload if len(row.payload) <= LARGE else None
-        return cls(
-            item, row.digest, payload, row.weight, row.arrived_slot, row.arrived_at, now
-        )
+        return cls(item, row.digest, payload, row.weight, row.arrived_slot, row.arrived_at, now)
 
 
 class Gone(NamedTuple):
@@ -165,9 +163,7 @@ class Live:
         """After loading: leases that were open go on, each with its full time before it."""
         for lease in self.resumed:
             s = self.settings
-            lease.ttl = self.lead.ttl(
-                lease.labeler, s.lease_floor_seconds, s.lease_ceiling_seconds
-            )
+            lease.ttl = self.lead.ttl(lease.labeler, s.lease_floor_seconds, s.lease_ceiling_seconds)
             lease.end = moment.now + lease.ttl
             entry = self.open.get(lease.item)
             lease.of_open = entry is not None
@@ -259,9 +255,7 @@ class Live:
     def mind_budget(self, batch: Batch, moment: Moment) -> None:
         """Once all labels are there that may be had, nothing is waited for: a deadline of 0."""
         budget = self.settings.label_budget
-        spent = (
-            budget is not None and self.figures.labels >= budget and not self.leases.in_flight
-        )
+        spent = budget is not None and self.figures.labels >= budget and not self.leases.in_flight
         if spent == self.spent:
             return
         self.spent = spent

@@ -27,6 +27,10 @@ class News:
             self._more.set()
             self._more = None
 
+    async def after(self, event: int, seconds: float) -> bool:
+        """Wait for an event after this one, at most so long; whether there is one."""
+        return await self.wait(lambda news: news.event > event, seconds)
+
     async def wait(self, enough: Callable[[News], bool], seconds: float) -> bool:
         """Wait until there is enough, at most so long; whether there is."""
         with contextlib.suppress(TimeoutError):

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
-
 from venire.service.clock import Clock, SystemClock
 from venire.service.hub import Hub
 from venire.service.keys import Keyring
 from venire.service.reading import ReadingVerbs
-from venire.service.settings import ServiceSettings, StreamSettings
+from venire.service.settings import ServiceSettings
 from venire.service.skills import Skills
 from venire.service.streams import StreamVerbs
 from venire.service.webhooks import Webhooks

@@ -135,9 +135,7 @@ class StreamVerbs:
         """A new version of what a stream is told."""
         live.version += 1
         body = as_body(live.settings, live.status)
-        return AddSettings(
-            SettingsRow(live.name, live.version, self.hub.clock.wall(), actor, body)
-        )
+        return AddSettings(SettingsRow(live.name, live.version, self.hub.clock.wall(), actor, body))
 
     async def _changed(self, live: Live, batch: Batch) -> StreamView:
         view, done = stream_view(live), self.hub.commit(live, batch)
@@ -150,7 +148,9 @@ class StreamVerbs:
         await self.hub.live(name)
         rows = await self.hub.read_committed(self.hub.storage.settings, name)
         return [
-            SettingsVersion(row.version, row.at, row.actor, status, settings.model_dump(mode="json"))
+            SettingsVersion(
+                row.version, row.at, row.actor, status, settings.model_dump(mode="json")
+            )
             for row, (settings, status) in ((row, of_body(row.body)) for row in rows)
         ]
 

@@ -52,9 +52,7 @@ def grant(live: Live, asking: Sequence[str], batch: Batch, moment: Moment) -> di
     left = live.budget_left
     if live.status == "paused" or not live.open or left == 0:
         return {}
-    free = [
-        name for name in asking if live.leases.holds(name) < live.people.known(name).capacity
-    ]
+    free = [name for name in asking if live.leases.holds(name) < live.people.known(name).capacity]
     if left is not None:
         free = free[:left]
     given = {}

@@ -106,16 +106,15 @@ class WorkVerbs:
         hub, key = self.hub, hashed(token)
         first = hub.tokens.answers.get(key)
         if first is None:
-            live, lease, expired = await self._lease(key, labeler)
-            if isinstance(live, Answer):
-                first = live
-            else:
-                return await self._answer(live, lease, said, expired)
+            found = await self._lease(key, labeler)
+            if not isinstance(found, Answer):
+                return await self._answer(*found, said)
+            first = found
         _theirs(first.labeler, labeler)
         await hub.flush()
         return _again(first, said)
 
-    async def _answer(self, live: Live, lease: Held, said: str, expired: bool) -> Answer:
+    async def _answer(self, live: Live, lease: Held, expired: bool, said: str) -> Answer:
         hub, row = self.hub, (lease.item, lease.labeler, said)
         known = Known()
         if unsure(live, [row], known):
@@ -132,9 +131,7 @@ class WorkVerbs:
         await hub.commit(live, batch)
         return made
 
-    async def _lease(
-        self, key: str, labeler: str | None
-    ) -> tuple[Live, Held, bool] | tuple[Answer, None, bool]:
+    async def _lease(self, key: str, labeler: str | None) -> tuple[Live, Held, bool] | Answer:
         """A lease by the hash of its token, and whether it is over; or its answer."""
         hub = self.hub
         for _ in range(2):
@@ -146,7 +143,7 @@ class WorkVerbs:
                     _theirs(held.labeler, labeler)
                     return live, held, False
             if key in hub.tokens.answers:
-                return hub.tokens.answers[key], None, False
+                return hub.tokens.answers[key]
             if key in hub.tokens.lapsed:
                 name, held = hub.tokens.lapsed[key]
                 _theirs(held.labeler, labeler)
@@ -156,7 +153,7 @@ class WorkVerbs:
                 raise NotFound("assignment", "of this token")
             _theirs(row.labeler, labeler)
             if row.answer is not None:
-                return Answer(**json.loads(row.answer)), None, False
+                return Answer(**json.loads(row.answer))
             live = await hub.live(row.stream)
             if row.status != "open":
                 over = Held(key, row.item, row.labeler, row.given_at, None, row.ttl, 0.0, False)
@@ -165,9 +162,10 @@ class WorkVerbs:
 
     async def heartbeat(self, token: str, labeler: str | None = None) -> float:
         """Renew a lease; when it now ends. `StateError` if it is over."""
-        live, lease, expired = await self._lease(hashed(token), labeler)
-        if isinstance(live, Answer) or lease is None or expired:
+        found = await self._lease(hashed(token), labeler)
+        if isinstance(found, Answer) or found[2]:
             raise StateError("the lease is over: it was answered, given back, or it expired")
+        live, lease, _ = found
         hub, moment, s = self.hub, self.hub.moment(), live.settings
         live.people.heard_of(lease.labeler, moment.now)
         ttl = live.lead.ttl(lease.labeler, s.lease_floor_seconds, s.lease_ceiling_seconds)
@@ -181,9 +179,10 @@ class WorkVerbs:
 
     async def release(self, token: str, bar: bool = False, labeler: str | None = None) -> None:
         """Give work back; with `bar` the labeler does not get the item again."""
-        live, lease, expired = await self._lease(hashed(token), labeler)
-        if isinstance(live, Answer) or lease is None:
+        found = await self._lease(hashed(token), labeler)
+        if isinstance(found, Answer):
             raise StateError("the lease has its label already: there is nothing to give back")
+        live, lease, expired = found
         batch = Batch()
         if not expired:
             moment = self.hub.moment()

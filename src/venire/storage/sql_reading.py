@@ -72,7 +72,7 @@ class SqlReading(Storage):
     def _all(self, row: type[R], query: Select[Any], limit: int | None = None) -> list[R]:
         make = cast(Any, row)._make
         with self._connection() as connection:
-            return [make(found) for found in connection.execute(query.limit(limit)).tuples()]
+            return [make(found) for found in connection.execute(query.limit(limit))]
 
     def _first(self, row: type[R], query: Select[Any]) -> R | None:
         found = self._all(row, query, 1)

@@ -126,7 +126,6 @@ labels = Table(
     _text("source"),
     PrimaryKeyConstraint("stream", "item", "labeler", name="labels_key"),
     Index("labels_by_time", "stream", "at"),
-    sqlite_with_rowid=False,
 )
 
 leases = Table(

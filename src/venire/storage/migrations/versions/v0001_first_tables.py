@@ -105,7 +105,6 @@ def _work() -> None:
         sa.Column("source", TEXT, nullable=False),
         sa.ForeignKeyConstraint(["stream"], ["streams.name"]),
         sa.PrimaryKeyConstraint("stream", "item", "labeler", name="labels_key"),
-        sqlite_with_rowid=False,
     )
     op.create_table(
         "leases",

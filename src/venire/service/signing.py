@@ -1,0 +1,52 @@
+"""Signatures by the Standard Webhooks convention.
+
+    webhook-id          the same for every attempt to deliver a message
+    webhook-timestamp   seconds since 1970
+    webhook-signature   v1,base64(HMAC-SHA256(secret, id.timestamp.body))
+
+The secret is shown as `whsec_` and the base64 of its bytes.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+
+__all__ = ["headers", "shown", "signature"]
+
+
+def shown(secret: bytes) -> str:
+    """A secret as the receiver is told it.
+
+    >>> shown(bytes(24))
+    'whsec_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA'
+    """
+    return f"whsec_{base64.b64encode(secret).decode()}"
+
+
+def signature(secret: str, message: str, timestamp: int, body: bytes) -> str:
+    """The signature of a message; the example is the convention's own.
+
+    >>> signature(
+    ...     "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",
+    ...     "msg_p5jXN8AQM9LWM0D4loKWxJek",
+    ...     1614265330,
+    ...     b'{"test": 2432232314}',
+    ... )
+    'v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE='
+    """
+    key = base64.b64decode(secret.removeprefix("whsec_"))
+    signed = f"{message}.{timestamp}.".encode() + body
+    digest = hmac.new(key, signed, hashlib.sha256).digest()
+    return f"v1,{base64.b64encode(digest).decode()}"
+
+
+def headers(secret: str, message: str, timestamp: int, body: bytes) -> dict[str, str]:
+    """The headers of a message."""
+    return {
+        "content-type": "application/json",
+        "webhook-id": message,
+        "webhook-timestamp": str(timestamp),
+        "webhook-signature": signature(secret, message, timestamp, body),
+    }

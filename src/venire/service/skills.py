@@ -1,0 +1,111 @@
+"""How good labelers are, how sure that is, who has changed, and who copies whom.
+
+The engine's own belief decides who gets what. Intervals, drift and clones are measured beside it
+from the latest labels of the stream, in a thread, and kept for some seconds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from venire.aggregation.clones import find_clones
+from venire.competence.intervals import skill_intervals
+from venire.competence.one_coin import OneCoin
+from venire.competence.streaming import Streaming
+from venire.errors import VenireError
+from venire.labels import LabelTable
+from venire.service.hub import Hub
+from venire.service.live import Live
+from venire.service.telling import number
+from venire.storage import LabelRow, Storage
+
+__all__ = ["Skill", "Skills", "measure"]
+
+#: So many of the latest labels count.
+LABELS: Final = 20_000
+
+#: Figures are kept so long, and are made anew then if there are new labels.
+KEPT: Final = 10.0
+
+#: Draws of an interval: enough for two digits.
+SWEEPS: Final = 200
+
+#: Below so many labels nothing can be said.
+FEWEST: Final = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Skill:
+    """What the labels say of a labeler beside its skill."""
+
+    low: float | None = None
+    high: float | None = None
+    drifting: bool = False
+    clone_of: str | None = None
+
+
+class Skills:
+    """The latest measurement of each stream."""
+
+    def __init__(self, hub: Hub) -> None:
+        self._hub = hub
+        self._kept: dict[str, tuple[float, int, dict[str, Skill]]] = {}
+        self._busy = asyncio.Lock()
+
+    async def of(self, live: Live) -> dict[str, Skill]:
+        """What the labels of a stream say of its labelers."""
+        async with self._busy:
+            now, labels = self._hub.clock.monotonic(), live.figures.labels
+            at, count, skills = self._kept.get(live.name, (-KEPT, 0, {}))
+            if now - at >= KEPT and count != labels:
+                skills = await self._hub.read(
+                    _measured, self._hub.storage, live.name, live.settings.classes
+                )
+                self._kept[live.name] = now, labels, skills
+            return skills
+
+
+def _measured(storage: Storage, stream: str, classes: tuple[str, ...]) -> dict[str, Skill]:
+    return measure(storage.recent_labels(stream, 0.0, limit=LABELS), classes)
+
+
+def measure(labels: list[LabelRow], classes: tuple[str, ...]) -> dict[str, Skill]:
+    """Intervals (90 %), drift and clones from labels, the newest first."""
+    rows = [(row.item, row.labeler, row.said) for row in reversed(labels)]
+    names = {row[1] for row in rows}
+    if len(rows) < FEWEST or len(names) < 3:
+        return {}
+    table = LabelTable.from_rows(rows, classes=classes)
+    try:
+        spans = skill_intervals(OneCoin().fit(table), sweeps=SWEEPS, threads=1)
+    except VenireError:  # too little in common to tell anything
+        spans = np.full((len(table.labelers), 2), np.nan)
+    span = dict(zip(table.labelers, spans.tolist(), strict=True))
+    drifting, clones = _drifting(rows, classes), _clones(table)
+    return {
+        name: Skill(
+            number(span[name][0]), number(span[name][1]), name in drifting, clones.get(name)
+        )
+        for name in sorted(names)
+    }
+
+
+def _drifting(rows: list[tuple[str, str, str]], classes: tuple[str, ...]) -> set[str]:
+    """Who has changed, by the stream of labels in the order in which they came."""
+    stream = Streaming(classes=classes, model="one-coin", repeats="first")
+    for first in range(0, len(rows), 200):
+        stream.partial_fit(LabelTable.from_rows(rows[first : first + 200], classes=classes))
+    return {str(name) for name, drift in stream.drift_.items() if drift.alarms}
+
+
+def _clones(table: LabelTable) -> dict[str, str]:
+    """Of each labeler who is a copy, the first of its group."""
+    try:
+        groups = find_clones(table).groups
+    except VenireError:
+        return {}
+    return {str(name): str(group.members[0]) for group in groups for name in group.members[1:]}

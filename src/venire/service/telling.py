@@ -1,0 +1,93 @@
+"""Events of the log in words that a reader of the event stream understands."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from venire.model import (
+    Arrived,
+    Assigned,
+    Changed,
+    Closed,
+    Event,
+    Joined,
+    Left,
+    Observed,
+    Released,
+    Withdrawn,
+)
+from venire.storage import EventRow, decode
+
+__all__ = ["told"]
+
+
+def told(row: EventRow) -> dict[str, Any]:
+    """A row of the log as a plain object.
+
+    >>> from venire import Item
+    >>> from venire.storage import encode
+    >>> [row] = encode("posts", 0, 1e9, [Arrived(3, (Item("post-1", 8),))])
+    >>> told(row)
+    {'items': ['post-1']}
+    """
+    events = decode([row])
+    if isinstance(events[0], Observed):
+        return {"labels": [_label(event) for event in events if isinstance(event, Observed)]}
+    return _tell(events[0])
+
+
+def _label(event: Observed) -> dict[str, Any]:
+    label = event.label
+    return {
+        "item": label.item,
+        "labeler": label.labeler,
+        "said": label.said,
+        "late": event.late,
+    }
+
+
+def _tell(event: Event) -> dict[str, Any]:
+    match event:
+        case Arrived(items=items):
+            return {"items": [item.id for item in items]}
+        case Assigned(assignments=work):
+            return {
+                "assignments": [
+                    {"item": a.item, "labeler": a.labeler, "gain": number(a.gain)} for a in work
+                ]
+            }
+        case Released(item=item, labeler=who, barred=barred):
+            return {"item": item, "labeler": who, "barred": barred}
+        case Joined(labeler=labeler):
+            return {"labeler": labeler.id, "capacity": labeler.capacity}
+        case Left(labeler=name):
+            return {"labeler": name}
+        case Closed(exits=exits):
+            return {
+                "exits": [
+                    {
+                        "item": e.item,
+                        "verdict": e.verdict.label,
+                        "confidence": e.verdict.confidence,
+                        "labels": e.labels,
+                        "reason": e.reason,
+                    }
+                    for e in exits
+                ]
+            }
+        case Withdrawn(item=item):
+            return {"item": item}
+        case Changed():
+            return {"policy": event.policy, "learning": event.learning}
+        case Observed():
+            return _label(event)
+
+
+def number(value: float) -> float | None:
+    """JSON has no word for what is not a number.
+
+    >>> number(1.5), number(math.nan)
+    (1.5, None)
+    """
+    return value if math.isfinite(value) else None

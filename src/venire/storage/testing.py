@@ -1,0 +1,258 @@
+"""The battery that every store must pass: `check_storage`, for the stores of ours and of yours."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from venire.errors import StoreError
+from venire.model import Arrived, Item, Label, Observed
+from venire.storage import changes as c
+from venire.storage.base import Storage
+from venire.storage.codec import decode, encode
+from venire.storage.rows import (
+    Counts,
+    DeliveryRow,
+    EventRow,
+    ExitRow,
+    ItemRow,
+    KeyRow,
+    LabelRow,
+    LeaseRow,
+    ReplyRow,
+    SettingsRow,
+    SnapshotRow,
+    StreamRow,
+    WebhookRow,
+)
+
+__all__ = ["check_storage", "everything"]
+
+_ODD = 'naïve "quoted"\n\u2028 \U0001f600 \\u0000 %s ? {}'
+
+
+def check_storage(storage: Storage) -> None:
+    """What every store must do; it has to be empty, and holds the stream `checked` afterwards.
+
+    What is written can be read, by every read; all changes of a `write` are made, or none; an
+    item leaves once, a label is given once, events follow each other without a gap; numbers and
+    text come back as they were.
+
+    >>> from venire.storage import MemoryStorage
+    >>> check_storage(MemoryStorage())
+    """
+    assert storage.streams() == [], "the store is not empty"
+    for check in (_streams, _events, _items, _labels, _leases, _snapshots, _keys, _webhooks):
+        check(storage)
+    _others(storage)
+    _all_or_nothing(storage)
+    assert storage.counts("nobody") == Counts(0, 0, 0, 0, 0, 0, 0, 0)
+    storage.ping()
+    with storage.frozen():
+        assert len(storage.streams()) == 1
+
+
+def _refused(storage: Storage, *changes: c.Change) -> None:
+    before = everything(storage, "checked")
+    try:
+        storage.write(changes)
+    except StoreError:
+        pass
+    else:
+        raise AssertionError(f"the store took {changes[-1]!r}")
+    assert everything(storage, "checked") == before, "a refused write left something behind"
+
+
+def everything(storage: Storage, stream: str) -> dict[str, Any]:
+    """All that a store has of a stream, and what belongs to none, for comparison."""
+    reads: Sequence[Callable[[str], Any]] = (
+        storage.settings,
+        storage.events,
+        storage.snapshots,
+        storage.items,
+        storage.exits,
+        storage.labels,
+        storage.labeler_counts,
+        lambda stream: storage.leases(stream, None),
+        storage.counts,
+        storage.webhooks,
+    )
+    found = {getattr(read, "__name__", "leases"): read(stream) for read in reads}
+    hooks = [row.id for row in storage.webhooks(stream)]
+    found["deliveries"] = [storage.deliveries(id) for id in hooks]
+    return {"streams": storage.streams(), "keys": storage.keys(), **found}
+
+
+def _streams(storage: Storage) -> None:
+    first = SettingsRow("checked", 1, 1.5, "admin", '{"classes":["spam","ok"]}')
+    storage.write([c.AddStream(StreamRow("checked", 1.5)), c.AddSettings(first)])
+    second = first._replace(version=2, at=2.5, body=_ODD)
+    storage.write([c.AddSettings(second), c.SetStatus("checked", "paused")])
+    assert storage.streams() == [StreamRow("checked", 1.5, "paused")]
+    assert storage.settings("checked") == [first, second]
+    assert storage.settings("nobody") == []
+    _refused(storage, c.AddStream(StreamRow("checked", 3.0)))
+    _refused(storage, c.AddSettings(second))
+    _refused(storage, c.AddSettings(first._replace(stream="nobody")))
+    _refused(storage, c.SetStatus("nobody", "running"))
+
+
+def _events(storage: Storage) -> None:
+    events = [
+        Arrived(0, (Item("a", 0.1 + 0.2), Item(_ODD, 3, frozenset({"ann"}), frozenset({"bob"})))),
+        *(Observed(1, Label("a", f"m{i}", "spam"), late=i == 2) for i in range(5)),
+        Observed(2, Label("a", "ann", _ODD), late=False),
+    ]
+    rows = encode("checked", 0, 1.5, events)
+    storage.write([c.AddEvents(rows[:1])])
+    storage.write([c.AddEvents(rows[1:2]), c.AddEvents(rows[2:])])
+    found = storage.events("checked")
+    assert found == rows
+    assert decode(found) == events
+    assert storage.events("checked", 2) == rows[1:], "the row of a later event is missing"
+    assert storage.events("checked", 0, 1) == rows[1:2]
+    assert storage.events("checked", 6) == []
+    assert list(storage.all_events("checked", chunk=1)) == rows
+    gap = EventRow("checked", 8, 1, 3, 2.0, "left", '"ann"')
+    _refused(storage, c.AddEvents([gap]))
+    _refused(storage, c.AddEvents([gap._replace(n=6)]))
+    _refused(storage, c.AddEvents([gap._replace(stream="nobody", n=0)]))
+    assert storage.counts("checked").events == 7
+
+
+def _item(id: str) -> ItemRow:
+    return ItemRow("checked", id, f"digest of {id}", _ODD, 0.1 + 0.2, '["ann"]', "[]", 2**40, 1e9)
+
+
+def _items(storage: Storage) -> None:
+    items = {id: _item(id) for id in ("a", "B", "é", "z", "Z")}
+    storage.write([c.AddItems(list(items.values()))])
+    left = ExitRow("checked", "z", "left", 1, 9, 4.5, "spam", 1 / 3, 2, "no_gain")
+    gone = ExitRow("checked", "B", "withdrawn", 2, 9, 4.5, None, 0.0, 0, "withdrawn")
+    storage.write([c.LeaveItems([left, gone])])
+    for row in (left, gone):
+        items[row.id] = items[row.id]._replace(**row._asdict())
+    in_order = [items[id] for id in sorted(items)]
+    assert storage.items("checked") == in_order, "items are not in the order of code points"
+    assert list(storage.all_items("checked", chunk=2)) == in_order
+    assert [row.id for row in storage.items("checked", "open")] == ["Z", "a", "é"]
+    assert [row.id for row in storage.items("checked", "open", "Z", 1)] == ["a"]
+    assert storage.item("checked", "z") == items["z"]
+    assert storage.item("checked", "nothing") is None
+    assert storage.exits("checked") == [items["z"], items["B"]]
+    assert storage.exits("checked", 1) == [items["B"]]
+    assert storage.exits("checked", 0, 1) == [items["z"]]
+    assert storage.known_ids("checked", [*"az", "?"]) == {i: f"digest of {i}" for i in "az"}
+    _refused(storage, c.AddItems([_item("new"), _item("a")]))
+    _refused(storage, c.LeaveItems([left._replace(exit_n=3)]))
+    _refused(storage, c.LeaveItems([left._replace(exit_n=3, id="nothing")]))
+    _refused(storage, c.LeaveItems([left._replace(exit_n=2, id="a")]))
+    assert storage.counts("checked")[:3] == (3, 1, 1)
+
+
+def _labels(storage: Storage) -> None:
+    rows = [
+        LabelRow("checked", item, who, _ODD, at, 7, late, lead, "lease")
+        for item, who, at, late, lead in (
+            ("a", "ann", 1.0, False, 0.25),
+            ("a", "bob", 2.0, True, None),
+            ("b", "ann", 3.0, False, 1e-9),
+        )
+    ]
+    storage.write([c.AddLabels(rows[2:]), c.AddLabels(rows[:2])])
+    many = [rows[0]._replace(item=f"m{i}", labeler="eve", at=0.0) for i in range(200)]
+    storage.write([c.AddLabels(many)])
+    assert storage.labels_of("checked", "a") == rows[:2]
+    assert storage.labels("checked", None, 3) == rows
+    assert storage.labels("checked", ("a", "ann"), 2) == rows[1:]
+    assert list(storage.all_labels("checked", chunk=7)) == rows + sorted(many)
+    assert storage.recent_labels("checked", 2.0) == [rows[2], rows[1]]
+    assert storage.recent_labels("checked", 0.5, "ann", 1) == [rows[2]]
+    assert storage.labeler_counts("checked") == {"ann": (2, 0), "bob": (1, 1), "eve": (200, 0)}
+    asked = [("a", "ann"), ("a", "eve"), ("m1", "eve")]
+    assert storage.said("checked", asked) == {("a", "ann"): _ODD, ("m1", "eve"): _ODD}
+    _refused(storage, c.AddLabels([rows[0]._replace(item="new"), rows[0]._replace(said="ok")]))
+    assert storage.counts("checked")[3:5] == (203, 1)
+
+
+def _leases(storage: Storage) -> None:
+    one, two = (LeaseRow(f"hash{i}", "checked", "a", f"m{i}", 5.0 - i, 60.0) for i in (1, 2))
+    storage.write([c.AddLeases([one, two])])
+    assert storage.leases("checked") == [two, one]
+    storage.write([c.EndLeases([c.LeaseEnd("hash1", "expired", 6.0)]), c.RenewLease("hash2", 90.5)])
+    storage.write([c.EndLeases([c.LeaseEnd("hash1", "done", 7.0, _ODD)])])
+    assert storage.lease("hash1") == one._replace(status="done", ended_at=7.0, answer=_ODD)
+    assert storage.leases("checked") == [two._replace(ttl=90.5)]
+    assert len(storage.leases("checked", None)) == 2
+    assert storage.lease("nothing") is None
+    _refused(storage, c.AddLeases([one]))
+    _refused(storage, c.EndLeases([c.LeaseEnd("nothing", "done", 6.0)]))
+
+
+def _snapshots(storage: Storage) -> None:
+    assert storage.latest_snapshot("checked") is None
+    for n in (0, 2, 4, 7):
+        row = SnapshotRow("checked", n, 1.0, bytes(range(256)) * n)
+        storage.write([c.SaveSnapshot(row)])
+    storage.write([c.SaveSnapshot(row._replace(at=2.0))])
+    assert [kept.n for kept in storage.snapshots("checked")] == [0, 4, 7]
+    assert storage.latest_snapshot("checked") == row._replace(at=2.0)
+
+
+def _keys(storage: Storage) -> None:
+    one = KeyRow("k1", "hash of 1", "admin", None, _ODD, 2.0)
+    two = KeyRow("k2", "hash of 2", "labeler", "ann", "ann's", 1.0)
+    storage.write([c.AddKey(one), c.AddKey(two)])
+    storage.write([c.TouchKey("k1", 3.0), c.RevokeKey("k2", 4.0), c.RevokeKey("k2", 5.0)])
+    storage.write([c.TouchKey("nobody", 3.0), c.RevokeKey("nobody", 4.0)])
+    assert storage.keys() == [two._replace(revoked_at=4.0), one._replace(last_used_at=3.0)]
+    _refused(storage, c.AddKey(one._replace(hash="hash of 3")))
+    _refused(storage, c.AddKey(one._replace(id="k3")))
+
+
+def _webhooks(storage: Storage) -> None:
+    hook = WebhookRow("w1", "checked", "https://example.org/x", "whsec_x", 1.0)
+    storage.write([c.AddWebhook(hook), c.AddWebhook(hook._replace(id="w2"))])
+    rows = [DeliveryRow("w1", "checked", n, 0, 10.0 - n) for n in (1, 2, 3)]
+    storage.write([c.AddDeliveries([*rows, rows[0]._replace(webhook="w2")])])
+    assert storage.due_deliveries(8.0) == [rows[2], rows[1]]
+    assert storage.due_deliveries(8.0, 1) == [rows[2]]
+    tried = rows[2]._replace(attempt=5, status="dead", last_error=_ODD)
+    done = rows[1]._replace(attempt=1, status="done")
+    storage.write([c.UpdateDelivery(tried), c.UpdateDelivery(done)])
+    assert storage.due_deliveries(8.0) == []
+    assert storage.deliveries("w1", "dead") == [tried]
+    assert storage.deliveries("w1") == [rows[0], done, tried]
+    storage.write([c.RemoveWebhook("w1"), c.RemoveWebhook("w1"), c.UpdateDelivery(tried)])
+    assert storage.webhooks("checked") == storage.webhooks() == [hook._replace(id="w2")]
+    assert storage.deliveries("w1") == []
+    assert storage.webhooks("nobody") == []
+    _refused(storage, c.AddDeliveries([rows[0]]))
+
+
+def _others(storage: Storage) -> None:
+    reply = ReplyRow("key", "digest", 201, _ODD, 5.0)
+    storage.write([c.SaveReply(reply), c.SaveReply(reply._replace(status=500))])
+    assert storage.reply("key") == reply
+    storage.write([c.PruneReplies(5.0)])
+    assert storage.reply("key") == reply
+    storage.write([c.PruneReplies(5.5)])
+    assert storage.reply("key") is None
+    assert storage.meta("secret") is None
+    storage.write([c.SetMeta("secret", "1"), c.SetMeta("secret", _ODD)])
+    assert storage.meta("secret") == _ODD
+
+
+def _all_or_nothing(storage: Storage) -> None:
+    fine = (
+        c.AddItems([_item("never")]),
+        c.AddKey(KeyRow("never", "never", "admin", None, "never", 9.0)),
+        c.AddLeases([LeaseRow("never", "checked", "a", "m", 0.0, 1.0)]),
+        c.SetStatus("checked", "running"),
+        c.SaveSnapshot(SnapshotRow("checked", 9, 1.0, b"")),
+        c.RemoveWebhook("w2"),
+        c.AddEvents([EventRow("checked", 7, 1, 3, 2.0, "left", '"ann"')]),
+    )
+    _refused(storage, *fine, c.AddStream(StreamRow("checked", 3.0)))
+    storage.write(fine[-1:])
+    assert storage.counts("checked").events == 8

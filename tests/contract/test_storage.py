@@ -1,0 +1,207 @@
+"""Every store passes the battery, does what the plain one in memory does, and has one owner."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from venire.errors import InputError, StoreDown, StoreError
+from venire.storage import (
+    AddEvents,
+    AddItems,
+    AddKey,
+    AddLabels,
+    AddLeases,
+    AddStream,
+    Change,
+    EndLeases,
+    EventRow,
+    ExitRow,
+    ItemRow,
+    KeyRow,
+    LabelRow,
+    LeaseEnd,
+    LeaseRow,
+    LeaveItems,
+    MemoryStorage,
+    RevokeKey,
+    SaveSnapshot,
+    SetStatus,
+    SnapshotRow,
+    Storage,
+    StreamRow,
+    open_storage,
+)
+from venire.storage.testing import check_storage, everything
+
+NewUrl = Callable[[str], str]
+
+KINDS = ["memory", "sqlite", "postgres"]
+DATABASES = ["sqlite", "postgres"]
+
+
+@pytest.fixture(params=KINDS)
+def storage(request: pytest.FixtureRequest, new_url: NewUrl) -> Iterator[Storage]:
+    with open_storage(new_url(request.param)) as opened:
+        yield opened
+
+
+def test_battery(storage: Storage) -> None:
+    check_storage(storage)
+
+
+# A store does what the one in memory does, whatever is written to it.
+
+STREAMS = st.sampled_from(["s", "t"])
+FEW = st.integers(0, 3)
+
+
+def _event(stream: str, n: int, size: int) -> Change:
+    return AddEvents([EventRow(stream, n, size, 0, 0.0, "left", '"ann"')])
+
+
+def _items(stream: str, ids: list[int]) -> Change:
+    rows = [ItemRow(stream, f"i{id}", "d", "{}", 1.0, None, "[]", 0, 0.0) for id in ids]
+    return AddItems(rows)
+
+
+def _leave(stream: str, id: int, n: int) -> Change:
+    return LeaveItems([ExitRow(stream, f"i{id}", "left", n, 0, 0.0, "ok", 0.5, 1, "no_gain")])
+
+
+def _labels(stream: str, ids: list[int], who: int) -> Change:
+    rows = [LabelRow(stream, f"i{id}", f"m{who}", "ok", 0.0, 0, False, None, "x") for id in ids]
+    return AddLabels(rows)
+
+
+def _leases(stream: str, token: int) -> Change:
+    return AddLeases([LeaseRow(f"{stream}{token}", stream, "i0", "m0", 0.0, 1.0)])
+
+
+def _end(stream: str, token: int, status: str) -> Change:
+    return EndLeases([LeaseEnd(f"{stream}{token}", status, 1.0)])
+
+
+IDS = st.lists(FEW, max_size=3)
+CHANGES: st.SearchStrategy[Change] = st.one_of(
+    st.builds(lambda name: AddStream(StreamRow(name, 0.0)), STREAMS),
+    st.builds(SetStatus, STREAMS, st.sampled_from(["paused", "running"])),
+    st.builds(_event, STREAMS, FEW, st.integers(1, 2)),
+    st.builds(_items, STREAMS, IDS),
+    st.builds(_leave, STREAMS, FEW, st.integers(1, 3)),
+    st.builds(_labels, STREAMS, IDS, FEW),
+    st.builds(_leases, STREAMS, FEW),
+    st.builds(_end, STREAMS, FEW, st.sampled_from(["done", "expired"])),
+    st.builds(lambda name, n: SaveSnapshot(SnapshotRow(name, n, 0.0, b"x")), STREAMS, FEW),
+    st.builds(lambda n: AddKey(KeyRow(f"k{n}", f"h{n}", "admin", None, "", 0.0)), FEW),
+    st.builds(lambda n: RevokeKey(f"k{n}", 1.0), FEW),
+)
+#: Most of what is drawn would be refused without streams to put it in.
+WRITES = st.lists(st.lists(CHANGES, max_size=5), max_size=6)
+BEGIN: list[Change] = [AddStream(StreamRow("s", 0.0))]
+
+
+def _taken(storage: Storage, changes: list[Change]) -> bool:
+    try:
+        storage.write(changes)
+    except StoreError:
+        return False
+    return True
+
+
+def _state(storage: Storage) -> list[Any]:
+    return [everything(storage, "s"), everything(storage, "t")]
+
+
+def _compare(storage: Storage, writes: list[list[Change]]) -> None:
+    plain = MemoryStorage()
+    for changes in [BEGIN, *writes]:
+        assert _taken(storage, changes) == _taken(plain, changes)
+        assert _state(storage) == _state(plain)
+
+
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(writes=WRITES)
+def test_sqlite_does_what_memory_does(new_url: NewUrl, writes: list[list[Change]]) -> None:
+    with open_storage(new_url("sqlite")) as storage:
+        _compare(storage, writes)
+
+
+@settings(max_examples=8, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(writes=WRITES)
+def test_postgres_does_what_memory_does(new_url: NewUrl, writes: list[list[Change]]) -> None:
+    with open_storage(new_url("postgres")) as storage:
+        _compare(storage, writes)
+
+
+# Who may open it, and what stays.
+
+
+@pytest.mark.parametrize("kind", DATABASES)
+def test_what_is_written_is_there_after_it_was_closed(new_url: NewUrl, kind: str) -> None:
+    url = new_url(kind)
+    with open_storage(url) as storage:
+        check_storage(storage)
+        before = everything(storage, "checked")
+    with open_storage(url) as storage:
+        assert everything(storage, "checked") == before
+        storage.write([_event("checked", 8, 1)])
+
+
+@pytest.mark.parametrize("kind", DATABASES)
+def test_a_second_owner_is_refused_and_a_guest_is_not(new_url: NewUrl, kind: str) -> None:
+    url = new_url(kind)
+    with pytest.raises(StoreError, match="venire serve"):
+        open_storage(url, owner=False)
+    with open_storage(url) as owner:
+        owner.write(BEGIN)
+        with pytest.raises(StoreError, match="in use by another server"):
+            open_storage(url)
+        with open_storage(url, owner=False) as guest:
+            assert [row.name for row in guest.streams()] == ["s"]
+            guest.write([AddKey(KeyRow("k", "h", "admin", None, "", 0.0))])
+            with pytest.raises(StoreError, match="AddItems is for the server"):
+                guest.write([_items("s", [1])])
+            with guest.frozen():
+                assert guest.items("s") == []
+                owner.write([_items("s", [1])])
+                assert guest.items("s") == [], "what is frozen has changed"
+            assert len(guest.items("s")) == 1
+        assert [key.id for key in owner.keys()] == ["k"]
+    open_storage(url).close()
+
+
+def test_nothing_is_written_after_it_was_closed(storage: Storage) -> None:
+    storage.close()
+    storage.close()
+    for verb in (storage.ping, lambda: storage.write(BEGIN)):
+        with pytest.raises(StoreDown):
+            verb()
+
+
+def test_text_that_is_no_text_is_refused(storage: Storage) -> None:
+    if isinstance(storage, MemoryStorage):
+        pytest.skip("memory keeps whatever Python has")
+    storage.write(BEGIN)
+    with pytest.raises(StoreError, match="Unicode"):
+        storage.write([AddKey(KeyRow("k\ud800", "h", "admin", None, "", 0.0))])
+    storage.write([AddKey(KeyRow("k", "h", "admin", None, "", 0.0))])
+
+
+@pytest.mark.parametrize(
+    "url", ["mysql://x", "venire.db", "sqlite://", "sqlite:///:memory:", "sqlite:///x?mode=ro"]
+)
+def test_an_address_that_is_none(url: str) -> None:
+    with pytest.raises(InputError, match="got the store"):
+        open_storage(url)
+
+
+def test_a_password_is_not_shown() -> None:
+    with pytest.raises(StoreError) as raised:
+        open_storage("postgresql://me:hush@127.0.0.1:1/venire")
+    assert isinstance(raised.value, StoreDown)
+    assert "hush" not in str(raised.value)
