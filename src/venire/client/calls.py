@@ -154,7 +154,7 @@ def create_stream(name: str, settings: Mapping[str, Any]) -> Call[Any]:
 def held(stream: str, labeler: str | None) -> Call[list[Work]]:
     """What a labeler holds."""
     params = {} if labeler is None else {"labeler": labeler}
-    return Call("GET", stream_path(stream, "held"), _read_held, params)
+    return Call("POST", stream_path(stream, "held"), _read_held, params)
 
 
 def create_key(name: str, role: str, labeler: str | None) -> Call[Any]:

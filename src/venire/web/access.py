@@ -34,7 +34,7 @@ ROLES: Final = MappingProxyType[str, frozenset[Role] | None](
         "POST /v1/assignments/{token}/heartbeat": _WORKERS,
         "POST /v1/assignments/{token}/release": _WORKERS,
         "GET /v1/streams/{stream}/next": _WORKERS,
-        "GET /v1/streams/{stream}/held": _WORKERS,
+        "POST /v1/streams/{stream}/held": _WORKERS,
         "POST /v1/streams/{stream}/labels": _SENDERS,
         "POST /v1/streams/{stream}/items": _PRODUCERS,
         "DELETE /v1/streams/{stream}/items/{item}": _PRODUCERS,

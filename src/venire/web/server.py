@@ -16,6 +16,8 @@ from types import FrameType
 import structlog
 import uvicorn
 
+from venire.engine import Scheduler
+from venire.model import Item, Label, Labeler
 from venire.service import Service, ServiceSettings
 from venire.storage import open_storage
 from venire.web.app import create_app
@@ -36,6 +38,7 @@ def run_server(settings: ServerSettings, tell: Tell) -> None:
 
 async def _serve(settings: ServerSettings, tell: Tell) -> None:
     with open_storage(settings.storage) as storage:
+        warm_up()
         service = Service(storage, settings=service_settings(settings))
         first_key = await service.start()
         try:
@@ -46,6 +49,16 @@ async def _serve(settings: ServerSettings, tell: Tell) -> None:
         finally:
             await service.stop()
     tell("stopped")
+
+
+def warm_up() -> None:
+    """Compile what every stream needs, or load it, so that no request has to wait for it."""
+    scheduler = Scheduler([Labeler("a", 0.8), Labeler("b", 0.7)], ["yes", "no"])
+    scheduler.arrive([Item("x"), Item("y")])
+    for given in scheduler.assign(asked=("a", "b")):
+        scheduler.observe(Label(given.item, given.labeler, "yes"))
+    scheduler.advance(2)
+    Scheduler.restore(scheduler.snapshot()).verdict("x")
 
 
 def service_settings(settings: ServerSettings) -> ServiceSettings:
@@ -111,7 +124,7 @@ def _configure_log(settings: ServerSettings) -> None:
     render: structlog.typing.Processor = (
         structlog.processors.JSONRenderer()
         if settings.log_format == "json"
-        else structlog.dev.ConsoleRenderer()
+        else structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)
     )
     structlog.configure(
         processors=[

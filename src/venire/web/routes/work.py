@@ -65,7 +65,7 @@ class WorkRoutes:
         app.add_api_route(
             "/v1/streams/{stream}/held",
             self.held,
-            methods=["GET"],
+            methods=["POST"],
             tags=["work"],
             response_model=list[Lease],
             responses=says(404, 422, text="What the labeler holds, under new tokens."),
@@ -122,7 +122,7 @@ class WorkRoutes:
         return json_answer(found)
 
     async def _give_back(self, found: Lease | Nothing) -> None:
-        if isinstance(found, Lease):
+        if isinstance(found, Lease) and found.token is not None:
             await self._service.release(found.token)
 
     async def held(
@@ -133,7 +133,7 @@ class WorkRoutes:
     ) -> Response:
         """What a labeler holds, for one that lost its tokens; the old ones no longer count."""
         who = caller(request).as_labeler(labeler)
-        return json_answer(await self._service.held(stream, who))
+        return json_answer(await self._service.held(stream, who, new_tokens=True))
 
     @by_hand
     async def add_labels(self, request: Request) -> Response:
@@ -152,5 +152,7 @@ class WorkRoutes:
         for number, outcome in enumerate(outcomes):
             counts[outcome.status] += 1
             if outcome.status == "refused":
-                refusals.append({"row": number, "message": outcome.message})
+                refusals.append(
+                    {"row": number, "code": outcome.code, "message": outcome.message}
+                )
         return json_answer({**counts, "refusals": refusals})

@@ -143,7 +143,8 @@ async function ask() {
 
 async function takeBackWhatIsHeld() {
   // Work from before this page was loaded: go on with it.
-  const answer = await fetch(`/v1/streams/${stream}/held?labeler=${labeler}`).catch(() => null);
+  const path = `/v1/streams/${stream}/held?labeler=${labeler}`;
+  const answer = await fetch(path, { method: "POST" }).catch(() => null);
   if (answer === null || answer.status !== 200) return false;
   const [first] = await answer.json();
   if (first === undefined) return false;
