@@ -171,7 +171,7 @@ def test_a_second_owner_is_refused_and_a_guest_is_not(new_url: NewUrl, kind: str
                 owner.write([_items("s", [1])])
                 assert guest.items("s") == [], "what is frozen has changed"
             assert len(guest.items("s")) == 1
-        assert [key.id for key in owner.keys()] == ["k"]
+        assert [key.id for key in list(owner.keys())] == ["k"]
     open_storage(url).close()
 
 

@@ -13,8 +13,7 @@ from venire.engine import Scheduler
 from venire.errors import InputError, NotFound, StoreError
 from venire.model import Assigned, Closed, Event, Withdrawn
 from venire.service.hub import Hub
-from venire.service.reading import exit_view, label_view
-from venire.service.telling import number
+from venire.service.telling import exit_view, label_view, number
 from venire.service.views import Alternative, Explanation, Given
 from venire.storage import EventRow, ItemRow, Storage, decode
 

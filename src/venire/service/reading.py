@@ -10,24 +10,25 @@ from collections.abc import AsyncIterator
 from typing import Final, cast
 
 from venire.errors import NotFound
+from venire.service.explain import explain
 from venire.service.hub import Hub
 from venire.service.live import Live
 from venire.service.skills import Skill, Skills
-from venire.service.telling import told
+from venire.service.telling import exit_view, label_view, told
 from venire.service.timing import quantile
 from venire.service.views import (
     EventView,
     ExitView,
+    Explanation,
     Insights,
     ItemView,
     LabelerView,
-    LabelView,
     StreamStatus,
     StreamView,
 )
-from venire.storage import EventRow, ItemRow, LabelRow
+from venire.storage import EventRow
 
-__all__ = ["ReadingVerbs", "exit_view", "item_view", "label_view", "stream_view"]
+__all__ = ["ReadingVerbs", "item_view", "stream_view"]
 
 #: A labeler that was not heard of for so many seconds, and holds nothing, is away.
 AWAY: Final = 120.0
@@ -45,6 +46,10 @@ class ReadingVerbs:
     async def item(self, stream: str, item: str) -> ItemView:
         """An item with its labels, its posterior and its verdict."""
         return await item_view(self.hub, stream, item)
+
+    async def explain(self, stream: str, item: str) -> Explanation:
+        """Why the item was given to whom, and why it left; recomputed from the log."""
+        return await explain(self.hub, stream, item)
 
     async def exits(
         self, stream: str, after: int = 0, wait: float = 0.0, limit: int = 1000
@@ -126,28 +131,6 @@ async def item_view(hub: Hub, stream: str, item: str) -> ItemView:
         posterior=posterior,
         held_by=held,
         exit=None if row.status == "open" else exit_view(row),
-    )
-
-
-def exit_view(row: ItemRow) -> ExitView:
-    """How an item left."""
-    return ExitView(
-        n=row.exit_n or 0,
-        item=row.id,
-        verdict=row.verdict,
-        confidence=row.confidence or 0.0,
-        labels=row.labels or 0,
-        reason=row.reason or "",
-        arrived_slot=row.arrived_slot,
-        slot=row.exit_slot or 0,
-        at=row.left_at or 0.0,
-    )
-
-
-def label_view(row: LabelRow) -> LabelView:
-    """A label of an item."""
-    return LabelView(
-        row.labeler, row.said, row.at, row.slot, bool(row.late), row.lead_seconds, row.source
     )
 
 

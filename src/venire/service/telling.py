@@ -1,4 +1,4 @@
-"""Events of the log in words that a reader of the event stream understands."""
+"""Rows of the store in words that a reader understands."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ from venire.model import (
     Released,
     Withdrawn,
 )
-from venire.storage import EventRow, decode
+from venire.service.views import ExitView, LabelView
+from venire.storage import EventRow, ItemRow, LabelRow, decode
 
-__all__ = ["told"]
+__all__ = ["exit_view", "label_view", "number", "told"]
 
 
 def told(row: EventRow) -> dict[str, Any]:
@@ -91,3 +92,25 @@ def number(value: float) -> float | None:
     (1.5, None)
     """
     return value if math.isfinite(value) else None
+
+
+def exit_view(row: ItemRow) -> ExitView:
+    """How an item left."""
+    return ExitView(
+        n=row.exit_n or 0,
+        item=row.id,
+        verdict=row.verdict,
+        confidence=row.confidence or 0.0,
+        labels=row.labels or 0,
+        reason=row.reason or "",
+        arrived_slot=row.arrived_slot,
+        slot=row.exit_slot or 0,
+        at=row.left_at or 0.0,
+    )
+
+
+def label_view(row: LabelRow) -> LabelView:
+    """A label of an item."""
+    return LabelView(
+        row.labeler, row.said, row.at, row.slot, bool(row.late), row.lead_seconds, row.source
+    )

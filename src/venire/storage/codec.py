@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import astuple
 from itertools import groupby
 from typing import Any, Final
 
@@ -20,6 +21,8 @@ from venire.model import (
     Arrived,
     Assigned,
     Assignment,
+    Bounds,
+    Changed,
     Closed,
     Event,
     Exit,
@@ -31,6 +34,7 @@ from venire.model import (
     Observed,
     Released,
     Verdict,
+    Withdrawn,
 )
 from venire.storage.rows import EventRow
 
@@ -194,6 +198,16 @@ def _read_closed(slot: int, body: Any) -> Closed:
     )
 
 
+def _changed(event: Changed) -> Any:
+    limits = None if event.bounds is None else list(astuple(event.bounds))
+    return [event.policy, event.learning, limits, event.c]
+
+
+def _read_changed(slot: int, body: Any) -> Changed:
+    policy, learning, limits, c = body
+    return Changed(slot, policy, learning, None if limits is None else Bounds(*limits), c)
+
+
 #: Of each kind: the event, how it is written, and how it is read.
 _KINDS: dict[str, tuple[type, Callable[[Any], Any], Callable[[int, Any], Event]]] = {
     "arrived": (Arrived, _arrived, _read_arrived),
@@ -202,6 +216,8 @@ _KINDS: dict[str, tuple[type, Callable[[Any], Any], Callable[[int, Any], Event]]
     "joined": (Joined, _joined, lambda slot, body: Joined(slot, Labeler(*body))),
     "left": (Left, lambda event: event.labeler, lambda slot, body: Left(slot, body)),
     "closed": (Closed, _closed, _read_closed),
+    "withdrawn": (Withdrawn, lambda event: event.item, lambda slot, body: Withdrawn(slot, body)),
+    "changed": (Changed, _changed, _read_changed),
 }
 
 

@@ -2,8 +2,9 @@
 
 Each is plain SQL that SQLite and PostgreSQL both know, with `?` for a value. A transaction of
 many requests holds the same few kinds of changes over and over; `plan` brings those of a kind
-together, so that the database gets few statements with many rows. Changes that touch what others
-depend on (a stream, a webhook, a status) stay exactly where they are.
+together, so that the database gets few statements with many rows. The outcome is as if they were
+made one by one: what is new goes before what changes only where it is not about the same row, and
+changes that others depend on (a stream, a webhook, a status) stay exactly where they are.
 """
 
 from __future__ import annotations
@@ -100,6 +101,14 @@ _GATHERED: dict[type, tuple[Statement, Callable[[Sequence[Any]], Sequence[Sequen
     c.AddDeliveries: (_insert("deliveries"), _as_they_are),
 }
 
+#: Of those that touch the same tables: whether rows are new, and what names a row.
+_KEYS: dict[type, tuple[bool, Callable[[Any], Any]]] = {
+    c.AddItems: (True, lambda row: (row.stream, row.id)),
+    c.LeaveItems: (False, lambda row: (row.stream, row.id)),
+    c.AddLeases: (True, lambda row: row.token_hash),
+    c.EndLeases: (False, lambda row: row.token_hash),
+}
+
 #: Changes of one row: made where they stand.
 _SINGLE: dict[type, Callable[[Any], list[tuple[Statement, tuple[Any, ...]]]]] = {
     c.AddStream: lambda change: [(_insert("streams"), change.row)],
@@ -132,10 +141,20 @@ def plan(changes: Sequence[c.Change]) -> Iterator[Step]:
     [('labels', 2)]
     """
     gathered: dict[type, list[Any]] = {}
+    changed: set[Any] = set()  # rows that what is gathered changes
     for change in changes:
         kind = type(change)
         if kind in _GATHERED:
-            gathered.setdefault(kind, []).extend(change.rows)  # type: ignore[union-attr]
+            rows: Sequence[Any] = change.rows  # type: ignore[union-attr]
+            if kind in _KEYS:
+                makes, key = _KEYS[kind]
+                keys = {key(row) for row in rows}
+                if not makes:
+                    changed |= keys
+                elif not changed.isdisjoint(keys):
+                    yield from _flush(gathered)
+                    changed.clear()
+            gathered.setdefault(kind, []).extend(rows)
             continue
         yield from _flush(gathered)
         for statement, row in _SINGLE[kind](change):
