@@ -38,6 +38,7 @@ def run_server(settings: ServerSettings, tell: Tell) -> None:
 
 async def _serve(settings: ServerSettings, tell: Tell) -> None:
     with open_storage(settings.storage) as storage:
+        tell("starting (the first start compiles, which takes up to a minute)")
         warm_up()
         service = Service(storage, settings=service_settings(settings))
         first_key = await service.start()
@@ -54,11 +55,12 @@ async def _serve(settings: ServerSettings, tell: Tell) -> None:
 def warm_up() -> None:
     """Compile what every stream needs, or load it, so that no request has to wait for it."""
     scheduler = Scheduler([Labeler("a", 0.8), Labeler("b", 0.7)], ["yes", "no"])
-    scheduler.arrive([Item("x"), Item("y")])
-    for given in scheduler.assign(asked=("a", "b")):
-        scheduler.observe(Label(given.item, given.labeler, "yes"))
-    scheduler.advance(2)
-    Scheduler.restore(scheduler.snapshot()).verdict("x")
+    scheduler.arrive([Item("x"), Item("y", weight=9)])
+    (given,) = scheduler.assign(asked=("a",))
+    scheduler.observe([Label(given.item, given.labeler, "yes")])
+    scheduler.verdict(given.item)
+    scheduler.ranking("b", 2)
+    Scheduler.restore(scheduler.snapshot()).advance(2)
 
 
 def service_settings(settings: ServerSettings) -> ServiceSettings:

@@ -152,7 +152,5 @@ class WorkRoutes:
         for number, outcome in enumerate(outcomes):
             counts[outcome.status] += 1
             if outcome.status == "refused":
-                refusals.append(
-                    {"row": number, "code": outcome.code, "message": outcome.message}
-                )
+                refusals.append({"row": number, "code": outcome.code, "message": outcome.message})
         return json_answer({**counts, "refusals": refusals})
