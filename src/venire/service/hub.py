@@ -112,10 +112,14 @@ class Hub:
 
     # streams
 
-    async def live(self, name: str) -> Live:
-        """A stream as it is now. Change it and `commit` before the next `await`."""
+    async def ready(self) -> None:
+        """Return if memory can be relied on; after a failure it is emptied first."""
         if not self.writer.up:
             await self.recover()
+
+    async def live(self, name: str) -> Live:
+        """A stream as it is now. Change it and `commit` before the next `await`."""
+        await self.ready()
         live = self._lives.get(name)
         if live is None:
             live = await self._load(name)

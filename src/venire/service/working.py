@@ -104,6 +104,7 @@ class WorkVerbs:
         With `labeler`, the lease must be that labeler's, or there is no such lease.
         """
         hub, key = self.hub, hashed(token)
+        await hub.ready()
         first = hub.tokens.answers.get(key)
         if first is None:
             found = await self._lease(key, labeler)
@@ -135,6 +136,7 @@ class WorkVerbs:
         """A lease by the hash of its token, and whether it is over; or its answer."""
         hub = self.hub
         for _ in range(2):
+            await hub.ready()
             name = hub.tokens.streams.get(key)
             if name is not None:
                 live = await hub.live(name)

@@ -1,0 +1,190 @@
+"""The store fails, the clock jumps, the server restarts: nothing is lost, nothing is wedged."""
+
+import asyncio
+
+import pytest
+
+from tests.unit.service.support import Bench, Flaky, bench, running
+from venire.errors import Conflict, StoreDown
+from venire.service import ItemIn, Lease, Nothing
+
+
+async def recovered(b: Bench) -> None:
+    for _ in range(400):
+        await asyncio.sleep(0.005)
+        if b.service.up and b.service.hub.loaded():
+            return
+    raise AssertionError("the service does not come up")
+
+
+@running
+async def test_while_the_store_is_down_everything_is_retryable_and_nothing_stays() -> None:
+    storage = Flaky()
+    async with bench(storage) as b:
+        await b.add("p1")
+        lease = await b.take("ann")
+        assert lease.token is not None
+        storage.down = True
+        with pytest.raises(StoreDown):
+            await b.service.label(lease.token, "spam")
+        with pytest.raises(StoreDown):
+            await b.service.add_items("posts", [ItemIn("p2")])
+        with pytest.raises(StoreDown):
+            await b.service.next("posts", "bob")
+        assert not b.service.up
+        storage.down = False
+        assert (await b.service.label(lease.token, "spam")).said == "spam"  # the same again
+        assert b.service.up
+        assert [row.labeler for row in storage.labels("posts")] == ["ann"]
+        assert list(b.live.open) == ["p1"]
+        await b.service.add_items("posts", [ItemIn("p2")])
+
+
+@running
+async def test_whoever_waits_is_served_when_the_store_is_back() -> None:
+    storage = Flaky()
+    async with bench(storage) as b:
+        ask = asyncio.create_task(b.service.next("posts", "ann", wait=20))
+        await asyncio.sleep(0.02)
+        storage.down = True
+        with pytest.raises(StoreDown):
+            await b.add("p1")
+        storage.down = False
+        await recovered(b)
+        await b.add("p1")
+        assert isinstance(await ask, Lease)
+
+
+@running
+async def test_a_commit_whose_answer_was_lost_counts_once() -> None:
+    storage = Flaky()
+    async with bench(storage) as b:
+        await b.add("p1")
+        lease = await b.take("ann")
+        assert lease.token is not None
+        storage.lost_answer = True
+        with pytest.raises(StoreDown):
+            await b.service.label(lease.token, "spam")
+        assert (await b.service.label(lease.token, "spam")).said == "spam"
+        assert len(storage.labels("posts")) == 1
+        with pytest.raises(Conflict):
+            await b.service.label(lease.token, "ok")
+
+
+@running
+async def test_all_that_is_queued_behind_a_failure_fails_with_it() -> None:
+    storage = Flaky()
+    async with bench(storage) as b:
+        await b.add(*(f"p{k}" for k in range(3)))
+        leases = [await b.take(name) for name in ("ann", "bob", "cec")]
+        storage.down = True
+        got = await asyncio.gather(
+            *(b.service.label(str(lease.token), "ok") for lease in leases), return_exceptions=True
+        )
+        assert all(isinstance(error, StoreDown) for error in got)
+        storage.down = False
+        for lease in leases:
+            await b.service.label(str(lease.token), "ok")
+        assert len(storage.labels("posts")) == 3
+
+
+@running
+async def test_a_wall_clock_that_jumps_changes_nothing() -> None:
+    async with bench() as b:
+        await b.add("p1")
+        lease = await b.take("ann")
+        for jump in (3600, -7200, 3600):
+            b.clock.jump(jump)
+            await b.pass_time(1)
+            assert len(b.live.leases) == 1
+            assert b.live.engine.slot == 0
+        await b.pass_time(lease.ttl)
+        assert len(b.live.leases) == 0
+
+
+@running
+async def test_a_restart_goes_on_where_it_was_to_the_bit() -> None:
+    async with bench(policy="fixed-overlap:2") as b:
+        await b.add(*(f"p{k}" for k in range(9)))
+        for round_ in range(4):
+            for name in ("ann", "bob"):
+                got = await b.service.next("posts", name)
+                if isinstance(got, Lease) and (round_, name) != (3, "bob"):
+                    await b.service.label(str(got.token), "spam" if round_ % 2 else "ok")
+            await b.pass_time(10)
+        await b.service.change_stream("posts", {"min_confidence": 0.99}, "me")
+        fingerprint, n, exits = b.live.engine.fingerprint(), b.live.n, b.live.exit_n
+        state = {id: entry.labels for id, entry in b.live.open.items()}
+        leases = [(x.item, x.labeler) for x in b.live.leases]
+        assert leases
+    async with bench(b.storage, b.clock) as after:  # from the snapshot
+        assert after.live.engine.fingerprint() == fingerprint
+        assert (after.live.n, after.live.exit_n) == (n, exits)
+        assert {id: entry.labels for id, entry in after.live.open.items()} == state
+        assert [(x.item, x.labeler) for x in after.live.leases] == leases
+        first = after.storage.snapshots("posts")[0]
+    from venire.engine import Scheduler
+    from venire.storage import decode
+
+    engine = Scheduler.restore(first.body)  # and from the log alone
+    engine.follow(decode(b.storage.events("posts")))
+    engine.advance(after.live.engine.slot)
+    assert engine.fingerprint() == fingerprint
+
+
+@running
+async def test_after_a_restart_leases_have_their_full_time_and_slots_did_not_pass() -> None:
+    async with bench(deadline_slots=3) as b:
+        await b.add("p1")
+        lease = await b.take("ann")
+    b.clock.advance(1_000_000)
+    async with bench(b.storage, b.clock) as again:
+        assert list(again.live.open) == ["p1"]
+        await again.pass_time(20)
+        assert len(again.live.leases) == 1
+        assert not (await again.service.label(str(lease.token), "spam")).expired
+
+
+@running
+async def test_the_outcome_of_a_stream_does_not_depend_on_restarts() -> None:
+    outcomes = []
+    for restarts in (False, True):
+        storage, clock = Flaky(), None
+        for hour in range(4):
+            async with bench(storage, clock, policy="fixed-overlap:1") as b:
+                clock = b.clock
+                await b.add(*(f"h{hour}-{k}" for k in range(3)))
+                for name in ("ann", "bob", "cec"):
+                    got = await b.service.next("posts", name)
+                    if isinstance(got, Lease):
+                        await b.service.label(str(got.token), "spam" if name == "ann" else "ok")
+                await b.pass_time(10)
+                if not restarts:
+                    for hour_ in range(hour + 1, 4):
+                        await b.add(*(f"h{hour_}-{k}" for k in range(3)))
+                        for name in ("ann", "bob", "cec"):
+                            got = await b.service.next("posts", name)
+                            if isinstance(got, Lease):
+                                said = "spam" if name == "ann" else "ok"
+                                await b.service.label(str(got.token), said)
+                        await b.pass_time(10)
+            if not restarts:
+                break
+        outcomes.append(
+            [(row.id, row.verdict, row.confidence, row.exit_slot) for row in storage.exits("posts")]
+        )
+    assert outcomes[0] == outcomes[1]
+    assert outcomes[0]
+
+
+@running
+async def test_two_who_make_the_same_stream_at_once_make_one() -> None:
+    from tests.unit.service.support import settings_of
+
+    async with bench(make=False) as b:
+        views = await asyncio.gather(
+            *(b.service.create_stream("posts", settings_of(), "me") for _ in range(4))
+        )
+        assert len({view.created_at for view in views}) == 1
+        assert len(b.storage.streams()) == 1
+        assert await b.service.next("posts", "ann") == Nothing("empty")

@@ -1,0 +1,129 @@
+"""Labels in bulk: once, never changed, never lost; what became of each."""
+
+import pytest
+
+from tests.unit.service.support import bench, running
+from venire.errors import InputError, TooMuch
+from venire.service import ItemIn, LabelIn, ServiceSettings
+
+
+@running
+async def test_each_row_has_its_outcome() -> None:
+    async with bench() as b:
+        await b.add("p1", "p2", excluded=("cec",))
+        rows = [
+            ("p1", "ann", "spam"),
+            ("p1", "ann", "spam"),
+            ("p1", "ann", "ok"),
+            ("p2", "bob", "nonsense"),
+            ("p2", "dan", "ok"),
+            ("p2", "cec", "ok"),
+            ("p3", "ann", "ok"),
+            LabelIn("p2", "bob", "ok"),
+        ]
+        got = await b.service.add_labels("posts", rows)
+        assert [(outcome.status, outcome.code) for outcome in got] == [
+            ("accepted", None),
+            ("exists", None),
+            ("refused", "changed"),
+            ("refused", "unknown_class"),
+            ("refused", "unknown_labeler"),
+            ("refused", "not_allowed"),
+            ("refused", "unknown_item"),
+            ("accepted", None),
+        ]
+        again = await b.service.add_labels("posts", rows)
+        assert [o.status for o in again][:3] == ["exists", "exists", "refused"]
+        assert len(b.storage.labels("posts")) == 2
+        assert b.live.figures.labels == 2
+
+
+@running
+async def test_labels_for_items_that_have_left_are_late_once() -> None:
+    async with bench(policy="fixed-overlap:1") as b:
+        await b.add("p1")
+        await b.service.add_labels("posts", [("p1", "ann", "spam")])
+        await b.pass_time(10)
+        for expected in ("late", "exists"):
+            got = await b.service.add_labels(
+                "posts", [("p1", "bob", "ok"), ("p1", "ann", "spam"), ("p1", "ann", "ok")]
+            )
+            assert [o.status for o in got] == [expected, "exists", "refused"]
+    async with bench(b.storage, b.clock) as again:  # the store knows what memory has forgotten
+        got = await again.service.add_labels(
+            "posts", [("p1", "bob", "ok"), ("p1", "cec", "ok"), ("p1", "ann", "ok")]
+        )
+        assert [o.status for o in got] == ["exists", "late", "refused"]
+        assert len(again.storage.labels_of("posts", "p1")) == 3
+
+
+@running
+async def test_late_labels_for_items_that_the_engine_has_forgotten_are_kept() -> None:
+    async with bench(server=ServiceSettings(remember_items=1), policy="fixed-overlap:1") as b:
+        await b.add("p1", "p2", "p3")
+        await b.service.add_labels("posts", [(f"p{k}", "ann", "ok") for k in (1, 2, 3)])
+        await b.pass_time(10)
+        assert b.live.open == {}
+        got = await b.service.add_labels("posts", [(f"p{k}", "bob", "ok") for k in (1, 2, 3)])
+        assert [o.status for o in got] == ["late"] * 3
+        assert sum(bool(row.late) for row in b.storage.labels("posts")) == 3
+
+
+@running
+async def test_a_bulk_label_answers_the_lease_of_its_labeler() -> None:
+    async with bench() as b:
+        await b.add("p1")
+        lease = await b.take("ann")
+        assert lease.token is not None
+        await b.service.add_labels("posts", [("p1", "ann", "spam")])
+        assert len(b.live.leases) == 0
+        answer = await b.service.label(lease.token, "spam")
+        assert answer.said == "spam"
+        assert len(b.storage.labels("posts")) == 1
+
+
+@running
+async def test_a_label_that_came_in_bulk_after_the_lease_was_over_is_no_conflict() -> None:
+    async with bench() as b:
+        await b.add("p1")
+        lease = await b.take("ann")
+        assert lease.token is not None
+        await b.pass_time(lease.ttl + 1)
+        await b.service.add_labels("posts", [("p1", "ann", "spam")])
+        assert (await b.service.label(lease.token, "spam")).said == "spam"
+        assert len(b.storage.labels("posts")) == 1
+
+
+@running
+async def test_who_was_barred_before_a_restart_is_refused_and_the_others_are_not() -> None:
+    async with bench() as b:
+        await b.add("p1", "p2")
+        lease = await b.take("ann")
+        assert lease.token is not None
+        await b.service.release(lease.token, bar=True)
+    async with bench(b.storage, b.clock) as b:
+        rows = [(item, name, "ok") for item in ("p1", "p2") for name in ("ann", "bob")]
+        got = await b.service.add_labels("posts", rows)
+        refused = [row[:2] for row, o in zip(rows, got, strict=True) if o.status == "refused"]
+        assert refused == [(lease.item, "ann")]
+        assert len(b.storage.labels("posts")) == 3
+
+
+@running
+async def test_newcomers_join_an_open_panel_by_their_labels() -> None:
+    async with bench(open_panel=True, panel=(), learning="then-serve:5") as b:
+        await b.add("p1")
+        got = await b.service.add_labels("posts", [("p1", "dan", "ok"), ("p1", "eve", "ok")])
+        assert [o.status for o in got] == ["accepted"] * 2
+        assert [v.id for v in await b.service.labelers("posts")] == ["dan", "eve"]
+
+
+@running
+async def test_what_is_too_much_or_no_name_is_refused_as_a_whole() -> None:
+    async with bench(server=ServiceSettings(max_batch=2)) as b:
+        with pytest.raises(TooMuch):
+            await b.service.add_labels("posts", [("p1", "ann", "ok")] * 3)
+        with pytest.raises(TooMuch):
+            await b.service.add_items("posts", [ItemIn(str(k)) for k in range(3)])
+        with pytest.raises(InputError, match="expected text"):
+            await b.service.add_labels("posts", [("p1", "", "ok")])
