@@ -29,6 +29,8 @@ from venire.web.settings import ServerSettings
 
 __all__ = ["create_app"]
 
+ABOUT = "Items in, work out, labels in, verdicts out. Send a key as `Authorization: Bearer vk_...`."
+
 #: The busiest first: routes are tried in this order.
 PARTS = (
     WorkRoutes,
@@ -75,7 +77,7 @@ def _openapi(app: FastAPI) -> dict[str, Any]:
     """The description of the API, with the bodies that are read by hand, the keys and the roles."""
     if app.openapi_schema is None:
         described = get_openapi(
-            title="venire", version=__version__, routes=app.routes, description=__doc__
+            title="venire", version=__version__, routes=app.routes, description=ABOUT
         )
         components = described.setdefault("components", {})
         components.setdefault("schemas", {}).update(_body_schemas())

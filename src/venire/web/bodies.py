@@ -6,11 +6,11 @@ models are the schemas of the documentation, so what is documented is what is ch
 
 from __future__ import annotations
 
-import math
 from typing import Annotated, Any, Final, NotRequired, TypeVar
 
 from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic_core import from_json, to_json
 from starlette.requests import Request
 from typing_extensions import TypedDict
 
@@ -145,14 +145,36 @@ async def read(request: Request, model: type[M]) -> M:
     try:
         return model.model_validate_json(body, strict=True)
     except ValidationError as error:
+        return again(model, body, error)
+
+
+def again(model: type[M], body: bytes, error: ValidationError) -> M:
+    """Read the body with 5.0 taken for 5, which JSON does not tell apart; else the first error.
+
+    >>> whole({"exit_n": 5.0, "weight": 0.5})
+    {'exit_n': 5, 'weight': 0.5}
+    """
+    try:
+        return model.model_validate_json(to_json(whole(from_json(body))), strict=True)
+    except ValueError:
         raise refused(error) from error
+
+
+def whole(value: Any) -> Any:
+    """The value with whole numbers as such, all the way down."""
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    if isinstance(value, dict):
+        return {name: whole(inner) for name, inner in value.items()}
+    return [whole(inner) for inner in value] if isinstance(value, list) else value
 
 
 async def read_object(request: Request) -> dict[str, Any]:
     """The body as an object of JSON, of whatever fields."""
     _check_type(request, (JSON,))
     try:
-        return _OBJECT.validate_json(await request.body(), strict=True)
+        found: dict[str, Any] = whole(_OBJECT.validate_json(await request.body(), strict=True))
+        return found
     except ValidationError as error:
         raise refused(error) from error
 
@@ -197,8 +219,3 @@ def _check_type(request: Request, known: tuple[str, ...]) -> str:
             hint=f"send {' or '.join(known)}",
         )
     return kind
-
-
-def finite(value: Any) -> Any:
-    """The value with None for numbers that JSON has no word for."""
-    return None if isinstance(value, float) and not math.isfinite(value) else value

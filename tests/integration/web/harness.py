@@ -17,11 +17,13 @@ from typing import Any
 
 from starlette.testclient import TestClient
 
+import venire
 from venire import Client
 from venire.service import Service
 from venire.storage import open_storage
 from venire.web import ServerSettings, create_app
 
+SOURCE = str(Path(venire.__file__).parent.parent)
 CLASSES = ["spam", "ok"]
 PANEL = [{"id": name, "competence": 0.8, "capacity": 2} for name in ("ann", "bob", "cat", "dan")]
 STREAM: dict[str, Any] = {"classes": CLASSES, "panel": PANEL, "learning": "known"}
@@ -88,34 +90,32 @@ class Process:
     process: subprocess.Popen[str] | None = None
 
     def start(self, patience: float = 200.0) -> None:
-        env = {**os.environ, "VENIRE_RATE": "0", "PYTHONUNBUFFERED": "1", **self.env}
+        env = {**os.environ, "VENIRE_RATE": "0", "PYTHONPATH": SOURCE, **self.env}
         command = [sys.executable, "-m", "venire", "serve", "--storage", self.storage]
         command += ["--port", str(self.port), "--log-level", "warning"]
-        self.process = subprocess.Popen(
-            command,
-            cwd=self.folder,
-            env=env,
-            stdout=subprocess.PIPE,
-            stderr=(self.folder / "server.log").open("a"),
-            text=True,
-        )
+        with (self.folder / "server.log").open("a") as log:
+            self.process = subprocess.Popen(
+                command, cwd=self.folder, env=env, stdout=subprocess.PIPE, stderr=log, text=True
+            )
         listening = threading.Event()
         threading.Thread(target=self._read, args=(self.process, listening), daemon=True).start()
         end = time.monotonic() + patience
         while not listening.wait(0.02):
             if self.process.poll() is not None or time.monotonic() > end:
-                log = (self.folder / "server.log").read_text()[-2000:]
-                raise AssertionError(f"the server did not start: {self.said} {log}")
+                self.kill()
+                told = (self.folder / "server.log").read_text()[-2000:]
+                raise AssertionError(f"the server did not start: {self.said} {told}")
 
     def _read(self, process: subprocess.Popen[str], listening: threading.Event) -> None:
         assert process.stdout is not None
-        for line in process.stdout:
-            self.said.append(line.rstrip())
-            if found := re.search(r"admin key.*: (vk_\S+)", line):
-                self.key = found[1]
-            if found := re.search(r"listening on (http://\S+:(\d+))", line):
-                self.url, self.port = found[1], int(found[2])
-                listening.set()
+        with process.stdout:
+            for line in process.stdout:
+                self.said.append(line.rstrip())
+                if found := re.search(r"admin key.*: (vk_\S+)", line):
+                    self.key = found[1]
+                if found := re.search(r"listening on (http://\S+:(\d+))", line):
+                    self.url, self.port = found[1], int(found[2])
+                    listening.set()
 
     def client(self, key: str | None = None, **more: Any) -> Client:
         return Client(self.url, key or self.key, **more)

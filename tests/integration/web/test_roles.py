@@ -96,11 +96,13 @@ def test_a_key_opens_what_its_role_may_and_nothing_else(
 
 
 def test_a_labeler_speaks_for_itself_alone(shared: InProcess) -> None:
-    other = shared.call("GET", "/v1/streams/posts/next?labeler=bob", "labeler")
+    shared.make_stream("own")
+    shared.add("a", stream="own")
+    other = shared.call("GET", "/v1/streams/own/next?labeler=bob", "labeler")
     assert (other.status_code, other.json()["error"]["code"]) == (403, "not_your_labeler")
     rows = [{"item": "a", "labeler": "bob", "said": "ok"}]
-    assert shared.call("POST", "/v1/streams/posts/labels", "labeler", json=rows).status_code == 403
-    work = shared.take("bob")
+    assert shared.call("POST", "/v1/streams/own/labels", "labeler", json=rows).status_code == 403
+    work = shared.take("bob", "own")
     mine = shared.call("POST", f"/v1/assignments/{work['token']}/heartbeat", "labeler")
     assert mine.status_code == 404
 

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from venire.service.settings import StreamSettings
 from venire.service.views import SettingsVersion, StreamView
-from venire.web.answers import body, json_answer, says
+from venire.web.answers import body, dumps, json_answer, says
 from venire.web.bodies import NewStream, read, read_object, refused
 from venire.web.guard import Gate, by_hand, caller
 from venire.web.parameters import Stream, stream_parameter
@@ -93,10 +93,12 @@ class StreamRoutes:
         """Change some of the settings, live; each change is a version of its own."""
         changes = await read_object(request)
         stream = request.path_params["stream"]
+        settings = (await self._service.stream(stream)).settings
         try:
-            view = await self._service.change_stream(stream, changes, caller(request).actor)
+            StreamSettings.model_validate_json(dumps({**settings, **changes}), strict=True)
         except ValidationError as error:
             raise refused(error) from error
+        view = await self._service.change_stream(stream, changes, caller(request).actor)
         return json_answer(view)
 
     async def history(self, stream: Stream) -> Response:
