@@ -21,7 +21,20 @@ from venire.errors import VenireError
 
 __all__ = ["VERBS", "main", "make_app"]
 
-VERBS = ("demo", "aggregate", "datasets", "simulate", "plan", "reproduce", "serve", "work")
+VERBS = (
+    "demo",
+    "aggregate",
+    "datasets",
+    "simulate",
+    "plan",
+    "reproduce",
+    "verify",
+    "export",
+    "backup",
+    "keys",
+    "serve",
+    "work",
+)
 
 #: Typer's own complaints about options and arguments.
 _USAGE_ERROR: Any = typer.BadParameter.__mro__[1]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from venire.errors import InputError, StateError
@@ -238,7 +238,8 @@ def _done(live: Live, lease: Held, made: Answer, batch: Batch, moment: Moment) -
     if entry is not None:
         entry.holders.discard(lease.labeler)
     live.answers.put(lease.token_hash, made)
-    batch.ends.append(LeaseEnd(lease.token_hash, "done", moment.wall, compact(asdict(made))))
+    kept = {name: getattr(made, name) for name in Answer.__slots__}
+    batch.ends.append(LeaseEnd(lease.token_hash, "done", moment.wall, compact(kept)))
 
 
 def _refused(code: str, message: str) -> Outcome:

@@ -89,7 +89,8 @@ def _fill(storage: Storage, live: Live, moment: Moment) -> None:
     for row in storage.items(name, status="open"):
         passed = max(0.0, moment.wall - row.arrived_at)
         live.open[row.id] = Entry.of(row, row.weight, moment.now - passed)
-        live.open[row.id].labels = {x.labeler: x.said for x in storage.labels_of(name, row.id)}
+    for label in storage.open_labels(name):
+        live.open[label.item].labels[label.labeler] = label.said
     for lease in storage.leases(name):
         live.resumed.append(
             Held(lease.token_hash, lease.item, lease.labeler, lease.given_at, None, lease.ttl, 0.0)

@@ -10,8 +10,6 @@ import asyncio
 from dataclasses import dataclass
 from typing import Final
 
-import numpy as np
-
 from venire.aggregation.clones import find_clones
 from venire.competence.intervals import skill_intervals
 from venire.competence.one_coin import OneCoin
@@ -79,18 +77,29 @@ def measure(labels: list[LabelRow], classes: tuple[str, ...]) -> dict[str, Skill
     names = {row[1] for row in rows}
     if len(rows) < FEWEST or len(names) < 3:
         return {}
+    clones = _clones(LabelTable.from_rows(rows, classes=classes))
+    own = [row for row in rows if row[1] not in clones]  # the agreement of copies says nothing
+    spans, drifting = _spans(own, classes), _drifting(own, classes)
+    found = {}
+    for name in sorted(names):
+        first = clones.get(name, name)
+        low, high = spans.get(first, (None, None))
+        found[name] = Skill(low, high, first in drifting, clones.get(name))
+    return found
+
+
+def _spans(
+    rows: list[tuple[str, str, str]], classes: tuple[str, ...]
+) -> dict[str, tuple[float | None, float | None]]:
+    """An interval for each skill."""
     table = LabelTable.from_rows(rows, classes=classes)
     try:
-        spans = skill_intervals(OneCoin().fit(table), sweeps=SWEEPS, threads=1)
+        spans = skill_intervals(OneCoin().fit(table), sweeps=SWEEPS, threads=1).tolist()
     except VenireError:  # too little in common to tell anything
-        spans = np.full((len(table.labelers), 2), np.nan)
-    span = dict(zip(table.labelers, spans.tolist(), strict=True))
-    drifting, clones = _drifting(rows, classes), _clones(table)
+        return {}
     return {
-        name: Skill(
-            number(span[name][0]), number(span[name][1]), name in drifting, clones.get(name)
-        )
-        for name in sorted(names)
+        str(name): (number(low), number(high))
+        for name, (low, high) in zip(table.labelers, spans, strict=True)
     }
 
 

@@ -4,10 +4,15 @@
     changes     what can be written
     base        `Storage`, what every store can do
     memory      in dictionaries: for tests, and the plain reference
+    sqlite      in a file; `postgres`: in a database (`sql`: what they share, `tables`,
+                `statements`, `schema` and `migrations`)
     codec       events as JSON, to the bit
     writer      one thread that commits many requests at once
+    verifying   is the store what its log says?
+    exporting   a stream for other programs; `archive`: a whole store for another store
+    testing     the battery that every store must pass
 
-`open_storage` opens one by its address.
+`open_storage` opens one by its address. A database driver is imported when it is needed.
 """
 
 from __future__ import annotations

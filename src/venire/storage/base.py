@@ -184,6 +184,11 @@ class Storage(ABC):
 
     # the same for all
 
+    def open_labels(self, stream: str) -> list[LabelRow]:
+        """The labels of all items that are open: what a server needs when it starts."""
+        items = self.items(stream, status="open")
+        return [label for item in items for label in self.labels_of(stream, item.id)]
+
     def all_labels(self, stream: str, chunk: int = 10_000) -> Iterator[LabelRow]:
         """Every label of a stream, without holding them all."""
         rows = self.labels(stream, None, chunk)

@@ -152,6 +152,13 @@ class SqlReading(Storage):
         query = _of(t.labels, stream).where(t.labels.c.item == item).order_by(t.labels.c.labeler)
         return self._all(LabelRow, query)
 
+    def open_labels(self, stream: str) -> list[LabelRow]:
+        """The labels of all items that are open."""
+        items, labels = t.items.c, t.labels.c
+        both = (items.stream == labels.stream) & (items.id == labels.item)
+        query = _of(t.labels, stream).join(t.items, both).where(items.status == "open")
+        return self._all(LabelRow, query.order_by(labels.item, labels.labeler))
+
     def said(self, stream: str, pairs: Iterable[tuple[str, str]]) -> dict[tuple[str, str], str]:
         """What was said, where anything was."""
         wanted = set(pairs)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from venire.errors import StoreError
-from venire.model import Arrived, Item, Label, Observed
+from venire.model import Arrived, Event, Item, Label, Observed
 from venire.storage import changes as c
 from venire.storage.base import Storage
 from venire.storage.codec import decode, encode
@@ -98,7 +98,7 @@ def _streams(storage: Storage) -> None:
 
 
 def _events(storage: Storage) -> None:
-    events = [
+    events: list[Event] = [
         Arrived(0, (Item("a", 0.1 + 0.2), Item(_ODD, 3, frozenset({"ann"}), frozenset({"bob"})))),
         *(Observed(1, Label("a", f"m{i}", "spam"), late=i == 2) for i in range(5)),
         Observed(2, Label("a", "ann", _ODD), late=False),

@@ -38,7 +38,6 @@ def running(test: Callable[..., Awaitable[None]]) -> Callable[..., None]:
 
         asyncio.run(bounded())
 
-    del run.__wrapped__  # type: ignore[attr-defined]  # pytest would look at the coroutine
     return run
 
 

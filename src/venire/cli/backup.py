@@ -1,0 +1,74 @@
+"""`venire backup`: a copy of a whole store, and back."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from venire.cli import screen
+from venire.cli.stores import StorageUrl, open_guest
+from venire.errors import InputError
+
+__all__ = ["backup"]
+
+TO = "The file to write: .ndjson for an archive, any other for a copy of the SQLite file."
+RESTORE = "Instead: put this archive into the store, which must be new or empty."
+
+
+def backup(
+    storage: StorageUrl = "sqlite:///venire.db",
+    to: Annotated[Path | None, typer.Option(metavar="FILE", help=TO)] = None,
+    restore: Annotated[Path | None, typer.Option(metavar="FILE", help=RESTORE)] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Copy a whole store while the server runs, or restore an archive into a new one.
+
+    A copy of a SQLite file is a store itself: to restore it, stop the server and put it in the
+    place of the other (without the -wal and -shm files of that one). An archive (.ndjson) can
+    be restored into any kind of store: so a store moves from SQLite to PostgreSQL.
+    """
+    if (to is None) == (restore is None):
+        raise InputError("give either --to FILE or --restore FILE")
+    done: dict[str, object]
+    if restore is not None:
+        with screen.working(f"restoring {restore.name}"):
+            done = _restore(storage, restore)
+    elif to is not None:
+        with screen.working(f"writing {to.name}"):
+            done = _write(storage, to)
+    if as_json:
+        print(json.dumps(done))
+    elif restore is not None:
+        print(f"{done['rows']:,} rows of {restore} are in {done['storage']}")
+    else:
+        print(f"{done['storage']} is in {to}")
+
+
+def _restore(url: str, source: Path) -> dict[str, object]:
+    from venire.storage import open_storage
+    from venire.storage.archive import read_archive
+
+    with open_storage(url) as storage:
+        return {"storage": storage.url, "path": str(source), "rows": read_archive(storage, source)}
+
+
+def _write(url: str, target: Path) -> dict[str, object]:
+    from venire.storage.archive import write_archive
+
+    if not target.parent.is_dir():
+        raise InputError(f"there is no folder {target.parent}: make it first")
+    with open_guest(url) as storage:
+        done: dict[str, object] = {"storage": storage.url, "path": str(target)}
+        if target.suffix == ".ndjson":
+            return {**done, "rows": write_archive(storage, target)}
+        from venire.storage.sqlite import SqliteStorage
+
+        if not isinstance(storage, SqliteStorage):
+            raise InputError(f"got --to {target}, expected a name that ends in .ndjson")
+        if target.exists() and target.samefile(storage.path):
+            raise InputError(f"got --to {target}, which is the store itself")
+        storage.copy_to(target)
+        return {**done, "bytes": target.stat().st_size}

@@ -1,0 +1,77 @@
+"""`venire export`: a stream for other programs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from venire.cli import screen
+from venire.cli.stores import StorageUrl, chosen_stream, open_guest
+from venire.errors import UnknownName
+
+if TYPE_CHECKING:
+    from venire.storage import Storage
+
+__all__ = ["export"]
+
+STREAM = "Which stream. [default: the only one]"
+WHAT = "labels, log or label-studio."
+TO = "The file to write; labels: .csv or .parquet."
+
+
+def export(
+    to: Annotated[Path, typer.Option(metavar="FILE", help=TO)],
+    storage: StorageUrl = "sqlite:///venire.db",
+    stream: Annotated[str | None, typer.Option(metavar="NAME", help=STREAM)] = None,
+    what: Annotated[str, typer.Option(metavar="WHAT", help=WHAT)] = "labels",
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Write a stream's labels, its log, or all of it for Label Studio.
+
+    labels: task,worker,label, as CSV or Parquet, which venire aggregate and crowd-kit read.
+    log: every event, one JSON object on a line. label-studio: tasks with annotations and the
+    verdicts as predictions, a JSON list that Label Studio imports. The server may be running.
+    """
+    kinds: dict[str, Callable[[Storage, str, Path], int]] = {
+        "labels": _labels,
+        "log": _log,
+        "label-studio": _label_studio,
+    }
+    if what not in kinds:
+        raise UnknownName("export", what, kinds)
+    with open_guest(storage) as opened:
+        name = chosen_stream(opened, stream)
+        with screen.working(f"writing {to.name}"):
+            count = kinds[what](opened, name, to)
+    if as_json:
+        print(json.dumps({"stream": name, "what": what, "rows": count, "path": str(to)}))
+    else:
+        unit = {"labels": "labels", "log": "events", "label-studio": "tasks"}[what]
+        print(f"{count:,} {unit} of {name} in {to}")
+
+
+def _labels(storage: Storage, stream: str, to: Path) -> int:
+    from venire.datasets import Output, check_targets, write_outputs
+
+    check_targets([to])
+    with storage.frozen():
+        count = storage.counts(stream).labels
+        rows = ((row.item, row.labeler, row.said) for row in storage.all_labels(stream))
+        write_outputs([Output(to, ("task", "worker", "label"), rows)])
+    return count
+
+
+def _log(storage: Storage, stream: str, to: Path) -> int:
+    from venire.storage.exporting import write_log
+
+    return write_log(storage, stream, to)
+
+
+def _label_studio(storage: Storage, stream: str, to: Path) -> int:
+    from venire.storage.exporting import write_label_studio
+
+    return write_label_studio(storage, stream, to)

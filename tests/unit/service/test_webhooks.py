@@ -1,0 +1,192 @@
+"""Webhooks: signed, retried, dead-lettered, never into the private network."""
+
+import asyncio
+import base64
+import contextlib
+import hashlib
+import hmac
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from tests.unit.service.support import Bench, bench, running
+from venire.errors import FetchError, InputError, NotFound
+from venire.service import ServiceSettings
+from venire.service.targets import check_url, is_public, resolve
+
+LOCAL = ServiceSettings(allow_private_webhooks=True, webhook_attempts=5)
+
+
+class Receiver:
+    """A tiny HTTP server that notes what it is sent and answers as it is told."""
+
+    def __init__(self) -> None:
+        self.got: list[tuple[dict[str, str], bytes]] = []
+        self.answers: list[int] = []
+        self.url = ""
+
+    async def handle(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(asyncio.IncompleteReadError):  # a sender that was stopped
+            await self.answer(reader, writer)
+        writer.close()
+
+    async def answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = (await reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
+        fields = dict(line.split(": ", 1) for line in head[1:] if line)
+        headers = {name.lower(): value for name, value in fields.items()}
+        body = await reader.readexactly(int(headers["content-length"]))
+        self.got.append((headers, body))
+        status = self.answers.pop(0) if self.answers else 204
+        where = "Location: http://127.0.0.1:1/\r\n" if status == 302 else ""
+        writer.write(f"HTTP/1.1 {status} x\r\n{where}Content-Length: 0\r\n\r\n".encode())
+        await writer.drain()
+
+
+@asynccontextmanager
+async def receiver() -> AsyncIterator[Receiver]:
+    made = Receiver()
+    server = await asyncio.start_server(made.handle, "127.0.0.1", 0)
+    made.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/hook?x=1"
+    async with server:
+        yield made
+
+
+async def one_exit(b: Bench, item: str) -> None:
+    await b.add(item)
+    await b.service.add_labels("posts", [(item, "ann", "spam")])
+    await b.pass_time(10)
+
+
+async def send(b: Bench) -> None:
+    await asyncio.gather(*await b.service.webhooks.send_due())
+
+
+def signed(secret: str, headers: dict[str, str], body: bytes) -> bool:
+    key = base64.b64decode(secret.removeprefix("whsec_"))
+    text = f"{headers['webhook-id']}.{headers['webhook-timestamp']}.".encode() + body
+    want = base64.b64encode(hmac.new(key, text, hashlib.sha256).digest()).decode()
+    return headers["webhook-signature"] == f"v1,{want}"
+
+
+@running
+async def test_an_exit_is_sent_signed_once() -> None:
+    async with receiver() as r, bench(server=LOCAL, policy="fixed-overlap:1") as b:
+        hook = await b.service.webhooks.add("posts", r.url)
+        assert hook.secret is not None
+        assert (await b.service.webhooks.list("posts"))[0].secret is None
+        await one_exit(b, "p1")
+        await send(b)
+        await send(b)
+        [(headers, body)] = r.got
+        assert signed(hook.secret, headers, body)
+        sent = json.loads(body)
+        assert sent["type"] == "item.exit"
+        assert (sent["data"]["item"], sent["data"]["verdict"]) == ("p1", "spam")
+        assert headers["host"] == r.url.split("/")[2]
+        [row] = b.storage.deliveries(hook.id)
+        assert row.status == "done"
+
+
+@running
+async def test_a_failure_is_retried_later_and_a_redirect_is_a_failure() -> None:
+    async with receiver() as r, bench(server=LOCAL, policy="fixed-overlap:1") as b:
+        hook = await b.service.webhooks.add("posts", r.url)
+        r.answers = [500, 302, 200]
+        await one_exit(b, "p1")
+        for _ in range(3):
+            await send(b)
+            await send(b)  # not before its time
+            b.clock.advance(60)
+        assert len(r.got) == 3
+        assert len({headers["webhook-id"] for headers, _ in r.got}) == 1
+        assert [row.status for row in b.storage.deliveries(hook.id)] == ["done"]
+
+
+@running
+async def test_what_fails_too_often_is_dead_and_can_be_sent_again() -> None:
+    async with receiver() as r, bench(server=LOCAL, policy="fixed-overlap:1") as b:
+        hook = await b.service.webhooks.add("posts", r.url)
+        r.answers = [500] * 5
+        await one_exit(b, "p1")
+        for _ in range(8):
+            await send(b)
+            b.clock.advance(3600)
+        assert len(r.got) == 5
+        [dead] = await b.service.webhooks.dead("posts", hook.id)
+        assert (dead.exit_n, dead.attempt, dead.last_error) == (1, 5, "the answer was 500")
+        with pytest.raises(NotFound):
+            await b.service.webhooks.redeliver("posts", hook.id, 9)
+        assert await b.service.webhooks.redeliver("posts", hook.id) == 1
+        await send(b)
+        assert len(r.got) == 6
+        assert await b.service.webhooks.dead("posts", hook.id) == []
+
+
+@running
+async def test_what_was_pending_is_sent_after_a_restart() -> None:
+    async with receiver() as r:
+        async with bench(server=LOCAL, policy="fixed-overlap:1") as b:
+            hook = await b.service.webhooks.add("posts", r.url)
+            await one_exit(b, "p1")
+        b.clock.jump(-3600)
+        async with bench(b.storage, b.clock, LOCAL) as again:
+            for _ in range(200):
+                await send(again)
+                await asyncio.sleep(0.01)
+                [row] = again.storage.deliveries(hook.id)
+                if row.status == "done":
+                    break
+            assert row.status == "done"
+            assert len({headers["webhook-id"] for headers, _ in r.got}) == 1
+
+
+@running
+async def test_ping_and_remove() -> None:
+    async with receiver() as r, bench(server=LOCAL) as b:
+        hook = await b.service.webhooks.add("posts", r.url)
+        r.answers = [418]
+        assert await b.service.webhooks.ping("posts", hook.id) == 418
+        assert json.loads(r.got[0][1])["type"] == "ping"
+        await b.service.webhooks.remove("posts", hook.id)
+        assert await b.service.webhooks.list("posts") == []
+        with pytest.raises(NotFound):
+            await b.service.webhooks.ping("posts", hook.id)
+        gone = await b.service.webhooks.add("posts", "http://127.0.0.1:1/")
+        with pytest.raises(FetchError):
+            await b.service.webhooks.ping("posts", gone.id)
+
+
+@running
+async def test_private_targets_are_refused() -> None:
+    async with bench() as b:
+        for url in ("http://127.0.0.1/", "http://localhost:8400/", "http://[::1]/", "http://0/"):
+            with pytest.raises(InputError, match="open network"):
+                await b.service.webhooks.add("posts", url)
+
+
+@running
+async def test_a_name_is_looked_up_once_and_its_address_is_used() -> None:
+    target = await resolve("http://localhost:81/a?b", allow_private=True)
+    assert target.url in ("http://127.0.0.1:81/a?b", "http://[::1]:81/a?b")
+    assert target.name == "localhost:81"
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["192.168.1.1", "172.16.0.1", "100.64.0.1", "0.0.0.0", "224.0.0.1", "fe80::1", "fc00::1",
+     "255.255.255.255", "::", "::ffff:10.0.0.1", "fe80::1%eth0"],
+)  # fmt: skip
+def test_addresses_that_are_not_public(address: str) -> None:
+    assert not is_public(address)
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["ftp://example.org", "https://", "example.org", "http://a b/", "http://u:p@example.org/",
+     "http://example.org:99999/", "file:///etc/passwd", "http://ex\n.org/"],
+)  # fmt: skip
+def test_addresses_that_cannot_be(url: str) -> None:
+    with pytest.raises(InputError):
+        check_url(url)
