@@ -76,7 +76,7 @@ def test_a_person_labels_by_keyboard(page: Any, process: Process, ann: str) -> N
         page.wait_for_selector("#payload img")
         assert page.evaluate("document.querySelector('#payload img').naturalWidth") == 10
         page.keyboard.press("u")
-        page.wait_for_function("document.querySelector('#status').textContent == 'taken back'")
+        until(lambda: page.inner_text("#status") == "taken back")
         assert page.inner_text("#payload") == EVIL
         assert labels("p0") == []
         page.keyboard.press("2")
@@ -84,7 +84,7 @@ def test_a_person_labels_by_keyboard(page: Any, process: Process, ann: str) -> N
         page.keyboard.press("s")
         page.wait_for_selector("#payload pre")
         page.keyboard.press("1")
-        page.wait_for_function("document.querySelector('#payload').textContent == 'plain'")
+        until(lambda: page.inner_text("#payload") == "plain")
         page.keyboard.press("1")
         until(lambda: labels("p3") == [("ann", "spam")])
         assert labels("p0") == [("ann", "ok")]

@@ -19,7 +19,7 @@ from starlette.testclient import TestClient
 
 import venire
 from venire import Client
-from venire.service import Service
+from venire.service import Clock, Service
 from venire.storage import open_storage
 from venire.web import ServerSettings, create_app
 
@@ -59,9 +59,9 @@ class InProcess:
 
 
 @contextmanager
-def in_process(**settings: Any) -> Iterator[InProcess]:
+def in_process(clock: Clock | None = None, **settings: Any) -> Iterator[InProcess]:
     with open_storage("memory:") as storage:
-        service = Service(storage)
+        service = Service(storage, clock)
         app = create_app(service, ServerSettings(**{"rate": 0, **settings}))
         with TestClient(app, raise_server_exceptions=False) as http:
             assert http.portal is not None

@@ -20,7 +20,7 @@ import pytest
 
 from tests.integration.web.harness import Process, serving
 from venire.cli import main
-from venire.client import Client, ItemExit, ServerError, Work
+from venire.client import Client, ItemExit, ServerError, Work, retries
 from venire.storage import open_storage
 
 KILLS = int(os.environ.get("VENIRE_KILLS", "20"))
@@ -59,7 +59,7 @@ class Load:
 
     def run(self, job: Callable[[Client], None]) -> None:
         try:
-            with self.server.client(retry_seconds=120, timeout=60) as client:
+            with self.server.client(retry_seconds=3600, timeout=60) as client:
                 job(client)
         except BaseException as fault:
             self.faults.append(fault)
@@ -131,7 +131,7 @@ def crash(storage: str, folder: Path) -> None:
         load.start()
         time.sleep(2)
         for _ in range(KILLS):
-            time.sleep(draw.uniform(0.05, 1.0))
+            time.sleep(draw.uniform(0.05, 1.5))
             server.kill()
             server.start()
         load.finish()
@@ -162,6 +162,8 @@ def check(storage: str, load: Load) -> None:
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"])
 def test_nothing_acknowledged_is_lost(
-    kind: str, new_url: Callable[[str], str], tmp_path: Path
+    kind: str, new_url: Callable[[str], str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # the server is up for moments only, which a patient client would miss
+    monkeypatch.setattr(retries, "LONGEST", 0.2)
     crash(new_url(kind), tmp_path)
