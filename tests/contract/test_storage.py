@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.stored import play
 from venire.errors import InputError, StoreDown, StoreError
 from venire.storage import (
     AddEvents,
@@ -36,7 +38,9 @@ from venire.storage import (
     StreamRow,
     open_storage,
 )
+from venire.storage.archive import read_archive, write_archive
 from venire.storage.testing import check_storage, everything
+from venire.storage.verifying import verify
 
 NewUrl = Callable[[str], str]
 
@@ -52,6 +56,26 @@ def storage(request: pytest.FixtureRequest, new_url: NewUrl) -> Iterator[Storage
 
 def test_battery(storage: Storage) -> None:
     check_storage(storage)
+
+
+def test_a_stream_is_what_its_log_says_and_moves_house(storage: Storage, tmp_path: Path) -> None:
+    play(storage, slots=6)
+    assert verify(storage, "posts").differences == ()
+    write_archive(storage, tmp_path / "all.ndjson")
+    other = MemoryStorage()
+    read_archive(other, tmp_path / "all.ndjson")
+    assert everything(other, "posts") == everything(storage, "posts")
+
+
+def test_an_archive_is_read_into_any_store(storage: Storage, tmp_path: Path) -> None:
+    other = MemoryStorage()
+    play(other, slots=6)
+    write_archive(other, tmp_path / "all.ndjson")
+    read_archive(storage, tmp_path / "all.ndjson")
+    assert everything(other, "posts") == everything(storage, "posts")
+    assert verify(storage, "posts").ok
+    with pytest.raises(StoreError, match="not empty"):
+        read_archive(storage, tmp_path / "all.ndjson")
 
 
 # A store does what the one in memory does, whatever is written to it.
@@ -124,7 +148,7 @@ def _compare(storage: Storage, writes: list[list[Change]]) -> None:
         assert _state(storage) == _state(plain)
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(writes=WRITES)
 def test_sqlite_does_what_memory_does(new_url: NewUrl, writes: list[list[Change]]) -> None:
     with open_storage(new_url("sqlite")) as storage:

@@ -44,12 +44,13 @@ def keys(
     """
     _check(action, id, role, labeler, name)
     with open_guest(storage) as opened:
+        known = opened.keys()
         if action == "create":
             found = [_create(opened, role or "", labeler, name or "")]
         elif action == "revoke":
-            found = [_revoke(opened, id or "")]
+            found = [_revoke(opened, known, id or "")]
         else:
-            found = [_shown(row) for row in opened.keys()]
+            found = [_shown(row) for row in known]
     if as_json:
         print(json.dumps(found if action == "list" else found[0], indent=2))
     elif action == "create":
@@ -89,13 +90,15 @@ def _create(storage: Storage, role: str, labeler: str | None, name: str) -> dict
     return {**_shown(row), "key": token}
 
 
-def _revoke(storage: Storage, id: str) -> dict[str, Any]:
+def _revoke(storage: Storage, known: list[KeyRow], id: str) -> dict[str, Any]:
     from venire.storage import RevokeKey
 
-    if id not in {row.id for row in storage.keys()}:
+    row = next((row for row in known if row.id == id), None)
+    if row is None:
         raise InputError(f"there is no key {id!r}: see venire keys list")
-    storage.write([RevokeKey(id, time.time())])
-    return next(_shown(row) for row in storage.keys() if row.id == id)
+    now = time.time()
+    storage.write([RevokeKey(id, now)])
+    return _shown(row._replace(revoked_at=row.revoked_at or now))
 
 
 def _shown(row: KeyRow) -> dict[str, Any]:

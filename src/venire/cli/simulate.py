@@ -20,7 +20,10 @@ if TYPE_CHECKING:
 __all__ = ["simulate"]
 
 POLICY = "greedy, random[:OVERLAP], round-robin[:OVERLAP], fixed-overlap[:OVERLAP] or everyone."
-LEARNING = "known (competences are given), or then-serve:SLOTS[:RHO] (learn them first)."
+LEARNING = (
+    "known (competences are given), while-serving[:MODEL] (learn them from the first slot on; "
+    "dawid-skene or one-coin), or then-serve:SLOTS[:RHO] (learn them first)."
+)
 SEED = "Seed of the stream, the labels, the random policy and the learning phase."
 ITEMS = "Your items: CSV with item,arrival,weight and perhaps truth, eligible, excluded."
 PANEL = "Your labelers: CSV with labeler,competence and perhaps capacity."

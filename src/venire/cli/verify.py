@@ -1,4 +1,4 @@
-"""`venire verify`: is the store what its log says?"""
+"""`venire verify`: whether a store is what its log says."""
 
 from __future__ import annotations
 

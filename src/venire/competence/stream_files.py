@@ -34,7 +34,7 @@ from venire.errors import FileError, InputError
 if TYPE_CHECKING:
     from venire.competence.streaming import Streaming
 
-__all__ = ["VERSION", "load", "save"]
+__all__ = ["VERSION", "load", "pack", "save", "unpack"]
 
 S = TypeVar("S", bound="Streaming")
 
@@ -46,9 +46,7 @@ VERSION: Final = 1
 
 def save(stream: Streaming, path: str | Path) -> None:
     """Write a stream to a file, all or nothing."""
-    arrays = _arrays(stream)
-    text = json.dumps(_header(stream), allow_nan=True).encode()
-    arrays["header"] = np.frombuffer(text, dtype=np.uint8)
+    arrays = pack(stream)
     target = Path(path)
     if not target.parent.is_dir():
         where = f"there is no folder {target.parent}: make it first"
@@ -69,7 +67,11 @@ def save(stream: Streaming, path: str | Path) -> None:
 
 def load(kind: type[S], path: str | Path) -> S:
     """Read a stream from a file."""
-    arrays = _read(path)
+    return unpack(kind, _read(path), path)
+
+
+def unpack(kind: type[S], arrays: dict[str, NDArray[Any]], path: str | Path = "a snapshot") -> S:
+    """A stream from its arrays, which it keeps; `path` is where an error says they are from."""
     header = _check_header(path, arrays)
     try:
         stream = _restore(kind, header, arrays)
@@ -80,13 +82,16 @@ def load(kind: type[S], path: str | Path) -> S:
     return stream
 
 
-def _arrays(stream: Streaming) -> dict[str, NDArray[Any]]:
+def pack(stream: Streaming) -> dict[str, NDArray[Any]]:
+    """The stream as arrays, those of the file; they are its own, so copy what must not change."""
     core = stream._core
     arrays = {f"window.{n}": a for n, a in core.window._asdict().items()}
     arrays |= {f"counts.{n}": a for n, a in core.counts._asdict().items()}
     if core.monitor is not None:
         arrays |= {f"drift.{n}": getattr(core.monitor, n) for n in core.monitor.arrays()}
     arrays["finals"] = stream._finals.posteriors(stream._finals.of, core.classes)
+    text = json.dumps(_header(stream), allow_nan=True).encode()
+    arrays["header"] = np.frombuffer(text, dtype=np.uint8)
     return arrays
 
 

@@ -135,7 +135,7 @@ class Panel(Reader):
     def _no_competence(self, name: LabelerId) -> InputError:
         return InputError(
             f"labeler {name!r} has no competence: give Labeler({name!r}, competence=...), "
-            "or let the scheduler learn it with learning=LearnThenServe(45)"
+            "or let the scheduler learn it with learning=LearnWhileServing()"
         )
 
     def _active(self) -> Policy:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from venire.scheduling.learning import LearnThenServe
     from venire.scheduling.random import Random
     from venire.scheduling.round_robin import RoundRobin
+    from venire.scheduling.while_serving import LearnWhileServing
 
 _HOME = {
     "Everyone": "everyone",
@@ -24,6 +25,7 @@ _HOME = {
     "Greedy": "greedy",
     "Kernels": "base",
     "LearnThenServe": "learning",
+    "LearnWhileServing": "while_serving",
     "Learning": "base",
     "Policy": "base",
     "Random": "random",
@@ -36,6 +38,7 @@ __all__ = [
     "Greedy",
     "Kernels",
     "LearnThenServe",
+    "LearnWhileServing",
     "Learning",
     "Policy",
     "Random",

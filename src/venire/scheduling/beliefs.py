@@ -54,18 +54,21 @@ def believe(desk: Desk, belief: Belief | None, c: float = 1.0) -> None:
     desk.order[:] = belief.order(classes)
 
 
-def refile_all(desk: Desk, kernels: Kernels, slot: int) -> None:
+def refile_all(desk: Desk, kernels: Kernels, slot: int, first: int | None = None) -> int:
     """File every outstanding row anew, after a change of belief, panel or policy.
 
     Rows that are in the pool keep its order, so that random draws do not depend on this.
+    Returns the first outstanding row: given as `first` the next time, it saves looking at
+    those that have left.
     """
-    pooled = desk.pool[: desk.meta[POOLED]].copy()
-    rows = desk.rows[: desk.meta[ROWS]]
-    others = np.setdiff1d(np.flatnonzero(rows["state"] == OUTSTANDING), pooled)
-    clear_files(desk)
-    for row in np.concatenate([pooled, others]):
+    pooled, start = desk.pool[: desk.meta[POOLED]].copy(), first or 0
+    state = desk.rows["state"][start : desk.meta[ROWS]]
+    here = start + np.flatnonzero(state == OUTSTANDING)
+    clear_files(desk, first)
+    for row in np.concatenate([pooled, np.setdiff1d(here, pooled)]):
         revalue(desk, row)
         kernels.enter(desk, row, slot)
+    return int(here[0]) if len(here) else int(desk.meta[ROWS])
 
 
 @kernel

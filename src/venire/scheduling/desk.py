@@ -244,17 +244,24 @@ def link(desk: Desk, row: int, labeler: int, slot: int, said: int) -> None:
     desk.rows["head"][row] = k
 
 
-def clear_files(desk: Desk) -> None:
-    """Take every row off its shelf and off the wheel; what is on the rows stays."""
-    shelves = desk.shelves
+def clear_files(desk: Desk, first: int | None = None) -> None:
+    """Take every row off its shelf and off the wheel; what is on the rows stays.
+
+    `first` says that the rows before it had left when this was last done. No more shelves are
+    in use than rows were outstanding since, and the free ones of lowest number go first.
+    """
+    rows, shelves = desk.rows, desk.shelves
+    if first is not None:
+        rows = desk.rows[first : desk.meta[ROWS]]
+        shelves = desk.shelves[: len(rows) + 2]
     shelves["root"] = -1
     shelves["size"] = 0
     shelves["next"] = np.arange(1, len(shelves) + 1)
-    shelves["next"][-1:] = -1
+    desk.shelves["next"][-1:] = -1
     desk.groups["shelf"] = -1
     desk.wheel[:] = -1
-    desk.rows["shelf"] = -1
-    desk.rows["due"] = -1
+    rows["shelf"] = -1
+    rows["due"] = -1
     desk.panel["pointer"] = 0
     desk.meta[FREE_SHELF] = 0
     desk.meta[POOLED] = 0

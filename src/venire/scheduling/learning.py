@@ -25,6 +25,7 @@ from venire.scheduling.base import Belief, Ints, Kernels, Learner, Learning, Pol
 from venire.scheduling.desk import (
     DROPPED,
     LEARNING,
+    OUTSTANDING,
     ROWS,
     SETTING,
     Desk,
@@ -63,6 +64,8 @@ def serve(desk: Desk, slot: int) -> None:
     if n == 0:
         return
     row = first + below(desk.meta[SETTING], slot, 0, n)
+    if desk.rows[row].state != OUTSTANDING:  # it was withdrawn
+        return
     for m in range(len(desk.panel)):
         if room(desk, m) > 0 and allowed(desk, row, m) and not barred(desk, row, m):
             touch(desk, row, m, slot, np.nan)

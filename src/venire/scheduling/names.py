@@ -1,7 +1,8 @@
 """Policies and ways of learning by name, as the command line takes them.
 
 A name is the class's own `name`, followed by its settings (the dataclass fields that are
-numbers, without the seed) separated by colons: `fixed-overlap:5`, `then-serve:45`. Whatever
+numbers or words, without the seed) separated by colons: `fixed-overlap:5`, `then-serve:45`,
+`while-serving:one-coin`. A setting that may be None is then written `none`. Whatever
 `venire.scheduling` exports is known; there is no list to keep.
 """
 
@@ -11,7 +12,8 @@ import inspect
 import math
 from collections.abc import Mapping
 from dataclasses import MISSING, Field, fields
-from typing import Any, TypeVar, get_type_hints
+from types import NoneType, UnionType
+from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 from venire import scheduling
 from venire.errors import InputError, UnknownName
@@ -80,7 +82,7 @@ def made_of(
         raise UnknownName(kind, name, (*known, *others))
     cls = known[name]
     types = get_type_hints(cls)
-    taken = [f for f in fields(cls) if f.name != "seed" and types[f.name] in (int, float)]  # type: ignore[arg-type]
+    taken = [f for f in fields(cls) if f.name != "seed" and _written(types[f.name])]  # type: ignore[arg-type]
     _check_count(kind, text, name, settings, taken)
     values: dict[str, Any] = {
         f.name: _setting(kind, text, f.name, types[f.name], given)
@@ -106,7 +108,22 @@ def _check_count(
     raise InputError(f"{kind} {text!r} has {got}, expected {expected}: write {usage}")
 
 
-def _setting(kind: str, text: str, name: str, cls: type, given: str) -> int | float:
+def _written(kind: Any) -> bool:
+    """Whether a setting of this type can be written: a number, one of some words, or none."""
+    if get_origin(kind) is UnionType:
+        return all(part is NoneType or _written(part) for part in get_args(kind))
+    return kind in (int, float) or get_origin(kind) is Literal
+
+
+def _setting(kind: str, text: str, name: str, cls: Any, given: str) -> int | float | str | None:
+    if get_origin(cls) is UnionType:
+        if given == "none":
+            return None
+        cls = next(part for part in get_args(cls) if part is not NoneType)
+    if get_origin(cls) is Literal:
+        if given not in get_args(cls):
+            raise UnknownName(name, given, get_args(cls))
+        return given
     try:
         value: int | float = int(given) if cls is int else float(given)
     except ValueError:

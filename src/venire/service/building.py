@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from venire.engine import Scheduler
-from venire.model import Bounds, Labeler
+from venire.model import Bounds, Item, Label, Labeler
 from venire.scheduling.names import KNOWN, learning_named, policy_named
 from venire.service.settings import Member, StreamSettings
 
-__all__ = ["SOMEBODY", "apply_settings", "as_labeler", "bounds_of", "new_engine"]
+__all__ = ["SOMEBODY", "apply_settings", "as_labeler", "bounds_of", "new_engine", "warm_up"]
 
 #: An open panel without labelers: somebody may come, so items wait while that is worth it. It
 #: is seated and has left; no labeler can have this name.
@@ -38,6 +38,30 @@ def new_engine(settings: StreamSettings, remember: int) -> Scheduler:
         engine.leave(SOMEBODY)
         engine.drain()
     return engine
+
+
+def warm_up(settings: StreamSettings) -> None:
+    """Go once through all verbs with an engine like this one, so that they are compiled.
+
+    That takes some seconds the first time on a machine, which nobody should wait for while a
+    stream is served; call it in a thread.
+
+    >>> warm_up(StreamSettings(classes=["a", "b"], learning="then-serve:45"))
+    """
+    engine = new_engine(settings, remember=1)
+    for name in ("one", "two"):
+        if name not in {who.id for who in engine.panel}:
+            engine.join(Labeler(name, 0.7))
+    engine.arrive([Item(f"item {k}", 100.0) for k in range(3)])
+    for labeler in ("one", "two"):
+        for work in engine.assign(asked=[labeler]):
+            engine.observe(Label(work.item, work.labeler, settings.classes[0]))
+    for work in engine.assign(asked=["one"]):
+        engine.release(work.item, work.labeler)
+    engine.observe(Label("item 2", "two", settings.classes[1]))
+    engine.posterior("item 2")
+    engine.advance(3)
+    Scheduler.restore(engine.snapshot()).advance(5)
 
 
 def as_labeler(member: Member) -> Labeler:

@@ -156,7 +156,8 @@ def _settle(
     lease = live.leases.of_pair(item, labeler)
     if lease is None:
         return None
-    _done(live, lease, _answer(live, lease, said, False, False, moment), batch, moment)
+    late = item not in live.open
+    _done(live, lease, _answer(live, lease, said, late, False, moment), batch, moment)
     return lease.lead(moment.now)
 
 
@@ -167,9 +168,7 @@ def take_late(
     item, labeler, said = row
     with contextlib.suppress(InputError):  # so long ago that the engine has forgotten the item
         live.engine.observe(Label(item, labeler, said))
-    lease = live.leases.of_pair(item, labeler)
-    if lease is not None:
-        _done(live, lease, _answer(live, lease, said, True, False, moment), batch, moment)
+    _settle(live, item, labeler, said, batch, moment)
     gone = live.gone.get(item)
     if gone is not None:
         gone.labels[labeler] = said
@@ -206,6 +205,7 @@ def answer(
         live.people.heard_of(labeler, moment.now).labels += 1
         live.figures.heard(0, 1, moment.now)
     _done(live, lease, made, batch, moment)
+    _settle(live, item, labeler, said, batch, moment)  # it may hold the item a second time
     if entry is None:
         take_late(live, (item, labeler, said), lead, "lease", batch, moment)
     if lead is not None:

@@ -17,11 +17,12 @@ from typing import Any, Final, TypeVar
 
 from venire.errors import NotFound, StoreDown
 from venire.service.batch import Batch
+from venire.service.building import warm_up
 from venire.service.clock import Clock
 from venire.service.live import Live, Moment, Tokens
 from venire.service.loading import load
 from venire.service.news import News
-from venire.service.settings import ServiceSettings
+from venire.service.settings import ServiceSettings, StreamSettings
 from venire.service.waiting import Room, Waiter
 from venire.service.work import Grant, grant
 from venire.storage import Change, SaveSnapshot, SnapshotRow, Storage, Writer
@@ -55,6 +56,7 @@ class Hub:
         self._tasks: set[asyncio.Task[Any]] = set()
         self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="venire-reader")
         self._until = -math.inf
+        self._warm: set[tuple[str, str, int]] = set()
         self.running = False
 
     async def start(self) -> None:
@@ -155,6 +157,7 @@ class Hub:
             )
             if live is None:
                 raise NotFound("stream", name)
+            await self.warm(live.settings)
             self.adopt(live)
             live.rejoin(self.moment())
             self._news[name].reached(live.n - 1, live.exit_n)
@@ -170,6 +173,16 @@ class Hub:
             self.tokens.clear()
             if not await self.read(self.writer.recover):
                 raise StoreDown("the store takes nothing for now: try again")
+
+    async def warm(self, settings: StreamSettings) -> None:
+        """Have everything compiled that such a stream needs, once."""
+        if not self.is_warm(settings):
+            await self.read(warm_up, settings)
+            self._warm.add((settings.policy, settings.learning, len(settings.classes)))
+
+    def is_warm(self, settings: StreamSettings) -> bool:
+        """Whether everything is compiled that such a stream needs."""
+        return (settings.policy, settings.learning, len(settings.classes)) in self._warm
 
     # writing
 

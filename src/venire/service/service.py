@@ -11,7 +11,7 @@ from venire.service.skills import Skills
 from venire.service.streams import StreamVerbs
 from venire.service.webhooks import Webhooks
 from venire.service.working import WorkVerbs
-from venire.storage import Storage
+from venire.storage import Storage, WriterStats
 
 __all__ = ["Service"]
 
@@ -25,7 +25,8 @@ class Service(StreamVerbs, WorkVerbs, ReadingVerbs):
 
     Examples
     --------
-    >>> from venire.service import ItemIn
+    >>> import asyncio
+    >>> from venire.service import ItemIn, StreamSettings
     >>> from venire.storage import open_storage
     >>> async def day() -> None:
     ...     service = Service(open_storage("memory:"))
@@ -37,12 +38,12 @@ class Service(StreamVerbs, WorkVerbs, ReadingVerbs):
     ...     lease = await service.next("posts", "ann")
     ...     print(lease.item, lease.payload)
     ...     answer = await service.label(lease.token, "spam")
-    ...     print((await service.item("posts", "post-1")).posterior)
+    ...     print(answer.said, (await service.item("posts", "post-1")).verdict)
     ...     print(await service.next("posts", "ann"))
     ...     await service.stop()
     >>> asyncio.run(day())
     post-1 {'text': 'Buy now'}
-    {'spam': 0.9, 'ok': 0.1}
+    spam spam
     Nothing(reason='none_for_you')
     """
 
@@ -70,6 +71,11 @@ class Service(StreamVerbs, WorkVerbs, ReadingVerbs):
     def up(self) -> bool:
         """Whether the store takes what is written."""
         return self.hub.running and self.hub.writer.up
+
+    @property
+    def stats(self) -> WriterStats:
+        """What was committed so far, for the metrics."""
+        return self.hub.writer.stats
 
     @property
     def waiting(self) -> int:

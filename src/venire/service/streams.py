@@ -57,6 +57,7 @@ class StreamVerbs:
         try:
             return self._same(await hub.live(name), settings)
         except NotFound:
+            await hub.warm(settings)
             engine = await hub.read(new_engine, settings, self.settings.remember_items)
         async with hub.loading:
             other = next((live for live in hub.loaded() if live.name == name), None)
@@ -104,12 +105,11 @@ class StreamVerbs:
     async def change_stream(self, name: str, changes: dict[str, Any], actor: str) -> StreamView:
         """Change some of the settings, live; the change is a new version."""
         hub, live = self.hub, await self.hub.live(name)
-        try:
-            new = changed(live.settings, changes)
-        except ValidationError as error:
-            raise InputError(first_fault(error)) from None
-        if new.classes != live.settings.classes:
-            raise InputError("the classes of a stream cannot be changed: make another stream")
+        new = _new_settings(live, changes)
+        if not hub.is_warm(new):
+            await hub.warm(new)
+            live = await hub.live(name)
+            new = _new_settings(live, changes)
         if new == live.settings:
             return stream_view(live)
         try:
@@ -225,3 +225,14 @@ class StreamVerbs:
         if view.status == "left":
             raise StateError(f"item {item!r} has left already, as {view.verdict!r}")
         return view
+
+
+def _new_settings(live: Live, changes: dict[str, Any]) -> StreamSettings:
+    """The settings of a stream after a change, if they can be."""
+    try:
+        new = changed(live.settings, changes)
+    except ValidationError as error:
+        raise InputError(first_fault(error)) from None
+    if new.classes != live.settings.classes:
+        raise InputError("the classes of a stream cannot be changed: make another stream")
+    return new

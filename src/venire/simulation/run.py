@@ -67,7 +67,7 @@ def simulate(
     desk = desk_of(world, items, slots)
     learner = learning and learning.begin([None] * len(world.panel), len(world.classes))
     believe(desk, learner.belief if learner else Belief(world.competences), c)
-    slot, heard = 0, int(desk.meta[TOUCHES])
+    slot, heard, first = 0, int(desk.meta[TOUCHES]), 0
     while slot < slots:
         refresh = learning.next_refresh(slot) if learning else _next_change(stream, slot)
         stop = slots if refresh is None else min(slots, refresh + 1)
@@ -79,7 +79,7 @@ def simulate(
                 heard = _learn(learner, desk, heard)
             known = stream.competence[np.searchsorted(stream.since, slot, side="right") - 1]
             believe(desk, learner.belief if learner else Belief(known), c)
-            refile_all(desk, policy.kernels(), slot)
+            first = refile_all(desk, policy.kernels(), slot, first)
     _end(desk, slots)
     return Run(world, policy, learning, slots, c, items, desk)
 

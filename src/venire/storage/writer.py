@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import contextlib
 import threading
-import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
@@ -68,6 +67,9 @@ class Writer:
         How to run a function in the thread that waits for the answers, such as
         `loop.call_soon_threadsafe`: it is called once for each group. By default answers are
         given in the writer's own thread.
+    seconds
+        A clock to time the commits by, such as `time.perf_counter`; without one the statistics
+        have no times.
 
     Examples
     --------
@@ -80,11 +82,14 @@ class Writer:
     """
 
     def __init__(
-        self, storage: Storage, call: Callable[[Callable[[], None]], object] | None = None
+        self,
+        storage: Storage,
+        call: Callable[[Callable[[], None]], object] | None = None,
+        seconds: Callable[[], float] | None = None,
     ) -> None:
         self.storage = storage
         self.stats = WriterStats()
-        self._call = call
+        self._call, self._seconds = call, seconds or (lambda: 0.0)
         self._queue: list[tuple[Sequence[Change], Ticket]] = []
         self._wake = threading.Condition()
         self._error: str | None = None
@@ -157,7 +162,7 @@ class Writer:
 
     def _commit(self, group: list[tuple[Sequence[Change], Ticket]]) -> None:
         changes = [change for part, _ in group for change in part]
-        begun = time.perf_counter()
+        begun = self._seconds()
         try:
             if changes:
                 self.storage.write(changes)
@@ -165,7 +170,7 @@ class Writer:
             self._fail(group, error)
             return
         if changes:
-            self._count(len(group), len(changes), time.perf_counter() - begun)
+            self._count(len(group), len(changes), self._seconds() - begun)
         self._answer([ticket for _, ticket in group], None)
 
     def _count(self, requests: int, changes: int, seconds: float) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 import signal
@@ -13,13 +14,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from starlette.testclient import TestClient
 
 import venire
 from venire import Client
 from venire.service import Clock, Service
+from venire.service.views import Role
 from venire.storage import open_storage
 from venire.web import ServerSettings, create_app
 
@@ -70,8 +72,8 @@ def in_process(clock: Clock | None = None, **settings: Any) -> Iterator[InProces
             keys = {"admin": admin}
             for role in ROLES[1:]:
                 labeler = "ann" if role == "labeler" else None
-                made = http.portal.call(service.keys.create, role, role, labeler)  # type: ignore[arg-type]
-                keys[role] = made.token
+                make = functools.partial(service.keys.create, role, cast(Role, role), labeler)
+                keys[role] = http.portal.call(make).token
             yield InProcess(http, service, keys)
             http.portal.call(service.stop)
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from tests.integration.web.harness import in_process
-from venire import Exit, Item, Label, Labeler, Scheduler
+from venire import Assignment, Exit, Item, Label, Labeler, Scheduler
 from venire.scheduling.names import policy_named
 from venire.service import ManualClock
 
@@ -31,14 +31,15 @@ def record(policy: str, seed: int) -> tuple[list[Labeler], list[dict[str, Any]],
     ]
     people.sort(key=lambda labeler: -(labeler.competence or 0))
     engine = Scheduler(people, CLASSES, policy_named(policy))
-    slots, exits = [], []
+    slots: list[dict[str, Any]] = []
+    exits: list[Exit] = []
     for slot in range(SLOTS):
         items = [
             Item(f"{slot}-{n}", weight=draw.randint(2, 30))
             for n in range(draw.randint(0, 4) if slot < SLOTS - 15 else 0)
         ]
         engine.arrive(items)
-        given = []
+        given: list[Assignment] = []
         for labeler in people:
             for _ in range(labeler.capacity):
                 given += engine.assign(asked=(labeler.id,))

@@ -15,6 +15,7 @@ from venire import (
     Item,
     Label,
     Labeler,
+    LearnThenServe,
     Policy,
     Random,
     ReplayError,
@@ -262,3 +263,11 @@ def test_any_live_history_keeps_its_bounds_replays_and_restores(
                     assert left.verdict.confidence >= (bounds.min_confidence or 0)
                 if left.reason == "no_gain":
                     assert left.labels >= bounds.min_labels
+
+
+@pytest.mark.parametrize("withdrawn", ["i0", "i1", "i2"])
+def test_a_learning_phase_gives_nobody_an_item_that_was_withdrawn(withdrawn: str) -> None:
+    s = Scheduler(["ann", "bob"], ["spam", "ok"], learning=LearnThenServe(5))
+    s.arrive([Item(f"i{k}", 20.0) for k in range(3)])
+    s.withdraw(withdrawn)
+    assert withdrawn not in [work.item for work in s.assign(asked=["bob"])]

@@ -41,7 +41,7 @@ def test_what_is_exported() -> None:
         "random",
         "round-robin",
     }
-    assert set(exported(Learning)) == {"then-serve"}
+    assert set(exported(Learning)) == {"then-serve", "while-serving"}
 
 
 def test_unknown_names_get_a_suggestion() -> None:

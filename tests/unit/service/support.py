@@ -33,12 +33,18 @@ def running(test: Callable[..., Awaitable[None]]) -> Callable[..., None]:
     @functools.wraps(test)
     def run(*args: Any, **kwargs: Any) -> None:
         async def bounded() -> None:
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(120):
                 await test(*args, **kwargs)
 
         asyncio.run(bounded())
 
     return run
+
+
+async def asleep(count: int, b: Bench) -> None:
+    """Let so many who ask come to wait."""
+    while b.service.waiting != count:
+        await asyncio.sleep(0.002)
 
 
 def settings_of(**changes: Any) -> StreamSettings:

@@ -11,7 +11,7 @@ from venire.service import ItemIn, LabelIn, ServiceSettings
 async def test_each_row_has_its_outcome() -> None:
     async with bench() as b:
         await b.add("p1", "p2", excluded=("cec",))
-        rows = [
+        rows: list[LabelIn | tuple[str, str, str]] = [
             ("p1", "ann", "spam"),
             ("p1", "ann", "spam"),
             ("p1", "ann", "ok"),

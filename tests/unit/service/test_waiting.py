@@ -4,18 +4,9 @@ import asyncio
 
 import pytest
 
-from tests.unit.service.support import Flaky, bench, running
+from tests.unit.service.support import Flaky, asleep, bench, running
 from venire.errors import TooMuch
 from venire.service import Lease, Nothing, ServiceSettings
-
-
-async def asleep(tasks: int, b: object) -> None:
-    """Let those who ask come to wait."""
-    for _ in range(200):
-        await asyncio.sleep(0.002)
-        if b.service.waiting == tasks:  # type: ignore[attr-defined]
-            return
-    raise AssertionError("nobody waits")
 
 
 @running

@@ -72,6 +72,21 @@ async def test_an_expired_lease_loses_the_claim_but_not_the_label() -> None:
 
 
 @running
+async def test_the_label_of_an_expired_lease_answers_the_next_one_too() -> None:
+    async with bench() as b:
+        await b.add("p1")
+        old = await b.take("ann")
+        await b.pass_time(old.ttl + 1)
+        new = await b.take("ann")
+        assert new.item == old.item
+        await b.service.label(str(old.token), "spam")
+        assert len(b.live.leases) == 0
+        assert (await b.service.label(str(new.token), "spam")).said == "spam"
+        await b.pass_time(new.ttl + 1)
+        assert len(b.storage.labels("posts")) == 1
+
+
+@running
 async def test_a_label_after_the_item_has_left_is_late_and_kept() -> None:
     async with bench(policy="fixed-overlap:1") as b:
         await b.add("p1")

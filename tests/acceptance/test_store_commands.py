@@ -1,0 +1,152 @@
+"""verify, export, backup and keys, on a store that a server holds open."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.stored import play
+from venire.cli import main
+from venire.storage import MemoryStorage, Storage, open_storage
+
+Run = Callable[..., Any]
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Storage]:
+    """A store with a stream, in use."""
+    with open_storage(f"sqlite:///{tmp_path}/venire.db") as storage:
+        play(storage)
+        yield storage
+
+
+@pytest.fixture
+def run(store: Storage, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Run a verb on the store; what it printed, read as JSON if it was told to."""
+
+    def command(*args: object, code: int = 0) -> Any:
+        words = [str(arg) for arg in args]
+        assert main([*words, "--storage", store.url]) == code
+        said = capsys.readouterr()
+        if code == 2:
+            return said.err
+        return json.loads(said.out) if "--json" in args else said.out
+
+    return command
+
+
+def test_verify(store: Storage, run: Run) -> None:
+    assert run("verify").startswith("posts: 69 events, 23 items, 21 labels, 15 exits")
+    [found] = run("verify", "--json", "--stream", "posts")
+    assert found["ok"]
+    assert found["differences"] == []
+    store._writing.execute("UPDATE labels SET said = 'x' WHERE labeler = 'ann'")  # type: ignore[attr-defined]
+    assert "DIFFERENT" in run("verify", code=1)
+    [found] = run("verify", "--json", code=1)
+    assert len(found["differences"]) > 1
+    assert "unknown stream 'post': did you mean 'posts'?" in run(
+        "verify", "--stream", "post", code=2
+    )
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_exported_labels_are_read_by_aggregate(
+    store: Storage, run: Run, tmp_path: Path, ending: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    target = tmp_path / f"labels.{ending}"
+    assert run("export", "--to", target, "--json")["rows"] == 21
+    if ending == "csv":
+        with open(target, newline="") as file:
+            rows = list(csv.DictReader(file))
+        assert rows == [
+            {"task": row.item, "worker": row.labeler, "label": row.said}
+            for row in store.labels("posts")
+        ]
+    assert main(["aggregate", str(target), "--method", "majority", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["labels"] == 21
+
+
+def test_exported_log_and_tasks(store: Storage, run: Run, tmp_path: Path) -> None:
+    said = run("export", "--what", "log", "--to", tmp_path / "log.ndjson")
+    assert said.startswith("69 events of posts")
+    lines = [json.loads(line) for line in (tmp_path / "log.ndjson").read_text().splitlines()]
+    assert [line["n"] for line in lines] == list(range(69))
+    observed = [line["label"] for line in lines if line["kind"] == "observed"]
+    assert len(observed) == 21
+    assert set(observed[0]) == {"item", "labeler", "said"}
+    run("export", "--what", "label-studio", "--to", tmp_path / "tasks.json")
+    tasks = json.loads((tmp_path / "tasks.json").read_text())
+    assert len(tasks) == 23
+    assert "unknown export 'lables'" in run("export", "--what", "lables", "--to", "x", code=2)
+    assert "cannot be written" in run("export", "--to", "nowhere/x.csv", code=2)
+    assert "cannot be written" in run("export", "--what", "log", "--to", "nowhere/x", code=2)
+    assert not list(tmp_path.glob("*.part"))
+
+
+def test_backups_can_be_restored(store: Storage, run: Run, tmp_path: Path) -> None:
+    run("backup", "--to", tmp_path / "copy.db")
+    with open_storage(f"sqlite:///{tmp_path}/copy.db") as copy:
+        assert copy.labels("posts") == store.labels("posts")
+    made = run("backup", "--to", tmp_path / "all.ndjson", "--json")
+    new = f"sqlite:///{tmp_path}/new.db"
+    assert main(["backup", "--storage", new, "--restore", str(tmp_path / "all.ndjson")]) == 0
+    with open_storage(new) as restored:
+        assert restored.counts("posts") == store.counts("posts")
+    assert made["rows"] > 100
+    assert main(["verify", "--storage", new]) == 0
+    assert main(["backup", "--storage", new, "--restore", str(tmp_path / "all.ndjson")]) == 2
+    assert "which is the store itself" in run("backup", "--to", tmp_path / "venire.db", code=2)
+    assert "either --to" in run("backup", code=2)
+
+
+def test_keys(store: Storage, run: Run) -> None:
+    token = run("keys", "create", "--role", "admin", "--name", "mine").strip()
+    assert token.startswith("vk_")
+    [row] = store.keys()
+    assert row.hash == hashlib.sha256(token.encode()).hexdigest()
+    made = run("keys", "create", "--role", "labeler", "--labeler", "ann", "--json")
+    assert made["labeler"] == "ann"
+    assert made["key"] != token
+    listed = run("keys", "list", "--json")
+    assert [key["name"] for key in listed] == ["mine", ""]
+    assert "key" not in listed[0]
+    assert "hash" not in listed[0]
+    assert run("keys", "revoke", made["id"]).strip() == f"{made['id']} is revoked"
+    at = store.keys()[1].revoked_at
+    assert at is not None
+    run("keys", "revoke", made["id"])
+    assert store.keys()[1].revoked_at == at
+    assert made["id"] in run("keys", "list")
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        (["create"], "needs --role"),
+        (["create", "--role", "boss"], "unknown role 'boss'"),
+        (["create", "--role", "labeler"], "needs --labeler"),
+        (["create", "--role", "admin", "--labeler", "ann"], "needs --labeler"),
+        (["create", "key_1", "--role", "admin"], "revoke needs the id"),
+        (["revoke"], "revoke needs the id"),
+        (["revoke", "key_1"], "there is no key 'key_1'"),
+        (["list", "--role", "admin"], "go with create"),
+        (["make"], "unknown action 'make'"),
+    ],
+)
+def test_keys_that_cannot_be(run: Run, args: list[str], words: str) -> None:
+    assert words in run("keys", *args, code=2)
+
+
+def test_a_store_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for url in (f"sqlite:///{tmp_path}/none.db", "memory:"):
+        assert main(["verify", "--storage", url]) == 2
+    said = capsys.readouterr().err
+    assert "venire serve makes one" in said
+    assert not list(tmp_path.iterdir())
+    assert MemoryStorage().streams() == []

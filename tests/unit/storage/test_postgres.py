@@ -1,0 +1,90 @@
+"""A store in a real PostgreSQL: connections that are lost, databases of others, versions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from venire.errors import StoreDown, StoreError
+from venire.storage import AddStream, SetMeta, StreamRow, Writer, open_storage, schema
+
+psycopg = pytest.importorskip("psycopg")
+
+
+@pytest.fixture
+def url(new_url: Callable[[str], str]) -> str:
+    return new_url("postgres")
+
+
+def _run(url: str, sql: str) -> None:
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(sql)
+
+
+KILL = """SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+    WHERE datname = current_database() AND pid <> pg_backend_pid()"""
+
+
+def test_a_lost_connection_is_made_anew_when_asked_for(url: str) -> None:
+    with open_storage(url) as storage, Writer(storage) as writer:
+        writer.submit([AddStream(StreamRow("s", 0.0))]).result(timeout=30)
+        assert storage.streams()
+        _run(url, KILL)
+        with pytest.raises(StoreDown, match="PostgreSQL cannot be used for now"):
+            writer.submit([SetMeta("a", "1")]).result(timeout=30)
+        with pytest.raises(StoreDown, match="takes nothing"):
+            writer.submit([SetMeta("a", "2")]).result(timeout=30)
+        assert storage.streams(), "the reads have connections of their own"
+        assert writer.recover()
+        writer.submit([SetMeta("a", "3")]).result(timeout=30)
+        assert storage.meta("a") == "3"
+        with pytest.raises(StoreError, match="in use by another server"):
+            open_storage(url)
+
+
+def test_a_database_that_is_gone_for_a_while(url: str, postgres: str) -> None:
+    name = url.rpartition("?")[0].rpartition("/")[2]
+    with open_storage(url) as storage, Writer(storage) as writer:
+        _run(postgres, f"ALTER DATABASE {name} ALLOW_CONNECTIONS false")
+        _run(postgres, KILL.replace("current_database()", f"'{name}'"))
+        with pytest.raises(StoreDown):
+            writer.submit([SetMeta("a", "1")]).result(timeout=30)
+        with pytest.raises(StoreDown):
+            storage.meta("a")
+        assert not writer.recover()
+        _run(postgres, f"ALTER DATABASE {name} ALLOW_CONNECTIONS true")
+        assert writer.recover()
+        writer.submit([SetMeta("a", "2")]).result(timeout=30)
+        assert storage.meta("a") == "2"
+
+
+def test_a_lost_connection_that_still_holds_the_lock_is_waited_for(url: str) -> None:
+    with open_storage(url) as storage:
+        lost = storage._writing  # type: ignore[attr-defined]
+        storage._writing = None  # type: ignore[attr-defined]
+        with pytest.raises(StoreDown, match="in use by another server"):
+            storage.ping()
+        lost.close()
+        storage.ping()
+
+
+def test_a_newer_store_and_the_tables_of_others_are_refused(
+    url: str, new_url: Callable[[str], str]
+) -> None:
+    open_storage(url).close()
+    _run(url, f"UPDATE {schema.VERSION_TABLE} SET version_num = '9999'")
+    with pytest.raises(StoreError, match="newer venire"):
+        open_storage(url)
+    other = new_url("postgres")
+    _run(other, "CREATE TABLE items (name text)")
+    with pytest.raises(StoreError, match="not a store of venire"):
+        open_storage(other)
+
+
+def test_text_that_postgresql_cannot_hold_is_refused(url: str) -> None:
+    with open_storage(url) as storage:
+        with pytest.raises(StoreError, match="NUL") as raised:
+            storage.write([SetMeta("a", "\x00")])
+        assert not isinstance(raised.value, StoreDown)
+        storage.write([SetMeta("a", "1")])

@@ -1,0 +1,212 @@
+"""A store in a file: versions, damage, a full disk, a file that goes away, a process that dies."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+
+import pytest
+
+from venire.errors import StoreDown, StoreError
+from venire.storage import (
+    AddItems,
+    AddStream,
+    ItemRow,
+    SetMeta,
+    StreamRow,
+    Writer,
+    open_storage,
+    schema,
+    sqlite,
+)
+from venire.storage.sqlite import SqliteStorage
+from venire.storage.testing import everything
+from venire.storage.verifying import verify
+
+DATA = Path(__file__).parent.parent.parent / "data"
+
+
+def _open(path: Path, owner: bool = True) -> SqliteStorage:
+    storage = open_storage(f"sqlite:///{path}", owner)
+    assert isinstance(storage, SqliteStorage)
+    return storage
+
+
+def _version(path: Path, version: str) -> None:
+    connection = sqlite._driver().connect(str(path))
+    connection.execute(f"UPDATE {schema.VERSION_TABLE} SET version_num = ?", (version,))
+    connection.commit()
+    connection.close()
+
+
+class TestVersions:
+    def test_every_older_version_has_its_file(self) -> None:
+        files = sorted(path.stem for path in DATA.glob("schema-*.db"))
+        assert files == [f"schema-{n:04}" for n in range(1, int(schema.HEAD))]
+
+    @pytest.mark.parametrize("old", sorted(DATA.glob("schema-*.db")), ids=lambda path: path.stem)
+    def test_an_older_store_is_upgraded_and_kept(self, old: Path, tmp_path: Path) -> None:
+        path = Path(shutil.copy(old, tmp_path / "venire.db"))
+        with pytest.raises(StoreError, match="start venire serve once"):
+            _open(path, owner=False)
+        with _open(path) as storage:
+            assert verify(storage, "posts").ok
+            assert len(storage.items("posts")) == 23
+            assert storage.keys()[0].id == "key_1"
+            now = everything(storage, "posts")
+        version = old.stem.removeprefix("schema-")
+        kept = Path(shutil.copy(f"{path}.schema-{version}.bak", tmp_path / "kept.db"))
+        with _open(path) as storage, _open(kept) as before:
+            assert everything(storage, "posts") == everything(before, "posts") == now
+
+    def test_a_newer_store_is_refused_and_left_alone(self, tmp_path: Path) -> None:
+        path = tmp_path / "venire.db"
+        _open(path).close()
+        _version(path, "9999")
+        before = path.read_bytes()
+        for owner in (True, False):
+            with pytest.raises(StoreError, match=r"newer venire \(schema 9999, .* up to"):
+                _open(path, owner)
+        assert path.read_bytes() == before
+
+    def test_a_database_of_something_else_is_refused(self, tmp_path: Path) -> None:
+        path = tmp_path / "other.db"
+        connection = sqlite._driver().connect(str(path))
+        connection.execute("CREATE TABLE items (name TEXT)")
+        connection.close()
+        with pytest.raises(StoreError, match=r"not a store of venire.*\(items\)"):
+            _open(path)
+
+    def test_a_failed_upgrade_changes_nothing(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        path = Path(shutil.copy(DATA / "schema-0001.db", tmp_path / "venire.db"))
+        real = schema.upgrade
+
+        def half(connection: object) -> None:
+            real(connection)  # type: ignore[arg-type]
+            raise StoreError("interrupted")
+
+        monkeypatch.setattr(schema, "upgrade", half)
+        with pytest.raises(StoreError, match="interrupted"):
+            _open(path)
+        monkeypatch.undo()
+        with _open(path) as storage:
+            assert verify(storage, "posts").ok
+
+
+class TestTrouble:
+    def test_a_file_that_is_no_database(self, tmp_path: Path) -> None:
+        path = tmp_path / "notes.txt"
+        path.write_text("dear diary " * 1000)
+        with pytest.raises(StoreError, match="not a database") as raised:
+            _open(path)
+        assert not isinstance(raised.value, StoreDown)
+
+    def test_a_folder_that_is_not_there(self, tmp_path: Path) -> None:
+        with pytest.raises(StoreError, match="there is no folder"):
+            _open(tmp_path / "no" / "venire.db")
+
+    def test_a_full_disk_is_survived(self, tmp_path: Path) -> None:
+        with _open(tmp_path / "venire.db") as storage, Writer(storage) as writer:
+            storage.write([AddStream(StreamRow("s", 0.0))])
+            storage._writing.execute("PRAGMA max_page_count = 60")
+            rows = [
+                ItemRow("s", f"i{k}", "d", "x" * 900, 1, None, "[]", 0, 0.0) for k in range(500)
+            ]
+            with pytest.raises(StoreDown, match="full"):
+                writer.submit([AddItems(rows)]).result(timeout=30)
+            assert not writer.up
+            assert storage.items("s") == []
+            assert writer.recover(), "there is room again on a new connection"
+            writer.submit([AddItems(rows)]).result(timeout=30)
+            assert len(storage.items("s")) == 500
+
+    def test_a_file_that_went_away_is_noticed(self, tmp_path: Path) -> None:
+        path = tmp_path / "venire.db"
+        with _open(path) as storage:
+            path.rename(tmp_path / "elsewhere.db")
+            for verb in (storage.ping, lambda: storage.write([SetMeta("a", "1")])):
+                with pytest.raises(StoreDown, match="cannot be reached"):
+                    verb()
+            path.write_bytes(b"")
+            with pytest.raises(StoreDown, match="not the file that was opened"):
+                storage.ping()
+            path.unlink()
+            (tmp_path / "elsewhere.db").rename(path)
+            storage.ping()
+            storage.write([SetMeta("a", "1")])
+            assert storage.meta("a") == "1"
+
+    def test_another_process_that_writes_for_long_is_waited_for(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(sqlite, "_BUSY", 50)
+        path = tmp_path / "venire.db"
+        with _open(path) as storage:
+            other = sqlite._driver().connect(str(path), isolation_level=None)
+            other.execute("BEGIN IMMEDIATE")
+            with pytest.raises(StoreDown, match="locked"):
+                storage.write([SetMeta("a", "1")])
+            other.execute("ROLLBACK")
+            other.close()
+            storage.write([SetMeta("a", "1")])
+
+    def test_an_old_sqlite_is_warned_of(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setitem(sys.modules, "pysqlite3", None)
+        import sqlite3
+
+        monkeypatch.setattr(sqlite3, "sqlite_version_info", (3, 40, 1))
+        with pytest.warns(UserWarning, match="pip install pysqlite3"):
+            assert sqlite._driver() is sqlite3
+        monkeypatch.setattr(sqlite3, "sqlite_version_info", (3, 51, 3))
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            assert sqlite._driver() is sqlite3
+
+
+def test_a_copy_is_a_store(tmp_path: Path) -> None:
+    with _open(tmp_path / "venire.db") as storage:
+        storage.write([AddStream(StreamRow("s", 0.0))])
+        storage.copy_to(tmp_path / "copy.db")
+        storage.write([AddStream(StreamRow("t", 0.0))])
+        storage.copy_to(tmp_path / "copy.db")
+    with _open(tmp_path / "copy.db") as copy:
+        assert [row.name for row in copy.streams()] == ["s", "t"]
+
+
+WRITE_FOREVER = """
+import sys
+from venire.storage import SetMeta, Writer, open_storage
+with open_storage(sys.argv[1]) as storage, Writer(storage) as writer:
+    n = 0
+    while True:
+        n += 1
+        writer.submit([SetMeta("n", str(n)), SetMeta(f"n{n}", "")]).result()
+        print(n, flush=True)
+"""
+
+
+def test_what_was_acknowledged_is_there_after_a_kill(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/venire.db"
+    for count in (1, 7, 20):
+        with subprocess.Popen(
+            [sys.executable, "-c", WRITE_FOREVER, url], stdout=subprocess.PIPE, text=True
+        ) as process:
+            assert process.stdout is not None
+            acknowledged = 0
+            for line in process.stdout:
+                acknowledged = int(line)
+                if acknowledged >= count:
+                    break
+            os.kill(process.pid, signal.SIGKILL)
+            rest = process.stdout.read().split()
+        acknowledged = int(rest[-1]) if rest else acknowledged
+        with open_storage(url) as storage:
+            assert int(storage.meta("n") or 0) >= acknowledged
+            assert storage.meta(f"n{acknowledged}") == ""
