@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 EMPTY = """
+import sys
 import uvicorn
 from fastapi import FastAPI
 from pydantic import BaseModel
@@ -31,9 +32,9 @@ app = FastAPI()
 @app.post("/v1/assignments/{token}/label")
 async def label(token: str, body: Said) -> dict[str, str]:
     return {}
-uvicorn.run(app, port=int(__import__("sys").argv[1]), log_level="warning")
+uvicorn.run(app, port=int(sys.argv[1]), log_level="warning", timeout_keep_alive=75)
 """
-CONNECTIONS = 64
+CONNECTIONS = 200
 HOST = "127.0.0.1"
 
 

@@ -18,6 +18,7 @@ from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from venire.errors import VenireError
 from venire.service import Service
@@ -118,6 +119,11 @@ class Guarded(APIRoute):
 
     gate: ClassVar[Gate]
 
+    def __init__(self, path: str, endpoint: Callable[..., Any], **more: Any) -> None:
+        super().__init__(path, endpoint, **more)
+        if getattr(endpoint, "by_hand", False):
+            self.app = _straight(self.get_route_handler())
+
     def get_route_handler(self) -> Handler:
         """The handler with the gate around it."""
         method = next(iter(self.methods or ()))
@@ -144,6 +150,16 @@ class Guarded(APIRoute):
             return response
 
         return handler
+
+
+def _straight(handler: Handler) -> ASGIApp:
+    """The handler without what FastAPI puts around it for dependencies, which these have none."""
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        response = await handler(Request(scope, receive, send))
+        await response(scope, receive, send)
+
+    return app
 
 
 def _answer(error: Exception) -> Response:
