@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from venire.aggregation import Auto, MajorityVote, WeightedMajority, find_clones
+    from venire.client import AsyncClient, Client
     from venire.competence import DawidSkene, Known, OneCoin, Streaming
     from venire.engine import Scheduler
     from venire.errors import (
@@ -48,6 +49,7 @@ __version__ = "0.1.0"
 
 _HOME = {
     "aggregation": ("Auto", "MajorityVote", "WeightedMajority", "find_clones"),
+    "client": ("AsyncClient", "Client"),
     "competence": ("DawidSkene", "Known", "OneCoin", "Streaming"),
     "engine": ("Scheduler",),
     "errors": (
@@ -84,9 +86,11 @@ _MODULE = {name: module for module, names in _HOME.items() for name in names}
 
 __all__ = [
     "Assignment",
+    "AsyncClient",
     "Auto",
     "Bounds",
     "Bursty",
+    "Client",
     "DawidSkene",
     "Everyone",
     "Exit",

@@ -15,7 +15,7 @@ ROOT = Path(venire.__file__).parent
 CLOCKS = {"time", "datetime"}
 WEB = {"fastapi", "starlette", "uvicorn"}
 DATABASES = {"psycopg", "sqlalchemy"}
-FREE = {"cli", "connectors", "experiments", "service", "web"}
+FREE = {"cli", "client", "connectors", "experiments", "service", "web"}
 ALLOWED = {"storage": DATABASES}
 
 

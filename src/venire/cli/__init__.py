@@ -33,6 +33,8 @@ VERBS = (
     "export",
     "backup",
     "keys",
+    "serve",
+    "work",
 )
 
 #: Typer's own complaints about options and arguments.

@@ -1,0 +1,68 @@
+"""`venire serve`: the panel server."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from venire.cli import screen
+from venire.errors import InputError, MissingExtra
+
+__all__ = ["serve"]
+
+STORAGE = (
+    "Where everything is kept: sqlite:///FILE or postgresql://... [default: sqlite:///venire.db]"
+)
+HOST = "The address to listen on. [default: 127.0.0.1]"
+PORT = "The port; 0 takes a free one. [default: 8400]"
+LOG = "console or json, on stderr. [default: console]"
+LEVEL = "debug, info, warning or error. [default: info]"
+
+
+def serve(
+    storage: Annotated[str | None, typer.Option(metavar="URL", help=STORAGE)] = None,
+    host: Annotated[str | None, typer.Option(metavar="ADDRESS", help=HOST)] = None,
+    port: Annotated[int | None, typer.Option(metavar="PORT", help=PORT)] = None,
+    log_format: Annotated[str | None, typer.Option(metavar="FORMAT", help=LOG)] = None,
+    log_level: Annotated[str | None, typer.Option(metavar="LEVEL", help=LEVEL)] = None,
+) -> None:
+    """Serve streams over HTTP: items in, work out, labels in, verdicts out, nothing lost.
+
+    The first start on an empty store prints an admin key, once. Every setting is also a variable
+    VENIRE_..., and some are only that: docs/serve.md lists them. Ctrl-C or SIGTERM ends it cleanly.
+    """
+    given = {
+        "storage": storage,
+        "host": host,
+        "port": port,
+        "log_format": log_format,
+        "log_level": log_level,
+    }
+    try:
+        from venire.web.server import run_server
+    except ImportError as error:
+        raise MissingExtra(error.name or "fastapi", "serve") from error
+    try:
+        run_server(_settings(given), lambda line: print(line, flush=True))
+    except OSError as error:
+        if isinstance(error, InputError | MissingExtra) or not error.errno:
+            raise
+        raise InputError(f"cannot listen: {error}") from error
+    except SystemExit:
+        screen.say("error: the server did not start, see above")
+        raise typer.Exit(2) from None
+
+
+def _settings(given: dict[str, Any]) -> Any:
+    """The settings: options go before variables, variables before defaults."""
+    from pydantic import ValidationError
+
+    from venire.web.settings import ServerSettings
+
+    try:
+        return ServerSettings(**{name: value for name, value in given.items() if value is not None})
+    except ValidationError as error:
+        fault = error.errors()[0]
+        name = "_".join(str(part) for part in fault["loc"])
+        raise InputError(f"the setting {name} is {fault['input']!r}: {fault['msg']}") from error

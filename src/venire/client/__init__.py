@@ -1,0 +1,17 @@
+"""Talking to a server: `Client`, `AsyncClient`, and `Worker`, which makes a callable a labeler."""
+
+from venire.client.asynchronous import AsyncClient
+from venire.client.plain import Client
+from venire.client.types import ItemExit, Nothing, ServerError, Unreachable, Work
+from venire.client.worker import Worker
+
+__all__ = [
+    "AsyncClient",
+    "Client",
+    "ItemExit",
+    "Nothing",
+    "ServerError",
+    "Unreachable",
+    "Work",
+    "Worker",
+]

@@ -1,0 +1,173 @@
+"""`AsyncClient`: the API for programs that do many things at a time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable, Mapping
+from typing import Any, Self, TypeVar
+
+from venire.client import calls
+from venire.client.calls import Answer, Call, stream_path
+from venire.client.retries import Backoff
+from venire.client.transport import Settings, http_library
+from venire.client.types import ItemExit, Nothing, Work
+
+__all__ = ["AsyncClient"]
+
+T = TypeVar("T")
+
+
+class AsyncClient:
+    """A connection to a server.
+
+    As `Client`, with `await` before every verb and `async with` around it all:
+
+        async with venire.AsyncClient("http://127.0.0.1:8400", key) as client:
+            async for exit in client.follow_exits("posts"):
+                print(exit.item, exit.verdict)
+    """
+
+    def __init__(
+        self, url: str, key: str, *, timeout: float = 30.0, retry_seconds: float = 60.0
+    ) -> None:
+        """`timeout` is for one attempt, beside the time that the server was asked to wait."""
+        self._settings = Settings(url, key, timeout, retry_seconds)
+        self._library = http_library()
+        self._http = self._library.AsyncClient(headers=self._settings.headers, trust_env=False)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._http.aclose()
+
+    # streams
+
+    async def create_stream(self, name: str, **settings: Any) -> dict[str, Any]:
+        """Make a stream; the same name with the same settings again is no error."""
+        return await self._do(calls.create_stream(name, settings))
+
+    async def stream(self, name: str) -> dict[str, Any]:
+        """A stream as it is now."""
+        return await self._do(calls.get(stream_path(name)))
+
+    async def streams(self) -> list[dict[str, Any]]:
+        """All streams."""
+        return await self._do(calls.get("/v1/streams"))
+
+    async def change_stream(self, name: str, **changes: Any) -> dict[str, Any]:
+        """Change some of the settings, live."""
+        return await self._do(calls.send(stream_path(name), changes, "PATCH"))
+
+    async def pause(self, name: str) -> dict[str, Any]:
+        """Hand out no work for now."""
+        return await self._do(calls.send(stream_path(name, "pause")))
+
+    async def resume(self, name: str) -> dict[str, Any]:
+        """Go on after a pause."""
+        return await self._do(calls.send(stream_path(name, "resume")))
+
+    async def close_stream(self, name: str) -> dict[str, Any]:
+        """Take no new items; those that are there are finished."""
+        return await self._do(calls.send(stream_path(name, "close")))
+
+    # items
+
+    async def add_items(self, stream: str, items: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+        """Send items: each an `id`, perhaps `payload`, `weight`, `eligible`, `excluded`."""
+        return await self._do(calls.add_items(stream, items))
+
+    async def item(self, stream: str, item: str) -> dict[str, Any]:
+        """An item with its labels, its posterior and its verdict."""
+        return await self._do(calls.get(stream_path(stream, "items", item)))
+
+    async def explain(self, stream: str, item: str) -> dict[str, Any]:
+        """Why it was given to whom, and why it left."""
+        return await self._do(calls.get(stream_path(stream, "items", item, "explain")))
+
+    async def withdraw(self, stream: str, item: str) -> dict[str, Any]:
+        """Take an item out without a verdict."""
+        return await self._do(calls.send(stream_path(stream, "items", item), method="DELETE"))
+
+    # work
+
+    async def next(
+        self, stream: str, labeler: str | None = None, wait: float = 20.0
+    ) -> Work | Nothing:
+        """The next item for a labeler, waiting for it if need be."""
+        return await self._do(calls.next_work(stream, labeler, wait))
+
+    async def held(self, stream: str, labeler: str | None = None) -> list[Work]:
+        """What the labeler holds, under new tokens."""
+        return await self._do(calls.held(stream, labeler))
+
+    async def label(self, token: str, said: str) -> dict[str, Any]:
+        """Say what an assigned item is."""
+        return await self._do(calls.label(token, said))
+
+    async def heartbeat(self, token: str) -> None:
+        """Say that the work goes on, so that the assignment does not expire."""
+        await self._do(calls.heartbeat(token))
+
+    async def release(self, token: str, bar: bool = False) -> None:
+        """Give work back; with `bar`, this labeler does not get the item again."""
+        await self._do(calls.release(token, bar))
+
+    async def add_labels(
+        self, stream: str, labels: Iterable[tuple[str, str, str]]
+    ) -> dict[str, Any]:
+        """Labels in bulk, as (item, labeler, said)."""
+        return await self._do(calls.add_labels(stream, labels))
+
+    # reading
+
+    async def exits(
+        self, stream: str, after: int = 0, wait: float = 0.0, limit: int = 1000
+    ) -> list[ItemExit]:
+        """The items that left after a cursor, the earliest first."""
+        return await self._do(calls.exits(stream, after, wait, limit))
+
+    async def follow_exits(self, stream: str, after: int = 0) -> AsyncIterator[ItemExit]:
+        """Every exit after a cursor, as they come, without an end."""
+        while True:
+            for exit in await self.exits(stream, after, wait=20.0):
+                yield exit
+                after = exit.n
+
+    async def labelers(self, stream: str) -> list[dict[str, Any]]:
+        """The labelers with what was learned of them."""
+        return await self._do(calls.get(stream_path(stream, "labelers")))
+
+    async def insights(self, stream: str) -> dict[str, Any]:
+        """The figures of a stream."""
+        return await self._do(calls.get(stream_path(stream, "insights")))
+
+    # keys and webhooks
+
+    async def create_key(self, name: str, role: str, labeler: str | None = None) -> dict[str, Any]:
+        """Make a key; its `token` is shown this once."""
+        return await self._do(calls.create_key(name, role, labeler))
+
+    async def add_webhook(self, stream: str, url: str) -> dict[str, Any]:
+        """Send exits to an address; the `secret` is shown this once."""
+        return await self._do(calls.add_webhook(stream, url))
+
+    async def _do(self, call: Call[T]) -> T:
+        settings, backoff = self._settings, Backoff(self._settings.retry_seconds)
+        while True:
+            wait: float | None
+            try:
+                got = await self._http.request(**settings.request(call))
+            except self._library.TransportError as fault:
+                unsent = isinstance(fault, self._library.ConnectError)
+                wait = settings.again(call, fault, unsent, backoff)
+            else:
+                answer = Answer(got.status_code, got.headers, got.content)
+                wait = settings.judge(answer, backoff)
+                if wait is None:
+                    return call.read(answer)
+            await asyncio.sleep(wait)

@@ -1,0 +1,171 @@
+"""Every request of the API as a value: what to send, and how to read the answer.
+
+Both clients, the plain and the asynchronous one, send these; so a route is spelt once.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+from urllib.parse import quote
+
+from venire.client.types import ItemExit, Nothing, ServerError, Work
+from venire.errors import InputError
+
+__all__ = ["Answer", "Call"]
+
+T = TypeVar("T")
+NDJSON = "application/x-ndjson"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What came back."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+    def json(self) -> Any:
+        """The body, read as JSON."""
+        return json.loads(self.body)
+
+    def error(self) -> ServerError:
+        """The refusal that this answer is."""
+        try:
+            said = self.json()["error"]
+            return ServerError(self.status, said["code"], said["message"], said.get("hint", ""))
+        except (ValueError, KeyError, TypeError):
+            text = self.body[:200].decode(errors="replace")
+            return ServerError(self.status, "unknown", text or "no explanation was given")
+
+
+@dataclass(frozen=True, slots=True)
+class Call(Generic[T]):
+    """One request.
+
+    `wait` is how long the server may take to answer on purpose; `twice` says that it may be sent
+    again when nobody knows whether it arrived.
+    """
+
+    method: str
+    path: str
+    read: Callable[[Answer], T]
+    params: Mapping[str, str] = field(default_factory=dict)
+    body: bytes | None = None
+    content_type: str = "application/json"
+    wait: float = 0.0
+    twice: bool = True
+
+    def headers(self) -> dict[str, str]:
+        """What to send beside the body."""
+        return {"content-type": self.content_type} if self.body is not None else {}
+
+
+def get(path: str, **params: str) -> Call[Any]:
+    """Read something."""
+    return Call("GET", path, Answer.json, params)
+
+
+def send(path: str, body: object = None, method: str = "POST", twice: bool = True) -> Call[Any]:
+    """Change something."""
+    sent = None if body is None else _json(body)
+    return Call(method, path, _read_any, body=sent, twice=twice)
+
+
+def stream_path(stream: str, *more: str) -> str:
+    """The path of a stream, or of something in it; names may hold any character."""
+    return "/".join(["/v1/streams", *(quote(part, safe="") for part in (stream, *more))])
+
+
+def add_items(stream: str, items: Iterable[Mapping[str, Any]]) -> Call[dict[str, Any]]:
+    """Items, as lines of JSON."""
+    lines = b"\n".join(_json(dict(item)) for item in items)
+    return Call("POST", stream_path(stream, "items"), Answer.json, {}, lines, NDJSON)
+
+
+def next_work(stream: str, labeler: str | None, wait: float) -> Call[Work | Nothing]:
+    """The next item for a labeler."""
+    params = {"wait": f"{wait:g}"}
+    if labeler is not None:
+        params["labeler"] = labeler
+    return Call("GET", stream_path(stream, "next"), _read_work, params, wait=wait)
+
+
+def label(token: str, said: str) -> Call[dict[str, Any]]:
+    """What an assigned item is."""
+    return Call("POST", _assignment(token, "label"), Answer.json, body=_json({"said": said}))
+
+
+def heartbeat(token: str) -> Call[None]:
+    """Still at it."""
+    return Call("POST", _assignment(token, "heartbeat"), lambda answer: None)
+
+
+def release(token: str, bar: bool) -> Call[None]:
+    """Give an assignment back; `bar`: do not give it to this labeler again."""
+    body = _json({"bar": bar})
+    return Call("POST", _assignment(token, "release"), lambda answer: None, body=body)
+
+
+def add_labels(stream: str, rows: Iterable[tuple[str, str, str]]) -> Call[dict[str, Any]]:
+    """Labels as rows of item, labeler, label."""
+    body = _json([{"item": item, "labeler": who, "said": said} for item, who, said in rows])
+    return Call("POST", stream_path(stream, "labels"), Answer.json, {}, body)
+
+
+def exits(stream: str, after: int, wait: float, limit: int) -> Call[list[ItemExit]]:
+    """Items that left after a cursor."""
+    params = {"after": str(after), "wait": f"{wait:g}", "limit": str(limit)}
+    return Call("GET", stream_path(stream, "exits"), _read_exits, params, wait=wait)
+
+
+def _assignment(token: str, verb: str) -> str:
+    if not token:
+        raise InputError("the token of the assignment is empty, expected that of `next`")
+    return f"/v1/assignments/{quote(token, safe='')}/{verb}"
+
+
+def _json(value: object) -> bytes:
+    return json.dumps(value, separators=(",", ":"), allow_nan=False).encode()
+
+
+def _read_any(answer: Answer) -> Any:
+    return answer.json() if answer.body else None
+
+
+def _read_work(answer: Answer) -> Work | Nothing:
+    if answer.status == 204:
+        return Nothing(answer.headers.get("venire-reason", "empty"))
+    return Work.from_json(answer.json())
+
+
+def _read_exits(answer: Answer) -> list[ItemExit]:
+    return [ItemExit.from_json(json.loads(line)) for line in answer.body.splitlines() if line]
+
+
+def create_stream(name: str, settings: Mapping[str, Any]) -> Call[Any]:
+    """Make a stream."""
+    return send("/v1/streams", {"name": name, **settings})
+
+
+def held(stream: str, labeler: str | None) -> Call[list[Work]]:
+    """What a labeler holds."""
+    params = {} if labeler is None else {"labeler": labeler}
+    return Call("POST", stream_path(stream, "held"), _read_held, params)
+
+
+def create_key(name: str, role: str, labeler: str | None) -> Call[Any]:
+    """Make a key."""
+    return send("/v1/keys", {"name": name, "role": role, "labeler": labeler}, twice=False)
+
+
+def add_webhook(stream: str, url: str) -> Call[Any]:
+    """Send exits somewhere."""
+    return send(stream_path(stream, "webhooks"), {"url": url}, twice=False)
+
+
+def _read_held(answer: Answer) -> list[Work]:
+    return [Work.from_json(work) for work in answer.json()]

@@ -1,0 +1,177 @@
+"""`Client`: the API for programs that do one thing after another."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Self, TypeVar
+
+from venire.client import calls
+from venire.client.calls import Answer, Call, stream_path
+from venire.client.retries import Backoff
+from venire.client.transport import Settings, http_library
+from venire.client.types import ItemExit, Nothing, Work
+
+__all__ = ["Client"]
+
+T = TypeVar("T")
+
+
+class Client:
+    """A connection to a server.
+
+    Requests that fail because the server is busy, stopping or away are sent again, for up to
+    `retry_seconds` each; whatever can be sent twice takes effect once.
+
+        with venire.Client("http://127.0.0.1:8400", key) as client:
+            client.create_stream("posts", classes=["spam", "ok"])
+            client.add_items("posts", [{"id": "post-1", "payload": "Buy now!"}])
+            work = client.next("posts", "ann")
+            if work:
+                client.label(work.token, "spam")
+
+    >>> Client("127.0.0.1:8400", "vk_...")
+    Traceback (most recent call last):
+    venire.errors.InputError: got the address '127.0.0.1:8400', expected http://... or https://...
+    """
+
+    def __init__(
+        self, url: str, key: str, *, timeout: float = 30.0, retry_seconds: float = 60.0
+    ) -> None:
+        """`timeout` is for one attempt, beside the time that the server was asked to wait."""
+        self._settings = Settings(url, key, timeout, retry_seconds)
+        self._library = http_library()
+        self._http = self._library.Client(headers=self._settings.headers, trust_env=False)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._http.close()
+
+    # streams
+
+    def create_stream(self, name: str, **settings: Any) -> dict[str, Any]:
+        """Make a stream; the same name with the same settings again is no error."""
+        return self._do(calls.create_stream(name, settings))
+
+    def stream(self, name: str) -> dict[str, Any]:
+        """A stream as it is now."""
+        return self._do(calls.get(stream_path(name)))
+
+    def streams(self) -> list[dict[str, Any]]:
+        """All streams."""
+        return self._do(calls.get("/v1/streams"))
+
+    def change_stream(self, name: str, **changes: Any) -> dict[str, Any]:
+        """Change some of the settings, live."""
+        return self._do(calls.send(stream_path(name), changes, "PATCH"))
+
+    def pause(self, name: str) -> dict[str, Any]:
+        """Hand out no work for now."""
+        return self._do(calls.send(stream_path(name, "pause")))
+
+    def resume(self, name: str) -> dict[str, Any]:
+        """Go on after a pause."""
+        return self._do(calls.send(stream_path(name, "resume")))
+
+    def close_stream(self, name: str) -> dict[str, Any]:
+        """Take no new items; those that are there are finished."""
+        return self._do(calls.send(stream_path(name, "close")))
+
+    # items
+
+    def add_items(self, stream: str, items: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+        """Send items: each an `id`, perhaps `payload`, `weight`, `eligible`, `excluded`."""
+        return self._do(calls.add_items(stream, items))
+
+    def item(self, stream: str, item: str) -> dict[str, Any]:
+        """An item with its labels, its posterior and its verdict."""
+        return self._do(calls.get(stream_path(stream, "items", item)))
+
+    def explain(self, stream: str, item: str) -> dict[str, Any]:
+        """Why it was given to whom, and why it left."""
+        return self._do(calls.get(stream_path(stream, "items", item, "explain")))
+
+    def withdraw(self, stream: str, item: str) -> dict[str, Any]:
+        """Take an item out without a verdict."""
+        return self._do(calls.send(stream_path(stream, "items", item), method="DELETE"))
+
+    # work
+
+    def next(self, stream: str, labeler: str | None = None, wait: float = 20.0) -> Work | Nothing:
+        """The next item for a labeler, waiting for it if need be."""
+        return self._do(calls.next_work(stream, labeler, wait))
+
+    def held(self, stream: str, labeler: str | None = None) -> list[Work]:
+        """What the labeler holds, under new tokens."""
+        return self._do(calls.held(stream, labeler))
+
+    def label(self, token: str, said: str) -> dict[str, Any]:
+        """Say what an assigned item is."""
+        return self._do(calls.label(token, said))
+
+    def heartbeat(self, token: str) -> None:
+        """Say that the work goes on, so that the assignment does not expire."""
+        self._do(calls.heartbeat(token))
+
+    def release(self, token: str, bar: bool = False) -> None:
+        """Give work back; with `bar`, this labeler does not get the item again."""
+        self._do(calls.release(token, bar))
+
+    def add_labels(self, stream: str, labels: Iterable[tuple[str, str, str]]) -> dict[str, Any]:
+        """Labels in bulk, as (item, labeler, said)."""
+        return self._do(calls.add_labels(stream, labels))
+
+    # reading
+
+    def exits(
+        self, stream: str, after: int = 0, wait: float = 0.0, limit: int = 1000
+    ) -> list[ItemExit]:
+        """The items that left after a cursor, the earliest first."""
+        return self._do(calls.exits(stream, after, wait, limit))
+
+    def follow_exits(self, stream: str, after: int = 0) -> Iterator[ItemExit]:
+        """Every exit after a cursor, as they come, without an end."""
+        while True:
+            for exit in self.exits(stream, after, wait=20.0):
+                yield exit
+                after = exit.n
+
+    def labelers(self, stream: str) -> list[dict[str, Any]]:
+        """The labelers with what was learned of them."""
+        return self._do(calls.get(stream_path(stream, "labelers")))
+
+    def insights(self, stream: str) -> dict[str, Any]:
+        """The figures of a stream."""
+        return self._do(calls.get(stream_path(stream, "insights")))
+
+    # keys and webhooks
+
+    def create_key(self, name: str, role: str, labeler: str | None = None) -> dict[str, Any]:
+        """Make a key; its `token` is shown this once."""
+        return self._do(calls.create_key(name, role, labeler))
+
+    def add_webhook(self, stream: str, url: str) -> dict[str, Any]:
+        """Send exits to an address; the `secret` is shown this once."""
+        return self._do(calls.add_webhook(stream, url))
+
+    def _do(self, call: Call[T]) -> T:
+        settings, backoff = self._settings, Backoff(self._settings.retry_seconds)
+        while True:
+            wait: float | None
+            try:
+                got = self._http.request(**settings.request(call))
+            except self._library.TransportError as fault:
+                unsent = isinstance(fault, self._library.ConnectError)
+                wait = settings.again(call, fault, unsent, backoff)
+            else:
+                answer = Answer(got.status_code, got.headers, got.content)
+                wait = settings.judge(answer, backoff)
+                if wait is None:
+                    return call.read(answer)
+            time.sleep(wait)

@@ -1,0 +1,70 @@
+"""What both clients share: where to send, how to read an answer, whether to try again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from venire.client.calls import Answer, Call
+from venire.client.retries import AGAIN, Backoff
+from venire.client.types import Unreachable
+from venire.errors import InputError, MissingExtra
+
+__all__ = ["Settings", "http_library", "retry_after"]
+
+
+def http_library() -> Any:
+    """The HTTP library, or how to install it."""
+    try:
+        import httpx2
+    except ImportError:
+        raise MissingExtra("httpx2", "client") from None
+    return httpx2
+
+
+class Settings:
+    """How a client reaches its server."""
+
+    def __init__(self, url: str, key: str, timeout: float, retry_seconds: float) -> None:
+        """`retry_seconds` is how long one request is tried again and again."""
+        if not url.startswith(("http://", "https://")):
+            raise InputError(f"got the address {url!r}, expected http://... or https://...")
+        self.url, self.timeout, self.retry_seconds = url.rstrip("/"), timeout, retry_seconds
+        self.headers = {"authorization": f"Bearer {key}", "user-agent": "venire-client"}
+
+    def request(self, call: Call[Any]) -> dict[str, Any]:
+        """The arguments of the HTTP library for a call."""
+        return {
+            "method": call.method,
+            "url": self.url + call.path,
+            "params": dict(call.params),
+            "content": call.body,
+            "headers": call.headers(),
+            "timeout": self.timeout + call.wait,
+        }
+
+    def judge(self, answer: Answer, backoff: Backoff) -> float | None:
+        """None if the answer can be read, else the seconds after which to try again."""
+        if answer.status < 400:
+            return None
+        wait = backoff.wait(retry_after(answer.headers)) if answer.status in AGAIN else None
+        if wait is None:
+            raise answer.error()
+        return wait
+
+    def again(self, call: Call[Any], fault: Exception, unsent: bool, backoff: Backoff) -> float:
+        """Seconds until the next attempt after a failed connection; raises if there is none."""
+        wait = backoff.wait() if call.twice or unsent else None
+        if wait is None:
+            raise Unreachable(f"{self.url} cannot be reached: {fault or type(fault).__name__}")
+        return wait
+
+
+def retry_after(headers: Mapping[str, str]) -> float:
+    """The seconds that the server wants one to wait.
+
+    >>> retry_after({"retry-after": "3"}), retry_after({})
+    (3.0, 0.0)
+    """
+    text = headers.get("retry-after", "")
+    return float(text) if text.isdigit() else 0.0

@@ -1,0 +1,196 @@
+"""`Worker`: any Python callable as a labeler.
+
+The callable gets the payload of an item (or the whole `Work`, if it asks for one by annotation)
+and returns what the item is. It may be a coroutine function; else it runs in a thread. While it
+runs, a heartbeat keeps the assignment. A failure is not a label: an exception, or an answer that
+is none of the classes, gives the item back, for another labeler; None says "I do not know", with
+the same effect. After failures the worker slows down, so that a broken model does not run through
+the whole queue.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import logging
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+from venire.client.asynchronous import AsyncClient
+from venire.client.types import Nothing, ServerError, Unreachable, Work
+from venire.errors import InputError
+
+__all__ = ["Tally", "Worker"]
+
+LONGEST_PAUSE = 30.0
+LOG = logging.getLogger("venire.work")
+
+
+@dataclass
+class Tally:
+    """What a worker has done."""
+
+    labelled: int = 0
+    failed: int = 0
+    given_back: int = 0
+
+
+class Worker:
+    """Pulls work for one labeler and answers it with a callable.
+
+        worker = Worker(client, "posts", "judge-1", lambda payload: "spam", concurrency=4)
+        await worker.run()      # until worker.stop(), or the stream is closed and empty
+
+    `concurrency` is how many items it works on at once; the labeler's capacity in the stream
+    must allow it. With `until_idle`, it ends when there is nothing to do for so many seconds.
+    """
+
+    def __init__(
+        self,
+        client: AsyncClient,
+        stream: str,
+        labeler: str | None,
+        call: Callable[[Any], Any],
+        *,
+        concurrency: int = 1,
+        wait: float = 20.0,
+        grace: float = 30.0,
+        until_idle: float | None = None,
+    ) -> None:
+        """`grace` is how long running work may take to finish after `stop`."""
+        if concurrency < 1:
+            raise InputError(f"got a concurrency of {concurrency}, expected 1 or more")
+        self._client, self._stream, self._labeler, self._call = client, stream, labeler, call
+        self._concurrency, self._grace = concurrency, grace
+        self._wait = wait if until_idle is None else min(wait, until_idle)
+        self._until_idle = until_idle
+        self._stopping = asyncio.Event()
+        self._pool = ThreadPoolExecutor(concurrency, thread_name_prefix="venire-work")
+        self.tally = Tally()
+
+    def stop(self) -> None:
+        """Take no more work; what runs is finished, or given back after the grace."""
+        self._stopping.set()
+
+    async def run(self) -> Tally:
+        """Work until told to stop."""
+        pullers = [asyncio.ensure_future(self._pull()) for _ in range(self._concurrency)]
+        try:
+            await asyncio.gather(*pullers)
+        finally:
+            for puller in pullers:
+                puller.cancel()
+            await asyncio.gather(*pullers, return_exceptions=True)
+            self._pool.shutdown(wait=False, cancel_futures=True)
+        return self.tally
+
+    async def _pull(self) -> None:
+        """One after another, until told to stop or there is nothing to do."""
+        failures = 0
+        while not self._stopping.is_set():
+            work = await self._ask()
+            if isinstance(work, Nothing):
+                done = work.reason in ("closed", "budget_spent")
+                if done or (self._until_idle is not None and work.reason != "stopping"):
+                    return
+                if work.reason in ("over_capacity", "paused"):
+                    await self._sleep(1.0)
+            elif await self._do(work):
+                failures = 0
+            else:
+                failures += 1
+                await self._sleep(min(LONGEST_PAUSE, 0.1 * 2**failures))
+
+    async def _ask(self) -> Work | Nothing:
+        """Wait for work, but not beyond `stop`."""
+        asked = asyncio.ensure_future(self._client.next(self._stream, self._labeler, self._wait))
+        stop = asyncio.ensure_future(self._stopping.wait())
+        try:
+            await asyncio.wait({asked, stop}, return_when=asyncio.FIRST_COMPLETED)
+            return asked.result() if asked.done() else Nothing("stopping")
+        finally:
+            stop.cancel()
+            asked.cancel()
+            await asyncio.gather(asked, return_exceptions=True)
+
+    async def _do(self, work: Work) -> bool:
+        """Label one item; whether it worked."""
+        said = asyncio.ensure_future(self._answer(work))
+        beat = asyncio.ensure_future(self._beat(work))
+        try:
+            await self._finish(said)
+            if not said.done():
+                await self._give_back(work, "stopped before it was finished", bar=False)
+                return True
+            answer = said.result()
+        except Exception as fault:
+            LOG.warning("%s: the callable failed: %r", work.item, fault)
+            await self._give_back(work, "failed", bar=True)
+            return False
+        finally:
+            beat.cancel()
+            said.cancel()
+        return await self._send(work, answer)
+
+    async def _finish(self, said: asyncio.Future[Any]) -> None:
+        """Wait for the answer; once told to stop, for as long as the grace."""
+        stop = asyncio.ensure_future(self._stopping.wait())
+        try:
+            await asyncio.wait({said, stop}, return_when=asyncio.FIRST_COMPLETED)
+            if not said.done():
+                await asyncio.wait({said}, timeout=self._grace)
+        finally:
+            stop.cancel()
+
+    async def _answer(self, work: Work) -> Any:
+        argument = work if _wants_work(self._call) else work.payload
+        if inspect.iscoroutinefunction(self._call):
+            return await self._call(argument)
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._pool, self._call, argument)
+
+    async def _beat(self, work: Work) -> None:
+        while True:
+            await asyncio.sleep(max(0.05, work.ttl / 3))
+            try:
+                await self._client.heartbeat(work.token)
+            except (ServerError, Unreachable) as fault:
+                LOG.info("%s: no heartbeat: %s", work.item, fault)
+                return
+
+    async def _send(self, work: Work, said: Any) -> bool:
+        if said not in work.classes:
+            why = "no answer" if said is None else f"said {said!r}, expected one of {work.classes}"
+            LOG.info("%s: no label: %s", work.item, why)
+            await self._give_back(work, why, bar=True)
+            return said is None
+        await self._client.label(work.token, said)
+        self.tally.labelled += 1
+        return True
+
+    async def _give_back(self, work: Work, why: str, bar: bool) -> None:
+        if bar and why != "no answer":
+            self.tally.failed += 1
+        self.tally.given_back += 1
+        try:
+            await self._client.release(work.token, bar)
+        except ServerError as fault:
+            LOG.info("%s: not given back: %s", work.item, fault)
+
+    async def _sleep(self, seconds: float) -> None:
+        """Sleep, but not beyond `stop`."""
+        try:
+            await asyncio.wait_for(self._stopping.wait(), seconds)
+        except TimeoutError:
+            return
+
+
+def _wants_work(call: Callable[..., Any]) -> bool:
+    """Whether the callable asks for the whole `Work`, by annotation of its first parameter."""
+    try:
+        parameters = list(inspect.signature(call).parameters.values())
+    except (TypeError, ValueError):
+        return False
+    return bool(parameters) and parameters[0].annotation in (Work, "Work", "venire.Work")

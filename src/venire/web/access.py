@@ -1,0 +1,170 @@
+"""Who may do what: one table, and every route is in it.
+
+A route that is not listed cannot be added, so none can be forgotten. A labeler's key is bound to
+one labeler, and what it may do is done as that labeler alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final
+
+from starlette.requests import Request
+
+from venire.service.keys import Keyring
+from venire.service.views import KeyView, Role
+from venire.web.errors import RequestError
+
+__all__ = ["COOKIE", "ROLES", "Caller", "admit", "caller_of", "token_of"]
+
+COOKIE: Final = "venire_key"
+
+_ADMIN: Final = frozenset[Role]({"admin"})
+_READERS: Final = frozenset[Role]({"admin", "producer", "viewer"})
+_PRODUCERS: Final = frozenset[Role]({"admin", "producer"})
+_WORKERS: Final = frozenset[Role]({"admin", "labeler"})
+_SENDERS: Final = frozenset[Role]({"admin", "producer", "labeler"})
+_ALL: Final = frozenset[Role]({"admin", "producer", "labeler", "viewer"})
+
+#: Roles by route; None stands for a route that needs no key.
+ROLES: Final = MappingProxyType[str, frozenset[Role] | None](
+    {
+        "POST /v1/assignments/{token}/label": _WORKERS,
+        "POST /v1/assignments/{token}/heartbeat": _WORKERS,
+        "POST /v1/assignments/{token}/release": _WORKERS,
+        "GET /v1/streams/{stream}/next": _WORKERS,
+        "POST /v1/streams/{stream}/held": _WORKERS,
+        "POST /v1/streams/{stream}/labels": _SENDERS,
+        "POST /v1/streams/{stream}/items": _PRODUCERS,
+        "DELETE /v1/streams/{stream}/items/{item}": _PRODUCERS,
+        "GET /v1/streams/{stream}/items/{item}/explain": _READERS,
+        "GET /v1/streams/{stream}/items/{item}": _READERS,
+        "GET /v1/streams/{stream}/exits": _READERS,
+        "GET /v1/streams/{stream}/events": _READERS,
+        "GET /v1/streams/{stream}/labelers": _READERS,
+        "GET /v1/streams/{stream}/insights": _READERS,
+        "GET /v1/streams": _ALL,
+        "POST /v1/streams": _ADMIN,
+        "GET /v1/streams/{stream}": _ALL,
+        "PATCH /v1/streams/{stream}": _ADMIN,
+        "GET /v1/streams/{stream}/settings": _READERS,
+        "POST /v1/streams/{stream}/pause": _ADMIN,
+        "POST /v1/streams/{stream}/resume": _ADMIN,
+        "POST /v1/streams/{stream}/close": _ADMIN,
+        "GET /v1/streams/{stream}/webhooks": _ADMIN,
+        "POST /v1/streams/{stream}/webhooks": _ADMIN,
+        "DELETE /v1/streams/{stream}/webhooks/{webhook}": _ADMIN,
+        "POST /v1/streams/{stream}/webhooks/{webhook}/ping": _ADMIN,
+        "GET /v1/streams/{stream}/webhooks/{webhook}/dead": _ADMIN,
+        "POST /v1/streams/{stream}/webhooks/{webhook}/redeliver": _ADMIN,
+        "GET /v1/keys": _ADMIN,
+        "POST /v1/keys": _ADMIN,
+        "DELETE /v1/keys/{key}": _ADMIN,
+        "GET /v1/me": _ALL,
+        "GET /health": None,
+        "GET /ready": None,
+        "GET /version": _ALL,
+        "GET /metrics": frozenset[Role]({"admin", "viewer"}),
+        "GET /openapi.json": _ALL,
+        "GET /docs": _ALL,
+        "GET /": None,
+        "POST /sign-in": None,
+        "POST /sign-out": None,
+        "GET /live": _READERS,
+        "GET /work": _WORKERS,
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who sends a request."""
+
+    key: str
+    name: str
+    role: Role
+    labeler: str | None
+
+    @property
+    def actor(self) -> str:
+        """How changes of settings are signed."""
+        return f"{self.name} ({self.key})"
+
+    def bound_to(self) -> str | None:
+        """The one labeler whose leases the caller may touch; None for any."""
+        return self.labeler if self.role == "labeler" else None
+
+    def as_labeler(self, asked: str | None) -> str:
+        """The labeler that the caller speaks for."""
+        if self.role == "labeler":
+            if self.labeler is None or asked not in (None, self.labeler):
+                raise RequestError(
+                    403,
+                    "not_your_labeler",
+                    f"this key is bound to the labeler {self.labeler!r}, not {asked!r}",
+                    hint="leave the labeler out, or use the key of that labeler",
+                )
+            return self.labeler
+        if not asked:
+            raise RequestError(
+                422,
+                "invalid",
+                "labeler is missing, expected the id of a labeler",
+                hint="only the key of a labeler may leave it out",
+            )
+        return asked
+
+
+def token_of(request: Request) -> tuple[str | None, bool]:
+    """The token of a request, and whether it came in the cookie of a page.
+
+    `Authorization: Bearer` or `Token`, or `X-Api-Key`, go before the cookie.
+    """
+    headers = request.headers
+    scheme, _, token = headers.get("authorization", "").partition(" ")
+    if token and scheme.lower() in ("bearer", "token"):
+        return token.strip(), False
+    token = headers.get("x-api-key", "")
+    if token:
+        return token, False
+    return request.cookies.get(COOKIE), True
+
+
+def admit(request: Request, keys: Keyring, roles: frozenset[Role], what: str) -> Caller:
+    """Who sends the request, if they may; else 401 or 403."""
+    token, from_page = token_of(request)
+    key = keys.authenticate(token) if token else None
+    if key is None:
+        raise RequestError(
+            401,
+            "no_key" if token is None else "unknown_key",
+            "a key is needed" if token is None else "this key is unknown, or was revoked",
+            hint="send Authorization: Bearer vk_...; `venire keys create` makes one",
+        )
+    if from_page and foreign(request):
+        raise RequestError(
+            403, "foreign_page", "another site's page sent this", hint="use the pages of venire"
+        )
+    if key.role not in roles:
+        raise RequestError(
+            403,
+            "not_allowed",
+            f"a key of the role {key.role} may not use {what}",
+            hint=f"it takes the role {' or '.join(sorted(roles))}",
+        )
+    return caller_of(key)
+
+
+def caller_of(key: KeyView) -> Caller:
+    """The owner of a key."""
+    return Caller(key.id, key.name, key.role, key.labeler)
+
+
+def foreign(request: Request) -> bool:
+    """Whether a page of another site is behind the request, by what browsers tell."""
+    site = request.headers.get("sec-fetch-site")
+    if site is not None:
+        return site not in ("same-origin", "none")
+    origin = request.headers.get("origin")
+    return origin is not None and origin.partition("://")[2] != request.headers.get("host")

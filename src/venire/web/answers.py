@@ -1,0 +1,125 @@
+"""Writing what is answered: JSON, lines of JSON, server-sent events; and its documentation."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from pydantic import BaseModel
+from starlette.responses import Response
+
+from venire.web.bodies import JSON, NDJSON
+
+__all__ = ["ErrorAnswer", "body", "dumps", "event", "json_answer", "lines_answer", "says"]
+
+REF: Final = "#/components/schemas/{model}"
+
+STATUSES: Final[Mapping[int, str]] = {
+    400: "The request cannot be read.",
+    401: "No key, or one that is unknown or revoked.",
+    403: "The key's role may not do this.",
+    404: "There is no such thing.",
+    409: "What is there says otherwise, or it is not the time; nothing was changed.",
+    413: "The body or the batch is too large; nothing of it was taken.",
+    415: "The body has another type than expected.",
+    422: "The request is not as expected; nothing of it was taken.",
+    429: "Too many requests, or too many that wait; see Retry-After.",
+    500: "The server failed.",
+    502: "The other side did not answer.",
+    503: "The store takes nothing for now; nothing was done. See Retry-After.",
+}
+
+
+class ErrorDetail(BaseModel):
+    """What is wrong: `code` for programs, `message` what, `hint` what to do about it."""
+
+    code: str
+    message: str
+    hint: str
+    retryable: bool
+    faults: list[dict[str, Any]] | None = None
+
+
+class ErrorAnswer(BaseModel):
+    """The one shape of every error."""
+
+    error: ErrorDetail
+
+
+def dumps(value: Any) -> bytes:
+    """A value as JSON: dataclasses too, and null for numbers that JSON has no word for."""
+    return json.dumps(plain(value), separators=(",", ":"), ensure_ascii=False).encode(
+        errors="surrogatepass"
+    )
+
+
+def plain(value: Any) -> Any:
+    """Dataclasses as objects, tuples as lists, NaN and infinity as None, all the way down."""
+    if isinstance(value, float):
+        return value if value - value == 0 else None
+    if isinstance(value, dict):
+        return {key: plain(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(inner) for inner in value]
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {
+            field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)
+        }
+    return value
+
+
+def json_answer(value: Any, status: int = 200) -> Response:
+    """An answer in JSON."""
+    return Response(dumps(value), status, media_type=JSON)
+
+
+def lines_answer(values: Iterable[Any], headers: Mapping[str, str]) -> Response:
+    """An answer of one JSON value on each line."""
+    content = b"".join(dumps(value) + b"\n" for value in values)
+    return Response(content, headers=dict(headers), media_type=NDJSON)
+
+
+def event(kind: str, value: Any, n: int | None = None) -> bytes:
+    r"""A server-sent event.
+
+    >>> event("exit", {"item": "a"}, 7)
+    b'id: 7\nevent: exit\ndata: {"item":"a"}\n\n'
+    """
+    head = f"id: {n}\n" if n is not None else ""
+    return f"{head}event: {kind}\ndata: ".encode() + dumps(value) + b"\n\n"
+
+
+def says(
+    *statuses: int, ok: int = 200, text: str = "Done.", kind: str = JSON, **headers: str
+) -> dict[int | str, dict[str, Any]]:
+    """The statuses of a route beside those that every route has, for the documentation."""
+    documented: dict[int | str, dict[str, Any]] = {
+        status: {"description": STATUSES[status], "model": ErrorAnswer}
+        for status in sorted({401, 403, 429, 500, 503, *statuses})
+    }
+    done: dict[str, Any] = {"description": text}
+    if kind != JSON:
+        done["content"] = {kind: {"schema": {"type": "string"}}}
+    if headers:
+        done["headers"] = {
+            name.replace("_", "-").title(): {"description": text, "schema": {"type": "string"}}
+            for name, text in headers.items()
+        }
+    return {ok: done, **documented}
+
+
+def body(model: str, *, lists: bool = False, example: Any = None) -> dict[str, Any]:
+    """The body of a route, for the documentation."""
+    schema: dict[str, Any] = {"$ref": REF.format(model=model)}
+    if not lists:
+        content: dict[str, Any] = {JSON: {"schema": schema}}
+    else:
+        content = {
+            JSON: {"schema": {"type": "array", "items": schema}},
+            NDJSON: {"schema": {"type": "string"}},
+        }
+    if example is not None:
+        content[JSON]["example"] = example
+    return {"requestBody": {"required": True, "content": content}}

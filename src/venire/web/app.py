@@ -1,0 +1,105 @@
+"""The application: routes, pages, limits and errors put together."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi.openapi.utils import get_openapi
+from pydantic import TypeAdapter
+from starlette.staticfiles import StaticFiles
+
+from venire import __version__
+from venire.service import Service
+from venire.service.settings import StreamSettings
+from venire.web.access import ROLES
+from venire.web.answers import REF
+from venire.web.bodies import BODIES
+from venire.web.errors import add_handlers
+from venire.web.guard import Gate, Guarded
+from venire.web.limits import BodyLimit
+from venire.web.pages import STATIC, PageRoutes
+from venire.web.routes.items import ItemRoutes
+from venire.web.routes.keys import KeyRoutes
+from venire.web.routes.operations import OperationRoutes
+from venire.web.routes.streams import StreamRoutes
+from venire.web.routes.webhooks import WebhookRoutes
+from venire.web.routes.work import WorkRoutes
+from venire.web.settings import ServerSettings
+
+__all__ = ["create_app"]
+
+ABOUT = "Items in, work out, labels in, verdicts out. Send a key as `Authorization: Bearer vk_...`."
+
+#: The busiest first: routes are tried in this order.
+PARTS = (
+    WorkRoutes,
+    ItemRoutes,
+    StreamRoutes,
+    WebhookRoutes,
+    KeyRoutes,
+    OperationRoutes,
+    PageRoutes,
+)
+
+
+def create_app(service: Service, settings: ServerSettings | None = None) -> FastAPI:
+    """The server for a service that is running, or that will be when requests come.
+
+    >>> from venire.service import Service
+    >>> from venire.storage import open_storage
+    >>> app = create_app(Service(open_storage("memory:")))
+    >>> "/v1/streams" in app.openapi()["paths"]
+    True
+    """
+    settings = settings or ServerSettings()
+    gate = Gate(service, settings)
+    app = FastAPI(
+        title="venire",
+        version=__version__,
+        docs_url=None,
+        redoc_url=None,
+        openapi_url=None,
+        redirect_slashes=False,
+    )
+    app.router.route_class = type("GuardedHere", (Guarded,), {"gate": gate})
+    app.state.gate = gate
+    for part in PARTS:
+        part(gate).add(app)
+    app.mount("/static", StaticFiles(directory=STATIC), name="static")
+    app.add_middleware(BodyLimit, most=settings.max_body)
+    add_handlers(app)
+    app.openapi = lambda: _openapi(app)  # type: ignore[method-assign]
+    return app
+
+
+def _openapi(app: FastAPI) -> dict[str, Any]:
+    """The description of the API, with the bodies that are read by hand, the keys and the roles."""
+    if app.openapi_schema is None:
+        described = get_openapi(
+            title="venire", version=__version__, routes=app.routes, description=ABOUT
+        )
+        components = described.setdefault("components", {})
+        components.setdefault("schemas", {}).update(_body_schemas())
+        components["securitySchemes"] = {"key": {"type": "http", "scheme": "bearer"}}
+        for path, methods in described["paths"].items():
+            for method, operation in methods.items():
+                roles = ROLES[f"{method.upper()} {path}"]
+                if roles is not None:
+                    operation["security"] = [{"key": []}]
+                    operation["x-roles"] = sorted(roles)
+        app.openapi_schema = described
+    return app.openapi_schema
+
+
+def _body_schemas() -> dict[str, Any]:
+    adapters = [(model, "validation", TypeAdapter(model)) for model in BODIES]
+    _, schemas = TypeAdapter.json_schemas(adapters, ref_template=REF)  # type: ignore[arg-type]
+    bodies: dict[str, Any] = schemas["$defs"]
+    changes = StreamSettings.model_json_schema(ref_template=REF)
+    changes.pop("$defs", None)
+    changes["properties"].pop("classes")
+    changes.pop("required")
+    changes["title"] = "StreamChanges"
+    changes["description"] = "Settings to be changed; those that are left out stay."
+    return {**bodies, "StreamChanges": changes}

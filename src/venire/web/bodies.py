@@ -1,0 +1,221 @@
+"""Reading what is sent: JSON or lines of JSON, checked to the letter of the documented schema.
+
+Pydantic reads the bytes itself, in its strict mode: a string is not taken for a number. The same
+models are the schemas of the documentation, so what is documented is what is checked.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Final, NotRequired, TypeVar
+
+from fastapi.exceptions import RequestValidationError
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic_core import from_json, to_json
+from starlette.requests import Request
+from typing_extensions import TypedDict
+
+from venire.service.settings import Name, StreamSettings, Weight
+from venire.service.views import ItemIn, Role
+from venire.web.errors import RequestError, invalid
+
+__all__ = [
+    "BODIES",
+    "NDJSON",
+    "ItemBody",
+    "KeyBody",
+    "LabelBody",
+    "NewStream",
+    "RedeliverBody",
+    "ReleaseBody",
+    "SaidBody",
+    "SlugName",
+    "WebhookBody",
+    "read",
+    "read_list",
+]
+
+NDJSON: Final = "application/x-ndjson"
+JSON: Final = "application/json"
+
+#: A name that can stand in a path.
+SlugName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$")]
+Id = Annotated[str, Field(min_length=1, max_length=500, pattern=r"^[^\x00-\x1f\x7f]+$")]
+
+M = TypeVar("M", bound=BaseModel)
+
+
+class NewStream(StreamSettings):
+    """A stream to be made: its name and its settings."""
+
+    name: SlugName
+
+
+class ItemBody(BaseModel):
+    """An item: `payload` is any JSON, passed on to the labelers and never looked at.
+
+    For the labelling page it is a text, or an object with `text` or `image`.
+    """
+
+    model_config = ConfigDict(extra="forbid")
+
+    id: Id
+    payload: Any = None
+    weight: Weight | None = None
+    eligible: Annotated[list[Name], Field(max_length=10_000)] | None = None
+    excluded: Annotated[list[Name], Field(max_length=10_000)] = []
+
+    def item(self) -> ItemIn:
+        """The item as the service takes it."""
+        eligible = None if self.eligible is None else tuple(self.eligible)
+        return ItemIn(self.id, self.payload, self.weight, eligible, tuple(self.excluded))
+
+
+class LabelBody(TypedDict):
+    """A label that nobody asked for; the key of a labeler may leave the labeler out."""
+
+    item: Id
+    labeler: NotRequired[Name]
+    said: Name
+
+
+class SaidBody(BaseModel):
+    """What an assigned item is: one of the stream's classes."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    said: Name
+
+
+class ReleaseBody(BaseModel):
+    """Work given back; `bar`: do not give the item to this labeler again."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    bar: bool = False
+
+
+class WebhookBody(BaseModel):
+    """Where to send exits."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    url: Annotated[str, Field(pattern=r"^https?://[^\s]+$", max_length=2000)]
+
+
+class RedeliverBody(BaseModel):
+    """Which given-up message to try again; all of them without `exit_n`."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    exit_n: Annotated[int, Field(ge=1, le=2**53)] | None = None
+
+
+class KeyBody(BaseModel):
+    """A key to be made; `labeler` is needed for the role labeler, and for no other."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    name: Name
+    role: Role
+    labeler: Name | None = None
+
+
+#: Every model of a body, for the documentation.
+BODIES: Final[tuple[Any, ...]] = (
+    NewStream,
+    ItemBody,
+    LabelBody,
+    SaidBody,
+    ReleaseBody,
+    WebhookBody,
+    RedeliverBody,
+    KeyBody,
+)
+
+_ITEMS: Final = TypeAdapter(list[ItemBody])
+_LABELS: Final = TypeAdapter(list[LabelBody])
+_ADAPTERS: Final[dict[Any, TypeAdapter[Any]]] = {ItemBody: _ITEMS, LabelBody: _LABELS}
+_OBJECT: Final = TypeAdapter(dict[str, Any])
+
+
+async def read(request: Request, model: type[M]) -> M:
+    """The body as one of the models."""
+    _check_type(request, (JSON,))
+    body = await request.body()
+    try:
+        return model.model_validate_json(body, strict=True)
+    except ValidationError as error:
+        return again(model, body, error)
+
+
+def again(model: type[M], body: bytes, error: ValidationError) -> M:
+    """Read the body with 5.0 taken for 5, which JSON does not tell apart; else the first error.
+
+    >>> whole({"exit_n": 5.0, "weight": 0.5})
+    {'exit_n': 5, 'weight': 0.5}
+    """
+    try:
+        return model.model_validate_json(to_json(whole(from_json(body))), strict=True)
+    except ValueError:
+        raise refused(error) from error
+
+
+def whole(value: Any) -> Any:
+    """The value with whole numbers as such, all the way down."""
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    if isinstance(value, dict):
+        return {name: whole(inner) for name, inner in value.items()}
+    return [whole(inner) for inner in value] if isinstance(value, list) else value
+
+
+async def read_object(request: Request) -> dict[str, Any]:
+    """The body as an object of JSON, of whatever fields."""
+    _check_type(request, (JSON,))
+    try:
+        found: dict[str, Any] = whole(_OBJECT.validate_json(await request.body(), strict=True))
+        return found
+    except ValidationError as error:
+        raise refused(error) from error
+
+
+async def read_list(request: Request, model: Any, most: int) -> list[Any]:
+    """The body as a list of items or labels: a JSON list, or one on each line."""
+    lines = _check_type(request, (JSON, NDJSON)) == NDJSON
+    body = await request.body()
+    if lines:
+        body = b"[" + b",".join(line for line in body.splitlines() if line.strip()) + b"]"
+    try:
+        rows: list[Any] = _ADAPTERS[model].validate_json(body, strict=True)
+    except ValidationError as error:
+        raise refused(error) from error
+    if len(rows) > most:
+        raise RequestError(
+            413,
+            "batch_too_large",
+            f"got {len(rows):,} at once, expected at most {most:,}",
+            hint="send them in several requests; nothing of this one was taken",
+        )
+    return rows
+
+
+def refused(error: ValidationError) -> RequestError:
+    """What is wrong with a body."""
+    faults = [
+        {**fault, "loc": ("body", *fault["loc"])}
+        for fault in error.errors(include_url=False, include_context=False, include_input=False)
+    ]
+    return invalid(RequestValidationError(faults))
+
+
+def _check_type(request: Request, known: tuple[str, ...]) -> str:
+    header = request.headers.get("content-type", JSON)
+    kind = header.partition(";")[0].strip().lower()
+    if kind not in known:
+        raise RequestError(
+            415,
+            "unsupported_media_type",
+            f"got a body of type {kind!r}",
+            hint=f"send {' or '.join(known)}",
+        )
+    return kind

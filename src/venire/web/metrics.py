@@ -1,0 +1,80 @@
+"""What Prometheus is told: requests by route, and the figures of every stream."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+
+from venire.service.views import Insights
+
+__all__ = ["Metrics"]
+
+SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
+
+STREAM_FIGURES = {
+    "open_items": "Items that wait for labels.",
+    "leased_items": "Items that a labeler holds.",
+    "labels": "Labels taken.",
+    "late_labels": "Labels that came after their item had left.",
+    "exits": "Items that left.",
+    "exits_per_minute": "Items that leave in a minute.",
+    "labels_per_minute": "Labels taken in a minute.",
+    "oldest_seconds": "How long the oldest open item has waited.",
+    "waiting": "Requests that wait for work.",
+    "budget_left": "Labels left of the budget.",
+}
+
+
+class Metrics:
+    """The counters of one server, in a registry of their own.
+
+    >>> metrics = Metrics()
+    >>> metrics.recorder("GET", "/health")(200, 0.001)
+    >>> b'venire_requests_total{method="GET"' in metrics.page([], waiting=0, up=True)
+    True
+    """
+
+    def __init__(self) -> None:
+        """All at zero."""
+        self._registry = registry = CollectorRegistry()
+        names = ["method", "route", "status"]
+        self._requests = Counter("venire_requests", "Requests.", names, registry=registry)
+        self._seconds = Histogram(
+            "venire_request_seconds",
+            "Time to answer.",
+            names[:2],
+            registry=registry,
+            buckets=SECONDS,
+        )
+        self._waiting = Gauge("venire_waiting", "Requests that wait or follow.", registry=registry)
+        self._up = Gauge("venire_store_up", "Whether the store takes writes.", registry=registry)
+        self._streams = {
+            name: Gauge(f"venire_stream_{name}", text, ["stream"], registry=registry)
+            for name, text in STREAM_FIGURES.items()
+        }
+
+    def recorder(self, method: str, route: str) -> Callable[[int, float], None]:
+        """What counts the requests of one route: called with status and seconds."""
+        seconds = self._seconds.labels(method, route)
+        by_status: dict[int, Counter] = {}
+
+        def record(status: int, elapsed: float) -> None:
+            if status not in by_status:
+                by_status[status] = self._requests.labels(method, route, str(status))
+            by_status[status].inc()
+            seconds.observe(elapsed)
+
+        return record
+
+    def page(self, streams: list[Insights], waiting: int, up: bool) -> bytes:
+        """Everything, in the text format."""
+        self._waiting.set(waiting)
+        self._up.set(up)
+        for name, gauge in self._streams.items():
+            gauge.clear()
+            for stream in streams:
+                value = getattr(stream, name)
+                if value is not None:
+                    gauge.labels(stream.stream).set(value)
+        return generate_latest(self._registry)

@@ -1,0 +1,203 @@
+"""The pages: sign in, the overview, the labelling page, the documentation.
+
+They are written by the server, work without the network, and hold no script but their own files
+(the Content-Security-Policy forbids any other). What is in a payload is shown as text, or as an
+image where it is one; it is never taken for HTML.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs
+
+from fastapi import FastAPI, Request, Response
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from starlette.responses import HTMLResponse, RedirectResponse
+
+from venire import __version__
+from venire.web.access import COOKIE, Caller, caller_of, foreign
+from venire.web.answers import event, json_answer, says
+from venire.web.errors import RequestError
+from venire.web.guard import Gate, by_hand, caller
+from venire.web.live import follow
+from venire.web.reference import sections
+
+__all__ = ["STATIC", "PageRoutes"]
+
+STATIC = Path(__file__).parent / "static"
+PERIOD = 1.0
+
+
+class PageRoutes:
+    """What people see."""
+
+    def __init__(self, gate: Gate) -> None:
+        """Behind a gate."""
+        self._gate = gate
+        self._overview, self._overview_at = "", -PERIOD
+        self._templates = Environment(
+            loader=PackageLoader("venire.web"),
+            autoescape=True,
+            undefined=StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+        )
+        self._templates.filters.update(seconds=seconds, number=number)
+        hosts = [host.strip() for host in gate.settings.image_hosts.split(",") if host.strip()]
+        self._images = " ".join(f"https://{host}" for host in hosts)
+
+    def add(self, app: FastAPI) -> None:
+        """Add the pages."""
+        self._app = app
+        for path, method, endpoint in (
+            ("/", "GET", self.home),
+            ("/sign-in", "POST", self.sign_in),
+            ("/sign-out", "POST", self.sign_out),
+            ("/live", "GET", self.live),
+            ("/work", "GET", self.work),
+            ("/docs", "GET", self.docs),
+        ):
+            app.add_api_route(path, endpoint, methods=[method], include_in_schema=False)
+        app.add_api_route(
+            "/openapi.json",
+            self.openapi,
+            methods=["GET"],
+            tags=["operations"],
+            responses=says(text="The description of the API, as OpenAPI has it."),
+        )
+
+    @by_hand
+    async def home(self, request: Request) -> Response:
+        """The overview, or the page to sign in."""
+        token = request.cookies.get(COOKIE)
+        key = self._gate.service.keys.authenticate(token) if token else None
+        if key is None:
+            return self._page("sign_in.html", None, wrong=False)
+        if key.role == "labeler":
+            return RedirectResponse("/work", 303)
+        return self._page("home.html", caller_of(key), overview=await self._render_overview())
+
+    @by_hand
+    async def sign_in(self, request: Request) -> Response:
+        """Exchange a key for a cookie."""
+        if foreign(request):
+            raise RequestError(403, "foreign_page", "another site's page sent this")
+        form = parse_qs((await request.body()).decode(errors="replace"))
+        token = form.get("key", [""])[0].strip()
+        key = self._gate.service.keys.authenticate(token) if token else None
+        if key is None:
+            return self._page("sign_in.html", None, status=401, wrong=True)
+        response = RedirectResponse("/work" if key.role == "labeler" else "/", 303)
+        response.set_cookie(
+            COOKIE,
+            token,
+            max_age=round(self._gate.settings.session_hours * 3600),
+            httponly=True,
+            samesite="strict",
+            secure=self._gate.settings.secure_cookies,
+        )
+        return response
+
+    @by_hand
+    async def sign_out(self, request: Request) -> Response:
+        """Forget the cookie."""
+        response = RedirectResponse("/", 303)
+        if not foreign(request):
+            response.delete_cookie(COOKIE, httponly=True, samesite="strict")
+        return response
+
+    @by_hand
+    async def live(self, request: Request) -> Response:
+        """The overview as it changes, for the page that shows it."""
+
+        async def news() -> AsyncIterator[bytes]:
+            shown = ""
+            while True:
+                overview = await self._render_overview()
+                if overview != shown:
+                    shown = overview
+                    yield event("overview", {"html": overview})
+                await asyncio.sleep(PERIOD)
+
+        return follow(self._gate, news())
+
+    @by_hand
+    async def work(self, request: Request) -> Response:
+        """The labelling page, or the choice of a stream."""
+        who, service = caller(request), self._gate.service
+        name = request.query_params.get("stream")
+        labeler = who.bound_to() or request.query_params.get("labeler")
+        if not name or not labeler:
+            streams = [stream for stream in await service.streams() if stream.status != "closed"]
+            return self._page("choose.html", who, streams=streams, labeler=labeler)
+        stream = await service.stream(name)
+        classes = list(stream.settings["classes"])
+        return self._page("work.html", who, stream=stream, labeler=labeler, classes=classes)
+
+    @by_hand
+    async def docs(self, request: Request) -> Response:
+        """The documentation of the API."""
+        described = self._app.openapi()
+        return self._page("docs.html", caller(request), sections=sections(described))
+
+    async def openapi(self) -> Response:
+        """The description of the API."""
+        return json_answer(self._app.openapi())
+
+    async def _render_overview(self) -> str:
+        """The figures of all streams as HTML; made at most once a second for all who look."""
+        now = time.monotonic()
+        if now - self._overview_at >= PERIOD:
+            service = self._gate.service
+            streams = [
+                (stream, await service.insights(stream.name), await service.labelers(stream.name))
+                for stream in await service.streams()
+            ]
+            template = self._templates.get_template("overview.html")
+            self._overview = template.render(streams=streams, up=service.up)
+            self._overview_at = now
+        return self._overview
+
+    def _page(self, template: str, who: Caller | None, status: int = 200, **more: Any) -> Response:
+        page = self._templates.get_template(template).render(who=who, version=__version__, **more)
+        policy = (
+            "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
+            f"img-src 'self' data: {self._images}; form-action 'self'; base-uri 'none'; "
+            "frame-ancestors 'none'"
+        )
+        headers = {
+            "content-security-policy": policy,
+            "x-content-type-options": "nosniff",
+            "referrer-policy": "same-origin",
+            "cache-control": "no-store",
+        }
+        return HTMLResponse(page, status, headers)
+
+
+def seconds(value: float | None) -> str:
+    """A time span for people.
+
+    >>> seconds(0.25), seconds(75), seconds(7300), seconds(None)
+    ('0.2 s', '1 min 15 s', '2 h 1 min', '–')
+    """
+    if value is None:
+        return "–"
+    if value < 60:
+        return f"{value:.1f} s" if value < 10 else f"{value:.0f} s"
+    whole = round(value)
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    return f"{whole // 3600} h {whole % 3600 // 60} min"
+
+
+def number(value: float | None, digits: int = 0) -> str:
+    """A number for people.
+
+    >>> number(12345), number(0.5, 2), number(None)
+    ('12,345', '0.50', '–')
+    """
+    return "–" if value is None else f"{value:,.{digits}f}"

@@ -1,0 +1,48 @@
+"""Parameters of paths and queries that several routes share."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Final, TypeAlias
+
+from fastapi import Path, Query
+
+__all__ = ["Item", "Stream", "Wait", "stream_parameter", "token_parameter"]
+
+SLUG: Final = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"
+LONGEST_WAIT: Final = 3600
+
+Stream: TypeAlias = Annotated[str, Path(description="The name of the stream.", pattern=SLUG)]
+Item: TypeAlias = Annotated[str, Path(description="The id of the item.", max_length=500)]
+Wait: TypeAlias = Annotated[
+    float,
+    Query(
+        description="Seconds to wait for news; the server may answer sooner.",
+        ge=0,
+        le=LONGEST_WAIT,
+        allow_inf_nan=False,
+    ),
+]
+
+
+def token_parameter(extra: dict[str, Any]) -> dict[str, Any]:
+    """The documentation of a route with a token in its path."""
+    token = {
+        "name": "token",
+        "in": "path",
+        "required": True,
+        "description": "The token of the assignment, from `next`.",
+        "schema": {"type": "string"},
+    }
+    return {"parameters": [token], **extra}
+
+
+def stream_parameter(extra: dict[str, Any]) -> dict[str, Any]:
+    """The documentation of a route that reads the name of the stream by hand."""
+    stream = {
+        "name": "stream",
+        "in": "path",
+        "required": True,
+        "description": "The name of the stream.",
+        "schema": {"type": "string", "pattern": SLUG},
+    }
+    return {"parameters": [stream], **extra}

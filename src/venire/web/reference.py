@@ -1,0 +1,101 @@
+"""The description of the API, laid out for a page that needs no script and no network."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+__all__ = ["Operation", "Row", "sections"]
+
+Schema = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Row:
+    """A field or a parameter: its name, its type, whether it is needed, what it means."""
+
+    name: str
+    kind: str
+    needed: bool
+    text: str
+
+
+@dataclass(frozen=True)
+class Operation:
+    """One route."""
+
+    method: str
+    path: str
+    summary: str
+    roles: tuple[str, ...]
+    parameters: tuple[Row, ...]
+    fields: tuple[Row, ...]
+    example: str
+    answers: tuple[tuple[str, str], ...]
+
+
+def sections(described: Schema) -> dict[str, list[Operation]]:
+    """The operations by tag.
+
+    >>> get = {"tags": ["a"], "description": "Look.", "responses": {"200": {"description": "ok"}}}
+    >>> [row] = sections({"paths": {"/x": {"get": get}}, "components": {}})["a"]
+    >>> row.method, row.path, row.summary, row.answers
+    ('GET', '/x', 'Look.', (('200', 'ok'),))
+    """
+    found: dict[str, list[Operation]] = {}
+    schemas = described["components"].get("schemas", {})
+    for path, methods in described["paths"].items():
+        for method, operation in methods.items():
+            laid_out = _operation(method.upper(), path, operation, schemas)
+            found.setdefault(operation["tags"][0], []).append(laid_out)
+    return found
+
+
+def _operation(method: str, path: str, operation: Schema, schemas: Schema) -> Operation:
+    content = operation.get("requestBody", {}).get("content", {}).get("application/json", {})
+    example = content.get("example")
+    return Operation(
+        method=method,
+        path=path,
+        summary=operation.get("description", ""),
+        roles=tuple(operation.get("x-roles", ("anyone",))),
+        parameters=tuple(
+            Row(p["name"], _kind(p["schema"]), p.get("required", False), p.get("description", ""))
+            for p in operation.get("parameters", ())
+        ),
+        fields=_fields(content.get("schema", {}), schemas),
+        example="" if example is None else json.dumps(example, indent=2),
+        answers=tuple(
+            (str(status), answer["description"])
+            for status, answer in sorted(operation["responses"].items())
+        ),
+    )
+
+
+def _fields(schema: Schema, schemas: Schema) -> tuple[Row, ...]:
+    schema = schema.get("items", schema)
+    schema = schemas.get(str(schema.get("$ref", "")).rpartition("/")[2], schema)
+    needed = schema.get("required", ())
+    return tuple(
+        Row(name, _kind(field), name in needed, _default(field))
+        for name, field in schema.get("properties", {}).items()
+    )
+
+
+def _default(field: Schema) -> str:
+    return f"default: {json.dumps(field['default'])}" if "default" in field else ""
+
+
+def _kind(schema: Schema) -> str:
+    """A type in words."""
+    if "$ref" in schema:
+        return str(schema["$ref"]).rpartition("/")[2]
+    if "anyOf" in schema:
+        return " or ".join(_kind(choice) for choice in schema["anyOf"])
+    if "enum" in schema:
+        return " | ".join(str(choice) for choice in schema["enum"])
+    if schema.get("type") == "array":
+        return f"list of {_kind(schema.get('items', {}))}"
+    return str(schema.get("type", "any"))

@@ -1,0 +1,137 @@
+"""Items go in, verdicts come out, and what is known in between."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from typing import Annotated, Any
+
+from fastapi import FastAPI, Header, Query, Request, Response
+
+from venire.service.views import Explanation, Insights, ItemView, LabelerView
+from venire.web.answers import body, event, json_answer, lines_answer, says
+from venire.web.bodies import NDJSON, ItemBody, read_list
+from venire.web.guard import Gate, by_hand
+from venire.web.live import follow
+from venire.web.parameters import Item, Stream, Wait, stream_parameter
+
+__all__ = ["ItemRoutes"]
+
+SSE = "text/event-stream"
+Cursor = Annotated[int, Query(description="Go on after this one.", ge=0, le=2**53)]
+Limit = Annotated[int, Query(description="At most so many.", ge=1, le=10_000)]
+
+
+class ItemRoutes:
+    """What producers and readers use."""
+
+    def __init__(self, gate: Gate) -> None:
+        """Behind a gate."""
+        self._gate, self._service = gate, gate.service
+
+    def add(self, app: FastAPI) -> None:
+        """Add the routes; `explain` before the item, whose id may hold a slash."""
+        one = "/v1/streams/{stream}"
+        app.add_api_route(
+            f"{one}/items",
+            self.add_items,
+            methods=["POST"],
+            tags=["items"],
+            responses=says(404, 409, 413, 415, 422, text="What became of the items."),
+            openapi_extra=stream_parameter(
+                body("ItemBody", lists=True, example=[{"id": "post-1", "payload": "Buy now!"}])
+            ),
+        )
+        item = f"{one}/items/{{item:path}}"
+        known = says(404, 422, text="What is known.")
+        for path, endpoint, method, model in (
+            (f"{item}/explain", self.explain, "GET", Explanation),
+            (item, self.show, "GET", ItemView),
+            (item, self.withdraw, "DELETE", ItemView),
+            (f"{one}/labelers", self.labelers, "GET", list[LabelerView]),
+            (f"{one}/insights", self.insights, "GET", Insights),
+        ):
+            app.add_api_route(
+                path,
+                endpoint,
+                methods=[method],
+                tags=["items" if "item" in path else "reading"],
+                response_model=model,
+                responses={**known, **says(404, 409, 422)} if method == "DELETE" else known,
+            )
+        news = "Exits, one on each line; Venire-Cursor is where to go on."
+        following: tuple[tuple[str, Callable[..., Any], str, str], ...] = (
+            ("exits", self.exits, NDJSON, news),
+            ("events", self.events, SSE, "The log as it grows."),
+        )
+        for path, follower, kind, text in following:
+            app.add_api_route(
+                f"{one}/{path}",
+                follower,
+                methods=["GET"],
+                tags=["reading"],
+                response_class=Response,
+                responses=says(404, 422, text=text, kind=kind),
+            )
+
+    @by_hand
+    async def add_items(self, request: Request) -> Response:
+        """Send items. The same id with the same content is no error, with other content it is."""
+        rows = await read_list(request, ItemBody, self._gate.settings.max_batch)
+        stream = request.path_params["stream"]
+        added = await self._service.add_items(stream, [row.item() for row in rows])
+        created = sum(item.status == "created" for item in added)
+        answer = {"created": created, "exists": len(added) - created, "items": added}
+        return json_answer(answer)
+
+    async def show(self, stream: Stream, item: Item) -> Response:
+        """An item with its labels, its posterior and its verdict."""
+        return json_answer(await self._service.item(stream, item))
+
+    async def withdraw(self, stream: Stream, item: Item) -> Response:
+        """Take an item out without a verdict."""
+        return json_answer(await self._service.withdraw(stream, item))
+
+    async def explain(self, stream: Stream, item: Item) -> Response:
+        """Why it was given to whom, and why it left; recomputed from the log."""
+        return json_answer(await self._service.explain(stream, item))
+
+    async def labelers(self, stream: Stream) -> Response:
+        """The labelers with what was learned of them."""
+        return json_answer(await self._service.labelers(stream))
+
+    async def insights(self, stream: Stream) -> Response:
+        """The figures of the stream."""
+        return json_answer(await self._service.insights(stream))
+
+    async def exits(
+        self,
+        request: Request,
+        stream: Stream,
+        after: Cursor = 0,
+        wait: Wait = 0.0,
+        limit: Limit = 1000,
+    ) -> Response:
+        """The items that left after a cursor, the earliest first; waits if there are none."""
+        seconds = self._gate.wait_of(wait)
+        work = self._service.exits(stream, after, seconds, limit)
+        exits = await (self._gate.patiently(request, work) if seconds > 0 else work)
+        cursor = exits[-1].n if exits else after
+        return lines_answer(exits, {"Venire-Cursor": str(cursor)})
+
+    async def events(
+        self,
+        stream: Stream,
+        after: Annotated[int | None, Query(description="Go on after this event.", ge=-1)] = None,
+        last_event_id: Annotated[str | None, Header(description="As browsers send it.")] = None,
+    ) -> Response:
+        """The log as server-sent events, from now on, or after an event."""
+        if last_event_id is not None and last_event_id.strip().isdecimal():
+            after = int(last_event_id)
+        await self._service.stream(stream)
+        log = self._service.events(stream, after)
+
+        async def written() -> AsyncIterator[bytes]:
+            async for entry in log:
+                yield event(entry.kind, entry, entry.n)
+
+        return follow(self._gate, written())

@@ -1,0 +1,80 @@
+"""Keys: make, list, revoke; and who one is."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import FastAPI, Path, Request, Response
+
+from venire.service.views import KeyView, NewKey
+from venire.web.access import Caller
+from venire.web.answers import body, json_answer, says
+from venire.web.bodies import KeyBody, read
+from venire.web.guard import Gate, by_hand, caller
+
+__all__ = ["KeyRoutes"]
+
+EXAMPLE = {"name": "Ann's laptop", "role": "labeler", "labeler": "ann"}
+
+
+class KeyRoutes:
+    """What an operator uses to let others in."""
+
+    def __init__(self, gate: Gate) -> None:
+        """Behind a gate."""
+        self._keys = gate.service.keys
+
+    def add(self, app: FastAPI) -> None:
+        """Add the routes."""
+        app.add_api_route(
+            "/v1/keys",
+            self.list,
+            methods=["GET"],
+            tags=["keys"],
+            response_model=list[KeyView],
+            responses=says(text="All keys, revoked ones too, with their last use."),
+        )
+        app.add_api_route(
+            "/v1/keys",
+            self.create,
+            methods=["POST"],
+            tags=["keys"],
+            status_code=201,
+            response_model=NewKey,
+            responses=says(409, 413, 415, 422, ok=201, text="Made; the token is shown this once."),
+            openapi_extra=body("KeyBody", example=EXAMPLE),
+        )
+        app.add_api_route(
+            "/v1/keys/{key}",
+            self.revoke,
+            methods=["DELETE"],
+            tags=["keys"],
+            response_model=KeyView,
+            responses=says(404, 409, 422, text="It opens nothing any more."),
+        )
+        app.add_api_route(
+            "/v1/me",
+            self.me,
+            methods=["GET"],
+            tags=["keys"],
+            response_model=Caller,
+            responses=says(text="Who the key belongs to, and what it may do."),
+        )
+
+    async def list(self) -> Response:
+        """All keys, without their tokens."""
+        return json_answer(await self._keys.list())
+
+    @by_hand
+    async def create(self, request: Request) -> Response:
+        """Make a key."""
+        new = await read(request, KeyBody)
+        return json_answer(await self._keys.create(new.name, new.role, new.labeler), 201)
+
+    async def revoke(self, key: Annotated[str, Path(description="The id of the key.")]) -> Response:
+        """Make a key useless, at once."""
+        return json_answer(await self._keys.revoke(key))
+
+    async def me(self, request: Request) -> Response:
+        """Who one is."""
+        return json_answer(caller(request))

@@ -1,0 +1,123 @@
+"""Streams: make, look at, change live, pause, resume, close."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from fastapi import FastAPI, Request, Response
+from pydantic import ValidationError
+
+from venire.service.settings import StreamSettings
+from venire.service.views import SettingsVersion, StreamView
+from venire.web.answers import body, dumps, json_answer, says
+from venire.web.bodies import NewStream, read, read_object, refused
+from venire.web.guard import Gate, by_hand, caller
+from venire.web.parameters import Stream, stream_parameter
+
+__all__ = ["StreamRoutes"]
+
+EXAMPLE = {"name": "posts", "classes": ["spam", "ok"], "panel": [{"id": "ann"}, {"id": "bob"}]}
+
+
+class StreamRoutes:
+    """What an operator uses."""
+
+    def __init__(self, gate: Gate) -> None:
+        """Behind a gate."""
+        self._service = gate.service
+
+    def add(self, app: FastAPI) -> None:
+        """Add the routes."""
+
+        def route(path: str, method: str, endpoint: Callable[..., Any], **more: Any) -> None:
+            app.add_api_route(path, endpoint, methods=[method], tags=["streams"], **more)
+
+        one = "/v1/streams/{stream}"
+        listed = says(text="All streams, by name.")
+        route("/v1/streams", "GET", self.list, response_model=list[StreamView], responses=listed)
+        route(
+            "/v1/streams",
+            "POST",
+            self.create,
+            status_code=201,
+            response_model=StreamView,
+            responses=says(409, 413, 415, 422, ok=201, text="It is there, with these settings."),
+            openapi_extra=body("NewStream", example=EXAMPLE),
+        )
+        seen = says(404, 422, text="The stream as it is now.")
+        route(one, "GET", self.show, response_model=StreamView, responses=seen)
+        route(
+            one,
+            "PATCH",
+            self.change,
+            response_model=StreamView,
+            responses=says(404, 409, 413, 415, 422, text="Changed, without a restart."),
+            openapi_extra=stream_parameter(
+                body("StreamChanges", example={"max_overlap": 5, "min_confidence": 0.95})
+            ),
+        )
+        route(
+            f"{one}/settings",
+            "GET",
+            self.history,
+            response_model=list[SettingsVersion],
+            responses=says(404, 422, text="Every version, the oldest first."),
+        )
+        for verb, endpoint, text in (
+            ("pause", self.pause, "No work is handed out and no slot passes."),
+            ("resume", self.resume, "It goes on."),
+            ("close", self.close, "No new items; those that are there are finished."),
+        ):
+            responses = says(404, 409, 422, text=text)
+            route(f"{one}/{verb}", "POST", endpoint, response_model=StreamView, responses=responses)
+
+    async def list(self) -> Response:
+        """All streams."""
+        return json_answer(await self._service.streams())
+
+    @by_hand
+    async def create(self, request: Request) -> Response:
+        """Make a stream; the same name with the same settings again is no error."""
+        new = await read(request, NewStream)
+        settings = StreamSettings.model_validate(new.model_dump(exclude={"name"}))
+        made = await self._service.create_stream(new.name, settings, caller(request).actor)
+        return json_answer(made, 201)
+
+    async def show(self, stream: Stream) -> Response:
+        """A stream as it is now."""
+        return json_answer(await self._service.stream(stream))
+
+    @by_hand
+    async def change(self, request: Request) -> Response:
+        """Change some of the settings, live; each change is a version of its own."""
+        changes = await read_object(request)
+        stream = request.path_params["stream"]
+        settings = (await self._service.stream(stream)).settings
+        try:
+            StreamSettings.model_validate_json(dumps({**settings, **changes}), strict=True)
+        except ValidationError as error:
+            raise refused(error) from error
+        view = await self._service.change_stream(stream, changes, caller(request).actor)
+        return json_answer(view)
+
+    async def history(self, stream: Stream) -> Response:
+        """Every version of the settings: what, when and by whom."""
+        return json_answer(await self._service.settings_history(stream))
+
+    async def pause(self, request: Request, stream: Stream) -> Response:
+        """Hand out no work for now; labels and items are still taken."""
+        return await self._turn(request, stream, self._service.pause)
+
+    async def resume(self, request: Request, stream: Stream) -> Response:
+        """Go on after a pause."""
+        return await self._turn(request, stream, self._service.resume)
+
+    async def close(self, request: Request, stream: Stream) -> Response:
+        """Drain the stream: no new items, those that are there are finished."""
+        return await self._turn(request, stream, self._service.close)
+
+    async def _turn(
+        self, request: Request, stream: str, verb: Callable[[str, str], Awaitable[StreamView]]
+    ) -> Response:
+        return json_answer(await verb(stream, caller(request).actor))

@@ -1,0 +1,91 @@
+"""Webhooks: who is told when an item leaves, and what could not be told."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated, Any
+
+from fastapi import FastAPI, Path, Request, Response
+
+from venire.service.views import DeliveryView, WebhookView
+from venire.web.answers import body, json_answer, says
+from venire.web.bodies import RedeliverBody, WebhookBody, read
+from venire.web.guard import Gate, by_hand
+from venire.web.parameters import Stream, stream_parameter
+
+__all__ = ["WebhookRoutes"]
+
+Webhook = Annotated[str, Path(description="The id of the webhook.")]
+
+
+class WebhookRoutes:
+    """What an operator uses to connect other systems."""
+
+    def __init__(self, gate: Gate) -> None:
+        """Behind a gate."""
+        self._hooks = gate.service.webhooks
+
+    def add(self, app: FastAPI) -> None:
+        """Add the routes."""
+        many = "/v1/streams/{stream}/webhooks"
+        one = f"{many}/{{webhook}}"
+        webhook = {"name": "webhook", "in": "path", "required": True, "schema": {"type": "string"}}
+        redeliver = stream_parameter(body("RedeliverBody", example={"exit_n": 7}))
+        redeliver["parameters"].append(webhook)
+        redeliver["requestBody"]["required"] = False
+        url = stream_parameter(body("WebhookBody", example={"url": "https://example.org/exits"}))
+        made = says(404, 409, 413, 415, 422, ok=201, text="Made; the secret is shown this once.")
+        known, hooks, letters = says(404, 422), list[WebhookView], list[DeliveryView]
+        again = says(404, 413, 415, 422, text="How many are tried again.")
+        routes: tuple[tuple[str, str, Callable[..., Any], dict[str, Any]], ...] = (
+            (many, "GET", self.list, {"response_model": hooks, "responses": known}),
+            (
+                many,
+                "POST",
+                self.create,
+                {"status_code": 201, "response_model": WebhookView, "responses": made}
+                | {"openapi_extra": url},
+            ),
+            (one, "DELETE", self.remove, {"status_code": 204, "responses": says(404, 422, ok=204)}),
+            (f"{one}/ping", "POST", self.ping, {"responses": says(404, 422, 502)}),
+            (f"{one}/dead", "GET", self.dead, {"response_model": letters, "responses": known}),
+            (
+                f"{one}/redeliver",
+                "POST",
+                self.redeliver,
+                {"responses": again, "openapi_extra": redeliver},
+            ),
+        )
+        for path, method, endpoint, more in routes:
+            app.add_api_route(path, endpoint, methods=[method], tags=["webhooks"], **more)
+
+    async def list(self, stream: Stream) -> Response:
+        """The webhooks of a stream."""
+        return json_answer(await self._hooks.list(stream))
+
+    @by_hand
+    async def create(self, request: Request) -> Response:
+        """Send the stream's exits to an address, signed as Standard Webhooks has it."""
+        url = (await read(request, WebhookBody)).url
+        return json_answer(await self._hooks.add(request.path_params["stream"], url), 201)
+
+    async def remove(self, stream: Stream, webhook: Webhook) -> Response:
+        """Send nothing there any more."""
+        await self._hooks.remove(stream, webhook)
+        return Response(status_code=204)
+
+    async def ping(self, stream: Stream, webhook: Webhook) -> Response:
+        """Send a test message now, and say what came back."""
+        return json_answer({"status": await self._hooks.ping(stream, webhook)})
+
+    async def dead(self, stream: Stream, webhook: Webhook) -> Response:
+        """The messages that were given up, and why."""
+        return json_answer(await self._hooks.dead(stream, webhook))
+
+    @by_hand
+    async def redeliver(self, request: Request) -> Response:
+        """Try given-up messages again, one or all."""
+        n = (await read(request, RedeliverBody)).exit_n if await request.body() else None
+        path = request.path_params
+        again = await self._hooks.redeliver(path["stream"], path["webhook"], n)
+        return json_answer({"redelivered": again})

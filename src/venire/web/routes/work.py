@@ -1,0 +1,156 @@
+"""Pulling work and answering it: the routes that labelers live on."""
+
+from __future__ import annotations
+
+from typing import Annotated, get_args
+
+from fastapi import FastAPI, Query, Request, Response
+
+from venire.service import Lease, Nothing
+from venire.service.settings import Name
+from venire.service.views import Answer, Reason
+from venire.web.answers import body, json_answer, says
+from venire.web.bodies import LabelBody, ReleaseBody, SaidBody, read, read_list
+from venire.web.errors import RequestError
+from venire.web.guard import Gate, by_hand, caller
+from venire.web.parameters import Stream, Wait, stream_parameter, token_parameter
+
+__all__ = ["WorkRoutes"]
+
+LABELER = "Who asks; the key of a labeler may leave it out."
+REASON = {
+    "description": "Why: " + ", ".join(get_args(Reason)),
+    "schema": {"type": "string", "enum": list(get_args(Reason))},
+}
+EXAMPLE = [{"item": "post-1", "labeler": "ann", "said": "ok"}]
+
+
+class WorkRoutes:
+    """What labelers use."""
+
+    def __init__(self, gate: Gate) -> None:
+        """Behind a gate."""
+        self._gate, self._service = gate, gate.service
+
+    def add(self, app: FastAPI) -> None:
+        """Add the routes."""
+        for verb, endpoint, model, text in (
+            ("label", self.label, "SaidBody", "The first answer, also to a retry."),
+            ("heartbeat", self.heartbeat, None, "When the lease ends now."),
+            ("release", self.release, "ReleaseBody", "The work is given back."),
+        ):
+            app.add_api_route(
+                f"/v1/assignments/{{token}}/{verb}",
+                endpoint,
+                methods=["POST"],
+                tags=["work"],
+                response_model=Answer if verb == "label" else None,
+                responses=says(404, 409, 413, 415, 422, text=text),
+                openapi_extra=token_parameter(body(model) if model else {}),
+            )
+        app.add_api_route(
+            "/v1/streams/{stream}/next",
+            self.next,
+            methods=["GET"],
+            tags=["work"],
+            response_model=Lease,
+            responses={
+                **says(404, 409, 422, text="An item to label."),
+                204: {
+                    "description": "No work; Venire-Reason says why.",
+                    "headers": {"Venire-Reason": REASON},
+                },
+            },
+        )
+        app.add_api_route(
+            "/v1/streams/{stream}/held",
+            self.held,
+            methods=["POST"],
+            tags=["work"],
+            response_model=list[Lease],
+            responses=says(404, 422, text="What the labeler holds, under new tokens."),
+        )
+        app.add_api_route(
+            "/v1/streams/{stream}/labels",
+            self.add_labels,
+            methods=["POST"],
+            tags=["work"],
+            responses=says(404, 409, 413, 415, 422, text="What became of the labels."),
+            openapi_extra=stream_parameter(body("LabelBody", lists=True, example=EXAMPLE)),
+        )
+
+    @by_hand
+    async def label(self, request: Request) -> Response:
+        """Answer an assignment; the same answer again is no error, another one is a conflict."""
+        said = (await read(request, SaidBody)).said
+        who = caller(request).bound_to()
+        return json_answer(await self._service.label(request.path_params["token"], said, who))
+
+    @by_hand
+    async def heartbeat(self, request: Request) -> Response:
+        """Renew an assignment that takes long."""
+        who = caller(request).bound_to()
+        return json_answer(
+            {"expires_at": await self._service.heartbeat(request.path_params["token"], who)}
+        )
+
+    @by_hand
+    async def release(self, request: Request) -> Response:
+        """Give an assignment back."""
+        bar = (await read(request, ReleaseBody)).bar if await request.body() else False
+        who = caller(request).bound_to()
+        await self._service.release(request.path_params["token"], bar, who)
+        return json_answer({"status": "released"})
+
+    async def next(
+        self,
+        request: Request,
+        stream: Stream,
+        labeler: Annotated[Name | None, Query(description=LABELER)] = None,
+        wait: Wait = 0.0,
+    ) -> Response:
+        """Ask for work, and wait for it if there is none; asking is what makes a labeler free."""
+        who = caller(request).as_labeler(labeler)
+        seconds = self._gate.wait_of(wait)
+        if seconds > 0:
+            work = self._service.next(stream, who, seconds)
+            found = await self._gate.patiently(request, work, self._give_back)
+        else:
+            found = await self._service.next(stream, who, 0.0)
+        if isinstance(found, Nothing):
+            return Response(status_code=204, headers={"Venire-Reason": found.reason})
+        return json_answer(found)
+
+    async def _give_back(self, found: Lease | Nothing) -> None:
+        if isinstance(found, Lease) and found.token is not None:
+            await self._service.release(found.token)
+
+    async def held(
+        self,
+        request: Request,
+        stream: Stream,
+        labeler: Annotated[Name | None, Query(description=LABELER)] = None,
+    ) -> Response:
+        """What a labeler holds, for one that lost its tokens; the old ones no longer count."""
+        who = caller(request).as_labeler(labeler)
+        return json_answer(await self._service.held(stream, who, new_tokens=True))
+
+    @by_hand
+    async def add_labels(self, request: Request) -> Response:
+        """Labels in bulk, asked for or not; the same again is no error."""
+        rows = await read_list(request, LabelBody, self._gate.settings.max_batch)
+        bound = caller(request).bound_to()
+        labels = [(row["item"], row.get("labeler") or bound, row["said"]) for row in rows]
+        for number, (_, labeler, _) in enumerate(labels):
+            if bound is not None and labeler != bound:
+                caller(request).as_labeler(labeler)
+            if labeler is None:
+                raise RequestError(422, "invalid", f"row {number} has no labeler", hint="name it")
+        outcomes = await self._service.add_labels(request.path_params["stream"], labels)  # type: ignore[arg-type] # none is None
+        counts = dict.fromkeys(("accepted", "exists", "late", "refused"), 0)
+        refusals = []
+        for number, outcome in enumerate(outcomes):
+            counts[outcome.status] += 1
+            if outcome.status == "refused":
+                refusals.append({"row": number, "code": outcome.code, "message": outcome.message})
+        return json_answer({**counts, "refusals": refusals})

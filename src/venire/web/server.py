@@ -1,0 +1,142 @@
+"""Running the application: one process, one loop, a clean end.
+
+SIGTERM or Ctrl-C lets those who wait go at once, finishes the requests that are under way, writes
+snapshots and closes the store. A second one does not wait.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+import sys
+from collections.abc import Callable
+from types import FrameType
+
+import structlog
+import uvicorn
+
+from venire.engine import Scheduler
+from venire.model import Item, Label, Labeler
+from venire.service import Service, ServiceSettings
+from venire.storage import open_storage
+from venire.web.app import create_app
+from venire.web.guard import Gate
+from venire.web.settings import ServerSettings
+
+__all__ = ["run_server"]
+
+Tell = Callable[[str], None]
+
+
+def run_server(settings: ServerSettings, tell: Tell) -> None:
+    """Serve until told to stop; `tell` gets the lines that the operator has to see."""
+    _configure_log(settings)
+    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+        runner.run(_serve(settings, tell))
+
+
+async def _serve(settings: ServerSettings, tell: Tell) -> None:
+    with open_storage(settings.storage) as storage:
+        tell("starting (the first start compiles, which takes up to a minute)")
+        warm_up()
+        service = Service(storage, settings=service_settings(settings))
+        first_key = await service.start()
+        try:
+            if first_key is not None:
+                tell(f"admin key (shown this once): {first_key}")
+            app = create_app(service, settings)
+            await _Server(settings, app, tell).serve()
+        finally:
+            await service.stop()
+    tell("stopped")
+
+
+def warm_up() -> None:
+    """Compile what every stream needs, or load it, so that no request has to wait for it."""
+    scheduler = Scheduler([Labeler("a", 0.8), Labeler("b", 0.7)], ["yes", "no"])
+    scheduler.arrive([Item("x"), Item("y", weight=9)])
+    (given,) = scheduler.assign(asked=("a",))
+    scheduler.observe([Label(given.item, given.labeler, "yes")])
+    scheduler.verdict(given.item)
+    scheduler.ranking("b", 2)
+    Scheduler.restore(scheduler.snapshot()).advance(2)
+
+
+def service_settings(settings: ServerSettings) -> ServiceSettings:
+    """What of the server's settings concerns the service."""
+    return ServiceSettings(
+        max_waiting=settings.max_waiting,
+        max_wait_seconds=settings.max_wait,
+        max_batch=settings.max_batch,
+        allow_private_webhooks=settings.allow_private_webhooks,
+    )
+
+
+class _Server(uvicorn.Server):
+    """Uvicorn, with a word when it listens and an end that does not keep people waiting."""
+
+    def __init__(self, settings: ServerSettings, app: object, tell: Tell) -> None:
+        config = uvicorn.Config(
+            app,  # type: ignore[arg-type] # FastAPI is an ASGI application
+            host=settings.host,
+            port=settings.port,
+            lifespan="off",
+            log_config=None,
+            log_level=settings.log_level,
+            access_log=settings.log_level == "debug",
+            server_header=False,
+            timeout_graceful_shutdown=max(1, round(settings.grace)),
+            timeout_keep_alive=75,
+            backlog=2048,
+        )
+        super().__init__(config)
+        self._gate: Gate = app.state.gate  # type: ignore[attr-defined] # create_app put it there
+        self._tell = tell
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Listen, and say where."""
+        await super().startup(sockets)
+        for server in self.servers:
+            for listening in server.sockets:
+                host, port = listening.getsockname()[:2]
+                at = f"[{host}]" if ":" in host else host
+                self._tell(f"listening on http://{at}:{port}")
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Stop: let those who wait go, finish the rest; the second time at once."""
+        if self.should_exit:
+            self.force_exit = True
+        self.should_exit = True
+        self._gate.stopping.set()
+
+
+def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    try:
+        import uvloop
+    except ImportError:
+        return None
+    return uvloop.new_event_loop
+
+
+def _configure_log(settings: ServerSettings) -> None:
+    level = getattr(logging, settings.log_level.upper())
+    logging.basicConfig(level=level, format="%(levelname)s %(name)s: %(message)s")
+    logging.getLogger("uvicorn.error").setLevel(max(level, logging.WARNING))
+    render: structlog.typing.Processor = (
+        structlog.processors.JSONRenderer()
+        if settings.log_format == "json"
+        else structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)
+    )
+    structlog.configure(
+        processors=[
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            structlog.processors.format_exc_info
+            if settings.log_format == "json"
+            else structlog.processors.StackInfoRenderer(),
+            render,
+        ],
+        wrapper_class=structlog.make_filtering_bound_logger(level),
+        logger_factory=structlog.PrintLoggerFactory(file=sys.stderr),
+    )

@@ -1,0 +1,104 @@
+"""docs/serve.md, command by command, as a newcomer would paste it."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import venire
+from tests.integration.web.harness import Process
+from venire.web import ServerSettings
+from venire.web.access import ROLES
+
+ROOT = Path(__file__).parent.parent.parent
+PAGE = (ROOT / "docs" / "serve.md").read_text()
+WALK = PAGE.partition("## A walk-through")[2].partition("## From Python")[0]
+BLOCKS = re.findall(r"```(\w+)\n(.*?)```", WALK, flags=re.S)
+
+
+class Newcomer:
+    """Somebody with a folder, two terminals, and the page."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.said = folder, [""]
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = free.getsockname()[1]
+        self.server = Process("sqlite:///venire.db", folder, port=self.port)
+        scripts = folder / "bin"
+        scripts.mkdir()
+        for name, command in (
+            ("venire", f"{sys.executable} -m venire"),
+            ("python", sys.executable),
+        ):
+            (scripts / name).write_text(f'#!/bin/sh\nexec {command} "$@"\n')
+            (scripts / name).chmod(0o755)
+        source = str(Path(venire.__file__).parent.parent)
+        path = f"{scripts}{os.pathsep}{os.environ['PATH']}"
+        self.env = {**os.environ, "PATH": path, "PYTHONPATH": source}
+
+    def paste(self, language: str, block: str) -> None:
+        if language == "python":
+            (self.folder / "judges.py").write_text(block)
+        elif block.startswith("venire serve"):
+            if self.server.process is not None:
+                assert self.server.stop() == 0
+            self.server.start()
+        elif block.startswith("export"):
+            self.env |= {"VENIRE_URL": self.server.url, "VENIRE_KEY": self.server.key}
+        else:
+            self.said.append(self.shell(block))
+
+    def shell(self, block: str) -> str:
+        done = subprocess.run(
+            ["bash", "-euo", "pipefail", "-c", block],
+            cwd=self.folder,
+            env=self.env,
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=False,
+        )
+        assert done.returncode == 0, (block, done.stdout, done.stderr)
+        assert '"error"' not in done.stdout, (block, done.stdout)
+        return done.stdout
+
+
+@pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
+@pytest.mark.timeout(900)
+def test_the_walk_through(tmp_path: Path) -> None:
+    newcomer = Newcomer(tmp_path)
+    try:
+        for language, block in BLOCKS:
+            newcomer.paste(language, block)
+    finally:
+        if newcomer.server.process is not None:
+            newcomer.server.stop()
+    assert json.loads((tmp_path / "sent.json").read_text())["created"] == 1000
+    said = newcomer.said
+    (exits,) = [text for text in said if '"verdict"' in text and text.count("\n") == 3]
+    assert [json.loads(line)["n"] for line in exits.splitlines()] == [1, 2, 3]
+    figures: dict[str, Any] = json.loads(said[-2][said[-2].index('{"stream"') :])
+    assert figures["exits"] + figures["open_items"] == 1001
+    assert figures["exits"] >= 1000
+    assert figures["labels"] > 1000
+
+
+def test_the_page_lists_every_setting_with_its_default() -> None:
+    listed = dict(re.findall(r"^\| `VENIRE_(\w+)` \| `([^`]*)` \|", PAGE, flags=re.M))
+    fields = ServerSettings.model_fields
+    assert listed == {name.upper(): str(field.default) for name, field in fields.items()}
+
+
+def test_the_routes_that_the_page_names_exist() -> None:
+    for path in re.findall(r"`(?:GET|POST) (/v1/[^`]+)`", PAGE):
+        assert any(route.endswith(f" {path}") for route in ROLES), path

@@ -1,0 +1,60 @@
+"""A real browser, where there is one."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.integration.web.harness import PANEL, STREAM, Process, serving
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+FLAGS = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+
+
+@pytest.fixture(scope="module")
+def process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Process]:
+    """A server with one stream of text and one of other things."""
+    folder: Path = tmp_path_factory.mktemp("serve")
+    with serving(f"sqlite:///{folder}/venire.db", folder) as server:
+        with server.client(timeout=200) as client:
+            for name in ("posts", "images"):
+                client.create_stream(name, **{**STREAM, "slot_seconds": 600, "panel": PANEL})
+        yield server
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """Chromium, driven by playwright."""
+    if CHROMIUM is None:
+        pytest.skip("chromium is not installed")
+    playwright = pytest.importorskip("playwright.sync_api")
+    with playwright.sync_playwright() as started:
+        chromium = started.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        yield chromium
+        chromium.close()
+
+
+@pytest.fixture
+def page(browser: Any) -> Iterator[Any]:
+    """A new window without cookies, which must not meet an error."""
+    context = browser.new_context(viewport={"width": 1100, "height": 760})
+    opened = context.new_page()
+    faults: list[str] = []
+    opened.on("pageerror", lambda fault: faults.append(str(fault)))
+    opened.on("console", lambda said: faults.append(said.text) if "Refused" in said.text else None)
+    yield opened
+    context.close()
+    assert faults == []

@@ -1,0 +1,147 @@
+"""A server to talk to: in this process for the routes, in a process of its own for the rest."""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, cast
+
+from starlette.testclient import TestClient
+
+import venire
+from venire import Client
+from venire.service import Clock, Service
+from venire.service.views import Role
+from venire.storage import open_storage
+from venire.web import ServerSettings, create_app
+
+SOURCE = str(Path(venire.__file__).parent.parent)
+CLASSES = ["spam", "ok"]
+PANEL = [{"id": name, "competence": 0.8, "capacity": 2} for name in ("ann", "bob", "cat", "dan")]
+STREAM: dict[str, Any] = {"classes": CLASSES, "panel": PANEL, "learning": "known"}
+ROLES = ("admin", "producer", "labeler", "viewer")
+
+
+@dataclass
+class InProcess:
+    """A server on a store in memory, and a key of each role."""
+
+    http: TestClient
+    service: Service
+    keys: dict[str, str]
+
+    def call(self, method: str, path: str, role: str | None = "admin", **more: Any) -> Any:
+        headers = dict(more.pop("headers", {}))
+        if role is not None:
+            headers["authorization"] = f"Bearer {self.keys[role]}"
+        return self.http.request(method, path, headers=headers, **more)
+
+    def make_stream(self, name: str = "posts", **settings: Any) -> None:
+        answer = self.call("POST", "/v1/streams", json={"name": name, **STREAM, **settings})
+        assert answer.status_code == 201, answer.text
+
+    def add(self, *items: str, stream: str = "posts") -> None:
+        rows = [{"id": item, "payload": f"text of {item}"} for item in items]
+        assert self.call("POST", f"/v1/streams/{stream}/items", json=rows).status_code == 200
+
+    def take(self, labeler: str = "ann", stream: str = "posts") -> Any:
+        answer = self.call("GET", f"/v1/streams/{stream}/next?labeler={labeler}")
+        assert answer.status_code == 200, answer.headers
+        return answer.json()
+
+
+@contextmanager
+def in_process(clock: Clock | None = None, **settings: Any) -> Iterator[InProcess]:
+    with open_storage("memory:") as storage:
+        service = Service(storage, clock)
+        app = create_app(service, ServerSettings(**{"rate": 0, **settings}))
+        with TestClient(app, raise_server_exceptions=False) as http:
+            assert http.portal is not None
+            admin = http.portal.call(service.start)
+            assert admin is not None
+            keys = {"admin": admin}
+            for role in ROLES[1:]:
+                labeler = "ann" if role == "labeler" else None
+                make = functools.partial(service.keys.create, role, cast(Role, role), labeler)
+                keys[role] = http.portal.call(make).token
+            yield InProcess(http, service, keys)
+            http.portal.call(service.stop)
+
+
+@dataclass
+class Process:
+    """`venire serve` in a process of its own; `kill` and `start` may follow each other."""
+
+    storage: str
+    folder: Path
+    port: int = 0
+    env: dict[str, str] = field(default_factory=dict)
+    key: str = ""
+    url: str = ""
+    said: list[str] = field(default_factory=list)
+    process: subprocess.Popen[str] | None = None
+
+    def start(self, patience: float = 200.0) -> None:
+        env = {**os.environ, "VENIRE_RATE": "0", "PYTHONPATH": SOURCE, **self.env}
+        command = [sys.executable, "-m", "venire", "serve", "--storage", self.storage]
+        command += ["--port", str(self.port), "--log-level", "warning"]
+        with (self.folder / "server.log").open("a") as log:
+            self.process = subprocess.Popen(
+                command, cwd=self.folder, env=env, stdout=subprocess.PIPE, stderr=log, text=True
+            )
+        listening = threading.Event()
+        threading.Thread(target=self._read, args=(self.process, listening), daemon=True).start()
+        end = time.monotonic() + patience
+        while not listening.wait(0.02):
+            if self.process.poll() is not None or time.monotonic() > end:
+                self.kill()
+                told = (self.folder / "server.log").read_text()[-2000:]
+                raise AssertionError(f"the server did not start: {self.said} {told}")
+
+    def _read(self, process: subprocess.Popen[str], listening: threading.Event) -> None:
+        assert process.stdout is not None
+        with process.stdout:
+            for line in process.stdout:
+                self.said.append(line.rstrip())
+                if found := re.search(r"admin key.*: (vk_\S+)", line):
+                    self.key = found[1]
+                if found := re.search(r"listening on (http://\S+:(\d+))", line):
+                    self.url, self.port = found[1], int(found[2])
+                    listening.set()
+
+    def client(self, key: str | None = None, **more: Any) -> Client:
+        return Client(self.url, key or self.key, **more)
+
+    def kill(self) -> None:
+        """As a power cut would: no time for anything."""
+        assert self.process is not None
+        self.process.kill()
+        self.process.wait()
+
+    def stop(self, patience: float = 30.0) -> int:
+        """As an operator would."""
+        assert self.process is not None
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(patience)
+
+
+@contextmanager
+def serving(storage: str, folder: Path, **env: str) -> Iterator[Process]:
+    server = Process(storage, folder, env=env)
+    server.start()
+    try:
+        yield server
+    finally:
+        if server.process is not None and server.process.poll() is None:
+            server.kill()

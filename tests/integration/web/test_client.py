@@ -1,0 +1,228 @@
+"""The clients and the worker against `venire serve` in a process of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.integration.web.harness import STREAM, Process
+from venire import AsyncClient, Client
+from venire.client import Nothing, ServerError, Unreachable, Work, Worker
+
+NAMES = (f"stream-{n}" for n in itertools.count())
+
+
+SETTINGS = {**STREAM, "policy": "fixed-overlap:2", "slot_seconds": 0.1}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _compiled(process: Process) -> None:
+    """The first item of a policy may have to wait until it is compiled."""
+    with process.client(timeout=200) as client:
+        client.create_stream("first", **SETTINGS)
+        client.add_items("first", items(1))
+        work = client.next("first", "ann", wait=0)
+        assert isinstance(work, Work)
+        client.label(work.token, "ok")
+
+
+@pytest.fixture
+def stream(process: Process) -> str:
+    name = next(NAMES)
+    settings = SETTINGS
+    with process.client() as client:
+        client.create_stream(name, **settings)
+        client.create_stream(name, **settings)
+    return name
+
+
+def items(count: int) -> list[dict[str, Any]]:
+    return [{"id": f"post-{n}", "payload": {"text": f"text {n}"}} for n in range(count)]
+
+
+def test_a_day_with_the_client(process: Process, stream: str) -> None:
+    with process.client() as client:
+        assert client.add_items(stream, items(2))["created"] == 2
+        assert client.add_items(stream, items(2))["exists"] == 2
+        for labeler in ("ann", "bob"):
+            for _ in range(2):
+                work = client.next(stream, labeler, wait=0)
+                assert isinstance(work, Work)
+                client.heartbeat(work.token)
+                first = client.label(work.token, "spam")
+                assert client.label(work.token, "spam") == first
+        follow = client.follow_exits(stream)
+        left = [next(follow), next(follow)]
+        assert [exit.n for exit in left] == [1, 2]
+        assert {exit.verdict for exit in left} == {"spam"}
+        nothing = client.next(stream, "ann", wait=0)
+        assert nothing == Nothing("empty")
+        assert client.item(stream, "post-0")["status"] == "left"
+        assert client.explain(stream, "post-0")["item"] == "post-0"
+        assert client.insights(stream)["exits"] == 2
+        assert {row["id"] for row in client.labelers(stream)} >= {"ann", "bob"}
+        assert client.add_labels(stream, [("post-0", "cat", "ok")])["late"] == 1
+        assert stream in {row["name"] for row in client.streams()}
+        assert client.pause(stream)["status"] == "paused"
+        assert client.resume(stream)["status"] == "running"
+        assert client.change_stream(stream, max_overlap=4)["version"] >= 2
+        assert client.close_stream(stream)["status"] == "closed"
+
+
+def test_errors_are_raised_with_what_the_server_said(process: Process) -> None:
+    with process.client() as client, pytest.raises(ServerError) as caught:
+        client.stream("none")
+    assert (caught.value.status, caught.value.code) == (404, "not_found")
+    with process.client("vk_wrong") as client, pytest.raises(ServerError, match="unknown"):
+        client.streams()
+
+
+def test_a_server_that_is_away_is_tried_again_and_then_given_up() -> None:
+    start = time.monotonic()
+    client = Client("http://127.0.0.1:9", "vk_x", retry_seconds=0.5)
+    with client, pytest.raises(Unreachable, match="cannot be reached"):
+        client.streams()
+    assert time.monotonic() - start < 5
+
+
+def test_long_polls_end_when_work_comes(process: Process, stream: str) -> None:
+    found: list[Work | Nothing] = []
+
+    def ask() -> None:
+        with process.client() as client:
+            found.append(client.next(stream, "ann", wait=20))
+
+    asking = threading.Thread(target=ask)
+    asking.start()
+    time.sleep(0.5)
+    start = time.monotonic()
+    with process.client() as client:
+        client.add_items(stream, items(1))
+    asking.join(10)
+    assert isinstance(found[0], Work)
+    assert time.monotonic() - start < 3
+
+
+def test_one_that_hung_up_is_given_nothing(process: Process, stream: str) -> None:
+    async def hang_up() -> None:
+        async with AsyncClient(process.url, process.key) as client:
+            asking = asyncio.ensure_future(client.next(stream, "ann", wait=20))
+            await asyncio.sleep(0.5)
+            asking.cancel()
+            await asyncio.gather(asking, return_exceptions=True)
+        await asyncio.sleep(0.3)
+
+    asyncio.run(hang_up())
+    with process.client() as client:
+        client.add_items(stream, items(1))
+        assert client.insights(stream)["leased_items"] == 0
+        assert isinstance(client.next(stream, "bob", wait=0), Work)
+
+
+def test_events_are_followed_from_where_one_left_off(process: Process, stream: str) -> None:
+    http = pytest.importorskip("httpx2")
+    headers = {"authorization": f"Bearer {process.key}"}
+    url = f"{process.url}/v1/streams/{stream}/events"
+
+    def read(count: int, **more: Any) -> list[Any]:
+        seen = []
+        with http.Client(timeout=10) as client, client.sse(url, **more) as events:
+            for entry in events:
+                seen.append(entry)
+                if len(seen) == count:
+                    return seen
+        return seen
+
+    with process.client() as client:
+        for n in range(3):
+            client.add_items(stream, [{"id": f"event-{n}"}])
+    first = read(2, headers=headers, params={"after": -1})
+    rest = read(1, headers={**headers, "last-event-id": first[-1].id})
+    assert [entry.event for entry in first + rest] == ["arrived"] * 3
+    numbers = [int(entry.id) for entry in first + rest]
+    assert numbers == sorted(set(numbers))
+
+
+def work_through(
+    process: Process, stream: str, call: Callable[..., Any], labeler: str = "ann", **more: Any
+) -> Any:
+    async def run() -> Any:
+        async with AsyncClient(process.url, process.key) as client:
+            worker = Worker(client, stream, labeler, call, until_idle=0.5, **more)
+            return await worker.run()
+
+    return asyncio.run(run())
+
+
+def test_a_worker_labels_what_there_is(process: Process, stream: str) -> None:
+    with process.client() as client:
+        client.add_items(stream, items(10))
+        first = work_through(process, stream, lambda payload: "ok", concurrency=2)
+
+        async def slowly(payload: Any) -> str:
+            await asyncio.sleep(0.01)
+            return "ok"
+
+        second = work_through(process, stream, slowly, "bob")
+        assert (first.labelled, second.labelled) == (10, 10)
+        deadline = time.monotonic() + 10
+        while client.insights(stream)["exits"] < 10 and time.monotonic() < deadline:
+            time.sleep(0.1)
+        assert {exit.verdict for exit in client.exits(stream)} == {"ok"}
+
+
+def test_a_failure_is_not_a_label(process: Process, stream: str) -> None:
+    def fails(work: Work) -> str | None:
+        if work.item == "post-0":
+            raise ValueError("no idea")
+        return {"post-1": "nonsense", "post-2": None}.get(work.item, "ok")
+
+    with process.client() as client:
+        client.add_items(stream, items(4))
+        tally = work_through(process, stream, fails)
+        assert (tally.labelled, tally.failed, tally.given_back) == (1, 2, 3)
+        assert client.insights(stream)["labels"] == 1
+        assert client.insights(stream)["leased_items"] == 0
+        assert work_through(process, stream, lambda payload: "ok", "bob").labelled == 4
+
+
+def test_a_worker_that_is_stopped_gives_back_what_it_holds(process: Process, stream: str) -> None:
+    async def run() -> Any:
+        async def forever(payload: Any) -> str:
+            await asyncio.sleep(60)
+            return "ok"
+
+        async with AsyncClient(process.url, process.key) as client:
+            worker = Worker(client, stream, "ann", forever, grace=0.1)
+            running = asyncio.ensure_future(worker.run())
+            await asyncio.sleep(1.0)
+            worker.stop()
+            return await asyncio.wait_for(running, 10)
+
+    with process.client() as client:
+        client.add_items(stream, items(1))
+        assert asyncio.run(run()).given_back == 1
+        assert client.insights(stream)["leased_items"] == 0
+        assert isinstance(client.next(stream, "ann", wait=0), Work)
+
+
+def test_a_heartbeat_keeps_the_assignment(process: Process) -> None:
+    name = next(NAMES)
+    with process.client() as client:
+        leases = {"lease_floor_seconds": 0.6, "lease_ceiling_seconds": 0.6}
+        client.create_stream(name, **{**STREAM, **leases, "policy": "fixed-overlap:2"})
+        client.add_items(name, items(1))
+
+        def slow(payload: Any) -> str:
+            time.sleep(2.0)
+            return "ok"
+
+        assert work_through(process, name, slow).labelled == 1
+        (row,) = [row for row in client.labelers(name) if row["id"] == "ann"]
+        assert row["expired"] == 0

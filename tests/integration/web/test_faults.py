@@ -1,0 +1,120 @@
+"""What goes wrong in the world: a full disk, a database that is away, too much at once.
+
+A wall clock that jumps, and a store that fails at every moment, are tested on the service itself,
+where time can be moved.
+"""
+
+from __future__ import annotations
+
+import resource
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.integration.web.harness import STREAM, Process, serving
+from venire.cli import main
+from venire.client import Nothing, ServerError, Work
+
+AWAY = 5.0
+
+
+def refused(server: Process, item: str) -> ServerError:
+    with server.client(retry_seconds=0) as client, pytest.raises(ServerError) as caught:
+        client.add_items("posts", [{"id": item, "payload": "x" * 50_000}])
+    return caught.value
+
+
+def goes_on(server: Process, *items: str) -> None:
+    """The same requests go through, and nothing was lost."""
+    with server.client(retry_seconds=60) as client:
+        for item in items:
+            client.add_items("posts", [{"id": item, "payload": "x" * 50_000}])
+            assert client.item("posts", item)["status"] == "open"
+        work = client.next("posts", "ann", wait=0)
+        assert isinstance(work, Work)
+        client.label(work.token, "ok")
+
+
+def test_a_full_disk_is_told_and_gone_on_from(tmp_path: Path) -> None:
+    storage = f"sqlite:///{tmp_path}/venire.db"
+    with serving(storage, tmp_path) as server:
+        assert server.process is not None
+        with server.client(timeout=200) as client:
+            client.create_stream("posts", **STREAM)
+            client.add_items("posts", [{"id": "before"}])
+        pid = server.process.pid
+        usual = resource.prlimit(pid, resource.RLIMIT_FSIZE)
+        largest = max(path.stat().st_size for path in tmp_path.glob("venire.db*"))
+        resource.prlimit(pid, resource.RLIMIT_FSIZE, (largest, usual[1]))
+        for _ in range(3):
+            fault = refused(server, "during")
+            assert (fault.status, fault.code) == (503, "store_down")
+        with server.client(retry_seconds=0) as client:
+            with pytest.raises(ServerError) as caught:
+                client.next("posts", "ann", wait=0)
+            assert caught.value.status == 503
+        resource.prlimit(pid, resource.RLIMIT_FSIZE, usual)
+        goes_on(server, "during", "after")
+        assert server.stop() == 0
+    assert main(["verify", "--storage", storage]) == 0
+
+
+def test_a_database_that_is_away_is_waited_for(
+    new_url: Callable[[str], str], postgres: str, tmp_path: Path
+) -> None:
+    import psycopg
+    from psycopg.conninfo import conninfo_to_dict
+
+    storage = new_url("postgres")
+    name = conninfo_to_dict(storage)["dbname"]
+    with serving(storage, tmp_path) as server, psycopg.connect(postgres, autocommit=True) as root:
+        with server.client(timeout=200) as client:
+            client.create_stream("posts", **STREAM)
+            client.add_items("posts", [{"id": "before"}])
+        root.execute(f"ALTER DATABASE {name} ALLOW_CONNECTIONS false".encode())
+        root.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s", [name]
+        )
+        end = time.monotonic() + AWAY
+        while time.monotonic() < end:
+            fault = refused(server, "during")
+            assert fault.status == 503
+            time.sleep(0.5)
+        root.execute(f"ALTER DATABASE {name} ALLOW_CONNECTIONS true".encode())
+        goes_on(server, "during", "after")
+        assert server.stop() == 0
+    assert main(["verify", "--storage", storage]) == 0
+
+
+def test_ten_megabytes_are_refused_and_the_next_request_is_served(process: Process) -> None:
+    with process.client(timeout=60) as client:
+        client.create_stream("large", **STREAM)
+        with pytest.raises(ServerError) as caught:
+            client.add_items("large", [{"id": "a", "payload": "x" * 10_000_000}])
+        assert (caught.value.status, caught.value.code) == (413, "body_too_large")
+        assert client.add_items("large", [{"id": "a", "payload": "short"}])["created"] == 1
+
+
+def test_one_that_never_answers_costs_its_lease_and_one_that_answers_twice_nothing(
+    process: Process,
+) -> None:
+    with process.client(timeout=200) as client:
+        short = {"lease_floor_seconds": 0.5, "lease_ceiling_seconds": 0.5}
+        few = {"panel": STREAM["panel"][:2], "policy": "fixed-overlap:2", "slot_seconds": 0.2}
+        client.create_stream("silent", **{**STREAM, **short, **few})
+        client.add_items("silent", [{"id": "a"}])
+        silent = client.next("silent", "ann", wait=0)
+        assert isinstance(silent, Work)
+        again = client.next("silent", "ann", wait=10)
+        assert isinstance(again, Work)
+        assert again.item == "a"
+        first = client.label(again.token, "ok")
+        assert client.label(again.token, "ok") == first
+        with pytest.raises(ServerError, match="conflict"):
+            client.label(again.token, "spam")
+        late = client.label(silent.token, "ok")
+        assert (late["item"], late["expired"]) == ("a", True)
+        assert client.insights("silent")["labels"] == 1
+        assert isinstance(client.next("silent", "ann", wait=0), Nothing)

@@ -1,0 +1,282 @@
+"""Every route as a client sees it, over the real service."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.integration.web.harness import CLASSES, STREAM, InProcess, in_process
+
+ITEMS = "/v1/streams/posts/items"
+
+
+def code_of(answer: Any) -> tuple[int, str]:
+    return answer.status_code, answer.json()["error"]["code"]
+
+
+@pytest.fixture
+def posts(server: InProcess) -> InProcess:
+    server.make_stream()
+    return server
+
+
+def test_a_stream_is_made_once(posts: InProcess) -> None:
+    again = posts.call("POST", "/v1/streams", json={"name": "posts", **STREAM})
+    assert again.status_code == 201
+    other = {"name": "posts", **STREAM, "slot_seconds": 5}
+    assert code_of(posts.call("POST", "/v1/streams", json=other)) == (409, "conflict")
+    assert [stream["name"] for stream in posts.call("GET", "/v1/streams").json()] == ["posts"]
+
+
+def test_settings_change_live_and_are_versioned(posts: InProcess) -> None:
+    changed = posts.call("PATCH", "/v1/streams/posts", json={"max_overlap": 3})
+    assert (changed.status_code, changed.json()["settings"]["max_overlap"]) == (200, 3)
+    versions = posts.call("GET", "/v1/streams/posts/settings").json()
+    assert [version["settings"]["max_overlap"] for version in versions] == [None, 3]
+    assert versions[1]["actor"].startswith("first admin (")
+    for wrong in ({"max_overlap": "3"}, {"classes": ["a", "b"]}, {"nonsense": 1}, {"rate": None}):
+        assert code_of(posts.call("PATCH", "/v1/streams/posts", json=wrong)) == (422, "invalid")
+
+
+def test_pause_resume_close(posts: InProcess) -> None:
+    posts.add("a")
+    for verb, status in (("pause", "paused"), ("resume", "running"), ("close", "closed")):
+        assert posts.call("POST", f"/v1/streams/posts/{verb}").json()["status"] == status
+        if verb == "pause":
+            nothing = posts.call("GET", "/v1/streams/posts/next?labeler=ann")
+            assert (nothing.status_code, nothing.headers["venire-reason"]) == (204, "paused")
+    assert posts.call("POST", ITEMS, json=[{"id": "b"}]).status_code == 409
+
+
+def test_items_are_taken_once(posts: InProcess) -> None:
+    rows = [{"id": "a", "payload": {"text": "hi"}}, {"id": "b/c", "weight": 3.5}]
+    assert posts.call("POST", ITEMS, json=rows).json()["created"] == 2
+    lines = "\n".join(json.dumps(row) for row in rows) + "\n\n"
+    headers = {"content-type": "application/x-ndjson"}
+    again = posts.call("POST", ITEMS, content=lines, headers=headers).json()
+    assert (again["created"], again["exists"]) == (0, 2)
+    other = posts.call("POST", ITEMS, json=[{"id": "new"}, {"id": "a", "payload": "other"}])
+    assert code_of(other) == (409, "conflict")
+    assert posts.call("GET", f"{ITEMS}/new").status_code == 404
+    shown = posts.call("GET", f"{ITEMS}/b%2Fc").json()
+    assert (shown["id"], shown["weight"], shown["status"]) == ("b/c", 3.5, "open")
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        (b"[{}]", 422),
+        (b'[{"id": ""}]', 422),
+        (b'[{"id": "a", "weight": "3"}]', 422),
+        (b'[{"id": "a", "weight": -1}]', 422),
+        (b'[{"id": "a", "nonsense": 1}]', 422),
+        (b'{"id": "a"}', 422),
+        (b"[", 422),
+        (b"\xff\xfe", 422),
+        (b"", 422),
+    ],
+)
+def test_items_that_are_not_items(posts: InProcess, body: bytes, status: int) -> None:
+    answer = posts.call("POST", ITEMS, content=body, headers={"content-type": "application/json"})
+    assert code_of(answer) == (status, "invalid")
+    form = posts.call("POST", ITEMS, data={"id": "a"})
+    assert code_of(form) == (415, "unsupported_media_type")
+
+
+def test_a_label_is_answered_once(posts: InProcess) -> None:
+    posts.add("a")
+    work = posts.take("ann")
+    assert (work["item"], work["payload"], work["classes"]) == ("a", "text of a", CLASSES)
+    path = f"/v1/assignments/{work['token']}"
+    assert posts.call("POST", f"{path}/heartbeat", "labeler").json()["expires_at"] > 0
+    first = posts.call("POST", f"{path}/label", "labeler", json={"said": "spam"})
+    assert (first.status_code, first.json()["said"]) == (200, "spam")
+    assert posts.call("POST", f"{path}/label", json={"said": "spam"}).json() == first.json()
+    assert code_of(posts.call("POST", f"{path}/label", json={"said": "ok"})) == (409, "conflict")
+    assert code_of(posts.call("POST", f"{path}/heartbeat")) == (409, "out_of_turn")
+    unknown = posts.call("POST", "/v1/assignments/none/label", json={"said": "ok"})
+    assert code_of(unknown) == (404, "not_found")
+    item = posts.call("GET", f"{ITEMS}/a").json()
+    assert item["posterior"]["spam"] == pytest.approx(0.8)
+    assert [label["labeler"] for label in item["labels"]] == ["ann"]
+
+
+def test_what_is_given_back_goes_to_another(posts: InProcess) -> None:
+    posts.add("a")
+    work = posts.take("ann")
+    release = f"/v1/assignments/{work['token']}/release"
+    assert posts.call("POST", release, json={"bar": True}).status_code == 200
+    assert posts.call("POST", release, json={"bar": True}).status_code == 200
+    nothing = posts.call("GET", "/v1/streams/posts/next?labeler=ann")
+    assert (nothing.status_code, nothing.headers["venire-reason"]) == (204, "none_for_you")
+    assert posts.take("bob")["item"] == "a"
+
+
+def test_one_that_lost_its_tokens_gets_new_ones(posts: InProcess) -> None:
+    posts.add("a")
+    old = posts.take("ann")["token"]
+    (again,) = posts.call("POST", "/v1/streams/posts/held", "labeler").json()
+    assert again["item"] == "a"
+    assert again["token"] != old
+    label = f"/v1/assignments/{again['token']}/label"
+    assert posts.call("POST", label, json={"said": "ok"}).status_code == 200
+
+
+def test_labels_in_bulk(posts: InProcess) -> None:
+    posts.add("a", "b")
+    rows = [{"item": item, "labeler": who, "said": "ok"} for item in "ab" for who in ("ann", "bob")]
+    path = "/v1/streams/posts/labels"
+    first = posts.call("POST", path, json=rows).json()
+    assert (first["accepted"], first["exists"], first["refused"]) == (4, 0, 0)
+    rows.append({"item": "none", "labeler": "ann", "said": "ok"})
+    again = posts.call("POST", path, json=rows).json()
+    assert (again["accepted"], again["exists"], again["refused"]) == (0, 4, 1)
+    assert [refusal["row"] for refusal in again["refusals"]] == [4]
+    mine = posts.call("POST", path, "labeler", json=[{"item": "a", "said": "ok"}]).json()
+    assert mine["exists"] == 1
+    nobody = posts.call("POST", path, json=[{"item": "a", "said": "ok"}])
+    assert code_of(nobody) == (422, "invalid")
+
+
+def test_exits_come_by_cursor(server: InProcess) -> None:
+    server.make_stream(policy="fixed-overlap:2", slot_seconds=0.05)
+    server.add("a", "b", "c")
+    for item in "abc":
+        rows = [{"item": item, "labeler": who, "said": "ok"} for who in ("ann", "bob")]
+        server.call("POST", "/v1/streams/posts/labels", json=rows)
+    seen: list[dict[str, Any]] = []
+    for _ in range(20):
+        after = seen[-1]["n"] if seen else 0
+        answer = server.call(
+            "GET", f"/v1/streams/posts/exits?after={after}&wait=2&limit=2", "viewer"
+        )
+        lines = [json.loads(line) for line in answer.text.splitlines()]
+        assert len(lines) <= 2
+        seen += lines
+        assert answer.headers["venire-cursor"] == str(seen[-1]["n"] if seen else 0)
+        if len(seen) == 3:
+            break
+    assert [exit["n"] for exit in seen] == [1, 2, 3]
+    assert {exit["item"] for exit in seen} == set("abc")
+    assert {exit["verdict"] for exit in seen} == {"ok"}
+    shown = server.call("GET", f"{ITEMS}/a").json()
+    assert (shown["status"], shown["exit"]["labels"]) == ("left", 2)
+
+
+def test_explain(posts: InProcess) -> None:
+    posts.add("a", "b")
+    work = posts.take("ann")
+    told = posts.call("GET", f"{ITEMS}/{work['item']}/explain", "viewer").json()
+    (given,) = told["given"]
+    assert (given["labeler"], given["gain"]) == ("ann", pytest.approx(work["gain"]))
+    other = {"a": "b", "b": "a"}[work["item"]]
+    assert other in [alternative["item"] for alternative in given["alternatives"]]
+
+
+def test_reading(posts: InProcess) -> None:
+    posts.add("a", "b")
+    posts.take("ann")
+    figures = posts.call("GET", "/v1/streams/posts/insights", "viewer").json()
+    assert (figures["open_items"], figures["leased_items"]) == (2, 1)
+    people = {row["id"]: row for row in posts.call("GET", "/v1/streams/posts/labelers").json()}
+    assert (people["ann"]["state"], people["ann"]["holds"]) == ("busy", 1)
+    metrics = posts.call("GET", "/metrics", "viewer").text
+    assert 'venire_stream_open_items{stream="posts"} 2.0' in metrics
+    assert 'route="/v1/streams/{stream}/next"' in metrics
+    assert posts.call("GET", "/ready", None).json() == {"status": "ready"}
+
+
+def test_withdraw(posts: InProcess) -> None:
+    posts.add("a")
+    assert posts.call("DELETE", f"{ITEMS}/a", "producer").json()["status"] == "withdrawn"
+    assert posts.call("DELETE", f"{ITEMS}/a").json()["status"] == "withdrawn"
+    assert posts.call("DELETE", f"{ITEMS}/none").status_code == 404
+
+
+def test_webhooks(posts: InProcess) -> None:
+    path = "/v1/streams/posts/webhooks"
+    private = posts.call("POST", path, json={"url": "http://127.0.0.1:9/x"})
+    assert private.status_code == 422
+    assert posts.call("GET", path).json() == []
+    assert posts.call("DELETE", f"{path}/none").status_code == 404
+
+
+def test_errors_have_one_shape(posts: InProcess) -> None:
+    for method, url, status in (
+        ("GET", "/nowhere", 404),
+        ("PUT", "/v1/streams", 405),
+        ("GET", "/v1/streams/none", 404),
+        ("GET", "/v1/streams/posts/exits?after=x", 422),
+        ("GET", "/v1/streams/posts/next", 422),
+        ("GET", "/v1/streams/posts/next?labeler=ann&wait=nan", 422),
+    ):
+        answer = posts.call(method, url)
+        assert answer.status_code == status
+        fault = answer.json()["error"]
+        assert set(fault) >= {"code", "message", "hint", "retryable"}
+        assert fault["message"]
+
+
+def test_what_is_too_large_is_refused_before_it_is_read() -> None:
+    with in_process(max_body=2000, max_batch=3) as served:
+        served.make_stream()
+        long = [{"id": "x" * 400, "payload": "x" * 3000}]
+        assert code_of(served.call("POST", ITEMS, json=long)) == (413, "body_too_large")
+        pieces = served.call(
+            "POST",
+            ITEMS,
+            content=iter([b"x" * 1000] * 10),
+            headers={"content-type": "application/json"},
+        )
+        assert code_of(pieces) == (413, "body_too_large")
+        many = [{"id": str(number)} for number in range(4)]
+        assert code_of(served.call("POST", ITEMS, json=many)) == (413, "batch_too_large")
+        assert served.call("GET", "/v1/streams/posts").json()["open_items"] == 0
+
+
+def test_too_many_requests_are_told_when_to_come_back() -> None:
+    with in_process(rate=1, burst=3) as served:
+        answers = [served.call("GET", "/v1/me") for _ in range(5)]
+        assert [answer.status_code for answer in answers] == [200, 200, 200, 429, 429]
+        assert int(answers[-1].headers["retry-after"]) >= 1
+        assert answers[-1].json()["error"]["retryable"] is True
+        assert served.call("GET", "/v1/me", "viewer").status_code == 200
+
+
+def test_too_many_who_wait_are_told_so() -> None:
+    with in_process(max_waiting=1) as served:
+        served.make_stream()
+        gate = served.http.app.state.gate  # type: ignore[attr-defined]
+        gate.waiting.now = 1
+        answer = served.call("GET", "/v1/streams/posts/next?labeler=ann&wait=5")
+        assert code_of(answer) == (429, "too_many_waiting")
+        gate.waiting.now = 0
+        answer = served.call("GET", "/v1/streams/posts/next?labeler=ann&wait=0.05")
+        assert (answer.status_code, answer.headers["venire-reason"]) == (204, "empty")
+
+
+def test_the_documentation_needs_nothing_from_elsewhere(posts: InProcess) -> None:
+    page = posts.call("GET", "/docs").text
+    assert "/v1/streams/{stream}/next" in page
+    assert "http://" not in page
+    assert "https://example.org" in page
+    assert page.count("https://") == page.count("https://example.org")
+    assert "<script>" not in page
+    described = posts.call("GET", "/openapi.json").json()
+    for path, methods in described["paths"].items():
+        for operation in methods.values():
+            assert "200" in operation["responses"] or {"201", "204"} & set(operation["responses"])
+            if path.startswith("/v1"):
+                assert {"401", "403", "429", "500", "503"} <= set(operation["responses"])
+
+
+def test_payloads_and_names_are_shown_as_text(server: InProcess) -> None:
+    name = "<script>alert(1)</script>"
+    server.make_stream(panel=[{"id": name, "competence": 0.8}])
+    server.http.post("/sign-in", data={"key": server.keys["admin"]})
+    page = server.http.get("/").text
+    assert name not in page
+    assert "&lt;script&gt;" in page
+    assert "script-src 'self'" in server.http.get("/").headers["content-security-policy"]
