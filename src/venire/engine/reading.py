@@ -66,6 +66,11 @@ class Reader:
         """What the policy counted since the scheduler began, by name; empty for most."""
         return self.policy.counters(self._clerk.desk.meta[COUNTER:])
 
+    @property
+    def price(self) -> float | None:
+        """What a unit of evidence cost when work was last handed out; None without prices."""
+        return self.policy.price(self._clerk.desk.gauges)
+
     def verdict(self, item: ItemId) -> Verdict:
         """What the labels of an outstanding item say so far."""
         return self._verdict(*self._clerk.decide(self._roll.outstanding(item)))

@@ -16,18 +16,32 @@ from venire import (
     Label,
     Labeler,
     LearnThenServe,
+    LookAhead,
     Policy,
     Random,
+    Realised,
+    RealisedProxy,
     ReplayError,
     RoundRobin,
     Scheduler,
     StateError,
+    Waterfill,
 )
 from venire.model import Closed, Event
 
 PANEL = (Labeler("ann", 0.9), Labeler("bob", 0.8), Labeler("eve", 0.7, capacity=2))
 CLASSES = ("spam", "ok")
-POLICIES = (Greedy(), FixedOverlap(2), RoundRobin(2), Random(2, seed=3), Everyone())
+POLICIES = (
+    Greedy(),
+    Waterfill(),
+    LookAhead(),
+    Realised(),
+    RealisedProxy(),
+    FixedOverlap(2),
+    RoundRobin(2),
+    Random(2, seed=3),
+    Everyone(),
+)
 
 
 def scheduler(bounds: Bounds | None = None, policy: Policy | None = None) -> Scheduler:
