@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from venire.errors import InputError
-from venire.offline.instance import Instance
+from venire.offline.instance import Instance, Problem
 from venire.offline.item import lay_bench
 from venire.offline.kernels import adjust, adjust_slots, gains
 
@@ -40,6 +40,12 @@ Progress = Callable[[int, int], None]
 #: The first and the last step, as shares of the price of evidence.
 STEPS: Final = (1.0, 0.002)
 BLOCK_STEPS: Final = (0.5, 0.003)
+
+#: So many coarse sweeps for each fine one, which takes that much longer.
+COARSE: Final = 8
+
+#: A label of so little evidence may as well be bought in part.
+DROP: Final = 0.1
 
 #: While the prices are moving, a branch and bound may be short and coarse.
 QUICK: Final = (5, 1e-3)
@@ -67,7 +73,9 @@ def bound_at(instance: Instance, price: Floats) -> float:
 def sweeps_for(instance: Instance) -> int:
     """How often the items are gone through: the more often, the less work it is."""
     patience = np.minimum(np.ceil(instance.weight), instance.slots - instance.arrival)
-    work = float(patience.sum()) * len(instance.capacity)
+    options = np.array([len(instance.capacity), *(len(g) for g in instance.groups[1:])])
+    each = options[0] if instance.group is None else options[instance.group]
+    work = float((patience * each).sum())
     return int(np.clip(8e8 / max(1.0, work), 40, 240))
 
 
@@ -82,35 +90,44 @@ def find_prices(
     ((2, 2), True)
     """
     problem, total = instance.problem(), sweeps or sweeps_for(instance)
-    bench, level = lay_bench(problem, *QUICK), _level(instance)
-    price = level * instance.evidence[problem.phase]
-    first = total if _alike(instance) else total // 4
-    supply = np.maximum((instance.evidence * instance.capacity).sum(axis=1), 1e-300)
-    level = max(level, 0.05 * float(instance.weight.mean())) if len(instance) else 1.0
-    for k, step in enumerate(_steps(first, *STEPS)):
-        adjust_slots(problem, price, level * step, supply, bench)
-        _tell(progress, k, total)
-    found = [price.copy()]
+    bench, worth = lay_bench(problem, *QUICK), _level(instance)
+    price = _by_slots(instance, problem, worth, COARSE * total)
+    found = [price.copy(), np.zeros_like(price)]
+    worth = max(worth, 0.05 * float(instance.weight.mean())) if len(instance) else 1.0
+    each = worth * instance.evidence.max(axis=0) / instance.capacity
     mean, count = np.zeros_like(price), 0
-    each = level * instance.evidence.max(axis=0) / instance.capacity
-    for k, step in enumerate(_steps(total - first, *BLOCK_STEPS)):
+    rounds = 0 if _liquid(instance) else total
+    for k, step in enumerate(_steps(rounds, *BLOCK_STEPS)):
         adjust(problem, price, step * each, bench)
-        _tell(progress, first + k, total)
-        if 4 * k >= 3 * (total - first):
+        _tell(progress, k, total)
+        if 4 * k >= 3 * rounds:
             mean += price
             count += 1
-    found += [mean / max(1, count), price, np.zeros_like(price)]
+    if rounds:
+        found += [mean / max(1, count), price]
     bounds = [bound_at(instance, p) for p in found]
+    print([round(b,1) for b in bounds])
     best = int(np.argmin(bounds))
     _tell(progress, total - 1, total)
     return found[best], bounds[best]
 
 
-def _alike(instance: Instance) -> bool:
-    """Whether labelers differ in nothing: then equal prices for all of them are as good as any."""
-    same = (instance.evidence == instance.evidence[:, :1]).all()
-    equal = (instance.capacity == instance.capacity[0]).all()
-    return bool(same and equal and instance.group is None and not len(instance.barred))
+def _by_slots(instance: Instance, problem: Problem, worth: float, sweeps: int) -> Floats:
+    """Prices in proportion to evidence, at a level for each slot."""
+    supply = np.maximum((instance.evidence * instance.capacity).sum(axis=1), 1e-300)
+    groups = [instance.evidence[:, g].sum(axis=1) for g in instance.groups[1:]]
+    most = np.stack([instance.evidence.sum(axis=1), *groups], axis=1)
+    level = np.full(instance.slots, worth)
+    first = max(worth, 0.05 * float(instance.weight.mean())) if len(instance) else 1.0
+    for step in _steps(sweeps, *STEPS):
+        adjust_slots(problem, level, first * step, supply, most)
+    return level[:, np.newaxis] * instance.evidence[problem.phase]
+
+
+def _liquid(instance: Instance) -> bool:
+    """Whether evidence comes in drops, for everyone: then a price for each slot is enough."""
+    masked = instance.group is not None or len(instance.barred) > 0
+    return not masked and float(instance.evidence.max()) <= DROP
 
 
 def _tell(progress: Progress | None, done: int, total: int) -> None:
