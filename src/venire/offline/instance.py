@@ -108,6 +108,18 @@ class Instance:
         """Whether everyone may label everything."""
         return self.group is None and not len(self.barred)
 
+    @property
+    def patience(self) -> Floats:
+        """For how many slots each item may be worth its delay."""
+        return np.minimum(np.ceil(self.weight), self.slots - self.arrival)
+
+    @property
+    def options(self) -> Ints:
+        """How many labelers each item may have, but for those that are barred."""
+        sizes = np.array([len(self.capacity), *(len(g) for g in self.groups[1:])])
+        group = np.zeros(len(self), np.int32) if self.group is None else self.group
+        return np.asarray(sizes[group], np.int64)
+
     def phase_of(self, slot: int) -> int:
         """Which row of `evidence` holds in a slot."""
         return int(np.searchsorted(self.since, slot, side="right")) - 1

@@ -84,10 +84,7 @@ def bound_at(instance: Instance, price: Floats) -> float:
 
 def sweeps_for(instance: Instance) -> int:
     """How often the items are gone through: the more often, the less work it is."""
-    patience = np.minimum(np.ceil(instance.weight), instance.slots - instance.arrival)
-    options = np.array([len(instance.capacity), *(len(g) for g in instance.groups[1:])])
-    each = options[0] if instance.group is None else options[instance.group]
-    work = float((patience * each).sum())
+    work = float((instance.patience * instance.options).sum())
     return int(np.clip(8e8 / max(1.0, work), 40, 240))
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -141,6 +143,30 @@ def test_a_larger_panel_or_a_longer_horizon_never_hurts(instance: Instance) -> N
         instance.barred,
     )
     assert optimum(wider).bound >= optimum(instance).value
+
+
+def test_an_item_takes_a_block_from_one_that_loses_less_by_it() -> None:
+    """At no prices the first item takes the only labeler; the second is worth more."""
+    one = Instance(
+        np.array([3.0, 8.0]), np.zeros(2, np.int64), 1, np.array([[1.0]]), np.ones(1, np.int64)
+    )
+    assert plan(one, np.zeros((1, 1))) == [(1, 0, 0)]
+
+
+@settings(max_examples=30, deadline=None)
+@given(instance=tiny_instances())
+def test_a_plan_is_one_that_no_single_item_can_better(instance: Instance) -> None:
+    """What is free at the end is of no use to anybody alone."""
+    blocks = plan(instance, np.zeros((instance.slots, len(instance.capacity))))
+    earned = value_of(instance, blocks)
+    used = Counter((m, t) for _, m, t in blocks)
+    pairs = {(s, m) for s, m, _ in blocks}
+    for s in range(len(instance)):
+        for m in instance.may_label(s):
+            for t in range(int(instance.arrival[s]), instance.slots):
+                if (s, m) not in pairs and used[m, t] < instance.capacity[m]:
+                    better = value_of(instance, [*blocks, (s, m, t)])
+                    assert better <= earned + 1e-3 * (1 + earned)
 
 
 TINY = Instance(
