@@ -18,6 +18,10 @@ __all__ = ["Certificate", "certify"]
 #: Schedules are planned at all prices whose bound is so near to the best.
 NEAR: Final = 0.02
 
+#: With more items than these only at the last two of them, the rough ones: ties are broken there,
+#: and plans are better for it.
+MANY: Final = 20_000
+
 
 @dataclass(frozen=True)
 class Certificate:
@@ -67,12 +71,12 @@ def certify(
     ranked = candidates(instance, sweeps, progress)
     price, bound, method = ranked[0]
     lower, schedule = -1.0, list[Block]()
-    for other in ranked:
-        if other.bound <= (1.0 + NEAR) * bound:
-            found = plan(instance, other.price)
-            value = value_of(instance, found)
-            if value > lower:
-                lower, schedule = value, found
+    near = [other for other in ranked if other.bound <= (1.0 + NEAR) * bound]
+    for other in near if len(instance) <= MANY else near[-2:]:
+        found = plan(instance, other.price)
+        value = value_of(instance, found)
+        if value > lower:
+            lower, schedule = value, found
     if small(instance):
         best = exact(instance, price, bound, schedule)
         if best is not None:
