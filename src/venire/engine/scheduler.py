@@ -103,7 +103,9 @@ class Scheduler(Panel):
         bounds: Bounds | None = None,
         remember: int | None = None,
     ) -> None:
-        self._begin(panel, classes, policy or LookAhead(), learning, c, bounds or Bounds(), remember)
+        self._begin(
+            panel, classes, policy or LookAhead(), learning, c, bounds or Bounds(), remember
+        )
         self._believe()
         self._clerk.refresh(self.slot)
 
