@@ -319,9 +319,9 @@ class RealisedProxy(Policy):
 
     An item is valued by who labelled it, whatever they said.
 
-    >>> from venire import World, simulate
+    >>> from venire import Greedy, World, simulate
     >>> world = World.synthetic(seed=0, competences=[0.9, 0.8, 0.7])
-    >>> ours, theirs = simulate(world, RealisedProxy(), slots=200), simulate(world, slots=200)
+    >>> ours, theirs = (simulate(world, p, slots=200) for p in (RealisedProxy(), Greedy()))
     >>> ours.realised_utility > theirs.realised_utility
     True
     """
