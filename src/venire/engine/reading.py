@@ -21,6 +21,7 @@ class Reader:
     """The part of a scheduler that only reads."""
 
     slot: int
+    _quiet: int
     policy: Policy
     _roll: Roll
     _clerk: BoundedClerk
@@ -116,7 +117,14 @@ class Reader:
     def fingerprint(self) -> str:
         """A digest of the whole state; equal for equal logs."""
         clerk = self._clerk
-        names = (self.slot, self._roll.state(), self._heard, clerk.bounds, sorted(clerk.retired))
+        names = (
+            self.slot,
+            self._quiet,
+            self._roll.state(),
+            self._heard,
+            clerk.bounds,
+            sorted(clerk.retired),
+        )
         digest = hashlib.sha256(repr(names).encode())
         for column in clerk.columns():
             digest.update(np.ascontiguousarray(column).tobytes())

@@ -175,14 +175,25 @@ class TestTime:
         assert a.fingerprint() == b.fingerprint()
         assert all(e.exits for e in b.log if isinstance(e, Closed))
 
-    @pytest.mark.xfail(reason="it learns of quiet slots only where they are closed", strict=True)
-    def test_to_advance_is_to_close_that_often_when_looking_ahead(self) -> None:
-        a, b = scheduler(policy=LookAhead()), scheduler(policy=LookAhead())
+    @pytest.mark.parametrize("policy", [LookAhead(), Realised()])
+    def test_to_advance_is_to_close_that_often_for_those_who_forecast(self, policy: Policy) -> None:
+        a, b = scheduler(policy=policy), scheduler(policy=policy)
         for s in (a, b):
             s.arrive([Item("a", 7), Item("b", 9)])
         for _ in range(20):
             a.close()
         b.advance(20)
+        assert a.fingerprint() == b.fingerprint()
+
+    @settings(max_examples=20, deadline=None)
+    @given(st.lists(st.integers(1, 3000), min_size=1, max_size=5))
+    def test_quiet_time_is_the_same_in_one_piece_and_in_many(self, pieces: list[int]) -> None:
+        a, b = scheduler(policy=Realised()), scheduler(policy=Realised())
+        for s in (a, b):
+            s.arrive(Item("a", 7))
+        for piece in pieces:
+            a.advance(a.slot + piece)
+        b.advance(sum(pieces))
         assert a.fingerprint() == b.fingerprint()
 
     def test_a_log_with_an_exit_too_few_does_not_replay(self) -> None:
