@@ -34,8 +34,9 @@ from venire.scheduling.desk import COUNTER, SETTING, STALLS, TOUCHES, Desk
 from venire.scheduling.forecast import add_kinds, foresee, note_arrivals, note_price
 from venire.scheduling.handout import give, prepay, restore
 from venire.scheduling.loop import Stream, make_run
-from venire.scheduling.market import STEP, choose, find_price, supply_of, surplus
+from venire.scheduling.market import STEP, choose, find_price, surplus
 from venire.scheduling.plan import fill, plan_price
+from venire.scheduling.supply import supply_of
 from venire.scheduling.turns import begin_serving
 from venire.scheduling.waterfill import (
     PRICE,
@@ -90,7 +91,7 @@ def look_ahead(desk: Desk, slot: int, now: float, way: int) -> tuple[int, int, f
 
     Without anybody who waits the next price is said to be no lower than this one.
     """
-    later = supply_of(desk)
+    later = supply_of(desk, slot)
     bids = sorted_bids(desk, slot) if way == PLANNED else grouped_bids(desk, slot)
     kinds = add_kinds(desk, bids)
     foresee(desk, slot)

@@ -30,9 +30,9 @@ from venire.scheduling.market import (
     find_price,
     open_stall,
     reserve,
-    supply_of,
 )
 from venire.scheduling.shelves import take_off
+from venire.scheduling.supply import supply_of
 from venire.scheduling.turns import begin_serving
 from venire.scheduling.wheel import make_settle, set_due
 
@@ -87,9 +87,9 @@ def anybody_free(desk: Desk) -> bool:
 
 @inlined
 def left_to_sell(desk: Desk, slot: int) -> float:
-    """What the panel gives in a slot, less what of it was handed out before."""
+    """What this slot has to sell, less what of it was handed out before."""
     sold = desk.gauges[SOLD] if desk.gauges[SOLD_IN] == slot else 0.0
-    return max(supply_of(desk) - sold, 0.0)
+    return max(supply_of(desk, slot) - sold, 0.0)
 
 
 @inlined
