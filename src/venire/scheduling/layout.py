@@ -66,7 +66,7 @@ LABELER: Final = np.dtype(
         ("capacity", "i4"),  # 0 while the labeler is away
         ("load", "i4"),  # in flight when the slot began, plus given since
         ("inflight", "i4"),
-        ("pointer", "i4"),
+        ("pointer", "i4"),  # of the policy: how far it has come, or how many rows are for it
         ("edge", "i4"),  # first edge
     ]
 )

@@ -34,15 +34,16 @@ from venire.scheduling.desk import COUNTER, SETTING, STALLS, TOUCHES, Desk
 from venire.scheduling.forecast import add_kinds, foresee, note_arrivals, note_price
 from venire.scheduling.handout import give, prepay, restore
 from venire.scheduling.loop import Stream, make_run
-from venire.scheduling.market import STEP, choose, find_price, supply_of, surplus
+from venire.scheduling.market import STEP, choose, find_price, surplus
 from venire.scheduling.plan import fill, plan_price
+from venire.scheduling.supply import supply_of
 from venire.scheduling.turns import begin_serving
 from venire.scheduling.waterfill import (
     PRICE,
     anybody_free,
     enter,
     leave,
-    left_to_sell,
+    left_of,
     note_sales,
     revalue_touched,
 )
@@ -85,12 +86,11 @@ def choose_sorted(desk: Desk, first: int, share: float, log: float) -> int:
 
 
 @inlined
-def look_ahead(desk: Desk, slot: int, now: float, way: int) -> tuple[int, int, float]:
+def look_ahead(desk: Desk, slot: int, now: float, later: float, way: int) -> tuple[int, int, float]:
     """Choose by a plan: how many, at which price, and the logarithm of the next price.
 
     Without anybody who waits the next price is said to be no lower than this one.
     """
-    later = supply_of(desk)
     bids = sorted_bids(desk, slot) if way == PLANNED else grouped_bids(desk, slot)
     kinds = add_kinds(desk, bids)
     foresee(desk, slot)
@@ -111,12 +111,13 @@ def serve(desk: Desk, slot: int) -> None:
     first = begin_serving(desk)
     if not anybody_free(desk):
         return
-    now, way = left_to_sell(desk, slot), way_to_plan(desk)
+    later, way = supply_of(desk), way_to_plan(desk)
+    now = left_of(desk, later, slot)
     if way == FELL_BACK:
         price, bids = find_price(desk, now, slot, int(desk.gauges[PRICE]))
         count, following = choose(desk, now, price, bids), (price + 1) * STEP
     else:
-        count, price, following = look_ahead(desk, slot, now, way)
+        count, price, following = look_ahead(desk, slot, now, later, way)
     prepay(desk, count, slot)
     if following < (price + 1) * STEP:
         give(desk, slot, True)

@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 from venire.compiling import inlined
 from venire.scheduling.desk import STALLS, STAMP, Desk, Records
 
-__all__ = ["FREE", "choose", "close_stall", "find_price", "open_stall", "reserve", "supply_of"]
+__all__ = ["FREE", "choose", "close_stall", "find_price", "open_stall", "reserve"]
 
 Ints = NDArray[np.int32]
 
@@ -111,15 +111,6 @@ def copy(source: Records, i: int, target: Records, j: int) -> None:
     target[j].charge = source[i].charge
     target[j].since = source[i].since
     target[j].row = source[i].row
-
-
-@inlined
-def supply_of(desk: Desk) -> float:
-    """The evidence that all who are not away can give in a slot; nobody labels a row twice."""
-    total = 0.0
-    for m in range(len(desk.panel)):
-        total += min(desk.panel[m].capacity, desk.meta[STALLS]) * desk.panel[m].evidence
-    return total
 
 
 @inlined

@@ -3,10 +3,10 @@
 Algorithm 1 asks of every single label that it pays for the whole delay of its item. Where one
 label is worth little, nobody gets any, although many labels together would pay: f is not
 submodular (docs/errata.md). Here an item buys as much evidence as it likes at the price at which
-the demand of all meets what the panel can give in the slot (market.py), and pays for its delay
-once. Those that buy are handed labelers as in Algorithm 1, with the delay counted as paid
-(handout.py). An item leaves when even all labelers whom it could still have would together not
-pay for one more slot:
+the demand of all (market.py) meets what the panel can give them in the slot (supply.py), and pays
+for its delay once. Those that buy are handed labelers as in Algorithm 1, with the delay counted as
+paid (handout.py). An item leaves when even all labelers whom it could still have would together
+not pay for one more slot:
 
     w exp(-E) (1 - exp(-evidence of all unused)) <= t + 1 - t_last
 
@@ -31,9 +31,9 @@ from venire.scheduling.market import (
     find_price,
     open_stall,
     reserve,
-    supply_of,
 )
 from venire.scheduling.shelves import take_off
+from venire.scheduling.supply import supply_of
 from venire.scheduling.turns import begin_serving
 from venire.scheduling.wheel import make_settle, set_due
 
@@ -87,10 +87,10 @@ def anybody_free(desk: Desk) -> bool:
 
 
 @inlined
-def left_to_sell(desk: Desk, slot: int) -> float:
-    """What the panel gives in a slot, less what of it was handed out before."""
+def left_of(desk: Desk, supply: float, slot: int) -> float:
+    """What is left of the supply of this slot after what was handed out in it before."""
     sold = desk.gauges[SOLD] if desk.gauges[SOLD_IN] == slot else 0.0
-    return max(supply_of(desk) - sold, 0.0)
+    return max(supply - sold, 0.0)
 
 
 @inlined
@@ -116,7 +116,7 @@ def serve(desk: Desk, slot: int) -> None:
     first = begin_serving(desk)
     if not anybody_free(desk):
         return
-    supply = left_to_sell(desk, slot)
+    supply = left_of(desk, supply_of(desk), slot)
     price, bids = find_price(desk, supply, slot, int(desk.gauges[PRICE]))
     count = choose(desk, supply, price, bids)
     prepay(desk, count, slot)

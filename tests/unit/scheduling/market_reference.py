@@ -84,10 +84,7 @@ def waterfill(world: PlainWorld) -> PlainWorld:
     for slot in range(world.slots):
         queue = world.outstanding(slot)
         bids = [_bid(world, i, slot) for i in queue]
-        supply = sum(
-            min(n, len(queue)) * e for n, e in zip(world.capacities, world.evidence, strict=True)
-        )
-        paid = set(buyers(bids, supply))
+        paid = set(buyers(bids, supply(world, queue)))
         copies = [m for m in order for _ in range(world.capacities[m])]
         for m in copies:
             best, value = -1, 0.0
@@ -103,6 +100,15 @@ def waterfill(world: PlainWorld) -> PlainWorld:
             if -_left(world, i) * math.expm1(-all_of_them) <= slot + 1 - world.items[i].last():
                 world.leave(slot, i, "no_gain" if unused else "exhausted")
     return world.end()
+
+
+def supply(world: PlainWorld, queue: Sequence[int]) -> float:
+    """What a slot can sell to this queue: a labeler gives no more than there are rows for it."""
+    total = 0.0
+    for m, capacity in enumerate(world.capacities):
+        rows = sum(m in world.items[i].eligible for i in queue)
+        total += min(capacity, rows) * world.evidence[m]
+    return total
 
 
 def _left(world: PlainWorld, i: int) -> float:
