@@ -38,14 +38,17 @@ class Instance:
 
 
 @st.composite
-def instances(draw: st.DrawFn, max_labelers: int = 6, max_slots: int = 12) -> Instance:
+def instances(
+    draw: st.DrawFn, max_labelers: int = 6, max_slots: int = 12, few: bool = False
+) -> Instance:
+    """With `few`, most items are for at most four of a large panel."""
     competence = st.sampled_from([0.3, 0.5, 0.55, 0.6, 0.7, 0.8, 0.8, 0.9, 0.95])
     capacity = st.sampled_from([1, 1, 1, 2, 5])
-    n = draw(st.integers(1, max_labelers))
+    n = max_labelers if few else draw(st.integers(1, max_labelers))
     panel = tuple(Labeler(f"m{i}", draw(competence), draw(capacity)) for i in range(n))
     names = [labeler.id for labeler in panel]
-    some = st.frozensets(st.sampled_from(names), max_size=n)
-    masked = draw(st.booleans())
+    some = st.frozensets(st.sampled_from(names), max_size=4 if few else n)
+    masked = few or draw(st.booleans())
     arrival: list[int] = []
     items: list[Item] = []
     slots = draw(st.integers(1, max_slots))

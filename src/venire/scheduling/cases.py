@@ -32,12 +32,13 @@ from typing import Final
 
 from venire import utility
 from venire.compiling import inlined, kernel
-from venire.scheduling.desk import PENDING, SETTING, Desk, mark_barred
+from venire.scheduling.desk import BARRED, PENDING, SETTING, Desk, mark_barred, unused
 from venire.scheduling.queue_price import bin_of
 
 __all__ = [
     "BY_EVIDENCE",
     "BY_LABELS",
+    "FEW",
     "SHARE",
     "appraise",
     "gain_of",
@@ -52,6 +53,9 @@ BY_LABELS: Final = 1
 
 #: The chance of being wrong as a share of sqrt(q (1 - q)).
 SHARE: Final = 0.85
+
+#: Few may label a row if it is one in so many of the panel, or less.
+FEW: Final = 4
 
 NOTHING: Final = -700.0  # the logarithm of nothing
 
@@ -150,6 +154,20 @@ def unused_evidence(desk: Desk, row: int, pair: int, away: bool) -> float:
 
 
 @inlined
+def may_label(desk: Desk, row: int) -> int:
+    """How many may label the row, or have."""
+    if desk.rows[row].group > 0:
+        return unused(desk, row, False) + desk.rows[row].labels
+    count = len(desk.panel)
+    k = desk.rows[row].head
+    while k >= 0:
+        if desk.touches[k].said == BARRED:
+            count -= 1
+        k = desk.touches[k].next
+    return count
+
+
+@inlined
 def reserve_price(loss: float, left: float, least: float, cap: float, cost: float) -> float:
     """The price up to which evidence pays that costs this much delay; 0 if it never does.
 
@@ -238,8 +256,9 @@ def appraise(desk: Desk, row: int) -> None:
     loss, left, kind = loss_and_left(desk, row)
     pair, classes = kind // 2, len(desk.scores)
     cap = unused_evidence(desk, row, pair, False)
+    few = FEW * may_label(desk, row) <= len(desk.panel)
     if cap <= 0.0 and desk.rows[row].labels == 0:  # it waits for those who are away
-        cap = unused_evidence(desk, row, pair, True)
+        cap, few = unused_evidence(desk, row, pair, True), False
     least = desk.held[1, pair // classes, pair % classes]
     least = min(least, cap) if least > 0.0 else cap
     desk.rows[row].key = left
@@ -253,6 +272,7 @@ def appraise(desk: Desk, row: int) -> None:
     desk.cases[row].stay = bin_of(desk.cases[row].reserve)
     desk.cases[row].now = bin_of(desk.cases[row].reserve_now)
     desk.cases[row].kind = kind
+    desk.cases[row].few = few
 
 
 @inlined

@@ -88,6 +88,7 @@ CASE: Final = np.dtype(
         ("now", "i4"),  # the bin of `reserve_now`
         ("turn", "i4"),  # how early it is served in the slot under way
         ("kind", "i4"),  # the two classes in question, and whether there is no label yet
+        ("few", "i4"),  # 1: only few may label it (see claims.py)
     ]
 )
 STALL: Final = np.dtype(

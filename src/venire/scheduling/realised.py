@@ -16,7 +16,8 @@ go in decreasing competence, each to the chosen item where its label gains most;
 whom none of the chosen is left serve the others.
 
 When the labels of the slot are in, the items that got any are valued anew, the price of the next
-slot is forecast, and whoever's reserve is below it leaves at once.
+slot is forecast, and whoever's reserve is below it leaves at once; so does a row that only few
+may label, if these have no time for it (claims.py).
 
 Two policies differ in what they read the value of an item off. `Realised` reads what the labels
 said: two that agree are not two that quarrel. `RealisedProxy` takes the paper's accuracy, which
@@ -40,6 +41,7 @@ from venire.scheduling.cases import (
     size_up_panel,
     supply,
 )
+from venire.scheduling.claims import rehearse
 from venire.scheduling.desk import (
     EXHAUSTED,
     GONE,
@@ -245,11 +247,14 @@ def settle(desk: Desk, slot: int) -> int:
     if held > 0.0:
         price, low, spare = find_price(desk, held, one_label(desk), expect(desk, True))
     desk.gauges[PRICE] = price
+    rehearse(desk, low)
     count = kept = 0
     for i in range(desk.meta[POOLED]):
         row = desk.pool[i]
         stays = desk.cases[row].stay > low or desk.rows[row].pending > 0
-        if desk.cases[row].stay == low and spare >= 0.5:
+        if desk.cases[row].few:
+            stays = desk.cases[row].turn > 0 or desk.rows[row].pending > 0
+        elif desk.cases[row].stay == low and spare >= 0.5:
             spare -= 1.0
             stays = True
         if desk.rows[row].due >= 0:  # a bound says so

@@ -15,7 +15,7 @@ import numpy as np
 
 from tests.reference import PlainWorld
 from venire.accuracy import clamp_competence, evidence, one_coin, pair_evidence, vote_weight
-from venire.scheduling import cases, queue_price
+from venire.scheduling import cases, claims, queue_price
 from venire.scheduling.desk import N_BINS
 from venire.utility import reach, residual
 
@@ -240,12 +240,40 @@ class Market:
         low, spare = 0, 0.0
         if self.held > 0:
             _, low, spare = self.price(list(valued.values()), "stay", next_slot=True)
+        few = {i for i in rows if cases.FEW * len(self.world.items[i].eligible) <= len(self.order)}
+        served = self._rehearse({i: valued[i] for i in few if bin_of(valued[i].stay) > low})
         for i, case in valued.items():
             b = bin_of(case.stay)
-            if b == low and spare >= 0.5:
-                spare -= 1.0
-            elif b <= low:
+            if i in few:
+                stays = i in served
+            else:
+                stays = b > low
+                if b == low and spare >= 0.5:
+                    spare -= 1.0
+                    stays = True
+            if not stays:
                 self.world.leave(slot, i, "no_gain" if case.cap > 0 else "exhausted")
+
+    def _rehearse(self, waiting: dict[int, Case]) -> set[int]:
+        """Who is worth the labelers that it would get, in some slot to come."""
+
+        def gain(i: int, room: list[int]) -> float:
+            free = [m for m in reversed(self.world.items[i].unused()) if room[m] > 0]
+            return waiting[i].loss - waiting[i].left * math.exp(
+                -sum(max(0.0, self.evidence[m]) for m in free)
+            )
+
+        full = list(self.world.capacities)
+        order = sorted(waiting, key=lambda i: (-gain(i, full), i))
+        served: set[int] = set()
+        for ahead in range(1, claims.HORIZON + 1):
+            room = list(self.world.capacities)
+            for i in order:
+                if i not in served and gain(i, room) > ahead:
+                    served.add(i)
+                    for m in self.world.items[i].unused():
+                        room[m] -= self.evidence[m] > 0 and room[m] > 0
+        return served
 
     def _remember(self, weights: list[float]) -> None:
         self.counts.append(len(weights))

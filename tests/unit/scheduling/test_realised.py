@@ -37,10 +37,7 @@ from venire.testing import drive
 BOTH: list[Policy] = [Realised(), RealisedProxy()]
 
 
-@pytest.mark.parametrize("policy", BOTH, ids=lambda p: p.name)
-@settings(max_examples=25, deadline=None)
-@given(instance=instances(max_slots=6))
-def test_simulator_and_engine_equal_the_plain_reference(policy: Policy, instance: Instance) -> None:
+def check_against_the_plain_reference(policy: Policy, instance: Instance) -> None:
     world = instance.world()
     stream = stream_of(world, world.items(instance.slots), instance.slots)
     plain = realised(
@@ -54,6 +51,20 @@ def test_simulator_and_engine_equal_the_plain_reference(policy: Policy, instance
     given, left = steps(*drive(world, policy, instance.slots)[:2])
     assert given == expected[0]
     assert left == [e for e in expected[1] if e[4] != "horizon"]
+
+
+@pytest.mark.parametrize("policy", BOTH, ids=lambda p: p.name)
+@settings(max_examples=25, deadline=None)
+@given(instance=instances(max_slots=6))
+def test_simulator_and_engine_equal_the_plain_reference(policy: Policy, instance: Instance) -> None:
+    check_against_the_plain_reference(policy, instance)
+
+
+@pytest.mark.parametrize("policy", BOTH, ids=lambda p: p.name)
+@settings(max_examples=25, deadline=None)
+@given(instance=instances(max_labelers=16, max_slots=4, few=True))
+def test_so_they_do_where_few_may_label_an_item(policy: Policy, instance: Instance) -> None:
+    check_against_the_plain_reference(policy, instance)
 
 
 def panel(*competences: float) -> list[Labeler]:
