@@ -41,6 +41,7 @@ from venire.scheduling.waterfill import (
     PRICE,
     anybody_free,
     enter,
+    hear,
     leave,
     left_to_sell,
     note_sales,
@@ -186,4 +187,4 @@ class LookAhead(Policy):
 
     def kernels(self) -> Kernels:
         """The look-ahead, compiled."""
-        return Kernels(enter, leave, serve, settle, run)
+        return Kernels(enter, leave, serve, settle, hear, run)

@@ -23,6 +23,7 @@ from venire.compiling import inlined, kernel
 from venire.scheduling.base import Kernels, Policy
 from venire.scheduling.desk import EXHAUSTED, NO_GAIN, STALLS, TOUCHES, Desk, room, unused
 from venire.scheduling.handout import file_row, give, prepay, restore
+from venire.scheduling.hearing import Bools, Ints, make_hear
 from venire.scheduling.loop import Stream, make_run
 from venire.scheduling.market import (
     choose,
@@ -136,6 +137,14 @@ def settle(desk: Desk, slot: int) -> int:
     return settle_slot(desk, slot)
 
 
+hear_all = make_hear(leave, enter)
+
+
+@kernel
+def hear(desk: Desk, labels: Ints, slot: int, fresh: Bools) -> int:
+    return hear_all(desk, labels, slot, fresh)
+
+
 run_slots = make_run(enter, serve, settle)
 
 
@@ -162,4 +171,4 @@ class Waterfill(Policy):
 
     def kernels(self) -> Kernels:
         """Water-filling, compiled."""
-        return Kernels(enter, leave, serve, settle, run)
+        return Kernels(enter, leave, serve, settle, hear, run)
