@@ -40,7 +40,8 @@ def run_server(settings: ServerSettings, tell: Tell) -> None:
 async def _serve(settings: ServerSettings, tell: Tell) -> None:
     with open_storage(settings.storage) as storage:
         tell("starting (the first start compiles, which takes up to a minute)")
-        warm_up()
+        if not storage.streams():  # the kernels of those that there are, `start` sees to
+            warm_up()
         service = Service(storage, settings=service_settings(settings))
         first_key = await service.start()
         try:
@@ -55,7 +56,7 @@ async def _serve(settings: ServerSettings, tell: Tell) -> None:
 
 
 def warm_up() -> None:
-    """Compile what every stream needs, or load it, so that no request has to wait for it."""
+    """Compile what a new stream needs, or load it, so that the first one is made at once."""
     scheduler = Scheduler([Labeler("a", 0.8), Labeler("b", 0.7)], ["yes", "no"])
     scheduler.arrive([Item("x"), Item("y", weight=9)])
     (given,) = scheduler.assign(asked=("a",))
