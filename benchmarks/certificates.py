@@ -6,7 +6,7 @@ import time
 
 import numpy as np
 
-from venire import Bursty, Poisson, World, simulate
+from venire import Bursty, Greedy, Poisson, World, simulate
 
 WEAK = np.linspace(0.55, 0.65, 30)
 WORLDS = {
@@ -24,9 +24,9 @@ def main(*options: str) -> None:
         worlds["the paper's, 10,000 slots"] = (World.synthetic(0), 10_000)
         worlds["the paper's, 20,000 slots"] = (World.synthetic(0), 20_000)
     print("Certificates: gap is bound / best schedule known - 1")
-    simulate(World.synthetic(0), slots=20).certificate()
+    simulate(World.synthetic(0), Greedy(), slots=20).certificate()
     for name, (world, slots) in worlds.items():
-        run = simulate(world, slots=slots)
+        run = simulate(world, Greedy(), slots=slots)
         start = time.perf_counter()
         certificate = run.certificate()
         took = time.perf_counter() - start

@@ -128,8 +128,8 @@ def numpy_run(world: World, slots: int) -> Given:
 def whole_run() -> None:
     print("The paper's synthetic run, 10,000 slots")
     world = World.synthetic(SEED)
-    run = simulate(world)
-    times = [seconds(lambda: simulate(world)) for _ in range(5)]
+    run = simulate(world, Greedy())
+    times = [seconds(lambda: simulate(world, Greedy())) for _ in range(5)]
     start = time.perf_counter()
     theirs = numpy_run(world, 10_000)
     slow = time.perf_counter() - start

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from venire import Learning, LearnThenServe, LearnWhileServing, Poisson, World, simulate
+from venire import Greedy, Learning, LearnThenServe, LearnWhileServing, Poisson, World, simulate
 from venire.errors import FetchError
 from venire.experiments.reproduction.data import Sets
 
@@ -35,7 +35,7 @@ def regrets(learning: Learning, slots: int, genies: Sequence[float]) -> Floats:
     """Of the seeds 0, 1, ... on the synthetic set, given what the genie earned on each."""
     found = []
     for seed, best in enumerate(genies):
-        run = simulate(World.synthetic(seed), learning=learning, slots=slots)
+        run = simulate(World.synthetic(seed), Greedy(), learning, slots=slots)
         scale = float(run.rows["weight"].sum()) / slots
         found.append((best - run.utility) / scale)
     return np.array(found)
@@ -49,7 +49,9 @@ def by_horizon(seeds: int, most: int) -> None:
     """Mean (least to most) over the seeds."""
     print(f"| T | {' | '.join(WAYS)} | Algorithm 2, best T_L | T_L |\n|-|-|-|-|-|")
     for slots in (t for t in HORIZONS if t <= most):
-        genies = [simulate(World.synthetic(seed), slots=slots).utility for seed in range(seeds)]
+        genies = [
+            simulate(World.synthetic(seed), Greedy(), slots=slots).utility for seed in range(seeds)
+        ]
         own = [told(regrets(how, slots, genies)) for how in WAYS.values()]
         rivals = {
             length: regrets(LearnThenServe(length), slots, genies)
@@ -83,7 +85,7 @@ def luck(seeds: int) -> None:
 
 
 def told_ratio(worlds: Sequence[World], how: Learning, slots: int) -> str:
-    ratios = [simulate(world, learning=how, slots=slots).ratio or 0.0 for world in worlds]
+    ratios = [simulate(world, Greedy(), how, slots=slots).ratio or 0.0 for world in worlds]
     return f"{np.mean(ratios):.4f} ({min(ratios):.4f})"
 
 
@@ -114,7 +116,7 @@ def drift(seeds: int) -> None:
             worlds = (
                 World.synthetic(s, before, changes=[(2_000, after.tolist())]) for s in range(seeds)
             )
-            found = [simulate(w, learning=how, slots=5_000).normalised_regret for w in worlds]
+            found = [simulate(w, Greedy(), how, slots=5_000).normalised_regret for w in worlds]
             cells.append(told(np.array(found)))
         print(f"| {name} | {' | '.join(cells)} |", flush=True)
 
@@ -133,7 +135,10 @@ def bird(seeds: int, data: Path | None) -> None:
         for slots in (2_000, 10_000):
             runs = [
                 simulate(
-                    World.recorded(found.table, found.truth, found.competences, s), None, how, slots
+                    World.recorded(found.table, found.truth, found.competences, s),
+                    Greedy(),
+                    how,
+                    slots,
                 )
                 for s in range(seeds)
             ]

@@ -12,6 +12,7 @@ panel = [
     vn.Labeler("bob", competence=0.75),
     vn.Labeler("llama", competence=0.8, capacity=2),
 ]
+said = {"post-1": "spam", "post-2": "ok", "anns-own-post": "spam"}  # by all who label it
 s = vn.Scheduler(panel, classes=["spam", "ok"])
 
 s.arrive([vn.Item("post-1", weight=8), vn.Item("post-2", weight=3)])
@@ -21,7 +22,7 @@ for a in s.assign():
     print(f"slot {a.slot}: {a.item} to {a.labeler}, gain {a.gain:.3f}")
     if a.labeler == "bob":
         continue  # bob takes longer than a slot
-    s.observe(vn.Label(a.item, a.labeler, "spam"))
+    s.observe(vn.Label(a.item, a.labeler, said[a.item]))
 late = [a for event in s.log for a in getattr(event, "assignments", ()) if a.labeler == "bob"]
 
 for e in s.close():
@@ -30,7 +31,7 @@ print("still here:", ", ".join(s.outstanding))
 
 for a in s.assign():
     print(f"slot {a.slot}: {a.item} to {a.labeler}, gain {a.gain:.3f}")
-    s.observe(vn.Label(a.item, a.labeler, "ok" if a.item == "post-2" else "spam"))
+    s.observe(vn.Label(a.item, a.labeler, said[a.item]))
 for a in late:
     s.release(a.item, a.labeler)  # bob gives up
 for e in s.close():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from venire import Bounds, Item, Label, Labeler, Scheduler
+from venire import Bounds, Greedy, Item, Label, Labeler, Scheduler
 from venire.model import Closed, Withdrawn
 from venire.storage import (
     AddEvents,
@@ -37,7 +37,9 @@ class Stored:
 
     def __init__(self, storage: Storage, stream: str = "posts") -> None:
         self.storage, self.stream = storage, stream
-        self.engine = Scheduler(PANEL, ["spam", "ok"], bounds=Bounds(deadline=6), remember=5)
+        self.engine = Scheduler(
+            PANEL, ["spam", "ok"], Greedy(), bounds=Bounds(deadline=6), remember=5
+        )
         self.n = self.exits = self.tokens = 0
         self.at = 1000.0
         self.leases: dict[tuple[str, str], str] = {}

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import pickle
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -40,7 +40,7 @@ def drive(
 
     >>> from venire import Greedy
     >>> given, left, scheduler = drive(World.synthetic(seed=0), Greedy(), slots=20)
-    >>> len(given) == len(list(simulate(World.synthetic(seed=0), slots=20).assignments()))
+    >>> len(given) == len(list(simulate(World.synthetic(seed=0), Greedy(), slots=20).assignments()))
     True
     """
     items = world.items(slots)
@@ -78,7 +78,8 @@ def check_policy(policy: Policy, slots: int = 60) -> None:
 
     It survives pickling; the same seed gives the same rows; it names itself; nobody labels an
     item twice, is given one it may not label or is over capacity; an item leaves once; the
-    engine does what the compiled run does; a log replays to the same state.
+    engine does what the compiled run does; a log replays to the same state. All this holds too
+    where work is handed out several times a slot, given back, and pulled by one at a time.
 
     >>> from venire import FixedOverlap
     >>> check_policy(FixedOverlap(2))
@@ -99,6 +100,84 @@ def check_policy(policy: Policy, slots: int = 60) -> None:
     gone = [e for e in run.exits() if e.reason != "horizon"]
     assert left == gone, "items leave the engine otherwise than the compiled run"
     _check_replay(Scheduler(world.panel, world.classes, policy), scheduler)
+    _check_hand_outs(policy, world, slots)
+
+
+def _check_hand_outs(policy: Policy, world: World, slots: int) -> None:
+    """Everyone gets work twice a slot, then each asks for itself; labels come, or come back."""
+    rng = np.random.default_rng(3)
+    items, names = world.items(slots), [who.id for who in world.panel]
+    first = stream_of(world, items, slots).first
+    desk = _HandOuts(world, policy)
+    for slot in range(slots):
+        desk.arrive(_item(items, i, names) for i in range(first[slot], first[slot + 1]))
+        if slot % 3:  # in every third slot all work is pulled
+            given = desk.hand_out()
+            if given:
+                desk.release(given[rng.integers(len(given))], bar=bool(rng.random() < 0.5))
+            desk.hand_out()
+        desk.hear(0.6, rng)
+        for name in rng.permutation(names).tolist():
+            given = desk.hand_out([name])
+            if given and rng.random() < 0.3:
+                desk.release(given[0], bar=False)
+                desk.hand_out([name])
+            desk.hear(0.2, rng)
+        desk.close()
+    _check_replay(Scheduler(world.panel, world.classes, policy), desk.scheduler)
+
+
+class _HandOuts:
+    """A scheduler whose every hand-out is checked."""
+
+    def __init__(self, world: World, policy: Policy) -> None:
+        self.scheduler = Scheduler(world.panel, world.classes, policy)
+        self.capacity = {who.id: who.capacity for who in world.panel}
+        self.classes = world.classes
+        self.here: dict[str, Item] = {}
+        self.taken: set[tuple[str, str]] = set()  # who has, had or may not have what
+        self.held: list[Assignment] = []
+
+    def arrive(self, items: Iterable[Item]) -> None:
+        batch = list(items)
+        self.here |= {str(item.id): item for item in batch}
+        self.scheduler.arrive(batch)
+
+    def hand_out(self, asked: list[str] | None = None) -> tuple[Assignment, ...]:
+        given = self.scheduler.assign(asked)
+        for a in given:
+            assert a.item in self.here, "an item was given that is not there"
+            only, barred = self.here[a.item].eligible, self.here[a.item].excluded
+            assert only is None or a.labeler in only, "an item was given to who may not label it"
+            assert a.labeler not in barred, "an item was given to who may not label it"
+            assert (a.item, a.labeler) not in self.taken, "a labeler was given an item twice"
+            self.taken.add((a.item, a.labeler))
+        if asked is not None:
+            who = [a.labeler for a in given]
+            assert set(who) <= set(asked), "work was given to somebody who did not ask"
+            assert len(set(who)) == len(who), "who asked once was given more than one item"
+        self.held += given
+        for name, n in Counter(a.labeler for a in self.held).items():
+            assert n <= self.capacity[name], "a labeler holds more than its capacity"
+        return given
+
+    def release(self, work: Assignment, bar: bool) -> None:
+        self.scheduler.release(work.item, work.labeler, bar)
+        self.held.remove(work)
+        if not bar:
+            self.taken.remove((work.item, work.labeler))
+
+    def hear(self, share: float, rng: np.random.Generator) -> None:
+        """Of the labels that somebody holds, about this share comes."""
+        for a in [a for a in self.held if rng.random() < share]:
+            self.held.remove(a)
+            said = self.classes[rng.integers(len(self.classes))]
+            self.scheduler.observe(Label(a.item, a.labeler, said))
+
+    def close(self) -> None:
+        for e in self.scheduler.close():
+            assert self.here.pop(str(e.item), None) is not None, "an item left twice"
+        self.held = [a for a in self.held if a.item in self.here]
 
 
 def _busy_world() -> World:

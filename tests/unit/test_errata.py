@@ -15,7 +15,7 @@ from scipy.optimize import brentq
 
 from tests import reference
 from tests.reference import PlainItem, PlainWorld
-from venire import Item, Labeler, LearnThenServe, OneCoin, World, simulate
+from venire import Greedy, Item, Labeler, LearnThenServe, OneCoin, World, simulate
 from venire.accuracy import evidence
 from venire.utility import f, gain, reach, residual, u
 
@@ -27,9 +27,9 @@ def labeler_of(wanted: float) -> float:
 
 def test_1_flipping_at_or_above_chance_inverts_a_good_panel() -> None:
     world = World.synthetic(seed=0)
-    ours = simulate(world, learning=LearnThenServe(45), slots=3000)
+    ours = simulate(world, Greedy(), learning=LearnThenServe(45), slots=3000)
     literal = LearnThenServe(45, estimator=OneCoin(prior=None, sign_rule="literal"))
-    theirs = simulate(world, learning=literal, slots=3000)
+    theirs = simulate(world, Greedy(), learning=literal, slots=3000)
     assert ours.ratio is not None
     assert theirs.ratio is not None
     assert ours.ratio > 0.95
@@ -54,7 +54,7 @@ def test_3_break_starves_the_lesser_labelers() -> None:
     assert reference.greedy(world(), breaks=True).assignments == []
     items = [Item(name, 10.0, frozenset({"b"})) for name in ("x", "y")]
     panel = [Labeler("a", 0.9), Labeler("b", 0.8)]
-    run = simulate(World.trace(items, [0, 0], panel), slots=2)
+    run = simulate(World.trace(items, [0, 0], panel), Greedy(), slots=2)
     assert [(a.slot, a.item, a.labeler) for a in run.assignments()] == [
         (0, "x", "b"),
         (1, "y", "b"),
@@ -75,7 +75,7 @@ def test_4_algorithm_1_earns_a_twenty_fifth_of_a_plain_schedule() -> None:
     p = labeler_of(0.01)
     panel = [Labeler(f"m{m}", p) for m in range(300)]
     items = [Item(f"i{i}", 99.0) for i in range(600)]
-    run = simulate(World.trace(items, [0] * 600, panel), slots=200)
+    run = simulate(World.trace(items, [0] * 600, panel), Greedy(), slots=200)
     assert run.utility == pytest.approx(295.5, abs=0.1)
     plain = plain_schedule(300, 600, 0.01, 99.0)
     assert plain > 7412
@@ -104,7 +104,7 @@ def test_5_waiting_in_vain_is_free_on_paper() -> None:
     items = [Item("first", 30.0), Item("second", 3.0)]
     others = [Item(f"late{t}", 30.0) for t in range(1, 6)]
     world = World.trace([*items, *others], [0, 0, 1, 2, 3, 4, 5], [Labeler("a", 0.95)])
-    run = simulate(world, slots=6)
+    run = simulate(world, Greedy(), slots=6)
     second = list(run.rows["labels"]).index(0)
     assert run.ledger.utility[second] == 0
     assert run.ledger.realised[second] < 0

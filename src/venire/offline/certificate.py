@@ -4,15 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
 from venire.offline.exact import exact, small
 from venire.offline.instance import Block, Instance, value_of
 from venire.offline.planning import plan
-from venire.offline.prices import find_prices
+from venire.offline.prices import candidates
 
 __all__ = ["Certificate", "certify"]
+
+#: Schedules are planned at all prices whose bound is so near to the best.
+NEAR: Final = 0.02
+
+#: With more items than these only at the last two of them, the rough ones: ties are broken there,
+#: and plans are better for it.
+MANY: Final = 20_000
 
 
 @dataclass(frozen=True)
@@ -20,7 +28,8 @@ class Certificate:
     """OPT is between `lower` and `bound`; `gap` is the bound over the lower, less 1.
 
     `method` says how the bound was found: `exact` (the optimum of an integer program, to the
-    solver's tolerance) or `prices` (a Lagrangian bound, rounded outward). `schedule` is one that
+    solver's tolerance), `lp` (a Lagrangian bound at the duals of a linear program) or `prices`
+    (one at prices found by sweeps); the last two are rounded outward. `schedule` is one that
     earns what is known to be possible: `lower`, unless a run that was given earns more.
     """
 
@@ -49,7 +58,8 @@ def certify(
     """Bound what anyone could earn on an instance, from above and from below.
 
     `earned` is what some schedule is known to earn. Small instances are solved exactly, the
-    others by prices; `sweeps` says how often the items are gone through to find them.
+    others by prices; where the instance is of medium size, a linear program's are tried too.
+    `sweeps` says how often the items are gone through to find them.
 
     >>> tiny = Instance([8.0, 3.0], [0, 0], slots=2, evidence=[[1.0, 0.5]], capacity=[1, 1])
     >>> c = certify(tiny)
@@ -58,9 +68,15 @@ def certify(
     """
     if not len(instance) or not np.any(instance.evidence):
         return Certificate(0.0, 0.0, "exact", len(instance), ())
-    price, bound = find_prices(instance, sweeps, progress)
-    schedule = plan(instance, price)
-    lower, method = value_of(instance, schedule), "prices"
+    ranked = candidates(instance, sweeps, progress)
+    price, bound, method = ranked[0]
+    lower, schedule = -1.0, list[Block]()
+    near = [other for other in ranked if other.bound <= (1.0 + NEAR) * bound]
+    for other in near if len(instance) <= MANY else near[-2:]:
+        found = plan(instance, other.price)
+        value = value_of(instance, found)
+        if value > lower:
+            lower, schedule = value, found
     if small(instance):
         best = exact(instance, price, bound, schedule)
         if best is not None:

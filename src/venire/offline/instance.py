@@ -76,6 +76,8 @@ class Instance:
         object.__setattr__(self, "evidence", np.atleast_2d(np.asarray(self.evidence, np.float64)))
         most = np.minimum(np.asarray(self.capacity, np.int64), max(1, len(self)))
         object.__setattr__(self, "capacity", most)
+        if self.group is not None and not self.group.any():
+            object.__setattr__(self, "group", None)
         if len(self.arrival) != len(self.weight):
             raise InputError(f"got {len(self.weight)} weights and {len(self.arrival)} arrivals")
         if len(self) and not 0 <= self.arrival.min() <= self.arrival.max() < self.slots:
@@ -100,6 +102,23 @@ class Instance:
         members = self.groups[g].tolist() if g else range(len(self.capacity))
         without = set(self.barred[self.barred[:, 0] == item, 1].tolist())
         return [m for m in members if m not in without]
+
+    @property
+    def open(self) -> bool:
+        """Whether everyone may label everything."""
+        return self.group is None and not len(self.barred)
+
+    @property
+    def patience(self) -> Floats:
+        """For how many slots each item may be worth its delay."""
+        return np.minimum(np.ceil(self.weight), self.slots - self.arrival)
+
+    @property
+    def options(self) -> Ints:
+        """How many labelers each item may have, but for those that are barred."""
+        sizes = np.array([len(self.capacity), *(len(g) for g in self.groups[1:])])
+        group = np.zeros(len(self), np.int32) if self.group is None else self.group
+        return np.asarray(sizes[group], np.int64)
 
     def phase_of(self, slot: int) -> int:
         """Which row of `evidence` holds in a slot."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -36,23 +38,32 @@ def adjust(problem: Problem, price: Floats, step: Floats, bench: Bench) -> None:
 
 @kernel
 def adjust_slots(
-    problem: Problem, price: Floats, step: float, supply: Floats, bench: Bench
+    problem: Problem, level: Floats, step: float, supply: Floats, most: Floats
 ) -> None:
-    """The same with one price for all evidence of a slot, of which `supply[phase]` is offered."""
-    slots, labelers = price.shape
-    s = 0
+    """The same as if evidence were a liquid with one price, `level[slot]`, for all of a slot.
+
+    `supply[phase]` of it is offered, and an item may have `most[phase, group]`. It buys all of it
+    in the cheapest slot before it leaves: ln(w / level), until that is what one more is worth.
+    """
+    slots, s = len(level), 0
     for slot in range(slots):
-        p = problem.phase[slot]
-        for m in range(labelers):
-            price[slot, m] = max(0.0, price[slot, m] - step * problem.evidence[p, m])
+        level[slot] = max(0.0, level[slot] - step)
         while s < len(problem.weight) and problem.arrival[s] == slot:
-            best_set(problem, price, s, bench)
-            for k in range(bench.size[0]):
-                t = bench.best[k, 1]
-                q = problem.phase[t]
-                rise = step * problem.evidence[q, bench.best[k, 0]] / supply[q]
-                for m in range(labelers):
-                    price[t, m] += rise * problem.evidence[q, m]
+            weight, best, bought, where, low = problem.weight[s], 0.0, 0.0, -1, np.inf
+            for t in range(slot, slots):
+                if weight - (t - slot) <= best:
+                    break
+                if level[t] >= min(low, weight):
+                    continue
+                low = level[t]
+                amount = most[problem.phase[t], problem.group[s]]
+                if low > 0.0:
+                    amount = min(amount, math.log(weight / low))
+                gain = -weight * math.expm1(-amount) - low * amount - (t - slot)
+                if gain > best:
+                    best, bought, where = gain, amount, t
+            if where >= 0:
+                level[where] += step * bought / supply[problem.phase[where]]
             s += 1
 
 

@@ -3,38 +3,32 @@
 Items go in order of arrival, each takes the set that is best for it at the prices, out of the
 blocks that are left. Then they go again and again, at a smaller share of the prices each time
 and at none in the end: an item gives back what it has, and takes the best of what is left, or
-the same again. At no prices every such step earns more or the same.
+the same again. At no prices every such step earns more or the same. In the end items trade
+(`offline/trading.py`).
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from venire.compiling import inlined, kernel
+from venire.offline.book import Book, replace
 from venire.offline.instance import Block, Instance, Problem
 from venire.offline.item import Bench, best_set, lay_bench
+from venire.offline.trading import lay_counter, trade
 
 __all__ = ["plan"]
 
 Floats = NDArray[np.float64]
 
-
-class Book(NamedTuple):
-    """Who has what: for each item a list of blocks, `head` and `next`; `free` is a stack.
-
-    `toll` is what a block costs now, infinite where nothing of it is left.
-    """
-
-    head: NDArray[np.int64]
-    next: NDArray[np.int64]
-    labeler: NDArray[np.int32]
-    slot: NDArray[np.int64]
-    free: NDArray[np.int64]
-    left: NDArray[np.int64]
-    toll: Floats
+#: Rounds of trades at most, and how much work they may be; they end when one brings less than
+#: this share of the weights.
+ROUNDS: Final = 30
+WORK: Final = 4e9
+LITTLE: Final = 1e-5
 
 
 @inlined
@@ -74,25 +68,6 @@ def close_blocks(book: Book, item: int) -> None:
         if book.left[t, m] == 0:
             book.toll[t, m] = np.inf
         k = book.next[k]
-
-
-@inlined
-def replace(book: Book, item: int, bench: Bench) -> None:
-    """Give the item the set on the bench for what it has."""
-    k = book.head[item]
-    while k >= 0:
-        after = book.next[k]
-        book.free[0] += 1
-        book.free[book.free[0]] = k
-        k = after
-    book.head[item] = -1
-    for i in range(bench.size[0]):
-        k = book.free[book.free[0]]
-        book.free[0] -= 1
-        book.labeler[k] = bench.best[i, 0]
-        book.slot[k] = bench.best[i, 1]
-        book.next[k] = book.head[item]
-        book.head[item] = k
 
 
 @kernel
@@ -135,7 +110,17 @@ def plan(
     )
     for share in shares:
         go_round(problem, price, share, book, bench)
+    counter, little = lay_counter(*price.shape), LITTLE * float(instance.weight.sum())
+    for _ in range(_rounds(instance)):
+        if trade(problem, book, counter, bench) <= little:
+            break
     return list(_blocks(book))
+
+
+def _rounds(instance: Instance) -> int:
+    """How many rounds of trades are affordable: every departure sorts the options anew."""
+    work = float((instance.patience * instance.options**2).sum())
+    return int(min(ROUNDS, WORK / max(1.0, work)))
 
 
 def _blocks(book: Book) -> list[Block]:

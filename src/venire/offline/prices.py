@@ -8,9 +8,11 @@ prices (`offline/item.py`)
 
 for *any* prices (weak duality; docs/certificates.md). L is convex; what an item buys is a part
 of a subgradient. The prices are found by the incremental subgradient method: items go in order
-of arrival, and what one buys is dearer for the next at once. First with one price for all
-evidence of a slot, which is coarse and quick to settle, then with one for each block; steps
-shrink geometrically, and the last prices are averaged. No clock and no randomness: the same
+of arrival, and what one buys is dearer for the next at once. First as if evidence were a liquid
+with one price in each slot, which is quick and, where labelers differ in nothing but how good
+they are, nearly all there is to find; for instances of medium size a linear program finds such
+prices too (`offline/linear.py`). Then with a price for each block, roughly from the first and
+finely from the best so far. Steps shrink geometrically. No clock and no randomness: the same
 instance has the same prices.
 
 **Rounding.** What is returned is rounded outward. A gain is computed from n options by fewer
@@ -22,27 +24,43 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from venire.errors import InputError
-from venire.offline.instance import Instance
+from venire.offline.instance import Instance, Problem
 from venire.offline.item import lay_bench
 from venire.offline.kernels import adjust, adjust_slots, gains
+from venire.offline.linear import linear_prices, medium
 
-__all__ = ["bound_at", "find_prices", "sweeps_for"]
+__all__ = ["Priced", "bound_at", "candidates", "find_prices", "sweeps_for"]
 
 Floats = NDArray[np.float64]
 Progress = Callable[[int, int], None]
 
 #: The first and the last step, as shares of the price of evidence.
 STEPS: Final = (1.0, 0.002)
-BLOCK_STEPS: Final = (0.5, 0.003)
+ROUGH_STEPS: Final = (0.5, 0.003)
+FINE_STEPS: Final = (0.05, 0.0005)
+
+#: So many coarse sweeps for each fine one, which takes that much longer.
+COARSE: Final = 8
+
+#: A label of so little evidence may as well be bought in part.
+DROP: Final = 0.1
 
 #: While the prices are moving, a branch and bound may be short and coarse.
 QUICK: Final = (5, 1e-3)
+
+
+class Priced(NamedTuple):
+    """Prices, the bound at them, and how they were found: `prices` (by sweeps) or `lp`."""
+
+    price: Floats
+    bound: float
+    method: str
 
 
 def bound_at(instance: Instance, price: Floats) -> float:
@@ -66,8 +84,7 @@ def bound_at(instance: Instance, price: Floats) -> float:
 
 def sweeps_for(instance: Instance) -> int:
     """How often the items are gone through: the more often, the less work it is."""
-    patience = np.minimum(np.ceil(instance.weight), instance.slots - instance.arrival)
-    work = float(patience.sum()) * len(instance.capacity)
+    work = float((instance.patience * instance.options).sum())
     return int(np.clip(8e8 / max(1.0, work), 40, 240))
 
 
@@ -81,36 +98,75 @@ def find_prices(
     >>> price.shape, 7.1 < bound < 7.7
     ((2, 2), True)
     """
+    best = candidates(instance, sweeps, progress)[0]
+    return best.price, best.bound
+
+
+def candidates(
+    instance: Instance, sweeps: int | None = None, progress: Progress | None = None
+) -> list[Priced]:
+    """All prices on the way with their bounds, the smallest bound first."""
     problem, total = instance.problem(), sweeps or sweeps_for(instance)
-    bench, level = lay_bench(problem, *QUICK), _level(instance)
-    price = level * instance.evidence[problem.phase]
-    first = total if _alike(instance) else total // 4
-    supply = np.maximum((instance.evidence * instance.capacity).sum(axis=1), 1e-300)
-    level = max(level, 0.05 * float(instance.weight.mean())) if len(instance) else 1.0
-    for k, step in enumerate(_steps(first, *STEPS)):
-        adjust_slots(problem, price, level * step, supply, bench)
-        _tell(progress, k, total)
-    found = [price.copy()]
+    worth = _level(instance)
+    slots = _by_slots(instance, problem, worth, COARSE * total)
+    ranked = _ranked(instance, [slots, np.zeros_like(slots)])
+    by_program = linear_prices(instance, slots) if medium(instance) else None
+    if by_program is not None:
+        ranked = sorted([*ranked, *_ranked(instance, [by_program], "lp")], key=_bound_of)
+    if not _liquid(instance):
+        each = max(worth, 0.05 * float(instance.weight.mean())) * instance.evidence.max(axis=0)
+        half = max(1, total // 2)
+        for k, steps in enumerate((ROUGH_STEPS, FINE_STEPS)):
+            start = slots if k == 0 else ranked[0].price
+            moves = np.outer(_steps(half, *steps), each / instance.capacity)
+            last, mean = _by_blocks(problem, start, moves, progress, (k * half, 2 * half))
+            ranked = sorted([*ranked, *_ranked(instance, [last, mean])], key=_bound_of)
+    _tell(progress, total - 1, total)
+    return ranked
+
+
+def _ranked(instance: Instance, found: list[Floats], method: str = "prices") -> list[Priced]:
+    return sorted((Priced(p, bound_at(instance, p), method) for p in found), key=_bound_of)
+
+
+def _bound_of(priced: Priced) -> float:
+    return priced.bound
+
+
+def _by_blocks(
+    problem: Problem,
+    start: Floats,
+    moves: Floats,
+    progress: Progress | None,
+    done: tuple[int, int],
+) -> tuple[Floats, Floats]:
+    """A price for each block, sweep by sweep: the last, and the mean of the last quarter."""
+    price, bench = start.copy(), lay_bench(problem, *QUICK)
     mean, count = np.zeros_like(price), 0
-    each = level * instance.evidence.max(axis=0) / instance.capacity
-    for k, step in enumerate(_steps(total - first, *BLOCK_STEPS)):
-        adjust(problem, price, step * each, bench)
-        _tell(progress, first + k, total)
-        if 4 * k >= 3 * (total - first):
+    for k, step in enumerate(moves):
+        adjust(problem, price, step, bench)
+        _tell(progress, done[0] + k, done[1])
+        if 4 * (k + 1) > 3 * len(moves):
             mean += price
             count += 1
-    found += [mean / max(1, count), price, np.zeros_like(price)]
-    bounds = [bound_at(instance, p) for p in found]
-    best = int(np.argmin(bounds))
-    _tell(progress, total - 1, total)
-    return found[best], bounds[best]
+    return price, mean / count
 
 
-def _alike(instance: Instance) -> bool:
-    """Whether labelers differ in nothing: then equal prices for all of them are as good as any."""
-    same = (instance.evidence == instance.evidence[:, :1]).all()
-    equal = (instance.capacity == instance.capacity[0]).all()
-    return bool(same and equal and instance.group is None and not len(instance.barred))
+def _by_slots(instance: Instance, problem: Problem, worth: float, sweeps: int) -> Floats:
+    """Prices in proportion to evidence, at a level for each slot."""
+    supply = np.maximum((instance.evidence * instance.capacity).sum(axis=1), 1e-300)
+    groups = [instance.evidence[:, g].sum(axis=1) for g in instance.groups[1:]]
+    most = np.stack([instance.evidence.sum(axis=1), *groups], axis=1)
+    level = np.full(instance.slots, worth)
+    first = max(worth, 0.05 * float(instance.weight.mean())) if len(instance) else 1.0
+    for step in _steps(sweeps, *STEPS):
+        adjust_slots(problem, level, first * step, supply, most)
+    return level[:, np.newaxis] * instance.evidence[problem.phase]
+
+
+def _liquid(instance: Instance) -> bool:
+    """Whether evidence comes in drops, for everyone: then a price for each slot is enough."""
+    return instance.open and float(instance.evidence.max()) <= DROP
 
 
 def _tell(progress: Progress | None, done: int, total: int) -> None:

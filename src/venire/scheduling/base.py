@@ -68,6 +68,10 @@ class Policy(ABC):
         """Up to four whole numbers that the kernels read from `meta[SETTING:]`."""
         return ()
 
+    def price(self, gauges: Floats) -> float | None:
+        """What a unit of evidence cost when work was last handed out; None without prices."""
+        return None
+
     def counters(self, counts: Ints) -> dict[str, int]:
         """What the kernels counted, by name.
 

@@ -176,8 +176,9 @@ class Clerk:
     def _serve(self, slot: int, room: NDArray[np.int64]) -> range:
         """Hand out at most this much to each labeler."""
         panel, load, gauges = self.desk.panel, self.desk.panel["load"].copy(), self.desk.gauges
-        room = room.clip(0, int(self.desk.meta[ROWS]))  # nobody labels a row twice
-        self._make_room_for_touches(int(room.sum(dtype=np.int64)))
+        room = room.clip(0)  # as in the compiled run: a policy may look at the load
+        most = room.clip(0, int(self.desk.meta[ROWS]))  # nobody labels a row twice
+        self._make_room_for_touches(int(most.sum(dtype=np.int64)))
         first, before = int(self.desk.meta[TOUCHES]), gauges.copy()
         full = panel["capacity"] - room
         panel["load"] = full

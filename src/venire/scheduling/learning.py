@@ -122,8 +122,8 @@ class LearnThenServe(Learning):
     phase many labelers have never been seen wrong, and without it one of them would outvote
     everybody for ever.
 
-    >>> from venire import World, simulate
-    >>> run = simulate(World.synthetic(seed=0), learning=LearnThenServe(45), slots=1000)
+    >>> from venire import Greedy, World, simulate
+    >>> run = simulate(World.synthetic(seed=0), Greedy(), LearnThenServe(45), slots=1000)
     >>> 0.9 < run.ratio < 1
     True
     """

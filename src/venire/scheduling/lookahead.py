@@ -28,7 +28,7 @@ from typing import ClassVar, Final
 
 from venire.compiling import inlined, kernel
 from venire.errors import InputError
-from venire.scheduling.base import Kernels, Policy
+from venire.scheduling.base import Floats, Kernels, Policy
 from venire.scheduling.bidding import CELLS, grouped_bids, pick_smallest, sorted_bids
 from venire.scheduling.desk import COUNTER, SETTING, STALLS, TOUCHES, Desk
 from venire.scheduling.forecast import add_kinds, foresee, note_arrivals, note_price
@@ -188,3 +188,7 @@ class LookAhead(Policy):
     def kernels(self) -> Kernels:
         """The look-ahead, compiled."""
         return Kernels(enter, leave, serve, settle, hear, run)
+
+    def price(self, gauges: Floats) -> float | None:
+        """The price of the last slot in which work was handed out."""
+        return math.exp(float(gauges[PRICE]) * STEP)

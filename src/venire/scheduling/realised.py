@@ -30,7 +30,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from venire.compiling import inlined, kernel
-from venire.scheduling.base import Kernels, Policy
+from venire.scheduling.base import Floats, Kernels, Policy
 from venire.scheduling.cases import (
     BY_EVIDENCE,
     BY_LABELS,
@@ -56,6 +56,7 @@ from venire.scheduling.loop import Stream, make_run
 from venire.scheduling.queue_price import LOWEST, NOW, STAY, add, clear_bins, find_price
 from venire.scheduling.shelves import release
 from venire.scheduling.turns import begin_serving, make_turn, move, shelve
+from venire.scheduling.wheel import never_due, waits
 
 __all__ = ["Realised", "RealisedProxy"]
 
@@ -273,13 +274,18 @@ def settle(desk: Desk, slot: int) -> int:
         if desk.cases[row].stay == low and spare >= 0.5:
             spare -= 1.0
             stays = True
+        if desk.rows[row].due >= 0:  # a bound says so
+            stays = waits(desk, row)
+        elif not stays:
+            desk.rows[row].reason = NO_GAIN if desk.cases[row].cap > 0.0 else EXHAUSTED
+            stays = waits(desk, row)
         if stays:
             desk.pool[kept] = row
             kept += 1
         else:
+            never_due(desk, row)
             desk.rows[row].state = GONE
             desk.rows[row].exit = slot
-            desk.rows[row].reason = NO_GAIN if desk.cases[row].cap > 0.0 else EXHAUSTED
             desk.gone[count] = row
             count += 1
     desk.meta[POOLED] = kept
@@ -328,6 +334,10 @@ class Realised(Policy):
         """The label-aware policy, compiled."""
         return Kernels(enter, leave, serve, settle, hear, run)
 
+    def price(self, gauges: Floats) -> float | None:
+        """What a label costs the others by their waiting, as forecast."""
+        return float(gauges[PRICE])
+
     def settings(self) -> tuple[int, ...]:
         """What an item is valued by."""
         return (BY_LABELS,)
@@ -339,9 +349,9 @@ class RealisedProxy(Policy):
 
     An item is valued by who labelled it, whatever they said.
 
-    >>> from venire import World, simulate
+    >>> from venire import Greedy, World, simulate
     >>> world = World.synthetic(seed=0, competences=[0.9, 0.8, 0.7])
-    >>> ours, theirs = simulate(world, RealisedProxy(), slots=200), simulate(world, slots=200)
+    >>> ours, theirs = (simulate(world, p, slots=200) for p in (RealisedProxy(), Greedy()))
     >>> ours.realised_utility > theirs.realised_utility
     True
     """
@@ -351,6 +361,10 @@ class RealisedProxy(Policy):
     def kernels(self) -> Kernels:
         """The policy by the paper's accuracy, compiled."""
         return Kernels(enter, leave, serve, settle, hear, run)
+
+    def price(self, gauges: Floats) -> float | None:
+        """What a label costs the others by their waiting, as forecast."""
+        return float(gauges[PRICE])
 
     def settings(self) -> tuple[int, ...]:
         """What an item is valued by."""

@@ -20,12 +20,13 @@ from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from venire.compiling import inlined, kernel
-from venire.scheduling.base import Kernels, Policy
+from venire.scheduling.base import Floats, Kernels, Policy
 from venire.scheduling.desk import EXHAUSTED, NO_GAIN, STALLS, TOUCHES, Desk, room, unused
 from venire.scheduling.handout import file_row, give, prepay, restore
 from venire.scheduling.hearing import Bools, Ints, make_hear
 from venire.scheduling.loop import Stream, make_run
 from venire.scheduling.market import (
+    STEP,
     choose,
     close_stall,
     find_price,
@@ -172,3 +173,7 @@ class Waterfill(Policy):
     def kernels(self) -> Kernels:
         """Water-filling, compiled."""
         return Kernels(enter, leave, serve, settle, hear, run)
+
+    def price(self, gauges: Floats) -> float | None:
+        """The price of the last slot in which work was handed out."""
+        return math.exp(float(gauges[PRICE]) * STEP)

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from venire.compiling import inlined, kernel
 from venire.scheduling.desk import CONFIDENT, GONE, LEAST, NO_GAIN, OVERLAP, WHEEL, Desk
 
-__all__ = ["make_settle", "never_due", "never_due_row", "set_due", "set_due_row"]
+__all__ = ["make_settle", "never_due", "never_due_row", "set_due", "set_due_row", "waits"]
 
 
 @inlined

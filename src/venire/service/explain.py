@@ -96,7 +96,7 @@ def _given(
     engine: Scheduler, event: Assigned, item: str, row: EventRow, n: int, scale: float
 ) -> list[Given]:
     """What the engine saw just before it gave the item away."""
-    price = getattr(engine, "price", None)  # policies that have one
+    price = None if engine.price is None else engine.price * scale
     made = []
     for a in event.assignments:
         if a.item == item:

@@ -16,22 +16,36 @@ from venire import (
     Label,
     Labeler,
     LearnThenServe,
+    LookAhead,
     Policy,
     Random,
+    Realised,
+    RealisedProxy,
     ReplayError,
     RoundRobin,
     Scheduler,
     StateError,
+    Waterfill,
 )
 from venire.model import Closed, Event
 
 PANEL = (Labeler("ann", 0.9), Labeler("bob", 0.8), Labeler("eve", 0.7, capacity=2))
 CLASSES = ("spam", "ok")
-POLICIES = (Greedy(), FixedOverlap(2), RoundRobin(2), Random(2, seed=3), Everyone())
+POLICIES = (
+    Greedy(),
+    Waterfill(),
+    LookAhead(),
+    Realised(),
+    RealisedProxy(),
+    FixedOverlap(2),
+    RoundRobin(2),
+    Random(2, seed=3),
+    Everyone(),
+)
 
 
 def scheduler(bounds: Bounds | None = None, policy: Policy | None = None) -> Scheduler:
-    return Scheduler(PANEL, CLASSES, policy, bounds=bounds)
+    return Scheduler(PANEL, CLASSES, policy or Greedy(), bounds=bounds)
 
 
 class TestPulling:
@@ -160,6 +174,27 @@ class TestTime:
         assert list(b.advance(20)) == stepped
         assert a.fingerprint() == b.fingerprint()
         assert all(e.exits for e in b.log if isinstance(e, Closed))
+
+    @pytest.mark.parametrize("policy", [LookAhead(), Realised()])
+    def test_to_advance_is_to_close_that_often_for_those_who_forecast(self, policy: Policy) -> None:
+        a, b = scheduler(policy=policy), scheduler(policy=policy)
+        for s in (a, b):
+            s.arrive([Item("a", 7), Item("b", 9)])
+        for _ in range(20):
+            a.close()
+        b.advance(20)
+        assert a.fingerprint() == b.fingerprint()
+
+    @settings(max_examples=20, deadline=None)
+    @given(st.lists(st.integers(1, 3000), min_size=1, max_size=5))
+    def test_quiet_time_is_the_same_in_one_piece_and_in_many(self, pieces: list[int]) -> None:
+        a, b = scheduler(policy=Realised()), scheduler(policy=Realised())
+        for s in (a, b):
+            s.arrive(Item("a", 7))
+        for piece in pieces:
+            a.advance(a.slot + piece)
+        b.advance(sum(pieces))
+        assert a.fingerprint() == b.fingerprint()
 
     def test_a_log_with_an_exit_too_few_does_not_replay(self) -> None:
         s = scheduler()

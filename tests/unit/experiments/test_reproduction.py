@@ -14,7 +14,7 @@ import venire.experiments.figures
 from tests import reference
 from tests.reference import PlainItem, PlainWorld
 from tests.strategies import Instance, instances
-from venire import Item, Labeler, LabelTable, LearnThenServe, World, simulate
+from venire import Greedy, Item, Labeler, LabelTable, LearnThenServe, World, simulate
 from venire.cli import main
 from venire.errors import FetchError, FileError, UnknownName
 from venire.experiments.figures import ORDER
@@ -44,9 +44,11 @@ def recorded(seed: int) -> World:
 def test_one_long_run_gives_all_shorter_horizons(make: type, length: int) -> None:
     """Utility to the bit; verdicts but for what is outstanding at the shorter horizon."""
     learning = LearnThenServe(length) if length else None
-    found = measures.at_horizons(simulate(make(3), learning=learning, slots=400), HORIZONS)
+    found = measures.at_horizons(
+        simulate(make(3), Greedy(), learning=learning, slots=400), HORIZONS
+    )
     for k, horizon in enumerate(HORIZONS):
-        alone = simulate(make(3), learning=learning, slots=horizon)
+        alone = simulate(make(3), Greedy(), learning=learning, slots=horizon)
         assert found["utility"][k] == alone.utility
         assert found["items"][k] == len(alone.rows)
         assert found["weight"][k] == alone.rows["weight"].sum()
@@ -57,7 +59,7 @@ def test_one_long_run_gives_all_shorter_horizons(make: type, length: int) -> Non
 def test_a_run_says_what_the_simulator_says() -> None:
     found = measures.stream_run({"set": None}, 1, [100, 500], 45)
     genie = measures.stream_run({"set": None}, 1, [100, 500])
-    run = simulate(World.synthetic(1), learning=LearnThenServe(45, seed=1), slots=500)
+    run = simulate(World.synthetic(1), Greedy(), learning=LearnThenServe(45, seed=1), slots=500)
     assert found["utility"][-1] == run.utility
     assert genie["utility"][-1] == run.genie.utility
     assert found["right"][-1] == run.accuracy

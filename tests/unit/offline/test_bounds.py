@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -20,6 +22,9 @@ from venire.offline import (
     plan,
     value_of,
 )
+from venire.offline import exact as exactly
+from venire.offline.linear import linear_prices
+from venire.offline.prices import candidates
 
 #: Every policy that the package exports; a new one is covered as soon as it is there.
 POLICIES: list[Policy] = [
@@ -66,7 +71,52 @@ def test_found_prices_bound_it_and_plans_stay_below(instance: Instance, sweeps: 
     assert value_of(instance, certificate.schedule) == pytest.approx(certificate.lower)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=40, deadline=None)
+@given(instance=tiny_instances(), guess=st.sampled_from([0.0, 0.1, 2.0, 30.0]))
+def test_the_duals_of_the_linear_program_bound_the_optimum(
+    instance: Instance, guess: float
+) -> None:
+    price = linear_prices(instance, np.full((instance.slots, len(instance.capacity)), guess))
+    assert price is not None
+    assert bound_at(instance, price) >= best_by_trying(instance)
+
+
+def test_a_certificate_of_many_alike_items_comes_from_the_linear_program() -> None:
+    """Erratum 4 in the small: 60 items at once for 40 labelers who hardly help."""
+    many = Instance(
+        np.full(60, 30.0),
+        np.zeros(60, np.int64),
+        30,
+        np.full((1, 40), 0.05),
+        np.ones(40, np.int64),
+    )
+    certificate = certify(many)
+    assert certificate.method == "lp"
+    assert certificate.gap < 0.03
+    assert certificate.bound == min(found.bound for found in candidates(many))
+
+
+def test_a_program_that_is_too_large_is_left_to_prices(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rng = np.random.default_rng(0)
+    hard = Instance(
+        rng.uniform(3, 11, 8),
+        np.sort(rng.integers(0, 3, 8)),
+        6,
+        rng.random((1, 3)),
+        np.ones(3, np.int64),
+    )
+    best = optimum(hard)
+    monkeypatch.setattr(exactly, "COLUMNS", 1)
+    certificate = certify(hard)
+    assert certificate.method != "exact"
+    assert certificate.lower <= best.value * (1 + 1e-9) <= certificate.bound
+    with pytest.raises(InputError, match="ask for a certificate"):
+        optimum(hard)
+
+
+@settings(max_examples=8, deadline=None)
 @given(instance=instances(max_labelers=4, max_slots=6))
 def test_no_policy_earns_more_than_the_bounds(instance: Traced) -> None:
     runs = [simulate(instance.world(), policy, slots=instance.slots) for policy in POLICIES]
@@ -93,6 +143,30 @@ def test_a_larger_panel_or_a_longer_horizon_never_hurts(instance: Instance) -> N
         instance.barred,
     )
     assert optimum(wider).bound >= optimum(instance).value
+
+
+def test_an_item_takes_a_block_from_one_that_loses_less_by_it() -> None:
+    """At no prices the first item takes the only labeler; the second is worth more."""
+    one = Instance(
+        np.array([3.0, 8.0]), np.zeros(2, np.int64), 1, np.array([[1.0]]), np.ones(1, np.int64)
+    )
+    assert plan(one, np.zeros((1, 1))) == [(1, 0, 0)]
+
+
+@settings(max_examples=30, deadline=None)
+@given(instance=tiny_instances())
+def test_a_plan_is_one_that_no_single_item_can_better(instance: Instance) -> None:
+    """What is free at the end is of no use to anybody alone."""
+    blocks = plan(instance, np.zeros((instance.slots, len(instance.capacity))))
+    earned = value_of(instance, blocks)
+    used = Counter((m, t) for _, m, t in blocks)
+    pairs = {(s, m) for s, m, _ in blocks}
+    for s in range(len(instance)):
+        for m in instance.may_label(s):
+            for t in range(int(instance.arrival[s]), instance.slots):
+                if (s, m) not in pairs and used[m, t] < instance.capacity[m]:
+                    better = value_of(instance, [*blocks, (s, m, t)])
+                    assert better <= earned + 1e-3 * (1 + earned)
 
 
 TINY = Instance(

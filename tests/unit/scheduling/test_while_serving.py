@@ -94,8 +94,8 @@ def test_looks_never_end_and_are_few_at_first() -> None:
 
 def test_it_earns_nearly_what_the_genie_does_from_the_first_slot_on() -> None:
     for seed in range(3):
-        run = simulate(World.synthetic(seed), learning=LearnWhileServing(), slots=300)
-        rival = simulate(World.synthetic(seed), learning=LearnThenServe(8), slots=300)
+        run = simulate(World.synthetic(seed), Greedy(), learning=LearnWhileServing(), slots=300)
+        rival = simulate(World.synthetic(seed), Greedy(), learning=LearnThenServe(8), slots=300)
         assert run.normalised_regret < 2 < 8 < rival.normalised_regret
         assert run.ledger.counts.all()
 
@@ -105,7 +105,7 @@ def test_it_earns_nearly_what_the_genie_does_from_the_first_slot_on() -> None:
 def test_regret_on_the_synthetic_set(model: str) -> None:
     how = learning_named(f"while-serving:{model}")
     worlds = map(World.synthetic, range(10))
-    found = [simulate(w, learning=how, slots=10_000).normalised_regret for w in worlds]
+    found = [simulate(w, Greedy(), learning=how, slots=10_000).normalised_regret for w in worlds]
     assert np.mean(found) <= 3.0
 
 
@@ -114,7 +114,7 @@ def test_regret_on_the_synthetic_set(model: str) -> None:
 def test_it_beats_the_best_learning_phase(slots: int) -> None:
     def mean(how: LearnWhileServing | LearnThenServe) -> float:
         worlds = map(World.synthetic, range(4))
-        return float(np.mean([simulate(w, None, how, slots).normalised_regret for w in worlds]))
+        return float(np.mean([simulate(w, Greedy(), how, slots).normalised_regret for w in worlds]))
 
     lengths = [n for n in (2, 3, 5, 8, 12, 20, 30, 45, 70, 100) if n <= slots // 4]
     assert mean(LearnWhileServing()) < 0.2 * min(mean(LearnThenServe(n)) for n in lengths)
@@ -123,7 +123,7 @@ def test_it_beats_the_best_learning_phase(slots: int) -> None:
 @pytest.mark.parametrize("estimator", [OneCoin(), DawidSkene()])
 def test_any_estimator(estimator: OneCoin | DawidSkene) -> None:
     how = LearnWhileServing(estimator=estimator, window=500)
-    run = simulate(World.synthetic(1), learning=how, slots=600)
+    run = simulate(World.synthetic(1), Greedy(), learning=how, slots=600)
     assert run.normalised_regret < 4
 
 
@@ -131,7 +131,7 @@ def test_bird_with_full_matrices_and_no_truth(data: Path) -> None:
     """At least 82 % of the verdicts are right, where the genie's one-coin gets some 72 %."""
     found = Sets(data).load("bluebird")
     world = World.recorded(found.table, found.truth, found.competences, seed=0)
-    run = simulate(world, learning=LearnWhileServing(), slots=2_000)
+    run = simulate(world, Greedy(), learning=LearnWhileServing(), slots=2_000)
     assert run.accuracy is not None
     assert run.accuracy >= 0.82
     assert run.genie.accuracy is not None
@@ -140,7 +140,7 @@ def test_bird_with_full_matrices_and_no_truth(data: Path) -> None:
 
 def test_four_classes() -> None:
     world = World.synthetic(0, np.linspace(0.4, 0.9, 12), Poisson(3), classes=4)
-    run = simulate(world, learning=LearnWhileServing(), slots=600)
+    run = simulate(world, Greedy(), learning=LearnWhileServing(), slots=600)
     assert run.ratio is not None
     assert run.ratio > 0.97
 
@@ -151,26 +151,26 @@ def test_four_classes() -> None:
 @pytest.mark.parametrize("seed", range(3))
 def test_who_begins_with_bad_luck_is_found_again(seed: int) -> None:
     world = unlucky(seed, 200)
-    run = simulate(world, learning=LearnWhileServing("one-coin"), slots=2_500)
+    run = simulate(world, Greedy(), learning=LearnWhileServing("one-coin"), slots=2_500)
     assert late_share(run, 0, 1_500) > 0.9
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_without_exploring_it_is_not(seed: int) -> None:
     world = unlucky(seed, 200)
-    run = simulate(world, learning=LearnWhileServing("one-coin", explore=0), slots=2_500)
+    run = simulate(world, Greedy(), learning=LearnWhileServing("one-coin", explore=0), slots=2_500)
     assert late_share(run, 0, 500) == 0
 
 
 def test_with_full_matrices_who_is_always_wrong_is_asked_and_so_found() -> None:
-    run = simulate(unlucky(0, 200), learning=LearnWhileServing(), slots=2_500)
+    run = simulate(unlucky(0, 200), Greedy(), learning=LearnWhileServing(), slots=2_500)
     assert late_share(run, 0, 1_500) > 0.9
 
 
 def test_who_guesses_is_asked_in_few_slots() -> None:
     """One-coin: who is at chance is explored in about 5 % of the slots, and no more."""
     world = World.synthetic(0, [*PAPER[:10], *[0.3] * 5])
-    run = simulate(world, learning=LearnWhileServing("one-coin"), slots=3_000)
+    run = simulate(world, Greedy(), learning=LearnWhileServing("one-coin"), slots=3_000)
     shares = [late_share(run, m, 1_000) for m in range(10, 15)]
     assert max(shares) < 0.08
     assert min(shares) > 0.03
@@ -205,7 +205,7 @@ def test_it_leaves_the_mirror_image() -> None:
 def test_a_panel_that_begins_below_chance_is_not_taken_upside_down(model: str) -> None:
     p = np.linspace(0.7, 0.9, 8)
     world = World.synthetic(2, 1 - p, Poisson(2), changes=[(30, p.tolist())])
-    run = simulate(world, learning=learning_named(f"while-serving:{model}"), slots=1_000)
+    run = simulate(world, Greedy(), learning=learning_named(f"while-serving:{model}"), slots=1_000)
     late = run.rows["arrival"] >= 300
     right = run.rows["verdict"] == run.items.truth
     best = run.genie.rows["verdict"] == run.items.truth
@@ -215,7 +215,7 @@ def test_a_panel_that_begins_below_chance_is_not_taken_upside_down(model: str) -
 def test_who_is_reliably_wrong_informs_with_full_matrices_and_is_dropped_with_one_coin() -> None:
     world = World.synthetic(0, [0.85] * 10 + [0.2] * 7)
     full, coin = (
-        simulate(world, learning=learning_named(f"while-serving:{model}"), slots=1_500)
+        simulate(world, Greedy(), learning=learning_named(f"while-serving:{model}"), slots=1_500)
         for model in ("dawid-skene", "one-coin")
     )
     assert late_share(full, 12, 500) > 0.5
@@ -236,8 +236,8 @@ def test_a_labeler_that_gets_worse_is_followed(model: str) -> None:
     after[0] = 0.6
     world = World.synthetic(1, PAPER, changes=[(1_000, after.tolist())])
     how = learning_named(f"while-serving:{model}")
-    run = simulate(world, learning=how, slots=2_000)
-    deaf = simulate(world, learning=LearnWhileServing(model, drift=None), slots=2_000)  # type: ignore[arg-type]
+    run = simulate(world, Greedy(), learning=how, slots=2_000)
+    deaf = simulate(world, Greedy(), learning=LearnWhileServing(model, drift=None), slots=2_000)  # type: ignore[arg-type]
     assert run.normalised_regret < 4
     assert run.normalised_regret < deaf.normalised_regret
 
@@ -264,7 +264,7 @@ def test_regret_after_a_change_is_bounded() -> None:
     after[:10] = 0.6
     world = World.synthetic(0, PAPER, changes=[(2_000, after.tolist())])
     early, late = (
-        simulate(world, learning=LearnWhileServing(), slots=n).normalised_regret
+        simulate(world, Greedy(), learning=LearnWhileServing(), slots=n).normalised_regret
         for n in (3_000, 6_000)
     )
     assert early < 12

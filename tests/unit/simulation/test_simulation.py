@@ -43,7 +43,7 @@ POLICIES: list[Policy] = [Greedy(), FixedOverlap(3), RoundRobin(3), Random(3), E
 def test_the_papers_synthetic_set_agrees_with_the_plain_reference() -> None:
     """T = 10,000, known competences: every assignment, and what is earned."""
     world = World.synthetic(seed=0)
-    run = simulate(world, slots=10_000)
+    run = simulate(world, Greedy(), slots=10_000)
     plain = greedy_by_slot(world, 10_000)
     given = [(int(t["slot"]), int(t["row"]), int(t["labeler"])) for t in run.touches]
     assert given == plain
@@ -213,7 +213,7 @@ def test_too_short_and_too_long_a_learning_phase_cost() -> None:
     ratios = {
         slots: np.mean(
             [
-                simulate(World.synthetic(s), learning=LearnThenServe(slots, s), slots=2000).ratio
+                simulate(World.synthetic(s), Greedy(), LearnThenServe(slots, s), 2000).ratio
                 for s in range(3)
             ]
         )
@@ -272,7 +272,7 @@ def ratio_and_error(slots: int) -> tuple[float, float]:
     ratios, errors = [], []
     for seed in range(10):
         world, estimator = World.synthetic(seed), OneCoin(prior=None)
-        run = simulate(world, learning=LearnThenServe(slots, seed, estimator))
+        run = simulate(world, Greedy(), LearnThenServe(slots, seed, estimator))
         ratios.append(run.utility / run.genie.utility)
         errors.append(np.abs(estimator.competences_ - world.competences).max())
     return float(np.mean(ratios)), float(np.mean(errors))

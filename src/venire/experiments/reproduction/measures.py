@@ -123,7 +123,7 @@ def counterexample(labelers: int) -> dict[str, float]:
     p = float(brentq(lambda x: float(evidence(x)) - label, 0.5, 0.999))
     panel = [Labeler(f"m{m}", p) for m in range(labelers)]
     arrivals = [Item(f"i{i}", weight) for i in range(items)]
-    run = simulate(World.trace(arrivals, [0] * items, panel), slots=8)
+    run = simulate(World.trace(arrivals, [0] * items, panel), Greedy(), slots=8)
     return {"greedy": run.utility, "plain": plain_schedule(labelers, items, label, weight)}
 
 
