@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
-from scipy.stats import norm
+from scipy.special import ndtr
 
 from venire.aggregation.pairs import Panel, count_pairs, fit_panel
 from venire.competence.base import BaseEstimator, Floats
@@ -129,7 +129,7 @@ def find_clones(
     panel = fit_panel(count_pairs(small), min_overlap)
     if panel.first.size < 3:
         return Clones((), (), int(panel.first.size))
-    p_value = _holm(norm.sf(panel.z))
+    p_value = _holm(ndtr(-panel.z))
     strong = (p_value <= level) & (panel.correlation >= strength)
     names = [table.labelers[m] for m in who]
     return Clones(

@@ -17,7 +17,6 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
-from scipy.stats import binom, norm
 
 from venire.competence.base import Floats
 from venire.labels import LabelTable
@@ -144,6 +143,8 @@ def _standing_out(
     counts: PairCounts, l: Floats, a: NDArray[np.int64], b: NDArray[np.int64]
 ) -> Floats:
     """Z of each pair against the product of its l, in units of the panel's own spread."""
+    from scipy.stats import binom, norm  # half a second, which no server should wait for
+
     n, x = counts.shared[a, b], counts.agree[a, b]
     expected = np.clip(counts.chance[a, b] + counts.scale[a, b] * l[a] * l[b], 1e-9, 1 - 1e-9)
     tail = binom.sf(x, n, expected) + 0.5 * binom.pmf(x, n, expected)

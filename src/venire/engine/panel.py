@@ -140,6 +140,6 @@ class Panel(Reader):
     def _active(self) -> Policy:
         return (self.learning.phase(self.slot) if self.learning else None) or self.policy
 
-    def _write(self, event: Event) -> None:
-        self.log.append(event)
-        self._events += 1
+    def _write(self, *events: Event) -> None:
+        self.log += events
+        self._events += len(events)

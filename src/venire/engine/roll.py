@@ -120,6 +120,26 @@ class Roll:
         elif label.item not in self.row:
             raise InputError(f"item {label.item!r} never arrived: call arrive first")
 
+    def coded(self, labels: Sequence[Label]) -> list[tuple[int, int, int, int]]:
+        """Row (-1: the item has left), labeler and class of labels, and 0.
+
+        Refuses what cannot be, as far as names tell.
+        """
+        row, number, code = self.row, self.number, self.code
+        try:
+            found = [(row.get(x.item, -1), number[x.labeler], code[x.said], 0) for x in labels]
+        except (KeyError, TypeError):
+            found = [(-1, 0, 0, 0)] * len(labels)
+        for label, (place, _, _, _) in zip(labels, found, strict=True):
+            if place < 0:
+                self.check(label)
+        if len(labels) > 1 and len({(x.item, x.labeler) for x in labels}) < len(labels):
+            said: dict[tuple[ItemId, LabelerId], Hashable] = {}
+            for label in labels:
+                if said.setdefault((label.item, label.labeler), label.said) != label.said:
+                    raise changed(label, said[label.item, label.labeler])
+        return found
+
     def note_late(self, label: Label) -> bool:
         """Note a label for an item that has left; False if it is known already."""
         said = self.late.setdefault(label.item, {})

@@ -55,7 +55,7 @@ from venire.model import (
 from venire.scheduling.base import Learning, Policy
 from venire.scheduling.beliefs import check_c
 from venire.scheduling.bounded import BoundedClerk
-from venire.scheduling.desk import BARRED, PENDING, REASONS
+from venire.scheduling.desk import PENDING, REASONS
 from venire.scheduling.lookahead import LookAhead
 
 __all__ = ["Scheduler"]
@@ -186,25 +186,21 @@ class Scheduler(Panel):
         was said of an item before it left is not remembered after that.
         """
         batch = (labels,) if isinstance(labels, Label) else tuple(labels)
-        said: dict[tuple[ItemId, LabelerId], Hashable] = {}
-        for label in batch:
-            self._check(label)
-            if said.setdefault((label.item, label.labeler), label.said) != label.said:
-                raise changed(label, said[label.item, label.labeler])
-        roll = self._roll
-        codes = [(roll.number[x.labeler], roll.code[x.said]) for x in batch]
-        heard = [(roll.row[x.item], *c) for x, c in zip(batch, codes, strict=True)
-                 if x.item in roll.row]  # fmt: skip
-        fresh = iter(self._clerk.hear(heard, self.slot))
-        learns = self._learns()
-        for label, (m, code) in zip(batch, codes, strict=True):
-            late = label.item in roll.left
-            if roll.note_late(label) if late else next(fresh):
-                if learns:
-                    row = -1 if late else roll.row[label.item]
-                    serial = roll.left[label.item] if late else roll.serials[row]
-                    self._heard.append((serial, m, code))
-                self._write(Observed(self.slot, label, late))
+        roll, slot = self._roll, self.slot
+        codes = roll.coded(batch)
+        heard = [code for code in codes if code[0] >= 0]
+        fresh = iter(self._hear(batch, heard) if heard else ())
+        new = [
+            (label, code)
+            for label, code in zip(batch, codes, strict=True)
+            if (next(fresh) if code[0] >= 0 else roll.note_late(label))
+        ]
+        if self._learns():
+            self._heard += [
+                (roll.serials[row] if row >= 0 else roll.left[label.item], m, said)
+                for label, (row, m, said, _) in new
+            ]
+        self._write(*[Observed(slot, label, row < 0) for label, (row, _, _, _) in new])
 
     def close(self) -> tuple[Exit, ...]:
         """End the slot: decide who leaves, learn if it is time, and go on to the next slot."""
@@ -332,20 +328,18 @@ class Scheduler(Panel):
             roll.groups[eligible] = self._clerk.add_group(members)
         return roll.groups[eligible]
 
-    def _check(self, label: Label) -> None:
-        """Refuse a label that cannot be."""
-        self._roll.check(label)
-        if label.item not in self._roll.row:
-            return
-        row, m = self._roll.row[label.item], self._roll.number[label.labeler]
-        touch = self._clerk.find(row, m)
-        held = self._clerk.desk.touches["said"][touch] if touch >= 0 else PENDING
-        if touch < 0 and not self._clerk.in_group(row, m):
-            held = BARRED
-        if held == BARRED:
+    def _hear(self, batch: Sequence[Label], heard: list[tuple[int, int, int, int]]) -> list[bool]:
+        """Hand the labels of outstanding items on, if all of them can be; which are new."""
+        labels = np.array(heard, np.int64)
+        place, held = self._clerk.look_up(labels)
+        if place >= 0:
+            here = [label for label in batch if label.item in self._roll.row]
+            label = here[place]
+            if held >= 0:
+                raise changed(label, self.classes[held])
             raise StateError(f"labeler {label.labeler!r} may not label item {label.item!r}")
-        if held >= 0 and held != self._roll.code[label.said]:
-            raise changed(label, self.classes[held])
+        fresh: list[bool] = self._clerk.hear(labels, self.slot).tolist()
+        return fresh
 
     def _settle(self) -> tuple[Exit, ...]:
         return tuple(self._exit(int(row)) for row in self._clerk.settle(self.slot))

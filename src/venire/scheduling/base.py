@@ -39,13 +39,15 @@ class Kernels(NamedTuple):
     leave(desk, row)          the row is taken out of whatever the policy keeps
     serve(desk, slot)         hand out this slot's work by `touch`
     settle(desk, slot)        end the slot; how many rows leave, listed in `desk.gone`
-    run(desk, stream, a, b)   slots a..b-1 of a simulated stream, by the four above
+    hear(desk, labels, slot, fresh)   labels come in; which are new (see hearing.py)
+    run(desk, stream, a, b)   slots a..b-1 of a simulated stream, by enter, serve and settle
     """
 
     enter: Callable[..., None]
     leave: Callable[..., None]
     serve: Callable[..., None]
     settle: Callable[..., Any]
+    hear: Callable[..., int]
     run: Callable[..., int]
 
 

@@ -22,10 +22,10 @@ from venire.scheduling.desk import (
     DEADLINE,
     LEAST,
     MAX_LABELS,
-    OUTSTANDING,
     PENDING,
     TOUCHES,
 )
+from venire.scheduling.hearing import LABELER, ROW, VOUCHED, Bools, Ints
 from venire.scheduling.wheel import set_due_row
 
 __all__ = ["BoundedClerk"]
@@ -126,12 +126,29 @@ class BoundedClerk(Clerk):
 
     # labels
 
-    def hear(self, labels: Sequence[tuple[int, int, int]], slot: int) -> list[bool]:
-        """Labels have come; which of them are new. Rows that are sure now are retired."""
-        fresh = super().hear(labels, slot)
-        for row in dict.fromkeys(row for row, _, _ in labels):
-            if self.desk.rows["state"][row] == OUTSTANDING:
-                self._consider(row, slot)
+    def look_up(self, labels: Ints) -> tuple[int, int]:
+        """The first label that cannot be and what was said before (BARRED: it may not); or -1."""
+        if self.retired:
+            for line in labels:
+                row, labeler = int(line[ROW]), int(line[LABELER])
+                line[VOUCHED] = row in self.retired and self.in_group(row, labeler)
+        return super().look_up(labels)
+
+    def hear(self, labels: Ints, slot: int) -> Bools:
+        """Labels have come; which of them are new. Rows that are sure now are retired.
+
+        Where there are bounds, they are looked at after each label.
+        """
+        bounds = self.bounds
+        if bounds.min_confidence is None and bounds.max_labels is None and not self.retired:
+            return super().hear(labels, slot)
+        fresh = np.empty(len(labels), np.bool_)
+        for i in range(len(labels)):
+            row = int(labels[i, ROW])
+            fresh[i : i + 1] = super().hear(labels[i : i + 1], slot)
+            if row in self.retired:
+                set_due_row(self.desk, row, slot, self.retired[row][0])
+            self._consider(row, slot)
         return fresh
 
     def release(self, touch: int, slot: int, bar: bool) -> None:

@@ -34,6 +34,7 @@ from venire.scheduling.desk import (
     grow_touches,
     link,
 )
+from venire.scheduling.hearing import Bools, Ints, look_up
 from venire.scheduling.layout import LABELER
 from venire.scheduling.wheel import never_due_row
 
@@ -226,35 +227,24 @@ class Clerk:
             k = int(self.desk.touches["next"][k])
         return k
 
-    def hear(self, labels: Sequence[tuple[int, int, int]], slot: int) -> list[bool]:
-        """Labels have come, each for a row by a labeler; which of them are new.
+    def look_up(self, labels: Ints) -> tuple[int, int]:
+        """The first label that cannot be and what was said before (BARRED: it may not); or -1.
+
+        One line for each label: row, labeler, class, and 0 (see hearing.py).
+        """
+        held = np.empty(len(labels), np.int64)
+        place = int(look_up(self.desk, labels, held))
+        return place, int(held[place])
+
+    def hear(self, labels: Ints, slot: int) -> Bools:
+        """Labels have come, all of which may; which of them are new.
 
         Some were waited for, some were not, and some are there already.
         """
-        fresh: list[bool] = []
-        moved: dict[int, None] = {}
-        for row, labeler, said in labels:
-            k = self.find(row, labeler)
-            held = int(self.desk.touches["said"][k]) if k >= 0 else PENDING
-            fresh.append(held == PENDING)
-            if k < 0:
-                self._link(row, labeler, slot, said)
-                moved[row] = None
-            elif held == PENDING and self._came(k, said, slot):
-                moved[row] = None
-        for row in moved:
-            self._revalue(row, slot)
+        fresh = np.empty(len(labels), np.bool_)
+        self._make_room_for_touches(len(labels))
+        self.kernels.hear(self.desk, labels, slot, fresh)
         return fresh
-
-    def _came(self, touch: int, said: int, slot: int) -> bool:
-        """A label in flight has come; whether it is of a later slot than thought."""
-        t = self.desk.touches[touch]
-        t["said"] = said
-        self.desk.panel["inflight"][t["labeler"]] -= 1
-        self.desk.rows["pending"][t["row"]] -= 1
-        later = bool(t["slot"] != slot)
-        t["slot"] = slot
-        return later
 
     def release(self, touch: int, slot: int, bar: bool) -> None:
         """A label in flight will not come; with `bar` the labeler does not get the row again."""

@@ -22,6 +22,7 @@ from venire.scheduling.desk import (
     barred,
     room,
 )
+from venire.scheduling.hearing import Bools, Ints, make_hear
 from venire.scheduling.loop import Stream, make_run
 from venire.scheduling.overlap import aim, plan_exit, satisfied, take
 from venire.scheduling.turns import begin_serving
@@ -71,6 +72,14 @@ def settle(desk: Desk, slot: int) -> int:
     return settle_slot(desk, slot)
 
 
+hear_all = make_hear(leave, enter)
+
+
+@kernel
+def hear(desk: Desk, labels: Ints, slot: int, fresh: Bools) -> int:
+    return hear_all(desk, labels, slot, fresh)
+
+
 run_slots = make_run(enter, serve, settle)
 
 
@@ -95,7 +104,7 @@ class Everyone(Policy):
 
     def kernels(self) -> Kernels:
         """Everyone labels everything, compiled."""
-        return Kernels(enter, leave, serve, settle, run)
+        return Kernels(enter, leave, serve, settle, hear, run)
 
     def settings(self) -> tuple[int, ...]:
         """An overlap that nobody reaches."""

@@ -34,6 +34,7 @@ from venire.scheduling.desk import (
     touch,
     unused,
 )
+from venire.scheduling.hearing import Bools, Ints, make_hear
 from venire.scheduling.loop import Stream, make_run
 from venire.scheduling.shelves import take_off
 from venire.scheduling.turns import begin_serving, make_turn, move, shelve
@@ -115,6 +116,14 @@ def settle(desk: Desk, slot: int) -> int:
     return settle_slot(desk, slot)
 
 
+hear_all = make_hear(leave, enter)
+
+
+@kernel
+def hear(desk: Desk, labels: Ints, slot: int, fresh: Bools) -> int:
+    return hear_all(desk, labels, slot, fresh)
+
+
 run_slots = make_run(enter, serve, settle)
 
 
@@ -139,4 +148,4 @@ class Greedy(Policy):
 
     def kernels(self) -> Kernels:
         """Algorithm 1, compiled."""
-        return Kernels(enter, leave, serve, settle, run)
+        return Kernels(enter, leave, serve, settle, hear, run)

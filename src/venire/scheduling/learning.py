@@ -35,6 +35,7 @@ from venire.scheduling.desk import (
     touch,
 )
 from venire.scheduling.draws import below
+from venire.scheduling.hearing import Bools, make_hear
 from venire.scheduling.loop import Stream, make_run
 from venire.scheduling.turns import begin_serving
 from venire.scheduling.wheel import make_settle, set_due
@@ -80,6 +81,14 @@ def settle(desk: Desk, slot: int) -> int:
     return settle_slot(desk, slot)
 
 
+hear_all = make_hear(leave, enter)
+
+
+@kernel
+def hear(desk: Desk, labels: Ints, slot: int, fresh: Bools) -> int:
+    return hear_all(desk, labels, slot, fresh)
+
+
 run_slots = make_run(enter, serve, settle)
 
 
@@ -97,7 +106,7 @@ class OneForAll(Policy):
 
     def kernels(self) -> Kernels:
         """Phase I of Algorithm 2, compiled."""
-        return Kernels(enter, leave, serve, settle, run)
+        return Kernels(enter, leave, serve, settle, hear, run)
 
     def settings(self) -> tuple[int, ...]:
         """The seed."""

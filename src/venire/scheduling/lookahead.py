@@ -42,6 +42,7 @@ from venire.scheduling.waterfill import (
     PRICE,
     anybody_free,
     enter,
+    hear,
     leave,
     left_of,
     note_sales,
@@ -187,7 +188,7 @@ class LookAhead(Policy):
 
     def kernels(self) -> Kernels:
         """The look-ahead, compiled."""
-        return Kernels(enter, leave, serve, settle, run)
+        return Kernels(enter, leave, serve, settle, hear, run)
 
     def price(self, gauges: Floats) -> float | None:
         """The price of the last slot in which work was handed out."""

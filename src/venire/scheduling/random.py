@@ -14,6 +14,7 @@ from venire.errors import InputError
 from venire.scheduling.base import Kernels, Policy
 from venire.scheduling.desk import POOLED, SETTING, Desk, allowed, barred, room
 from venire.scheduling.draws import below
+from venire.scheduling.hearing import Bools, Ints, make_hear
 from venire.scheduling.loop import Stream, make_run
 from venire.scheduling.overlap import aim, plan_exit, satisfied, take
 from venire.scheduling.turns import begin_serving
@@ -100,6 +101,14 @@ def settle(desk: Desk, slot: int) -> int:
     return settle_slot(desk, slot)
 
 
+hear_all = make_hear(leave, enter)
+
+
+@kernel
+def hear(desk: Desk, labels: Ints, slot: int, fresh: Bools) -> int:
+    return hear_all(desk, labels, slot, fresh)
+
+
 run_slots = make_run(enter, serve, settle)
 
 
@@ -130,7 +139,7 @@ class Random(Policy):
 
     def kernels(self) -> Kernels:
         """Random draws, compiled."""
-        return Kernels(enter, leave, serve, settle, run)
+        return Kernels(enter, leave, serve, settle, hear, run)
 
     def settings(self) -> tuple[int, ...]:
         """The overlap and the seed."""

@@ -53,6 +53,7 @@ from venire.scheduling.desk import (
     touch,
 )
 from venire.scheduling.expecting import PRICE, expect, remember
+from venire.scheduling.hearing import Bools, Ints, make_hear
 from venire.scheduling.loop import Stream, make_run
 from venire.scheduling.queue_price import LOWEST, NOW, STAY, add, clear_bins, find_price
 from venire.scheduling.shelves import release
@@ -78,21 +79,42 @@ def enter(desk: Desk, row: int, slot: int) -> None:
     desk.pool[place] = row
 
 
-@kernel
-def leave(desk: Desk, row: int) -> None:
-    """Take the row out of the pool."""
-    n = desk.meta[POOLED]
-    low, high = 0, n
+@inlined
+def place_of(desk: Desk, row: int) -> int:
+    """Where in the pool the row is, or would be."""
+    low, high = 0, desk.meta[POOLED]
     while low < high:
         middle = (low + high) // 2
         if desk.pool[middle] < row:
             low = middle + 1
         else:
             high = middle
+    return low
+
+
+@kernel
+def leave(desk: Desk, row: int) -> None:
+    """Take the row out of the pool."""
+    n, low = desk.meta[POOLED], place_of(desk, row)
     if low < n and desk.pool[low] == row:
         for i in range(low, n - 1):
             desk.pool[i] = desk.pool[i + 1]
         desk.meta[POOLED] = n - 1
+
+
+@inlined
+def stay(desk: Desk, row: int) -> None:
+    """A row that is valued anew keeps its place in the pool."""
+
+
+@inlined
+def enter_again(desk: Desk, row: int, slot: int) -> None:
+    """`leave` and `enter` in one, with nothing moved that is where it belongs."""
+    place = place_of(desk, row)
+    if place < desk.meta[POOLED] and desk.pool[place] == row:
+        appraise(desk, row)
+    else:
+        enter(desk, row, slot)
 
 
 @inlined
@@ -275,6 +297,14 @@ def settle(desk: Desk, slot: int) -> int:
     return count
 
 
+hear_all = make_hear(stay, enter_again)
+
+
+@kernel
+def hear(desk: Desk, labels: Ints, slot: int, fresh: Bools) -> int:
+    return hear_all(desk, labels, slot, fresh)
+
+
 run_slots = make_run(enter, serve, settle)
 
 
@@ -307,7 +337,7 @@ class Realised(Policy):
 
     def kernels(self) -> Kernels:
         """The label-aware policy, compiled."""
-        return Kernels(enter, leave, serve, settle, run)
+        return Kernels(enter, leave, serve, settle, hear, run)
 
     def price(self, gauges: Floats) -> float | None:
         """What a label costs the others by their waiting, as forecast."""
@@ -335,7 +365,7 @@ class RealisedProxy(Policy):
 
     def kernels(self) -> Kernels:
         """The policy by the paper's accuracy, compiled."""
-        return Kernels(enter, leave, serve, settle, run)
+        return Kernels(enter, leave, serve, settle, hear, run)
 
     def price(self, gauges: Floats) -> float | None:
         """What a label costs the others by their waiting, as forecast."""

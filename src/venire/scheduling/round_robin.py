@@ -14,6 +14,7 @@ from venire.compiling import inlined, kernel
 from venire.errors import InputError
 from venire.scheduling.base import Kernels, Policy
 from venire.scheduling.desk import TURN, Desk, room
+from venire.scheduling.hearing import Bools, Ints, make_hear
 from venire.scheduling.loop import Stream, make_run
 from venire.scheduling.overlap import aim, plan_exit, satisfied, take
 from venire.scheduling.shelves import release, take_off
@@ -92,6 +93,14 @@ def settle(desk: Desk, slot: int) -> int:
     return settle_slot(desk, slot)
 
 
+hear_all = make_hear(leave, enter)
+
+
+@kernel
+def hear(desk: Desk, labels: Ints, slot: int, fresh: Bools) -> int:
+    return hear_all(desk, labels, slot, fresh)
+
+
 run_slots = make_run(enter, serve, settle)
 
 
@@ -121,7 +130,7 @@ class RoundRobin(Policy):
 
     def kernels(self) -> Kernels:
         """Round-robin, compiled."""
-        return Kernels(enter, leave, serve, settle, run)
+        return Kernels(enter, leave, serve, settle, hear, run)
 
     def settings(self) -> tuple[int, ...]:
         """The overlap."""

@@ -23,6 +23,7 @@ from venire.compiling import inlined, kernel
 from venire.scheduling.base import Floats, Kernels, Policy
 from venire.scheduling.desk import EXHAUSTED, NO_GAIN, STALLS, TOUCHES, Desk, room, unused
 from venire.scheduling.handout import file_row, give, prepay, restore
+from venire.scheduling.hearing import Bools, Ints, make_hear
 from venire.scheduling.loop import Stream, make_run
 from venire.scheduling.market import (
     STEP,
@@ -137,6 +138,14 @@ def settle(desk: Desk, slot: int) -> int:
     return settle_slot(desk, slot)
 
 
+hear_all = make_hear(leave, enter)
+
+
+@kernel
+def hear(desk: Desk, labels: Ints, slot: int, fresh: Bools) -> int:
+    return hear_all(desk, labels, slot, fresh)
+
+
 run_slots = make_run(enter, serve, settle)
 
 
@@ -163,7 +172,7 @@ class Waterfill(Policy):
 
     def kernels(self) -> Kernels:
         """Water-filling, compiled."""
-        return Kernels(enter, leave, serve, settle, run)
+        return Kernels(enter, leave, serve, settle, hear, run)
 
     def price(self, gauges: Floats) -> float | None:
         """The price of the last slot in which work was handed out."""

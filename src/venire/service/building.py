@@ -58,8 +58,10 @@ def warm_up(settings: StreamSettings) -> None:
             engine.observe(Label(work.item, work.labeler, settings.classes[0]))
     for work in engine.assign(asked=["one"]):
         engine.release(work.item, work.labeler)
-    engine.observe(Label("item 2", "two", settings.classes[1]))
+    engine.observe(Label("item 2", "two", settings.classes[0]))
     engine.posterior("item 2")
+    engine.withdraw("item 1")
+    engine.change(bounds=Bounds(deadline=0))
     engine.advance(3)
     Scheduler.restore(engine.snapshot()).advance(5)
 

@@ -8,6 +8,7 @@ there already changes nothing; one that says otherwise is refused.
 from __future__ import annotations
 
 import contextlib
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
@@ -118,20 +119,21 @@ def _take(
     late_ones = [k for k in places if rows[k][0] not in live.open]
     refused = _observe(live, rows, open_ones)
     live.gather(batch, moment)
-    slot = live.engine.slot
+    slot, name, wall, taken = live.engine.slot, live.name, moment.wall, Counter[str]()
     for k in open_ones:
         if k not in refused:
             item, labeler, said = rows[k]
-            lead = _settle(live, item, labeler, said, batch, moment)
+            lead = _settle(live, item, labeler, said, batch, moment) if live.leases else None
             batch.labels.append(
-                LabelRow(live.name, item, labeler, said, moment.wall, slot, False, lead, "bulk")
+                LabelRow(name, item, labeler, said, wall, slot, False, lead, "bulk")
             )
             live.open[item].labels[labeler] = said
-            live.people[labeler].labels += 1
+            taken[labeler] += 1
+    for labeler, count in taken.items():
+        live.people[labeler].labels += count
     for k in late_ones:
         take_late(live, rows[k], None, "bulk", batch, moment)
-    taken = len(open_ones) - len(refused)
-    live.figures.heard(0, taken, moment.now)
+    live.figures.heard(0, len(open_ones) - len(refused), moment.now)
     return refused
 
 

@@ -129,9 +129,9 @@ def crash(storage: str, folder: Path) -> None:
             client.create_stream("posts", **SETTINGS)
         load = Load(server)
         load.start()
-        time.sleep(2)
+        time.sleep(1)
         for _ in range(KILLS):
-            time.sleep(draw.uniform(0.05, 1.5))
+            time.sleep(draw.uniform(0.02, 1.0))
             server.kill()
             server.start()
         load.finish()

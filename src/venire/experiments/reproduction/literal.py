@@ -12,7 +12,7 @@ from typing import ClassVar
 from venire.compiling import kernel
 from venire.scheduling.base import Kernels, Policy
 from venire.scheduling.desk import TOUCHES, Desk, room
-from venire.scheduling.greedy import enter, leave, plan_exit, settle, take_turn
+from venire.scheduling.greedy import enter, hear, leave, plan_exit, settle, take_turn
 from venire.scheduling.loop import Stream, make_run
 from venire.scheduling.turns import begin_serving
 
@@ -49,4 +49,4 @@ class LiteralGreedy(Policy):
 
     def kernels(self) -> Kernels:
         """Algorithm 1 with `Break`, compiled."""
-        return Kernels(enter, leave, serve, settle, run)
+        return Kernels(enter, leave, serve, settle, hear, run)
