@@ -1,0 +1,47 @@
+"""Compile the kernels that the tests use, each once, before the workers would each do it.
+
+What is compiled is cached on disk; with nothing changed since, this takes seconds.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+
+from venire import DawidSkene, Learning, LearnThenServe, LearnWhileServing, OneCoin, Policy
+from venire.scheduling.names import exported, policy_named
+from venire.testing import check_competence, check_learning, check_policy
+
+#: The longest first, so that the processes end together.
+SLOW = ("lookahead", "realised", "waterfill", "greedy")
+
+
+def jobs() -> list[tuple[Callable[..., None], object]]:
+    others = sorted(set(exported(Policy)) - {*SLOW, "realised-proxy"})  # it has Realised's kernels
+    ways: list[Learning] = [LearnThenServe(20), LearnWhileServing()]
+    return [
+        *((check_policy, policy_named(name)) for name in (*SLOW, *others)),
+        *((check_learning, how) for how in ways),
+        *((check_competence, fit) for fit in (OneCoin(), DawidSkene())),
+    ]
+
+
+def do(job: tuple[Callable[..., None], object]) -> None:
+    check, what = job
+    check(what)
+
+
+def main() -> None:
+    processes = min(4, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 2)
+    with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
+        for waiting in [pool.submit(do, job) for job in jobs()]:
+            error = waiting.exception()
+            if error is not None:  # the tests will say it better
+                print(f"note: {error}", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()
