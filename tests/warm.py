@@ -40,7 +40,7 @@ def main() -> None:
         for waiting in [pool.submit(do, job) for job in jobs()]:
             error = waiting.exception()
             if error is not None:  # the tests will say it better
-                print(f"note: {error}", file=sys.stderr)
+                sys.stderr.write(f"note: {error}\n")
 
 
 if __name__ == "__main__":
