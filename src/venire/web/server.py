@@ -55,9 +55,9 @@ def warm_up() -> None:
 
     Those of the store are warmed up when they are loaded, which is also before any request.
     """
-    usual = StreamSettings(classes=("yes", "no"))
-    building.warm_up(usual)
-    skills.warm_up(usual.classes)
+    for classes in (("yes", "no"), ("yes", "no", "unsure")):  # two have kernels of their own
+        building.warm_up(StreamSettings(classes=classes))
+        skills.warm_up(classes)
 
 
 def service_settings(settings: ServerSettings) -> ServiceSettings:
