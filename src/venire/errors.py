@@ -84,10 +84,11 @@ class NotFound(VenireError, LookupError):
     there is no stream 'posts'
     """
 
-    def __init__(self, kind: str, got: str, hint: str = "") -> None:
-        """Say what kind of thing was looked for, and under which name."""
+    def __init__(self, kind: str, got: str | None, hint: str = "") -> None:
+        """Say what was looked for, and under which name; None for one that is not to be shown."""
         self.kind, self.got = kind, got
-        super().__init__(f"there is no {kind} {got!r}{': ' if hint else ''}{hint}")
+        what = f"such {kind}" if got is None else f"{kind} {got!r}"
+        super().__init__(f"there is no {what}{': ' if hint else ''}{hint}")
 
 
 class StateError(VenireError, RuntimeError):

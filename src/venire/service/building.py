@@ -60,6 +60,7 @@ def warm_up(settings: StreamSettings) -> None:
         engine.release(work.item, work.labeler)
     engine.observe(Label("item 2", "two", settings.classes[0]))
     engine.posterior("item 2")
+    engine.ranking("one", 2)
     engine.withdraw("item 1")
     engine.change(bounds=Bounds(deadline=0))
     engine.advance(3)

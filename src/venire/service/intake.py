@@ -7,19 +7,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from venire.errors import Conflict, InputError
 from venire.model import MOST_WEIGHT
 from venire.service.live import Live, Moment, compact
+from venire.service.settings import LONGEST_ID
 from venire.service.tokens import content_digest
 from venire.service.views import Added, ItemIn
 from venire.storage import ItemRow
 
 __all__ = ["Content", "contents", "sort_out"]
-
-#: The longest id.
-LONGEST: Final = 200
 
 
 class Content(NamedTuple):
@@ -48,9 +46,9 @@ def contents(items: Sequence[ItemIn]) -> dict[str, Content]:
 
 
 def _check(place: int, item: ItemIn) -> None:
-    if not isinstance(item.id, str) or not 0 < len(item.id) <= LONGEST:
+    if not isinstance(item.id, str) or not 0 < len(item.id) <= LONGEST_ID:
         raise InputError(
-            f"item {place} has the id {item.id!r}, expected text of 1 to {LONGEST} characters"
+            f"item {place} has the id {item.id!r}, expected text of 1 to {LONGEST_ID} characters"
         )
     if any(ord(letter) < 32 or 0xD800 <= ord(letter) < 0xE000 for letter in item.id):
         raise InputError(f"item {place} has the id {item.id!r}, expected text that can be printed")

@@ -7,13 +7,15 @@ another. Every field may be changed while the stream runs except `classes`.
 from __future__ import annotations
 
 import json
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Final, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from venire.model import MOST_CAPACITY, MOST_WEIGHT
 
 __all__ = [
+    "LONGEST_ID",
+    "STREAM_NAME",
     "Member",
     "ServiceSettings",
     "StreamSettings",
@@ -22,6 +24,12 @@ __all__ = [
     "first_fault",
     "of_body",
 ]
+
+#: What a stream may be called: it stands in paths.
+STREAM_NAME: Final = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
+
+#: Characters in the id of an item, at most.
+LONGEST_ID: Final = 200
 
 Name = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]+$")]
 Seconds = Annotated[float, Field(gt=0, le=10 * 365 * 86_400, allow_inf_nan=False)]

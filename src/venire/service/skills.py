@@ -21,7 +21,7 @@ from venire.service.live import Live
 from venire.service.telling import number
 from venire.storage import LabelRow, Storage
 
-__all__ = ["Skill", "Skills", "measure"]
+__all__ = ["Skill", "Skills", "measure", "warm_up"]
 
 #: So many of the latest labels count.
 LABELS: Final = 20_000
@@ -86,6 +86,19 @@ def measure(labels: list[LabelRow], classes: tuple[str, ...]) -> dict[str, Skill
         low, high = spans.get(first, (None, None))
         found[name] = Skill(low, high, first in drifting, clones.get(name))
     return found
+
+
+def warm_up(classes: tuple[str, ...]) -> None:
+    """Measure a few labels of nobody, so that everything is compiled.
+
+    >>> warm_up(("yes", "no"))
+    """
+    labels = [
+        (f"item {n}", f"labeler {k}", classes[(n + (n % 3 == k)) % 2])  # they err in turn
+        for n in range(3 * FEWEST)
+        for k in range(3)
+    ]
+    measure([LabelRow("", *label, 0.0, 0, False, None, "") for label in labels], classes)
 
 
 def _spans(

@@ -17,6 +17,7 @@ from venire.service.intake import contents, sort_out
 from venire.service.live import Live
 from venire.service.reading import item_view, stream_view
 from venire.service.settings import (
+    STREAM_NAME,
     ServiceSettings,
     StreamSettings,
     as_body,
@@ -37,7 +38,7 @@ from venire.storage import (
 
 __all__ = ["StreamVerbs"]
 
-_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+_NAME: Final = re.compile(STREAM_NAME)
 
 
 class StreamVerbs:

@@ -4,6 +4,9 @@ A delivery is a row that is written in the same transaction as the exit, so an e
 disk will be sent, even if the server dies in between; the receiver may see it twice, under the
 same `webhook-id`. After a failure it is tried again with exponential back-off and jitter, up to
 `webhook_attempts` times, and is then put on the list of the dead, from which it can be sent again.
+
+Each webhook has its own queue and its own few senders, so one that never answers holds up no
+other; it rests for a while after each silence, and is then tried with one message.
 """
 
 from __future__ import annotations
@@ -12,6 +15,7 @@ import asyncio
 import builtins
 import contextlib
 import random
+from collections import Counter, deque
 from dataclasses import asdict
 from typing import Any, Final
 
@@ -33,8 +37,11 @@ AT_ONCE, IN_ALL = 4, 200
 #: A message waits at most so long for its next attempt, and the list is looked at so often.
 LONGEST, NAP = 3600.0, 1.0
 
-#: So many pending deliveries are looked at, the longest overdue first, ...
-PENDING: Final = 10_000
+#: A webhook that did not answer rests at most so long.
+REST: Final = 60.0
+
+#: So many pending deliveries of a webhook are looked at, the longest overdue first, ...
+PENDING: Final = 1000
 
 #: ... whatever their time: that is kept on the monotonic clock.
 EVER: Final = 1e15
@@ -55,8 +62,12 @@ class Webhooks:
     def __init__(self, hub: Hub) -> None:
         self._hub = hub
         self._due: dict[tuple[str, int], float] = {}  # on the monotonic clock
+        self._queues: dict[str, deque[DeliveryRow]] = {}
+        self._senders: Counter[str] = Counter()
         self._busy: set[tuple[str, int]] = set()
-        self._room: dict[str, asyncio.Semaphore] = {}
+        self._ended: set[tuple[str, int]] = set()  # since the store was last read
+        self._silent: dict[str, tuple[int, float]] = {}  # how often in a row, and rests until
+        self._looking = asyncio.Lock()
         self._random = random.Random()
         self._client: Any = None
 
@@ -92,6 +103,7 @@ class Webhooks:
         await self._row(stream, webhook)
         live = await self._hub.live(stream)
         live.hooks.pop(webhook, None)
+        self._queues.pop(webhook, deque()).clear()
         await self._hub.write([RemoveWebhook(webhook)])
 
     async def ping(self, stream: str, webhook: str) -> int:
@@ -145,33 +157,81 @@ class Webhooks:
         hub = self._hub
         if not any(live.hooks for live in hub.loaded()):
             return []
-        rows = await hub.read(hub.storage.due_deliveries, EVER, PENDING)
-        hooks = {hook.id: hook for hook in await hub.read(hub.storage.webhooks, None)}
-        now = hub.clock.monotonic()
-        keys = {(row.webhook, row.exit_n) for row in rows}
-        self._due = {key: at for key, at in self._due.items() if key in keys}
-        tasks = []
+        async with self._looking:
+            hooks = await hub.read(hub.storage.webhooks, None)
+            known = {hook.id for hook in hooks}
+            self._due = {key: at for key, at in self._due.items() if key[0] in known}
+            self._silent = {hook: rest for hook, rest in self._silent.items() if hook in known}
+            tasks = []
+            for hook in sorted(hooks, key=lambda hook: self._failures(hook.id)):
+                if not self._rests(hook.id):
+                    await self._refill(hook.id)
+                    tasks += self._send_more(hook)
+            return tasks
+
+    async def _refill(self, hook: str) -> None:
+        """Put what is due for a webhook into its queue, if that is empty."""
+        queue = self._queues.setdefault(hook, deque())
+        if queue:
+            return
+        self._ended.clear()
+        rows = await self._hub.read(self._hub.storage.due_deliveries, EVER, PENDING, hook)
+        now = self._hub.clock.monotonic()
         for row in rows:
             key = row.webhook, row.exit_n
-            waits = key in self._busy or self._due.get(key, now) > now
-            if not waits and row.webhook in hooks and len(self._busy) < IN_ALL:
-                self._busy.add(key)
-                tasks.append(hub.spawn(self._try(hooks[row.webhook], row)))
+            if key not in self._busy and key not in self._ended and self._due.get(key, now) <= now:
+                queue.append(row)
+
+    def _send_more(self, hook: WebhookRow) -> builtins.list[asyncio.Task[None]]:
+        """Begin with as many messages of the queue as there is room for."""
+        most = 1 if self._failures(hook.id) else AT_ONCE
+        room = min(most - self._senders[hook.id], IN_ALL - self._senders.total())
+        tasks = []
+        for _ in range(min(room, len(self._queues[hook.id]))):
+            self._senders[hook.id] += 1
+            tasks.append(self._hub.spawn(self._send(hook, self._queues[hook.id])))
         return tasks
 
-    async def _try(self, hook: WebhookRow, row: DeliveryRow) -> None:
+    async def _send(self, hook: WebhookRow, queue: deque[DeliveryRow]) -> None:
+        """Send one message after another, until the queue is empty or the webhook is silent."""
         try:
-            async with self._room.setdefault(hook.id, asyncio.Semaphore(AT_ONCE)):
-                error = await self._deliver(hook, row)
+            while queue and not self._rests(hook.id):
+                await self._try(hook, queue.popleft())
+        finally:
+            self._senders[hook.id] -= 1
+
+    async def _try(self, hook: WebhookRow, row: DeliveryRow) -> None:
+        key = row.webhook, row.exit_n
+        self._busy.add(key)
+        try:
+            error = await self._deliver(hook, row)
             with contextlib.suppress(StoreError):  # it is sent again: at least once is promised
                 await self._hub.write([UpdateDelivery(self._tried(row, error))])
         finally:
-            self._busy.discard((row.webhook, row.exit_n))
+            self._busy.discard(key)
+            self._ended.add(key)
+
+    def _failures(self, hook: str) -> int:
+        return self._silent.get(hook, (0, 0.0))[0]
+
+    def _rests(self, hook: str) -> bool:
+        return self._silent.get(hook, (0, 0.0))[1] > self._hub.clock.monotonic()
+
+    def _heard(self, hook: str, answered: bool) -> None:
+        """A webhook that answers is well; one that does not rests, longer each time."""
+        if answered:
+            self._silent.pop(hook, None)
+        elif not self._rests(hook):  # several messages that went out together count once
+            count = self._failures(hook) + 1
+            first = self._hub.settings.webhook_first_delay_seconds
+            pause = min(backoff(first, count, self._random.random()), REST)
+            self._silent[hook] = count, self._hub.clock.monotonic() + pause
 
     def _tried(self, row: DeliveryRow, error: str | None) -> DeliveryRow:
         """A delivery after one more attempt."""
         attempt, settings = row.attempt + 1, self._hub.settings
         row = row._replace(attempt=attempt, last_error=error)
+        self._due.pop((row.webhook, row.exit_n), None)
         if error is None:
             return row._replace(status="done")
         if attempt >= settings.webhook_attempts:
@@ -196,16 +256,17 @@ class Webhooks:
             message = f"msg_{row.webhook}_{row.exit_n}"
             status = await self._post(hook, message, compact(body).encode())
         except (FetchError, InputError) as error:
+            self._heard(hook.id, answered=False)
             return str(error)
+        self._heard(hook.id, answered=True)
         return None if 200 <= status < 300 else f"the answer was {status}"
 
     async def _post(self, hook: WebhookRow, message: str, body: bytes) -> int:
         """Send a message to where the URL points now; the status of the answer."""
         import httpx2
 
-        target = await resolve(hook.url, self._hub.settings.allow_private_webhooks)
+        timeout = self._hub.settings.webhook_timeout_seconds
         if self._client is None:
-            timeout = self._hub.settings.webhook_timeout_seconds
             self._client = httpx2.AsyncClient(
                 follow_redirects=False,
                 timeout=timeout,
@@ -213,15 +274,26 @@ class Webhooks:
                 limits=httpx2.Limits(max_keepalive_connections=0),  # one name, one connection
             )
         sent = headers(hook.secret, message, int(self._hub.clock.wall()), body)
-        sent["host"] = target.name
-        extensions = {"sni_hostname": target.host} if target.scheme == "https" else None
         try:
-            async with self._client.stream(
-                "POST", target.url, content=body, headers=sent, extensions=extensions
-            ) as response:
-                return int(response.status_code)
+            async with asyncio.timeout(timeout):  # for all of it: an answer may also come in drops
+                target = await resolve(hook.url, self._hub.settings.allow_private_webhooks)
+                sent["host"] = target.name
+                extensions = {"sni_hostname": target.host} if target.scheme == "https" else None
+                async with self._client.stream(
+                    "POST", target.url, content=body, headers=sent, extensions=extensions
+                ) as response:
+                    return int(response.status_code)
+        except (TimeoutError, httpx2.TimeoutException):
+            raise FetchError(f"no answer within {timeout:g} s") from None
         except (httpx2.HTTPError, OSError) as error:
-            raise FetchError(f"{type(error).__name__}: {error}") from None
+            raise _unreached(error) from None
+
+
+def _unreached(error: Exception) -> FetchError:
+    """Why there is no answer; some errors say nothing but their name."""
+    if isinstance(error, FetchError):
+        return error
+    return FetchError(f"{type(error).__name__}: {error}" if str(error) else type(error).__name__)
 
 
 def _view(row: WebhookRow, secret: str | None = None) -> WebhookView:

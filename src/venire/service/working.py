@@ -152,7 +152,7 @@ class WorkVerbs:
                 return await hub.live(name), held, True
             row = await hub.read_committed(hub.storage.lease, key)
             if row is None:
-                raise NotFound("assignment", "of this token")
+                raise NotFound("assignment", None, "no work was given out under this token")
             _theirs(row.labeler, labeler)
             if row.answer is not None:
                 return Answer(**json.loads(row.answer))
@@ -262,7 +262,7 @@ def check_name(labeler: str) -> None:
 
 def _theirs(owner: str, labeler: str | None) -> None:
     if labeler is not None and owner != labeler:
-        raise NotFound("assignment", "of this token", f"it is not {labeler!r}'s")
+        raise NotFound("assignment", None, f"the token was not given to {labeler!r}")
 
 
 def _again(first: Answer, said: str) -> Answer:

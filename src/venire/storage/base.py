@@ -167,8 +167,10 @@ class Storage(ABC):
         """The webhooks of a stream, or all, oldest first."""
 
     @abstractmethod
-    def due_deliveries(self, now: float, limit: int | None = None) -> list[DeliveryRow]:
-        """Pending deliveries whose time has come, the longest overdue first."""
+    def due_deliveries(
+        self, now: float, limit: int | None = None, webhook: str | None = None
+    ) -> list[DeliveryRow]:
+        """Pending deliveries (to one webhook, or to all) that are due, longest overdue first."""
 
     @abstractmethod
     def deliveries(self, webhook: str, status: str | None = None) -> list[DeliveryRow]:

@@ -356,11 +356,15 @@ class MemoryStorage(Storage):
         found = self._sorted(self._webhooks, lambda row: stream in (None, row.stream))
         return sorted(found, key=lambda row: (row.created_at, row.id))
 
-    def due_deliveries(self, now: float, limit: int | None = None) -> list[DeliveryRow]:
+    def due_deliveries(
+        self, now: float, limit: int | None = None, webhook: str | None = None
+    ) -> list[DeliveryRow]:
         """Deliveries whose time has come."""
-        found = self._sorted(
-            self._deliveries, lambda row: row.status == "pending" and row.next_at <= now
-        )
+
+        def due(row: DeliveryRow) -> bool:
+            return row.status == "pending" and row.next_at <= now and webhook in (None, row.webhook)
+
+        found = self._sorted(self._deliveries, due)
         return sorted(found, key=lambda row: (row.next_at, row.webhook, row.exit_n))[:limit]
 
     def deliveries(self, webhook: str, status: str | None = None) -> list[DeliveryRow]:

@@ -252,10 +252,14 @@ class SqlReading(Storage):
         query = select(t.webhooks) if stream is None else _of(t.webhooks, stream)
         return self._all(WebhookRow, query.order_by(t.webhooks.c.created_at, t.webhooks.c.id))
 
-    def due_deliveries(self, now: float, limit: int | None = None) -> list[DeliveryRow]:
+    def due_deliveries(
+        self, now: float, limit: int | None = None, webhook: str | None = None
+    ) -> list[DeliveryRow]:
         """Deliveries whose time has come."""
         columns = t.deliveries.c
         query = select(t.deliveries).where(columns.status == "pending", columns.next_at <= now)
+        if webhook is not None:
+            query = query.where(columns.webhook == webhook)
         order = columns.next_at, columns.webhook, columns.exit_n
         return self._all(DeliveryRow, query.order_by(*order), limit)
 

@@ -217,6 +217,8 @@ def _webhooks(storage: Storage) -> None:
     storage.write([c.AddDeliveries([*rows, rows[0]._replace(webhook="w2")])])
     assert storage.due_deliveries(8.0) == [rows[2], rows[1]]
     assert storage.due_deliveries(8.0, 1) == [rows[2]]
+    assert storage.due_deliveries(9.0, None, "w1") == rows[::-1]
+    assert storage.due_deliveries(9.0, None, "w2") == [rows[0]._replace(webhook="w2")]
     tried = rows[2]._replace(attempt=5, status="dead", last_error=_ODD)
     done = rows[1]._replace(attempt=1, status="done")
     storage.write([c.UpdateDelivery(tried), c.UpdateDelivery(done)])

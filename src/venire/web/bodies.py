@@ -14,7 +14,7 @@ from pydantic_core import from_json, to_json
 from starlette.requests import Request
 from typing_extensions import TypedDict
 
-from venire.service.settings import Name, StreamSettings, Weight
+from venire.service.settings import LONGEST_ID, STREAM_NAME, Name, StreamSettings, Weight
 from venire.service.views import ItemIn, Role
 from venire.web.errors import RequestError, invalid
 
@@ -38,8 +38,8 @@ NDJSON: Final = "application/x-ndjson"
 JSON: Final = "application/json"
 
 #: A name that can stand in a path.
-SlugName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$")]
-Id = Annotated[str, Field(min_length=1, max_length=500, pattern=r"^[^\x00-\x1f\x7f]+$")]
+SlugName = Annotated[str, Field(pattern=f"^{STREAM_NAME}$")]
+Id = Annotated[str, Field(min_length=1, max_length=LONGEST_ID, pattern=r"^[^\x00-\x1f\x7f]+$")]
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -182,13 +182,14 @@ async def read_object(request: Request) -> dict[str, Any]:
 async def read_list(request: Request, model: Any, most: int) -> list[Any]:
     """The body as a list of items or labels: a JSON list, or one on each line."""
     lines = _check_type(request, (JSON, NDJSON)) == NDJSON
-    body = await request.body()
+    body = sent = await request.body()
     if lines:
         body = b"[" + b",".join(line for line in body.splitlines() if line.strip()) + b"]"
     try:
         rows: list[Any] = _ADAPTERS[model].validate_json(body, strict=True)
     except ValidationError as error:
-        raise refused(error) from error
+        faults = _line_faults(sent, model) if lines else []
+        raise (invalid(RequestValidationError(faults)) if faults else refused(error)) from error
     if len(rows) > most:
         raise RequestError(
             413,
@@ -197,6 +198,29 @@ async def read_list(request: Request, model: Any, most: int) -> list[Any]:
             hint="send them in several requests; nothing of this one was taken",
         )
     return rows
+
+
+def _line_faults(sent: bytes, model: Any) -> list[dict[str, Any]]:
+    r"""What is wrong with lines of JSON, by the line; ten are enough.
+
+    >>> [fault["loc"] for fault in _line_faults(b'{"id": "a"}\n\n{"id": 5}', ItemBody)]
+    [('body', 'line 3', 'id')]
+    """
+    faults: list[dict[str, Any]] = []
+    for number, line in enumerate(sent.splitlines(), 1):
+        where = ("body", f"line {number}")
+        if not line.strip() or len(faults) >= 10:
+            continue
+        try:
+            from_json(line)
+            _ADAPTERS[model].validate_json(b"[" + line + b"]", strict=True)
+        except ValidationError as error:
+            told = error.errors(include_url=False, include_context=False, include_input=False)
+            faults += [{**fault, "loc": (*where, *fault["loc"][1:])} for fault in told]
+        except ValueError as error:
+            message = str(error).replace("at line 1 column", "at column")
+            faults.append({"type": "json_invalid", "loc": where, "msg": f"Invalid JSON: {message}"})
+    return faults
 
 
 def refused(error: ValidationError) -> RequestError:

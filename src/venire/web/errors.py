@@ -18,6 +18,7 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
+from starlette.routing import Match
 
 from venire import errors
 from venire.errors import VenireError
@@ -157,13 +158,22 @@ def invalid(error: RequestValidationError) -> RequestError:
     )
 
 
+def _methods(request: Request) -> str:
+    """The methods that the path has, of whichever routes."""
+    found: set[str] = set()
+    for route in request.app.routes:
+        if route.matches(request.scope)[0] is not Match.NONE:
+            found |= getattr(route, "methods", None) or set()
+    return ", ".join(sorted(found))
+
+
 def _of_http(request: Request, error: HTTPException) -> RequestError:
     """An error of the framework: an unknown path, a method that it does not have, bad JSON."""
     path = request.url.path
     if error.status_code == 404:
         return RequestError(404, "not_found", f"there is nothing at {path}", hint="see /docs")
     if error.status_code == 405:
-        allow = (error.headers or {}).get("allow") or (error.headers or {}).get("Allow", "")
+        allow = _methods(request)
         return RequestError(
             405,
             "method_not_allowed",

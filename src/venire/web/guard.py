@@ -45,6 +45,7 @@ class Gate:
         self.waiting = Waiting(settings.max_waiting)
         self.metrics = Metrics()
         self.stopping = asyncio.Event()
+        self.error_page: Callable[[Request, int, str], Response] | None = None
 
     def admit(self, request: Request, route: str) -> None:
         """Let the request pass, with `request.state.caller`, or raise what is wrong."""
@@ -54,6 +55,15 @@ class Gate:
         who = admit(request, self.service.keys, roles, route)
         self.rates.check(who.key)
         request.state.caller = who
+
+    def shown(self, request: Request, error: Exception, response: Response) -> Response:
+        """An error as somebody with a browser is to see it."""
+        if response.status_code == 401:
+            return RedirectResponse("/", 303)
+        if self.error_page is None or request.url.path.startswith("/v1/"):
+            return response
+        message = str(error) if isinstance(error, VenireError) else "the server failed"
+        return self.error_page(request, response.status_code, message)
 
     def wait_of(self, seconds: float) -> float:
         """How long a request may wait that asks for so long."""
@@ -144,8 +154,8 @@ class Guarded(APIRoute):
                 response: Response = await inner(request)
             except Exception as error:
                 response = _answer(error)
-                if response.status_code == 401 and "text/html" in request.headers.get("accept", ""):
-                    response = RedirectResponse("/", 303)
+                if "text/html" in request.headers.get("accept", ""):
+                    response = gate.shown(request, error, response)
             record(response.status_code, time.perf_counter() - start)
             return response
 

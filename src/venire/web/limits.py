@@ -7,6 +7,8 @@ refused while it lies more than burst / rate seconds ahead of now.
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -16,6 +18,10 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from venire.web.errors import RequestError, error_response
 
 __all__ = ["BodyLimit", "Rates", "Waiting"]
+
+
+#: Of a body that is too long, so much is still taken in, for so long, before the end.
+LINGER_BYTES, LINGER_SECONDS = 64 * 1024 * 1024, 5.0
 
 
 class Rates:
@@ -101,7 +107,9 @@ class Waiting:
 class BodyLimit:
     """Middleware that refuses a body that is too long, by its header where it has one.
 
-    A body of unknown length is counted as it comes in.
+    A body of unknown length is counted as it comes in. The answer is sent at once; but many
+    clients send all of a body before they read, and one whose connection is closed meanwhile
+    sees a reset, not the answer. So the rest is taken in and thrown away for a while first.
     """
 
     def __init__(self, app: ASGIApp, most: int) -> None:
@@ -118,31 +126,59 @@ class BodyLimit:
             if name == b"content-length":
                 announced = value
         if announced is None:
-            await self._app(scope, self._counted(receive), send)
+            body = _Counted(receive, send, self._most)
+            await self._app(scope, body.receive, body.send)
         elif announced.isdigit() and int(announced) <= self._most:
             await self._app(scope, receive, send)
         else:
-            response = error_response(self._too_long())
-            response.headers["connection"] = "close"
-            await response(scope, receive, send)
+            body = _Counted(receive, send, self._most)
+            body.over = True
+            await error_response(_too_long(self._most))(scope, body.receive, body.send)
 
-    def _counted(self, receive: Receive) -> Receive:
-        seen = 0
 
-        async def counted() -> Message:
-            nonlocal seen
-            message = await receive()
-            seen += len(message.get("body", b""))
-            if seen > self._most:
-                raise self._too_long()
-            return message
+class _Counted:
+    """A body that is counted, and the answer to it, which lingers where the body is too long."""
 
-        return counted
+    def __init__(self, receive: Receive, send: Send, most: int) -> None:
+        self._receive, self._send, self._most = receive, send, most
+        self._seen, self._ended, self.over = 0, False, False
 
-    def _too_long(self) -> RequestError:
-        return RequestError(
-            413,
-            "body_too_large",
-            f"the body is longer than {self._most:,} bytes",
-            hint="send fewer items or labels at a time; nothing of this request was taken",
-        )
+    async def receive(self) -> Message:
+        """The next piece; refused where it is one too many."""
+        message = await self._next()
+        if self._seen > self._most:
+            self.over = True
+            raise _too_long(self._most)
+        return message
+
+    async def send(self, message: Message) -> None:
+        """Send the answer; behind one to a body that is too long, take the rest of the body."""
+        if self.over and message["type"] == "http.response.start":
+            message = {**message, "headers": [*message["headers"], (b"connection", b"close")]}
+        elif self.over and not message.get("more_body", False):
+            await self._send({**message, "more_body": True})
+            await self._drain()
+            message = {"type": "http.response.body", "body": b""}
+        await self._send(message)
+
+    async def _next(self) -> Message:
+        message = await self._receive()
+        self._seen += len(message.get("body", b""))
+        self._ended = not message.get("more_body", False)  # also where the client has gone
+        return message
+
+    async def _drain(self) -> None:
+        most = self._seen + LINGER_BYTES
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(LINGER_SECONDS):
+                while not self._ended and self._seen < most:
+                    await self._next()
+
+
+def _too_long(most: int) -> RequestError:
+    return RequestError(
+        413,
+        "body_too_large",
+        f"the body is longer than {most:,} bytes",
+        hint="send fewer items or labels at a time; nothing of this request was taken",
+    )

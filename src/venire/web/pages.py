@@ -53,6 +53,7 @@ class PageRoutes:
     def add(self, app: FastAPI) -> None:
         """Add the pages."""
         self._app = app
+        self._gate.error_page = self.error
         for path, method, endpoint in (
             ("/", "GET", self.home),
             ("/sign-in", "POST", self.sign_in),
@@ -147,6 +148,11 @@ class PageRoutes:
     async def openapi(self) -> Response:
         """The description of the API."""
         return json_answer(self._app.openapi())
+
+    def error(self, request: Request, status: int, message: str) -> Response:
+        """What went wrong, for people."""
+        who = getattr(request.state, "caller", None)
+        return self._page("error.html", who, status, message=message)
 
     async def _render_overview(self) -> str:
         """The figures of all streams as HTML; made at most once a second for all who look."""

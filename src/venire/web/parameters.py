@@ -6,13 +6,15 @@ from typing import Annotated, Any, Final, TypeAlias
 
 from fastapi import Path, Query
 
+from venire.service.settings import LONGEST_ID, STREAM_NAME
+
 __all__ = ["Item", "Stream", "Wait", "stream_parameter", "token_parameter"]
 
-SLUG: Final = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"
+SLUG: Final = f"^{STREAM_NAME}$"
 LONGEST_WAIT: Final = 3600
 
 Stream: TypeAlias = Annotated[str, Path(description="The name of the stream.", pattern=SLUG)]
-Item: TypeAlias = Annotated[str, Path(description="The id of the item.", max_length=500)]
+Item: TypeAlias = Annotated[str, Path(description="The id of the item.", max_length=LONGEST_ID)]
 Wait: TypeAlias = Annotated[
     float,
     Query(

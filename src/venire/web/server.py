@@ -17,9 +17,7 @@ from types import FrameType
 import structlog
 import uvicorn
 
-from venire.engine import Scheduler
-from venire.model import Item, Label, Labeler
-from venire.service import Service, ServiceSettings
+from venire.service import Service, ServiceSettings, StreamSettings, building, skills
 from venire.storage import open_storage
 from venire.web.app import create_app
 from venire.web.guard import Gate
@@ -56,14 +54,13 @@ async def _serve(settings: ServerSettings, tell: Tell) -> None:
 
 
 def warm_up() -> None:
-    """Compile what a new stream needs, or load it, so that the first one is made at once."""
-    scheduler = Scheduler([Labeler("a", 0.8), Labeler("b", 0.7)], ["yes", "no"])
-    scheduler.arrive([Item("x"), Item("y", weight=9)])
-    (given,) = scheduler.assign(asked=("a",))
-    scheduler.observe([Label(given.item, given.labeler, "yes")])
-    scheduler.verdict(given.item)
-    scheduler.ranking("b", 2)
-    Scheduler.restore(scheduler.snapshot()).advance(2)
+    """Compile what a usual stream needs, or load it, so that no request has to wait for it.
+
+    Those of the store are warmed up when they are loaded, which is also before any request.
+    """
+    for classes in (("yes", "no"), ("yes", "no", "unsure")):  # two have kernels of their own
+        building.warm_up(StreamSettings(classes=classes))
+        skills.warm_up(classes)
 
 
 def _collect_seldom() -> None:
@@ -137,6 +134,8 @@ def _configure_log(settings: ServerSettings) -> None:
     level = getattr(logging, settings.log_level.upper())
     logging.basicConfig(level=level, format="%(levelname)s %(name)s: %(message)s")
     logging.getLogger("uvicorn.error").setLevel(max(level, logging.WARNING))
+    for chatty in ("alembic", "httpx2"):  # a line for each migration and each webhook sent
+        logging.getLogger(chatty).setLevel(level if level <= logging.DEBUG else logging.WARNING)
     render: structlog.typing.Processor = (
         structlog.processors.JSONRenderer()
         if settings.log_format == "json"

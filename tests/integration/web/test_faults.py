@@ -6,8 +6,11 @@ where time can be moved.
 
 from __future__ import annotations
 
+import json
 import resource
 import time
+import urllib.error
+import urllib.request
 from collections.abc import Callable
 from pathlib import Path
 
@@ -95,6 +98,25 @@ def test_ten_megabytes_are_refused_and_the_next_request_is_served(process: Proce
             client.add_items("large", [{"id": "a", "payload": "x" * 10_000_000}])
         assert (caught.value.status, caught.value.code) == (413, "body_too_large")
         assert client.add_items("large", [{"id": "a", "payload": "short"}])["created"] == 1
+
+
+@pytest.mark.parametrize("chunked", [False, True])
+def test_one_that_reads_only_after_it_has_sent_everything_sees_the_refusal(
+    process: Process, chunked: bool
+) -> None:
+    body = b"x" * 9_000_000
+    pieces = (body[at : at + 100_000] for at in range(0, len(body), 100_000))
+    request = urllib.request.Request(
+        f"{process.url}/v1/streams/large/items",
+        data=pieces if chunked else body,
+        headers={"authorization": f"Bearer {process.key}", "content-type": "application/json"},
+        method="POST",
+    )
+    with pytest.raises(urllib.error.HTTPError) as caught:
+        urllib.request.urlopen(request, timeout=60)
+    with caught.value:
+        assert caught.value.code == 413
+        assert json.load(caught.value)["error"]["code"] == "body_too_large"
 
 
 def test_one_that_never_answers_costs_its_lease_and_one_that_answers_twice_nothing(

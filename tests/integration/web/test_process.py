@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
 
 import pytest
 
-from tests.integration.web.harness import STREAM, Process, serving
+from tests.integration.web.harness import SOURCE, STREAM, Process, serving
 from venire import AsyncClient
 from venire.cli import main
 from venire.client import ServerError, Work
@@ -37,6 +40,54 @@ def test_stop_and_restart_lose_nothing(storage: str, tmp_path: Path) -> None:
             assert client.stream("posts")["open_items"] == 2
             assert client.label(work.token, "ok")["item"] == work.item
             assert client.insights("posts")["labels"] == 1
+
+
+FIRST_STREAM = """
+import gc, logging
+from numba.core.dispatcher import Dispatcher
+from tests.integration.web.harness import in_process
+from venire.web.server import ServerSettings, _configure_log, warm_up
+
+_configure_log(ServerSettings())
+for name in ("alembic.runtime.migration", "httpx2"):
+    assert not logging.getLogger(name).isEnabledFor(logging.INFO), name
+
+def compiled():
+    found = [one for one in gc.get_objects() if isinstance(one, Dispatcher)]
+    return {f"{one.__module__}.{one.__name__}": len(one.signatures) for one in found}
+
+warm_up()
+before = compiled()
+with in_process() as served:
+    for stream in ("ab", "abc"):
+        made = served.call("POST", "/v1/streams", json={"name": stream, "classes": list(stream)})
+        assert made.status_code == 201
+        served.add(*(f"item {n}" for n in range(12)), stream=stream)
+        for labeler in ("ann", "bob", "cat") * 3:
+            token = served.take(labeler, stream)["token"]
+            said = served.call("POST", f"/v1/assignments/{token}/label", json={"said": "a"})
+            assert said.status_code == 200
+        rows = [
+            {"item": f"item {n}", "labeler": who, "said": "ab"[n % 2]}
+            for n in range(6, 12)
+            for who in ("dan", "eve", "fay")
+        ]
+        assert served.call("POST", f"/v1/streams/{stream}/labels", json=rows).status_code == 200
+        for path in ("labelers", "insights", "items/item%200", "items/item%200/explain"):
+            answer = served.call("GET", f"/v1/streams/{stream}/{path}")
+            assert answer.status_code == 200, path
+after = compiled()
+print({name: count for name, count in after.items() if count > before.get(name, 0)})
+"""
+
+
+def test_the_first_stream_need_not_wait_for_the_compiler() -> None:
+    root = str(Path(__file__).parents[3])
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join([SOURCE, root])}
+    ran = subprocess.run(
+        [sys.executable, "-c", FIRST_STREAM], env=env, capture_output=True, text=True, timeout=400
+    )
+    assert ran.stdout.strip() == "{}", ran.stdout + ran.stderr
 
 
 def test_those_who_wait_are_let_go_when_the_server_stops(storage: str, tmp_path: Path) -> None:

@@ -236,6 +236,74 @@ def test_what_is_too_large_is_refused_before_it_is_read() -> None:
         assert served.call("GET", "/v1/streams/posts").json()["open_items"] == 0
 
 
+def test_a_wrong_method_is_told_all_that_the_path_has(posts: InProcess) -> None:
+    for path, methods in (
+        ("/v1/streams", "GET, POST"),
+        ("/v1/streams/posts", "GET, PATCH"),
+        ("/v1/streams/posts/next", "GET"),
+    ):
+        answer = posts.call("DELETE", path)
+        assert code_of(answer) == (405, "method_not_allowed")
+        assert answer.headers["allow"] == methods
+        assert answer.json()["error"]["hint"] == f"it has {methods}"
+
+
+def test_a_fault_in_lines_of_json_is_told_with_its_line(posts: InProcess) -> None:
+    headers = {"content-type": "application/x-ndjson"}
+    for third, fault in (
+        ('{"id": "c", "weight": }', "body.line 4: Invalid JSON: expected value at column 23"),
+        ('{"id": 3}', "body.line 4.id: Input should be a valid string"),
+    ):
+        lines = f'{{"id": "a"}}\n\n{{"id": "b"}}\n{third}\n{{"id": "d"}}\n'
+        answer = posts.call("POST", ITEMS, content=lines, headers=headers)
+        assert code_of(answer) == (422, "invalid")
+        assert answer.json()["error"]["message"] == f"the request is not as expected: {fault}"
+    labels = '{"item": "a", "labeler": "ann", "said": "ok"}\n{"item": "a"}\n'
+    answer = posts.call("POST", "/v1/streams/posts/labels", content=labels, headers=headers)
+    assert "body.line 2.said" in answer.json()["error"]["message"]
+
+
+def test_names_and_ids_may_be_as_long_as_is_promised(server: InProcess) -> None:
+    schemas = server.call("GET", "/openapi.json").json()["components"]["schemas"]
+    longest = schemas["ItemBody"]["properties"]["id"]["maxLength"]
+    name = "s" * 64
+    server.make_stream(name)
+    assert code_of(server.call("POST", "/v1/streams", json={**STREAM, "name": name + "s"})) == (
+        422,
+        "invalid",
+    )
+    for more, status in ((0, 200), (1, 422)):
+        rows = [{"id": "x" * (longest + more)}]
+        assert server.call("POST", f"/v1/streams/{name}/items", json=rows).status_code == status
+    assert server.call("GET", f"/v1/streams/{name}/items/{'x' * longest}").status_code == 200
+
+
+def test_work_that_is_not_the_callers_is_told_so_in_plain_words(posts: InProcess) -> None:
+    posts.add("a")
+    token = posts.take("bob")["token"]
+    for role, path, message in (
+        ("labeler", token, "there is no such assignment: the token was not given to 'ann'"),
+        ("admin", "x" * 43, "there is no such assignment: no work was given out under this token"),
+    ):
+        url = f"/v1/assignments/{path}/label"
+        answer = posts.call("POST", url, role, json={"said": "ok"})
+        assert answer.status_code == 404
+        assert answer.json()["error"]["message"] == message
+
+
+def test_somebody_with_a_browser_sees_a_page_when_something_is_wrong(posts: InProcess) -> None:
+    browser = {"accept": "text/html,application/xhtml+xml"}
+    for role, status in (("labeler", 404), ("viewer", 403)):
+        answer = posts.call("GET", "/work?stream=<nope>", role, headers=browser)
+        assert answer.status_code == status
+        assert answer.headers["content-type"].startswith("text/html")
+        assert "This did not work" in answer.text
+        assert ("&lt;nope&gt;" in answer.text) == (status == 404)
+        assert "<nope>" not in answer.text
+    assert posts.call("GET", "/v1/streams/nope", headers=browser).json()["error"]
+    assert posts.call("GET", "/work?stream=nope", "labeler").json()["error"]
+
+
 def test_too_many_requests_are_told_when_to_come_back() -> None:
     with in_process(rate=1, burst=3) as served:
         answers = [served.call("GET", "/v1/me") for _ in range(5)]

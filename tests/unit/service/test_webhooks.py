@@ -142,6 +142,71 @@ async def test_what_was_pending_is_sent_after_a_restart() -> None:
             assert len({headers["webhook-id"] for headers, _ in r.got}) == 1
 
 
+@asynccontextmanager
+async def black_hole() -> AsyncIterator[str]:
+    """The URL of a server that takes everything and never answers."""
+
+    async def swallow(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while await reader.read(65536):
+            pass
+        writer.close()
+
+    server = await asyncio.start_server(swallow, "127.0.0.1", 0)
+    async with server:
+        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/"
+
+
+@running
+async def test_a_webhook_that_never_answers_holds_up_no_other() -> None:
+    count = 300
+    async with (
+        receiver() as r,
+        black_hole() as hole,
+        bench(server=LOCAL, policy="fixed-overlap:1") as b,
+    ):
+        dead = await b.service.webhooks.add("posts", hole)
+        hook = await b.service.webhooks.add("posts", r.url)
+        names = [f"p{n}" for n in range(count)]
+        await b.add(*names)
+        await b.service.add_labels("posts", [(name, "ann", "spam") for name in names])
+        await b.pass_time(10)
+        assert len(b.storage.deliveries(dead.id)) == count
+        async with asyncio.timeout(9):  # less than one time-out of the other
+            while any(row.status != "done" for row in b.storage.deliveries(hook.id)):
+                await b.service.webhooks.send_due()
+                await asyncio.sleep(0.05)
+        sent = [headers["webhook-id"] for headers, _ in r.got]
+        assert len(sent) == len(set(sent)) == count
+
+
+@running
+async def test_a_silent_webhook_rests_and_is_then_tried_with_one_message(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("venire.service.webhooks.NAP", 3600.0)  # only when told to
+    quick = LOCAL.model_copy(update={"webhook_timeout_seconds": 0.1})
+    async with black_hole() as hole, bench(server=quick, policy="fixed-overlap:1") as b:
+        hook = await b.service.webhooks.add("posts", hole)
+        for n in range(9):
+            await one_exit(b, f"p{n}")
+
+        def tried() -> int:
+            return sum(row.attempt for row in b.storage.deliveries(hook.id))
+
+        await send(b)
+        first = tried()
+        assert 1 <= first <= 4
+        await send(b)
+        assert tried() == first
+        b.clock.advance(60)
+        await send(b)
+        assert tried() == first + 1
+        errors = {row.last_error for row in b.storage.deliveries(hook.id) if row.attempt}
+        assert errors == {"no answer within 0.1 s"}
+        with pytest.raises(FetchError, match=r"^no answer within 0.1 s$"):
+            await b.service.webhooks.ping("posts", hook.id)
+
+
 @running
 async def test_ping_and_remove() -> None:
     async with receiver() as r, bench(server=LOCAL) as b:
