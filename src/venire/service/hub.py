@@ -221,7 +221,7 @@ class Hub:
 
     def step(self, live: Live) -> None:
         """Let time pass for a stream."""
-        batch = live.step(self.moment())
+        batch = live.step(self.moment(), self.clock)
         if batch is not None:
             self.commit(live, batch)
 

@@ -213,4 +213,5 @@ def insights(live: Live, waiting: int, now: float) -> Insights:
         response_p90=quantile(figures.responses, 0.9),
         waiting=waiting,
         labelers=states,
+        slots_skipped=figures.slots_skipped,
     )
