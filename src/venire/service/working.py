@@ -121,6 +121,7 @@ class WorkVerbs:
         if unsure(live, [row], known):
             known = await self._ask_store(live.name, [row])
             live = await hub.live(live.name)
+        live.people.known(lease.labeler)  # whoever was given something is heard
         outcome = classify(live, row, known)
         if outcome.status == "refused":
             raise _ERRORS.get(outcome.code or "", StateError)(outcome.message)
