@@ -94,11 +94,11 @@ def apply_settings(
     policy_named(new.policy), learning_named(new.learning)
     before = {member.id: as_labeler(member) for member in old.panel}
     after = {member.id: as_labeler(member) for member in new.panel}
-    guests = {name for name in seated if name not in before} if new.open_panel else set()
+    guests = seated - set(before) - set(after) if new.open_panel else set()
     if policy or learning or bounds != engine.bounds:
         engine.change(policy, learning, None if bounds == engine.bounds else bounds)
     for name in sorted(seated):
-        if name not in guests and before.get(name) != after.get(name):
+        if name not in guests and (name not in after or before.get(name) != after[name]):
             engine.leave(name)
             seated = seated - {name}
     for name, labeler in after.items():

@@ -162,8 +162,11 @@ class Live:
             engine.slot, moment.now, settings.slot_seconds, paused=status == "paused"
         )
 
-    def rejoin(self, moment: Moment) -> None:
-        """After loading: leases that were open go on, each with its full time before it."""
+    def rejoin(self, batch: Batch, moment: Moment) -> None:
+        """After loading: leases that were open go on, each with its full time before it.
+
+        Nobody keeps a place in the engine who may not be given work.
+        """
         for lease in self.resumed:
             s = self.settings
             lease.ttl = self.lead.ttl(lease.labeler, s.lease_floor_seconds, s.lease_ceiling_seconds)
@@ -174,6 +177,10 @@ class Live:
                 entry.holders.add(lease.labeler)
             self.leases.add(lease)
         self.resumed = []
+        for name in self.engine.seated:
+            if name not in self.people.seated:
+                self.engine.leave(name)
+        self.gather(batch, moment)
 
     # time
 

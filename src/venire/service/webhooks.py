@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import builtins
 import contextlib
+import logging
 import random
 from dataclasses import asdict
 from typing import Any, Final
@@ -38,6 +39,8 @@ PENDING: Final = 10_000
 
 #: ... whatever their time: that is kept on the monotonic clock.
 EVER: Final = 1e15
+
+_log = logging.getLogger("venire.service")
 
 
 def backoff(first: float, attempt: int, jitter: float) -> float:
@@ -136,8 +139,12 @@ class Webhooks:
 
     async def _send_forever(self) -> None:
         while True:
-            with contextlib.suppress(StoreError):
+            try:
                 await self.send_due()
+            except StoreError:
+                pass  # the store is down: later
+            except Exception:
+                _log.exception("the sending of webhooks stumbled, and goes on")
             await asyncio.sleep(NAP)
 
     async def send_due(self) -> builtins.list[asyncio.Task[None]]:
