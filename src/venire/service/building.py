@@ -74,10 +74,10 @@ def bounds_of(settings: StreamSettings, spent: bool = False) -> Bounds:
 
     >>> settings = StreamSettings(classes=["a", "b"], min_labels=2, deadline_slots=9)
     >>> bounds_of(settings, spent=True)
-    Bounds(min_labels=0, max_labels=None, min_confidence=None, deadline=0)
+    Bounds(min_labels=0, max_labels=None, min_confidence=None, deadline=None, spent=True)
     """
     if spent:
-        return Bounds(0, settings.max_overlap, settings.min_confidence, deadline=0)
+        return Bounds(0, settings.max_overlap, settings.min_confidence, spent=True)
     return Bounds(
         settings.min_labels, settings.max_overlap, settings.min_confidence, settings.deadline_slots
     )

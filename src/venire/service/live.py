@@ -279,7 +279,7 @@ class Live:
         return max(0, budget - self.figures.labels - self.leases.in_flight)
 
     def mind_budget(self, batch: Batch, moment: Moment) -> None:
-        """Once all labels are there that may be had, nothing is waited for: a deadline of 0."""
+        """Once all labels are there that may be had, nothing is waited for."""
         budget = self.settings.label_budget
         spent = budget is not None and self.figures.labels >= budget and not self.leases.in_flight
         if spent == self.spent:

@@ -105,4 +105,5 @@ def _fill(storage: Storage, live: Live, moment: Moment) -> None:
     figures.labels, figures.late = counts.labels, counts.late
     figures.left, figures.withdrawn = counts.left, counts.withdrawn
     budget = live.settings.label_budget
-    live.spent = budget is not None and live.engine.bounds.deadline == 0
+    bounds = live.engine.bounds  # a deadline of 0 said the same in older logs
+    live.spent = budget is not None and (bounds.spent or bounds.deadline == 0)

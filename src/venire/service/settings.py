@@ -63,7 +63,7 @@ class StreamSettings(BaseModel):
     open_panel
         Whether a labeler that is not on the panel joins it by asking for work.
     policy, learning
-        By name with settings, as on the command line: `greedy`, `fixed-overlap:5`;
+        By name with settings, as on the command line: `realised`, `fixed-overlap:5`;
         `while-serving`, `known`.
     slot_seconds
         The length of a slot, at least a hundredth of a second. Slots that the server cannot
@@ -84,7 +84,7 @@ class StreamSettings(BaseModel):
     Examples
     --------
     >>> StreamSettings(classes=["spam", "ok"], panel=[{"id": "ann"}]).policy
-    'greedy'
+    'realised'
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -92,7 +92,7 @@ class StreamSettings(BaseModel):
     classes: Annotated[tuple[Name, ...], Field(min_length=2, max_length=1000)]
     panel: Annotated[tuple[Member, ...], Field(max_length=10_000)] = ()
     open_panel: bool = True
-    policy: Annotated[str, Field(max_length=100)] = "greedy"
+    policy: Annotated[str, Field(max_length=100)] = "realised"
     learning: Annotated[str, Field(max_length=100)] = "while-serving"
     slot_seconds: SlotSeconds = 60.0
     default_weight: Weight = 10.0

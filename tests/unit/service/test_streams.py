@@ -194,6 +194,13 @@ async def test_when_the_budget_is_spent_items_leave_with_what_they_have() -> Non
         exits = await b.service.exits("posts")
         assert {exit.item for exit in exits} == {"p1", "p2", "p3"}
         assert sum(exit.labels for exit in exits) == 3
+        assert {exit.reason for exit in exits} == {"budget"}
+        assert (await b.service.explain("posts", "p1")).why == "the budget of labels was spent"
+    async with bench(b.storage, b.clock) as b:
+        await b.add("late")  # what comes then leaves at the end of its slot, with nothing
+        await b.pass_time(10)
+        left = (await b.service.exits("posts", after=3))[0]
+        assert (left.reason, left.labels, left.verdict) == ("budget", 0, None)
         await b.add("p4")
         await b.service.change_stream("posts", {"label_budget": 4}, "me")
         assert (await b.take("ann")).item == "p4"
