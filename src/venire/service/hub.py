@@ -12,7 +12,7 @@ import asyncio
 import contextlib
 import logging
 import math
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final, TypeVar
 
@@ -45,6 +45,9 @@ LONGEST, RETRY = 1.0, 0.25
 #: A stream that failed is loaded again after so many seconds.
 LATER: Final = 5.0
 
+#: So many items or labels of a request are taken in one go.
+PIECE: Final = 1000
+
 _log = logging.getLogger("venire.service")
 
 
@@ -62,6 +65,7 @@ class Hub:
         self._tasks: set[asyncio.Task[Any]] = set()
         self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="venire-reader")
         self._until = -math.inf
+        self.intake: dict[str, asyncio.Lock] = {}  # one request's items after the other's
         self._lost: dict[str, float] = {}  # streams that failed, and when to try them again
         self._warm: set[tuple[str, str, int]] = set()
         self.running = False
@@ -93,7 +97,7 @@ class Hub:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         with contextlib.suppress(StoreDown):
             for live in tuple(self._lives.values()):
-                self.snapshot(live)
+                await self.snapshot(live)
             await self.flush()
         await asyncio.to_thread(self.writer.close)
         self._readers.shutdown(wait=False)
@@ -224,12 +228,28 @@ class Hub:
             self._poke.set()
         return future
 
-    def snapshot(self, live: Live) -> None:
-        """Write down the state of the engine, if anything happened since."""
+    async def snapshot(self, live: Live) -> None:
+        """Write down the state of the engine, if anything happened since.
+
+        It is copied here and packed in a thread, since that takes long for a long queue.
+        """
         if live.n > live.snapshot_n:
-            row = SnapshotRow(live.name, live.n, self.clock.wall(), live.engine.snapshot())
-            live.snapshot_n = live.n
-            self.write([SaveSnapshot(row)])
+            before, n = live.snapshot_n, live.n
+            live.snapshot_n = n
+            try:
+                body = await self.read(live.engine.capture().pack)
+            except BaseException:
+                live.snapshot_n = before
+                raise
+            if self._lives.get(live.name) is live:  # or its events may not be in the store
+                self.write([SaveSnapshot(SnapshotRow(live.name, n, self.clock.wall(), body))])
+
+    async def pieces(self, name: str, count: int) -> AsyncIterator[tuple[Live, slice]]:
+        """Go through so many things of one request in pieces, with room for others in between."""
+        for first in range(0, count, PIECE):
+            if first:
+                await asyncio.sleep(0)
+            yield await self.live(name), slice(first, first + PIECE)
 
     # time
 
@@ -248,8 +268,10 @@ class Hub:
         for live in tuple(self._lives.values()):
             try:
                 self.step(live)
-                if live.n - live.snapshot_n >= self.settings.snapshot_every:
-                    self.snapshot(live)
+                if live.n - live.snapshot_n >= max(
+                    self.settings.snapshot_every, 2 * len(live.open)
+                ):
+                    self.spawn(self.snapshot(live))
             except Exception:
                 self._lose(live.name)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -167,7 +169,7 @@ class TestBounds:
             ({"deadline": 0.5}, "deadline=0.5"),
         ],
     )
-    def test_bounds_that_cannot_be(self, bad: dict[str, int], says: str) -> None:
+    def test_bounds_that_cannot_be(self, bad: dict[str, Any], says: str) -> None:
         with pytest.raises(InputError, match=says):
             Bounds(**bad)
 
