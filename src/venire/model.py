@@ -119,16 +119,18 @@ class Bounds:
     whom the policy gives nothing is given the earliest item that is short of them.
     `max_labels`: it is given to no more labelers than that. `min_confidence`: it leaves as soon
     as its verdict is so sure, without waiting for labels in flight. `deadline`: it leaves so
-    many slots after its arrival with what it has.
+    many slots after its arrival with what it has. `spent`: no more labels can be had, so that
+    everything leaves with what it has at the end of the slot, for the reason `budget`.
 
     >>> Bounds(min_labels=2, max_labels=5, min_confidence=0.95)
-    Bounds(min_labels=2, max_labels=5, min_confidence=0.95, deadline=None)
+    Bounds(min_labels=2, max_labels=5, min_confidence=0.95, deadline=None, spent=False)
     """
 
     min_labels: int = 0
     max_labels: int | None = None
     min_confidence: float | None = None
     deadline: int | None = None
+    spent: bool = False
 
     def __post_init__(self) -> None:
         for name in ("min_labels", "max_labels", "deadline"):

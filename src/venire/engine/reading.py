@@ -44,6 +44,19 @@ class Reader:
         return tuple(self._roll.labelers)
 
     @property
+    def seated(self) -> tuple[LabelerId, ...]:
+        """Those who are on the panel and have not left.
+
+        >>> from venire import Labeler, Scheduler
+        >>> s = Scheduler([Labeler("ann", 0.9), Labeler("bob", 0.8)], classes=["spam", "ok"])
+        >>> s.leave("ann")
+        >>> s.seated
+        ('bob',)
+        """
+        able = zip(self._roll.labelers, self._clerk.capacity.tolist(), strict=True)
+        return tuple(who.id for who, capacity in able if capacity > 0)
+
+    @property
     def outstanding(self) -> tuple[ItemId, ...]:
         """The items that have not left, the earliest arrival first."""
         return tuple(self._roll.items[row].id for row in self._clerk.outstanding())

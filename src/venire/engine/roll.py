@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
+from copy import copy
 from typing import Any
 
 from venire.errors import InputError, StateError
@@ -149,6 +150,15 @@ class Roll:
         return True
 
     # state
+
+    def copy(self) -> Roll:
+        """One that does not change when this one does."""
+        other = copy(self)
+        other.labelers, other.items = list(self.labelers), list(self.items)
+        other.serials, other.groups = list(self.serials), dict(self.groups)
+        other.number, other.row, other.left = dict(self.number), dict(self.row), dict(self.left)
+        other.late = {item: dict(said) for item, said in self.late.items()}
+        return other
 
     def state(self) -> dict[str, Any]:
         """All of it in plain values."""

@@ -30,7 +30,7 @@ import numpy as np
 
 from venire.engine.panel import Panel
 from venire.engine.roll import Roll, changed
-from venire.engine.snapshot import pack, unpack
+from venire.engine.snapshot import Captured, capture, unpack
 from venire.errors import ReplayError, StateError
 from venire.model import (
     Arrived,
@@ -280,7 +280,11 @@ class Scheduler(Panel):
 
     def snapshot(self) -> bytes:
         """All of the state but the log, for `restore`."""
-        return pack(self)
+        return self.capture().pack()
+
+    def capture(self) -> Captured:
+        """A copy of the state, which a thread can `pack` while this one goes on."""
+        return capture(self)
 
     @staticmethod
     def restore(snapshot: bytes) -> Scheduler:

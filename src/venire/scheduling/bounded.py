@@ -1,4 +1,4 @@
-"""A clerk who keeps bounds: the fewest and the most labels, a confidence, a deadline.
+"""A clerk who keeps bounds: the fewest and the most labels, a confidence, a deadline, a budget.
 
 Bounds hold whatever the policy is. A row that must get no more labels is *retired*: it is put
 into a group to which nobody belongs, so that every policy leaves it alone, and is due in this
@@ -18,6 +18,7 @@ from venire.scheduling.base import Policy
 from venire.scheduling.beliefs import revalue
 from venire.scheduling.clerk import Clerk
 from venire.scheduling.desk import (
+    BUDGET,
     CONFIDENT,
     DEADLINE,
     LEAST,
@@ -109,7 +110,11 @@ class BoundedClerk(Clerk):
 
     def settle(self, slot: int) -> NDArray[np.int32]:
         """End the slot; the rows that leave, lowest first, each decided."""
-        if self.bounds.deadline is not None:
+        if self.bounds.spent:
+            for row in self.outstanding().tolist():
+                if row not in self.retired or self.desk.rows["pending"][row]:
+                    self._retire(row, BUDGET, slot)
+        elif self.bounds.deadline is not None:
             waiting = self.outstanding()
             over = self.desk.rows["arrival"][waiting] + self.bounds.deadline <= slot
             for row in waiting[over].tolist():

@@ -82,7 +82,7 @@ BARRED: Final = -2  # not a label: this labeler may not have the row
 
 REASONS: Final = (
     "", "no_gain", "exhausted", "overlap", "learning", "dropped", "horizon",
-    "max_labels", "confident", "deadline",
+    "max_labels", "confident", "deadline", "budget",
 )  # fmt: skip
 NO_GAIN: Final = 1
 EXHAUSTED: Final = 2
@@ -93,6 +93,7 @@ HORIZON: Final = 6
 MAX_LABELS: Final = 7
 CONFIDENT: Final = 8  # from here on: labels in flight are not waited for
 DEADLINE: Final = 9
+BUDGET: Final = 10
 
 WHEEL: Final = 4096
 SPARE: Final = 1024  # bids that stand for several rows, or for some to come

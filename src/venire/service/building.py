@@ -77,10 +77,10 @@ def bounds_of(settings: StreamSettings, spent: bool = False) -> Bounds:
 
     >>> settings = StreamSettings(classes=["a", "b"], min_labels=2, deadline_slots=9)
     >>> bounds_of(settings, spent=True)
-    Bounds(min_labels=0, max_labels=None, min_confidence=None, deadline=0)
+    Bounds(min_labels=0, max_labels=None, min_confidence=None, deadline=None, spent=True)
     """
     if spent:
-        return Bounds(0, settings.max_overlap, settings.min_confidence, deadline=0)
+        return Bounds(0, settings.max_overlap, settings.min_confidence, spent=True)
     return Bounds(
         settings.min_labels, settings.max_overlap, settings.min_confidence, settings.deadline_slots
     )
@@ -97,11 +97,11 @@ def apply_settings(
     policy_named(new.policy), learning_named(new.learning)
     before = {member.id: as_labeler(member) for member in old.panel}
     after = {member.id: as_labeler(member) for member in new.panel}
-    guests = {name for name in seated if name not in before} if new.open_panel else set()
+    guests = seated - set(before) - set(after) if new.open_panel else set()
     if policy or learning or bounds != engine.bounds:
         engine.change(policy, learning, None if bounds == engine.bounds else bounds)
     for name in sorted(seated):
-        if name not in guests and before.get(name) != after.get(name):
+        if name not in guests and (name not in after or before.get(name) != after[name]):
             engine.leave(name)
             seated = seated - {name}
     for name, labeler in after.items():

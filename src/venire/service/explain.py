@@ -13,6 +13,7 @@ from venire.engine import Scheduler
 from venire.errors import InputError, NotFound, StoreError
 from venire.model import Assigned, Closed, Event, Withdrawn
 from venire.service.hub import Hub
+from venire.service.settings import of_body
 from venire.service.telling import exit_view, label_view, number
 from venire.service.views import Alternative, Explanation, Given
 from venire.storage import EventRow, ItemRow, Storage, decode
@@ -31,19 +32,19 @@ _WHY: Final = {
     "horizon": "the simulation ended",
     "max_labels": "it had max_overlap labels",
     "confident": "its verdict had reached min_confidence",
-    "deadline": "its deadline had come, or the budget of labels was spent",
+    "deadline": "its deadline had come",
+    "budget": "the budget of labels was spent",
     "withdrawn": "it was taken out by hand",
 }
 
 
 async def explain(hub: Hub, stream: str, item: str) -> Explanation:
     """Why the item was given to whom, and why it left."""
-    live = await hub.live(stream)
-    scale = live.settings.delay_cost
+    await hub.live(stream)
     row = await hub.read_committed(hub.storage.item, stream, item)
     if row is None:
         raise NotFound("item", item)
-    given = await hub.read(_replayed, hub.storage, row, scale)
+    given = await hub.read(_replayed, hub.storage, row)
     labels = await hub.read(hub.storage.labels_of, stream, item)
     left = None if row.status == "open" else exit_view(row)
     why = "it has not left" if left is None else _WHY.get(left.reason, left.reason)
@@ -57,15 +58,17 @@ async def explain(hub: Hub, stream: str, item: str) -> Explanation:
     )
 
 
-def _replayed(storage: Storage, item: ItemRow, scale: float) -> list[Given]:
-    """Every time the item was given to somebody."""
+def _replayed(storage: Storage, item: ItemRow) -> list[Given]:
+    """Every time the item was given to somebody, in the unit of weights that then held."""
     engine, n = _before(storage, item)
+    costs = [(row.at, of_body(row.body)[0].delay_cost) for row in storage.settings(item.stream)]
     found: list[Given] = []
     for row, number_, event in _events(storage, item.stream, n):
         if isinstance(event, Assigned) and any(a.item == item.id for a in event.assignments):
             engine.advance(event.slot)
             engine.drain()
-            found += _given(engine, event, item.id, row, number_, scale)
+            scale = [cost for at, cost in costs if at <= row.at][-1:] or [costs[0][1]]
+            found += _given(engine, event, item.id, row, number_, scale[0])
         engine.follow([event])
         engine.drain()
         if _left(event, item.id):
@@ -106,7 +109,7 @@ def _given(
                 if name != item
             ][:OTHERS]
             gain = None if number(a.gain) is None else a.gain * scale
-            made.append(Given(n, a.slot, row.at, a.labeler, gain, price, tuple(others)))
+            made.append(Given(n + 1, a.slot, row.at, a.labeler, gain, price, tuple(others)))
     return made
 
 

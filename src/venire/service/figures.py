@@ -56,6 +56,7 @@ class Figures:
     late: int = 0
     left: int = 0
     withdrawn: int = 0
+    slots_skipped: int = 0
     recent: deque[tuple[Exit, float, float]] = field(default_factory=lambda: deque(maxlen=RECENT))
     exits_rate: Rate = field(default_factory=Rate)
     labels_rate: Rate = field(default_factory=Rate)

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import math
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final, TypeVar
 
@@ -41,6 +42,14 @@ IN_VAIN: Final = 4
 #: The ticker looks around at least so often, and tries a store that is down so often.
 LONGEST, RETRY = 1.0, 0.25
 
+#: A stream that failed is loaded again after so many seconds.
+LATER: Final = 5.0
+
+#: So many items or labels of a request are taken in one go.
+PIECE: Final = 1000
+
+_log = logging.getLogger("venire.service")
+
 
 class Hub:
     """What the verbs of the service stand on."""
@@ -56,6 +65,8 @@ class Hub:
         self._tasks: set[asyncio.Task[Any]] = set()
         self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="venire-reader")
         self._until = -math.inf
+        self.intake: dict[str, asyncio.Lock] = {}  # one request's items after the other's
+        self._lost: dict[str, float] = {}  # streams that failed, and when to try them again
         self._warm: set[tuple[str, str, int]] = set()
         self.running = False
 
@@ -67,7 +78,12 @@ class Hub:
         self.running = True
         for row in await self.read(self.storage.streams):
             await self.live(row.name)
-        self.spawn(self._tick_forever())
+        self._ticker = self.spawn(self._tick_forever())
+
+    @property
+    def ticking(self) -> bool:
+        """Whether time passes."""
+        return self.running and not self._ticker.done()
 
     async def stop(self) -> None:
         """Answer what was begun, write snapshots, and let go of the threads."""
@@ -81,7 +97,7 @@ class Hub:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         with contextlib.suppress(StoreDown):
             for live in tuple(self._lives.values()):
-                self.snapshot(live)
+                await self.snapshot(live)
             await self.flush()
         await asyncio.to_thread(self.writer.close)
         self._readers.shutdown(wait=False)
@@ -159,8 +175,10 @@ class Hub:
                 raise NotFound("stream", name)
             await self.warm(live.settings)
             self.adopt(live)
-            live.rejoin(self.moment())
             self._news[name].reached(live.n - 1, live.exit_n)
+            batch = Batch()
+            live.rejoin(batch, self.moment())
+            self.commit(live, batch)
             self.wake(name)
             return live
 
@@ -210,49 +228,99 @@ class Hub:
             self._poke.set()
         return future
 
-    def snapshot(self, live: Live) -> None:
-        """Write down the state of the engine, if anything happened since."""
+    async def snapshot(self, live: Live) -> None:
+        """Write down the state of the engine, if anything happened since.
+
+        It is copied here and packed in a thread, since that takes long for a long queue.
+        """
         if live.n > live.snapshot_n:
-            row = SnapshotRow(live.name, live.n, self.clock.wall(), live.engine.snapshot())
-            live.snapshot_n = live.n
-            self.write([SaveSnapshot(row)])
+            before, n = live.snapshot_n, live.n
+            live.snapshot_n = n
+            try:
+                body = await self.read(live.engine.capture().pack)
+            except BaseException:
+                live.snapshot_n = before
+                raise
+            if self._lives.get(live.name) is live:  # or its events may not be in the store
+                self.write([SaveSnapshot(SnapshotRow(live.name, n, self.clock.wall(), body))])
+
+    async def pieces(self, name: str, count: int) -> AsyncIterator[tuple[Live, slice]]:
+        """Go through so many things of one request in pieces, with room for others in between."""
+        for first in range(0, count, PIECE):
+            if first:
+                await asyncio.sleep(0)
+            yield await self.live(name), slice(first, first + PIECE)
 
     # time
 
     def step(self, live: Live) -> None:
-        """Let time pass for a stream."""
-        batch = live.step(self.moment())
+        """Let time pass for a stream; one that fails is thrown away, as it may be half changed."""
+        try:
+            batch = live.step(self.moment(), self.clock)
+        except Exception:
+            self.drop(live)
+            raise
         if batch is not None:
             self.commit(live, batch)
 
     def tick(self) -> None:
-        """Let time pass for all streams."""
+        """Let time pass for all streams; one that fails does not stop the others."""
         for live in tuple(self._lives.values()):
-            self.step(live)
-            if live.n - live.snapshot_n >= self.settings.snapshot_every:
-                self.snapshot(live)
+            try:
+                self.step(live)
+                if live.n - live.snapshot_n >= max(
+                    self.settings.snapshot_every, 2 * len(live.open)
+                ):
+                    self.spawn(self.snapshot(live))
+            except Exception:
+                self._lose(live.name)
 
     async def _tick_forever(self) -> None:
         while True:
-            if self.writer.up:
-                self.tick()
-            else:
-                with contextlib.suppress(StoreDown):
-                    await self._reload()
-            now = self.clock.monotonic()
-            due = min((live.due(now) for live in self._lives.values()), default=math.inf)
-            self._until = min(due, now + LONGEST)
-            self._poke.clear()
-            pause = max(self._until - now, 0.0) if self.writer.up else RETRY
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(pause):
-                    await self._poke.wait()
+            try:
+                if self.writer.up:
+                    self.tick()
+                    await self._find()
+                else:
+                    with contextlib.suppress(StoreDown):
+                        await self._reload()
+                await self._nap()
+            except Exception:
+                _log.exception("the ticker stumbled, and goes on")
+                await asyncio.sleep(RETRY)
+
+    async def _nap(self) -> None:
+        """Wait until something is due."""
+        now = self.clock.monotonic()
+        due = min((live.due(now) for live in self._lives.values()), default=math.inf)
+        self._until = min(due, now + LONGEST)
+        self._poke.clear()
+        pause = max(self._until - now, 0.0) if self.writer.up else RETRY
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(pause):
+                await self._poke.wait()
 
     async def _reload(self) -> None:
         """After a failure: all streams are loaded, so that their leases end and slots close."""
         await self.recover()
-        for row in await self.read(self.storage.streams):
-            await self.live(row.name)
+        self._lost = {row.name: -math.inf for row in await self.read(self.storage.streams)}
+        await self._find()
+
+    async def _find(self) -> None:
+        """Load the streams that were lost, each for itself."""
+        now = self.clock.monotonic()
+        for name in [name for name, at in self._lost.items() if at <= now]:
+            try:
+                await self.live(name)
+                del self._lost[name]
+            except StoreDown:
+                raise
+            except Exception:
+                self._lose(name)
+
+    def _lose(self, name: str) -> None:
+        _log.exception("stream %r failed: it is loaded again in %g s", name, LATER)
+        self._lost[name] = self.clock.monotonic() + LATER
 
     # those who wait
 

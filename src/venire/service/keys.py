@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import builtins
 import contextlib
+import logging
 from typing import Final, cast, get_args
 
 from venire.errors import InputError, NotFound, StoreError
@@ -23,6 +24,8 @@ __all__ = ["Keyring"]
 #: The last use of a key is written at most so often, in seconds.
 LAZY: Final = 60.0
 
+_log = logging.getLogger("venire.service")
+
 
 class Keyring:
     """The keys of a server."""
@@ -32,6 +35,7 @@ class Keyring:
         self._by_hash: dict[str, KeyView] = {}
         self._used: dict[str, float] = {}
         self._written: dict[str, float] = {}
+        self._turn = asyncio.Lock()  # what was read before a write must not replace it
 
     async def start(self) -> str | None:
         """Read the keys; the token of a first admin key if there was none at all."""
@@ -58,8 +62,9 @@ class Keyring:
             )
         token, at = new_key(), self._hub.clock.wall()
         row = KeyRow(new_id("key"), hashed(token), role, labeler, name, at)
-        await self._hub.write([AddKey(row)])
-        self._by_hash[row.hash] = _view(row)
+        async with self._turn:
+            await self._hub.write([AddKey(row)])
+            self._by_hash[row.hash] = _view(row)
         return NewKey(token, _view(row))
 
     async def list(self) -> builtins.list[KeyView]:
@@ -75,7 +80,8 @@ class Keyring:
         if known is None:
             raise NotFound("key", key)
         if known.revoked_at is None:
-            await self._hub.write([RevokeKey(key, self._hub.clock.wall())])
+            async with self._turn:
+                await self._hub.write([RevokeKey(key, self._hub.clock.wall())])
             await self.refresh()
         return next(view for view in self._by_hash.values() if view.id == key)
 
@@ -89,8 +95,9 @@ class Keyring:
 
     async def refresh(self) -> None:
         """Read all keys again."""
-        rows = await self._hub.read_committed(self._hub.storage.keys)
-        self._by_hash = {row.hash: _view(row) for row in rows}
+        async with self._turn:
+            rows = await self._hub.read_committed(self._hub.storage.keys)
+            self._by_hash = {row.hash: _view(row) for row in rows}
 
     def _seen(self, view: KeyView) -> KeyView:
         """With the last use, if that is later than what the store knows."""
@@ -104,9 +111,13 @@ class Keyring:
     async def _refresh_forever(self) -> None:
         while True:
             await asyncio.sleep(self._hub.settings.key_refresh_seconds)
-            with contextlib.suppress(StoreError):  # the store is down: the keys are those we know
+            try:
                 await self.refresh()
                 await self._write_uses(LAZY)
+            except StoreError:
+                pass  # the store is down: the keys are those we know
+            except Exception:
+                _log.exception("the reading of keys stumbled, and goes on")
 
     async def _write_uses(self, lazy: float) -> None:
         now = self._hub.clock.monotonic()

@@ -33,6 +33,9 @@ LARGE: Final = 4096
 #: So many items that have left lately are remembered with their labels.
 GONE: Final = 20_000
 
+#: Slots are closed for about so many seconds in one go.
+BUSY: Final = 0.02
+
 K = TypeVar("K")
 V = TypeVar("V")
 
@@ -159,8 +162,11 @@ class Live:
             engine.slot, moment.now, settings.slot_seconds, paused=status == "paused"
         )
 
-    def rejoin(self, moment: Moment) -> None:
-        """After loading: leases that were open go on, each with its full time before it."""
+    def rejoin(self, batch: Batch, moment: Moment) -> None:
+        """After loading: leases that were open go on, each with its full time before it.
+
+        Nobody keeps a place in the engine who may not be given work.
+        """
         for lease in self.resumed:
             s = self.settings
             lease.ttl = self.lead.ttl(lease.labeler, s.lease_floor_seconds, s.lease_ceiling_seconds)
@@ -171,6 +177,10 @@ class Live:
                 entry.holders.add(lease.labeler)
             self.leases.add(lease)
         self.resumed = []
+        for name in self.engine.seated:
+            if name not in self.people.seated:
+                self.engine.leave(name)
+        self.gather(batch, moment)
 
     # time
 
@@ -183,7 +193,7 @@ class Live:
         """Whether a slot has to be closed or a lease has ended."""
         return self.slots.at(now) > self.engine.slot or self.leases.next_end() <= now
 
-    def step(self, moment: Moment) -> Batch | None:
+    def step(self, moment: Moment, clock: Clock) -> Batch | None:
         """Let time pass: leases end, slots close, items leave. None if nothing is to be kept."""
         if not self.is_due(moment.now):
             return None
@@ -196,10 +206,26 @@ class Live:
                 self.engine.release(lease.item, lease.labeler)
             self.lapsed.put(lease.token_hash, (self.name, lease))
             batch.ends.append(LeaseEnd(lease.token_hash, "expired", moment.wall))
-        self.engine.advance(self.slots.at(moment.now))
+        self._close_slots(moment, clock)
         self.gather(batch, moment)
         self.mind_budget(batch, moment)
         return batch if batch.events or batch.ends else None
+
+    def _close_slots(self, moment: Moment, clock: Clock) -> None:
+        """Close the slots that are over, but do not keep everybody else waiting for it.
+
+        What cannot be closed in time does not pass, and for as long as this took, no slot
+        passes either. Twice as many are tried each time, since idle slots cost nothing.
+        """
+        slot, count = self.slots.at(moment.now), 1
+        while self.engine.slot < slot:
+            self.engine.advance(min(slot, self.engine.slot + count))
+            count *= 2
+            took = clock.monotonic() - moment.now
+            if took > BUSY and self.engine.slot < slot:
+                until = clock.monotonic() + took
+                self.figures.slots_skipped += self.slots.fall_behind(self.engine.slot, until)
+                return
 
     def gather(self, batch: Batch, moment: Moment) -> None:
         """Note what the engine has written down, and who left."""
@@ -253,7 +279,7 @@ class Live:
         return max(0, budget - self.figures.labels - self.leases.in_flight)
 
     def mind_budget(self, batch: Batch, moment: Moment) -> None:
-        """Once all labels are there that may be had, nothing is waited for: a deadline of 0."""
+        """Once all labels are there that may be had, nothing is waited for."""
         budget = self.settings.label_budget
         spent = budget is not None and self.figures.labels >= budget and not self.leases.in_flight
         if spent == self.spent:

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from venire.engine import Scheduler
 from venire.errors import InputError, StoreError
 from venire.model import Event
-from venire.service.building import SOMEBODY
 from venire.service.leases import Held
 from venire.service.live import Entry, Live, Moment, Tokens
 from venire.service.settings import ServiceSettings, of_body
@@ -73,14 +72,12 @@ def _live(
     )
 
 
-def _seated(storage: Storage, live: Live) -> set[str]:
+def _seated(live: Live) -> set[str]:
     """Who may be given work: the panel and, if it is open, those who came by asking."""
     members = {member.id for member in live.settings.panel}
     if not live.settings.open_panel:
         return members
-    older = [of_body(row.body)[0] for row in storage.settings(live.name)]
-    removed = {member.id for settings in older for member in settings.panel} - members
-    return {who.id for who in live.engine.panel} - {SOMEBODY} - removed
+    return {str(name) for name in live.engine.seated} | members
 
 
 def _fill(storage: Storage, live: Live, moment: Moment) -> None:
@@ -95,7 +92,7 @@ def _fill(storage: Storage, live: Live, moment: Moment) -> None:
         live.resumed.append(
             Held(lease.token_hash, lease.item, lease.labeler, lease.given_at, None, lease.ttl, 0.0)
         )
-    live.people.seat(live.settings.panel, _seated(storage, live))
+    live.people.seat(live.settings.panel, _seated(live))
     for labeler, (labels, late) in storage.labeler_counts(name).items():
         person = live.people.known(labeler)
         person.labels, person.late = labels, late
@@ -108,4 +105,5 @@ def _fill(storage: Storage, live: Live, moment: Moment) -> None:
     figures.labels, figures.late = counts.labels, counts.late
     figures.left, figures.withdrawn = counts.left, counts.withdrawn
     budget = live.settings.label_budget
-    live.spent = budget is not None and live.engine.bounds.deadline == 0
+    bounds = live.engine.bounds  # a deadline of 0 said the same in older logs
+    live.spent = budget is not None and (bounds.spent or bounds.deadline == 0)

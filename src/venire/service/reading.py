@@ -67,11 +67,11 @@ class ReadingVerbs:
         return [exit_view(row) for row in rows]
 
     async def events(self, stream: str, after: int | None = None) -> AsyncIterator[EventView]:
-        """The log after an event, as it grows; from now on if `after` is None."""
+        """The log after an event, as it grows: all of it after 0, and from now on after None."""
         hub = self.hub
         await hub.live(stream)
         news = hub.news(stream)
-        last = news.event if after is None else after
+        last = news.event if after is None else after - 1  # the store counts from 0
         while hub.running:
             if not await news.after(last, NAP):
                 continue
@@ -135,8 +135,8 @@ async def item_view(hub: Hub, stream: str, item: str) -> ItemView:
 
 
 def event_view(row: EventRow) -> EventView:
-    """A row of the log; its number is that of its last event."""
-    return EventView(row.n + row.size - 1, row.slot, row.at, row.kind, told(row))
+    """A row of the log; its number is that of its last event, the first event is 1."""
+    return EventView(row.n + row.size, row.slot, row.at, row.kind, told(row))
 
 
 def stream_view(live: Live) -> StreamView:
@@ -213,4 +213,5 @@ def insights(live: Live, waiting: int, now: float) -> Insights:
         response_p90=quantile(figures.responses, 0.9),
         waiting=waiting,
         labelers=states,
+        slots_skipped=figures.slots_skipped,
     )

@@ -69,8 +69,8 @@ class Service(StreamVerbs, WorkVerbs, ReadingVerbs):
 
     @property
     def up(self) -> bool:
-        """Whether the store takes what is written."""
-        return self.hub.running and self.hub.writer.up
+        """Whether all is well: the store takes what is written, and time passes."""
+        return self.hub.ticking and self.hub.writer.up
 
     @property
     def stats(self) -> WriterStats:

@@ -31,8 +31,12 @@ STREAM_NAME: Final = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
 #: Characters in the id of an item, at most.
 LONGEST_ID: Final = 200
 
+#: The shortest slot, in seconds: a server has to close them all.
+LEAST_SLOT: Final = 0.01
+
 Name = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]+$")]
 Seconds = Annotated[float, Field(gt=0, le=10 * 365 * 86_400, allow_inf_nan=False)]
+SlotSeconds = Annotated[float, Field(ge=LEAST_SLOT, le=10 * 365 * 86_400, allow_inf_nan=False)]
 Weight = Annotated[float, Field(gt=0, le=MOST_WEIGHT, allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=0, le=2**31 - 1)]
 
@@ -67,10 +71,11 @@ class StreamSettings(BaseModel):
     open_panel
         Whether a labeler that is not on the panel joins it by asking for work.
     policy, learning
-        By name with settings, as on the command line: `greedy`, `fixed-overlap:5`;
+        By name with settings, as on the command line: `realised`, `fixed-overlap:5`;
         `while-serving`, `known`.
     slot_seconds
-        The length of a slot.
+        The length of a slot, at least a hundredth of a second. Slots that the server cannot
+        close in time do not pass.
     default_weight, delay_cost
         An item's weight says what a right verdict is worth; `delay_cost` is what a slot of
         waiting costs, in the same unit. A change holds for items that come after it.
@@ -87,7 +92,7 @@ class StreamSettings(BaseModel):
     Examples
     --------
     >>> StreamSettings(classes=["spam", "ok"], panel=[{"id": "ann"}]).policy
-    'greedy'
+    'realised'
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -95,9 +100,9 @@ class StreamSettings(BaseModel):
     classes: Annotated[tuple[Name, ...], Field(min_length=2, max_length=1000)]
     panel: Annotated[tuple[Member, ...], Field(max_length=10_000)] = ()
     open_panel: bool = True
-    policy: Annotated[str, Field(max_length=100)] = "greedy"
+    policy: Annotated[str, Field(max_length=100)] = "realised"
     learning: Annotated[str, Field(max_length=100)] = "while-serving"
-    slot_seconds: Seconds = 60.0
+    slot_seconds: SlotSeconds = 60.0
     default_weight: Weight = 10.0
     delay_cost: Weight = 1.0
     min_labels: Count = 1
@@ -148,7 +153,9 @@ def as_body(settings: StreamSettings, status: str) -> str:
 def of_body(body: str) -> tuple[StreamSettings, str]:
     """The settings, and whether the stream was running, paused or closed."""
     kept = json.loads(body)
-    return StreamSettings.model_validate(kept["settings"]), str(kept["status"])
+    told = kept["settings"]
+    told["slot_seconds"] = max(told["slot_seconds"], LEAST_SLOT)  # it could once be less
+    return StreamSettings.model_validate(told), str(kept["status"])
 
 
 def first_fault(error: ValidationError) -> str:

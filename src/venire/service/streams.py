@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from venire.errors import Conflict, InputError, NotFound, StateError, TooMuch, VenireError
 from venire.service.batch import Batch
 from venire.service.building import apply_settings, new_engine
-from venire.service.hub import Hub
+from venire.service.hub import PIECE, Hub
 from venire.service.intake import contents, sort_out
 from venire.service.live import Live
 from venire.service.reading import item_view, stream_view
@@ -189,15 +189,24 @@ class StreamVerbs:
         hub = self.hub
         await hub.live(stream)
         self._limit(len(items))
-        sent = contents(items)
+        sent = contents(items) if len(items) <= PIECE else await hub.read(contents, items)
         known = await hub.read(hub.storage.known_ids, stream, list(sent))
-        live = await hub.live(stream)
-        moment, batch = hub.moment(), Batch()
-        fresh, added = sort_out(live, items, sent, known, moment)
-        if fresh:
-            self._check_room(live, len(fresh))
-            live.arrive(fresh, batch, moment)
-        await hub.commit(live, batch)
+        added: list[Added] = []
+        commits: list[asyncio.Future[None]] = []
+        async with hub.intake.setdefault(stream, asyncio.Lock()):
+            count, moment = 0, hub.moment()
+            async for live, part in hub.pieces(stream, len(items)):
+                count += len(sort_out(live, items[part], sent, known, moment)[0])
+            if count:
+                self._check_room(await hub.live(stream), count)
+            async for live, part in hub.pieces(stream, len(items)):
+                moment, batch = hub.moment(), Batch()
+                fresh, more = sort_out(live, items[part], sent, known, moment)
+                live.arrive(fresh, batch, moment)
+                commits.append(hub.commit(live, batch))
+                added += more
+        for done in commits:
+            await done
         return added
 
     def _check_room(self, live: Live, count: int) -> None:

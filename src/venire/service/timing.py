@@ -3,7 +3,8 @@
     slot = slot_then + floor((now - then) / slot_seconds)
 
 where `then` is the moment at which the stream was loaded, resumed, or given another slot length.
-No slot passes while a stream is paused, or while no server runs it.
+No slot passes while a stream is paused, or while no server runs it; nor do those that a server
+could not close in time.
 """
 
 from __future__ import annotations
@@ -62,6 +63,17 @@ class SlotClock:
         """Go on; the slot begins anew."""
         if self.paused:
             self._then, self.paused = now, False
+
+    def fall_behind(self, slot: int, now: float) -> int:
+        """Be in this earlier slot, which begins now; how many slots do not pass by that.
+
+        >>> clock = SlotClock(slot=0, now=0.0, seconds=1.0)
+        >>> clock.fall_behind(4, now=10.0), clock.at(10.9), clock.at(11.0)
+        (6, 4, 5)
+        """
+        missed = self.at(now) - slot
+        self._slot, self._then = slot, now
+        return missed
 
     def rate(self, now: float, seconds: float) -> None:
         """Slots have another length from now on."""

@@ -290,6 +290,7 @@ class Insights:
     response_p90: float | None
     waiting: int
     labelers: dict[str, int] = field(default_factory=dict)
+    slots_skipped: int = 0
 
 
 @dataclass(frozen=True, slots=True)

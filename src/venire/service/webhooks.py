@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 import builtins
 import contextlib
+import logging
 import random
 from collections import Counter, deque
 from dataclasses import asdict
@@ -45,6 +46,8 @@ PENDING: Final = 1000
 
 #: ... whatever their time: that is kept on the monotonic clock.
 EVER: Final = 1e15
+
+_log = logging.getLogger("venire.service")
 
 
 def backoff(first: float, attempt: int, jitter: float) -> float:
@@ -148,8 +151,12 @@ class Webhooks:
 
     async def _send_forever(self) -> None:
         while True:
-            with contextlib.suppress(StoreError):
+            try:
                 await self.send_due()
+            except StoreError:
+                pass  # the store is down: later
+            except Exception:
+                _log.exception("the sending of webhooks stumbled, and goes on")
             await asyncio.sleep(NAP)
 
     async def send_due(self) -> builtins.list[asyncio.Task[None]]:

@@ -36,11 +36,11 @@ class Grant:
 
 def seat(live: Live, labeler: str, batch: Batch, moment: Moment) -> None:
     """Let the labeler take its place on the panel, if it may."""
+    if labeler not in live.people.seated and not live.settings.open_panel:
+        raise NotFound("labeler", labeler, "the panel of this stream is closed to newcomers")
     live.people.heard_of(labeler, moment.now)
     if labeler in live.people.seated:
         return
-    if not live.settings.open_panel:
-        raise NotFound("labeler", labeler, "the panel of this stream is closed to newcomers")
     with contextlib.suppress(StateError):  # it came back before the last restart
         live.engine.join(Labeler(labeler))
     live.people.seated.add(labeler)

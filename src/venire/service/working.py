@@ -121,6 +121,7 @@ class WorkVerbs:
         if unsure(live, [row], known):
             known = await self._ask_store(live.name, [row])
             live = await hub.live(live.name)
+        live.people.known(lease.labeler)  # whoever was given something is heard
         outcome = classify(live, row, known)
         if outcome.status == "refused":
             raise _ERRORS.get(outcome.code or "", StateError)(outcome.message)
@@ -206,16 +207,26 @@ class WorkVerbs:
         ]
         for name in {row[1] for row in rows}:
             check_name(name)
-        known = Known()
+        live, known = await self._sure(live, rows, Known())
+        outcomes: list[Outcome] = []
+        commits = [hub.commit(live, Batch())]
+        async for live, part in hub.pieces(stream, len(rows)):
+            live, known = await self._sure(live, rows[part], known)
+            batch = Batch()
+            outcomes += hear(live, rows[part], known, batch, hub.moment())
+            commits.append(hub.commit(live, batch))
+        for done in commits:
+            await done
+        return outcomes
+
+    async def _sure(self, live: Live, rows: Sequence[Row], known: Known) -> tuple[Live, Known]:
+        """Ask the store about the rows that memory does not know."""
         while unclear := unsure(live, rows, known):
-            more = await self._ask_store(stream, unclear)
+            more = await self._ask_store(live.name, unclear)
             known = Known(known.items | more.items, {**known.said, **more.said}, known.asked
                           | more.asked)  # fmt: skip
-            live = await hub.live(stream)
-        batch = Batch()
-        outcomes = hear(live, rows, known, batch, hub.moment())
-        await hub.commit(live, batch)
-        return outcomes
+            live = await self.hub.live(live.name)
+        return live, known
 
     async def _ask_store(self, stream: str, rows: Sequence[Row]) -> Known:
         hub = self.hub

@@ -23,6 +23,7 @@ STREAM_FIGURES = {
     "oldest_seconds": "How long the oldest open item has waited.",
     "waiting": "Requests that wait for work.",
     "budget_left": "Labels left of the budget.",
+    "slots_skipped": "Slots that did not pass, since they could not be closed in time.",
 }
 
 

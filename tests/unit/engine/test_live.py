@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -135,6 +137,19 @@ class TestBounds:
         assert s.close() == ()
         assert len(s.assign()) == 1
 
+    def test_when_the_budget_is_spent_everything_leaves_and_says_so(self) -> None:
+        s = scheduler(Bounds(min_labels=2))
+        s.arrive([Item("x", weight=50), Item("y", weight=50)])
+        s.observe(Label("x", "ann", "ok"))
+        s.change(bounds=Bounds(spent=True))
+        assert [(e.item, e.labels, e.reason) for e in s.close()] == [
+            ("x", 1, "budget"),
+            ("y", 0, "budget"),
+        ]
+        again = Scheduler.restore(s.snapshot())
+        assert again.bounds.spent
+        assert again.fingerprint() == s.fingerprint()
+
     def test_past_the_deadline_it_leaves_with_what_it_has(self) -> None:
         s = scheduler(Bounds(deadline=3))
         s.arrive(Item("a", 1000))
@@ -154,7 +169,7 @@ class TestBounds:
             ({"deadline": 0.5}, "deadline=0.5"),
         ],
     )
-    def test_bounds_that_cannot_be(self, bad: dict[str, int], says: str) -> None:
+    def test_bounds_that_cannot_be(self, bad: dict[str, Any], says: str) -> None:
         with pytest.raises(InputError, match=says):
             Bounds(**bad)
 

@@ -5,8 +5,9 @@ import asyncio
 import pytest
 
 from tests.unit.service.support import Bench, Flaky, asleep, bench, running
+from venire.engine import Scheduler
 from venire.errors import Conflict, StoreDown
-from venire.service import ItemIn, Lease, Nothing
+from venire.service import ItemIn, LabelIn, Lease, Nothing, ServiceSettings
 
 
 async def recovered(b: Bench) -> None:
@@ -123,7 +124,6 @@ async def test_a_restart_goes_on_where_it_was_to_the_bit() -> None:
         assert {id: entry.labels for id, entry in after.live.open.items()} == state
         assert [(x.item, x.labeler) for x in after.live.leases] == leases
         first = after.storage.snapshots("posts")[0]
-    from venire.engine import Scheduler
     from venire.storage import decode
 
     engine = Scheduler.restore(first.body)  # and from the log alone
@@ -188,3 +188,70 @@ async def test_two_who_make_the_same_stream_at_once_make_one() -> None:
         assert len({view.created_at for view in views}) == 1
         assert len(b.storage.streams()) == 1
         assert await b.service.next("posts", "ann") == Nothing("empty")
+
+
+@running
+async def test_a_snapshot_is_packed_in_a_thread_and_spaced_by_the_length_of_the_queue() -> None:
+    async with bench(server=ServiceSettings(snapshot_every=10)) as b:
+        await b.add(*(f"p{k}" for k in range(30)))
+        rows = [(f"p{k}", "ann", "ok") for k in range(30)]
+        await b.service.add_labels("posts", rows)
+        b.service.hub.tick()
+        assert len(b.storage.snapshots("posts")) == 1  # 31 events, 30 open items
+        await b.service.add_labels("posts", [(item, "bob", said) for item, _, said in rows])
+        before = b.live.engine.fingerprint()
+        b.service.hub.tick()
+        await b.add("later")  # while it is packed
+        async with asyncio.timeout(20):
+            while len(b.storage.snapshots("posts")) < 2:
+                await asyncio.sleep(0.01)
+        packed = b.storage.snapshots("posts")[-1]
+        assert packed.n == 61
+        assert Scheduler.restore(packed.body).fingerprint() == before
+        after = b.live.engine.fingerprint()
+    async with bench(b.storage, b.clock) as again:
+        assert again.live.engine.fingerprint() == after
+
+
+@running
+async def test_a_large_batch_lets_others_come_between() -> None:
+    async with bench(policy="fixed-overlap:3") as b:
+        turns = 0
+
+        async def others() -> None:
+            nonlocal turns
+            while True:
+                turns += 1
+                await asyncio.sleep(0)
+
+        beside = asyncio.create_task(others())
+        items = [ItemIn(f"p{k}", k) for k in range(3500)]
+        wrong = [*items, ItemIn("p7", "other")]
+        await b.service.add_items("posts", [ItemIn("p3499", 3499)])
+        with pytest.raises(Conflict):
+            await b.service.add_items("posts", wrong)
+        with pytest.raises(Conflict):  # found in the last piece, before the first is taken
+            await b.service.add_items("posts", [*items[:3400], ItemIn("p3499", "other")])
+        assert list(b.live.open) == ["p3499"]
+        added = await b.service.add_items("posts", items)
+        assert [x.status for x in added] == ["created"] * 3499 + ["exists"]
+        before = turns
+        rows: list[LabelIn | tuple[str, str, str]] = [(item.id, "ann", "ok") for item in items]
+        outcomes = await b.service.add_labels("posts", [*rows, rows[0], ("p1", "ann", "spam")])
+        assert [x.status for x in outcomes] == ["accepted"] * 3500 + ["exists", "refused"]
+        assert turns - before >= 3
+        assert len(b.storage.labels("posts")) == 3500
+        beside.cancel()
+
+
+@running
+async def test_two_large_batches_at_once_are_one_after_the_other() -> None:
+    async with bench() as b:
+        one = [ItemIn(f"p{k}", 1) for k in range(2500)]
+        two = [ItemIn(f"p{k}", 2) for k in range(2499, -1, -1)]
+        got = await asyncio.gather(
+            *(b.service.add_items("posts", items) for items in (one, two)), return_exceptions=True
+        )
+        assert sum(isinstance(x, Conflict) for x in got) == 1
+        assert len({entry.payload for entry in b.live.open.values()}) == 1
+        assert len(b.live.open) == 2500

@@ -1,5 +1,8 @@
 """API keys: made, bound, revoked, noticed."""
 
+import asyncio
+import threading
+
 import pytest
 
 from tests.unit.service.support import bench, running
@@ -58,3 +61,26 @@ async def test_keys_made_and_revoked_by_another_process_are_noticed() -> None:
         b.storage.write([RevokeKey("k9", 1.0)])
         await b.service.keys.refresh()
         assert b.service.keys.authenticate("vk_other") is None
+
+
+@running
+async def test_a_list_that_was_read_before_a_key_was_made_does_not_replace_it() -> None:
+    async with bench() as b:
+        keys, storage, read = b.service.keys, b.storage, threading.Event()
+        go, old = threading.Event(), b.storage.keys
+
+        def slow() -> list[KeyRow]:
+            rows = old()
+            read.set()
+            go.wait(10)
+            return rows
+
+        storage.keys = slow  # type: ignore[method-assign]
+        refresh = asyncio.create_task(keys.refresh())
+        await asyncio.to_thread(read.wait, 10)
+        storage.keys = old  # type: ignore[method-assign]
+        making = asyncio.create_task(keys.create("robot", "producer"))
+        await asyncio.sleep(0.05)
+        go.set()
+        await refresh
+        assert keys.authenticate((await making).token) is not None

@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.unit.service.support import bench, running
-from venire.errors import InputError, TooMuch
+from tests.unit.service.support import PANEL, bench, running
+from venire.errors import InputError, NotFound, TooMuch
 from venire.service import ItemIn, LabelIn, ServiceSettings
 
 
@@ -127,3 +127,28 @@ async def test_what_is_too_much_or_no_name_is_refused_as_a_whole() -> None:
             await b.service.add_items("posts", [ItemIn(str(k)) for k in range(3)])
         with pytest.raises(InputError, match="expected text"):
             await b.service.add_labels("posts", [("p1", "", "ok")])
+
+
+@running
+async def test_asking_in_vain_opens_no_closed_panel() -> None:
+    async with bench(policy="fixed-overlap:1") as b:
+        await b.add("p1")
+        lease = await b.take("ann")
+        await b.service.label(str(lease.token), "ok")
+        await b.pass_time(10)
+        with pytest.raises(NotFound):
+            await b.service.next("posts", "stranger")
+        (outcome,) = await b.service.add_labels("posts", [("p1", "stranger", "ok")])
+        assert (outcome.status, outcome.code) == ("refused", "unknown_labeler")
+        assert "stranger" not in {view.id for view in await b.service.labelers("posts")}
+
+
+@running
+async def test_whoever_was_given_something_is_heard_after_it_left_the_panel() -> None:
+    async with bench() as b:
+        await b.add("p1")
+        lease = await b.take("ann")
+        rest = [member for member in PANEL if member["id"] != "ann"]
+        await b.service.change_stream("posts", {"panel": rest}, "me")
+    async with bench(b.storage, b.clock) as again:
+        assert (await again.service.label(str(lease.token), "ok")).said == "ok"

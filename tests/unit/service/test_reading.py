@@ -12,6 +12,17 @@ from venire.storage import LabelRow
 
 
 @running
+async def test_an_explanation_has_the_unit_of_weight_that_held_at_the_time() -> None:
+    async with bench(delay_cost=4.0, default_weight=8.0, policy="greedy") as b:
+        await b.add("p1")
+        lease = await b.take("ann")
+        b.clock.advance(1)
+        await b.service.change_stream("posts", {"delay_cost": 2.0}, "me")
+        (given,) = (await b.service.explain("posts", "p1")).given
+        assert given.gain == lease.gain
+
+
+@running
 async def test_an_item_shows_its_posterior_while_open_and_its_exit_afterwards() -> None:
     async with bench() as b:
         await b.add("p1", weight=4.0)

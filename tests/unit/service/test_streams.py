@@ -6,6 +6,7 @@ from pydantic import ValidationError
 from tests.unit.service.support import Flaky, bench, running, settings_of
 from venire.errors import Conflict, InputError, NotFound, StateError, TooMuch
 from venire.service import ItemIn, Lease, ServiceSettings, StreamSettings
+from venire.service.batch import Batch
 
 
 @running
@@ -193,6 +194,13 @@ async def test_when_the_budget_is_spent_items_leave_with_what_they_have() -> Non
         exits = await b.service.exits("posts")
         assert {exit.item for exit in exits} == {"p1", "p2", "p3"}
         assert sum(exit.labels for exit in exits) == 3
+        assert {exit.reason for exit in exits} == {"budget"}
+        assert (await b.service.explain("posts", "p1")).why == "the budget of labels was spent"
+    async with bench(b.storage, b.clock) as b:
+        await b.add("late")  # what comes then leaves at the end of its slot, with nothing
+        await b.pass_time(10)
+        left = (await b.service.exits("posts", after=3))[0]
+        assert (left.reason, left.labels, left.verdict) == ("budget", 0, None)
         await b.add("p4")
         await b.service.change_stream("posts", {"label_budget": 4}, "me")
         assert (await b.take("ann")).item == "p4"
@@ -245,3 +253,42 @@ async def test_slots_that_find_nothing_to_do_write_nothing() -> None:
         assert storage.writes == before
         assert b.live.engine.slot == 50
         assert isinstance(await b.service.next("posts", "ann"), Lease)
+
+
+@running
+async def test_a_guest_goes_when_the_panel_is_closed() -> None:
+    async with bench(open_panel=True, learning="while-serving", min_labels=1) as b:
+        await b.add("p1", eligible=["guest"])
+        lease = await b.take("guest")
+        assert "guest" in b.live.engine.seated
+        await b.service.change_stream("posts", {"open_panel": False}, "me")
+        assert sorted(b.live.engine.seated) == ["ann", "bob", "cec"]
+        with pytest.raises(NotFound):
+            await b.service.next("posts", "guest")
+        await b.service.label(str(lease.token), "ok")  # what it holds may still come
+        await b.service.change_stream("posts", {"open_panel": True}, "me")
+        await b.add("p2", eligible=["guest"])
+        assert (await b.take("guest")).item == "p2"
+        panel = [*b.live.settings.model_dump()["panel"], {"id": "guest", "capacity": 3}]
+        await b.service.change_stream("posts", {"panel": panel}, "me")
+        await b.add("p3", eligible=["guest"])
+        assert (await b.take("guest")).item == "p3"  # a guest who becomes a member has its room
+
+
+@running
+async def test_whoever_kept_a_place_without_a_right_to_it_goes_when_the_stream_is_loaded() -> None:
+    async with bench(open_panel=True, learning="while-serving") as b:
+        assert await b.why("guest") == "empty"
+        live = b.live
+        settings = live.settings.model_copy(update={"open_panel": False})
+        live.settings = settings  # as servers did it that forgot to tell the engine
+        batch = Batch()
+        batch.first = [b.service._version(live, "me")]
+        await b.service.hub.commit(live, batch)
+    async with bench(b.storage, b.clock) as again:
+        assert "guest" not in again.live.engine.seated
+        n = again.live.n
+        await again.service.hub.flush()
+        assert again.storage.events("posts")[-1].kind == "left"
+    async with bench(b.storage, b.clock) as third:
+        assert third.live.n == n

@@ -123,7 +123,7 @@ async def test_many_wait_and_each_gets_one() -> None:
 @running
 async def test_exits_and_events_are_waited_for() -> None:
     async with bench(policy="fixed-overlap:1") as b:
-        events = b.service.events("posts", after=-1)
+        events = b.service.events("posts", after=0)
         exits = asyncio.create_task(b.service.exits("posts", wait=20))
         await b.add("p1")
         lease = await b.take("ann")
@@ -133,7 +133,7 @@ async def test_exits_and_events_are_waited_for() -> None:
         assert [(exit.item, exit.verdict) for exit in await exits] == [("p1", "spam")]
         seen = [await anext(events) for _ in range(4)]
         assert [event.kind for event in seen] == ["arrived", "assigned", "observed", "closed"]
-        assert [event.n for event in seen] == [0, 1, 2, 3]
+        assert [event.n for event in seen] == [1, 2, 3, 4]
         assert seen[2].body == {
             "labels": [{"item": "p1", "labeler": "ann", "said": "spam", "late": False}]
         }

@@ -20,6 +20,8 @@ SSE = "text/event-stream"
 Cursor = Annotated[int, Query(description="Go on after this one.", ge=0, le=2**53)]
 Limit = Annotated[int, Query(description="At most so many.", ge=1, le=10_000)]
 
+AFTER_EVENT = "Go on after this event; they are numbered from 1, 0: all of them."
+
 
 class ItemRoutes:
     """What producers and readers use."""
@@ -121,7 +123,7 @@ class ItemRoutes:
     async def events(
         self,
         stream: Stream,
-        after: Annotated[int | None, Query(description="Go on after this event.", ge=-1)] = None,
+        after: Annotated[int | None, Query(description=AFTER_EVENT, ge=0)] = None,
         last_event_id: Annotated[str | None, Header(description="As browsers send it.")] = None,
     ) -> Response:
         """The log as server-sent events, from now on, or after an event."""
