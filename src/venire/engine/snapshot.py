@@ -2,7 +2,9 @@
 
 The format is a line of JSON (settings, names, and the shape of each array) and the arrays one
 behind the other, compressed. Nothing in it is ever executed. The number of the format is in
-front; bytes of another format are refused, and the log is replayed instead.
+front; bytes of another format are refused, and the log is replayed instead. Records are written
+with the names of their fields: a snapshot of a version that kept more or fewer of them is read,
+and everything is filed anew.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from numpy.lib.format import descr_to_dtype, dtype_to_descr
 from numpy.typing import NDArray
 
 from venire.engine.roll import Roll
@@ -38,7 +41,7 @@ class Captured(NamedTuple):
 
     def pack(self) -> bytes:
         """As bytes."""
-        shapes = [[name, a.dtype.str, list(a.shape)] for name, a in self.arrays.items()]
+        shapes = [[name, dtype_to_descr(a.dtype), list(a.shape)] for name, a in self.arrays.items()]
         head = self.head | {"roll": self.roll.state(), "arrays": shapes}
         try:
             line = json.dumps(head).encode()
@@ -107,10 +110,29 @@ def unpack(snapshot: bytes) -> Scheduler:
     scheduler._believe()
     clerk.use(scheduler._active())
     desk = {k.partition(".")[2]: v for k, v in arrays.items() if k.startswith("desk.")}
-    clerk.desk = Desk(**desk)
-    clerk.capacity, clerk.nobody, clerk.stale = arrays["capacity"], head["nobody"], False
+    clerk.desk, clerk.stale = _fitted(desk)
+    clerk.capacity, clerk.nobody = arrays["capacity"], head["nobody"]
     clerk.retired = {row: (why, group) for row, (why, group) in head["retired"]}
+    clerk.refresh(scheduler.slot)
     return scheduler
+
+
+def _fitted(saved: dict[str, NDArray[Any]]) -> tuple[Desk, bool]:
+    """The desk as this version keeps it, and whether the one that was saved was otherwise."""
+    sizes = (len(saved[name]) for name in ("rows", "touches", "panel", "scores", "groups", "edges"))
+    desk, other = allocate(*sizes)._asdict(), False
+    for name, fresh in desk.items():
+        old = saved.get(name)
+        if old is not None and old.dtype == fresh.dtype and old.shape == fresh.shape:
+            desk[name] = old
+            continue
+        other = True
+        if old is not None and old.dtype.names:
+            for field in set(old.dtype.names) & set(fresh.dtype.names or ()):
+                fresh[field][: len(old)] = old[field]
+        elif old is not None and old.ndim == fresh.ndim == 1:
+            fresh[: len(old)] = old[: len(fresh)]
+    return Desk(**desk), other
 
 
 def _parse(snapshot: bytes) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
@@ -122,9 +144,9 @@ def _parse(snapshot: bytes) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     line, _, body = zlib.decompress(snapshot[len(FORMAT) :]).partition(b"\n")
     head: dict[str, Any] = json.loads(line)
     arrays, place = {}, 0
-    records = {f"desk.{name}": array.dtype for name, array in allocate(1, 1, 1)._asdict().items()}
     for name, kind, shape in head["arrays"]:
-        dtype = records.get(name, np.dtype(kind))
+        descr: Any = kind if isinstance(kind, str) else [tuple(field) for field in kind]
+        dtype = descr_to_dtype(descr)
         count = int(np.prod(shape))
         flat = np.frombuffer(body, dtype, count, place)
         arrays[name] = flat.reshape(shape).copy()
