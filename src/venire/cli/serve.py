@@ -16,7 +16,7 @@ STORAGE = (
 )
 HOST = "The address to listen on. [default: 127.0.0.1]"
 PORT = "The port; 0 takes a free one. [default: 8400]"
-LOG = "console or json, on stderr. [default: console]"
+JSON = "Write the log, on stderr, as one JSON object a line."
 LEVEL = "debug, info, warning or error. [default: info]"
 
 
@@ -24,8 +24,8 @@ def serve(
     storage: Annotated[str | None, typer.Option(metavar="URL", help=STORAGE)] = None,
     host: Annotated[str | None, typer.Option(metavar="ADDRESS", help=HOST)] = None,
     port: Annotated[int | None, typer.Option(metavar="PORT", help=PORT)] = None,
-    log_format: Annotated[str | None, typer.Option(metavar="FORMAT", help=LOG)] = None,
     log_level: Annotated[str | None, typer.Option(metavar="LEVEL", help=LEVEL)] = None,
+    as_json: Annotated[bool, typer.Option("--json", help=JSON)] = False,
 ) -> None:
     """Serve streams over HTTP: items in, work out, labels in, verdicts out, nothing lost.
 
@@ -36,7 +36,7 @@ def serve(
         "storage": storage,
         "host": host,
         "port": port,
-        "log_format": log_format,
+        "log_format": "json" if as_json else None,
         "log_level": log_level,
     }
     try:
