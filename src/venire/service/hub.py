@@ -46,7 +46,7 @@ LONGEST, RETRY = 1.0, 0.25
 LATER: Final = 5.0
 
 #: So many items or labels of a request are taken in one go.
-PIECE: Final = 1000
+PIECE: Final = 2500
 
 _log = logging.getLogger("venire.service")
 
