@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
-import secrets
 import time
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any
@@ -81,11 +79,11 @@ def _check(
 
 
 def _create(storage: Storage, role: str, labeler: str | None, name: str) -> dict[str, Any]:
+    from venire.service.tokens import hashed, new_id, new_key
     from venire.storage import AddKey, KeyRow
 
-    token = f"vk_{secrets.token_urlsafe(32)}"
-    digest = hashlib.sha256(token.encode()).hexdigest()
-    row = KeyRow(f"key_{secrets.token_hex(8)}", digest, role, labeler, name, time.time())
+    token = new_key()
+    row = KeyRow(new_id("key"), hashed(token), role, labeler, name, time.time())
     storage.write([AddKey(row)])
     return {**_shown(row), "key": token}
 
