@@ -334,7 +334,7 @@ class Hub:
 
     def wake(self, name: str) -> None:
         """Something has changed: see soon whether there is work for those who wait."""
-        if self._rooms.get(name) and name not in self._woken:
+        if name in self._rooms and name not in self._woken:
             self._woken.add(name)
             self._loop.call_soon(self.serve_waiting, name)
 
@@ -344,7 +344,7 @@ class Hub:
             return
         self._woken.discard(name)
         live, room = self._lives.get(name), self.room(name)
-        if live is None or not self.writer.up or not self.running:
+        if live is None or not room or not self.writer.up or not self.running:
             return
         self.step(live)
         waiting, vain = room.names(), 0

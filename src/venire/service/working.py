@@ -53,23 +53,37 @@ class WorkVerbs:
         return await self._wait(stream, labeler, min(wait, self.settings.max_wait_seconds))
 
     async def _wait(self, stream: str, labeler: str, seconds: float) -> Lease | Nothing:
+        """Wait for work; whoever is given some that then cannot be written down waits on."""
         hub = self.hub
         if hub.waiting >= self.settings.max_waiting:
             raise TooMuch(f"{hub.waiting:,} requests wait for work, no more may", retry_after=1)
-        waiter: Waiter[Offer] = Waiter(labeler)
+        seconds_now = asyncio.get_running_loop().time
+        until = seconds_now() + seconds
         hub.waiting += 1
         try:
-            offer = await hub.room(stream).wait(waiter, seconds)
+            while True:
+                offer = await self._offered(stream, labeler, until - seconds_now())
+                try:
+                    live = await hub.live(stream)
+                    if offer is None:
+                        return Nothing(work.why_nothing(live, labeler))
+                    return await self._deliver(live, offer)
+                except StoreDown:
+                    if seconds_now() >= until or not hub.running:
+                        raise
+                    hub.wake(stream)
+        finally:
+            hub.waiting -= 1
+
+    async def _offered(self, stream: str, labeler: str, seconds: float) -> Offer | None:
+        """Wait until something is offered; give it back if the client goes just then."""
+        waiter: Waiter[Offer] = Waiter(labeler)
+        try:
+            return await self.hub.room(stream).wait(waiter, seconds)
         except asyncio.CancelledError:
             if waiter.given is not None:
                 self._take_back(stream, waiter.given)
             raise
-        finally:
-            hub.waiting -= 1
-        live = await hub.live(stream)
-        if offer is not None:
-            return await self._deliver(live, offer)
-        return Nothing(work.why_nothing(live, labeler))
 
     async def _deliver(self, live: Live, offer: Offer) -> Lease:
         """Hand over work once it is on disk; take it back if nobody is there any more."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
@@ -68,9 +69,11 @@ class Flaky(MemoryStorage):
     def __init__(self) -> None:
         super().__init__()
         self.down = self.lost_answer = False
+        self.lag = 0.0
         self.writes = 0
 
     def write(self, changes: Sequence[Change]) -> None:
+        time.sleep(self.lag)
         if self.down:
             raise StoreDown("the disk is full")
         super().write(changes)

@@ -57,6 +57,37 @@ async def test_whoever_waits_is_served_when_the_store_is_back() -> None:
 
 
 @running
+async def test_whoever_is_offered_what_cannot_be_written_waits_on() -> None:
+    storage = Flaky()
+    async with bench(storage) as b:
+        ask = asyncio.create_task(b.service.next("posts", "ann", wait=20))
+        await asleep(1, b)
+        storage.down, storage.lag = True, 0.2  # the offer is made before the item is refused
+        with pytest.raises(StoreDown):
+            await b.add("p1")
+        storage.down, storage.lag = False, 0.0
+        await recovered(b)
+        assert [ask.done(), b.service.waiting] == [False, 1]
+        await b.add("p1")
+        lease = await ask
+        assert isinstance(lease, Lease)
+        assert [row.labeler for row in storage.leases("posts")] == ["ann"]
+
+
+@running
+async def test_a_wait_that_ends_while_the_store_is_down_says_so() -> None:
+    storage = Flaky()
+    async with bench(storage) as b:
+        ask = asyncio.create_task(b.service.next("posts", "ann", wait=1))
+        await asleep(1, b)
+        storage.down, storage.lag = True, 0.2
+        with pytest.raises(StoreDown):
+            await b.add("p1")
+        with pytest.raises(StoreDown):
+            await ask
+
+
+@running
 async def test_a_commit_whose_answer_was_lost_counts_once() -> None:
     storage = Flaky()
     async with bench(storage) as b:
