@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
@@ -37,7 +37,7 @@ class Certificate:
     lower: float
     method: str
     items: int
-    schedule: tuple[Block, ...]
+    schedule: tuple[Block, ...] = field(repr=False)
 
     @property
     def gap(self) -> float:

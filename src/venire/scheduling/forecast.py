@@ -22,7 +22,7 @@ from typing import Final
 from venire.compiling import inlined
 from venire.scheduling.desk import ROWS, Desk
 
-__all__ = ["AHEAD", "add_kinds", "foresee", "note_arrivals", "note_price"]
+__all__ = ["AHEAD", "SLOTS", "add_kinds", "foresee", "note_arrivals", "note_price"]
 
 #: Slots foreseen; half of `desk.ahead`, whose other half holds the sums.
 AHEAD: Final = 256

@@ -17,7 +17,8 @@ counters say how often each happened, among the servings that handed anything ou
     grouped    like items together
     fell_back  water-filling
 
-Items leave as under water-filling.
+Items leave as under water-filling. In the first two slots nothing is known of what comes: they are
+served by water-filling too.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from venire.errors import InputError
 from venire.scheduling.base import Floats, Kernels, Policy
 from venire.scheduling.bidding import CELLS, grouped_bids, pick_smallest, sorted_bids
 from venire.scheduling.desk import COUNTER, SETTING, STALLS, TOUCHES, Desk
-from venire.scheduling.forecast import add_kinds, foresee, note_arrivals, note_price
+from venire.scheduling.forecast import SLOTS, add_kinds, foresee, note_arrivals, note_price
 from venire.scheduling.handout import give, prepay, restore
 from venire.scheduling.loop import Stream, make_run
 from venire.scheduling.market import STEP, choose, find_price, surplus
@@ -56,6 +57,9 @@ __all__ = ["LookAhead"]
 PLANNED: Final = 0
 GROUPED: Final = 1
 FELL_BACK: Final = 2
+
+#: Before so many slots have passed nothing can be foreseen, and no item is made to wait.
+FORESEE: Final = 2
 
 #: About as often a plan is filled until its price is found.
 FILLS: Final = 24
@@ -87,11 +91,20 @@ def choose_sorted(desk: Desk, first: int, share: float, log: float) -> int:
 
 
 @inlined
+def this_slot(desk: Desk, slot: int, now: float, guess: int) -> tuple[int, int, float]:
+    """Choose for a slot by itself, as water-filling does: nobody is to wait."""
+    price, bids = find_price(desk, now, slot, guess)
+    return choose(desk, now, price, bids), price, (price + 1) * STEP
+
+
+@inlined
 def look_ahead(desk: Desk, slot: int, now: float, later: float, way: int) -> tuple[int, int, float]:
     """Choose by a plan: how many, at which price, and the logarithm of the next price.
 
     Without anybody who waits the next price is said to be no lower than this one.
     """
+    if desk.gauges[SLOTS] < FORESEE:
+        return this_slot(desk, slot, now, int(desk.gauges[PRICE]))
     bids = sorted_bids(desk, slot) if way == PLANNED else grouped_bids(desk, slot)
     kinds = add_kinds(desk, bids)
     foresee(desk, slot)
@@ -99,9 +112,7 @@ def look_ahead(desk: Desk, slot: int, now: float, later: float, way: int) -> tup
     log = (k + 1) * STEP
     _, first, share, following = fill(desk, bids, now, later, kinds, k + 1)
     if first == bids:
-        # nobody waits: a slot by itself, as water-filling has it
-        k, bids = find_price(desk, now, slot, k)
-        return choose(desk, now, k, bids), k, (k + 1) * STEP
+        return this_slot(desk, slot, now, k)
     if way == PLANNED:
         return choose_sorted(desk, first, share, log), k, following
     return pick_smallest(desk, slot, now, log), k, following
@@ -115,8 +126,7 @@ def serve(desk: Desk, slot: int) -> None:
     later, way = supply_of(desk), way_to_plan(desk)
     now = left_of(desk, later, slot)
     if way == FELL_BACK:
-        price, bids = find_price(desk, now, slot, int(desk.gauges[PRICE]))
-        count, following = choose(desk, now, price, bids), (price + 1) * STEP
+        count, price, following = this_slot(desk, slot, now, int(desk.gauges[PRICE]))
     else:
         count, price, following = look_ahead(desk, slot, now, later, way)
     prepay(desk, count, slot)
