@@ -73,6 +73,8 @@ class ItemBody(BaseModel):
 class LabelBody(TypedDict):
     """A label that nobody asked for; the key of a labeler may leave the labeler out."""
 
+    __pydantic_config__ = ConfigDict(extra="forbid")  # type: ignore[misc] # pydantic's way
+
     item: Id
     labeler: NotRequired[Name]
     said: Name

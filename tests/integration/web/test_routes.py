@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -348,3 +349,32 @@ def test_payloads_and_names_are_shown_as_text(server: InProcess) -> None:
     assert name not in page
     assert "&lt;script&gt;" in page
     assert "script-src 'self'" in server.http.get("/").headers["content-security-policy"]
+
+
+def test_an_id_may_end_as_a_path_does(posts: InProcess) -> None:
+    posts.add("a", "a/explain", "a/b")
+    for item in ("a", "a/explain", "a/b"):
+        at = f"/v1/streams/posts/items/{quote(item, safe='')}"
+        assert posts.call("GET", at).json()["id"] == item
+        assert posts.call("GET", f"{at}/explain").json()["item"] == item
+    assert posts.call("GET", "/v1/streams/posts/items/a/b/explain").json()["item"] == "a/b"
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "told"),
+    [
+        ("POST", "/v1/streams", {"name": "x", "classes": ["a"]}, "List should have at least 2"),
+        ("POST", "/v1/streams", {"name": "x", "classes": ["a", "a"]}, "body: got the classes"),
+        ("PATCH", "/v1/streams/posts", {"overlap": 3}, "body.overlap: there is no such field"),
+        ("POST", "/v1/streams/posts/labels", [{"item": "a", "said": "ok", "labler": "bob"}],
+         "body.0.labler: there is no such field"),
+        ("POST", "/v1/assignments/none/heartbeat", None, "no work was given out"),
+    ],
+)  # fmt: skip
+def test_refusals_are_in_plain_words(
+    posts: InProcess, method: str, path: str, body: Any, told: str
+) -> None:
+    error = posts.call(method, path, json=body).json()["error"]
+    assert told in error["message"]
+    assert "Value error" not in str(error)
+    assert "name of the assignment" not in error["hint"]
