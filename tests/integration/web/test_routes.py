@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from typing import Any
 from urllib.parse import quote
@@ -378,3 +379,23 @@ def test_refusals_are_in_plain_words(
     assert told in error["message"]
     assert "Value error" not in str(error)
     assert "name of the assignment" not in error["hint"]
+
+
+@pytest.mark.parametrize(("method", "tail"), [("GET", ""), ("GET", "/explain"), ("DELETE", "")])
+def test_an_id_that_no_item_can_have_does_not_reach_the_store(
+    posts: InProcess, method: str, tail: str
+) -> None:
+    """PostgreSQL holds no text with a zero in it, and says so by an error of its own."""
+    answer = posts.call(method, f"/v1/streams/posts/items/a%00b{tail}")
+    assert (answer.status_code, answer.json()["error"]["code"]) == (422, "invalid")
+
+
+def test_a_packed_body_is_refused_by_its_name(posts: InProcess) -> None:
+    answer = posts.call(
+        "POST",
+        "/v1/streams/posts/items",
+        content=gzip.compress(b'[{"id": "a"}]'),
+        headers={"content-type": "application/json", "content-encoding": "gzip"},
+    )
+    assert answer.status_code == 415
+    assert "gzip" in answer.json()["error"]["message"]
