@@ -16,6 +16,7 @@ import pytest
 
 import venire
 from tests.integration.web.harness import Process
+from venire.service import StreamSettings
 from venire.web import ServerSettings
 from venire.web.access import ROLES
 
@@ -99,6 +100,13 @@ def test_the_page_lists_every_setting_with_its_default() -> None:
     assert listed == {name.upper(): str(field.default) for name, field in fields.items()}
 
 
+def test_the_page_lists_every_setting_of_a_stream_with_its_default() -> None:
+    table = PAGE.partition("## Settings of a stream")[2].partition("## Keys")[0]
+    listed = dict(re.findall(r"^\| `(\w+)` \| `([^`]*)` \|", table, flags=re.M))
+    made = StreamSettings(classes=("spam", "ok")).model_dump(mode="json", exclude={"classes"})
+    assert {name: json.loads(default) for name, default in listed.items()} == made
+
+
 def test_the_routes_that_the_page_names_exist() -> None:
-    for path in re.findall(r"`(?:GET|POST) (/v1/[^`]+)`", PAGE):
+    for path in re.findall(r"`(?:GET|POST|PATCH) (/v1/[^`]+)`", PAGE):
         assert any(route.endswith(f" {path}") for route in ROLES), path

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Iterable, Mapping
 from typing import Any, Self, TypeVar
 
 from venire.client import calls
-from venire.client.calls import Answer, Call, stream_path
+from venire.client.calls import Answer, Call, LabelLike, stream_path
 from venire.client.retries import Backoff
 from venire.client.transport import Settings, http_library
 from venire.client.types import ItemExit, Nothing, Work
@@ -63,6 +63,10 @@ class AsyncClient:
         """Change some of the settings, live."""
         return await self._do(calls.send(stream_path(name), changes, "PATCH"))
 
+    async def settings_history(self, name: str) -> list[dict[str, Any]]:
+        """Every version of the settings, the oldest first: what, when and by whom."""
+        return await self._do(calls.get(stream_path(name, "settings")))
+
     async def pause(self, name: str) -> dict[str, Any]:
         """Hand out no work for now."""
         return await self._do(calls.send(stream_path(name, "pause")))
@@ -117,10 +121,8 @@ class AsyncClient:
         """Give work back; with `bar`, this labeler does not get the item again."""
         await self._do(calls.release(token, bar))
 
-    async def add_labels(
-        self, stream: str, labels: Iterable[tuple[str, str, str]]
-    ) -> dict[str, Any]:
-        """Labels in bulk, as (item, labeler, said)."""
+    async def add_labels(self, stream: str, labels: Iterable[LabelLike]) -> dict[str, Any]:
+        """Labels in bulk, as (item, labeler, said) or mappings of these names."""
         return await self._do(calls.add_labels(stream, labels))
 
     # reading
@@ -148,13 +150,41 @@ class AsyncClient:
 
     # keys and webhooks
 
+    async def keys(self) -> list[dict[str, Any]]:
+        """All keys, revoked ones too, with their last use; without their tokens."""
+        return await self._do(calls.get("/v1/keys"))
+
     async def create_key(self, name: str, role: str, labeler: str | None = None) -> dict[str, Any]:
         """Make a key; its `token` is shown this once."""
         return await self._do(calls.create_key(name, role, labeler))
 
+    async def revoke_key(self, key: str) -> dict[str, Any]:
+        """Make a key useless, by its id."""
+        return await self._do(calls.revoke_key(key))
+
+    async def webhooks(self, stream: str) -> list[dict[str, Any]]:
+        """Where the exits of a stream are sent."""
+        return await self._do(calls.get(stream_path(stream, "webhooks")))
+
     async def add_webhook(self, stream: str, url: str) -> dict[str, Any]:
         """Send exits to an address; the `secret` is shown this once."""
         return await self._do(calls.add_webhook(stream, url))
+
+    async def remove_webhook(self, stream: str, webhook: str) -> None:
+        """Send nothing there any more."""
+        await self._do(calls.send(stream_path(stream, "webhooks", webhook), method="DELETE"))
+
+    async def ping_webhook(self, stream: str, webhook: str) -> int:
+        """Send a test message now; the status that came back."""
+        return await self._do(calls.ping_webhook(stream, webhook))
+
+    async def dead_letters(self, stream: str, webhook: str) -> list[dict[str, Any]]:
+        """The messages that were given up, and why."""
+        return await self._do(calls.get(stream_path(stream, "webhooks", webhook, "dead")))
+
+    async def redeliver(self, stream: str, webhook: str, exit_n: int | None = None) -> int:
+        """Try given-up messages again, one or all; how many."""
+        return await self._do(calls.redeliver(stream, webhook, exit_n))
 
     async def _do(self, call: Call[T]) -> T:
         settings, backoff = self._settings, Backoff(self._settings.retry_seconds)

@@ -8,15 +8,19 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar
 from urllib.parse import quote
 
 from venire.client.types import ItemExit, Nothing, ServerError, Work
 from venire.errors import InputError
 
-__all__ = ["Answer", "Call"]
+__all__ = ["Answer", "Call", "LabelLike"]
 
 T = TypeVar("T")
+
+#: A label as (item, labeler, said), or by these names.
+LabelLike: TypeAlias = tuple[str, str, str] | Mapping[str, str]
+
 NDJSON = "application/x-ndjson"
 
 
@@ -31,6 +35,13 @@ class Answer:
     def json(self) -> Any:
         """The body, read as JSON."""
         return json.loads(self.body)
+
+    def retryable(self) -> bool:
+        """Whether the same request may succeed later; a proxy's error does not say."""
+        try:
+            return bool(self.json()["error"]["retryable"])
+        except (ValueError, KeyError, TypeError):
+            return True
 
     def error(self) -> ServerError:
         """The refusal that this answer is."""
@@ -76,14 +87,31 @@ def send(path: str, body: object = None, method: str = "POST", twice: bool = Tru
 
 
 def stream_path(stream: str, *more: str) -> str:
-    """The path of a stream, or of something in it; names may hold any character."""
-    return "/".join(["/v1/streams", *(quote(part, safe="") for part in (stream, *more))])
+    """The path of a stream, or of something in it; names may hold any character.
+
+    >>> stream_path("posts", "items", "a/b"), stream_path("posts", "items", "..")
+    ('/v1/streams/posts/items/a%2Fb', '/v1/streams/posts/items/%2E%2E')
+    """
+    return "/".join(["/v1/streams", *(_quoted(part) for part in (stream, *more))])
+
+
+def _quoted(part: str) -> str:
+    """One part of a path; dots alone would be taken for a step up, or for nothing."""
+    return part.replace(".", "%2E") if part in (".", "..") else quote(part, safe="")
 
 
 def add_items(stream: str, items: Iterable[Mapping[str, Any]]) -> Call[dict[str, Any]]:
     """Items, as lines of JSON."""
-    lines = b"\n".join(_json(dict(item)) for item in items)
+    if isinstance(items, Mapping):
+        raise InputError("got one item, expected a list of them")
+    lines = b"\n".join(_item(item) for item in items)
     return Call("POST", stream_path(stream, "items"), Answer.json, {}, lines, NDJSON)
+
+
+def _item(item: Mapping[str, Any]) -> bytes:
+    if not isinstance(item, Mapping):
+        raise InputError(f"got the item {item!r}, expected a mapping with an id: {{'id': ...}}")
+    return _json(dict(item), f"item {item.get('id')!r}")
 
 
 def next_work(stream: str, labeler: str | None, wait: float) -> Call[Work | Nothing]:
@@ -110,10 +138,20 @@ def release(token: str, bar: bool) -> Call[None]:
     return Call("POST", _assignment(token, "release"), lambda answer: None, body=body)
 
 
-def add_labels(stream: str, rows: Iterable[tuple[str, str, str]]) -> Call[dict[str, Any]]:
+def add_labels(stream: str, rows: Iterable[LabelLike]) -> Call[dict[str, Any]]:
     """Labels as rows of item, labeler, label."""
-    body = _json([{"item": item, "labeler": who, "said": said} for item, who, said in rows])
+    body = _json([_label(row) for row in rows])
     return Call("POST", stream_path(stream, "labels"), Answer.json, {}, body)
+
+
+def _label(row: LabelLike) -> dict[str, str]:
+    if isinstance(row, Mapping):
+        return dict(row)
+    try:
+        item, labeler, said = row
+    except (TypeError, ValueError):
+        raise InputError(f"got the label {row!r}, expected (item, labeler, said)") from None
+    return {"item": item, "labeler": labeler, "said": said}
 
 
 def exits(stream: str, after: int, wait: float, limit: int) -> Call[list[ItemExit]]:
@@ -128,8 +166,11 @@ def _assignment(token: str, verb: str) -> str:
     return f"/v1/assignments/{quote(token, safe='')}/{verb}"
 
 
-def _json(value: object) -> bytes:
-    return json.dumps(value, separators=(",", ":"), allow_nan=False).encode()
+def _json(value: object, what: str = "the request") -> bytes:
+    try:
+        return json.dumps(value, separators=(",", ":"), allow_nan=False).encode()
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{what} cannot be sent as JSON: {error}") from error
 
 
 def _read_any(answer: Answer) -> Any:
@@ -165,6 +206,26 @@ def create_key(name: str, role: str, labeler: str | None) -> Call[Any]:
 def add_webhook(stream: str, url: str) -> Call[Any]:
     """Send exits somewhere."""
     return send(stream_path(stream, "webhooks"), {"url": url}, twice=False)
+
+
+def revoke_key(key: str) -> Call[Any]:
+    """Make a key useless."""
+    return send(f"/v1/keys/{_quoted(key)}", method="DELETE")
+
+
+def ping_webhook(stream: str, webhook: str) -> Call[int]:
+    """Send a test message."""
+    path = stream_path(stream, "webhooks", webhook, "ping")
+    return Call("POST", path, lambda answer: int(answer.json()["status"]), twice=False)
+
+
+def redeliver(stream: str, webhook: str, exit_n: int | None) -> Call[int]:
+    """Try given-up messages again."""
+    path = stream_path(stream, "webhooks", webhook, "redeliver")
+    body = _json({"exit_n": exit_n})
+    return Call(
+        "POST", path, lambda answer: int(answer.json()["redelivered"]), body=body, twice=False
+    )
 
 
 def _read_held(answer: Answer) -> list[Work]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Self, TypeVar
 
 from venire.client import calls
-from venire.client.calls import Answer, Call, stream_path
+from venire.client.calls import Answer, Call, LabelLike, stream_path
 from venire.client.retries import Backoff
 from venire.client.transport import Settings, http_library
 from venire.client.types import ItemExit, Nothing, Work
@@ -71,6 +71,10 @@ class Client:
         """Change some of the settings, live."""
         return self._do(calls.send(stream_path(name), changes, "PATCH"))
 
+    def settings_history(self, name: str) -> list[dict[str, Any]]:
+        """Every version of the settings, the oldest first: what, when and by whom."""
+        return self._do(calls.get(stream_path(name, "settings")))
+
     def pause(self, name: str) -> dict[str, Any]:
         """Hand out no work for now."""
         return self._do(calls.send(stream_path(name, "pause")))
@@ -123,8 +127,8 @@ class Client:
         """Give work back; with `bar`, this labeler does not get the item again."""
         self._do(calls.release(token, bar))
 
-    def add_labels(self, stream: str, labels: Iterable[tuple[str, str, str]]) -> dict[str, Any]:
-        """Labels in bulk, as (item, labeler, said)."""
+    def add_labels(self, stream: str, labels: Iterable[LabelLike]) -> dict[str, Any]:
+        """Labels in bulk, as (item, labeler, said) or mappings of these names."""
         return self._do(calls.add_labels(stream, labels))
 
     # reading
@@ -152,13 +156,41 @@ class Client:
 
     # keys and webhooks
 
+    def keys(self) -> list[dict[str, Any]]:
+        """All keys, revoked ones too, with their last use; without their tokens."""
+        return self._do(calls.get("/v1/keys"))
+
     def create_key(self, name: str, role: str, labeler: str | None = None) -> dict[str, Any]:
         """Make a key; its `token` is shown this once."""
         return self._do(calls.create_key(name, role, labeler))
 
+    def revoke_key(self, key: str) -> dict[str, Any]:
+        """Make a key useless, by its id."""
+        return self._do(calls.revoke_key(key))
+
+    def webhooks(self, stream: str) -> list[dict[str, Any]]:
+        """Where the exits of a stream are sent."""
+        return self._do(calls.get(stream_path(stream, "webhooks")))
+
     def add_webhook(self, stream: str, url: str) -> dict[str, Any]:
         """Send exits to an address; the `secret` is shown this once."""
         return self._do(calls.add_webhook(stream, url))
+
+    def remove_webhook(self, stream: str, webhook: str) -> None:
+        """Send nothing there any more."""
+        self._do(calls.send(stream_path(stream, "webhooks", webhook), method="DELETE"))
+
+    def ping_webhook(self, stream: str, webhook: str) -> int:
+        """Send a test message now; the status that came back."""
+        return self._do(calls.ping_webhook(stream, webhook))
+
+    def dead_letters(self, stream: str, webhook: str) -> list[dict[str, Any]]:
+        """The messages that were given up, and why."""
+        return self._do(calls.get(stream_path(stream, "webhooks", webhook, "dead")))
+
+    def redeliver(self, stream: str, webhook: str, exit_n: int | None = None) -> int:
+        """Try given-up messages again, one or all; how many."""
+        return self._do(calls.redeliver(stream, webhook, exit_n))
 
     def _do(self, call: Call[T]) -> T:
         settings, backoff = self._settings, Backoff(self._settings.retry_seconds)

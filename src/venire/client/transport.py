@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
+from urllib.parse import urlsplit
 
 from venire.client.calls import Answer, Call
 from venire.client.retries import AGAIN, Backoff
@@ -27,10 +28,9 @@ class Settings:
 
     def __init__(self, url: str, key: str, timeout: float, retry_seconds: float) -> None:
         """`retry_seconds` is how long one request is tried again and again."""
-        if not url.startswith(("http://", "https://")):
-            raise InputError(f"got the address {url!r}, expected http://... or https://...")
+        _check_url(url)
         self.url, self.timeout, self.retry_seconds = url.rstrip("/"), timeout, retry_seconds
-        self.headers = {"authorization": f"Bearer {key}", "user-agent": "venire-client"}
+        self.headers = {"authorization": f"Bearer {_clean(key)}", "user-agent": "venire-client"}
 
     def request(self, call: Call[Any]) -> dict[str, Any]:
         """The arguments of the HTTP library for a call."""
@@ -47,7 +47,8 @@ class Settings:
         """None if the answer can be read, else the seconds after which to try again."""
         if answer.status < 400:
             return None
-        wait = backoff.wait(retry_after(answer.headers)) if answer.status in AGAIN else None
+        again = answer.status in AGAIN and answer.retryable()
+        wait = backoff.wait(retry_after(answer.headers)) if again else None
         if wait is None:
             raise answer.error()
         return wait
@@ -58,6 +59,32 @@ class Settings:
         if wait is None:
             raise Unreachable(f"{self.url} cannot be reached: {fault or type(fault).__name__}")
         return wait
+
+
+def _check_url(url: str) -> None:
+    try:
+        parts = urlsplit(url)
+        whole = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # a port that is none
+        whole = False
+    if not whole:
+        raise InputError(f"got the address {url!r}, expected http://... or https://...")
+
+
+def _clean(key: str | None) -> str:
+    r"""The key without the white space that a file or a shell leaves around it.
+
+    The error does not show it: errors are logged.
+
+    >>> _clean("vk_abc\n")
+    'vk_abc'
+    """
+    cleaned = (key or "").strip()
+    if not cleaned:
+        raise InputError("the key is empty, expected vk_..., as it was printed when it was made")
+    if not cleaned.isascii() or not cleaned.isprintable() or " " in cleaned:
+        raise InputError("the key has characters in it that no key has, expected vk_...")
+    return cleaned
 
 
 def retry_after(headers: Mapping[str, str]) -> float:

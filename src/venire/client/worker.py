@@ -1,8 +1,9 @@
 """`Worker`: any Python callable as a labeler.
 
 The callable gets the payload of an item (or the whole `Work`, if it asks for one by annotation)
-and returns what the item is. It may be a coroutine function; else it runs in a thread. While it
-runs, a heartbeat keeps the assignment. A failure is not a label: an exception, or an answer that
+and returns what the item is. It may be a coroutine function; else it runs in a thread, which does
+not keep the process from ending if it never returns. While it runs, a heartbeat keeps the
+assignment. A failure is not a label: an exception, or an answer that
 is none of the classes, gives the item back, for another labeler; None says "I do not know", with
 the same effect. After failures the worker slows down, so that a broken model does not run through
 the whole queue.
@@ -14,11 +15,11 @@ import asyncio
 import inspect
 import logging
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
 from venire.client.asynchronous import AsyncClient
+from venire.client.threads import Threads
 from venire.client.types import Nothing, ServerError, Unreachable, Work
 from venire.errors import InputError
 
@@ -67,7 +68,7 @@ class Worker:
         self._wait = wait if until_idle is None else min(wait, until_idle)
         self._until_idle = until_idle
         self._stopping = asyncio.Event()
-        self._pool = ThreadPoolExecutor(concurrency, thread_name_prefix="venire-work")
+        self._threads = Threads(concurrency)
         self.tally = Tally()
 
     def stop(self) -> None:
@@ -83,7 +84,7 @@ class Worker:
             for puller in pullers:
                 puller.cancel()
             await asyncio.gather(*pullers, return_exceptions=True)
-            self._pool.shutdown(wait=False, cancel_futures=True)
+            self._threads.close()
         return self.tally
 
     async def _pull(self) -> None:
@@ -148,8 +149,8 @@ class Worker:
         argument = work if _wants_work(self._call) else work.payload
         if inspect.iscoroutinefunction(self._call):
             return await self._call(argument)
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._pool, self._call, argument)
+        said = await self._threads.call(self._call, argument)
+        return await said if inspect.isawaitable(said) else said
 
     async def _beat(self, work: Work) -> None:
         while True:
@@ -161,12 +162,17 @@ class Worker:
                 return
 
     async def _send(self, work: Work, said: Any) -> bool:
-        if said not in work.classes:
+        if not isinstance(said, str) or said not in work.classes:
             why = "no answer" if said is None else f"said {said!r}, expected one of {work.classes}"
             LOG.info("%s: no label: %s", work.item, why)
             await self._give_back(work, why, bar=True)
             return said is None
-        await self._client.label(work.token, said)
+        try:
+            await self._client.label(work.token, said)
+        except ServerError as fault:  # of this item; what concerns all of them, `next` says too
+            LOG.warning("%s: the label was refused: %s", work.item, fault)
+            self.tally.failed += 1
+            return False
         self.tally.labelled += 1
         return True
 
@@ -190,7 +196,10 @@ class Worker:
 def _wants_work(call: Callable[..., Any]) -> bool:
     """Whether the callable asks for the whole `Work`, by annotation of its first parameter."""
     try:
-        parameters = list(inspect.signature(call).parameters.values())
+        signature = inspect.signature(call, eval_str=True)
     except (TypeError, ValueError):
         return False
-    return bool(parameters) and parameters[0].annotation in (Work, "Work", "venire.Work")
+    except Exception:  # an annotation that means nothing at run time: taken by its name
+        signature = inspect.signature(call)
+    first = next(iter(signature.parameters.values()), None)
+    return first is not None and first.annotation in (Work, "Work")

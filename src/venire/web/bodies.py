@@ -73,6 +73,8 @@ class ItemBody(BaseModel):
 class LabelBody(TypedDict):
     """A label that nobody asked for; the key of a labeler may leave the labeler out."""
 
+    __pydantic_config__ = ConfigDict(extra="forbid")  # type: ignore[misc] # pydantic's way
+
     item: Id
     labeler: NotRequired[Name]
     said: Name
@@ -233,6 +235,14 @@ def refused(error: ValidationError) -> RequestError:
 
 
 def _check_type(request: Request, known: tuple[str, ...]) -> str:
+    coding = request.headers.get("content-encoding", "identity").lower()
+    if coding != "identity":
+        raise RequestError(
+            415,
+            "unsupported_media_type",
+            f"got a body that is packed by {coding!r}",
+            hint="send it as it is, in several requests if it is long",
+        )
     header = request.headers.get("content-type", JSON)
     kind = header.partition(";")[0].strip().lower()
     if kind not in known:

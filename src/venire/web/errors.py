@@ -27,6 +27,14 @@ __all__ = ["RequestError", "add_handlers", "error_of", "error_response"]
 
 RETRYABLE = frozenset({429, 503})
 
+#: What to do about things that are not there and that have no name of one's own choice.
+_LOOK = {
+    "assignment": "use the token that `next` gave; /held gives new ones",
+    "key": "use the id of the key, as /v1/keys lists it",
+    "webhook": "use the id of the webhook, as /webhooks lists it",
+    "dead delivery": "use the exit_n of a message that /dead lists",
+}
+
 
 class RequestError(VenireError):
     """A request that cannot be served, with the status and the code of the answer.
@@ -82,7 +90,8 @@ def error_of(error: VenireError) -> RequestError:
         case RequestError():
             return error
         case errors.NotFound(kind=kind):
-            return RequestError(404, "not_found", message, hint=f"look at the name of the {kind}")
+            hint = _LOOK.get(kind, f"look at the name of the {kind}")
+            return RequestError(404, "not_found", message, hint=hint)
         case errors.TooMuch(retry_after=None):
             return RequestError(413, "too_much", message, hint="send less at a time")
         case errors.TooMuch(retry_after=seconds):
@@ -145,7 +154,7 @@ def add_handlers(app: FastAPI) -> None:
 def invalid(error: RequestValidationError) -> RequestError:
     """What FastAPI found wrong with a request; at most ten faults are told."""
     faults = [
-        {"where": ".".join(str(part) for part in fault["loc"]), "message": str(fault["msg"])}
+        {"where": ".".join(str(part) for part in fault["loc"]), "message": _told(fault)}
         for fault in error.errors()
     ]
     first = f"{faults[0]['where']}: {faults[0]['message']}" if faults else "it cannot be read"
@@ -156,6 +165,14 @@ def invalid(error: RequestValidationError) -> RequestError:
         hint="the documentation is at /docs",
         details={"faults": faults[:10]},
     )
+
+
+def _told(fault: Mapping[str, Any]) -> str:
+    """What is wrong, in words that need no knowledge of Python."""
+    if fault.get("type") == "extra_forbidden":
+        return "there is no such field"
+    message = str(fault["msg"]).removeprefix("Value error, ")
+    return message.replace("Tuple should", "List should").replace(" after validation", "")
 
 
 def _methods(request: Request) -> str:

@@ -14,7 +14,10 @@ SLUG: Final = f"^{STREAM_NAME}$"
 LONGEST_WAIT: Final = 3600
 
 Stream: TypeAlias = Annotated[str, Path(description="The name of the stream.", pattern=SLUG)]
-Item: TypeAlias = Annotated[str, Path(description="The id of the item.", max_length=LONGEST_ID)]
+Item: TypeAlias = Annotated[
+    str,
+    Path(description="The id of the item.", max_length=LONGEST_ID, pattern=r"^[^\x00-\x1f\x7f]+$"),
+]
 Wait: TypeAlias = Annotated[
     float,
     Query(

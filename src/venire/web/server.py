@@ -8,19 +8,17 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import logging
 import socket
-import sys
 from collections.abc import Callable
 from types import FrameType
 
-import structlog
 import uvicorn
 
 from venire.service import Service, ServiceSettings, StreamSettings, building, skills
 from venire.storage import open_storage
 from venire.web.app import create_app
 from venire.web.guard import Gate
+from venire.web.log import configure_log, library_level
 from venire.web.settings import ServerSettings
 
 __all__ = ["run_server"]
@@ -30,7 +28,7 @@ Tell = Callable[[str], None]
 
 def run_server(settings: ServerSettings, tell: Tell) -> None:
     """Serve until told to stop; `tell` gets the lines that the operator has to see."""
-    _configure_log(settings)
+    configure_log(settings)
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
         runner.run(_serve(settings, tell))
 
@@ -94,7 +92,7 @@ class _Server(uvicorn.Server):
             port=settings.port,
             lifespan="off",
             log_config=None,
-            log_level=settings.log_level,
+            log_level=library_level(settings),
             access_log=settings.log_level == "debug",
             server_header=False,
             timeout_graceful_shutdown=max(1, round(settings.grace)),
@@ -128,28 +126,3 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
     except ImportError:
         return None
     return uvloop.new_event_loop
-
-
-def _configure_log(settings: ServerSettings) -> None:
-    level = getattr(logging, settings.log_level.upper())
-    logging.basicConfig(level=level, format="%(levelname)s %(name)s: %(message)s")
-    logging.getLogger("uvicorn.error").setLevel(max(level, logging.WARNING))
-    for chatty in ("alembic", "httpx2"):  # a line for each migration and each webhook sent
-        logging.getLogger(chatty).setLevel(level if level <= logging.DEBUG else logging.WARNING)
-    render: structlog.typing.Processor = (
-        structlog.processors.JSONRenderer()
-        if settings.log_format == "json"
-        else structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)
-    )
-    structlog.configure(
-        processors=[
-            structlog.processors.add_log_level,
-            structlog.processors.TimeStamper(fmt="iso", utc=True),
-            structlog.processors.format_exc_info
-            if settings.log_format == "json"
-            else structlog.processors.StackInfoRenderer(),
-            render,
-        ],
-        wrapper_class=structlog.make_filtering_bound_logger(level),
-        logger_factory=structlog.PrintLoggerFactory(file=sys.stderr),
-    )

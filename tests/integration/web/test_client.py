@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import base64
+import hashlib
+import hmac
 import itertools
+import json
+import queue
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
 
-from tests.integration.web.harness import STREAM, Process
+from tests.integration.web.harness import STREAM, Process, serving
 from venire import AsyncClient, Client
 from venire.client import Nothing, ServerError, Unreachable, Work, Worker
 
@@ -19,6 +25,15 @@ NAMES = (f"stream-{n}" for n in itertools.count())
 
 
 SETTINGS = {**STREAM, "policy": "fixed-overlap:2", "slot_seconds": 0.1}
+
+
+@pytest.fixture(scope="module")
+def process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Process]:
+    """As the one that all tests have, but webhooks may go to this machine."""
+    folder = tmp_path_factory.mktemp("serve")
+    allowed = {"VENIRE_ALLOW_PRIVATE_WEBHOOKS": "true"}
+    with serving(f"sqlite:///{folder}/venire.db", folder, **allowed) as served:
+        yield served
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -89,6 +104,74 @@ def test_a_server_that_is_away_is_tried_again_and_then_given_up() -> None:
     with client, pytest.raises(Unreachable, match="cannot be reached"):
         client.streams()
     assert time.monotonic() - start < 5
+
+
+def test_ids_of_any_kind_are_found_again(process: Process, stream: str) -> None:
+    ids = [".", "..", "a/../b", "a/explain", "/a/", "100%", "a b?c=d#e", "\\", "日本"]
+    with process.client() as client:
+        client.add_items(stream, [{"id": item} for item in ids])
+        assert [client.item(stream, item)["id"] for item in ids] == ids
+        assert [client.explain(stream, item)["item"] for item in ids] == ids
+        assert [client.withdraw(stream, item)["status"] for item in ids] == ["withdrawn"] * len(ids)
+
+
+def test_keys_and_settings(process: Process, stream: str) -> None:
+    with process.client() as client:
+        made = client.create_key("a screen", "viewer")
+        listed = client.keys()
+        assert made["key"]["id"] in {key["id"] for key in listed}
+        assert client.revoke_key(made["key"]["id"])["revoked_at"] is not None
+        client.change_stream(stream, max_overlap=4)
+        history = client.settings_history(stream)
+        assert [version["settings"]["max_overlap"] for version in history] == [None, 4]
+
+
+class Receiver(BaseHTTPRequestHandler):
+    """Keeps what is sent to it."""
+
+    got: queue.SimpleQueue[tuple[dict[str, str], bytes]] = queue.SimpleQueue()
+
+    def do_POST(self) -> None:
+        headers = {name.lower(): value for name, value in self.headers.items()}
+        self.got.put((headers, self.rfile.read(int(headers["content-length"]))))
+        self.send_response(200)
+        self.end_headers()
+
+    def log_message(self, format: str, *values: object) -> None:
+        pass
+
+
+def signed(secret: str, headers: dict[str, str], body: bytes) -> bool:
+    """As the Standard Webhooks convention has it, written from its text."""
+    key = base64.b64decode(secret.removeprefix("whsec_"))
+    content = f"{headers['webhook-id']}.{headers['webhook-timestamp']}.".encode() + body
+    mac = base64.b64encode(hmac.new(key, content, hashlib.sha256).digest()).decode()
+    return f"v1,{mac}" in headers["webhook-signature"].split(" ")
+
+
+def test_webhooks_are_signed_and_looked_after(process: Process, stream: str) -> None:
+    receiver = ThreadingHTTPServer(("127.0.0.1", 0), Receiver)
+    threading.Thread(target=receiver.serve_forever, daemon=True).start()
+    with receiver, process.client() as client:
+        hook = client.add_webhook(stream, f"http://127.0.0.1:{receiver.server_port}/exits")
+        assert [row["id"] for row in client.webhooks(stream)] == [hook["id"]]
+        assert client.ping_webhook(stream, hook["id"]) == 200
+        client.add_items(stream, items(1))
+        client.add_labels(stream, [("post-0", who, "ok") for who in ("ann", "bob")])
+        for kind in ("ping", "item.exit"):
+            headers, body = Receiver.got.get(timeout=30)
+            assert signed(hook["secret"], headers, body)
+            assert not signed(hook["secret"], headers, body + b" ")
+            assert json.loads(body)["type"] == kind
+        assert json.loads(body)["data"]["verdict"] == "ok"
+        assert client.dead_letters(stream, hook["id"]) == []
+        assert client.redeliver(stream, hook["id"]) == 0
+        receiver.shutdown()
+    with process.client() as client:
+        with pytest.raises(ServerError, match="no_answer"):  # at once: it is no fault of ours
+            client.ping_webhook(stream, hook["id"])
+        client.remove_webhook(stream, hook["id"])
+        assert client.webhooks(stream) == []
 
 
 def test_long_polls_end_when_work_comes(process: Process, stream: str) -> None:

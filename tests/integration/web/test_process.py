@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import subprocess
 import sys
@@ -46,9 +47,11 @@ FIRST_STREAM = """
 import gc, logging
 from numba.core.dispatcher import Dispatcher
 from tests.integration.web.harness import in_process
-from venire.web.server import ServerSettings, _configure_log, warm_up
+from venire.web.log import configure_log
+from venire.web.server import warm_up
+from venire.web.settings import ServerSettings
 
-_configure_log(ServerSettings())
+configure_log(ServerSettings())
 for name in ("alembic.runtime.migration", "httpx2"):
     assert not logging.getLogger(name).isEnabledFor(logging.INFO), name
 
@@ -150,3 +153,38 @@ def test_wrong_settings_are_told(capsys: pytest.CaptureFixture[str]) -> None:
     assert "no key was given" in capsys.readouterr().err
     assert main(["work", "--stream", "s", "--call", "nowhere:y", "--key", "k"]) == 2
     assert "cannot find the callable" in capsys.readouterr().err
+
+
+LOGS = """
+import logging
+import structlog
+from venire.web.log import configure_log
+from venire.web.settings import ServerSettings
+
+configure_log(ServerSettings(log_format="json"))
+structlog.get_logger("venire").info("a slot", stream="posts")
+logging.getLogger("venire.service").warning("of %s", "the service")
+logging.getLogger("alembic").info("not told")
+try:
+    1 / 0
+except ZeroDivisionError as error:
+    logging.getLogger("venire.service").exception("stumbled")
+    structlog.get_logger("venire").error("failed", exc_info=error)
+"""
+
+
+def test_a_log_in_json_is_json_line_for_line() -> None:
+    env = {**os.environ, "PYTHONPATH": SOURCE}
+    ran = subprocess.run(
+        [sys.executable, "-c", LOGS], env=env, capture_output=True, text=True, timeout=200
+    )
+    lines = [json.loads(line) for line in ran.stderr.splitlines()]
+    told = [(line["level"], line["event"]) for line in lines]
+    assert told == [
+        ("info", "a slot"),
+        ("warning", "of the service"),
+        ("error", "stumbled"),
+        ("error", "failed"),
+    ]
+    assert all("timestamp" in line for line in lines)
+    assert all("ZeroDivisionError" in line["exception"] for line in lines[2:])

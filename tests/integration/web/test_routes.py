@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -348,3 +350,52 @@ def test_payloads_and_names_are_shown_as_text(server: InProcess) -> None:
     assert name not in page
     assert "&lt;script&gt;" in page
     assert "script-src 'self'" in server.http.get("/").headers["content-security-policy"]
+
+
+def test_an_id_may_end_as_a_path_does(posts: InProcess) -> None:
+    posts.add("a", "a/explain", "a/b")
+    for item in ("a", "a/explain", "a/b"):
+        at = f"/v1/streams/posts/items/{quote(item, safe='')}"
+        assert posts.call("GET", at).json()["id"] == item
+        assert posts.call("GET", f"{at}/explain").json()["item"] == item
+    assert posts.call("GET", "/v1/streams/posts/items/a/b/explain").json()["item"] == "a/b"
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "told"),
+    [
+        ("POST", "/v1/streams", {"name": "x", "classes": ["a"]}, "List should have at least 2"),
+        ("POST", "/v1/streams", {"name": "x", "classes": ["a", "a"]}, "body: got the classes"),
+        ("PATCH", "/v1/streams/posts", {"overlap": 3}, "body.overlap: there is no such field"),
+        ("POST", "/v1/streams/posts/labels", [{"item": "a", "said": "ok", "labler": "bob"}],
+         "body.0.labler: there is no such field"),
+        ("POST", "/v1/assignments/none/heartbeat", None, "no work was given out"),
+    ],
+)  # fmt: skip
+def test_refusals_are_in_plain_words(
+    posts: InProcess, method: str, path: str, body: Any, told: str
+) -> None:
+    error = posts.call(method, path, json=body).json()["error"]
+    assert told in error["message"]
+    assert "Value error" not in str(error)
+    assert "name of the assignment" not in error["hint"]
+
+
+@pytest.mark.parametrize(("method", "tail"), [("GET", ""), ("GET", "/explain"), ("DELETE", "")])
+def test_an_id_that_no_item_can_have_does_not_reach_the_store(
+    posts: InProcess, method: str, tail: str
+) -> None:
+    """PostgreSQL holds no text with a zero in it, and says so by an error of its own."""
+    answer = posts.call(method, f"/v1/streams/posts/items/a%00b{tail}")
+    assert (answer.status_code, answer.json()["error"]["code"]) == (422, "invalid")
+
+
+def test_a_packed_body_is_refused_by_its_name(posts: InProcess) -> None:
+    answer = posts.call(
+        "POST",
+        "/v1/streams/posts/items",
+        content=gzip.compress(b'[{"id": "a"}]'),
+        headers={"content-type": "application/json", "content-encoding": "gzip"},
+    )
+    assert answer.status_code == 415
+    assert "gzip" in answer.json()["error"]["message"]

@@ -93,8 +93,10 @@ class ItemRoutes:
         """Take an item out without a verdict."""
         return json_answer(await self._service.withdraw(stream, item))
 
-    async def explain(self, stream: Stream, item: Item) -> Response:
+    async def explain(self, request: Request, stream: Stream, item: Item) -> Response:
         """Why it was given to whom, and why it left; recomputed from the log."""
+        if not request.scope["raw_path"].endswith(b"/explain"):  # the slash is one of the id's
+            return await self.show(stream, f"{item}/explain")
         return json_answer(await self._service.explain(stream, item))
 
     async def labelers(self, stream: Stream) -> Response:

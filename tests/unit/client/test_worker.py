@@ -1,0 +1,143 @@
+"""The worker, with a server that is made up."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+from collections.abc import Callable
+from functools import partial
+from typing import Any, cast
+
+import numpy as np
+import pytest
+
+from venire.client import AsyncClient, Nothing, ServerError, Work, Worker
+from venire.client.worker import Tally
+
+
+class Server:
+    """Gives out items one after another, and keeps what becomes of them."""
+
+    def __init__(self, *items: str, refuses: tuple[str, ...] = ()) -> None:
+        self.items, self.refuses = list(items), refuses
+        self.labels: dict[str, str] = {}
+        self.given_back: list[str] = []
+
+    async def next(self, stream: str, labeler: str | None, wait: float) -> Work | Nothing:
+        if not self.items:
+            return Nothing("closed")
+        item = self.items.pop(0)
+        return Work(item, stream, item, "ann", f"text of {item}", ("spam", "ok"), 60.0)
+
+    async def label(self, token: str, said: str) -> None:
+        if token in self.refuses:
+            raise ServerError(409, "conflict", "it was answered before")
+        self.labels[token] = said
+
+    async def release(self, token: str, bar: bool) -> None:
+        self.given_back.append(token)
+
+    async def heartbeat(self, token: str) -> None:
+        pass
+
+
+def work_through(server: Server, call: Callable[..., Any]) -> Tally:
+    async def run() -> Tally:
+        return await Worker(cast(AsyncClient, server), "posts", "ann", call).run()
+
+    return asyncio.run(run())
+
+
+def test_a_refused_label_is_no_reason_to_stop() -> None:
+    server = Server("a", "b", refuses=("a",))
+    tally = work_through(server, lambda payload: "ok")
+    assert (tally.labelled, tally.failed, server.labels) == (1, 1, {"b": "ok"})
+
+
+@pytest.mark.parametrize("answer", [np.array(["ok", "ok"]), 1, ["ok"], True, float("nan")])
+def test_an_answer_that_is_no_text_is_no_label(answer: Any) -> None:
+    server = Server("a")
+    tally = work_through(server, lambda payload: answer)
+    assert (tally.labelled, tally.failed, server.given_back) == (0, 1, ["a"])
+
+
+def leaves(payload: Any) -> str:
+    sys.exit(3)
+
+
+def stops(payload: Any) -> str:
+    raise StopIteration
+
+
+@pytest.mark.parametrize("call", [leaves, stops])
+def test_a_callable_cannot_end_the_worker(call: Callable[..., Any]) -> None:
+    server = Server("a", "b")
+    assert work_through(server, call).failed == 2
+    assert server.given_back == ["a", "b"]
+
+
+class Judge:
+    async def __call__(self, payload: Any) -> str:
+        await asyncio.sleep(0)
+        return "ok"
+
+
+async def judge(strictness: int, payload: Any) -> str:
+    await asyncio.sleep(0)
+    return "ok"
+
+
+@pytest.mark.parametrize("call", [Judge(), partial(judge, 3), lambda payload: judge(3, payload)])
+def test_whatever_can_be_awaited_is(call: Callable[..., Any]) -> None:
+    server = Server("a")
+    assert work_through(server, call).labelled == 1
+
+
+def by_name(work: Work) -> str:
+    return {"a": "spam"}[work.item]
+
+
+def by_path(work: venire_client.Work) -> str:  # type: ignore[name-defined] # noqa: F821
+    return {"a": "spam"}[work.item]
+
+
+def test_a_callable_may_ask_for_all_of_the_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    import venire.client
+
+    monkeypatch.setitem(globals(), "venire_client", venire.client)
+    for call in (by_name, by_path):
+        assert work_through(server := Server("a"), call).labelled == 1
+        assert server.labels == {"a": "spam"}
+
+
+HANGS = """
+import asyncio, threading
+from tests.unit.client.test_worker import Server
+from venire.client import Worker
+
+begun = threading.Event()
+
+def hangs(payload):
+    begun.set()
+    threading.Event().wait()
+
+async def run():
+    server = Server("a")
+    worker = Worker(server, "posts", "ann", hangs, grace=0)
+    running = asyncio.ensure_future(worker.run())
+    while not begun.is_set():
+        await asyncio.sleep(0.01)
+    worker.stop()
+    await running
+    print(server.given_back)
+
+asyncio.run(run())
+"""
+
+
+def test_a_callable_that_never_returns_does_not_keep_the_process() -> None:
+    ran = subprocess.run(
+        [sys.executable, "-c", HANGS], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert (ran.stdout, ran.returncode) == ("['a']\n", 0), ran.stderr
