@@ -1,4 +1,4 @@
-"""What does knowing the labelers buy? The paper's synthetic stream under six schedules.
+"""What does knowing the labelers buy? The paper's synthetic stream under eight schedules.
 
 python examples/compare.py
 """
@@ -13,6 +13,8 @@ for policy, learning in [
     (vn.Greedy(), None),
     (vn.Greedy(), vn.LearnThenServe(25)),
     (vn.Greedy(), vn.LearnThenServe(85)),
+    (vn.Greedy(), vn.LearnWhileServing()),
+    (vn.Realised(), vn.LearnWhileServing()),
     (vn.FixedOverlap(5), None),
     (vn.RoundRobin(5), None),
     (vn.Random(5), None),

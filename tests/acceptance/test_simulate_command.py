@@ -181,8 +181,8 @@ def test_below_chance_is_said_in_one_line(capsys: pytest.CaptureFixture[str]) ->
     assert main(["simulate", "--panel", "panel.csv", "--slots", "50", "--json"]) == 0
     out, err = capsys.readouterr()
     json.loads(out)
-    assert err.startswith("warning: dan, eve are at or below chance (0.5 with 2 classes)")
-    assert err.count("\n") == 1
+    said = "at or below chance (0.5 with 2 classes): utility counts such labels for nothing"
+    assert err == f"warning: dan, eve are {said}\n"
 
 
 def test_what_the_learner_finds_odd_is_said_in_one_line(
@@ -201,8 +201,22 @@ def test_what_the_learner_finds_odd_is_said_in_one_line(
 
 
 def test_a_learning_phase_without_end_is_said(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["simulate", "--slots", "20", "--learning", "then-serve:20"]) == 0
-    assert "warning: the learning phase takes all of the 20 slots" in capsys.readouterr().err
+    assert main(["simulate", "--slots", "20", "--learning", "then-serve:20", "--certify"]) == 0
+    out, err = capsys.readouterr()
+    assert "warning: the learning phase takes all of the 20 slots" in err
+    assert "no item counts, so that there is nothing to certify" in out
+    assert "nobody could have earned" not in out
+
+
+def test_settings_are_no_pictograms(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["simulate", "--slots", "110", "--learning", "then-serve:100"]) == 0
+    assert "learning then-serve:100: 110 slots, 30 labelers," in capsys.readouterr().out
+
+
+def test_one_is_one(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("panel.csv").write_text("labeler,competence\nann,0.9\n")
+    assert main(["simulate", "--panel", "panel.csv", "--slots", "1"]) == 0
+    assert ": 1 slot, 1 labeler, seed 0" in capsys.readouterr().out
 
 
 def test_a_certificate_bounds_what_was_earned(

@@ -170,7 +170,7 @@ def _conclude(rows: list[Row], name: str, setting: Setting, out: Path, seconds: 
     from venire.experiments.regimes.summary import MEASURES, Table
     from venire.experiments.regimes.table import as_tables
 
-    console = Console(highlight=False, soft_wrap=True)
+    console = Console(emoji=False, highlight=False, soft_wrap=True)
     if name in ("share", "realised_share") and Table.of(rows, MEASURES[name]).empty():
         screen.warn(f"there is no certificate, and so no {name}: the table shows ratios to greedy")
         name = {"share": "utility_ratio", "realised_share": "realised_ratio"}[name]

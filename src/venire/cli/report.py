@@ -17,7 +17,7 @@ def print_report(run: Run, seconds: float, certified: bool = False) -> None:
     """What came of a run, for people; `certified` says its share of the certificate too."""
     from rich.console import Console
 
-    console = Console(markup=False, highlight=False, soft_wrap=True)
+    console = Console(markup=False, emoji=False, highlight=False, soft_wrap=True)
     for line in _heading(run):
         console.print(line)
     console.print(_utilities(run))
@@ -28,8 +28,8 @@ def print_report(run: Run, seconds: float, certified: bool = False) -> None:
 def _heading(run: Run) -> list[str]:
     learning = f"learning {run.learning.describe()}" if run.learning else "competences known"
     lines = [
-        f"{run.policy.describe()}, {learning}: {run.slots:,} slots, "
-        f"{len(run.world.panel)} labelers, seed {run.world.seed}",
+        f"{run.policy.describe()}, {learning}: {_count(run.slots, 'slot')}, "
+        f"{_count(len(run.world.panel), 'labeler')}, seed {run.world.seed}",
         "",
         f"items    {len(run.rows):,} arrived{_unfinished(run)}",
         f"labels   {len(run.touches):,}, {run.labels_per_item:.2f} an item",
@@ -43,6 +43,10 @@ def _heading(run: Run) -> list[str]:
             f"(delay, verdicts and utility count items from slot {run.learning.counts_from()} on)"
         )
     return [*lines, ""]
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}" + ("" if number == 1 else "s")
 
 
 def _unfinished(run: Run) -> str:
@@ -76,6 +80,8 @@ def _utilities(run: Run) -> Table:
 def _certificate(run: Run) -> list[str]:
     certificate = run.certificate()
     share, realised = certificate.share(run.utility), certificate.share(run.realised_utility)
+    if not certificate.items:
+        return ["", "no item counts, so that there is nothing to certify"]
     if share is None or realised is None:
         return ["", "nobody could have earned anything on this stream"]
     sure = (

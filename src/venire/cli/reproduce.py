@@ -108,7 +108,7 @@ def _conclude(sections: list[Section], plan: Plan, saved: Path, seconds: float) 
 
     from venire.experiments.reproduction.report import claims_of
 
-    console = Console(markup=False, highlight=False, soft_wrap=True)
+    console = Console(markup=False, emoji=False, highlight=False, soft_wrap=True)
     for row in claims_of(sections):
         value = "none" if row["value"] is None else f"{row['value']:.4g}"
         interval = "" if row["low"] is None else f" ({row['low']:.4g} to {row['high']:.4g})"

@@ -32,7 +32,9 @@ SEED = "Seed of the stream, the labels, the random policy and the learning phase
 ITEMS = "Your items: CSV with item,arrival,weight and perhaps truth, eligible, excluded."
 PANEL = "Your labelers: CSV with labeler,competence and perhaps capacity."
 CLASSES = "What a label may say, such as spam,ok. [default: the truths in the items, or 1,2]"
-ARRIVALS = "Without --items: poisson:RATE, fixed:N or bursty:SIZE:EVERY[:TRICKLE]. [poisson:5]"
+ARRIVALS = (
+    "Without --items: poisson[:RATE], fixed[:N] or bursty[:SIZE[:EVERY[:TRICKLE]]]. [poisson:5]"
+)
 WEIGHTS = "Without --items: a range or a list, equally likely. [default: 3-10]"
 C = "Constant of the accuracy formula, 1 - exp(-c * evidence)."
 ASSIGNMENTS = "Write who labelled what: slot,item,labeler,gain."
@@ -69,7 +71,7 @@ def simulate(
     targets = [path for path in (assignments, exits) if path is not None]
     check_targets(targets, [path for path in (items, panel) if path is not None])
     world = make_world(items, panel, names_of(classes), arrivals, weights, slots, seed)
-    warn_below_chance(world.panel, len(world.classes), taught is None)
+    warn_below_chance(world.panel, len(world.classes))
     if taught and taught.counts_from() >= slots:
         screen.warn(f"the learning phase takes all of the {slots} slots: nothing is served")
     with screen.bar(slots) as progress:

@@ -87,15 +87,14 @@ def names_of(text: str | None) -> tuple[str, ...] | None:
     return names
 
 
-def warn_below_chance(panel: Sequence[Labeler], classes: int, known: bool = True) -> None:
-    """Say who is no better than a coin; `known`: whether the schedule knows that."""
+def warn_below_chance(panel: Sequence[Labeler], classes: int) -> None:
+    """Say who is no better than a coin."""
     low = [who.id for who in panel if (who.competence or 0) <= 1 / classes]
     if not low:
         return
     names = ", ".join(low[:3]) + (f" and {len(low) - 3} more" if len(low) > 3 else "")
     verb = "is" if len(low) == 1 else "are"
-    result = "greedy never asks for them" if known else "greedy stops asking once it learns that"
     screen.warn(
-        f"{names} {verb} at or below chance ({1 / classes:.3g} with {classes} classes): such "
-        f"labels count for nothing, and {result}"
+        f"{names} {verb} at or below chance ({1 / classes:.3g} with {classes} classes): utility "
+        "counts such labels for nothing"
     )

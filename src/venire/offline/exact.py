@@ -108,6 +108,7 @@ def exact(
         columns += _columns_of(instance, price, s, most[s] - gap, COLUMNS - len(columns))
         if len(columns) >= COLUMNS:
             return None
+    columns = [column for column in columns if column.value > 0]
     if not columns:
         return Exact(lower, lower + gap, tuple(schedule))
     chosen, top = _solve(instance, columns)
@@ -123,7 +124,10 @@ def exact(
 def _columns_of(
     instance: Instance, price: Floats, item: int, least: float, room: int
 ) -> list[Column]:
-    """The columns of an item that gain at least `least` at the prices, and earn something."""
+    """The columns of an item that gain at least `least` at the prices.
+
+    At least `room` of them mean that there may be more; so those that earn nothing count too.
+    """
     weight, arrival = float(instance.weight[item]), int(instance.arrival[item])
     columns: list[Column] = []
     who = instance.may_label(item)
@@ -140,9 +144,8 @@ def _columns_of(
                 if e > 0:
                     options.append((float(price[slots, m].min()), (m, e, tuple(slots))))
         for value, taken in _sets(options, weight, least + d - arrival, room - len(columns)):
-            if value > d - arrival:
-                parts = tuple((o[0], o[2]) for o in taken)
-                columns.append(Column(item, d, parts, value - (d - arrival)))
+            parts = tuple((o[0], o[2]) for o in taken)
+            columns.append(Column(item, d, parts, value - (d - arrival)))
     return columns
 
 

@@ -22,7 +22,7 @@ LONGEST = 1_000_000
 
 
 def arrivals_named(text: str) -> Arrivals:
-    """`poisson:RATE`, `fixed:ITEMS` or `bursty:SIZE:EVERY[:TRICKLE]`.
+    """`poisson[:RATE]`, `fixed[:ITEMS]` or `bursty[:SIZE[:EVERY[:TRICKLE]]]`.
 
     >>> arrivals_named("bursty:50:10")
     Bursty(size=50, every=10, trickle=0.0)

@@ -67,6 +67,8 @@ def simulate(
     if not 1 <= slots <= MOST_SLOTS:
         raise InputError(f"got a horizon of {slots:,} slots, expected 1 to {MOST_SLOTS:,}")
     check_c(c)
+    _check_kind("policy", policy, Policy, "Greedy()")
+    _check_kind("learning", learning, Learning, "LearnWhileServing()")
     policy = policy or LookAhead()
     items = world.items(slots)
     stream = stream_of(world, items, slots)
@@ -88,6 +90,12 @@ def simulate(
             first = refile_all(desk, policy.kernels(), slot, first)
     _end(desk, slots)
     return Run(world, policy, learning, slots, c, items, desk)
+
+
+def _check_kind(what: str, given: object, kind: type, example: str) -> None:
+    """A name or a class instead of an object is an easy slip, and its error far from it."""
+    if given is not None and not isinstance(given, kind):
+        raise InputError(f"got {what}={given!r}, expected an object such as venire.{example}")
 
 
 def _next_change(stream: Stream, slot: int) -> int | None:

@@ -67,6 +67,13 @@ class World:
             raise InputError(f"got changes from the slots {starts}, expected rising ones above 0")
         if any(len(p) != len(names) for _, p in self.changes):
             raise InputError(f"a change has too few or too many competences, expected {len(names)}")
+        for slot, levels in self.changes:
+            for name, p in zip(names, levels, strict=True):
+                if not 0 < p < 1:
+                    raise InputError(
+                        f"labeler {name!r} has competence {p} from slot {slot} on, "
+                        "expected a probability strictly between 0 and 1"
+                    )
 
     @property
     def competences(self) -> Floats:

@@ -17,14 +17,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from venire import FixedOverlap, Greedy, LearnThenServe, Random, World, simulate
+from venire import (
+    DawidSkene,
+    FixedOverlap,
+    Greedy,
+    LearnThenServe,
+    LearnWhileServing,
+    OneCoin,
+    Random,
+    World,
+    simulate,
+)
 from venire.errors import InputError, UnknownName
 from venire.experiments.regimes import COLUMNS, REGIMES, SUITE, Regime, compare, regimes_named
 from venire.experiments.regimes.comparison import default_policies
 from venire.experiments.regimes.files import FILES, save
 from venire.experiments.regimes.measures import Stream, served
-from venire.experiments.regimes.page import Setting
-from venire.experiments.regimes.picture import picture
+from venire.experiments.regimes.page import Setting, page
+from venire.experiments.regimes.picture import draw, picture
 from venire.experiments.regimes.suite import divide
 from venire.experiments.regimes.summary import MEASURES, Table, summarise
 from venire.experiments.regimes.table import as_tables
@@ -149,6 +159,21 @@ def test_a_point_is_known_by_all_that_matters() -> None:
         for learning in (None, LearnThenServe(5))
     }
     assert len(keys) == 24
+
+
+def test_a_point_is_known_by_settings_that_have_no_name_too() -> None:
+    stream = Stream(regimes_named(["paper"])[0], 0, 60)
+    ways = [
+        LearnWhileServing(),
+        LearnWhileServing(prior=(2.0, 1.0)),
+        LearnWhileServing(estimator=OneCoin()),
+        LearnWhileServing(estimator=OneCoin(max_iter=5)),
+        LearnThenServe(5),
+        LearnThenServe(5, estimator=DawidSkene()),
+    ]
+    assert len({served(stream, Greedy(), how).key for how in ways}) == len(ways)
+    again = LearnWhileServing(estimator=OneCoin(max_iter=5))
+    assert served(stream, Greedy(), again).key == served(stream, Greedy(), ways[3]).key
 
 
 @pytest.mark.parametrize(
@@ -276,16 +301,16 @@ def test_the_files(rows: list[dict[str, Any]], tmp_path: Path) -> None:
     assert [float(line["utility"]) for line in read] == [row["utility"] for row in rows]
     written = "" if rows[0]["certificate"] is None else repr(rows[0]["certificate"])
     assert read[0]["certificate"] == written
-    page = (tmp_path / "index.html").read_text()
+    written_page = (tmp_path / "index.html").read_text()
     links = Links()
-    links.feed(page)
+    links.feed(written_page)
     assert len(links.found) == 1
     assert links.found[0].startswith("data:image/png;base64,")
-    assert "url(" not in page
-    assert "http" not in page
-    assert "venire compare &lt;x&gt;" in page
-    assert all(f"<b>{regime.name}</b>: " in page for regime in regimes)
-    assert "<b>dog</b> was left out: get it" in page
+    assert "url(" not in written_page
+    assert "http" not in written_page
+    assert "venire compare &lt;x&gt;" in written_page
+    assert all(f"<b>{regime.name}</b>: " in written_page for regime in regimes)
+    assert "<b>dog</b> was left out: get it" in written_page
     before = {name: (tmp_path / name).read_bytes() for name in FILES}
     save(tmp_path, rows, setting)
     assert before == {name: (tmp_path / name).read_bytes() for name in FILES}
@@ -306,6 +331,19 @@ def test_an_error_leaves_the_old_files(
         save(tmp_path, rows, Setting("venire compare", regimes_named(["bursts"])))
     assert [path.name for path in tmp_path.iterdir()] == ["regimes.csv"]
     assert (tmp_path / "regimes.csv").read_text() == "old"
+
+
+def test_what_has_no_mean_was_measured_all_the_same(rows: list[dict[str, Any]]) -> None:
+    lost = [
+        row | {"share": None, "realised_share": None, "realised_ratio": -1.06}
+        for row in rows
+        if row["policy"] == "random:2"
+    ]
+    setting = Setting("venire compare", regimes_named(["bursts"]))
+    assert "no mean of ratios, -1.060 at worst (bursts)" in page(lost, setting, b"")
+    titles = [axes.get_title(loc="left") for axes in draw(lost).axes]
+    assert "no mean of ratios; random\nat worst -1.060 (bursts)" in titles
+    assert not any("nothing was measured" in title for title in titles)
 
 
 def test_the_picture_is_a_png_even_of_one_policy(rows: list[dict[str, Any]]) -> None:

@@ -116,6 +116,18 @@ def test_a_program_that_is_too_large_is_left_to_prices(
         optimum(hard)
 
 
+def test_columns_are_all_there_or_too_many() -> None:
+    """Slot 0 is too dear, and some that wait earn nothing; they must not hide that others do."""
+    evidence, one = np.array([[0.2, 0.6, 0.6]]), np.ones(3, np.int64)
+    late = Instance(np.array([1.5]), np.array([0]), slots=2, evidence=evidence, capacity=one)
+    price = np.array([[9.0, 9.0, 9.0], [0.0, 0.0, 0.0]])
+    every = exactly._columns_of(late, price, 0, -0.9, 100)
+    assert sum(column.value > 0 for column in every) == 2
+    for room in range(1, len(every) + 3):
+        found = exactly._columns_of(late, price, 0, -0.9, room)
+        assert found == every or len(found) >= room
+
+
 @settings(max_examples=8, deadline=None)
 @given(instance=instances(max_labelers=4, max_slots=6))
 def test_no_policy_earns_more_than_the_bounds(instance: Traced) -> None:

@@ -74,7 +74,7 @@ def served(stream: Stream, policy: Policy, learning: Learning | None) -> Point:
         "policy": policy.describe(),
         "class": _origin(type(policy)),
         "learning": KNOWN if learning is None else learning.describe(),
-        "learner": None if learning is None else _origin(type(learning)),
+        "learner": None if learning is None else [_origin(type(learning)), repr(learning)],
     }
     inputs = {"stream": stream, "policy": policy, "learning": learning}
     return Point(f"{__name__}:serve", {"key": key}, _version(), inputs)

@@ -124,11 +124,12 @@ def _card(table: Table) -> Iterator[str]:
 
 def _mean_and_worst(table: Table, policy: str) -> str:
     mean, worst = table.mean(policy), table.worst(policy)
-    if mean is None or worst is None:
+    if worst is None:
         return "nothing was measured"
     unit = " %" if table.measure.percent else ""
     write = table.measure.write
-    return f"{write(mean)}{unit} on average, {write(worst[0])}{unit} at worst ({worst[1]})"
+    average = "no mean of ratios" if mean is None else f"{write(mean)}{unit} on average"
+    return f"{average}, {write(worst[0])}{unit} at worst ({worst[1]})"
 
 
 def _sentence(measure: Measure) -> str:

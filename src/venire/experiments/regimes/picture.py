@@ -149,11 +149,11 @@ def _winner(table: Table) -> str:
     """Which policy has the best mean, and its worst regime, in two lines."""
     best = table.ranked()[0]
     mean, worst = table.mean(best), table.worst(best)
-    if mean is None or worst is None:
+    if worst is None:
         return "nothing was measured\n"
     measure, name = table.measure, short_names(table.policies)[best]
     unit = " %" if measure.percent else ""
-    return (
-        f"best on average: {name}, {measure.write(mean)}{unit}\n"
-        f"at worst {measure.write(worst[0])}{unit} ({worst[1]})"
-    )
+    average = f"best on average: {name}, {measure.write(mean)}{unit}"
+    if mean is None:  # ratios that are not above 0 have none
+        average = f"no mean of ratios; {name}"
+    return f"{average}\nat worst {measure.write(worst[0])}{unit} ({worst[1]})"
