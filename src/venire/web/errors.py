@@ -132,7 +132,8 @@ def add_handlers(app: FastAPI) -> None:
         assert isinstance(error, HTTPException)
         if isinstance(error.__cause__, RequestError):
             return error_response(error.__cause__)
-        return error_response(_of_http(request, error))
+        told: Response = request.app.state.gate.told(request, _of_http(request, error))
+        return told
 
     async def on_invalid(request: Request, error: Exception) -> Response:
         assert isinstance(error, RequestValidationError)

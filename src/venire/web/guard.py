@@ -12,6 +12,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, ClassVar, TypeVar
+from urllib.parse import urlencode
 
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
@@ -45,7 +46,7 @@ class Gate:
         self.waiting = Waiting(settings.max_waiting)
         self.metrics = Metrics()
         self.stopping = asyncio.Event()
-        self.error_page: Callable[[Request, int, str], Response] | None = None
+        self.error_page: Callable[[Request, RequestError], Response] | None = None
 
     def admit(self, request: Request, route: str) -> None:
         """Let the request pass, with `request.state.caller`, or raise what is wrong."""
@@ -56,14 +57,17 @@ class Gate:
         self.rates.check(who.key)
         request.state.caller = who
 
-    def shown(self, request: Request, error: Exception, response: Response) -> Response:
-        """An error as somebody with a browser is to see it."""
-        if response.status_code == 401:
-            return RedirectResponse("/", 303)
-        if self.error_page is None or request.url.path.startswith("/v1/"):
-            return response
-        message = str(error) if isinstance(error, VenireError) else "the server failed"
-        return self.error_page(request, response.status_code, message)
+    def told(self, request: Request, fault: RequestError) -> Response:
+        """An error as an answer; for somebody with a browser as a page, or the way to sign in."""
+        if "text/html" not in request.headers.get("accept", ""):
+            return error_response(fault)
+        url = request.url
+        if fault.status == 401:
+            to = f"?{urlencode({'to': f'{url.path}?{url.query}'})}" if url.query else ""
+            return RedirectResponse(f"/{to}", 303)
+        if self.error_page is None or url.path.startswith("/v1/"):
+            return error_response(fault)
+        return self.error_page(request, fault)
 
     def wait_of(self, seconds: float) -> float:
         """How long a request may wait that asks for so long."""
@@ -153,9 +157,7 @@ class Guarded(APIRoute):
                 gate.admit(request, route)
                 response: Response = await inner(request)
             except Exception as error:
-                response = _answer(error)
-                if "text/html" in request.headers.get("accept", ""):
-                    response = gate.shown(request, error, response)
+                response = gate.told(request, _fault(error))
             record(response.status_code, time.perf_counter() - start)
             return response
 
@@ -172,13 +174,13 @@ def _straight(handler: Handler) -> ASGIApp:
     return app
 
 
-def _answer(error: Exception) -> Response:
+def _fault(error: Exception) -> RequestError:
     if isinstance(error, HTTPException) and isinstance(error.__cause__, VenireError):
         error = error.__cause__
     if isinstance(error, VenireError):
-        return error_response(error_of(error))
+        return error_of(error)
     if isinstance(error, RequestValidationError):
-        return error_response(invalid(error))
+        return invalid(error)
     if isinstance(error, HTTPException):
         raise error
-    return error_response(internal_error(error))
+    return internal_error(error)

@@ -19,7 +19,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from starlette.responses import HTMLResponse, RedirectResponse
 
 from venire import __version__
-from venire.web.access import COOKIE, Caller, caller_of, foreign
+from venire.web.access import COOKIE, Caller, caller_of, foreign, token_of
 from venire.web.answers import event, json_answer, says
 from venire.web.errors import RequestError
 from venire.web.guard import Gate, by_hand, caller
@@ -30,6 +30,9 @@ __all__ = ["STATIC", "PageRoutes"]
 
 STATIC = Path(__file__).parent / "static"
 PERIOD = 1.0
+
+#: Where a link may lead somebody who has to sign in first.
+WORK = "/work?"
 
 
 class PageRoutes:
@@ -48,7 +51,7 @@ class PageRoutes:
         )
         self._templates.filters.update(seconds=seconds, number=number)
         hosts = [host.strip() for host in gate.settings.image_hosts.split(",") if host.strip()]
-        self._images = " ".join(f"https://{host}" for host in hosts)
+        self._images = " ".join(host if "://" in host else f"https://{host}" for host in hosts)
 
     def add(self, app: FastAPI) -> None:
         """Add the pages."""
@@ -77,7 +80,8 @@ class PageRoutes:
         token = request.cookies.get(COOKIE)
         key = self._gate.service.keys.authenticate(token) if token else None
         if key is None:
-            return self._page("sign_in.html", None, wrong=False)
+            to = request.query_params.get("to")
+            return self._page("sign_in.html", None, wrong=token is not None, to=to)
         if key.role == "labeler":
             return RedirectResponse("/work", 303)
         return self._page("home.html", caller_of(key), overview=await self._render_overview())
@@ -88,11 +92,12 @@ class PageRoutes:
         if foreign(request):
             raise RequestError(403, "foreign_page", "another site's page sent this")
         form = parse_qs((await request.body()).decode(errors="replace"))
-        token = form.get("key", [""])[0].strip()
+        token, to = form.get("key", [""])[0].strip(), form.get("to", [""])[0]
         key = self._gate.service.keys.authenticate(token) if token else None
         if key is None:
-            return self._page("sign_in.html", None, status=401, wrong=True)
-        response = RedirectResponse("/work" if key.role == "labeler" else "/", 303)
+            return self._page("sign_in.html", None, status=401, wrong=True, to=to)
+        home = "/work" if key.role == "labeler" else "/"
+        response = RedirectResponse(to if to.startswith(WORK) else home, 303)
         response.set_cookie(
             COOKIE,
             token,
@@ -113,11 +118,12 @@ class PageRoutes:
 
     @by_hand
     async def live(self, request: Request) -> Response:
-        """The overview as it changes, for the page that shows it."""
+        """The overview as it changes, for the page that shows it, until the key is revoked."""
+        token, _ = token_of(request)
 
         async def news() -> AsyncIterator[bytes]:
             shown = ""
-            while True:
+            while token and self._gate.service.keys.authenticate(token) is not None:
                 overview = await self._render_overview()
                 if overview != shown:
                     shown = overview
@@ -133,8 +139,10 @@ class PageRoutes:
         name = request.query_params.get("stream")
         labeler = who.bound_to() or request.query_params.get("labeler")
         if not name or not labeler:
-            streams = [stream for stream in await service.streams() if stream.status != "closed"]
-            return self._page("choose.html", who, streams=streams, labeler=labeler)
+            known = await service.streams()
+            streams = [one for one in known if one.status != "closed" or one.open_items]
+            first = next((one.name for one in streams if one.open_items), name)
+            return self._page("choose.html", who, streams=streams, labeler=labeler, first=first)
         stream = await service.stream(name)
         classes = list(stream.settings["classes"])
         return self._page("work.html", who, stream=stream, labeler=labeler, classes=classes)
@@ -149,10 +157,10 @@ class PageRoutes:
         """The description of the API."""
         return json_answer(self._app.openapi())
 
-    def error(self, request: Request, status: int, message: str) -> Response:
+    def error(self, request: Request, fault: RequestError) -> Response:
         """What went wrong, for people."""
         who = getattr(request.state, "caller", None)
-        return self._page("error.html", who, status, message=message)
+        return self._page("error.html", who, fault.status, fault=fault)
 
     async def _render_overview(self) -> str:
         """The figures of all streams as HTML; made at most once a second for all who look."""
@@ -172,7 +180,7 @@ class PageRoutes:
         page = self._templates.get_template(template).render(who=who, version=__version__, **more)
         policy = (
             "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
-            f"img-src 'self' data: {self._images}; form-action 'self'; base-uri 'none'; "
+            f"img-src data: {self._images}; form-action 'self'; base-uri 'none'; "
             "frame-ancestors 'none'"
         )
         headers = {

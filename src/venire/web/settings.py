@@ -54,7 +54,10 @@ class ServerSettings(BaseSettings):
     secure_cookies: bool = False
     """Send cookies over HTTPS alone: set it behind a proxy that speaks HTTPS."""
     image_hosts: str = ""
-    """Hosts, separated by commas, whose https images the labelling page may show."""
+    """Hosts, separated by commas, whose images the labelling page may show.
+
+    Over https, unless the host is written with its scheme, as in `http://127.0.0.1:9000`.
+    """
     allow_private_webhooks: bool = False
     """Webhooks may go to private networks."""
     grace: Annotated[float, Field(ge=0)] = 10.0

@@ -302,6 +302,11 @@ def test_somebody_with_a_browser_sees_a_page_when_something_is_wrong(posts: InPr
         assert "This did not work" in answer.text
         assert ("&lt;nope&gt;" in answer.text) == (status == 404)
         assert "<nope>" not in answer.text
+    assert "it takes the role admin or labeler" in answer.text
+    nowhere = posts.call("GET", "/nowhere", headers=browser)
+    assert nowhere.status_code == 404
+    assert "there is nothing at /nowhere" in nowhere.text
+    assert posts.call("GET", "/nowhere").json()["error"]["code"] == "not_found"
     assert posts.call("GET", "/v1/streams/nope", headers=browser).json()["error"]
     assert posts.call("GET", "/work?stream=nope", "labeler").json()["error"]
 
@@ -399,3 +404,35 @@ def test_a_packed_body_is_refused_by_its_name(posts: InProcess) -> None:
     )
     assert answer.status_code == 415
     assert "gzip" in answer.json()["error"]["message"]
+
+
+def test_who_has_to_sign_in_first_then_goes_where_the_link_led(posts: InProcess) -> None:
+    browser = {"accept": "text/html"}
+    sent = posts.http.get("/work?stream=posts", headers=browser, follow_redirects=False)
+    assert sent.headers["location"] == "/?to=%2Fwork%3Fstream%3Dposts"
+    page = posts.http.get(sent.headers["location"])
+    assert '<input type="hidden" name="to" value="/work?stream=posts">' in page.text
+    key = posts.keys["labeler"]
+    for to, led in (
+        ("/work?stream=posts", "/work?stream=posts"),
+        ("//evil.example", "/work"),
+        ("https://evil.example/work?", "/work"),
+        ("", "/work"),
+    ):
+        form = {"key": key, "to": to}
+        answer = posts.http.post("/sign-in", data=form, follow_redirects=False)
+        assert (answer.status_code, answer.headers["location"]) == (303, led)
+
+
+def test_images_come_from_where_the_operator_says_and_from_nowhere_else() -> None:
+    with in_process(image_hosts="images.example.org, http://127.0.0.1:9000") as served:
+        policy = served.http.get("/").headers["content-security-policy"]
+    assert "img-src data: https://images.example.org http://127.0.0.1:9000;" in policy
+
+
+def test_a_closed_stream_can_be_chosen_until_it_is_empty(posts: InProcess) -> None:
+    posts.add("last")
+    posts.call("POST", "/v1/streams/posts/close")
+    assert "posts (1 open, closed)" in posts.call("GET", "/work", "labeler").text
+    assert posts.call("DELETE", "/v1/streams/posts/items/last").status_code == 200
+    assert "There is no stream to label." in posts.call("GET", "/work", "labeler").text

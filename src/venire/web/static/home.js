@@ -3,16 +3,44 @@
 
 const overview = document.getElementById("overview");
 const connection = document.getElementById("connection");
-const news = new EventSource("/live");
+let news = null;
 
-news.addEventListener("overview", (event) => {
-  overview.innerHTML = JSON.parse(event.data).html;
-  connection.textContent = "live";
-});
-news.onerror = () => {
-  connection.textContent = "the server cannot be reached; trying again…";
-};
-news.onopen = () => {
-  connection.textContent = "live";
-};
+function become(old, now) {
+  // Change what differs and leave the rest, so that focus and selection stay where they are.
+  if (old.isEqualNode(now)) return;
+  if (old.nodeName !== now.nodeName) return old.replaceWith(now);
+  if (old.nodeType === Node.TEXT_NODE) return void (old.data = now.data);
+  for (const name of old.getAttributeNames()) if (!now.hasAttribute(name)) old.removeAttribute(name);
+  for (const name of now.getAttributeNames()) old.setAttribute(name, now.getAttribute(name));
+  if (old.childNodes.length !== now.childNodes.length) return old.replaceChildren(...now.childNodes);
+  const children = [...now.childNodes];
+  [...old.childNodes].forEach((child, place) => become(child, children[place]));
+}
+
+function show(live, text) {
+  connection.textContent = text;
+  overview.classList.toggle("stale", !live);
+}
+
+function follow() {
+  news = new EventSource("/live");
+  news.addEventListener("overview", (event) => {
+    const now = overview.cloneNode(false);
+    now.classList.remove("stale");
+    now.innerHTML = JSON.parse(event.data).html;
+    become(overview, now);
+    show(true, "live");
+  });
+  news.onerror = async () => {
+    show(false, "the server cannot be reached; these figures are old, trying again…");
+    // A browser comes back by itself, but not after an answer that is an error.
+    if (news.readyState !== EventSource.CLOSED) return;
+    const who = await fetch("/v1/me").catch(() => null);
+    if (who?.status === 401) location.reload();
+    else setTimeout(follow, 3000);
+  };
+}
+
+follow();
 window.addEventListener("pagehide", () => news.close());
+window.addEventListener("pageshow", (event) => event.persisted && location.reload());

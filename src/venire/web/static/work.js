@@ -1,4 +1,4 @@
-// Labelling by keyboard: 1 to 9 says what it is, s skips, u takes the last answer back.
+// Labelling by keyboard: 1 to 9 says what it is, s skips, u takes the last of these back.
 //
 // A label cannot be changed once the server has it, so it is held here for a moment, during which
 // u takes it back. Who may hold two items sees the next one meanwhile; others wait that moment.
@@ -6,7 +6,8 @@
 
 const HOLD_ALONE = 900;
 const HOLD_WITH_NEXT = 4000;
-const IMAGE = /^(data:image\/(png|jpeg|gif|webp);base64,|https:\/\/|\/(?!\/))/;
+const LOOK = 250; // a key that comes sooner after an item was meant for the one before it
+const IMAGE = /^(data:image\/(png|jpeg|gif|webp);base64,|https?:\/\/)/;
 
 const page = document.getElementById("work");
 const stream = encodeURIComponent(page.dataset.stream);
@@ -17,67 +18,110 @@ const choices = [...document.querySelectorAll("#choices button")];
 const skipButton = document.getElementById("skip");
 const undoButton = document.getElementById("undo");
 const heldLine = document.getElementById("held");
+const noteLine = document.getElementById("note");
+const unsentLine = document.getElementById("unsent");
 const doneCount = document.getElementById("done");
 
-let current = null; // the item on the screen
-let held = null; // {work, said, timer}: an answer that can still be taken back
-let asking = null; // the AbortController of the question for work that is under way
+let current = null; // the item to be answered
+let held = null; // {work, said, timer, settle, settled}: can still be taken back; said null: a skip
+let asking = false; // whether work is being asked for
 let active = true; // whether anybody touched the page since the last heartbeat
 let done = 0;
-let wait = 500;
+let sending = 0; // answers that are on their way
+let unsent = 0; // answers that the server did not take at once, and that are sent again
+let looking = null; // the timer until keys count for the item on the screen
+let beating = null; // the timer until its next heartbeat
 
 const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
+const post = (path, body) =>
+  fetch(path, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify(body),
+    keepalive: true,
+  });
 
 async function send(path, body) {
   // Sent until the server has it: every one of these may be sent twice.
-  for (;;) {
-    try {
-      const answer = await fetch(path, {
-        method: "POST",
-        headers: { "content-type": "application/json" },
-        body: JSON.stringify(body),
-        keepalive: true,
-      });
-      if (answer.status === 401) location.href = "/";
-      if (answer.status !== 429 && answer.status < 500) return answer;
-      say("the server is busy; trying again…");
-    } catch {
-      say("the server cannot be reached; your answer is kept and sent again…");
-    }
+  let answer = await post(path, body).catch(() => null);
+  if (settles(answer)) return answer;
+  unsent += 1;
+  for (let wait = 500; !settles(answer); wait = Math.min(8000, wait * 2)) {
+    const why = answer === null ? "the server cannot be reached" : WHY[answer.status] ?? WHY.busy;
+    unsentLine.textContent = `${unsent} not sent yet: ${why}. Keep this page open; trying again…`;
     await pause(wait);
-    wait = Math.min(8000, wait * 2);
+    answer = await post(path, body).catch(() => null);
   }
+  unsent -= 1;
+  if (unsent === 0) unsentLine.textContent = "";
+  return answer;
+}
+
+const WHY = { 401: "you are signed out, sign in again in another tab", busy: "the server is busy" };
+const settles = (answer) =>
+  answer !== null && answer.status !== 401 && answer.status !== 429 && answer.status < 500;
+
+async function fault(answer) {
+  // What an answer says went wrong.
+  const body = await answer.json().catch(() => null);
+  return body?.error?.message ?? `the server said ${answer.status}`;
 }
 
 function say(text) {
+  // Why there is nothing to label; unless an answer was taken back, and there is.
+  if (current === null) clear(text);
+}
+
+function clear(text) {
+  payload.replaceChildren();
+  payload.classList.remove("answered");
+  for (const button of choices) button.classList.remove("chosen");
   statusLine.textContent = text;
 }
 
-function show(work) {
+function note(text) {
+  // What became of something that was done.
+  noteLine.textContent = text;
+}
+
+function enable(buttons, can) {
+  // Not `disabled`: that would take the focus away from who came there by Tab.
+  for (const button of buttons) button.setAttribute("aria-disabled", String(!can));
+}
+
+function show(work, seen = false) {
   current = work;
-  payload.replaceChildren();
-  const ready = work !== null;
-  for (const button of choices) {
-    button.disabled = !ready;
-    button.classList.remove("chosen");
-  }
-  skipButton.disabled = !ready;
-  if (!ready) return;
-  say("");
+  clear("");
   payload.append(...contentOf(work.payload, work.item));
+  window.scrollTo(0, 0);
+  enable([...choices, skipButton], true);
+  if (seen) page.dataset.ready = "";
+  else looking = setTimeout(() => (page.dataset.ready = ""), LOOK);
+  work.ends = performance.now() + work.ttl * 1000;
+  keep(work);
+}
+
+function put(said) {
+  // The item on the screen is dealt with; it stays there, pale, until there is another.
+  const work = current;
+  current = null;
+  clearTimeout(looking);
+  clearTimeout(beating);
+  delete page.dataset.ready;
+  payload.classList.add("answered");
+  for (const button of choices) button.classList.toggle("chosen", button.dataset.said === said);
+  enable([...choices, skipButton], false);
+  note("");
+  return work;
 }
 
 function contentOf(content, id) {
   // Payloads are data: text becomes a text node, an image an <img>, and nothing else is made.
   if (content === null || content === undefined) return [document.createTextNode(id)];
+  if (typeof content === "string" && content.startsWith("data:image/")) return [imageOf(content, id)];
   if (typeof content !== "object") return [document.createTextNode(String(content))];
   const parts = [];
-  if (typeof content.image === "string" && IMAGE.test(content.image)) {
-    const image = document.createElement("img");
-    image.alt = typeof content.text === "string" ? content.text : id;
-    image.src = content.image;
-    parts.push(image);
-  }
+  if (typeof content.image === "string") parts.push(imageOf(content.image, id));
   if (typeof content.text === "string") parts.push(document.createTextNode(content.text));
   if (parts.length === 0) {
     const raw = document.createElement("pre");
@@ -87,64 +131,79 @@ function contentOf(content, id) {
   return parts;
 }
 
+function imageOf(address, id) {
+  const image = document.createElement("img");
+  const missing = document.createElement("p");
+  missing.className = "wrong";
+  missing.textContent = `The image cannot be shown: ${address.slice(0, 200)}`;
+  if (!IMAGE.test(address)) return missing;
+  image.alt = `image of ${id}`;
+  image.addEventListener("error", () => image.replaceWith(missing));
+  image.src = address;
+  return image;
+}
+
 const REASONS = {
   empty: "nothing to label; waiting for items…",
   all_leased: "others have all that is open; waiting…",
   none_for_you: "nothing for you for now; waiting…",
   paused: "the stream is paused; waiting…",
-  closed: "the stream is closed: thank you",
+  closed: "the stream is closed, and all of it is labelled: thank you",
   over_capacity: "you hold as many items as you may; waiting…",
-  budget_spent: "all labels of the budget are given: thank you",
+  budget_spent: "all labels of the budget are given; waiting…",
 };
 
 async function ask() {
-  // Ask for work until there is some.
-  if (asking !== null || current !== null) return;
-  asking = new AbortController();
-  try {
-    while (current === null) {
-      const patience = held === null ? 20 : 0;
-      let answer;
-      try {
-        const path = `/v1/streams/${stream}/next?labeler=${labeler}&wait=${patience}`;
-        answer = await fetch(path, { signal: asking.signal });
-      } catch (fault) {
-        if (fault.name === "AbortError") return;
-        say("the server cannot be reached; trying again…");
-        await pause(wait);
-        wait = Math.min(8000, wait * 2);
-        continue;
-      }
-      if (answer.status === 200) {
-        wait = 500;
-        show(await answer.json());
-      } else if (answer.status === 204) {
-        const reason = answer.headers.get("venire-reason");
-        if (reason === "over_capacity" && held !== null) {
-          await heldIsSent(HOLD_ALONE);
-          continue;
-        }
-        if (reason === "over_capacity" && (await takeBackWhatIsHeld())) continue;
-        say(REASONS[reason] ?? reason);
-        await pause(patience === 0 || reason === "closed" || reason === "over_capacity" ? 1000 : 100);
-      } else if (answer.status === 401) {
-        location.href = "/";
-        return;
-      } else {
-        const fault = await answer.json().catch(() => null);
-        say(fault?.error?.message ?? `the server said ${answer.status}`);
-        await pause(2000);
-      }
-    }
-  } finally {
-    asking = null;
+  // Ask for work until there is some; wait for it only once it was told why there is none.
+  if (asking) return;
+  asking = true;
+  let told = false;
+  for (let wait = 500; current === null; wait = Math.min(8000, wait * 2)) {
+    const patience = told && held === null ? 20 : 0;
+    const path = `/v1/streams/${stream}/next?labeler=${labeler}&wait=${patience}`;
+    const answer = await fetch(path).catch(() => null);
+    if (answer === null) say("the server cannot be reached; trying again…");
+    else if (answer.status === 200) await receive(await answer.json().catch(() => null));
+    else if (answer.status === 204) {
+      wait = 250;
+      const reason = answer.headers.get("venire-reason");
+      told = !(await goOn(reason));
+      if (!told) continue;
+      if (reason === "closed") break;
+    } else if (answer.status === 401 && unsent === 0 && held === null) {
+      location.href = `/?to=${encodeURIComponent(location.pathname + location.search)}`;
+      break;
+    } else say(await fault(answer));
+    if (current === null) await pause(wait);
   }
+  asking = false;
+}
+
+async function receive(work) {
+  // An answer may have been taken back since work was asked for: then that is on the screen.
+  if (work === null) return;
+  if (current === null) show(work);
+  else await send(`/v1/assignments/${work.token}/release`, { bar: false });
+}
+
+async function goOn(reason) {
+  // Nothing was given: whether to ask again at once.
+  if (current !== null) return true;
+  if (reason === "over_capacity" && held !== null) {
+    await heldIsSent(HOLD_ALONE);
+    return true;
+  }
+  const leased = reason === "over_capacity" || reason === "all_leased";
+  if (leased && held === null && sending === 0 && (await takeBackWhatIsHeld())) return true;
+  say(REASONS[reason] ?? reason);
+  if (held !== null || reason === "over_capacity") await pause(500);
+  return false;
 }
 
 async function takeBackWhatIsHeld() {
   // Work from before this page was loaded: go on with it.
   const path = `/v1/streams/${stream}/held?labeler=${labeler}`;
-  const answer = await fetch(path, { method: "POST" }).catch(() => null);
+  const answer = await post(path).catch(() => null);
   if (answer === null || answer.status !== 200) return false;
   const [first] = await answer.json();
   if (first === undefined) return false;
@@ -153,99 +212,118 @@ async function takeBackWhatIsHeld() {
 }
 
 function heldIsSent(after) {
-  // Resolves when the held answer has gone out, or was taken back.
+  // Resolves when what is held has gone out, or was taken back.
   const answer = held;
-  if (answer === null) return Promise.resolve();
   clearTimeout(answer.timer);
   answer.timer = setTimeout(() => flush(answer), after);
   return answer.settled;
 }
 
 async function flush(answer) {
-  if (held === answer) {
-    held = null;
-    undoButton.disabled = true;
-    heldLine.textContent = "";
-  }
+  if (held === answer) letGo();
   clearTimeout(answer.timer);
-  const reply = await send(`/v1/assignments/${answer.work.token}/label`, { said: answer.said });
-  if (reply.ok) {
+  sending += 1;
+  const skipped = answer.said === null;
+  const path = `/v1/assignments/${answer.work.token}/${skipped ? "release" : "label"}`;
+  const reply = await send(path, skipped ? { bar: true } : { said: answer.said });
+  sending -= 1;
+  if (!reply.ok) note(`${nameOf(answer)} was not taken: ${await fault(reply)}`);
+  else if (!skipped) {
     done += 1;
     doneCount.textContent = String(done);
-  } else {
-    const fault = await reply.json().catch(() => null);
-    say(fault?.error?.message ?? `the server said ${reply.status}`);
+    const told = await reply.json().catch(() => null);
+    if (told?.late) note(`${nameOf(answer)} came after the verdict; it is kept all the same`);
   }
   answer.settle();
 }
 
-async function choose(said) {
-  if (current === null) return;
-  const work = current;
-  for (const button of choices) button.classList.toggle("chosen", button.dataset.said === said);
-  show(null);
-  if (held !== null) await flush(held);
-  let settle;
-  const settled = new Promise((resolve) => (settle = resolve));
-  held = { work, said, settle, settled, timer: null };
-  const answer = held;
+const nameOf = (answer) => (answer.said === null ? "the skip" : `“${answer.said}”`);
+
+function hold(said) {
+  // Keep an answer or a skip for a moment in which it can be taken back, and go on.
+  if (current === null || !("ready" in page.dataset)) return;
+  const before = held;
+  const answer = { work: put(said), said, timer: null };
+  answer.settled = new Promise((resolve) => (answer.settle = resolve));
   answer.timer = setTimeout(() => flush(answer), HOLD_WITH_NEXT);
-  undoButton.disabled = false;
-  heldLine.textContent = `“${said}” is sent in a moment`;
-  ask();
+  held = answer;
+  enable([undoButton], true);
+  heldLine.textContent = `${nameOf(answer)} is sent in a moment`;
+  if (before === null) ask();
+  else flush(before).then(ask);
 }
 
-async function skip() {
-  if (current === null) return;
-  const work = current;
-  show(null);
-  await send(`/v1/assignments/${work.token}/release`, { bar: true });
-  ask();
-}
-
-async function undo() {
-  if (held === null) return;
-  const answer = held;
+function letGo() {
   held = null;
-  clearTimeout(answer.timer);
-  undoButton.disabled = true;
+  enable([undoButton], false);
   heldLine.textContent = "";
-  asking?.abort();
-  asking = null;
-  const other = current;
-  show(answer.work);
-  say("taken back");
-  answer.settle();
-  if (other !== null) await send(`/v1/assignments/${other.token}/release`, { bar: false });
 }
 
-async function heartbeat() {
-  for (;;) {
-    const third = current === null ? 20 : Math.max(1, current.ttl / 3);
-    await pause(third * 1000);
-    if (current === null || !active) continue;
-    active = false;
-    fetch(`/v1/assignments/${current.token}/heartbeat`, { method: "POST" }).catch(() => {});
+function undo() {
+  if (held === null) {
+    note(done === 0 ? "nothing to take back" : "too late: the server has it, and keeps it as it is");
+    return;
   }
+  const answer = held;
+  const other = current;
+  letGo();
+  clearTimeout(answer.timer);
+  clearTimeout(looking);
+  show(answer.work, true);
+  note(`${nameOf(answer)} taken back`);
+  answer.settle();
+  if (other !== null) send(`/v1/assignments/${other.token}/release`, { bar: false });
+}
+
+function keep(work) {
+  // Renew the lease for as long as somebody is there; say so when it is over.
+  clearTimeout(beating);
+  beating = setTimeout(async () => {
+    let over = performance.now() > work.ends;
+    if (active) {
+      active = false;
+      const reply = await post(`/v1/assignments/${work.token}/heartbeat`).catch(() => null);
+      if (reply?.ok) work.ends = performance.now() + work.ttl * 1000;
+      over = reply?.status === 409;
+    }
+    if (current !== work) return;
+    if (over) note("your time for this item is over; others may get it, but you can still answer");
+    else keep(work);
+  }, Math.max(1, work.ttl / 3) * 1000);
+}
+
+function pressed(event) {
+  // What a key stands for. Where letters or digits are elsewhere on a keyboard, their place counts.
+  const digit = /^(?:Digit|Numpad)([1-9])$/.exec(event.code);
+  if (/^[1-9a-z]$/i.test(event.key)) return event.key.toLowerCase();
+  return digit ? digit[1] : { KeyS: "s", KeyU: "u" }[event.code];
 }
 
 document.addEventListener("keydown", (event) => {
   active = true;
   if (event.ctrlKey || event.metaKey || event.altKey || event.repeat) return;
-  if (event.key >= "1" && event.key <= "9") choices[Number(event.key) - 1]?.click();
-  else if (event.key === "s") skipButton.click();
-  else if (event.key === "u") undoButton.click();
+  const key = pressed(event);
+  if (key === "s") hold(null);
+  else if (key === "u") undo();
+  else if (key >= "1" && key <= "9") {
+    const button = choices[Number(key) - 1];
+    if (button) hold(button.dataset.said);
+    else note(`there is no ${key} here`);
+  }
 });
-document.addEventListener("pointermove", () => (active = true));
-for (const button of choices) button.addEventListener("click", () => choose(button.dataset.said));
-skipButton.addEventListener("click", skip);
+for (const sign of ["pointermove", "pointerdown", "wheel", "scroll"]) {
+  document.addEventListener(sign, () => (active = true), { passive: true });
+}
+for (const button of choices) button.addEventListener("click", () => hold(button.dataset.said));
+skipButton.addEventListener("click", () => hold(null));
 undoButton.addEventListener("click", undo);
+window.addEventListener("beforeunload", (event) => {
+  if (unsent > 0) event.preventDefault();
+});
 window.addEventListener("pagehide", () => {
   if (held !== null) flush(held);
-  if (current !== null) send(`/v1/assignments/${current.token}/release`, { bar: false });
-  asking?.abort();
+  if (current !== null) post(`/v1/assignments/${current.token}/release`, { bar: false });
 });
+window.addEventListener("pageshow", (event) => event.persisted && location.reload());
 
 ask();
-heartbeat();
-window.addEventListener("pageshow", (event) => event.persisted && location.reload());
