@@ -182,7 +182,7 @@ class Webhooks:
         if queue:
             return
         self._ended.clear()
-        rows = await self._hub.read(self._hub.storage.due_deliveries, EVER, PENDING, hook)
+        rows = await self._hub.read(self._hub.storage.due_deliveries, hook, EVER, PENDING)
         now = self._hub.clock.monotonic()
         for row in rows:
             key = row.webhook, row.exit_n

@@ -25,7 +25,6 @@ from venire.storage.rows import (
     KeyRow,
     LabelRow,
     LeaseRow,
-    ReplyRow,
     SettingsRow,
     SnapshotRow,
     StreamRow,
@@ -168,17 +167,13 @@ class Storage(ABC):
 
     @abstractmethod
     def due_deliveries(
-        self, now: float, limit: int | None = None, webhook: str | None = None
+        self, webhook: str, now: float, limit: int | None = None
     ) -> list[DeliveryRow]:
-        """Pending deliveries (to one webhook, or to all) that are due, longest overdue first."""
+        """Pending deliveries to a webhook that are due, longest overdue first."""
 
     @abstractmethod
     def deliveries(self, webhook: str, status: str | None = None) -> list[DeliveryRow]:
         """Deliveries to a webhook in the order of the exits; `dead` is the dead-letter list."""
-
-    @abstractmethod
-    def reply(self, key: str) -> ReplyRow | None:
-        """The first answer to a request with that key."""
 
     @abstractmethod
     def meta(self, key: str) -> str | None:

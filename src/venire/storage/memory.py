@@ -23,7 +23,6 @@ from venire.storage.rows import (
     KeyRow,
     LabelRow,
     LeaseRow,
-    ReplyRow,
     SettingsRow,
     SnapshotRow,
     StreamRow,
@@ -63,7 +62,6 @@ class MemoryStorage(Storage):
         self._keys: dict[str, KeyRow] = {}
         self._webhooks: dict[str, WebhookRow] = {}
         self._deliveries: dict[tuple[str, int], DeliveryRow] = {}
-        self._replies: dict[str, ReplyRow] = {}
         self._meta: dict[str, str] = {}
 
     # to write
@@ -211,14 +209,6 @@ class MemoryStorage(Storage):
         if key in self._deliveries:
             self._put(self._deliveries, key, change.row)
 
-    def _save_reply(self, change: c.SaveReply) -> None:
-        if change.row.key not in self._replies:
-            self._put(self._replies, change.row.key, change.row)
-
-    def _prune_replies(self, change: c.PruneReplies) -> None:
-        for key in [key for key, row in self._replies.items() if row.at < change.before]:
-            self._drop(self._replies, key)
-
     def _set_meta(self, change: c.SetMeta) -> None:
         self._put(self._meta, change.key, change.value)
 
@@ -357,15 +347,15 @@ class MemoryStorage(Storage):
         return sorted(found, key=lambda row: (row.created_at, row.id))
 
     def due_deliveries(
-        self, now: float, limit: int | None = None, webhook: str | None = None
+        self, webhook: str, now: float, limit: int | None = None
     ) -> list[DeliveryRow]:
         """Deliveries whose time has come."""
 
         def due(row: DeliveryRow) -> bool:
-            return row.status == "pending" and row.next_at <= now and webhook in (None, row.webhook)
+            return row.status == "pending" and row.next_at <= now and row.webhook == webhook
 
         found = self._sorted(self._deliveries, due)
-        return sorted(found, key=lambda row: (row.next_at, row.webhook, row.exit_n))[:limit]
+        return sorted(found, key=lambda row: (row.next_at, row.exit_n))[:limit]
 
     def deliveries(self, webhook: str, status: str | None = None) -> list[DeliveryRow]:
         """Deliveries to a webhook."""
@@ -374,10 +364,6 @@ class MemoryStorage(Storage):
             return row.webhook == webhook and status in (None, row.status)
 
         return self._sorted(self._deliveries, wanted)
-
-    def reply(self, key: str) -> ReplyRow | None:
-        """The first answer."""
-        return self._replies.get(key)
 
     def meta(self, key: str) -> str | None:
         """A named value."""

@@ -23,7 +23,6 @@ __all__ = [
     "KeyRow",
     "LabelRow",
     "LeaseRow",
-    "ReplyRow",
     "SettingsRow",
     "SnapshotRow",
     "StreamRow",
@@ -189,16 +188,6 @@ class DeliveryRow(NamedTuple):
     next_at: float
     status: str = "pending"
     last_error: str | None = None
-
-
-class ReplyRow(NamedTuple):
-    """The first answer to a request with an idempotency key; `digest` is of the request."""
-
-    key: str
-    digest: str
-    status: int
-    body: str
-    at: float
 
 
 class Counts(NamedTuple):

@@ -19,7 +19,6 @@ from venire.storage.rows import (
     KeyRow,
     LabelRow,
     LeaseRow,
-    ReplyRow,
     SettingsRow,
     SnapshotRow,
     StreamRow,
@@ -253,15 +252,14 @@ class SqlReading(Storage):
         return self._all(WebhookRow, query.order_by(t.webhooks.c.created_at, t.webhooks.c.id))
 
     def due_deliveries(
-        self, now: float, limit: int | None = None, webhook: str | None = None
+        self, webhook: str, now: float, limit: int | None = None
     ) -> list[DeliveryRow]:
         """Deliveries whose time has come."""
         columns = t.deliveries.c
-        query = select(t.deliveries).where(columns.status == "pending", columns.next_at <= now)
-        if webhook is not None:
-            query = query.where(columns.webhook == webhook)
-        order = columns.next_at, columns.webhook, columns.exit_n
-        return self._all(DeliveryRow, query.order_by(*order), limit)
+        query = select(t.deliveries).where(
+            columns.webhook == webhook, columns.status == "pending", columns.next_at <= now
+        )
+        return self._all(DeliveryRow, query.order_by(columns.next_at, columns.exit_n), limit)
 
     def deliveries(self, webhook: str, status: str | None = None) -> list[DeliveryRow]:
         """Deliveries to a webhook."""
@@ -270,10 +268,6 @@ class SqlReading(Storage):
         if status is not None:
             query = query.where(columns.status == status)
         return self._all(DeliveryRow, query)
-
-    def reply(self, key: str) -> ReplyRow | None:
-        """The first answer."""
-        return self._first(ReplyRow, select(t.replies).where(t.replies.c.key == key))
 
     def meta(self, key: str) -> str | None:
         """A named value."""

@@ -19,7 +19,6 @@ from venire.storage.rows import (
     KeyRow,
     LabelRow,
     LeaseRow,
-    ReplyRow,
     SettingsRow,
     SnapshotRow,
     StreamRow,
@@ -215,14 +214,14 @@ def _webhooks(storage: Storage) -> None:
     storage.write([c.AddWebhook(hook), c.AddWebhook(hook._replace(id="w2"))])
     rows = [DeliveryRow("w1", "checked", n, 0, 10.0 - n) for n in (1, 2, 3)]
     storage.write([c.AddDeliveries([*rows, rows[0]._replace(webhook="w2")])])
-    assert storage.due_deliveries(8.0) == [rows[2], rows[1]]
-    assert storage.due_deliveries(8.0, 1) == [rows[2]]
-    assert storage.due_deliveries(9.0, None, "w1") == rows[::-1]
-    assert storage.due_deliveries(9.0, None, "w2") == [rows[0]._replace(webhook="w2")]
+    assert storage.due_deliveries("w1", 8.0) == [rows[2], rows[1]]
+    assert storage.due_deliveries("w1", 8.0, 1) == [rows[2]]
+    assert storage.due_deliveries("w1", 9.0) == rows[::-1]
+    assert storage.due_deliveries("w2", 9.0) == [rows[0]._replace(webhook="w2")]
     tried = rows[2]._replace(attempt=5, status="dead", last_error=_ODD)
     done = rows[1]._replace(attempt=1, status="done")
     storage.write([c.UpdateDelivery(tried), c.UpdateDelivery(done)])
-    assert storage.due_deliveries(8.0) == []
+    assert storage.due_deliveries("w1", 8.0) == []
     assert storage.deliveries("w1", "dead") == [tried]
     assert storage.deliveries("w1") == [rows[0], done, tried]
     storage.write([c.RemoveWebhook("w1"), c.RemoveWebhook("w1"), c.UpdateDelivery(tried)])
@@ -233,13 +232,6 @@ def _webhooks(storage: Storage) -> None:
 
 
 def _others(storage: Storage) -> None:
-    reply = ReplyRow("key", "digest", 201, _ODD, 5.0)
-    storage.write([c.SaveReply(reply), c.SaveReply(reply._replace(status=500))])
-    assert storage.reply("key") == reply
-    storage.write([c.PruneReplies(5.0)])
-    assert storage.reply("key") == reply
-    storage.write([c.PruneReplies(5.5)])
-    assert storage.reply("key") is None
     assert storage.meta("secret") is None
     storage.write([c.SetMeta("secret", "1"), c.SetMeta("secret", _ODD)])
     assert storage.meta("secret") == _ODD
