@@ -21,6 +21,7 @@ from venire.storage.rows import (
     Counts,
     DeliveryRow,
     EventRow,
+    Exited,
     ItemRow,
     KeyRow,
     LabelRow,
@@ -120,6 +121,10 @@ class Storage(ABC):
     @abstractmethod
     def exits(self, stream: str, after: int = 0, limit: int | None = None) -> list[ItemRow]:
         """Items that left with an `exit_n` above `after`, in that order."""
+
+    @abstractmethod
+    def recent_exits(self, stream: str, limit: int) -> list[Exited]:
+        """The items that left last, the latest first; none of those that were withdrawn."""
 
     @abstractmethod
     def labels_of(self, stream: str, item: str) -> list[LabelRow]:

@@ -19,6 +19,7 @@ from venire.storage.rows import (
     Counts,
     DeliveryRow,
     EventRow,
+    Exited,
     ItemRow,
     KeyRow,
     LabelRow,
@@ -273,6 +274,16 @@ class MemoryStorage(Storage):
             wanted = sorted(n for n in numbers if n > after)[:limit]
             return [self._items[stream][numbers[n]] for n in wanted]
 
+    def recent_exits(self, stream: str, limit: int) -> list[Exited]:
+        """Items that left, the latest first."""
+        with self._lock:
+            left = [row for row in reversed(self.exits(stream)) if row.status == "left"][:limit]
+            said: dict[str, list[str]] = {row.id: [] for row in left}
+            for label in self._labels.get(stream, {}).values():
+                if label.item in said and not label.late:
+                    said[label.item].append(label.said)
+            return [_exited(row, said[row.id]) for row in left]
+
     def labels_of(self, stream: str, item: str) -> list[LabelRow]:
         """The labels of an item."""
         return self._sorted(self._labels.get(stream, {}), lambda row: row.item == item)
@@ -373,6 +384,22 @@ class MemoryStorage(Storage):
         """The wanted rows, by their keys."""
         with self._lock:
             return [table[key] for key in sorted(table) if wanted(table[key])]
+
+
+def _exited(row: ItemRow, said: list[str]) -> Exited:
+    return Exited(
+        row.id,
+        row.arrived_slot,
+        row.arrived_at,
+        row.exit_slot or 0,
+        row.left_at or 0.0,
+        row.verdict,
+        row.confidence or 0.0,
+        row.labels or 0,
+        row.reason or "",
+        len(said),
+        sum(label == row.verdict for label in said),
+    )
 
 
 def _method(kind: type) -> Any:

@@ -19,6 +19,7 @@ __all__ = [
     "DeliveryRow",
     "EventRow",
     "ExitRow",
+    "Exited",
     "ItemRow",
     "KeyRow",
     "LabelRow",
@@ -188,6 +189,26 @@ class DeliveryRow(NamedTuple):
     next_at: float
     status: str = "pending"
     last_error: str | None = None
+
+
+class Exited(NamedTuple):
+    """How an item left, without its payload, for figures over many of them.
+
+    `said` counts the labels that came before it left, `agreed` those of them that say what the
+    verdict says.
+    """
+
+    item: str
+    arrived_slot: int
+    arrived_at: float
+    exit_slot: int
+    left_at: float
+    verdict: str | None
+    confidence: float
+    labels: int
+    reason: str
+    said: int
+    agreed: int
 
 
 class Counts(NamedTuple):

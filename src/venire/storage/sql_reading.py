@@ -15,6 +15,7 @@ from venire.storage.rows import (
     Counts,
     DeliveryRow,
     EventRow,
+    Exited,
     ItemRow,
     KeyRow,
     LabelRow,
@@ -145,6 +146,26 @@ class SqlReading(Storage):
         """Items that left, in that order."""
         query = _of(t.items, stream).where(t.items.c.exit_n > after).order_by(t.items.c.exit_n)
         return self._all(ItemRow, query, limit)
+
+    def recent_exits(self, stream: str, limit: int) -> list[Exited]:
+        """Items that left, the latest first."""
+        items, labels = t.items.c, t.labels.c
+        names = "id arrived_slot arrived_at exit_slot left_at verdict confidence labels reason"
+        left = (
+            select(items.exit_n, *(items[name] for name in names.split()))
+            .where(items.stream == stream, items.status == "left")
+            .order_by(items.exit_n.desc())
+            .limit(limit)
+            .subquery()
+        ).c
+        theirs = and_(labels.stream == stream, labels.item == left.id, labels.late.is_(False))
+        query = (
+            select(*list(left)[1:], func.count(labels.said), _sum_if(labels.said == left.verdict))
+            .outerjoin(t.labels, theirs)
+            .group_by(*left)
+            .order_by(left.exit_n.desc())
+        )
+        return self._all(Exited, query)
 
     def labels_of(self, stream: str, item: str) -> list[LabelRow]:
         """The labels of an item."""

@@ -14,6 +14,7 @@ from venire.storage.rows import (
     Counts,
     DeliveryRow,
     EventRow,
+    Exited,
     ExitRow,
     ItemRow,
     KeyRow,
@@ -172,6 +173,21 @@ def _labels(storage: Storage) -> None:
     assert storage.said("checked", asked) == {("a", "ann"): _ODD, ("m1", "eve"): _ODD}
     _refused(storage, c.AddLabels([rows[0]._replace(item="new"), rows[0]._replace(said="ok")]))
     assert storage.counts("checked")[3:5] == (203, 1)
+    _recent_exits(storage)
+
+
+def _recent_exits(storage: Storage) -> None:
+    z = LabelRow("checked", "z", "ann", "spam", 3.0, 7, False, None, "bulk")
+    more = [z._replace(labeler="bob", said="ok"), z._replace(labeler="eve", late=True)]
+    left = ExitRow("checked", "a", "left", 3, 9, 5.5, None, 0.0, 0, "deadline")
+    storage.write([c.AddLabels([z, *more]), c.LeaveItems([left])])
+    first = Exited("z", 2**40, 1e9, 9, 4.5, "spam", 1 / 3, 2, "no_gain", 2, 1)
+    last = Exited("a", 2**40, 1e9, 9, 5.5, None, 0.0, 0, "deadline", 1, 0)
+    assert storage.recent_exits("checked", 5) == [last, first], (
+        "z has a late label, B was withdrawn"
+    )
+    assert storage.recent_exits("checked", 1) == [last]
+    assert storage.recent_exits("nobody", 5) == []
 
 
 def _leases(storage: Storage) -> None:
