@@ -1,7 +1,8 @@
 """Running figures of a stream: what `insights` shows, kept as things happen.
 
-Rates are counted over the last minutes on the monotonic clock. Shares and quantiles are over the
-last thousand exits since the server started.
+Rates are over the last minute, of what this server saw. Shares and quantiles are over the last
+thousand items that left with a verdict or without one, but were not withdrawn; after a restart
+those are read from the store.
 """
 
 from __future__ import annotations
@@ -10,9 +11,10 @@ from collections import Counter, deque
 from dataclasses import dataclass, field
 from typing import Final
 
-from venire.model import Exit
+from venire.model import Exit, Verdict
+from venire.storage import Exited
 
-__all__ = ["Figures", "Rate"]
+__all__ = ["RECENT", "Figures", "Rate"]
 
 #: So many exits count.
 RECENT: Final = 1000
@@ -66,6 +68,14 @@ class Figures:
         self.left += 1
         self.exits_rate.add(now)
         self.recent.append((exit, seconds, agreement))
+
+    def before(self, rows: list[Exited]) -> None:
+        """What left before this server started, the latest first."""
+        for row in reversed(rows):
+            verdict = Verdict(row.verdict, row.confidence)
+            exit = Exit(row.item, row.arrived_slot, row.exit_slot, row.labels, verdict, row.reason)
+            seconds = max(0.0, row.left_at - row.arrived_at)
+            self.recent.append((exit, seconds, row.agreed / row.said if row.said else 0.0))
 
     def heard(self, late: int, labels: int, now: float) -> None:
         """Labels came, some of them late."""

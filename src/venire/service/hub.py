@@ -14,7 +14,7 @@ import logging
 import math
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 from venire.errors import NotFound, StoreDown
 from venire.service.batch import Batch
@@ -31,7 +31,6 @@ from venire.storage import Change, SaveSnapshot, SnapshotRow, Storage, Writer
 __all__ = ["Hub", "Offer"]
 
 T = TypeVar("T")
-Offer = tuple[Grant, "asyncio.Future[None]"]
 
 #: Threads that read from the store.
 READERS: Final = 4
@@ -49,6 +48,14 @@ LATER: Final = 5.0
 PIECE: Final = 2500
 
 _log = logging.getLogger("venire.service")
+
+
+class Offer(NamedTuple):
+    """Work for one who asked, the stream as it was then, and when all of it is on disk."""
+
+    live: Live
+    grant: Grant
+    done: asyncio.Future[None]
 
 
 class Hub:
@@ -154,9 +161,11 @@ class Hub:
         self.news(live.name)
 
     def drop(self, live: Live) -> None:
-        """Forget what is in memory: it is loaded again when it is needed."""
+        """Forget what is in memory: it is loaded again when it is needed, or when time passes."""
         if self._lives.get(live.name) is live:
             del self._lives[live.name]
+            self._lost.setdefault(live.name, -math.inf)
+            self._poke.set()
 
     @property
     def loading(self) -> asyncio.Lock:
@@ -219,14 +228,22 @@ class Hub:
             return lost
         future = self.write(batch.changes())
         if batch.events:
-            news, n, exit_n = self.news(live.name), live.n - 1, live.exit_n
-            future.add_done_callback(
-                lambda done: news.reached(n, exit_n) if _succeeded(done) else None
-            )
+            self._tell(future, self.news(live.name), live.n - 1, live.exit_n)
             self.wake(live.name)
         if live.due(self.clock.monotonic()) < self._until:
             self._poke.set()
         return future
+
+    def _tell(self, future: asyncio.Future[None], news: News, event: int, exit: int) -> None:
+        """Tell those who follow the log, once it is on disk up to here."""
+
+        def told(done: asyncio.Future[None]) -> None:
+            if done.cancelled():  # whoever waited has gone; what was handed in is written
+                self.write(()).add_done_callback(told)
+            elif done.exception() is None:
+                news.reached(event, exit)
+
+        future.add_done_callback(told)
 
     async def snapshot(self, live: Live) -> None:
         """Write down the state of the engine, if anything happened since.
@@ -254,7 +271,11 @@ class Hub:
     # time
 
     def step(self, live: Live) -> None:
-        """Let time pass for a stream; one that fails is thrown away, as it may be half changed."""
+        """Let time pass for a stream; one that fails is thrown away, as it may be half changed.
+
+        In a new slot a policy may want what it did not want before, though nothing happened.
+        """
+        slot = live.engine.slot
         try:
             batch = live.step(self.moment(), self.clock)
         except Exception:
@@ -262,6 +283,8 @@ class Hub:
             raise
         if batch is not None:
             self.commit(live, batch)
+        if live.open and live.engine.slot > slot:
+            self.wake(live.name)
 
     def tick(self) -> None:
         """Let time pass for all streams; one that fails does not stop the others."""
@@ -312,9 +335,11 @@ class Hub:
         for name in [name for name, at in self._lost.items() if at <= now]:
             try:
                 await self.live(name)
-                del self._lost[name]
+                self._lost.pop(name, None)
             except StoreDown:
                 raise
+            except NotFound:  # it was never written down
+                self._lost.pop(name, None)
             except Exception:
                 self._lose(name)
 
@@ -362,12 +387,8 @@ class Hub:
         if given:
             future = self.commit(live, batch)
             for labeler, work in given.items():
-                room.serve(waiting[labeler], (work, future))
+                room.serve(waiting[labeler], Offer(live, work, future))
         return bool(given)
-
-
-def _succeeded(future: asyncio.Future[None]) -> bool:
-    return not future.cancelled() and future.exception() is None
 
 
 def _seen(future: asyncio.Future[None]) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from venire.engine import Scheduler
 from venire.errors import InputError, StoreError
 from venire.model import Event
+from venire.service.figures import RECENT
 from venire.service.leases import Held
 from venire.service.live import Entry, Live, Moment, Tokens
 from venire.service.settings import ServiceSettings, of_body
@@ -104,6 +105,7 @@ def _fill(storage: Storage, live: Live, moment: Moment) -> None:
     figures = live.figures
     figures.labels, figures.late = counts.labels, counts.late
     figures.left, figures.withdrawn = counts.left, counts.withdrawn
+    figures.before(storage.recent_exits(name, RECENT))
     budget = live.settings.label_budget
     bounds = live.engine.bounds  # a deadline of 0 said the same in older logs
     live.spent = budget is not None and (bounds.spent or bounds.deadline == 0)

@@ -86,10 +86,12 @@ class ReadingVerbs:
         live = await self.hub.live(stream)
         now, known = self.hub.clock.monotonic(), live.engine.competences or {}
         names = sorted(live.people.seated | set(live.people))
-        return [
+        views = [
             labeler_view(live, name, known.get(name), skills.get(name, Skill()), now)
             for name in names
         ]
+        await self.hub.flush()
+        return views
 
     async def insights(self, stream: str) -> Insights:
         """The figures of a stream."""

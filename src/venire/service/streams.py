@@ -56,14 +56,14 @@ class StreamVerbs:
             )
         hub = self.hub
         try:
-            return self._same(await hub.live(name), settings)
+            return await self._same(await hub.live(name), settings)
         except NotFound:
             await hub.warm(settings)
             engine = await hub.read(new_engine, settings, self.settings.remember_items)
         async with hub.loading:
             other = next((live for live in hub.loaded() if live.name == name), None)
             if other is not None:  # somebody else was quicker
-                return self._same(other, settings)
+                return await self._same(other, settings)
             live = Live(name, engine, settings, hub.moment(), hub.tokens)
             done = self._begin(live, actor)
         await done
@@ -83,13 +83,16 @@ class StreamVerbs:
         self.hub.adopt(live)
         return self.hub.commit(live, batch)
 
-    def _same(self, live: Live, settings: StreamSettings) -> StreamView:
-        if live.settings != settings:
+    async def _same(self, live: Live, settings: StreamSettings) -> StreamView:
+        """The stream that is there already, once it is on disk; `Conflict` if it is another."""
+        view, same = stream_view(live), live.settings == settings
+        await self.hub.flush()
+        if not same:
             raise Conflict(
                 f"there is a stream {live.name!r} with other settings: change it, or take "
                 "another name"
             )
-        return stream_view(live)
+        return view
 
     async def stream(self, name: str) -> StreamView:
         """A stream as it is now."""
@@ -101,7 +104,9 @@ class StreamVerbs:
     async def streams(self) -> list[StreamView]:
         """All streams, by name."""
         rows = await self.hub.read_committed(self.hub.storage.streams)
-        return [stream_view(await self.hub.live(row.name)) for row in rows]
+        views = [stream_view(await self.hub.live(row.name)) for row in rows]
+        await self.hub.flush()
+        return views
 
     async def change_stream(self, name: str, changes: dict[str, Any], actor: str) -> StreamView:
         """Change some of the settings, live; the change is a new version."""
@@ -112,7 +117,9 @@ class StreamVerbs:
             live = await hub.live(name)
             new = _new_settings(live, changes)
         if new == live.settings:
-            return stream_view(live)
+            view = stream_view(live)
+            await hub.flush()
+            return view
         try:
             self._apply(live, new)
         except VenireError:
@@ -194,9 +201,13 @@ class StreamVerbs:
         added: list[Added] = []
         commits: list[asyncio.Future[None]] = []
         async with hub.intake.setdefault(stream, asyncio.Lock()):
-            count, moment = 0, hub.moment()
-            async for live, part in hub.pieces(stream, len(items)):
-                count += len(sort_out(live, items[part], sent, known, moment)[0])
+            try:
+                count, moment = 0, hub.moment()
+                async for live, part in hub.pieces(stream, len(items)):
+                    count += len(sort_out(live, items[part], sent, known, moment)[0])
+            except Conflict:
+                await hub.flush()  # what speaks against it must be on disk
+                raise
             if count:
                 self._check_room(await hub.live(stream), count)
             async for live, part in hub.pieces(stream, len(items)):

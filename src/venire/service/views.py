@@ -244,7 +244,10 @@ class Explanation:
 
 @dataclass(frozen=True, slots=True)
 class LabelerView:
-    """A labeler as the stream knows it; `skill` is learned, with an interval around it."""
+    """A labeler as the stream knows it; `skill` is learned, with an interval around it.
+
+    `expired` counts the leases that ran out since the server started.
+    """
 
     id: str
     kind: str | None
@@ -265,7 +268,13 @@ class LabelerView:
 
 @dataclass(frozen=True, slots=True)
 class Insights:
-    """The figures of a stream, for pages, metrics and the command line alike."""
+    """The figures of a stream, for pages, metrics and the command line alike.
+
+    Counts are over the stream's life. `labels_per_item`, `agreement`, `mean_confidence`,
+    `verdicts`, `reasons` and the response times are over the last thousand items that left and
+    were not withdrawn. Rates are over the last minute, and `slots_skipped` is counted since the
+    server started.
+    """
 
     stream: str
     status: StreamStatus

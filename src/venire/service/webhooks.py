@@ -169,6 +169,7 @@ class Webhooks:
             known = {hook.id for hook in hooks}
             self._due = {key: at for key, at in self._due.items() if key[0] in known}
             self._silent = {hook: rest for hook, rest in self._silent.items() if hook in known}
+            self._queues = {hook: queue for hook, queue in self._queues.items() if hook in known}
             tasks = []
             for hook in sorted(hooks, key=lambda hook: self._failures(hook.id)):
                 if not self._rests(hook.id):
@@ -182,7 +183,7 @@ class Webhooks:
         if queue:
             return
         self._ended.clear()
-        rows = await self._hub.read(self._hub.storage.due_deliveries, EVER, PENDING, hook)
+        rows = await self._hub.read(self._hub.storage.due_deliveries, hook, EVER, PENDING)
         now = self._hub.clock.monotonic()
         for row in rows:
             key = row.webhook, row.exit_n
@@ -193,10 +194,11 @@ class Webhooks:
         """Begin with as many messages of the queue as there is room for."""
         most = 1 if self._failures(hook.id) else AT_ONCE
         room = min(most - self._senders[hook.id], IN_ALL - self._senders.total())
+        queue = self._queues.get(hook.id, deque())  # it may have been removed just now
         tasks = []
-        for _ in range(min(room, len(self._queues[hook.id]))):
+        for _ in range(min(room, len(queue))):
             self._senders[hook.id] += 1
-            tasks.append(self._hub.spawn(self._send(hook, self._queues[hook.id])))
+            tasks.append(self._hub.spawn(self._send(hook, queue)))
         return tasks
 
     async def _send(self, hook: WebhookRow, queue: deque[DeliveryRow]) -> None:
@@ -205,7 +207,7 @@ class Webhooks:
             while queue and not self._rests(hook.id):
                 await self._try(hook, queue.popleft())
         finally:
-            self._senders[hook.id] -= 1
+            self._senders -= Counter([hook.id])
 
     async def _try(self, hook: WebhookRow, row: DeliveryRow) -> None:
         key = row.webhook, row.exit_n

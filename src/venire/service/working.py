@@ -45,7 +45,7 @@ class WorkVerbs:
         given = work.grant(live, [labeler], batch, moment).get(labeler)
         done = hub.commit(live, batch)
         if given is not None:
-            return await self._deliver(live, (given, done))
+            return await self._deliver(Offer(live, given, done))
         why = work.why_nothing(live, labeler)
         await done
         if wait <= 0 or why == "closed":
@@ -64,10 +64,9 @@ class WorkVerbs:
             while True:
                 offer = await self._offered(stream, labeler, until - seconds_now())
                 try:
-                    live = await hub.live(stream)
                     if offer is None:
-                        return Nothing(work.why_nothing(live, labeler))
-                    return await self._deliver(live, offer)
+                        return Nothing(work.why_nothing(await hub.live(stream), labeler))
+                    return await self._deliver(offer)
                 except StoreDown:
                     if seconds_now() >= until or not hub.running:
                         raise
@@ -82,12 +81,15 @@ class WorkVerbs:
             return await self.hub.room(stream).wait(waiter, seconds)
         except asyncio.CancelledError:
             if waiter.given is not None:
-                self._take_back(stream, waiter.given)
+                self._take_back(waiter.given)
             raise
 
-    async def _deliver(self, live: Live, offer: Offer) -> Lease:
-        """Hand over work once it is on disk; take it back if nobody is there any more."""
-        grant, done = offer
+    async def _deliver(self, offer: Offer) -> Lease:
+        """Hand over work once it is on disk; take it back if that cannot be done any more.
+
+        The stream may be loaded anew meanwhile: what is on disk was given all the same.
+        """
+        live, grant, done = offer
         entry, moment = live.open.get(grant.held.item), self.hub.moment()
         payload = None if entry is None else entry.payload
         try:
@@ -95,18 +97,18 @@ class WorkVerbs:
             if payload is None:
                 row = await self.hub.read(self.hub.storage.item, live.name, grant.held.item)
                 payload = "null" if row is None else row.payload
-        except asyncio.CancelledError:
-            self._take_back(live.name, offer)
+        except (asyncio.CancelledError, StoreDown):
+            self._take_back(offer)
             raise
         return work.view(live, grant.held, grant.token, payload, moment, grant.gain)
 
-    def _take_back(self, stream: str, offer: Offer) -> None:
-        """The client went before it had its work: give it to somebody else."""
+    def _take_back(self, offer: Offer) -> None:
+        """The client does not get its work: give it to somebody else."""
 
         async def later() -> None:
             try:
-                await offer[1]
-                await self.release(offer[0].token)
+                await asyncio.shield(offer.done)  # others may wait for it too
+                await self.release(offer.grant.token)
             except (StoreDown, NotFound, StateError):
                 pass  # it was never given, or is over
 
@@ -138,6 +140,7 @@ class WorkVerbs:
         live.people.known(lease.labeler)  # whoever was given something is heard
         outcome = classify(live, row, known)
         if outcome.status == "refused":
+            await hub.flush()  # what speaks against it must be on disk
             raise _ERRORS.get(outcome.code or "", StateError)(outcome.message)
         batch, moment = Batch(), hub.moment()
         if outcome is EXISTS:  # it came by another way

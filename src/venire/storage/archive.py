@@ -1,9 +1,8 @@
 """A whole store as lines of JSON, from any kind of store into any other.
 
 The first line says what it is; every other is a table's name and a row of it. Bytes are in
-base64. Left out are the answers kept for retries and the store's own named values, which a new
-server makes anew. This is how a store moves from SQLite to PostgreSQL, and how one in PostgreSQL
-is backed up without its tools.
+base64. Left out are the store's own named values, which a new server makes anew. This is how a
+store moves from SQLite to PostgreSQL, and how one in PostgreSQL is backed up without its tools.
 """
 
 from __future__ import annotations

@@ -21,11 +21,11 @@ from venire.storage.rows import (
     Counts,
     DeliveryRow,
     EventRow,
+    Exited,
     ItemRow,
     KeyRow,
     LabelRow,
     LeaseRow,
-    ReplyRow,
     SettingsRow,
     SnapshotRow,
     StreamRow,
@@ -123,6 +123,10 @@ class Storage(ABC):
         """Items that left with an `exit_n` above `after`, in that order."""
 
     @abstractmethod
+    def recent_exits(self, stream: str, limit: int) -> list[Exited]:
+        """The items that left last, the latest first; none of those that were withdrawn."""
+
+    @abstractmethod
     def labels_of(self, stream: str, item: str) -> list[LabelRow]:
         """The labels of an item, in the order of the labelers' names."""
 
@@ -168,17 +172,13 @@ class Storage(ABC):
 
     @abstractmethod
     def due_deliveries(
-        self, now: float, limit: int | None = None, webhook: str | None = None
+        self, webhook: str, now: float, limit: int | None = None
     ) -> list[DeliveryRow]:
-        """Pending deliveries (to one webhook, or to all) that are due, longest overdue first."""
+        """Pending deliveries to a webhook that are due, longest overdue first."""
 
     @abstractmethod
     def deliveries(self, webhook: str, status: str | None = None) -> list[DeliveryRow]:
         """Deliveries to a webhook in the order of the exits; `dead` is the dead-letter list."""
-
-    @abstractmethod
-    def reply(self, key: str) -> ReplyRow | None:
-        """The first answer to a request with that key."""
 
     @abstractmethod
     def meta(self, key: str) -> str | None:

@@ -18,7 +18,6 @@ from venire.storage.rows import (
     KeyRow,
     LabelRow,
     LeaseRow,
-    ReplyRow,
     SettingsRow,
     SnapshotRow,
     StreamRow,
@@ -39,11 +38,9 @@ __all__ = [
     "EndLeases",
     "LeaseEnd",
     "LeaveItems",
-    "PruneReplies",
     "RemoveWebhook",
     "RenewLease",
     "RevokeKey",
-    "SaveReply",
     "SaveSnapshot",
     "SetMeta",
     "SetStatus",
@@ -196,20 +193,6 @@ class UpdateDelivery:
 
 
 @dataclass(frozen=True, slots=True)
-class SaveReply:
-    """The first answer to a request; a later one under the same key is left out."""
-
-    row: ReplyRow
-
-
-@dataclass(frozen=True, slots=True)
-class PruneReplies:
-    """Answers from before that time are forgotten."""
-
-    before: float
-
-
-@dataclass(frozen=True, slots=True)
 class SetMeta:
     """A named value of the store itself, such as the secret that signs sessions."""
 
@@ -236,7 +219,5 @@ Change: TypeAlias = (
     | RemoveWebhook
     | AddDeliveries
     | UpdateDelivery
-    | SaveReply
-    | PruneReplies
     | SetMeta
 )

@@ -19,11 +19,11 @@ from venire.storage.rows import (
     Counts,
     DeliveryRow,
     EventRow,
+    Exited,
     ItemRow,
     KeyRow,
     LabelRow,
     LeaseRow,
-    ReplyRow,
     SettingsRow,
     SnapshotRow,
     StreamRow,
@@ -63,7 +63,6 @@ class MemoryStorage(Storage):
         self._keys: dict[str, KeyRow] = {}
         self._webhooks: dict[str, WebhookRow] = {}
         self._deliveries: dict[tuple[str, int], DeliveryRow] = {}
-        self._replies: dict[str, ReplyRow] = {}
         self._meta: dict[str, str] = {}
 
     # to write
@@ -211,14 +210,6 @@ class MemoryStorage(Storage):
         if key in self._deliveries:
             self._put(self._deliveries, key, change.row)
 
-    def _save_reply(self, change: c.SaveReply) -> None:
-        if change.row.key not in self._replies:
-            self._put(self._replies, change.row.key, change.row)
-
-    def _prune_replies(self, change: c.PruneReplies) -> None:
-        for key in [key for key, row in self._replies.items() if row.at < change.before]:
-            self._drop(self._replies, key)
-
     def _set_meta(self, change: c.SetMeta) -> None:
         self._put(self._meta, change.key, change.value)
 
@@ -282,6 +273,16 @@ class MemoryStorage(Storage):
             numbers = self._exits.get(stream, {})
             wanted = sorted(n for n in numbers if n > after)[:limit]
             return [self._items[stream][numbers[n]] for n in wanted]
+
+    def recent_exits(self, stream: str, limit: int) -> list[Exited]:
+        """Items that left, the latest first."""
+        with self._lock:
+            left = [row for row in reversed(self.exits(stream)) if row.status == "left"][:limit]
+            said: dict[str, list[str]] = {row.id: [] for row in left}
+            for label in self._labels.get(stream, {}).values():
+                if label.item in said and not label.late:
+                    said[label.item].append(label.said)
+            return [_exited(row, said[row.id]) for row in left]
 
     def labels_of(self, stream: str, item: str) -> list[LabelRow]:
         """The labels of an item."""
@@ -357,15 +358,15 @@ class MemoryStorage(Storage):
         return sorted(found, key=lambda row: (row.created_at, row.id))
 
     def due_deliveries(
-        self, now: float, limit: int | None = None, webhook: str | None = None
+        self, webhook: str, now: float, limit: int | None = None
     ) -> list[DeliveryRow]:
         """Deliveries whose time has come."""
 
         def due(row: DeliveryRow) -> bool:
-            return row.status == "pending" and row.next_at <= now and webhook in (None, row.webhook)
+            return row.status == "pending" and row.next_at <= now and row.webhook == webhook
 
         found = self._sorted(self._deliveries, due)
-        return sorted(found, key=lambda row: (row.next_at, row.webhook, row.exit_n))[:limit]
+        return sorted(found, key=lambda row: (row.next_at, row.exit_n))[:limit]
 
     def deliveries(self, webhook: str, status: str | None = None) -> list[DeliveryRow]:
         """Deliveries to a webhook."""
@@ -375,10 +376,6 @@ class MemoryStorage(Storage):
 
         return self._sorted(self._deliveries, wanted)
 
-    def reply(self, key: str) -> ReplyRow | None:
-        """The first answer."""
-        return self._replies.get(key)
-
     def meta(self, key: str) -> str | None:
         """A named value."""
         return self._meta.get(key)
@@ -387,6 +384,22 @@ class MemoryStorage(Storage):
         """The wanted rows, by their keys."""
         with self._lock:
             return [table[key] for key in sorted(table) if wanted(table[key])]
+
+
+def _exited(row: ItemRow, said: list[str]) -> Exited:
+    return Exited(
+        row.id,
+        row.arrived_slot,
+        row.arrived_at,
+        row.exit_slot or 0,
+        row.left_at or 0.0,
+        row.verdict,
+        row.confidence or 0.0,
+        row.labels or 0,
+        row.reason or "",
+        len(said),
+        sum(label == row.verdict for label in said),
+    )
 
 
 def _method(kind: type) -> Any:

@@ -19,11 +19,11 @@ __all__ = [
     "DeliveryRow",
     "EventRow",
     "ExitRow",
+    "Exited",
     "ItemRow",
     "KeyRow",
     "LabelRow",
     "LeaseRow",
-    "ReplyRow",
     "SettingsRow",
     "SnapshotRow",
     "StreamRow",
@@ -191,14 +191,24 @@ class DeliveryRow(NamedTuple):
     last_error: str | None = None
 
 
-class ReplyRow(NamedTuple):
-    """The first answer to a request with an idempotency key; `digest` is of the request."""
+class Exited(NamedTuple):
+    """How an item left, without its payload, for figures over many of them.
 
-    key: str
-    digest: str
-    status: int
-    body: str
-    at: float
+    `said` counts the labels that came before it left, `agreed` those of them that say what the
+    verdict says.
+    """
+
+    item: str
+    arrived_slot: int
+    arrived_at: float
+    exit_slot: int
+    left_at: float
+    verdict: str | None
+    confidence: float
+    labels: int
+    reason: str
+    said: int
+    agreed: int
 
 
 class Counts(NamedTuple):

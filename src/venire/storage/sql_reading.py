@@ -15,11 +15,11 @@ from venire.storage.rows import (
     Counts,
     DeliveryRow,
     EventRow,
+    Exited,
     ItemRow,
     KeyRow,
     LabelRow,
     LeaseRow,
-    ReplyRow,
     SettingsRow,
     SnapshotRow,
     StreamRow,
@@ -147,6 +147,26 @@ class SqlReading(Storage):
         query = _of(t.items, stream).where(t.items.c.exit_n > after).order_by(t.items.c.exit_n)
         return self._all(ItemRow, query, limit)
 
+    def recent_exits(self, stream: str, limit: int) -> list[Exited]:
+        """Items that left, the latest first."""
+        items, labels = t.items.c, t.labels.c
+        names = "id arrived_slot arrived_at exit_slot left_at verdict confidence labels reason"
+        left = (
+            select(items.exit_n, *(items[name] for name in names.split()))
+            .where(items.stream == stream, items.status == "left")
+            .order_by(items.exit_n.desc())
+            .limit(limit)
+            .subquery()
+        ).c
+        theirs = and_(labels.stream == stream, labels.item == left.id, labels.late.is_(False))
+        query = (
+            select(*list(left)[1:], func.count(labels.said), _sum_if(labels.said == left.verdict))
+            .outerjoin(t.labels, theirs)
+            .group_by(*left)
+            .order_by(left.exit_n.desc())
+        )
+        return self._all(Exited, query)
+
     def labels_of(self, stream: str, item: str) -> list[LabelRow]:
         """The labels of an item."""
         query = _of(t.labels, stream).where(t.labels.c.item == item).order_by(t.labels.c.labeler)
@@ -253,15 +273,14 @@ class SqlReading(Storage):
         return self._all(WebhookRow, query.order_by(t.webhooks.c.created_at, t.webhooks.c.id))
 
     def due_deliveries(
-        self, now: float, limit: int | None = None, webhook: str | None = None
+        self, webhook: str, now: float, limit: int | None = None
     ) -> list[DeliveryRow]:
         """Deliveries whose time has come."""
         columns = t.deliveries.c
-        query = select(t.deliveries).where(columns.status == "pending", columns.next_at <= now)
-        if webhook is not None:
-            query = query.where(columns.webhook == webhook)
-        order = columns.next_at, columns.webhook, columns.exit_n
-        return self._all(DeliveryRow, query.order_by(*order), limit)
+        query = select(t.deliveries).where(
+            columns.webhook == webhook, columns.status == "pending", columns.next_at <= now
+        )
+        return self._all(DeliveryRow, query.order_by(columns.next_at, columns.exit_n), limit)
 
     def deliveries(self, webhook: str, status: str | None = None) -> list[DeliveryRow]:
         """Deliveries to a webhook."""
@@ -270,10 +289,6 @@ class SqlReading(Storage):
         if status is not None:
             query = query.where(columns.status == status)
         return self._all(DeliveryRow, query)
-
-    def reply(self, key: str) -> ReplyRow | None:
-        """The first answer."""
-        return self._first(ReplyRow, select(t.replies).where(t.replies.c.key == key))
 
     def meta(self, key: str) -> str | None:
         """A named value."""

@@ -68,8 +68,6 @@ _DELIVERY = Statement(
     "UPDATE deliveries SET attempt = ?, next_at = ?, status = ?, last_error = ? "
     "WHERE webhook = ? AND exit_n = ?"
 )
-_REPLY = _insert("replies", " ON CONFLICT (key) DO NOTHING")
-_PRUNE = Statement("DELETE FROM replies WHERE at < ?")
 _META = _insert("meta", " ON CONFLICT (key) DO UPDATE SET value = excluded.value")
 
 
@@ -125,8 +123,6 @@ _SINGLE: dict[type, Callable[[Any], list[tuple[Statement, tuple[Any, ...]]]]] = 
     c.AddWebhook: lambda change: [(_insert("webhooks"), change.row)],
     c.RemoveWebhook: lambda change: [(_REMOVE_WEBHOOK, (change.id,))],
     c.UpdateDelivery: lambda change: [(_DELIVERY, _delivery(change))],
-    c.SaveReply: lambda change: [(_REPLY, change.row)],
-    c.PruneReplies: lambda change: [(_PRUNE, (change.before,))],
     c.SetMeta: lambda change: [(_META, (change.key, change.value))],
 }
 

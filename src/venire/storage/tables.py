@@ -193,19 +193,7 @@ deliveries = Table(
     _text("last_error", nullable=True),
     PrimaryKeyConstraint("webhook", "exit_n", name="deliveries_key"),
     _one_of("status", "deliveries", rows.DELIVERY_STATUSES),
-    Index("deliveries_due", "status", "next_at"),
-)
-
-replies = Table(
-    "replies",
-    metadata,
-    _text("key"),
-    _text("digest"),
-    Column("status", Integer, nullable=False),
-    _text("body"),
-    _time("at"),
-    PrimaryKeyConstraint("key", name="replies_key"),
-    Index("replies_by_time", "at"),
+    Index("deliveries_by_webhook", "webhook", "status", "next_at", "exit_n"),
 )
 
 meta = Table(
@@ -228,5 +216,4 @@ ROWS: dict[str, type[tuple[Any, ...]]] = {
     "keys": rows.KeyRow,
     "webhooks": rows.WebhookRow,
     "deliveries": rows.DeliveryRow,
-    "replies": rows.ReplyRow,
 }

@@ -14,12 +14,12 @@ from venire.storage.rows import (
     Counts,
     DeliveryRow,
     EventRow,
+    Exited,
     ExitRow,
     ItemRow,
     KeyRow,
     LabelRow,
     LeaseRow,
-    ReplyRow,
     SettingsRow,
     SnapshotRow,
     StreamRow,
@@ -173,6 +173,21 @@ def _labels(storage: Storage) -> None:
     assert storage.said("checked", asked) == {("a", "ann"): _ODD, ("m1", "eve"): _ODD}
     _refused(storage, c.AddLabels([rows[0]._replace(item="new"), rows[0]._replace(said="ok")]))
     assert storage.counts("checked")[3:5] == (203, 1)
+    _recent_exits(storage)
+
+
+def _recent_exits(storage: Storage) -> None:
+    z = LabelRow("checked", "z", "ann", "spam", 3.0, 7, False, None, "bulk")
+    more = [z._replace(labeler="bob", said="ok"), z._replace(labeler="eve", late=True)]
+    left = ExitRow("checked", "a", "left", 3, 9, 5.5, None, 0.0, 0, "deadline")
+    storage.write([c.AddLabels([z, *more]), c.LeaveItems([left])])
+    first = Exited("z", 2**40, 1e9, 9, 4.5, "spam", 1 / 3, 2, "no_gain", 2, 1)
+    last = Exited("a", 2**40, 1e9, 9, 5.5, None, 0.0, 0, "deadline", 1, 0)
+    assert storage.recent_exits("checked", 5) == [last, first], (
+        "z has a late label, B was withdrawn"
+    )
+    assert storage.recent_exits("checked", 1) == [last]
+    assert storage.recent_exits("nobody", 5) == []
 
 
 def _leases(storage: Storage) -> None:
@@ -215,14 +230,14 @@ def _webhooks(storage: Storage) -> None:
     storage.write([c.AddWebhook(hook), c.AddWebhook(hook._replace(id="w2"))])
     rows = [DeliveryRow("w1", "checked", n, 0, 10.0 - n) for n in (1, 2, 3)]
     storage.write([c.AddDeliveries([*rows, rows[0]._replace(webhook="w2")])])
-    assert storage.due_deliveries(8.0) == [rows[2], rows[1]]
-    assert storage.due_deliveries(8.0, 1) == [rows[2]]
-    assert storage.due_deliveries(9.0, None, "w1") == rows[::-1]
-    assert storage.due_deliveries(9.0, None, "w2") == [rows[0]._replace(webhook="w2")]
+    assert storage.due_deliveries("w1", 8.0) == [rows[2], rows[1]]
+    assert storage.due_deliveries("w1", 8.0, 1) == [rows[2]]
+    assert storage.due_deliveries("w1", 9.0) == rows[::-1]
+    assert storage.due_deliveries("w2", 9.0) == [rows[0]._replace(webhook="w2")]
     tried = rows[2]._replace(attempt=5, status="dead", last_error=_ODD)
     done = rows[1]._replace(attempt=1, status="done")
     storage.write([c.UpdateDelivery(tried), c.UpdateDelivery(done)])
-    assert storage.due_deliveries(8.0) == []
+    assert storage.due_deliveries("w1", 8.0) == []
     assert storage.deliveries("w1", "dead") == [tried]
     assert storage.deliveries("w1") == [rows[0], done, tried]
     storage.write([c.RemoveWebhook("w1"), c.RemoveWebhook("w1"), c.UpdateDelivery(tried)])
@@ -233,13 +248,6 @@ def _webhooks(storage: Storage) -> None:
 
 
 def _others(storage: Storage) -> None:
-    reply = ReplyRow("key", "digest", 201, _ODD, 5.0)
-    storage.write([c.SaveReply(reply), c.SaveReply(reply._replace(status=500))])
-    assert storage.reply("key") == reply
-    storage.write([c.PruneReplies(5.0)])
-    assert storage.reply("key") == reply
-    storage.write([c.PruneReplies(5.5)])
-    assert storage.reply("key") is None
     assert storage.meta("secret") is None
     storage.write([c.SetMeta("secret", "1"), c.SetMeta("secret", _ODD)])
     assert storage.meta("secret") == _ODD

@@ -1,13 +1,17 @@
 """The store fails, the clock jumps, the server restarts: nothing is lost, nothing is wedged."""
 
 import asyncio
+from collections.abc import Awaitable
+from typing import Any
 
 import pytest
 
-from tests.unit.service.support import Bench, Flaky, asleep, bench, running
+from tests.unit.service.support import Bench, Flaky, asleep, bench, running, settings_of
 from venire.engine import Scheduler
 from venire.errors import Conflict, StoreDown
 from venire.service import ItemIn, LabelIn, Lease, Nothing, ServiceSettings
+from venire.service.live import Live
+from venire.storage import ItemRow
 
 
 async def recovered(b: Bench) -> None:
@@ -85,6 +89,88 @@ async def test_a_wait_that_ends_while_the_store_is_down_says_so() -> None:
             await b.add("p1")
         with pytest.raises(StoreDown):
             await ask
+
+
+@running
+async def test_work_that_is_on_disk_is_handed_over_though_the_store_has_gone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def gone(stream: str) -> Live:
+        raise StoreDown("the disk is full")
+
+    async with bench(policy="fixed-overlap:1") as b:
+        await b.add("p1")
+        lease = await b.take("ann")
+        ask = asyncio.create_task(b.service.next("posts", "bob", wait=5))
+        await asleep(1, b)
+        b.clock.advance(lease.ttl + 1)
+        monkeypatch.setattr(b.service.hub, "live", gone)
+        b.service.hub.tick()
+        got = await ask
+        assert isinstance(got, Lease)
+        assert got.item == "p1"
+
+
+@running
+async def test_work_whose_payload_cannot_be_read_is_given_again() -> None:
+    class Blind(Flaky):
+        blind = True
+
+        def item(self, stream: str, id: str) -> ItemRow | None:
+            if self.blind:
+                self.blind = False
+                raise StoreDown("the connection was lost")
+            return super().item(stream, id)
+
+    async with bench(Blind(), policy="fixed-overlap:1") as b:
+        ask = asyncio.create_task(b.service.next("posts", "ann", wait=20))
+        await asleep(1, b)
+        await b.service.add_items("posts", [ItemIn("p1", "x" * 10_000)])
+        lease = await ask
+        assert isinstance(lease, Lease)
+        assert lease.payload == "x" * 10_000
+        kept = [row.status for row in b.storage.leases("posts", None)]
+        assert sorted(kept) == ["open", "released"]
+
+
+@running
+async def test_nobody_is_told_of_what_is_not_on_disk() -> None:
+    storage = Flaky()
+    async with bench(storage) as b:
+        await b.add("p1")
+        lease, service = await b.take("ann"), b.service
+        await b.pass_time(lease.ttl + 1)  # over, so that its label does not end it
+        pairs: list[tuple[Awaitable[Any], Awaitable[Any]]] = [
+            (
+                service.add_labels("posts", [("p1", "ann", "spam")]),
+                service.label(str(lease.token), "ok"),
+            ),
+            (
+                service.add_items("posts", [ItemIn("p2", 1)]),
+                service.add_items("posts", [ItemIn("p2", 2)]),
+            ),
+            (
+                service.create_stream("more", settings_of(), "me"),
+                service.create_stream("more", settings_of(), "you"),
+            ),
+            (
+                service.change_stream("posts", {"max_overlap": 3}, "me"),
+                service.change_stream("posts", {"max_overlap": 3}, "you"),
+            ),
+        ]
+        for pair in pairs:
+            storage.down, storage.lag = True, 0.2
+            got = await asyncio.gather(*pair, return_exceptions=True)
+            assert [type(error) for error in got] == [StoreDown, StoreDown]
+            storage.down, storage.lag = False, 0.0
+            await recovered(b)
+
+
+@running
+async def test_a_stream_that_was_thrown_away_is_loaded_again_before_anyone_asks() -> None:
+    async with bench() as b:
+        b.service.hub.drop(b.live)
+        await recovered(b)
 
 
 @running
@@ -210,8 +296,6 @@ async def test_the_outcome_of_a_stream_does_not_depend_on_restarts() -> None:
 
 @running
 async def test_two_who_make_the_same_stream_at_once_make_one() -> None:
-    from tests.unit.service.support import settings_of
-
     async with bench(make=False) as b:
         views = await asyncio.gather(
             *(b.service.create_stream("posts", settings_of(), "me") for _ in range(4))

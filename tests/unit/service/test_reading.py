@@ -1,6 +1,7 @@
 """What can be read: items, explanations, labelers and figures."""
 
 import random
+from dataclasses import replace
 
 import pytest
 
@@ -93,6 +94,32 @@ async def test_insights_add_up() -> None:
         assert figures.labelers == {"free": 0, "busy": 1, "away": 2}
         states = {view.id: view.state for view in await b.service.labelers("posts")}
         assert states == {"ann": "away", "bob": "away", "cec": "busy"}
+
+
+@running
+async def test_insights_are_the_same_after_a_restart() -> None:
+    async with bench(policy="fixed-overlap:2") as b:
+        await b.add("p1", "p2", "p3", "p4")
+        rows = [
+            ("p1", "ann", "spam"),
+            ("p1", "bob", "ok"),
+            ("p2", "ann", "ok"),
+            ("p2", "bob", "ok"),
+        ]
+        await b.service.add_labels("posts", rows[:2])
+        await b.pass_time(10)
+        await b.service.withdraw("posts", "p3")
+        await b.service.add_labels("posts", [*rows[2:], ("p1", "cec", "spam")])  # the last is late
+        await b.pass_time(30)
+        before = await b.service.insights("posts")
+        assert (before.agreement, before.labels_per_item) == (0.75, 2.0)
+        assert (before.response_median, before.response_p90) == (10.0, 40.0)
+        assert before.verdicts == {"ok": 1, "spam": 1}
+    b.clock.advance(3600)
+    async with bench(b.storage, b.clock) as again:
+        after = await again.service.insights("posts")
+        now = {"oldest_seconds": 3640.0, "exits_per_minute": 0.0, "labels_per_minute": 0.0}
+        assert after == replace(before, **now)  # type: ignore[arg-type]
 
 
 def test_intervals_drift_and_clones_are_measured_from_labels() -> None:

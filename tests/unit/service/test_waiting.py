@@ -1,11 +1,13 @@
 """Long poll: woken by what changes, the longest first, and nobody who has gone."""
 
 import asyncio
+from collections.abc import Iterable
 
 import pytest
 
 from tests.unit.service.support import Flaky, asleep, bench, running
 from venire.errors import TooMuch
+from venire.model import Assignment
 from venire.service import Lease, Nothing, ServiceSettings
 
 
@@ -45,6 +47,22 @@ async def test_a_release_and_an_expiry_wake_too() -> None:
         ask = asyncio.create_task(b.service.next("posts", "cec", wait=20))
         await asleep(1, b)
         await b.pass_time(second.ttl + 1)
+        assert isinstance(await ask, Lease)
+
+
+@running
+async def test_a_new_slot_wakes_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with bench(policy="fixed-overlap:1") as b:
+        engine, give = b.live.engine, b.live.engine.assign
+
+        def patient(asked: Iterable[str] | None = None) -> tuple[Assignment, ...]:
+            return give(asked) if engine.slot else ()
+
+        monkeypatch.setattr(engine, "assign", patient)
+        await b.add("p1")
+        ask = asyncio.create_task(b.service.next("posts", "ann", wait=5))
+        await asleep(1, b)
+        await b.pass_time(10)
         assert isinstance(await ask, Lease)
 
 
@@ -138,3 +156,17 @@ async def test_exits_and_events_are_waited_for() -> None:
             "labels": [{"item": "p1", "labeler": "ann", "said": "spam", "late": False}]
         }
         assert await b.service.exits("posts", after=1) == []
+
+
+@running
+async def test_those_who_follow_are_told_of_what_somebody_did_who_has_gone() -> None:
+    storage = Flaky()
+    async with bench(storage) as b:
+        news = b.service.hub.news("posts")
+        before, storage.lag = news.event, 0.2
+        add = asyncio.create_task(b.add("p1"))
+        while not b.live.open:
+            await asyncio.sleep(0.001)
+        add.cancel()
+        await asyncio.gather(add, return_exceptions=True)
+        assert await news.after(before, 20)

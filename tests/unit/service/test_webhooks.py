@@ -6,15 +6,21 @@ import contextlib
 import hashlib
 import hmac
 import json
+import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from ssl import PROTOCOL_TLS_SERVER, SSLContext
+from typing import Any
 
+import httpcore2
 import pytest
+import trustme
 
 from tests.unit.service.support import Bench, bench, running
 from venire.errors import FetchError, InputError, NotFound
 from venire.service import ServiceSettings
 from venire.service.targets import check_url, is_public, resolve
+from venire.storage import DeliveryRow
 
 LOCAL = ServiceSettings(allow_private_webhooks=True, webhook_attempts=5)
 
@@ -25,7 +31,7 @@ class Receiver:
     def __init__(self) -> None:
         self.got: list[tuple[dict[str, str], bytes]] = []
         self.answers: list[int] = []
-        self.url = ""
+        self.url, self.where = "", "http://127.0.0.1:1/"
 
     async def handle(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with contextlib.suppress(asyncio.IncompleteReadError):  # a sender that was stopped
@@ -39,16 +45,19 @@ class Receiver:
         body = await reader.readexactly(int(headers["content-length"]))
         self.got.append((headers, body))
         status = self.answers.pop(0) if self.answers else 204
-        where = "Location: http://127.0.0.1:1/\r\n" if status == 302 else ""
+        where = f"Location: {self.where}\r\n" if status == 302 else ""
         writer.write(f"HTTP/1.1 {status} x\r\n{where}Content-Length: 0\r\n\r\n".encode())
         await writer.drain()
 
 
 @asynccontextmanager
-async def receiver() -> AsyncIterator[Receiver]:
+async def receiver(
+    name: str = "127.0.0.1", tls: SSLContext | None = None
+) -> AsyncIterator[Receiver]:
     made = Receiver()
-    server = await asyncio.start_server(made.handle, "127.0.0.1", 0)
-    made.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/hook?x=1"
+    server = await asyncio.start_server(made.handle, "127.0.0.1", 0, ssl=tls)
+    port = server.sockets[0].getsockname()[1]
+    made.url = f"{'http' if tls is None else 'https'}://{name}:{port}/hook?x=1"
     async with server:
         yield made
 
@@ -224,6 +233,43 @@ async def test_ping_and_remove() -> None:
 
 
 @running
+async def test_of_a_webhook_that_was_removed_nothing_is_kept() -> None:
+    async with receiver() as r, bench(server=LOCAL, policy="fixed-overlap:1") as b:
+        webhooks = b.service.webhooks
+        hooks = [await webhooks.add("posts", r.url) for _ in range(2)]
+        await one_exit(b, "p1")
+        await send(b)
+        await webhooks.remove("posts", hooks[0].id)
+        await send(b)
+        assert set(webhooks._queues) == {hooks[1].id}
+        async with asyncio.timeout(20):
+            while webhooks._senders:
+                await asyncio.sleep(0.01)
+
+
+@running
+async def test_a_webhook_may_be_removed_while_it_is_looked_at(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("venire.service.webhooks.NAP", 3600.0)  # only when told to
+    async with receiver() as r, bench(server=LOCAL, policy="fixed-overlap:1") as b:
+        hook = await b.service.webhooks.add("posts", r.url)
+        await one_exit(b, "p1")
+        due = b.storage.due_deliveries
+
+        def slow(*args: Any) -> list[DeliveryRow]:
+            asyncio.run_coroutine_threadsafe(
+                b.service.webhooks.remove("posts", hook.id), loop
+            ).result()
+            return due(*args)
+
+        loop = asyncio.get_running_loop()
+        monkeypatch.setattr(b.storage, "due_deliveries", slow)
+        assert await b.service.webhooks.send_due() == []
+        assert r.got == []
+
+
+@running
 async def test_private_targets_are_refused() -> None:
     async with bench() as b:
         for url in ("http://127.0.0.1/", "http://localhost:8400/", "http://[::1]/", "http://0/"):
@@ -255,3 +301,96 @@ def test_addresses_that_are_not_public(address: str) -> None:
 def test_addresses_that_cannot_be(url: str) -> None:
     with pytest.raises(InputError):
         check_url(url)
+
+
+# over TLS: the name is looked up once, and the certificate must be of that name
+
+
+class Tls:
+    """A server's certificate, the names that clients asked it for, and what names mean."""
+
+    def __init__(self, issuer: trustme.CA, name: str) -> None:
+        self.context = SSLContext(PROTOCOL_TLS_SERVER)
+        issuer.issue_cert(name).configure_cert(self.context)
+        self.context.sni_callback = lambda _, name, __: self.asked.append(name)
+        self.asked: list[str | None] = []
+        self.looked_up: list[str] = []
+
+    async def look_up(self, host: str, port: int, **_: Any) -> list[tuple[Any, ...]]:
+        """Every name is this machine."""
+        self.looked_up.append(host)
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", port))]
+
+
+@asynccontextmanager
+async def over_tls(
+    monkeypatch: pytest.MonkeyPatch, certified: str = "hooks.example", trusted: bool = True
+) -> AsyncIterator[tuple[Bench, Receiver, Tls]]:
+    """A service that trusts a new authority, and a receiver called hooks.example."""
+    authority, usual = trustme.CA(), httpcore2.default_ssl_context
+    tls = Tls(authority if trusted else trustme.CA(), certified)
+
+    def context(**options: Any) -> SSLContext:
+        made = usual(**options)
+        authority.configure_trust(made)
+        return made
+
+    monkeypatch.setattr("httpcore2.default_ssl_context", context)
+    monkeypatch.setattr("venire.service.webhooks.NAP", 3600.0)  # only when told to
+    monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", tls.look_up)
+    async with (
+        receiver("hooks.example", tls.context) as r,
+        bench(server=LOCAL, policy="fixed-overlap:1") as b,
+    ):
+        yield b, r, tls
+
+
+@running
+async def test_over_tls_a_message_goes_to_the_address_that_was_checked_under_its_name(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with over_tls(monkeypatch) as (b, r, tls):
+        hook = await b.service.webhooks.add("posts", r.url)
+        await one_exit(b, "p1")
+        tls.looked_up.clear()
+        await send(b)
+        [(headers, _)] = r.got
+        assert headers["host"] == r.url.split("/")[2]
+        assert (tls.asked, tls.looked_up) == (["hooks.example"], ["hooks.example"])
+        assert [row.status for row in b.storage.deliveries(hook.id)] == ["done"]
+
+
+@pytest.mark.parametrize(
+    ("options", "fault"),
+    [
+        ({"certified": "other.example"}, "Hostname mismatch"),
+        ({"certified": "127.0.0.1"}, "Hostname mismatch"),
+        ({"trusted": False}, "unable to get local issuer certificate"),
+    ],
+)
+@running
+async def test_over_tls_a_certificate_of_another_is_refused(
+    monkeypatch: pytest.MonkeyPatch, options: dict[str, Any], fault: str
+) -> None:
+    async with over_tls(monkeypatch, **options) as (b, r, _):
+        hook = await b.service.webhooks.add("posts", r.url)
+        await one_exit(b, "p1")
+        await send(b)
+        assert r.got == []
+        [row] = b.storage.deliveries(hook.id)
+        assert (row.status, row.attempt) == ("pending", 1)
+        assert fault in str(row.last_error)
+        with pytest.raises(FetchError, match=fault):
+            await b.service.webhooks.ping("posts", hook.id)
+
+
+@running
+async def test_over_tls_no_redirect_is_followed(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with receiver() as inside, over_tls(monkeypatch) as (b, r, _):
+        hook = await b.service.webhooks.add("posts", r.url)
+        r.answers, r.where = [302], inside.url
+        await one_exit(b, "p1")
+        await send(b)
+        assert (len(r.got), inside.got) == (1, [])
+        [row] = b.storage.deliveries(hook.id)
+        assert (row.status, row.last_error) == ("pending", "the answer was 302")

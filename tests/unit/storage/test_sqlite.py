@@ -9,16 +9,20 @@ import subprocess
 import sys
 import warnings
 from pathlib import Path
+from typing import Any
 
 import pytest
+from sqlalchemy import event
 
 from venire.errors import StoreDown, StoreError
 from venire.storage import (
     AddItems,
     AddStream,
+    AddWebhook,
     ItemRow,
     SetMeta,
     StreamRow,
+    WebhookRow,
     Writer,
     open_storage,
     schema,
@@ -210,3 +214,21 @@ def test_what_was_acknowledged_is_there_after_a_kill(tmp_path: Path) -> None:
         with open_storage(url) as storage:
             assert int(storage.meta("n") or 0) >= acknowledged
             assert storage.meta(f"n{acknowledged}") == ""
+
+
+def test_what_is_due_for_a_webhook_is_found_without_reading_what_is_due_for_others(
+    tmp_path: Path,
+) -> None:
+    hook = WebhookRow("silent", "posts", "https://example.org/x", "whsec_x", 0.0)
+    with _open(tmp_path / "venire.db") as storage:
+        storage.write([AddStream(StreamRow("posts", 0.0)), AddWebhook(hook)])
+        seen: list[str] = []
+
+        @event.listens_for(storage._engine, "before_cursor_execute")
+        def note(connection: Any, cursor: Any, sql: str, values: Any, *_: object) -> None:
+            cursor.execute(f"EXPLAIN QUERY PLAN {sql}", values)
+            seen.extend(row[-1] for row in cursor.fetchall())
+
+        storage.due_deliveries("silent", 1e15, 1000)
+        assert len(seen) == 1  # no sorting after it
+        assert "INDEX deliveries_by_webhook (webhook=? AND status=? AND next_at<?)" in seen[0]
