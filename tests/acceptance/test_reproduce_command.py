@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 import venire
+from tests.unit.simulation.points import count
 from venire.experiments.figures import ORDER
 from venire.simulation.store import Store
 
@@ -204,13 +205,6 @@ def test_ctrl_c_keeps_what_is_finished_and_the_same_command_goes_on(tmp_path: Pa
     done = run(tmp_path, *options)
     assert (done.returncode, done.stderr) == (0, "")
     assert count(store) == 26
-
-
-def count(path: Path) -> int:
-    if not path.exists():
-        return 0
-    with Store(path) as store:
-        return len(store)
 
 
 def test_one_real_figure(tmp_path: Path, data: Path) -> None:
