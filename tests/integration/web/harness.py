@@ -10,7 +10,8 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+import urllib.request
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -30,6 +31,14 @@ CLASSES = ["spam", "ok"]
 PANEL = [{"id": name, "competence": 0.8, "capacity": 2} for name in ("ann", "bob", "cat", "dan")]
 STREAM: dict[str, Any] = {"classes": CLASSES, "panel": PANEL, "learning": "known"}
 ROLES = ("admin", "producer", "labeler", "viewer")
+
+
+def until(true: Callable[[], bool], seconds: float = 60.0) -> None:
+    """Wait for something to be so; longer than it takes on a machine with much else to do."""
+    end = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < end, "it takes too long"
+        time.sleep(0.05)
 
 
 @dataclass
@@ -122,13 +131,22 @@ class Process:
     def client(self, key: str | None = None, **more: Any) -> Client:
         return Client(self.url, key or self.key, **more)
 
+    def waiting(self) -> int:
+        """How many requests wait for something, or follow it."""
+        headers = {"authorization": f"Bearer {self.key}"}
+        request = urllib.request.Request(f"{self.url}/metrics", headers=headers)
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            found = re.search(r"^venire_waiting (\S+)", answer.read().decode(), flags=re.M)
+        assert found is not None
+        return int(float(found[1]))
+
     def kill(self) -> None:
         """As a power cut would: no time for anything."""
         assert self.process is not None
         self.process.kill()
         self.process.wait()
 
-    def stop(self, patience: float = 30.0) -> int:
+    def stop(self, patience: float = 120.0) -> int:
         """As an operator would."""
         assert self.process is not None
         if self.process.poll() is None:

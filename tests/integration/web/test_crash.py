@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from tests.integration.web.harness import Process, serving
+from tests.integration.web.harness import Process, serving, until
 from venire.cli import main
 from venire.client import Client, ItemExit, ServerError, Work, retries
 from venire.storage import open_storage
@@ -108,17 +108,18 @@ class Load:
         """Send no more, and wait until every item has left."""
         self.sent_all.set()
         for producer in self.threads[:2]:
-            producer.join(120)
-        deadline = time.monotonic() + 120
+            producer.join(600)
+        deadline = time.monotonic() + 600
         with self.server.client() as client:
             while client.stream("posts")["open_items"] and time.monotonic() < deadline:
                 assert not self.faults, self.faults
                 time.sleep(0.2)
             assert client.stream("posts")["open_items"] == 0, "items are stuck"
-        time.sleep(0.7)
+            left = client.insights("posts")["exits"]
+        until(lambda: len(self.exits) >= left)
         self.done.set()
         for thread in self.threads:
-            thread.join(60)
+            thread.join(600)
         assert not self.faults, self.faults
 
 
