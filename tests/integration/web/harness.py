@@ -99,6 +99,7 @@ class Process:
     url: str = ""
     said: list[str] = field(default_factory=list)
     process: subprocess.Popen[str] | None = None
+    reader: threading.Thread | None = None
 
     def start(self, patience: float = 200.0) -> None:
         env = {**os.environ, "VENIRE_RATE": "0", "PYTHONPATH": SOURCE, **self.env}
@@ -109,7 +110,10 @@ class Process:
                 command, cwd=self.folder, env=env, stdout=subprocess.PIPE, stderr=log, text=True
             )
         listening = threading.Event()
-        threading.Thread(target=self._read, args=(self.process, listening), daemon=True).start()
+        self.reader = threading.Thread(
+            target=self._read, args=(self.process, listening), daemon=True
+        )
+        self.reader.start()
         end = time.monotonic() + patience
         while not listening.wait(0.02):
             if self.process.poll() is not None or time.monotonic() > end:
@@ -151,7 +155,10 @@ class Process:
         assert self.process is not None
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
-        return self.process.wait(patience)
+        code = self.process.wait(patience)
+        if self.reader is not None:
+            self.reader.join(patience)  # what it said last may not have been read yet
+        return code
 
 
 @contextmanager
