@@ -179,7 +179,7 @@ def test_without_matplotlib_it_says_what_to_install(
 
 
 def test_ctrl_c_keeps_what_is_finished_and_the_same_command_goes_on(tmp_path: Path) -> None:
-    options = ["--quick", "--seeds", "2", "--figure", "synthetic-learning", "--jobs", "2"]
+    options = ["--quick", "--seeds", "6", "--figure", "synthetic-learning", "--jobs", "2"]
     store = tmp_path / "venire-reproduce" / "points.sqlite"
     with subprocess.Popen(
         [*VENIRE, *options],
@@ -201,10 +201,10 @@ def test_ctrl_c_keeps_what_is_finished_and_the_same_command_goes_on(tmp_path: Pa
     assert process.returncode == 130
     assert said.splitlines()[-1] == "interrupted"
     assert "the same command goes on" in said
-    assert 3 <= kept < 26
+    assert 3 <= kept < 78
     done = run(tmp_path, *options)
     assert (done.returncode, done.stderr) == (0, "")
-    assert count(store) == 26
+    assert count(store) == 78
 
 
 def test_one_real_figure(tmp_path: Path, data: Path) -> None:

@@ -53,7 +53,8 @@ class Load:
         jobs: list[Callable[[Client], None]] = [self.produce(n) for n in range(2)]
         jobs += [self.label(name) for name in LABELERS]
         jobs.append(self.watch)
-        self.threads = [threading.Thread(target=self.run, args=(job,)) for job in jobs]
+        # after a failure they go on asking for an hour, which must not hold up the end
+        self.threads = [threading.Thread(target=self.run, args=(job,), daemon=True) for job in jobs]
         for thread in self.threads:
             thread.start()
 
