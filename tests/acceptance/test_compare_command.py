@@ -16,9 +16,9 @@ from typing import Any
 import pytest
 
 import venire
+from tests.unit.simulation.points import count
 from venire import FixedOverlap, Greedy, simulate
 from venire.experiments.regimes import COLUMNS, REGIMES, regimes_named
-from venire.simulation.store import Store
 
 VENIRE = [sys.executable, "-m", "venire", "compare"]
 SMALL = ("--regime", "bursts", "--regime", "overload", "--quick", "--no-certificate")
@@ -185,13 +185,6 @@ def test_ctrl_c_keeps_what_is_finished_and_the_same_command_goes_on(tmp_path: Pa
     done = run(tmp_path, *options)
     assert done.returncode == 0
     assert count(store) == 400
-
-
-def count(path: Path) -> int:
-    if not path.exists():
-        return 0
-    with Store(path) as store:
-        return len(store)
 
 
 def test_the_documentation_names_every_regime_and_its_example_runs() -> None:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from tests.integration.web.harness import STREAM, Process
+from tests.integration.web.harness import STREAM, Process, until
 from venire import Client
 
 pytestmark = pytest.mark.browser
@@ -26,13 +24,6 @@ def sign_in(page: Any, process: Process, key: str) -> None:
     page.fill("#key", key)
     page.keyboard.press("Enter")
     page.wait_for_selector("form.who")
-
-
-def until(true: Callable[[], bool]) -> None:
-    end = time.monotonic() + 15
-    while not true():
-        assert time.monotonic() < end
-        time.sleep(0.1)
 
 
 def begin(page: Any, process: Process, stream: str) -> None:

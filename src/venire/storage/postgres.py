@@ -33,6 +33,10 @@ __all__ = ["PostgresStorage"]
 #: Spells "venire"; the advisory lock of whoever owns the store.
 _LOCK = int.from_bytes(b"venire", "big")
 
+#: Milliseconds to wait for it: the database may not have noticed yet that the process of before,
+#: or the connection that was lost, is gone.
+_PATIENCE = 3000
+
 #: From so many rows on they are copied rather than inserted.
 _COPY = 50
 
@@ -81,22 +85,28 @@ class PostgresStorage(SqlStorage):
         connection = self._connect()
         try:
             connection.autocommit = True
+            if self.owner:
+                self._own(connection)
             connection.execute("SET lock_timeout = '10s'")
             connection.execute(
                 "SELECT set_config('synchronous_commit', 'on', false) "
                 "WHERE current_setting('synchronous_commit') = 'off'"
             )
-            if self.owner:
-                found = connection.execute("SELECT pg_try_advisory_lock(%s)", (_LOCK,)).fetchone()
-                if found is None or not found[0]:
-                    raise StoreError(
-                        f"the store {self.url} is in use by another server: stop it first, "
-                        "or give this one a database of its own"
-                    )
         except BaseException:
             connection.close()
             raise
         return connection
+
+    def _own(self, connection: psycopg.Connection[Any]) -> None:
+        """Take the lock of the owner; `StoreError` if another server has it."""
+        connection.execute("SELECT set_config('lock_timeout', %s, false)", (f"{_PATIENCE}ms",))
+        try:
+            connection.execute("SELECT pg_advisory_lock(%s)", (_LOCK,))
+        except psycopg.errors.LockNotAvailable:
+            raise StoreError(
+                f"the store {self.url} is in use by another server: stop it first, "
+                "or give this one a database of its own"
+            ) from None
 
     def _prepare(self) -> None:
         with self._engine.begin() as connection:

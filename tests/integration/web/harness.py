@@ -10,7 +10,8 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+import urllib.request
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -30,6 +31,14 @@ CLASSES = ["spam", "ok"]
 PANEL = [{"id": name, "competence": 0.8, "capacity": 2} for name in ("ann", "bob", "cat", "dan")]
 STREAM: dict[str, Any] = {"classes": CLASSES, "panel": PANEL, "learning": "known"}
 ROLES = ("admin", "producer", "labeler", "viewer")
+
+
+def until(true: Callable[[], bool], seconds: float = 60.0) -> None:
+    """Wait for something to be so; longer than it takes on a machine with much else to do."""
+    end = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < end, "it takes too long"
+        time.sleep(0.05)
 
 
 @dataclass
@@ -90,6 +99,7 @@ class Process:
     url: str = ""
     said: list[str] = field(default_factory=list)
     process: subprocess.Popen[str] | None = None
+    reader: threading.Thread | None = None
 
     def start(self, patience: float = 200.0) -> None:
         env = {**os.environ, "VENIRE_RATE": "0", "PYTHONPATH": SOURCE, **self.env}
@@ -100,7 +110,10 @@ class Process:
                 command, cwd=self.folder, env=env, stdout=subprocess.PIPE, stderr=log, text=True
             )
         listening = threading.Event()
-        threading.Thread(target=self._read, args=(self.process, listening), daemon=True).start()
+        self.reader = threading.Thread(
+            target=self._read, args=(self.process, listening), daemon=True
+        )
+        self.reader.start()
         end = time.monotonic() + patience
         while not listening.wait(0.02):
             if self.process.poll() is not None or time.monotonic() > end:
@@ -122,18 +135,30 @@ class Process:
     def client(self, key: str | None = None, **more: Any) -> Client:
         return Client(self.url, key or self.key, **more)
 
+    def waiting(self) -> int:
+        """How many requests wait for something, or follow it."""
+        headers = {"authorization": f"Bearer {self.key}"}
+        request = urllib.request.Request(f"{self.url}/metrics", headers=headers)
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            found = re.search(r"^venire_waiting (\S+)", answer.read().decode(), flags=re.M)
+        assert found is not None
+        return int(float(found[1]))
+
     def kill(self) -> None:
         """As a power cut would: no time for anything."""
         assert self.process is not None
         self.process.kill()
         self.process.wait()
 
-    def stop(self, patience: float = 30.0) -> int:
+    def stop(self, patience: float = 120.0) -> int:
         """As an operator would."""
         assert self.process is not None
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
-        return self.process.wait(patience)
+        code = self.process.wait(patience)
+        if self.reader is not None:
+            self.reader.join(patience)  # what it said last may not have been read yet
+        return code
 
 
 @contextmanager

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from tests.integration.web.harness import STREAM, Process, serving
+from tests.integration.web.harness import STREAM, Process, serving, until
 from venire import AsyncClient, Client
 from venire.client import Nothing, ServerError, Unreachable, Work, Worker
 
@@ -103,7 +103,7 @@ def test_a_server_that_is_away_is_tried_again_and_then_given_up() -> None:
     client = Client("http://127.0.0.1:9", "vk_x", retry_seconds=0.5)
     with client, pytest.raises(Unreachable, match="cannot be reached"):
         client.streams()
-    assert time.monotonic() - start < 5
+    assert time.monotonic() - start < 30
 
 
 def test_ids_of_any_kind_are_found_again(process: Process, stream: str) -> None:
@@ -179,29 +179,31 @@ def test_long_polls_end_when_work_comes(process: Process, stream: str) -> None:
 
     def ask() -> None:
         with process.client() as client:
-            found.append(client.next(stream, "ann", wait=20))
+            found.append(client.next(stream, "ann", wait=60))
 
+    until(lambda: process.waiting() == 0)
     asking = threading.Thread(target=ask)
     asking.start()
-    time.sleep(0.5)
+    until(lambda: process.waiting() == 1)
     start = time.monotonic()
     with process.client() as client:
         client.add_items(stream, items(1))
-    asking.join(10)
+    asking.join(100)
     assert isinstance(found[0], Work)
-    assert time.monotonic() - start < 3
+    assert time.monotonic() - start < 50
 
 
 def test_one_that_hung_up_is_given_nothing(process: Process, stream: str) -> None:
     async def hang_up() -> None:
         async with AsyncClient(process.url, process.key) as client:
-            asking = asyncio.ensure_future(client.next(stream, "ann", wait=20))
-            await asyncio.sleep(0.5)
+            asking = asyncio.ensure_future(client.next(stream, "ann", wait=60))
+            await asyncio.to_thread(until, lambda: process.waiting() == 1)
             asking.cancel()
             await asyncio.gather(asking, return_exceptions=True)
-        await asyncio.sleep(0.3)
 
+    until(lambda: process.waiting() == 0)
     asyncio.run(hang_up())
+    until(lambda: process.waiting() == 0, seconds=30)  # or it would be let go for its own time
     with process.client() as client:
         client.add_items(stream, items(1))
         assert client.insights(stream)["leased_items"] == 0
@@ -215,7 +217,7 @@ def test_events_are_followed_from_where_one_left_off(process: Process, stream: s
 
     def read(count: int, **more: Any) -> list[Any]:
         seen = []
-        with http.Client(timeout=10) as client, client.sse(url, **more) as events:
+        with http.Client(timeout=60) as client, client.sse(url, **more) as events:
             for entry in events:
                 seen.append(entry)
                 if len(seen) == count:
@@ -254,9 +256,7 @@ def test_a_worker_labels_what_there_is(process: Process, stream: str) -> None:
 
         second = work_through(process, stream, slowly, "bob")
         assert (first.labelled, second.labelled) == (10, 10)
-        deadline = time.monotonic() + 10
-        while client.insights(stream)["exits"] < 10 and time.monotonic() < deadline:
-            time.sleep(0.1)
+        until(lambda: bool(client.insights(stream)["exits"] == 10))
         assert {exit.verdict for exit in client.exits(stream)} == {"ok"}
 
 
@@ -277,16 +277,19 @@ def test_a_failure_is_not_a_label(process: Process, stream: str) -> None:
 
 def test_a_worker_that_is_stopped_gives_back_what_it_holds(process: Process, stream: str) -> None:
     async def run() -> Any:
+        begun = asyncio.Event()
+
         async def forever(payload: Any) -> str:
-            await asyncio.sleep(60)
+            begun.set()
+            await asyncio.sleep(3600)
             return "ok"
 
         async with AsyncClient(process.url, process.key) as client:
             worker = Worker(client, stream, "ann", forever, grace=0.1)
             running = asyncio.ensure_future(worker.run())
-            await asyncio.sleep(1.0)
+            await asyncio.wait_for(begun.wait(), 60)
             worker.stop()
-            return await asyncio.wait_for(running, 10)
+            return await asyncio.wait_for(running, 60)
 
     with process.client() as client:
         client.add_items(stream, items(1))
@@ -298,12 +301,12 @@ def test_a_worker_that_is_stopped_gives_back_what_it_holds(process: Process, str
 def test_a_heartbeat_keeps_the_assignment(process: Process) -> None:
     name = next(NAMES)
     with process.client() as client:
-        leases = {"lease_floor_seconds": 0.6, "lease_ceiling_seconds": 0.6}
+        leases = {"lease_floor_seconds": 4.0, "lease_ceiling_seconds": 4.0}
         client.create_stream(name, **{**STREAM, **leases, "policy": "fixed-overlap:2"})
         client.add_items(name, items(1))
 
         def slow(payload: Any) -> str:
-            time.sleep(2.0)
+            time.sleep(5.0)
             return "ok"
 
         assert work_through(process, name, slow).labelled == 1

@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from tests.integration.web.harness import Process, serving
+from tests.integration.web.harness import Process, serving, until
 from venire.cli import main
 from venire.client import Client, ItemExit, ServerError, Work, retries
 from venire.storage import open_storage
@@ -53,7 +53,8 @@ class Load:
         jobs: list[Callable[[Client], None]] = [self.produce(n) for n in range(2)]
         jobs += [self.label(name) for name in LABELERS]
         jobs.append(self.watch)
-        self.threads = [threading.Thread(target=self.run, args=(job,)) for job in jobs]
+        # after a failure they go on asking for an hour, which must not hold up the end
+        self.threads = [threading.Thread(target=self.run, args=(job,), daemon=True) for job in jobs]
         for thread in self.threads:
             thread.start()
 
@@ -108,17 +109,18 @@ class Load:
         """Send no more, and wait until every item has left."""
         self.sent_all.set()
         for producer in self.threads[:2]:
-            producer.join(120)
-        deadline = time.monotonic() + 120
+            producer.join(600)
+        deadline = time.monotonic() + 600
         with self.server.client() as client:
             while client.stream("posts")["open_items"] and time.monotonic() < deadline:
                 assert not self.faults, self.faults
                 time.sleep(0.2)
             assert client.stream("posts")["open_items"] == 0, "items are stuck"
-        time.sleep(0.7)
+            left = client.insights("posts")["exits"]
+        until(lambda: len(self.exits) >= left)
         self.done.set()
         for thread in self.threads:
-            thread.join(60)
+            thread.join(600)
         assert not self.faults, self.faults
 
 

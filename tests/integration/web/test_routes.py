@@ -312,7 +312,7 @@ def test_somebody_with_a_browser_sees_a_page_when_something_is_wrong(posts: InPr
 
 
 def test_too_many_requests_are_told_when_to_come_back() -> None:
-    with in_process(rate=1, burst=3) as served:
+    with in_process(rate=0.001, burst=3) as served:
         answers = [served.call("GET", "/v1/me") for _ in range(5)]
         assert [answer.status_code for answer in answers] == [200, 200, 200, 429, 429]
         assert int(answers[-1].headers["retry-after"]) >= 1

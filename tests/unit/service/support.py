@@ -34,7 +34,7 @@ def running(test: Callable[..., Awaitable[None]]) -> Callable[..., None]:
     @functools.wraps(test)
     def run(*args: Any, **kwargs: Any) -> None:
         async def bounded() -> None:
-            async with asyncio.timeout(120):
+            async with asyncio.timeout(280):  # less than pytest allows, and time to compile
                 await test(*args, **kwargs)
 
         asyncio.run(bounded())
@@ -42,10 +42,15 @@ def running(test: Callable[..., Awaitable[None]]) -> Callable[..., None]:
     return run
 
 
+async def until(true: Callable[[], bool]) -> None:
+    """Wait for something to be so, for as long as a test may take."""
+    while not true():
+        await asyncio.sleep(0.002)
+
+
 async def asleep(count: int, b: Bench) -> None:
     """Let so many who ask come to wait."""
-    while b.service.waiting != count:
-        await asyncio.sleep(0.002)
+    await until(lambda: b.service.waiting == count)
 
 
 def settings_of(**changes: Any) -> StreamSettings:

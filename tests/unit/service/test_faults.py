@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.service.support import Bench, Flaky, asleep, bench, running, settings_of
+from tests.unit.service.support import Bench, Flaky, asleep, bench, running, settings_of, until
 from venire.engine import Scheduler
 from venire.errors import Conflict, StoreDown
 from venire.service import ItemIn, LabelIn, Lease, Nothing, ServiceSettings
@@ -15,11 +15,7 @@ from venire.storage import ItemRow
 
 
 async def recovered(b: Bench) -> None:
-    for _ in range(2000):
-        await asyncio.sleep(0.01)
-        if b.service.up and b.service.hub.loaded():
-            return
-    raise AssertionError("the service does not come up")
+    await until(lambda: b.service.up and bool(b.service.hub.loaded()))
 
 
 @running
@@ -49,7 +45,7 @@ async def test_while_the_store_is_down_everything_is_retryable_and_nothing_stays
 async def test_whoever_waits_is_served_when_the_store_is_back() -> None:
     storage = Flaky()
     async with bench(storage) as b:
-        ask = asyncio.create_task(b.service.next("posts", "ann", wait=20))
+        ask = asyncio.create_task(b.service.next("posts", "ann", wait=60))
         await asleep(1, b)
         storage.down = True
         with pytest.raises(StoreDown):
@@ -64,7 +60,7 @@ async def test_whoever_waits_is_served_when_the_store_is_back() -> None:
 async def test_whoever_is_offered_what_cannot_be_written_waits_on() -> None:
     storage = Flaky()
     async with bench(storage) as b:
-        ask = asyncio.create_task(b.service.next("posts", "ann", wait=20))
+        ask = asyncio.create_task(b.service.next("posts", "ann", wait=60))
         await asleep(1, b)
         storage.down, storage.lag = True, 0.2  # the offer is made before the item is refused
         with pytest.raises(StoreDown):
@@ -79,14 +75,19 @@ async def test_whoever_is_offered_what_cannot_be_written_waits_on() -> None:
 
 
 @running
-async def test_a_wait_that_ends_while_the_store_is_down_says_so() -> None:
-    storage = Flaky()
+async def test_a_wait_that_ends_while_the_store_is_down_says_so(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    storage, loop, passed = Flaky(), asyncio.get_running_loop(), 0.0
+    now = loop.time
+    monkeypatch.setattr(loop, "time", lambda: now() + passed)
     async with bench(storage) as b:
-        ask = asyncio.create_task(b.service.next("posts", "ann", wait=1))
+        ask = asyncio.create_task(b.service.next("posts", "ann", wait=60))
         await asleep(1, b)
         storage.down, storage.lag = True, 0.2
         with pytest.raises(StoreDown):
             await b.add("p1")
+        passed = 60.0  # the wait is over
         with pytest.raises(StoreDown):
             await ask
 
@@ -317,9 +318,7 @@ async def test_a_snapshot_is_packed_in_a_thread_and_spaced_by_the_length_of_the_
         before = b.live.engine.fingerprint()
         b.service.hub.tick()
         await b.add("later")  # while it is packed
-        async with asyncio.timeout(20):
-            while len(b.storage.snapshots("posts")) < 2:
-                await asyncio.sleep(0.01)
+        await until(lambda: len(b.storage.snapshots("posts")) == 2)
         packed = b.storage.snapshots("posts")[-1]
         assert packed.n == 61
         assert Scheduler.restore(packed.body).fingerprint() == before

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from pydantic import ValidationError
 
-from tests.unit.service.support import bench, running, settings_of
+from tests.unit.service.support import bench, running, settings_of, until
 from venire.service import ItemIn, ManualClock, ServiceSettings
 from venire.service.hub import LATER
 from venire.service.settings import as_body, of_body
@@ -71,9 +71,7 @@ async def test_a_stream_that_fails_stops_neither_the_others_nor_the_clock(
         assert [live.name for live in b.service.hub.loaded()] == ["others"]
         assert [exit.item for exit in await b.service.exits("others")] == ["p1"]
         b.clock.advance(LATER)
-        async with asyncio.timeout(20):
-            while len(b.service.hub.loaded()) < 2:  # it is loaded again, by the ticker
-                await asyncio.sleep(0.02)
+        await until(lambda: len(b.service.hub.loaded()) == 2)  # loaded again, by the ticker
         await b.pass_time(20)
         assert [exit.item for exit in await b.service.exits("posts")] == ["p1"]
         assert b.service.up
@@ -97,13 +95,11 @@ async def test_loops_beside_the_requests_survive_what_nobody_foresaw(
                 raise ValueError(name)
 
             monkeypatch.setattr(owner, name, fails)
-        async with asyncio.timeout(20):
-            while min(calls.values()) < 2:
-                b.service.hub._poke.set()
-                await asyncio.sleep(0.02)
+        while min(calls.values()) < 2:
+            b.service.hub._poke.set()
+            await asyncio.sleep(0.02)
         assert [b.service.up] == [True]
         assert "stumbled" in caplog.text
         b.service.hub._ticker.cancel()
-        await asyncio.sleep(0.02)
-        assert not b.service.up  # no time passes: /ready has to say so
+        await until(lambda: not b.service.up)  # no time passes: /ready has to say so
         monkeypatch.undo()

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 import pytest
 
-from tests.unit.service.support import Flaky, asleep, bench, running
+from tests.unit.service.support import Flaky, asleep, bench, running, until
 from venire.errors import TooMuch
 from venire.model import Assignment
 from venire.service import Lease, Nothing, ServiceSettings
@@ -17,7 +17,7 @@ async def test_arrivals_wake_those_who_wait_the_longest_first() -> None:
         order = []
 
         async def ask(name: str) -> None:
-            got = await b.service.next("posts", name, wait=20)
+            got = await b.service.next("posts", name, wait=60)
             assert isinstance(got, Lease)
             order.append((name, got.item))
 
@@ -39,12 +39,12 @@ async def test_a_release_and_an_expiry_wake_too() -> None:
         await b.add("p1")
         first = await b.take("ann")
         assert first.token is not None
-        ask = asyncio.create_task(b.service.next("posts", "bob", wait=20))
+        ask = asyncio.create_task(b.service.next("posts", "bob", wait=60))
         await asleep(1, b)
         await b.service.release(first.token)
         second = await ask
         assert isinstance(second, Lease)
-        ask = asyncio.create_task(b.service.next("posts", "cec", wait=20))
+        ask = asyncio.create_task(b.service.next("posts", "cec", wait=60))
         await asleep(1, b)
         await b.pass_time(second.ttl + 1)
         assert isinstance(await ask, Lease)
@@ -75,7 +75,7 @@ async def test_whoever_waited_in_vain_is_told_why() -> None:
 @running
 async def test_one_who_has_gone_is_given_nothing() -> None:
     async with bench(policy="fixed-overlap:1") as b:
-        ask = asyncio.create_task(b.service.next("posts", "ann", wait=20))
+        ask = asyncio.create_task(b.service.next("posts", "ann", wait=60))
         await asleep(1, b)
         ask.cancel()
         await asyncio.gather(ask, return_exceptions=True)
@@ -86,18 +86,16 @@ async def test_one_who_has_gone_is_given_nothing() -> None:
 @running
 async def test_work_for_one_who_goes_while_it_is_written_is_taken_back() -> None:
     async with bench(policy="fixed-overlap:1") as b:
-        ask = asyncio.create_task(b.service.next("posts", "ann", wait=20))
+        ask = asyncio.create_task(b.service.next("posts", "ann", wait=60))
         await asleep(1, b)
         add = asyncio.create_task(b.add("p1"))
         while not b.live.leases:
             await asyncio.sleep(0)
         ask.cancel()
         await asyncio.gather(add, ask, return_exceptions=True)
-        for _ in range(100):
-            await asyncio.sleep(0.002)
-            if not b.live.leases:
-                break
-        assert [row.status for row in b.storage.leases("posts", None)] == ["released"]
+        rows = b.storage.leases
+        await until(lambda: [row.status for row in rows("posts", None)] == ["released"])
+        assert not b.live.leases
         assert (await b.take("bob")).item == "p1"
 
 
@@ -105,11 +103,11 @@ async def test_work_for_one_who_goes_while_it_is_written_is_taken_back() -> None
 async def test_the_number_of_those_who_wait_is_bounded() -> None:
     async with bench(server=ServiceSettings(max_waiting=2)) as b:
         asks = [
-            asyncio.create_task(b.service.next("posts", name, wait=20)) for name in ("ann", "bob")
+            asyncio.create_task(b.service.next("posts", name, wait=60)) for name in ("ann", "bob")
         ]
         await asleep(2, b)
         with pytest.raises(TooMuch) as refused:
-            await b.service.next("posts", "cec", wait=20)
+            await b.service.next("posts", "cec", wait=60)
         assert refused.value.retry_after == 1
         for ask in asks:
             ask.cancel()
@@ -121,7 +119,7 @@ async def test_the_number_of_those_who_wait_is_bounded() -> None:
 async def test_stopping_sends_those_who_wait_home() -> None:
     storage = Flaky()
     async with bench(storage) as b:
-        ask = asyncio.create_task(b.service.next("posts", "ann", wait=20))
+        ask = asyncio.create_task(b.service.next("posts", "ann", wait=60))
         await asleep(1, b)
     assert await ask == Nothing("empty")
 
@@ -131,7 +129,7 @@ async def test_many_wait_and_each_gets_one() -> None:
     names = [f"w{k}" for k in range(60)]
     panel = [{"id": name, "competence": 0.8} for name in names]
     async with bench(panel=panel, policy="fixed-overlap:1") as b:
-        asks = [asyncio.create_task(b.service.next("posts", name, wait=20)) for name in names]
+        asks = [asyncio.create_task(b.service.next("posts", name, wait=60)) for name in names]
         await asleep(60, b)
         await b.add(*(f"p{k}" for k in range(60)))
         got = await asyncio.gather(*asks)
@@ -142,7 +140,7 @@ async def test_many_wait_and_each_gets_one() -> None:
 async def test_exits_and_events_are_waited_for() -> None:
     async with bench(policy="fixed-overlap:1") as b:
         events = b.service.events("posts", after=0)
-        exits = asyncio.create_task(b.service.exits("posts", wait=20))
+        exits = asyncio.create_task(b.service.exits("posts", wait=60))
         await b.add("p1")
         lease = await b.take("ann")
         assert lease.token is not None

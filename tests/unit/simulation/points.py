@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 import sys
 import time
+from contextlib import closing
 from pathlib import Path
 
 from venire.simulation.executors import Processes
@@ -34,10 +36,27 @@ def point(x: int, log: Path | None = None, seconds: float = 0.0) -> Point:
     return Point(f"{__name__}:square", {"x": x}, inputs=inputs)
 
 
-def main(folder: str) -> int:
-    """A sweep in two processes, to be killed: `python -m tests.unit.simulation.points FOLDER`."""
-    log = Path(folder, "log")
-    points = [Point("tests.unit.simulation.points:square", {"x": x}, inputs={"log": str(log), "seconds": 0.05}) for x in range(60)]  # fmt: skip  # noqa: E501
+def count(path: Path) -> int:
+    """How many points a store holds that another process may be writing to, or about to make."""
+    if not path.exists():
+        return 0
+    with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as db:
+        try:
+            return int(db.execute("SELECT COUNT(*) FROM points").fetchone()[0])
+        except sqlite3.OperationalError:  # it is being made
+            return 0
+
+
+def main(folder: str, quick: str = "60") -> int:
+    """A sweep in two processes: `python -m tests.unit.simulation.points FOLDER [QUICK]`.
+
+    The points after so many quick ones take until the process is killed.
+    """
+    log, name = Path(folder, "log"), "tests.unit.simulation.points:square"
+    points = [
+        Point(name, {"x": x}, inputs={"log": str(log), "seconds": 3600.0 * (x >= int(quick))})
+        for x in range(60)
+    ]
     with Store(Path(folder, "points.sqlite")) as store:
         try:
             sweep(points, store, Processes(2))
@@ -47,4 +66,4 @@ def main(folder: str) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1]))
+    sys.exit(main(*sys.argv[1:]))

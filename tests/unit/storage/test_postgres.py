@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -10,6 +12,8 @@ from venire.errors import StoreDown, StoreError
 from venire.storage import AddStream, SetMeta, StreamRow, Writer, open_storage, schema
 
 psycopg = pytest.importorskip("psycopg")
+
+PATIENCE = "venire.storage.postgres._PATIENCE"
 
 
 @pytest.fixture
@@ -26,7 +30,9 @@ KILL = """SELECT pg_terminate_backend(pid) FROM pg_stat_activity
     WHERE datname = current_database() AND pid <> pg_backend_pid()"""
 
 
-def test_a_lost_connection_is_made_anew_when_asked_for(url: str) -> None:
+def test_a_lost_connection_is_made_anew_when_asked_for(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with open_storage(url) as storage, Writer(storage) as writer:
         writer.submit([AddStream(StreamRow("s", 0.0))]).result(timeout=30)
         assert storage.streams()
@@ -39,6 +45,7 @@ def test_a_lost_connection_is_made_anew_when_asked_for(url: str) -> None:
         assert writer.recover()
         writer.submit([SetMeta("a", "3")]).result(timeout=30)
         assert storage.meta("a") == "3"
+        monkeypatch.setattr(PATIENCE, 1)
         with pytest.raises(StoreError, match="in use by another server"):
             open_storage(url)
 
@@ -59,14 +66,33 @@ def test_a_database_that_is_gone_for_a_while(url: str, postgres: str) -> None:
         assert storage.meta("a") == "2"
 
 
-def test_a_lost_connection_that_still_holds_the_lock_is_waited_for(url: str) -> None:
+def test_a_lost_connection_that_still_holds_the_lock_is_waited_for(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with open_storage(url) as storage:
         lost = storage._writing  # type: ignore[attr-defined]
         storage._writing = None  # type: ignore[attr-defined]
-        with pytest.raises(StoreDown, match="in use by another server"):
-            storage.ping()
+        with monkeypatch.context() as hasty:
+            hasty.setattr(PATIENCE, 1)
+            with pytest.raises(StoreDown, match="in use by another server"):
+                storage.ping()
         lost.close()
         storage.ping()
+
+
+def test_a_server_that_was_just_killed_may_hold_the_lock_for_a_moment(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(PATIENCE, 60_000)
+    waiting = "SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
+    open_storage(url).close()
+    with psycopg.connect(url, autocommit=True) as root, ThreadPoolExecutor(1) as pool:
+        killed = open_storage(url)
+        opening = pool.submit(open_storage, url)
+        while not opening.done() and not root.execute(waiting).fetchall():
+            time.sleep(0.01)
+        killed.close()
+        opening.result().close()
 
 
 def test_a_newer_store_and_the_tables_of_others_are_refused(
