@@ -10,7 +10,7 @@
     │   └── ReplayError              an event log does not replay to what it recorded
     ├── TooMuch (RuntimeError)       a limit is reached: come back later, or with less
     ├── StoreError (OSError)         the store cannot be used: damaged, or by a newer version
-    │   └── StoreDown                … for now: disk full, database gone; nothing was done, retry
+    │   └── StoreDown                … for now: disk full, database gone; send it again
     ├── FetchError (OSError)         a data set could not be downloaded
     └── MissingExtra (ImportError)   an optional dependency is not installed
 
@@ -121,7 +121,10 @@ class StoreError(VenireError, OSError):
 
 
 class StoreDown(StoreError):
-    """The store does not take anything for now; nothing of the request was done. Retry.
+    """The store does not take anything for now. Send the request again: nothing counts twice.
+
+    A request of many items or labels may have been done in part, and a commit whose answer was
+    lost as a whole.
 
     >>> StoreDown("the disk is full").retry_after
     1.0

@@ -76,7 +76,7 @@ def test_exported_log_and_tasks(store: Storage, run: Run, tmp_path: Path) -> Non
     said = run("export", "--what", "log", "--to", tmp_path / "log.ndjson")
     assert said.startswith("69 events of posts")
     lines = [json.loads(line) for line in (tmp_path / "log.ndjson").read_text().splitlines()]
-    assert [line["n"] for line in lines] == list(range(69))
+    assert [line["n"] for line in lines] == list(range(1, 70))
     observed = [line["label"] for line in lines if line["kind"] == "observed"]
     assert len(observed) == 21
     assert set(observed[0]) == {"item", "labeler", "said"}

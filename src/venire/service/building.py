@@ -3,15 +3,42 @@
 from __future__ import annotations
 
 from venire.engine import Scheduler
+from venire.errors import InputError
 from venire.model import Bounds, Item, Label, Labeler
 from venire.scheduling.names import KNOWN, learning_named, policy_named
 from venire.service.settings import Member, StreamSettings
 
-__all__ = ["SOMEBODY", "apply_settings", "as_labeler", "bounds_of", "new_engine", "warm_up"]
+__all__ = [
+    "SOMEBODY",
+    "apply_settings",
+    "as_labeler",
+    "bounds_of",
+    "check_new",
+    "new_engine",
+    "warm_up",
+]
 
 #: An open panel without labelers: somebody may come, so items wait while that is worth it. It
 #: is seated and has left; no labeler can have this name.
 SOMEBODY = ""
+
+
+def check_new(settings: StreamSettings) -> None:
+    """Refuse a new stream that is to know how good its labelers are, and is not told.
+
+    >>> check_new(StreamSettings(classes=["a", "b"], learning="known"))
+    Traceback (most recent call last):
+    venire.errors.InputError: learning is 'known', but nobody is on the panel: ...
+    """
+    if settings.learning != KNOWN:
+        return
+    unknown = [member.id for member in settings.panel if member.competence is None]
+    if unknown or not settings.panel:
+        what = f"labeler {unknown[0]!r} has no competence" if unknown else "nobody is on the panel"
+        raise InputError(
+            f"learning is 'known', but {what}: name the labelers with their competences, or set "
+            "learning to 'while-serving'"
+        )
 
 
 def new_engine(settings: StreamSettings, remember: int) -> Scheduler:

@@ -46,6 +46,7 @@ def headers(secret: str, message: str, timestamp: int, body: bytes) -> dict[str,
     """The headers of a message."""
     return {
         "content-type": "application/json",
+        "user-agent": "venire",
         "webhook-id": message,
         "webhook-timestamp": str(timestamp),
         "webhook-signature": signature(secret, message, timestamp, body),

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from venire.errors import Conflict, InputError, NotFound, StateError, TooMuch, VenireError
 from venire.service.batch import Batch
-from venire.service.building import apply_settings, new_engine
+from venire.service.building import apply_settings, check_new, new_engine
 from venire.service.hub import PIECE, Hub
 from venire.service.intake import contents, sort_out
 from venire.service.live import Live
@@ -58,6 +58,7 @@ class StreamVerbs:
         try:
             return await self._same(await hub.live(name), settings)
         except NotFound:
+            check_new(settings)
             await hub.warm(settings)
             engine = await hub.read(new_engine, settings, self.settings.remember_items)
         async with hub.loading:

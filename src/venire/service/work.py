@@ -12,7 +12,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from venire.errors import NotFound, StateError
+from venire.errors import InputError, NotFound, StateError
 from venire.model import Assignment, Labeler
 from venire.service.batch import Batch
 from venire.service.leases import Held
@@ -42,7 +42,13 @@ def seat(live: Live, labeler: str, batch: Batch, moment: Moment) -> None:
     if labeler in live.people.seated:
         return
     with contextlib.suppress(StateError):  # it came back before the last restart
-        live.engine.join(Labeler(labeler))
+        try:
+            live.engine.join(Labeler(labeler))
+        except InputError:
+            raise InputError(
+                f"labeler {labeler!r} is not on the panel, and this stream does not learn how good "
+                "newcomers are: put it there with a competence, or set learning to while-serving"
+            ) from None
     live.people.seated.add(labeler)
     live.gather(batch, moment)
 

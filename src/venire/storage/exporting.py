@@ -38,8 +38,8 @@ def replacing(target: Path) -> Iterator[TextIO]:
 def log_lines(storage: Storage, stream: str) -> Iterator[str]:
     """Every event as one line of JSON, oldest first.
 
-    A line has the event's number `n`, its `slot`, when it was written (`at`), its `kind` and its
-    own fields; a gain that is not known is null.
+    A line has the event's number `n`, from 1 as the API counts, its `slot`, when it was written
+    (`at`), its `kind` and its own fields; a gain that is not known is null.
 
     >>> from venire.model import Left
     >>> from venire.storage import AddEvents, AddStream, MemoryStorage, StreamRow, encode
@@ -47,11 +47,11 @@ def log_lines(storage: Storage, stream: str) -> Iterator[str]:
     >>> events = encode("posts", 0, 1.5, [Left(3, "ann")])
     >>> storage.write([AddStream(StreamRow("posts", 0.0)), AddEvents(events)])
     >>> print(*log_lines(storage, "posts"))
-    {"n": 0, "slot": 3, "at": 1.5, "kind": "left", "labeler": "ann"}
+    {"n": 1, "slot": 3, "at": 1.5, "kind": "left", "labeler": "ann"}
     """
     for row in storage.all_events(stream):
         for place, event in enumerate(decode([row])):
-            head = {"n": row.n + place, "slot": row.slot, "at": row.at, "kind": row.kind}
+            head = {"n": row.n + place + 1, "slot": row.slot, "at": row.at, "kind": row.kind}
             yield json.dumps({**head, **_plain(event)}, ensure_ascii=False, allow_nan=False)
 
 

@@ -28,7 +28,7 @@ STATUSES: Final[Mapping[int, str]] = {
     429: "Too many requests, or too many that wait; see Retry-After.",
     500: "The server failed.",
     502: "The other side did not answer.",
-    503: "The store takes nothing for now; nothing was done. See Retry-After.",
+    503: "The store takes nothing for now. Send it again after Retry-After; nothing counts twice.",
 }
 
 

@@ -103,7 +103,7 @@ def error_of(error: VenireError) -> RequestError:
                 503,
                 "store_down",
                 message,
-                hint="nothing of this request was done; send it again",
+                hint="send it again: what was done of it already counts once",
                 retry_after=seconds,
             )
         case errors.Conflict():

@@ -26,6 +26,18 @@ async def test_a_stream_made_twice_is_one_and_with_other_settings_a_conflict() -
 
 
 @running
+async def test_a_stream_that_learns_nothing_must_be_told() -> None:
+    async with bench() as b:
+        for panel, why in (((), "nobody is on the panel"), (({"id": "dan"},), "'dan' has no comp")):
+            told = settings_of(panel=panel, open_panel=True)
+            with pytest.raises(InputError, match=f"learning is 'known', but .*{why}"):
+                await b.service.create_stream("more", told, "me")
+        await b.service.create_stream("open", settings_of(open_panel=True), "me")
+        with pytest.raises(InputError, match="does not learn how good newcomers are"):
+            await b.service.next("open", "dan")
+
+
+@running
 async def test_settings_change_live_and_every_version_is_kept() -> None:
     async with bench() as b:
         await b.service.change_stream("posts", {"policy": "greedy", "min_confidence": 0.95}, "me")

@@ -100,6 +100,7 @@ async def test_an_exit_is_sent_signed_once() -> None:
         assert sent["type"] == "item.exit"
         assert (sent["data"]["item"], sent["data"]["verdict"]) == ("p1", "spam")
         assert headers["host"] == r.url.split("/")[2]
+        assert headers["user-agent"] == "venire"
         [row] = b.storage.deliveries(hook.id)
         assert row.status == "done"
 
