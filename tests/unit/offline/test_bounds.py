@@ -77,7 +77,8 @@ def test_what_an_item_buys_is_near_the_best_set_and_the_bound_is_above_it(
     labelers: list[tuple[float, float]], weight: float, nodes: int
 ) -> None:
     evidence, price = np.array(labelers).T
-    instance = Instance([weight], [0], 1, evidence[np.newaxis], np.ones(len(evidence), np.int64))
+    ones = np.ones(len(evidence), np.int64)
+    instance = Instance(np.array([weight]), np.array([0]), 1, evidence[np.newaxis], ones)
     best = best_set_by_trying(weight, evidence, price)
     problem = instance.problem()
     bench = lay_bench(problem, nodes)
@@ -95,8 +96,8 @@ def test_an_expert_among_weak_labelers_is_bought_whole_or_not_at_all() -> None:
     """Its half would look worth more than it is; the weak ones may as well be bought in part."""
     evidence = np.array([1.325, *np.linspace(0.0145, 0.0016, 29)])
     weights = np.arange(5.0, 51.0, 5.0)
-    many = len(weights)
-    instance = Instance(weights, np.zeros(many, np.int64), 1, evidence[np.newaxis], np.ones(30))
+    arrival, capacity = np.zeros(len(weights), np.int64), np.ones(30, np.int64)
+    instance = Instance(weights, arrival, 1, evidence[np.newaxis], capacity)
     for level in (8.0, 10.0, 12.0, 15.0):
         for expert in (9.0, 12.0, 15.0, 20.0):
             price = np.array([[expert, *(level * evidence[1:])]])
