@@ -11,13 +11,15 @@ for each labeler and phase, at most one of a labeler.) Three facts are used:
 
 - an option with c >= w x is in no best set, since what it adds to any set is at most w x;
 - let options be bought in part: then they are filled in order of c / e until the marginal
-  value w exp(-E) falls to c / e. That is an upper bound on all sets, `ceiling`;
+  value w exp(-E) falls to c / e. That is an upper bound on all sets;
 - from one departure to the next, the best set improves by no more than what the prices of
   options fell, each counted from w x at most. So most departures need not be looked at.
 
-`search` is a branch and bound over sets in that order. Its first dive buys what the ceiling
-buys whole, and more if it pays; then it proves how good the best is, or gives up after some
-nodes and leaves the ceiling.
+`search` is a branch and bound over sets. A branch has bought some options for certain and refused
+others (`weigh`: the same bound on what is left, and a set). It is split at the one option that
+the bound buys in part: that is where the bound is above the set. An expert among weak labelers is
+so decided at once, and what the weak ones are worth in part hardly differs from what they are
+worth whole. After some nodes it gives up, and the highest bound of what is open stands.
 """
 
 from __future__ import annotations
@@ -43,6 +45,11 @@ CLOSE: Final = 2e-4
 
 FAR: Final = np.inf
 
+# the marks of options in a branch
+OPEN: Final = 0
+BOUGHT: Final = 1
+REFUSED: Final = 2
+
 
 class Bench(NamedTuple):
     """Where one item is worked on; as many options as labelers times phases.
@@ -60,8 +67,10 @@ class Bench(NamedTuple):
     queue: NDArray[np.int64]
     taken: NDArray[np.bool_]
     busy: NDArray[np.bool_]
-    rest: Floats
-    paid: Floats
+    mark: NDArray[np.int8]
+    trail: NDArray[np.int64]
+    split: NDArray[np.int64]
+    start: NDArray[np.int64]
     best: NDArray[np.int64]
     size: NDArray[np.int64]
     nodes: NDArray[np.int64]
@@ -73,10 +82,10 @@ def lay_bench(problem: Problem, nodes: int = NODES, close: float = CLOSE) -> Ben
     """An empty bench for a problem."""
     phases, labelers = problem.evidence.shape
     n = phases * labelers + 1
-    floats = [np.zeros(n) for _ in range(6)]
+    floats = [np.zeros(n) for _ in range(4)]
     return Bench(
         floats[0],
-        floats[5],
+        floats[3],
         np.zeros(n, np.int64),
         np.zeros(n, np.int32),
         floats[1],
@@ -85,8 +94,10 @@ def lay_bench(problem: Problem, nodes: int = NODES, close: float = CLOSE) -> Ben
         np.zeros(n, np.int64),
         np.zeros(n, np.bool_),
         np.zeros(labelers, np.bool_),
-        floats[3],
-        floats[4],
+        np.zeros(n, np.int8),
+        np.zeros(n, np.int64),
+        np.zeros(n, np.int64),
+        np.zeros(n, np.int64),
         np.zeros((labelers, 2), np.int64),
         np.zeros(1, np.int64),
         np.array([nodes]),
@@ -167,46 +178,6 @@ def sort_options(bench: Bench, n: int, weight: float) -> int:
 
 
 @inlined
-def ceiling(bench: Bench, k: int, count: int, rest: float) -> tuple[float, int]:
-    """The most that options k, k+1, ... of the queue could add, were they bought in part.
-
-    And how far they are bought whole.
-    """
-    left, paid = rest, 0.0
-    for i in range(k, count):
-        o = bench.queue[i]
-        e, c = bench.evidence[o], bench.cost[o]
-        if left * e <= c:
-            return rest - left - paid, i
-        after = left * (1.0 - bench.reach[o])
-        if after * e < c:
-            rate = bench.rate[o]
-            return rest - rate - paid - rate * math.log(left / rate), i
-        left = after
-        paid += c
-    return rest - left - paid, count
-
-
-@inlined
-def dominated(bench: Bench, gap: int, k: int) -> bool:
-    """Whether an option before place k of the queue is not taken, no dearer and worth as much.
-
-    Some best set has no such option: it could have the other in its place. Everything before
-    place `gap` is taken.
-    """
-    o = bench.queue[k]
-    for i in range(gap, k):
-        j = bench.queue[i]
-        if (
-            not bench.taken[j]
-            and bench.cost[j] <= bench.cost[o]
-            and bench.evidence[j] >= bench.evidence[o]
-        ):
-            return True
-    return False
-
-
-@inlined
 def keep(bench: Bench, n: int) -> None:
     """The taken options are the best set so far."""
     size = 0
@@ -219,58 +190,166 @@ def keep(bench: Bench, n: int) -> None:
 
 
 @inlined
+def take_bought(bench: Bench, count: int, weight: float) -> tuple[float, float]:
+    """Take what is bought for certain and nothing else: the residual, and what was paid."""
+    rest, paid = weight, 0.0
+    for i in range(count):
+        o = bench.queue[i]
+        bench.taken[o] = bench.mark[o] == BOUGHT
+        bench.busy[bench.who[o]] = False
+    for i in range(count):
+        o = bench.queue[i]
+        if bench.taken[o]:
+            bench.busy[bench.who[o]] = True
+            rest *= 1.0 - bench.reach[o]
+            paid += bench.cost[o]
+    return rest, paid
+
+
+@kernel
+def weigh(bench: Bench, count: int, weight: float) -> tuple[float, float, int]:
+    """A branch: what a set in it gains, which is taken; a bound on all of them; where to split.
+
+    The bound lets open options be bought in part, in order of the queue. The set has those that
+    are bought whole, and others while they pay. The bound can be above the set only by an option
+    that is bought in part, or by two options of a labeler: there the branch is split (-1 if there
+    is neither).
+    """
+    first, paid = take_bought(bench, count, weight)
+    left, owed, rest = first, paid, first
+    top, split, flowing = 0.0, -1, True
+    for i in range(count):
+        o = bench.queue[i]
+        e, c = bench.evidence[o], bench.cost[o]
+        if bench.mark[o] != OPEN or first * bench.reach[o] <= c:
+            continue
+        if flowing and left * e <= c:
+            flowing, top = False, weight - left - owed
+        if flowing:
+            after = left * (1.0 - bench.reach[o])
+            if after * e < c:
+                rate = bench.rate[o]
+                flowing, top = False, weight - rate - owed - rate * math.log(left / rate)
+                split = o
+            else:
+                left, owed = after, owed + c
+                if split < 0 and bench.busy[bench.who[o]]:
+                    split = o
+        if rest * bench.reach[o] > c and not bench.busy[bench.who[o]]:
+            bench.taken[o] = True
+            bench.busy[bench.who[o]] = True
+            rest *= 1.0 - bench.reach[o]
+            paid += c
+    if flowing:
+        top = weight - left - owed
+    return weight - rest - paid, top, split
+
+
+@inlined
+def buy(bench: Bench, count: int, o: int, end: int) -> int:
+    """Buy an option for certain, and no other of its labeler; the end of the trail."""
+    bench.mark[o] = BOUGHT
+    bench.trail[end] = o
+    end += 1
+    for i in range(count):
+        other = bench.queue[i]
+        if bench.mark[other] == OPEN and bench.who[other] == bench.who[o]:
+            bench.mark[other] = REFUSED
+            bench.trail[end] = other
+            end += 1
+    return end
+
+
+@inlined
+def refuse(bench: Bench, count: int, o: int, end: int, single: bool) -> int:
+    """Refuse an option, and what is worth no more and costs no less; the end of the trail.
+
+    Some best set of those without the option has none of these either: it could have had the
+    option in the place of one. Not so where the option's labeler may be in by another (`single`).
+    """
+    bench.mark[o] = REFUSED
+    bench.trail[end] = o
+    end += 1
+    for i in range(count):
+        other = bench.queue[i]
+        if (
+            single
+            and bench.mark[other] == OPEN
+            and bench.cost[other] >= bench.cost[o]
+            and bench.evidence[other] <= bench.evidence[o]
+        ):
+            bench.mark[other] = REFUSED
+            bench.trail[end] = other
+            end += 1
+    return end
+
+
+@inlined
+def reopen(bench: Bench, end: int, start: int) -> None:
+    """Take back the decisions of the trail from `start` on."""
+    for i in range(start, end):
+        bench.mark[bench.trail[i]] = OPEN
+
+
+@inlined
+def most_of_open(
+    bench: Bench, count: int, weight: float, depth: int, end: int, single: bool
+) -> float:
+    """A bound on all branches that have not been looked at."""
+    most = 0.0
+    while depth > 0:
+        depth -= 1
+        o, start = bench.split[depth], bench.start[depth]
+        bought = bench.mark[o] == BOUGHT
+        reopen(bench, end, start)
+        end = start
+        if bought:
+            after = refuse(bench, count, o, end, single)
+            most = max(most, weigh(bench, count, weight)[1])
+            reopen(bench, after, end)
+    return most
+
+
+@inlined
 def search(
-    bench: Bench, n: int, count: int, weight: float, floor: float, single: bool
+    bench: Bench, n: int, count: int, weight: float, floor: float, enough: float, single: bool
 ) -> tuple[float, float]:
     """Branch and bound: the best set above `floor`, which is kept, and a bound on all sets.
 
-    `single` says that no labeler has two options.
+    It is not begun where no set can be above `enough`. `single` says that no labeler has two
+    options.
     """
     for i in range(n):
+        bench.mark[i] = OPEN
         bench.taken[i] = False
-        bench.busy[bench.who[i]] = False
-    top, sure = ceiling(bench, 0, count, weight)
-    best, slack = floor, bench.close[0] * top
-    rest, paid, k, gap, nodes = weight, 0.0, 0, 0, 0
+    found, top, split = weigh(bench, count, weight)
+    best, slack, here = floor, bench.close[0] * top, top
+    if top <= enough:
+        return best, top
+    nodes, depth, end = 0, 0, 0
     while True:
-        if k >= min(sure, count) and weight - rest - paid > best:
-            best = weight - rest - paid
+        if found > best:
+            best = found
             keep(bench, n)
-        if k < count:
-            o = bench.queue[k]
-            if k >= sure:
-                more, sure = ceiling(bench, k, count, rest)
-                nodes += 1
-                if weight - rest - paid + more <= best + slack:
-                    k = count
-                    continue
-            if bench.busy[bench.who[o]]:
-                k, sure = k + 1, 0
-            elif rest * bench.reach[o] > bench.cost[o] and not (
-                single and dominated(bench, gap, k)
-            ):
-                bench.rest[k], bench.paid[k] = rest, paid
-                gap += gap == k
-                bench.taken[o] = True
-                bench.busy[bench.who[o]] = True
-                rest *= 1.0 - bench.reach[o]
-                paid += bench.cost[o]
-                k += 1
-            else:
-                k += 1
-            continue
-        k = count - 1
-        while k >= 0 and not bench.taken[bench.queue[k]]:
-            k -= 1
-        if k < 0:
-            return best, min(top, best + slack)
-        if nodes > bench.nodes[0]:
-            return best, top
-        o = bench.queue[k]
-        bench.taken[o] = False
-        bench.busy[bench.who[o]] = False
-        rest, paid, gap = bench.rest[k], bench.paid[k], min(gap, k)
-        k, sure = k + 1, 0
+        nodes += 1
+        if split >= 0 and here > best + slack:
+            if nodes > bench.nodes[0]:
+                most = most_of_open(bench, count, weight, depth, end, single)
+                return best, min(top, max(here, most, best + slack))
+            bench.split[depth], bench.start[depth] = split, end
+            depth += 1
+            end = buy(bench, count, split, end)
+        else:
+            while depth > 0 and bench.mark[bench.split[depth - 1]] == REFUSED:
+                depth -= 1
+                reopen(bench, end, bench.start[depth])
+                end = bench.start[depth]
+            if depth == 0:
+                return best, min(top, best + slack)
+            start = bench.start[depth - 1]
+            reopen(bench, end, start)
+            end = refuse(bench, count, bench.split[depth - 1], start, single)
+        found, here, split = weigh(bench, count, weight)
 
 
 @kernel
@@ -299,10 +378,7 @@ def best_set(problem: Problem, price: Any, item: int, bench: Bench) -> tuple[flo
         if top - delay <= bound:
             continue
         count = sort_options(bench, n, weight)
-        top, _ = ceiling(bench, 0, count, weight)
-        if top - delay <= bound:
-            continue
-        found, top = search(bench, n, count, weight, best + delay, first == 0)
+        found, top = search(bench, n, count, weight, best + delay, bound + delay, first == 0)
         best = max(best, found - delay)
         bound = max(bound, top - delay)
     return best, max(bound, best)

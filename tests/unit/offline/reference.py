@@ -7,6 +7,7 @@ import math
 
 import numpy as np
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from venire.offline import Instance
 
@@ -43,6 +44,17 @@ def best_by_trying(instance: Instance) -> float:
         return best
 
     return go(0)
+
+
+def best_set_by_trying(
+    weight: float, evidence: NDArray[np.float64], price: NDArray[np.float64]
+) -> float:
+    """The most that one item gains in one slot, by every set of labelers."""
+    best = 0.0
+    for chosen in itertools.product([False, True], repeat=len(evidence)):
+        some = np.array(chosen)
+        best = max(best, -weight * math.expm1(-evidence[some].sum()) - price[some].sum())
+    return best
 
 
 def earned(instance: Instance, item: int, blocks: list[tuple[int, int]]) -> float:

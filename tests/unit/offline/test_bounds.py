@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 
 import numpy as np
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests.strategies import Instance as Traced
 from tests.strategies import instances
-from tests.unit.offline.reference import best_by_trying, tiny_instances
+from tests.unit.offline.reference import best_by_trying, best_set_by_trying, tiny_instances
 from venire import InputError, Policy, scheduling, simulate
 from venire.offline import (
     Instance,
@@ -23,6 +24,7 @@ from venire.offline import (
     value_of,
 )
 from venire.offline import exact as exactly
+from venire.offline.item import best_set, lay_bench
 from venire.offline.linear import linear_prices
 from venire.offline.prices import candidates
 
@@ -56,6 +58,65 @@ def test_any_prices_bound_the_optimum(instance: Instance, data: st.DataObject) -
         )
     )
     assert bound_at(instance, np.reshape(flat, shape)) >= best_by_trying(instance)
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    labelers=st.lists(
+        st.tuples(
+            st.sampled_from([0.002, 0.01, 0.01, 0.2, 0.2, 0.7, 1.3, 3.0]),
+            st.sampled_from([0.0, 0.01, 0.1, 0.1, 0.9, 3.0, 12.0]),
+        ),
+        min_size=1,
+        max_size=9,
+    ),
+    weight=st.sampled_from([0.5, 3.0, 10.0, 40.0]),
+    nodes=st.sampled_from([0, 1, 2, 5, 300]),
+)
+def test_what_an_item_buys_is_near_the_best_set_and_the_bound_is_above_it(
+    labelers: list[tuple[float, float]], weight: float, nodes: int
+) -> None:
+    evidence, price = np.array(labelers).T
+    ones = np.ones(len(evidence), np.int64)
+    instance = Instance(np.array([weight]), np.array([0]), 1, evidence[np.newaxis], ones)
+    best = best_set_by_trying(weight, evidence, price)
+    problem = instance.problem()
+    bench = lay_bench(problem, nodes)
+    found, bound = best_set(problem, np.ascontiguousarray(price[np.newaxis]), 0, bench)
+    who = bench.best[: bench.size[0], 0]
+    value = -weight * math.expm1(-evidence[who].sum()) - price[who].sum()
+    assert found == pytest.approx(value, abs=1e-9)
+    assert found <= best + 1e-9
+    assert bound >= best - 1e-9
+    if nodes == 300:
+        assert bound <= best + 2e-4 * weight + 1e-9
+
+
+def test_an_expert_among_weak_labelers_is_bought_whole_or_not_at_all() -> None:
+    """Its half would look worth more than it is; the weak ones may as well be bought in part."""
+    evidence = np.array([1.325, *np.linspace(0.0145, 0.0016, 29)])
+    weights = np.arange(5.0, 51.0, 5.0)
+    arrival, capacity = np.zeros(len(weights), np.int64), np.ones(30, np.int64)
+    instance = Instance(weights, arrival, 1, evidence[np.newaxis], capacity)
+    for level in (8.0, 10.0, 12.0, 15.0):
+        for expert in (9.0, 12.0, 15.0, 20.0):
+            price = np.array([[expert, *(level * evidence[1:])]])
+            liquid = [
+                max(
+                    liquid_gain(w, level, evidence[1:].sum()),
+                    liquid_gain(w * math.exp(-1.325), level, evidence[1:].sum())
+                    - w * math.expm1(-1.325)
+                    - expert,
+                )
+                for w in weights
+            ]
+            assert bound_at(instance, price) <= price.sum() + sum(liquid) * (1.0 + 3e-4)
+
+
+def liquid_gain(left: float, price: float, most: float) -> float:
+    """What evidence at a price, in any amount up to the most, adds to an item."""
+    amount = min(most, max(0.0, math.log(left / price)))
+    return -left * math.expm1(-amount) - price * amount
 
 
 @settings(max_examples=30, deadline=None)

@@ -1,4 +1,4 @@
-"""`Realised` and `RealisedProxy` as their modules say them: plain lists, two classes.
+"""`Realised` and `RealisedProxy` as their modules say them: plain lists, any number of classes.
 
 Shared with the package are the formulas that define a value to the last bit: the residual, the
 reach, the reserve, and the bin of a price.
@@ -6,6 +6,7 @@ reach, the reserve, and the bin of a price.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -14,8 +15,9 @@ from typing import Any
 import numpy as np
 
 from tests.reference import PlainWorld
-from venire.accuracy import clamp_competence, evidence, one_coin, pair_evidence, vote_weight
+from venire.accuracy import on_grid
 from venire.scheduling import cases, claims, queue_price
+from venire.scheduling.base import Belief
 from venire.scheduling.desk import N_BINS
 from venire.utility import reach, residual
 
@@ -29,6 +31,7 @@ reserve_price = plain(cases.reserve_price)
 bin_of, edge = plain(queue_price.bin_of), plain(queue_price.edge)
 
 Bins = list[list[float]]
+Pair = tuple[int, int]
 
 
 @dataclass
@@ -40,6 +43,7 @@ class Case:
     cap: float
     least: float
     fresh: bool
+    pair: Pair
 
     def __post_init__(self) -> None:
         self.log = math.log(self.left)
@@ -49,11 +53,13 @@ class Case:
 
 @dataclass
 class Market:
-    """One run; `ask(item, labeler, slot)` is what anybody says."""
+    """One run by a belief; `ask(item, labeler, slot)` is what anybody says."""
 
     world: PlainWorld
     by_labels: bool
     ask: Callable[[int, int, int], int]
+    belief: Belief
+    classes: int
     said: dict[tuple[int, int], int] = field(default_factory=dict)
     counts: list[int] = field(default_factory=list)
     mean_log: float = 0.0
@@ -61,42 +67,75 @@ class Market:
     busy: int = 0
 
     def __post_init__(self) -> None:
-        p = np.asarray(self.world.competences, dtype=np.float64)
-        own = pair_evidence(one_coin(p))[:, 0, 1] if self.by_labels else evidence(p)
-        self.evidence = [float(e) for e in own]
-        self.vote = [float(v) for v in vote_weight(p)]
-        capacities = self.world.capacities
-        self.held = sum(c * e for c, e in zip(capacities, self.evidence, strict=True))
-        squares = sum(c * e * e for c, e in zip(capacities, self.evidence, strict=True))
-        self.least = squares / self.held if self.held > 0 else 0.0
-        clamped = clamp_competence(p)
-        self.order = sorted(range(len(p)), key=lambda m: (-clamped[m], m))
+        self.own = [float(e) for e in self.belief.evidence(self.classes)]
+        self.told = self.belief.pairs(self.classes).tolist()
+        self.votes = self.belief.votes(self.classes).tolist()
+        self.order = [int(m) for m in self.belief.order(self.classes)]
+        self.lean = [0.0] * self.classes
+        if self.belief.prior is not None:
+            self.lean = [float(x) for x in on_grid(np.log(self.belief.prior))]
+        self.held = self._mean(self._in_a_slot)
+        self.least = self._mean(self._one_label)
+        self.cap = sum(self.evidence(m, (0, 1)) for m in self.order)  # of what is to arrive
+
+    # the panel
+
+    def evidence(self, m: int, pair: Pair) -> float:
+        """How much a label of m tells about a pair of classes."""
+        return float(self.told[m][pair[0]][pair[1]]) if self.by_labels else self.own[m]
+
+    def _by_capacity(self, pair: Pair) -> list[tuple[int, float]]:
+        return [(c, self.evidence(m, pair)) for m, c in enumerate(self.world.capacities)]
+
+    def _in_a_slot(self, pair: Pair) -> float:
+        return sum(c * e for c, e in self._by_capacity(pair))
+
+    def _one_label(self, pair: Pair) -> float:
+        held = self._in_a_slot(pair)
+        return sum(c * e * e for c, e in self._by_capacity(pair)) / held if held > 0 else 0.0
+
+    def _mean(self, of: Callable[[Pair], float]) -> float:
+        pairs = list(itertools.permutations(range(self.classes), 2))
+        return sum(of(pair) for pair in pairs) / len(pairs)
 
     # what an item is worth
 
     def case(self, i: int) -> Case:
         item = self.world.items[i]
-        cap = sum(self.evidence[m] for m in item.unused())
-        least = min(self.least, cap) if self.least > 0 else cap
         used = [m for _, m in item.labels]
-        if not self.by_labels:
-            left = residual(item.weight, sum(self.evidence[m] for m in used))
-            return Case(left, left, cap, least, False)
-        for_each = [0.0, 0.0]
         known = [m for m in used if (i, m) in self.said]
-        for m in known:
-            for_each[self.said[i, m]] += self.vote[m]
-        odds = math.exp(min(for_each) - max(for_each))
-        wrong = odds / (1.0 + odds)
-        coming = sum(self.evidence[m] for m in used if m not in known)
+        pair, wrong = self._read(i, known) if self.by_labels else ((0, 1), 0.0)
+        cap = sum(self.evidence(m, pair) for m in item.unused())
+        least = self._one_label(pair)
+        least = min(least, cap) if least > 0 else cap
+        if not self.by_labels:
+            left = residual(item.weight, sum(self.own[m] for m in used))
+            return Case(left, left, cap, least, False, pair)
+        coming = sum(self.evidence(m, pair) for m in used if m not in known)
         left = residual(cases.SHARE * item.weight * math.sqrt(wrong * (1.0 - wrong)), coming)
         loss = item.weight * wrong if known else item.weight
         if coming > 0:
-            return Case(min(loss, left), left, cap, least, False)
-        return Case(loss, left, cap, least, not known)
+            return Case(min(loss, left), left, cap, least, False, pair)
+        return Case(loss, left, cap, least, not known, pair)
+
+    def _read(self, i: int, known: list[int]) -> tuple[Pair, float]:
+        """The two most probable classes, and how probable all but the first are together.
+
+        Of equal ones the later class is taken for the more probable.
+        """
+        score = [
+            self.lean[j] + sum(self.votes[m][self.said[i, m]][j] for m in known)
+            for j in range(self.classes)
+        ]
+        ranked = sorted(range(self.classes), key=lambda j: (-score[j], -j))
+        others = sorted(ranked[1:], reverse=True)
+        odds = sum(math.exp(score[j] - score[ranked[0]]) for j in others)
+        first, second = sorted(ranked[:2])
+        return (first, second), odds / (1.0 + odds)
 
     def gain(self, i: int, m: int) -> float:
-        case, e = self.case(i), self.evidence[m]
+        case = self.case(i)
+        e = self.evidence(m, case.pair)
         if e <= 0:
             return 0.0
         return case.loss - case.left * math.exp(-e) if case.fresh else case.left * reach(e)
@@ -161,10 +200,9 @@ class Market:
         usual = max(sum(middle) / max(1, len(middle)), 0.01 * mean)
         share = 0.5 * cases.SHARE if self.by_labels else 1.0
         step = math.sqrt(max(0.0, self.mean_square - self.mean_log * self.mean_log)) / 2.0
-        cap = sum(e for e, c in zip(self.evidence, self.world.capacities, strict=True) if c > 0)
         for i in range(-3, 4):
             weight = math.exp(self.mean_log + i * step)
-            case = Case(weight, share * weight, cap, self.least, True)
+            case = Case(weight, share * weight, self.cap, self.least, True, (0, 1))
             _add(bins, bin_of(case.now), 4, usual / 7, case.log)
             if next_slot:
                 _add(bins, bin_of(case.now), 2, usual / 7, case.log)
@@ -180,7 +218,7 @@ class Market:
         chosen, others = self._choose(rows)
         room = list(self.world.capacities)
         self._hand_out(slot, chosen, room)
-        if any(room[m] > 0 and self.evidence[m] > 0 for m in self.order):
+        if any(room[m] > 0 and self.own[m] > 0 for m in self.order):
             self._hand_out(slot, sorted(chosen + others), room)
 
     def _choose(self, rows: list[int]) -> tuple[list[int], list[int]]:
@@ -220,7 +258,7 @@ class Market:
 
     def _hand_out(self, slot: int, rows: list[int], room: list[int]) -> None:
         for m in self.order:
-            while room[m] > 0:
+            while room[m] > 0 and self.own[m] > 0:
                 may = [i for i in rows if m in self.world.items[i].unused()]
                 best = max(may, key=lambda i: (self.gain(i, m), -i), default=-1)
                 if best < 0 or self.gain(best, m) <= 0:
@@ -260,7 +298,7 @@ class Market:
         def gain(i: int, room: list[int]) -> float:
             free = [m for m in reversed(self.world.items[i].unused()) if room[m] > 0]
             return waiting[i].loss - waiting[i].left * math.exp(
-                -sum(max(0.0, self.evidence[m]) for m in free)
+                -sum(self.evidence(m, waiting[i].pair) for m in free)
             )
 
         full = list(self.world.capacities)
@@ -272,7 +310,8 @@ class Market:
                 if i not in served and gain(i, room) > ahead:
                     served.add(i)
                     for m in self.world.items[i].unused():
-                        room[m] -= self.evidence[m] > 0 and room[m] > 0
+                        useful = self.evidence(m, waiting[i].pair) > 0
+                        room[m] -= useful and room[m] > 0
         return served
 
     def _remember(self, weights: list[float]) -> None:
@@ -299,8 +338,16 @@ def _last(holds: Callable[[float], bool], low: float, high: float, times: int) -
     return low
 
 
-def realised(world: PlainWorld, by_labels: bool, ask: Callable[[int, int, int], int]) -> PlainWorld:
-    market = Market(world, by_labels, ask)
+def realised(
+    world: PlainWorld,
+    by_labels: bool,
+    ask: Callable[[int, int, int], int],
+    belief: Belief | None = None,
+    classes: int = 2,
+) -> PlainWorld:
+    """A run with this belief; by default of the competences of the world."""
+    belief = belief or Belief(np.asarray(world.competences, dtype=np.float64))
+    market = Market(world, by_labels, ask, belief, classes)
     for slot in range(world.slots):
         market.serve(slot)
         market.settle(slot)

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from tests.strategies import Instance, instances
 from tests.unit.scheduling.realised_reference import realised
@@ -27,7 +31,7 @@ from venire import (
     simulate,
 )
 from venire.scheduling import cases
-from venire.scheduling.base import Belief
+from venire.scheduling.base import Belief, Learner, Learning
 from venire.scheduling.beliefs import believe
 from venire.scheduling.desk import OUTSTANDING, ROWS, SETTING, TOUCHES, allocate, link
 from venire.scheduling.loop import ask
@@ -37,20 +41,85 @@ from venire.testing import drive
 BOTH: list[Policy] = [Realised(), RealisedProxy()]
 
 
-def check_against_the_plain_reference(policy: Policy, instance: Instance) -> None:
-    world = instance.world()
+class Told(Learning):
+    """Nothing is learned: what is told is believed from the first slot on."""
+
+    def __init__(self, belief: Belief) -> None:
+        self.belief = belief
+
+    def phase(self, slot: int) -> None:
+        return None
+
+    def next_refresh(self, slot: int) -> None:
+        return None
+
+    def begin(self, competences: Sequence[float | None], classes: int) -> Learner:
+        return Believer(self.belief)
+
+
+class Believer(Learner):
+    def __init__(self, belief: Belief) -> None:
+        self.belief = belief
+
+    def learn(self, items: object, labelers: object, said: object) -> None:
+        raise AssertionError("nothing is to be learned")
+
+    def join(self, competence: float | None) -> None:
+        raise AssertionError("nobody joins")
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        return {}
+
+    def restore(self, state: dict[str, NDArray[Any]]) -> None:
+        """There is nothing to restore."""
+
+
+def check_against_the_plain_reference(
+    policy: Policy, instance: Instance, belief: Belief | None = None, classes: int = 2
+) -> None:
+    # the simulator holds a capacity to the number of items, the engine cannot know that
+    assume(len(instance.items) >= max(labeler.capacity for labeler in instance.panel))
+    world = World.trace(
+        instance.items, instance.arrival, instance.panel, None, range(classes), instance.seed
+    )
     stream = stream_of(world, world.items(instance.slots), instance.slots)
     plain = realised(
         instance.plain(),
         isinstance(policy, Realised),
         lambda i, m, slot: int(ask(stream, i, m, slot)),
+        belief,
+        classes,
     )
     expected = in_names(instance, plain)
-    run = simulate(world, policy, slots=instance.slots)
+    learning = None if belief is None else Told(belief)
+    run = simulate(world, policy, learning, slots=instance.slots)
     assert steps(list(run.assignments()), list(run.exits())) == expected
-    given, left = steps(*drive(world, policy, instance.slots)[:2])
+    given, left = steps(*drive(world, policy, instance.slots, learning)[:2])
     assert given == expected[0]
     assert left == [e for e in expected[1] if e[4] != "horizon"]
+
+
+def matrix_of(kind: str, classes: int) -> NDArray[np.float64]:
+    """What somebody says of each class: a row for each, in probabilities."""
+    if kind == "first":  # tells the first class from the others, and these not at all
+        matrix = np.full((classes, classes), 0.9 / (classes - 1))
+        matrix[0], matrix[:, 0] = 0.1 / (classes - 1), 0.1
+        matrix[0, 0] = 0.9
+        return matrix
+    right = {"guess": 1 / classes, "fair": 0.5, "good": 0.8, "liar": 0.1}[kind]
+    matrix = np.full((classes, classes), (1 - right) / (classes - 1))
+    np.fill_diagonal(matrix, right)
+    return matrix
+
+
+@st.composite
+def beliefs(draw: st.DrawFn, labelers: int, classes: int) -> Belief:
+    """Full matrices, some of them equal, with a prior or without."""
+    kind = st.sampled_from(["guess", "fair", "good", "good", "first", "first", "liar"])
+    matrices = np.stack([matrix_of(draw(kind), classes) for _ in range(labelers)])
+    shares = np.array(draw(st.sampled_from([[1, 1, 1, 1], [8, 4, 2, 2], [1, 1, 2, 4]])))[:classes]
+    prior = None if draw(st.booleans()) else shares / shares.sum()
+    return Belief(matrices.diagonal(axis1=1, axis2=2).mean(axis=1), matrices, prior)
 
 
 @pytest.mark.parametrize("policy", BOTH, ids=lambda p: p.name)
@@ -65,6 +134,27 @@ def test_simulator_and_engine_equal_the_plain_reference(policy: Policy, instance
 @given(instance=instances(max_labelers=16, max_slots=4, few=True))
 def test_so_they_do_where_few_may_label_an_item(policy: Policy, instance: Instance) -> None:
     check_against_the_plain_reference(policy, instance)
+
+
+@pytest.mark.parametrize("policy", BOTH, ids=lambda p: p.name)
+@settings(max_examples=20, deadline=None)
+@given(instance=instances(max_slots=5), classes=st.sampled_from([3, 4]))
+def test_so_they_do_with_more_than_two_classes(
+    policy: Policy, instance: Instance, classes: int
+) -> None:
+    check_against_the_plain_reference(policy, instance, classes=classes)
+
+
+@pytest.mark.parametrize("policy", BOTH, ids=lambda p: p.name)
+@settings(max_examples=30, deadline=None)
+@given(data=st.data(), few=st.booleans(), classes=st.sampled_from([2, 3, 4]))
+def test_so_they_do_with_full_confusion_matrices(
+    policy: Policy, data: st.DataObject, few: bool, classes: int
+) -> None:
+    many = 12 if few else 5
+    instance = data.draw(instances(max_labelers=many, max_slots=4, few=few))
+    belief = data.draw(beliefs(len(instance.panel), classes))
+    check_against_the_plain_reference(policy, instance, belief, classes)
 
 
 def panel(*competences: float) -> list[Labeler]:

@@ -17,9 +17,14 @@ from venire import (
     Labeler,
     LearnThenServe,
     LearnWhileServing,
+    LookAhead,
     OneCoin,
     Poisson,
+    Policy,
+    Realised,
+    RealisedProxy,
     Scheduler,
+    Waterfill,
     World,
     simulate,
 )
@@ -153,6 +158,23 @@ def test_who_begins_with_bad_luck_is_found_again(seed: int) -> None:
     world = unlucky(seed, 200)
     run = simulate(world, Greedy(), learning=LearnWhileServing("one-coin"), slots=2_500)
     assert late_share(run, 0, 1_500) > 0.9
+
+
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize(
+    "policy", [Waterfill(), LookAhead(), Realised(), RealisedProxy()], ids=lambda p: p.name
+)
+def test_so_it_is_under_the_other_policies(policy: Policy, seed: int) -> None:
+    """It is asked nearly as often as by somebody who knows the panel."""
+    run = simulate(unlucky(seed, 200), policy, LearnWhileServing("one-coin"), slots=2_500)
+    known = simulate(World.synthetic(seed, GOOD, Poisson(2)), policy, slots=2_500)
+    assert late_share(run, 0, 1_500) > 0.95 * late_share(known, 0, 1_500) > 0.8
+
+
+def test_without_exploring_it_is_not_under_realised() -> None:
+    how = LearnWhileServing("one-coin", explore=0)
+    run = simulate(unlucky(0, 200), Realised(), how, slots=2_500)
+    assert late_share(run, 0, 500) == 0
 
 
 @pytest.mark.parametrize("seed", range(3))
