@@ -77,7 +77,7 @@ def bound_at(instance: Instance, price: Floats) -> float:
     problem, most = instance.problem(), np.zeros(len(instance))
     gains(problem, price, most, lay_bench(problem))
     options = problem.evidence.size
-    slack = 32.0 * (options + 8) * 2.0**-53 * instance.weight
+    slack = 32.0 * (options + 8) * 2.0**-53 * instance.weight * instance.patience
     blocks = float((price.sum(axis=0) * instance.capacity).sum()) * (1.0 + 1e-13)
     return (blocks + math.fsum(most) + math.fsum(slack)) * (1.0 + 1e-14)
 

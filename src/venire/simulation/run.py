@@ -128,7 +128,9 @@ def _run_until(
     while slot < stop:
         reached = kernels.run(desk, stream, slot, min(stop, slot + piece))
         if reached == slot:
-            desk = grow_touches(desk, 2 * len(desk.touches) + int(desk.panel["capacity"].sum()))
+            desk = grow_touches(
+                desk, 2 * len(desk.touches) + most_in_a_slot(desk.panel["capacity"], len(desk.rows))
+            )
         slot = reached
         if progress:
             progress(slot, slots)
@@ -153,13 +155,17 @@ def stream_of(world: World, items: Items, slots: int) -> Stream:
     )
 
 
+def most_in_a_slot(capacity: NDArray[Any], items: int) -> int:
+    """Labels that a slot may bring: nobody labels an item twice."""
+    return int(np.minimum(capacity, items).sum())
+
+
 def desk_of(world: World, items: Items, slots: int) -> Desk:
     """A desk laid for the whole stream, nothing of it arrived yet."""
     capacity = np.array([labeler.capacity for labeler in world.panel])
-    capacity = np.minimum(capacity, max(1, len(items)))  # nobody labels an item twice
     # untouched zeros take no memory, so that this may be generous
     likely = max(8 * len(items), 1_000_000)
-    masks, a_slot = items.masks, int(capacity.sum())
+    masks, a_slot = items.masks, most_in_a_slot(capacity, len(items))
     touches = len(masks.barred) + min(slots * a_slot, likely) + a_slot
     edges = sum(len(members) for members in masks.groups)
     shape = (len(world.panel), len(world.classes), len(masks.groups), edges)
