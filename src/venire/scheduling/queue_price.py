@@ -37,6 +37,10 @@ NOW: Final = 2  # those who would buy in this slot, by their reserve for it
 FLOW: Final = 4  # what usually arrives in a slot, by the latter
 COLUMNS: Final = 6
 
+#: Sums that differ by less, as they do in another order, count as equal: whole numbers of labels
+#: make whole numbers of slots, and a queue must not be a slot longer by the last bit.
+ROUND: Final = 1e-9
+
 #: A burst is feared in full when the queue lasts as long as this many slots.
 LONG: Final = 16.0
 
@@ -93,15 +97,15 @@ def asked(
     """What evidence costs if the rows above bin b buy, and a share of those in it."""
     log_price = math.log(price)
     _, total = demand(desk, b, share, NOW, log_price, least)
-    if total <= held:
+    if total <= held * (1.0 + ROUND):
         return 0.0
     n, of_these = demand(desk, b, share, STAY, log_price, least)
     _, load = demand(desk, b, share, FLOW, log_price, least)
     slots = total / held - 1.0
     load *= (1.0 + bursts * min(1.0, slots / LONG)) / held
-    if load >= 1.0 or of_these < total - held:
+    if load >= 1.0 - ROUND or of_these < (total - held) * (1.0 - ROUND):
         return math.inf
-    return math.ceil(slots / (1.0 - load)) * n / of_these
+    return math.ceil(slots / (1.0 - load) * (1.0 - ROUND)) * n / of_these
 
 
 @kernel

@@ -181,13 +181,15 @@ class Market:
                 for k in (0, 2, 4)
             ),
         )
-        if total <= self.held:
+        if total <= self.held * (1.0 + queue_price.ROUND):
             return 0.0
         slots = total / self.held - 1.0
         load *= (1.0 + bursts * min(1.0, slots / queue_price.LONG)) / self.held
-        if load >= 1.0 or stay < total - self.held:
+        if load >= 1.0 - queue_price.ROUND or stay < (total - self.held) * (
+            1.0 - queue_price.ROUND
+        ):
             return math.inf
-        return math.ceil(slots / (1.0 - load)) * n / stay
+        return math.ceil(slots / (1.0 - load) * (1.0 - queue_price.ROUND)) * n / stay
 
     def _expect(self, bins: Bins, next_slot: bool) -> float:
         recent = self.counts[-16:]

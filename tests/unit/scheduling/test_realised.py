@@ -127,6 +127,14 @@ def test_simulator_and_engine_equal_the_plain_reference(policy: Policy, instance
     check_against_the_plain_reference(policy, instance)
 
 
+def test_the_length_of_a_queue_does_not_hang_on_the_last_bit() -> None:
+    """One labeler, so that a queue of n is n slots long, but for the order of summation."""
+    items = [Item(f"i{k}", weight) for k, weight in enumerate([0.1] * 7 + [3.0] * 3)]
+    arrival = (0, 0, *[1] * 8)
+    instance = Instance((Labeler("m0", 0.55),), arrival, tuple(items), slots=2, seed=0)
+    check_against_the_plain_reference(Realised(), instance)
+
+
 @pytest.mark.parametrize("policy", BOTH, ids=lambda p: p.name)
 @settings(max_examples=25, deadline=None)
 @given(instance=instances(max_labelers=16, max_slots=4, few=True))
