@@ -90,15 +90,16 @@ def test_the_same_command_runs_nothing_twice(
     finished: subprocess.CompletedProcess[str], folder: Path
 ) -> None:
     out = folder / "venire-compare"
-    before = {path.name: path.read_bytes() for path in out.iterdir() if path.suffix != ".sqlite"}
+    before = {path.name: path.read_bytes() for path in out.iterdir() if ".sqlite" not in path.name}
     kept = count(out / "points.sqlite")
     again = run(folder, *SMALL, *TWO, "--measure", "true_share", "--json")
     record: dict[str, Any] = json.loads(again.stdout)
     assert count(out / "points.sqlite") == kept == 8
-    after = {path.name: path.read_bytes() for path in out.iterdir() if path.suffix != ".sqlite"}
+    after = {path.name: path.read_bytes() for path in out.iterdir() if ".sqlite" not in path.name}
     assert before == after
     assert set(before) == {"regimes.csv", "summary.csv", "regimes.png", "index.html"}
     assert (record["suite"], record["quick"], len(record["rows"])) == ("regimes-1", True, 8)
+    assert {line["suite"] for line in record["rows"] + record["summary"]} == {"regimes-1-quick"}
     assert {line["policy"] for line in record["summary"]} == {"greedy", "fixed-overlap:3"}
     assert record["left_out"] == {}
     page = (out / "index.html").read_text()

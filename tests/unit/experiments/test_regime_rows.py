@@ -72,7 +72,7 @@ def test_the_rows_are_what_simulate_says(rows: list[dict[str, Any]]) -> None:
         assert row["p95_response"] == pytest.approx(np.percentile(wait, 95))
         assert row["utility_ratio"] == pytest.approx(run.utility / run.genie.utility)
         assert row["true_share"] == pytest.approx(run.true_utility / run.rows["weight"].sum())
-        assert (row["suite"], row["learning"]) == (SUITE, "known")
+        assert (row["suite"], row["learning"]) == (f"{SUITE}-quick", "known")
 
 
 def test_shares_are_of_the_certificate(monkeypatch: pytest.MonkeyPatch) -> None:
