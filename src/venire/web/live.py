@@ -2,7 +2,8 @@
 
 A connection that says nothing for a while may be taken for dead by what lies in between, so a
 comment is sent every few seconds. When the server stops, those who follow are let go; browsers
-and clients come back by themselves and go on after the last event they saw.
+and clients come back by themselves and go on after the last event they saw. Who follows by a key
+that is revoked meanwhile is let go too, and sees nothing more.
 """
 
 from __future__ import annotations
@@ -11,10 +12,12 @@ import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
+from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from venire.errors import VenireError
+from venire.web.access import token_of
 from venire.web.answers import event
 from venire.web.errors import error_of
 from venire.web.guard import Gate
@@ -24,17 +27,18 @@ __all__ = ["follow"]
 HEADERS = {"cache-control": "no-store", "x-accel-buffering": "no"}
 
 
-def follow(gate: Gate, news: AsyncIterator[bytes]) -> Response:
-    """An answer that goes on for as long as there are news and somebody reads them."""
+def follow(gate: Gate, request: Request, news: AsyncIterator[bytes]) -> Response:
+    """An answer that goes on for as long as there are news and somebody may read them."""
     gate.waiting.check()
-    return _Following(gate, news)
+    return _Following(gate, token_of(request)[0], news)
 
 
 class _Following(StreamingResponse):
     """A stream of events that has a place among those who wait while it is being read."""
 
-    def __init__(self, gate: Gate, news: AsyncIterator[bytes]) -> None:
-        super().__init__(_living(gate, news), media_type="text/event-stream", headers=HEADERS)
+    def __init__(self, gate: Gate, token: str | None, news: AsyncIterator[bytes]) -> None:
+        living = _living(gate, token, news)
+        super().__init__(living, media_type="text/event-stream", headers=HEADERS)
         self._gate = gate
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -42,8 +46,10 @@ class _Following(StreamingResponse):
             await super().__call__(scope, receive, send)
 
 
-async def _living(gate: Gate, news: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """The news, with a comment where there are none for a while; ends when the server does."""
+async def _living(
+    gate: Gate, token: str | None, news: AsyncIterator[bytes]
+) -> AsyncIterator[bytes]:
+    """The news, with a comment where there are none for a while; ends when server or key do."""
     yield b": venire\n\n"
     stop = asyncio.ensure_future(gate.stopping.wait())
     entry: asyncio.Future[bytes] = asyncio.ensure_future(_next(news))
@@ -55,6 +61,8 @@ async def _living(gate: Gate, news: AsyncIterator[bytes]) -> AsyncIterator[bytes
                 timeout=gate.settings.heartbeat,
                 return_when=asyncio.FIRST_COMPLETED,
             )
+            if not token or gate.service.keys.authenticate(token) is None:
+                break
             if entry in done:
                 yield entry.result()
                 entry = asyncio.ensure_future(_next(news))

@@ -19,7 +19,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from starlette.responses import HTMLResponse, RedirectResponse
 
 from venire import __version__
-from venire.web.access import COOKIE, Caller, caller_of, foreign, token_of
+from venire.web.access import COOKIE, Caller, caller_of, foreign
 from venire.web.answers import event, json_answer, says
 from venire.web.errors import RequestError
 from venire.web.guard import Gate, by_hand, caller
@@ -118,19 +118,18 @@ class PageRoutes:
 
     @by_hand
     async def live(self, request: Request) -> Response:
-        """The overview as it changes, for the page that shows it, until the key is revoked."""
-        token, _ = token_of(request)
+        """The overview as it changes, for the page that shows it."""
 
         async def news() -> AsyncIterator[bytes]:
             shown = ""
-            while token and self._gate.service.keys.authenticate(token) is not None:
+            while True:
                 overview = await self._render_overview()
                 if overview != shown:
                     shown = overview
                     yield event("overview", {"html": overview})
                 await asyncio.sleep(PERIOD)
 
-        return follow(self._gate, news())
+        return follow(self._gate, request, news())
 
     @by_hand
     async def work(self, request: Request) -> Response:

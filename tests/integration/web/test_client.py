@@ -234,6 +234,22 @@ def test_events_are_followed_from_where_one_left_off(process: Process, stream: s
     assert numbers == sorted(set(numbers))
 
 
+def test_who_follows_by_a_key_that_is_revoked_sees_no_more(process: Process, stream: str) -> None:
+    http = pytest.importorskip("httpx2")
+    url = f"{process.url}/v1/streams/{stream}/events"
+    with process.client() as client, http.Client(timeout=60) as viewer:
+        made = client.create_key("a screen", "viewer")
+        headers = {"authorization": f"Bearer {made['token']}"}
+        client.add_items(stream, [{"id": "seen"}])
+        with viewer.sse(url, headers=headers, params={"after": 0}) as events:
+            entries = iter(events)
+            seen = [next(entries)]
+            client.revoke_key(made["key"]["id"])
+            client.add_items(stream, [{"id": "unseen"}])
+            seen += itertools.islice(entries, 1)
+    assert [entry.event for entry in seen] == ["arrived"]
+
+
 def work_through(
     process: Process, stream: str, call: Callable[..., Any], labeler: str = "ann", **more: Any
 ) -> Any:

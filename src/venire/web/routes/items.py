@@ -124,6 +124,7 @@ class ItemRoutes:
 
     async def events(
         self,
+        request: Request,
         stream: Stream,
         after: Annotated[int | None, Query(description=AFTER_EVENT, ge=0)] = None,
         last_event_id: Annotated[str | None, Header(description="As browsers send it.")] = None,
@@ -138,4 +139,4 @@ class ItemRoutes:
             async for entry in log:
                 yield event(entry.kind, entry, entry.n)
 
-        return follow(self._gate, written())
+        return follow(self._gate, request, written())
