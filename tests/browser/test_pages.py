@@ -100,15 +100,21 @@ def test_a_person_labels_by_keyboard(page: Any, process: Process, ann: str) -> N
         page.click("text=Begin")
         shows(page, EVIL)
         assert page.title() == "posts · venire"
-        page.keyboard.press("1")
-        page.wait_for_selector("#payload img")
-        assert page.evaluate("document.querySelector('#payload img').naturalWidth") == 10
-        page.keyboard.press("u")
+        page.evaluate("""async () => {  // in the page, so that u comes in time on any machine
+            const press = (key) => document.dispatchEvent(new KeyboardEvent("keydown", { key }));
+            press("1");
+            while (document.querySelector("#payload img") === null) {
+              await new Promise((resolve) => setTimeout(resolve, 10));
+            }
+            press("u");
+        }""")
         until(lambda: page.inner_text("#note") == "“spam” taken back")
         shows(page, EVIL)
         assert labels(client, "posts", "p0") == []
         page.keyboard.press("2")
         page.wait_for_selector("#payload img")
+        width = "document.querySelector('#payload img').naturalWidth"
+        until(lambda: page.evaluate(width) == 10)
         ready(page)
         page.keyboard.press("s")
         page.wait_for_selector("#payload pre")
@@ -117,10 +123,10 @@ def test_a_person_labels_by_keyboard(page: Any, process: Process, ann: str) -> N
         shows(page, "plain")
         page.keyboard.press("1")
         until(lambda: labels(client, "posts", "p3") == [("ann", "spam")])
+        until(lambda: page.inner_text("#done") == "3")
         assert labels(client, "posts", "p0") == [("ann", "ok")]
         assert labels(client, "posts", "p1") == []
         assert labels(client, "posts", "p2") == [("ann", "spam")]
-        until(lambda: page.inner_text("#done") == "3")
 
 
 def test_leaving_the_page_gives_the_item_back(page: Any, process: Process, ann: str) -> None:
@@ -194,7 +200,7 @@ def test_a_key_pressed_twice_does_not_answer_an_item_that_nobody_saw(
         """)
         page.keyboard.press("1")
         until(lambda: labels(client, "twice", "i0") == [("ann", "spam")])
-        assert page.inner_text("#payload") == "second"
+        shows(page, "second")
         assert page.locator("#payload.answered").count() == 0
 
 
@@ -224,7 +230,7 @@ def test_answers_are_kept_while_the_server_cannot_be_reached(
         page.context.set_offline(True)
         page.keyboard.press("2")
         until(lambda: "1 not sent yet" in page.inner_text("#unsent"))
-        assert "cannot be reached" in page.inner_text("#status")
+        until(lambda: "cannot be reached" in page.inner_text("#status"))
         assert labels(client, "away", "i0") == []
         leave = "window.dispatchEvent(new Event('beforeunload', { cancelable: true }))"
         assert not page.evaluate(leave)
@@ -245,7 +251,7 @@ def test_answers_and_work_outlive_the_session(page: Any, process: Process, ann: 
         until(lambda: "you are signed out" in page.inner_text("#unsent"))
         sign_in(page.context.new_page(), process, ann)
         shows(page, "second")
-        assert labels(client, "session", "i0") == [("ann", "ok")]
+        until(lambda: labels(client, "session", "i0") == [("ann", "ok")])
         page.context.clear_cookies()
         page.reload()
         page.fill("#key", ann)
@@ -304,14 +310,14 @@ def test_the_overview_keeps_the_focus_and_comes_back(page: Any, process: Process
     page.route("**/live", lambda route: route.fulfill(status=503, body="later"))
     sign_in(page, process, process.key)
     until(lambda: "cannot be reached" in page.inner_text("#connection"))
-    assert page.locator("#overview.stale").count() == 1
+    until(lambda: page.locator("#overview.stale").count() == 1)
     page.focus("a[href='#images']")
     page.unroute("**/live")
     with process.client() as client:
         client.add_items("images", [{"id": "focus"}])
         queue = str(client.insights("images")["open_items"])
     until(lambda: page.inner_text("#connection") == "live")
-    assert page.locator("#overview.stale").count() == 0
+    until(lambda: page.locator("#overview.stale").count() == 0)
     until(lambda: page.inner_text("#images [data-figure=queue]") == queue)
     assert page.evaluate("document.activeElement.getAttribute('href')") == "#images"
 
@@ -357,4 +363,4 @@ def test_the_pages_live_through_a_server_that_is_killed(
     until(lambda: watcher.inner_text("#connection") == "live")
     watcher.close()
     with process.client() as client:
-        assert labels(client, "killed", "i0") == [("ann", "spam")]
+        until(lambda: labels(client, "killed", "i0") == [("ann", "spam")])
