@@ -197,7 +197,7 @@ class AsyncClient:
                 wait = settings.again(call, fault, unsent, backoff)
             else:
                 answer = Answer(got.status_code, got.headers, got.content)
-                wait = settings.judge(answer, backoff)
+                wait = settings.judge(call, answer, backoff)
                 if wait is None:
                     return call.read(answer)
             await asyncio.sleep(wait)

@@ -203,7 +203,7 @@ class Client:
                 wait = settings.again(call, fault, unsent, backoff)
             else:
                 answer = Answer(got.status_code, got.headers, got.content)
-                wait = settings.judge(answer, backoff)
+                wait = settings.judge(call, answer, backoff)
                 if wait is None:
                     return call.read(answer)
             time.sleep(wait)

@@ -5,7 +5,8 @@ item and labeler tell the server that it has seen it, and the second of two equa
 the answer of the first. So a lost connection, a 429 or a 503 is tried again, after a wait that
 doubles from a tenth of a second to ten seconds, drawn at random below that, and no shorter than
 the server's Retry-After. What makes something new under a name of the server's choice (a key, a
-webhook) is sent again only if the server said that nothing was done.
+webhook) is sent again only if it cannot have been done: after a 429, or where nobody answered the
+connection. A 503 may be that of a commit whose answer was lost.
 """
 
 from __future__ import annotations
@@ -14,10 +15,13 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-__all__ = ["AGAIN", "Backoff"]
+__all__ = ["AGAIN", "UNDONE", "Backoff"]
 
 #: Statuses after which the same request may succeed.
 AGAIN = frozenset({429, 502, 503, 504})
+
+#: Those of them that say that nothing was done.
+UNDONE = frozenset({429})
 
 FIRST, LONGEST = 0.1, 10.0
 

@@ -7,7 +7,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from venire.client.calls import Answer, Call
-from venire.client.retries import AGAIN, Backoff
+from venire.client.retries import AGAIN, UNDONE, Backoff
 from venire.client.types import Unreachable
 from venire.errors import InputError, MissingExtra
 
@@ -43,11 +43,11 @@ class Settings:
             "timeout": self.timeout + call.wait,
         }
 
-    def judge(self, answer: Answer, backoff: Backoff) -> float | None:
+    def judge(self, call: Call[Any], answer: Answer, backoff: Backoff) -> float | None:
         """None if the answer can be read, else the seconds after which to try again."""
         if answer.status < 400:
             return None
-        again = answer.status in AGAIN and answer.retryable()
+        again = answer.status in (AGAIN if call.twice else UNDONE) and answer.retryable()
         wait = backoff.wait(retry_after(answer.headers)) if again else None
         if wait is None:
             raise answer.error()

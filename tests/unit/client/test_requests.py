@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from venire import Client
-from venire.client import calls
+from venire.client import ServerError, calls
 from venire.client.calls import Answer
 from venire.client.retries import Backoff
 from venire.client.transport import Settings
@@ -61,8 +61,21 @@ def test_labels_are_triples_or_mappings() -> None:
 
 def test_a_refusal_that_will_not_change_is_not_tried_again() -> None:
     settings, error = Settings(URL, "vk_x", 1, 60), {"code": "c", "message": "m"}
+    call = calls.get("/v1/streams")
     final = Answer(502, {}, json.dumps({"error": {**error, "retryable": False}}).encode())
     with pytest.raises(Exception, match="502"):
-        settings.judge(final, Backoff(60))
+        settings.judge(call, final, Backoff(60))
     for body in (b"<html>bad gateway", json.dumps({"error": {"retryable": True}}).encode()):
-        assert settings.judge(Answer(502, {}, body), Backoff(60)) is not None
+        assert settings.judge(call, Answer(502, {}, body), Backoff(60)) is not None
+
+
+@pytest.mark.parametrize("status", [429, 502, 503, 504])
+def test_a_key_is_asked_for_again_only_if_none_can_have_been_made(status: int) -> None:
+    settings, answer = Settings(URL, "vk_x", 1, 60), Answer(status, {}, b"")
+    assert settings.judge(calls.get("/v1/keys"), answer, Backoff(60)) is not None
+    made = calls.create_key("a screen", "viewer", None)
+    if status == 429:
+        assert settings.judge(made, answer, Backoff(60)) is not None
+    else:
+        with pytest.raises(ServerError):
+            settings.judge(made, answer, Backoff(60))
