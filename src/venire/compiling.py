@@ -11,7 +11,7 @@ operations for every array handed to a function, thirty times what a turn itself
 
 Numba keeps what it compiled until the file of the entry point changes; it does not see a change
 in a part that comes from another file. So the key of a cached kernel holds a digest of all
-sources of the package: after any change, everything is compiled anew.
+sources that a kernel may be made of: after any change there, everything is compiled anew.
 """
 
 from __future__ import annotations
@@ -29,6 +29,9 @@ from numba.core.caching import FunctionCache
 
 __all__ = ["inlined", "kernel", "threaded"]
 
+#: The packages in which parts of kernels live.
+WITH_KERNELS: Final = ("aggregation", "competence", "labels", "offline", "scheduling", "simulation")
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 # `_nrt` is not in njit's published signature, hence the dictionary. With NumPy's error model a
@@ -37,7 +40,7 @@ _LEAN: Final[dict[str, Any]] = {"nogil": True, "_nrt": False, "error_model": "nu
 
 
 def kernel(function: F) -> F:
-    """Compile an entry point, and keep the result on disk until any source changes."""
+    """Compile an entry point, and keep the result on disk until a source of kernels changes."""
     compiled: F = _kept(njit(**_LEAN)(function))
     return compiled
 
@@ -64,7 +67,7 @@ def _kept(compiled: Any) -> Any:
 
 
 class _SourceCache(FunctionCache):
-    """Numba's cache on disk, with the sources of the whole package in its key."""
+    """Numba's cache on disk, with the sources of all kernels in its key."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__(function)  # type: ignore[no-untyped-call]
@@ -91,10 +94,11 @@ def _save(file: Any, key: Any, data: Any) -> None:
 
 @cache
 def _sources() -> str:
-    """A digest of names, sizes and times of all source files of the package."""
+    """A digest of names, sizes and times of the source files that kernels are made of."""
     digest = hashlib.sha256()
     root = Path(__file__).parent
-    for path in sorted(root.rglob("*.py")):
+    packages = (path for name in WITH_KERNELS for path in (root / name).rglob("*.py"))
+    for path in sorted([*root.glob("*.py"), *packages]):
         stat = path.stat()
         digest.update(f"{path.relative_to(root)} {stat.st_size} {stat.st_mtime_ns}\n".encode())
     return digest.hexdigest()

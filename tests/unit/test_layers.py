@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import venire
+from venire.compiling import WITH_KERNELS
 
 ROOT = Path(venire.__file__).parent
 CLOCKS = {"time", "datetime"}
@@ -44,3 +45,8 @@ def test_lower_layers_import_no_clock_web_or_database(path: Path) -> None:
 def test_imported_sees_every_form_of_import() -> None:
     source = "import time as t, numpy.linalg\ndef f():\n    from sqlalchemy.engine import Engine\n"
     assert set(imported(source + "from . import x\n")) == {"time", "numpy", "sqlalchemy"}
+
+
+def test_parts_of_kernels_live_where_a_change_compiles_them_anew() -> None:
+    parts = {layer_of(path) for path in ROOT.rglob("*.py") if "@inlined" in path.read_text()}
+    assert parts - {"compiling"} <= set(WITH_KERNELS)
