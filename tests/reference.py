@@ -66,8 +66,11 @@ class PlainWorld:
         return self
 
 
-def greedy(world: PlainWorld, *, breaks: bool = False) -> PlainWorld:
-    """Algorithm 1. With `breaks`, a labeler that finds nothing ends the slot, as printed."""
+def greedy(world: PlainWorld, *, breaks: bool = False, ahead: int = 1) -> PlainWorld:
+    """Algorithm 1. With `breaks`, a labeler that finds nothing ends the slot, as printed.
+
+    An item leaves if nothing gains in the slot `ahead` or later; printed is 0, the slot itself.
+    """
     p = clamp_competence(world.competences)
     order = sorted(range(len(p)), key=lambda m: (-p[m], m))
     for slot in range(world.slots):
@@ -83,7 +86,7 @@ def greedy(world: PlainWorld, *, breaks: bool = False) -> PlainWorld:
                 break
         for i in world.outstanding(slot):
             unused = world.items[i].unused()
-            if all(world.gain(i, m, slot + 1) <= 0 for m in unused):
+            if all(world.gain(i, m, slot + ahead) <= 0 for m in unused):
                 world.leave(slot, i, "no_gain" if unused else "exhausted")
     return world.end()
 

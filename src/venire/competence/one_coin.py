@@ -85,7 +85,8 @@ class OneCoin(BaseEstimator):
         p_m = (right + sum) / (right + wrong + n_m). What never falls is then the
         log-likelihood + sum_m right * log(p_m) + wrong * log(1 - p_m). The default, two right
         and one wrong, keeps a labeler of one label from being taken for perfect. None is
-        Algorithm 3 to the letter: there a labeler who agreed with everyone on five items has
+        Algorithm 3, but for the start that is brought within reach and for the look at the
+        mirror image (see Notes): there a labeler who agreed with everyone on five items has
         competence 1, and one such label outvotes all others for ever.
     class_prior : "uniform", "learned" or K probabilities
         How frequent the classes are. Learning it from one competence per labeler is risky:
@@ -100,6 +101,11 @@ class OneCoin(BaseEstimator):
 
     Notes
     -----
+    Algorithm 3 as printed cannot be run: its start may lie outside [0, 1], where there is no
+    logarithm. Nearest to it, with line 3 put right, is
+    `OneCoin(prior=None, start=spectral_start(table, reach=1.0), sign_rule="literal")`: the start
+    is brought into [0, 1] and no further, and the mirror image stands (docs/errata.md, 9).
+
     Little data is no error. With one labeler nothing can be learned and it stays at the start,
     (1 + 1/K) / 2. Two who label the same items get the same competence, that of their
     agreement. On a single item everybody ends near 1 or near 0, as they agree with the

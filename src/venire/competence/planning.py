@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -35,6 +34,7 @@ class Plan:
     lipschitz: float
     evidence_slots: int
     delta_gap: float | None = None
+    decision_gap: float | None = None
     evidence_error: float | None = None
     same_decisions_slots: int | None = None
 
@@ -90,13 +90,15 @@ class Plan:
             f"{self.rho:.4g}): to know every labeler's evidence within {self.epsilon:g} takes "
             f"{self.evidence_slots:,} slots."
         ]
-        if self.delta_gap is None or self.evidence_error is None:
+        if self.delta_gap is None or self.decision_gap is None or self.evidence_error is None:
             return lines
-        lines.append(
-            f"Delta = {self.delta_gap:.4g} is the smallest gap between two contending items: if "
-            f"every evidence is within {self.evidence_error:.4g}, Algorithm 1 decides as if it "
-            "knew the truth."
-        )
+        lines += [
+            f"Delta = {self.delta_gap:.4g} is the smallest gap between two contending items, and "
+            f"{self.decision_gap:.4g} what is left of it with the gains nearest to zero and the "
+            "order of the labelers, which Lemma 11 forgets.",
+            f"If every evidence is within {self.evidence_error:.4g}, Algorithm 1 decides as if it "
+            "knew the truth.",
+        ]
         if self.same_decisions_slots is not None:
             lines.append(f"That takes {self.same_decisions_slots:,} slots.")
         return lines
@@ -130,7 +132,8 @@ def plan(
         Stands for the constant that Omega hides.
     weights, max_delay : optional
         For a panel small enough to enumerate (see `theory.delta_gap`): the weights that items
-        have and the longest delay. Then the plan also says what Delta is.
+        have and the longest delay. Then the plan also says what Delta is, and how small an
+        error changes no decision: by `theory.decision_gap`, for with Delta alone it would.
 
     Examples
     --------
@@ -147,11 +150,12 @@ def plan(
     alpha = float(p.min()) if alpha is None else alpha
     rho = 1 - float(p.max()) if rho is None else rho
     args = (delta, classes, rho, alpha, constant)
-    gap, error, same = None, None, None
+    gap, whole, error, same = None, None, None, None
     if weights is not None:
         gap = theory.delta_gap(weights, p, max_delay, classes)
-        error = theory.required_evidence_error(gap, float(np.max(weights)), p.size)
-        if math.isfinite(error):
+        whole = theory.decision_gap(weights, p, max_delay, classes)
+        error = theory.required_evidence_error(whole, float(np.max(weights)), p.size)
+        if error > 0:
             same = theory.learning_slots_for_evidence(p, error, *args)
     return Plan(
         labelers=p.size,
@@ -172,6 +176,7 @@ def plan(
         lipschitz=theory.lipschitz(rho, classes),
         evidence_slots=theory.learning_slots_for_evidence(p, epsilon, *args),
         delta_gap=gap,
+        decision_gap=whole,
         evidence_error=error,
         same_decisions_slots=same,
     )

@@ -111,7 +111,8 @@ def spectral_start(
         good panel upside down, and exists for the test that shows it.
     reach : float
         The result is brought into [1/K - reach * 1/K, 1/K + reach * (1 - 1/K)]: for two
-        classes and the default of 0.8 that is [0.1, 0.9].
+        classes and the default of 0.8 that is [0.1, 0.9]. The paper has no such limit, and
+        then a start may lie outside [0, 1] (docs/errata.md, 9).
 
     Examples
     --------

@@ -3,7 +3,9 @@ r"""What the paper proves about learning competences, as functions (sections 3.2
 Lemma 13: after T_L slots in which everybody labels one item, and with probability at
 least 1 - delta, no competence is further off than `error_bound`, provided T_L is as long and
 the panel as large as the lemma wants. Lemma 14 turns that into a bound on the evidence,
-Lemma 11 says how small an error leaves every decision of Algorithm 1 as it was.
+Lemma 11 says how small an error leaves every decision of Algorithm 1 as it was. It is false for the
+paper's Delta (`delta_gap`) and true for `decision_gap`; and together with Lemma 13 it does not give
+the learning phase of order log T that the main theorem wants (docs/errata.md, 10 and 11).
 
 The lemma's conditions are orders of magnitude (Omega); `constant` stands for the number that
 the proof does not give, and is 1 unless told otherwise. They read the panel's true
@@ -24,6 +26,7 @@ from venire.errors import InputError
 __all__ = [
     "MAX_LABELERS",
     "d_bar",
+    "decision_gap",
     "delta_gap",
     "error_bound",
     "kappa",
@@ -40,7 +43,7 @@ __all__ = [
 #: `delta_gap` looks at every subset of the panel.
 MAX_LABELERS: Final = 14
 
-#: Values closer than this share of the largest weight are one value up to rounding.
+#: Values closer than this share of the largest are one value up to rounding.
 _TIE: Final = 1e-13
 
 
@@ -234,11 +237,53 @@ def delta_gap(
     Delta is the smallest *positive* difference between two such values of the same labeler.
     Exact ties do not count: interchangeable items (equal in w, E_V and d, as after labels of
     equally good labelers) may swap places without a change in utility, and with them the
-    paper's Delta would always be 0. Infinite if no two items can differ.
+    paper's Delta would always be 0. Infinite if no two items can differ. It says nothing of
+    whether a gain is positive, nor of who goes first: for that see `decision_gap`.
 
     >>> round(delta_gap([3, 4], [0.8, 0.7], max_delay=2), 6)
     0.05627
     """
+    w, e = _enumerable(weights, competences, max_delay, classes)
+    return min(_gap(worth, max_delay) for worth in _worths(w, e))
+
+
+def decision_gap(
+    weights: ArrayLike, competences: ArrayLike, max_delay: int, classes: int = 2
+) -> float:
+    r"""The Delta with which Lemma 11 holds: how near Algorithm 1 is to deciding otherwise.
+
+    The smallest of three numbers (docs/errata.md, 10):
+
+    - `delta_gap`, which keeps the order of two items that contend for a labeler;
+    - the smallest distance from zero of a gain after a delay of a slot or more: whether a label
+      is worth it, and when an item leaves;
+    - the largest weight times the smallest difference between two labelers' evidences, or of
+      one from none: who goes first, and who goes at all.
+
+    An evidence that is off by x moves a gain by at most w x for every labeler of the panel, so
+    an error of `required_evidence_error` of this gap moves no gain by more than a twelfth of it.
+    Exact ties of items or of labelers do not count, as in `delta_gap`; a gain of exactly zero
+    does, and then the gap is 0: no error is small enough.
+
+    >>> round(decision_gap([3, 4], [0.8, 0.7], max_delay=2), 6)
+    0.020738
+    >>> close = [2.1975, 12], [0.85, 0.7], 2  # the better labeler, a slot late, gains 0.00003
+    >>> round(delta_gap(*close), 6), round(decision_gap(*close), 6)
+    (0.148756, 3.1e-05)
+    """
+    w, e = _enumerable(weights, competences, max_delay, classes)
+    worths = _worths(w, e)
+    items = min(_gap(worth, max_delay) for worth in worths)
+    gains = min(float(np.abs(worth - np.rint(worth).clip(1.0)).min()) for worth in worths)
+    apart = np.diff(np.sort(np.append(e, 0.0)))
+    order = float(w[-1] * apart[apart > _TIE].min(initial=math.inf))
+    return min(items, gains, order)
+
+
+def _enumerable(
+    weights: ArrayLike, competences: ArrayLike, max_delay: int, classes: int
+) -> tuple[Floats, Floats]:
+    """The different weights, and the evidence of each labeler, of an instance that is small."""
     p = _panel(competences, classes)
     if p.size > MAX_LABELERS:
         raise InputError(
@@ -250,26 +295,33 @@ def delta_gap(
         raise InputError("got weights that are not all finite and above 0")
     if max_delay < 0:
         raise InputError(f"got max_delay={max_delay!r}, expected 0 or more")
-    e = evidence(p, classes)
-    return min(_gap(w, np.delete(e, m), e[m], max_delay) for m in range(p.size))
+    return w, evidence(p, classes)
 
 
-def _gap(w: Floats, others: Floats, mine: float, max_delay: int) -> float:
+def _worths(w: Floats, e: Floats) -> list[Floats]:
+    """For each labeler, what its label may add to an item's accuracy, times the weight."""
+    found = []
+    for m, mine in enumerate(e.tolist()):
+        totals = np.zeros(1)
+        for other in np.delete(e, m):
+            totals = np.unique(np.concatenate([totals, totals + other]))
+        found.append(np.unique(np.outer(w, np.exp(-totals)) * -math.expm1(-mine)))
+    return found
+
+
+def _gap(worth: Floats, max_delay: int) -> float:
     """The smallest positive difference of two values of one labeler."""
-    totals = np.zeros(1)
-    for e in others:
-        totals = np.unique(np.concatenate([totals, totals + e]))
-    worth = np.unique(np.outer(w, np.exp(-totals)) * -math.expm1(-mine))
     values = np.sort(np.subtract.outer(worth, np.arange(max_delay + 1)), axis=None)
     steps = np.diff(values)
-    steps = steps[steps > _TIE * (w[-1] + max_delay)]
+    steps = steps[steps > _TIE * (worth[-1] + max_delay)]
     return float(steps.min(initial=math.inf))
 
 
 def required_evidence_error(delta_gap: float, w_max: float, labelers: int) -> float:
-    """The error in evidence that changes no decision of Algorithm 1 (Lemma 11).
+    """The error in evidence that Lemma 11 allows: Delta / (6 w_max 2**M).
 
-    Delta / (6 w_max 2**M).
+    Of `decision_gap` it changes no decision of Algorithm 1; of the paper's Delta, `delta_gap`,
+    it may (docs/errata.md, 10).
 
     >>> required_evidence_error(0.06, w_max=10, labelers=2)
     0.00025

@@ -2,9 +2,10 @@
 
 In each slot the labelers go in decreasing competence; each takes the outstanding item that it
 may label of the largest gain, if that gain is positive; then an item leaves if no labeler that
-it could still have gives a positive gain in the next slot or later. Ties go to the earliest
-arrival, then to the lowest index. A labeler that finds nothing does not end the slot for the
-lesser ones (the paper's `Break` does; see docs/errata.md).
+it could still have gives a positive gain in the next slot or later (the paper: in this slot or
+later, which is over). Ties go to the earliest arrival, then to the lowest index. A labeler that
+finds nothing does not end the slot for the lesser ones (the paper's `Break` does). For both see
+docs/errata.md, 8 and 3.
 
     gain = a * x - d,   a = w exp(-E) the residual,  x = 1 - exp(-evidence) the labeler's reach,
                         d = slots since the last label

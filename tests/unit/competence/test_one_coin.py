@@ -109,7 +109,7 @@ def test_the_error_falls_with_the_learning_phase() -> None:
 
 
 def algorithm_3(**settings: Any) -> OneCoin:
-    """Algorithm 3 to the letter: no prior."""
+    """Algorithm 3 without a prior: what is left of our own is in docs/errata.md, 9."""
     return OneCoin(**{"prior": None} | settings)
 
 

@@ -132,6 +132,41 @@ def test_delta_gap_of_the_largest_panel() -> None:
     assert 0 < gap < 1e-6
 
 
+def brute_force_decisions(weights: list[int], p: list[float]) -> float:
+    """Besides `brute_force_gap`: gains after a delay, from zero, and labelers from each other."""
+    e = [float(x) for x in evidence(p)]
+    best = max(weights) * min(abs(x - y) for x, y in combinations([0.0, *e], 2))
+    for m in range(len(p)):
+        others = [x for i, x in enumerate(e) if i != m]
+        for V in chain.from_iterable(combinations(others, r) for r in range(len(p))):
+            for w in weights:
+                worth = w * math.exp(-sum(V)) * (1 - math.exp(-e[m]))
+                best = min(best, *(abs(worth - d) for d in range(1, math.ceil(w) + 1)))
+    return best
+
+
+@pytest.mark.parametrize(
+    ("weights", "p", "max_delay"),
+    [
+        ([3, 4], [0.8, 0.7], 2),
+        ([3, 3, 5], [0.8, 0.7, 0.69999], 3),
+        ([1, 2, 10], [0.9, 0.85, 0.6, 0.55], 1),
+        ([7], [0.9, 0.50001], 1),
+    ],
+)
+def test_decision_gap_against_all_decisions(
+    weights: list[int], p: list[float], max_delay: int
+) -> None:
+    whole = min(brute_force_gap(weights, p, max_delay), brute_force_decisions(weights, p))
+    assert theory.decision_gap(weights, p, max_delay) == pytest.approx(whole, rel=1e-6)
+
+
+def test_a_gain_of_zero_leaves_no_room_for_error() -> None:
+    w = 1 / -math.expm1(-float(evidence(0.9)))
+    assert theory.decision_gap([w], [0.9, 0.8, 0.7], 3) < 1e-12
+    assert theory.delta_gap([w], [0.9, 0.8, 0.7], 3) > 1e-3
+
+
 def test_required_evidence_error() -> None:
     assert theory.required_evidence_error(0.3, 5.0, 3) == pytest.approx(0.3 / (6 * 5 * 8))
 
@@ -178,7 +213,8 @@ def test_plan_collects_and_says_it_in_words() -> None:
 def test_plan_of_a_small_instance_knows_delta() -> None:
     made = plan([0.9, 0.8, 0.7], 0.1, 0.05, weights=[3, 4], max_delay=2)
     assert made.delta_gap == theory.delta_gap([3, 4], [0.9, 0.8, 0.7], 2)
-    assert made.evidence_error == pytest.approx(made.delta_gap / (6 * 4 * 8))
+    assert made.decision_gap == theory.decision_gap([3, 4], [0.9, 0.8, 0.7], 2)
+    assert made.evidence_error == pytest.approx(made.decision_gap / (6 * 4 * 8))
     assert made.same_decisions_slots is not None
     assert made.same_decisions_slots > made.evidence_slots
     assert "Delta = " in "\n".join(made.describe())

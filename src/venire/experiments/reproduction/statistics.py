@@ -77,6 +77,7 @@ def bootstrap(values: Floats, statistic: Callable[[Floats], float], seed: int = 
 class Growth:
     """How a mean grows: like T^`power`, or like (log T)^`log_power`, whichever one prefers.
 
+    Between the first horizon and the last, that is; a limit it does not tell (docs/errata.md, 12).
     `over_log` is how often the ratio to log T at the first horizon goes into that at the last.
     """
 
@@ -98,7 +99,8 @@ class Growth:
         return (
             f"From T = {self.first:,} to {self.last:,} {what} grows like T^{p.value:.2f} "
             f"(95 % interval {p.low:.2f} to {p.high:.2f}), {verdict}: its ratio to log T becomes "
-            f"{times.value:.3g} times as large (interval {times.low:.3g} to {times.high:.3g})."
+            f"{times.value:.3g} times as large (interval {times.low:.3g} to {times.high:.3g}). "
+            "Beyond these horizons nothing was measured."
         )
 
 
