@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from benchmarks.zoo_worlds import KINDS, World, zoo
-from venire.aggregation import Auto, MajorityVote, WeightedMajority
+from venire.aggregation import Anchored, Auto, MajorityVote, WeightedMajority
 from venire.competence import DawidSkene, OneCoin
 from venire.competence.base import BaseEstimator, Floats
 from venire.scoring import error_rate, expected_calibration_error, right_shares
@@ -24,7 +24,7 @@ METHODS: dict[str, Callable[[], BaseEstimator]] = {
     **FOUR,
     "auto": Auto,
     "auto, no discount of clones": lambda: Auto(discount_clones=False),
-    "auto, no dependence gate": lambda: Auto(most_dependent=np.inf),
+    "anchored": Anchored,
     "auto, no calibration": lambda: Auto(calibrate=False),
 }
 

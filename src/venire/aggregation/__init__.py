@@ -9,14 +9,17 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from venire.aggregation.anchored import Anchored
     from venire.aggregation.auto import Auto
     from venire.aggregation.calibration import calibrated, residual_dependence, temper
     from venire.aggregation.clones import CloneGroup, ClonePair, Clones, find_clones
+    from venire.aggregation.constant import find_constant
     from venire.aggregation.majority import MajorityVote
     from venire.aggregation.merging import merge_clones
     from venire.aggregation.weighted import WeightedMajority
 
 _HOME = {
+    "Anchored": "anchored",
     "Auto": "auto",
     "CloneGroup": "clones",
     "ClonePair": "clones",
@@ -25,12 +28,14 @@ _HOME = {
     "WeightedMajority": "weighted",
     "calibrated": "calibration",
     "find_clones": "clones",
+    "find_constant": "constant",
     "merge_clones": "merging",
     "residual_dependence": "calibration",
     "temper": "calibration",
 }
 
 __all__ = [
+    "Anchored",
     "Auto",
     "CloneGroup",
     "ClonePair",
@@ -39,6 +44,7 @@ __all__ = [
     "WeightedMajority",
     "calibrated",
     "find_clones",
+    "find_constant",
     "merge_clones",
     "residual_dependence",
     "temper",

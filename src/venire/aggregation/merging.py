@@ -7,8 +7,8 @@ from collections.abc import Iterable
 import numpy as np
 
 from venire.aggregation.clones import CloneGroup
-from venire.aggregation.draws import name_codes
 from venire.labels import LabelTable
+from venire.labels.draws import name_codes
 
 __all__ = ["merge_clones"]
 

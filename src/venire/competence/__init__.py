@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from venire.competence.planning import Plan, plan
     from venire.competence.spectral import agreement_moments, spectral_start
     from venire.competence.streaming import Streaming
+    from venire.competence.subtypes import Subtypes
 
 _HOME = {
     "CompetenceEstimator": "base",
@@ -32,6 +33,7 @@ _HOME = {
     "Plan": "planning",
     "Step": "monitor",
     "Streaming": "streaming",
+    "Subtypes": "subtypes",
     "agreement_moments": "spectral",
     "plan": "planning",
     "skill_intervals": "intervals",
@@ -49,6 +51,7 @@ __all__ = [
     "Plan",
     "Step",
     "Streaming",
+    "Subtypes",
     "agreement_moments",
     "plan",
     "skill_intervals",

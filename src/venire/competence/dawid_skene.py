@@ -19,12 +19,12 @@ from venire.competence.given import (
     check_class_prior,
     fixed_counts,
     gold_classes,
-    subset,
 )
 from venire.competence.monitor import Monitor
 from venire.competence.naming import best_names, margin
 from venire.competence.shrinkage import fitted_prior, pooled_prior
 from venire.errors import InputError, UnknownName
+from venire.labels.subset import keep_items
 from venire.tables import as_table
 
 __all__ = ["DawidSkene"]
@@ -134,7 +134,7 @@ class DawidSkene(BaseEstimator):
         """
         table = as_table(labels)
         known = gold_classes(table, gold)
-        open_items = table if known is None else subset(table, known < 0)
+        open_items = table if known is None else keep_items(table, known < 0)
         fixed = fixed_counts(table, known, history)
         with FullModel(open_items, self.threads) as model:
             climb = _Climb(self, model, fixed)

@@ -20,7 +20,6 @@ __all__ = [
     "fixed_counts",
     "gold_classes",
     "history_counts",
-    "subset",
 ]
 
 Gold = Mapping[Any, Hashable]
@@ -55,20 +54,6 @@ def gold_classes(table: LabelTable, gold: Gold | None) -> NDArray[np.int64] | No
             )
     known = ((code[gold[item]] if item in gold else -1) for item in table.items)
     return np.fromiter(known, dtype=np.int64, count=len(table.items))
-
-
-def subset(table: LabelTable, keep: NDArray[np.bool_]) -> LabelTable:
-    """The same table, with no labels for the items that are not kept.
-
-    >>> table = LabelTable.from_matrix([[0, 1], [1, 1]])
-    >>> subset(table, np.array([False, True])).start.tolist()
-    [0, 0, 2]
-    """
-    length = np.diff(table.start)
-    labels = np.repeat(keep, length)
-    start = np.concatenate([[0], np.cumsum(np.where(keep, length, 0))])
-    names = table.items, table.labelers, table.classes
-    return LabelTable(*names, start, table.labeler[labels], table.said[labels])
 
 
 def history_counts(table: LabelTable, history: History | None) -> NDArray[np.float64] | None:

@@ -18,13 +18,13 @@ from venire.competence.given import (
     check_class_prior,
     fixed_counts,
     gold_classes,
-    subset,
 )
 from venire.competence.monitor import Monitor
 from venire.competence.rank_one import rank_one_start
 from venire.competence.spectral import MIN_OVERLAP, SignRule, spectral_start
 from venire.errors import InputError, UnknownName
 from venire.labels import LabelTable
+from venire.labels.subset import keep_items
 from venire.tables import as_table
 
 __all__ = ["TINY", "OneCoin"]
@@ -148,7 +148,7 @@ class OneCoin(BaseEstimator):
         """
         table = as_table(labels)
         known = gold_classes(table, gold)
-        open_items = table if known is None else subset(table, known < 0)
+        open_items = table if known is None else keep_items(table, known < 0)
         fixed = fixed_counts(table, known)
         with CoinModel(open_items, self.threads) as model:
             what = _Likelihood(model, self, _gold_hits(fixed))

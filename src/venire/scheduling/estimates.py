@@ -1,38 +1,39 @@
-"""What learning while serving estimates with: a stream, or any estimator on a window of labels.
+"""What learning while serving estimates with: a batch fit of the labels that are remembered.
 
-Both begin with "better than chance", take labels as they come, go on from where they stand, and
-remember a bounded number of items.
+What is thought of a panel is at any time what the estimator says of the labels in the window, from
+the beginning: no belief is carried over from one fit to the next, so that none can feed on itself.
+What the stream forgets is all that tells it from a table: labels of items that are older than the
+window, labels older than a labeler's half-life, and those of a labeler that has changed.
 """
 
 from __future__ import annotations
 
 import copy
+import math
 import warnings
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple, cast
+from typing import Any, Final, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from venire.accuracy import clamp_competence, clamp_confusions
+from venire.accuracy import clamp_competence, clamp_confusions, one_coin
 from venire.competence.base import BaseEstimator
-from venire.competence.stream_files import pack, unpack
-from venire.competence.stream_panel import forget, welcome
-from venire.competence.streaming import Streaming
+from venire.competence.drift import DriftMonitor
 from venire.labels import LabelTable
 from venire.scheduling.base import Floats, Ints
+from venire.scheduling.old_estimates import labels_of_stream
 
-__all__ = ["Estimate", "FromBatches", "FromStream", "Guess"]
+__all__ = ["Estimate", "Guess"]
 
 Arrays = dict[str, NDArray[Any]]
 
-#: A thorough look sweeps the window so often, or until nothing moves by more than this.
-SWEEPS, STILL = 100, 1e-5
+#: Nobody is taken to be better than 1 - RHO on the word of an estimator.
+RHO: Final = 0.01
 
-#: Nobody is taken to be better than 1 - RHO on the word of a batch estimator.
-RHO = 0.01
+#: Columns of what is remembered of a label.
+ITEM, LABELER, SAID, WATCHED = range(4)
 
 
 class Guess(NamedTuple):
@@ -43,164 +44,181 @@ class Guess(NamedTuple):
     prior: Floats | None = None
 
 
-class Estimate(ABC):
-    """What is known of a panel, by numbers."""
+class Memory(NamedTuple):
+    """What is forgotten, and when.
 
-    @abstractmethod
-    def take(self, items: Ints, labelers: Ints, said: Ints, thorough: bool) -> None:
-        """Take labels in; if `thorough`, work through everything that is remembered."""
-
-    @abstractmethod
-    def join(self, competence: float | None) -> None:
-        """One more labeler."""
-
-    @abstractmethod
-    def guess(self) -> Guess:
-        """What is thought now."""
-
-    @abstractmethod
-    def state(self) -> Arrays:
-        """All of it as arrays of its own."""
-
-    @abstractmethod
-    def restore(self, state: Arrays) -> None:
-        """Go on from what `state` gave."""
-
-
-class FromStream(Estimate):
-    """Incremental EM on a window (`Streaming`); a labeler that has changed is learned anew."""
-
-    def __init__(self, stream: Streaming, competences: Sequence[float | None]) -> None:
-        self.stream, self.labelers = stream, 0
-        for p in competences:
-            self.join(p)
-
-    def take(self, items: Ints, labelers: Ints, said: Ints, thorough: bool) -> None:
-        """Take labels in; of those for whom the drift test raised an alarm, forget the past."""
-        before = self._alarms()
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # the classes got their names back
-            if said.size:
-                self.stream.update(items, labelers, said)
-            changed = self._alarms() > before
-            if changed.any():
-                forget(self.stream, changed)
-            if thorough and self.stream._core.labels:
-                self.stream.refine(SWEEPS, STILL)
-
-    def _alarms(self) -> Ints:
-        monitor = self.stream._core.monitor
-        return np.zeros(self.labelers, np.int64) if monitor is None else monitor.alarms.copy()
-
-    def join(self, competence: float | None) -> None:
-        """One more labeler."""
-        welcome(self.stream, self.labelers, competence)
-        self.labelers += 1
-
-    def guess(self) -> Guess:
-        """Competences; full matrices and the frequencies of the classes if it learns them."""
-        found = self.stream
-        if found.model == "one-coin":
-            return Guess(found.competences_)
-        return Guess(found.competences_, found.confusions_, found.priors_)
-
-    def state(self) -> Arrays:
-        """The stream, as it is saved."""
-        return {name: array.copy() for name, array in pack(self.stream).items()}
-
-    def restore(self, state: Arrays) -> None:
-        """The stream, as it was saved."""
-        own = {name: state[name].copy() for name in pack(self.stream)}
-        self.stream = unpack(type(self.stream), own)
-        self.labelers = len(self.stream.labelers_)
-
-
-class FromBatches(Estimate):
-    """Any estimator, fitted again and again to the labels of the latest items.
-
-    It starts from what it found last where it can (where it has a parameter `start`). Who has
-    no label in the window is what somebody said of it, or a stranger.
+    Labels of more than `window` items back; of each labeler all but the latest `half_life` / ln 2
+    labels, which weigh as much in all as with a half-life; and everything of a labeler for whom
+    the test of drift raises an alarm, which it does without reason with probability `drift` in
+    1,000 of its labels.
     """
+
+    window: int
+    half_life: float | None
+    drift: float | None
+
+
+class Estimate:
+    """What is known of a panel, by numbers: labels, and what the estimator says of them."""
 
     def __init__(
         self,
         estimator: BaseEstimator,
         competences: Sequence[float | None],
         classes: int,
-        window: int,
-        stranger: float,
+        prior: tuple[float, float],
+        memory: Memory,
+        matrices: bool = True,
     ) -> None:
-        self.estimator, self.classes, self.window = estimator, classes, window
-        self.stranger = stranger
-        self.given = np.array([stranger if p is None else p for p in competences])
-        self.labels = np.zeros((0, 3), np.int64)
+        self.classes, self.prior, self.memory, self.matrices = classes, prior, memory, matrices
+        self.estimator = _with_stranger(estimator, prior, classes)
+        self.stated = np.array([np.nan if p is None else p for p in competences])
+        self.labels = np.zeros((0, 4), np.int64)
         self.found: Guess | None = None
-        self.warm = "start" in getattr(estimator, "__dataclass_fields__", {})
+        self.monitor = None if memory.drift is None else DriftMonitor(classes, memory.drift)
+        if self.monitor is not None:
+            self.monitor.expand(len(self.stated))
 
     def take(self, items: Ints, labelers: Ints, said: Ints, thorough: bool) -> None:
         """Keep the labels; if `thorough`, fit all that are kept."""
-        self.labels = np.concatenate([self.labels, np.column_stack([items, labelers, said])])
+        new = np.column_stack([items, labelers, said, np.zeros_like(said)])
+        self.labels = np.concatenate([self.labels, new])
         if not thorough or not len(self.labels):
             return
-        names, index = np.unique(self.labels[:, 0], return_inverse=True)
-        kept = index >= len(names) - self.window
-        names, self.labels = names[-self.window :], self.labels[kept]
-        index = index[kept] - index[kept].min()
-        panel, classes = tuple(range(len(self.given))), tuple(range(self.classes))
-        codes = index, self.labels[:, 1], self.labels[:, 2]
-        table = LabelTable.from_codes(*codes, tuple(names.tolist()), panel, classes)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # few labels, near chance: it will see more
-            self._settle(self._begin().fit(table))
-
-    def _begin(self) -> BaseEstimator:
-        """A fresh estimator, which starts from what was found last if it can."""
-        if not self.warm or self.found is None:
-            return copy.copy(self.estimator)
-        last = self.found
-        start = last.competences if last.confusions is None else last.confusions
-        return cast(BaseEstimator, replace(cast(Any, self.estimator), start=start))
-
-    def _settle(self, fitted: BaseEstimator) -> None:
-        full = "confusions_" in vars(fitted)
-        p = clamp_competence(fitted.competences_, self.classes, RHO)
-        seen = np.bincount(self.labels[:, 1], minlength=len(self.given)) > 0
-        p = np.where(seen, p, self.given)
-        if not full:
-            self.found = Guess(p)
-            return
-        square = _coins(self.given, self.classes)
-        matrices = np.where(seen[:, None, None], fitted.confusions_, square)
-        self.found = Guess(p, clamp_confusions(matrices, RHO), fitted.priors_.copy())
+        self._forget_items()
+        self._watch()
+        self._forget_old_labels()
+        if len(self.labels):
+            self._fit()
 
     def join(self, competence: float | None) -> None:
         """One more labeler."""
-        self.given = np.append(self.given, self.stranger if competence is None else competence)
+        self.stated = np.append(self.stated, np.nan if competence is None else competence)
+        if self.monitor is not None:
+            self.monitor.expand(len(self.stated))
         if self.found is not None:
             p, square, prior = self.found
-            more = _coins(self.given[-1:], self.classes)
+            more = one_coin(self._expected()[-1:], self.classes)
             square = None if square is None else np.concatenate([square, more])
-            self.found = Guess(np.append(p, self.given[-1]), square, prior)
+            self.found = Guess(np.append(p, self._expected()[-1]), square, prior)
 
     def guess(self) -> Guess:
         """What the last fit found."""
-        return self.found or Guess(self.given.copy())
+        return self.found or Guess(self._expected())
+
+    def _expected(self) -> Floats:
+        """The competence of each labeler before it is seen: what was stated, or a stranger's."""
+        right, wrong = self.prior
+        p = np.where(np.isnan(self.stated), right / (right + wrong), self.stated)
+        return clamp_competence(p, self.classes, RHO)
+
+    # what is forgotten
+
+    def _forget_items(self) -> None:
+        names = np.unique(self.labels[:, ITEM])
+        if len(names) > self.memory.window:
+            self.labels = self.labels[self.labels[:, ITEM] >= names[-self.memory.window]]
+
+    def _forget_old_labels(self) -> None:
+        if self.memory.half_life is None:
+            return
+        most = math.ceil(self.memory.half_life / math.log(2))
+        who = self.labels[:, LABELER]
+        order = np.argsort(who, kind="stable")
+        place = np.arange(len(who)) - np.searchsorted(who[order], who[order])
+        left = np.bincount(who, minlength=len(self.stated))[who[order]] - place
+        self.labels = self.labels[np.sort(order[left <= most])]
+
+    def _watch(self) -> None:
+        """Test the labels that have company now for drift; forget whoever has changed."""
+        if self.monitor is None or self.found is None:
+            return
+        before = self.monitor.alarms.copy()
+        fresh = self.labels[:, WATCHED] == 0
+        company = np.bincount(self.labels[:, ITEM])[self.labels[:, ITEM]] >= 2
+        now = fresh & company
+        if now.any():
+            who, said = self.labels[now, LABELER], self.labels[now, SAID]
+            self.monitor.score(who, said, self._others(now))
+            self.labels[now, WATCHED] = 1
+        changed = np.flatnonzero(self.monitor.alarms > before)
+        if len(changed):
+            self.labels = self.labels[~np.isin(self.labels[:, LABELER], changed)]
+
+    def _others(self, which: NDArray[np.bool_]) -> Floats:
+        """What the other labels of an item say of it, for each label in question."""
+        guess = self.guess()
+        square = guess.confusions
+        matrices = one_coin(guess.competences, self.classes) if square is None else square
+        lean = np.zeros(self.classes) if guess.prior is None else np.log(guess.prior)
+        _, item = np.unique(self.labels[:, ITEM], return_inverse=True)
+        told = np.log(matrices[self.labels[:, LABELER], :, self.labels[:, SAID]])
+        total = np.zeros((item.max() + 1, self.classes))
+        np.add.at(total, item, told)
+        rest = lean + total[item[which]] - told[which]
+        rest = np.exp(rest - rest.max(axis=1, keepdims=True))
+        return np.asarray(rest / rest.sum(axis=1, keepdims=True))
+
+    # what is learned
+
+    def _fit(self) -> None:
+        names, index = np.unique(self.labels[:, ITEM], return_inverse=True)
+        panel, classes = tuple(range(len(self.stated))), tuple(range(self.classes))
+        codes = index, self.labels[:, LABELER], self.labels[:, SAID]
+        table = LabelTable.from_codes(*codes, tuple(names.tolist()), panel, classes)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # few labels, near chance: it will see more
+            fitted = copy.copy(self.estimator).fit(table)
+        self.found = self._settled(fitted)
+
+    def _settled(self, fitted: BaseEstimator) -> Guess:
+        """What was fitted; who was stated to be good begins with that."""
+        seen = np.bincount(self.labels[:, LABELER], minlength=len(self.stated))
+        weight = np.where(np.isnan(self.stated), 0.0, sum(self.prior))
+        share = np.divide(weight, weight + seen, out=np.zeros(len(seen)), where=weight + seen > 0)
+        p = share * self._expected() + (1 - share) * fitted.competences_
+        p = clamp_competence(p, self.classes, RHO)
+        if not self.matrices or "confusions_" not in vars(fitted):
+            return Guess(p)
+        stated = one_coin(self._expected(), self.classes)
+        square = share[:, None, None] * stated + (1 - share)[:, None, None] * fitted.confusions_
+        return Guess(p, clamp_confusions(square, RHO), fitted.priors_.copy())
+
+    # snapshots
 
     def state(self) -> Arrays:
-        """The labels that are kept, and what the last fit found."""
-        state = {"given": self.given.copy(), "labels": self.labels.copy()}
+        """The labels that are kept, what the last fit found, and the test of drift."""
+        state = {"stated": self.stated.copy(), "labels": self.labels.copy()}
         if self.found is not None:
             named = self.found._asdict().items()
             state |= {f"found.{name}": a.copy() for name, a in named if a is not None}
+        if self.monitor is not None:
+            own = self.monitor.arrays()
+            state |= {f"monitor.{name}": getattr(self.monitor, name).copy() for name in own}
         return state
 
     def restore(self, state: Arrays) -> None:
-        """The same."""
-        self.given, self.labels = state["given"].copy(), state["labels"].copy()
+        """The same; also from what earlier versions kept."""
+        if "labels" not in state:
+            state = labels_of_stream(state)
+        stated = "stated" if "stated" in state else "given"
+        self.stated, labels = state[stated].copy(), state["labels"]
+        self.labels = np.zeros((len(labels), 4), np.int64)
+        self.labels[:, : labels.shape[1]] = labels
         found = {n: state[f"found.{n}"].copy() for n in Guess._fields if f"found.{n}" in state}
         self.found = Guess(**found) if found else None
+        if self.monitor is not None:
+            self.monitor.expand(len(self.stated))
+            for name in (n for n in self.monitor.arrays() if f"monitor.{n}" in state):
+                setattr(self.monitor, name, state[f"monitor.{name}"].copy())
 
 
-def _coins(competences: Floats, classes: int) -> Floats:
-    p = clamp_competence(competences, classes, RHO)[:, None, None]
-    return np.where(np.eye(classes, dtype=np.bool_), p, (1.0 - p) / (classes - 1))
+def _with_stranger(
+    estimator: BaseEstimator, prior: tuple[float, float], classes: int
+) -> BaseEstimator:
+    """The estimator, told how a stranger labels if it wants to know."""
+    if getattr(estimator, "stranger", estimator) is not None:
+        return estimator
+    right, wrong = prior
+    square = np.where(np.eye(classes, dtype=np.bool_), right, wrong / (classes - 1))
+    return cast(BaseEstimator, replace(cast(Any, estimator), stranger=square))

@@ -2,8 +2,9 @@
 
 Everybody is taken for better than chance at first (Beta(7, 3)), the policy serves with that from
 the first slot, and every label it gets says something of who gave it, however few labels an item
-has. At the end of a period (see `periods`) what came is taken in and the belief formed anew, by
-EM from where it stood. Three things could go wrong.
+has. At the end of a period (see `periods`) the belief is formed anew from the labels of the window,
+by the estimator that `aggregate` has too (`venire.aggregation.Anchored`), from the vote: what was
+believed before has no say, so no belief can feed on itself. Three things could go wrong.
 
 **The feedback loop.** Whom the policy does not ask, nobody learns about: a labeler believed at
 chance is worth nothing, is never asked, and stays at chance. So in the first slots of each period
@@ -15,13 +16,14 @@ policy would ask a stranger. And it costs little: in all other slots it changes 
 these a label of somebody useless is taken for a stranger's, whose evidence is small (0.17 for two
 classes); under Algorithm 1 it goes last, after everybody better, to an item that waits anyway.
 
-**Flips.** With two classes everybody mirrored explains the labels as well. The prior stays in
-every M step and says "better than chance", and if more of the labels are right under other
-names, the classes get those (erratum 1).
+**Flips, and panels that agree on nothing.** EM can end where everybody is mirrored, or where all
+items are of one class because a few labelers always say so. The estimator stays near the vote,
+sets labelers aside who say one class whatever they see, and where labels do not tell labelers
+apart every vote counts alike.
 
-**Drift.** Labels count for ever, which is best while nobody changes, until the sequential test
-of a labeler (`venire.competence.drift`) raises an alarm: then its labels so far count 1/32, and
-it is learned anew.
+**Drift.** Labels count for as long as the window holds them, which is best while nobody changes,
+until the sequential test of a labeler (`venire.competence.drift`) raises an alarm: then its labels
+so far are forgotten, and it is learned anew.
 """
 
 from __future__ import annotations
@@ -32,12 +34,12 @@ from typing import ClassVar, Literal, get_args
 
 import numpy as np
 
+from venire.aggregation.anchored import Anchored
 from venire.competence.base import BaseEstimator
-from venire.competence.stream_panel import NEVER
-from venire.competence.streaming import BETTER_THAN_CHANCE, Streaming
+from venire.competence.streaming import BETTER_THAN_CHANCE
 from venire.errors import InputError, UnknownName
 from venire.scheduling.base import Belief, Ints, Learner, Learning, Policy
-from venire.scheduling.estimates import Arrays, Estimate, FromBatches, FromStream
+from venire.scheduling.estimates import Arrays, Estimate, Memory
 from venire.scheduling.periods import Periods
 
 __all__ = ["LearnWhileServing"]
@@ -52,25 +54,26 @@ class LearnWhileServing(Learning):
     Parameters
     ----------
     model
-        "dawid-skene" learns a confusion matrix of each labeler and how often each class comes;
-        "one-coin" one competence each, as the paper has it.
+        "dawid-skene" learns a confusion matrix of each labeler and how often each class comes,
+        drawn towards the panel's as far as labels are few; "one-coin" one competence each, as
+        the paper has it.
     explore
         In this share of the slots those who are hardly asked are handed out work as strangers.
     half_life
-        A label counts half as much after its labeler has given so many more; None: for ever,
-        unless there is an alarm.
+        Of each labeler the latest `half_life` / ln 2 labels count, as much in all as if a label
+        counted half after its labeler has given so many more; None: all in the window, unless
+        there is an alarm.
     drift
         The false-alarm probability, per 1,000 labels of a labeler, of the test that lets what
         was learned of a labeler go; None: no test.
     window
-        The labels of so many items are remembered; of older ones, what they say of the labelers.
+        The labels of so many items are remembered.
     longest
         At most so many slots between two looks.
     prior
         Right and wrong pseudo-labels of a labeler of whom nobody says a competence.
     estimator
-        Any batch estimator instead of the model: fitted anew, from what it found last, to the
-        labels of the window. Then `half_life` and `drift` do not apply.
+        Any other batch estimator, fitted anew to the labels of the window.
 
     A competence that somebody says of a labeler is where its prior begins.
 
@@ -100,10 +103,6 @@ class LearnWhileServing(Learning):
                 f"got a window of {self.window} items and periods of {self.longest} slots, "
                 "expected at least 1 of each"
             )
-        if self.estimator is not None and (
-            self.half_life is not None or self.drift != type(self).drift
-        ):
-            raise InputError("an estimator of batches takes no half_life and no drift")
 
     def phase(self, slot: int) -> Policy | None:
         """The policy serves in every slot."""
@@ -129,19 +128,15 @@ class LearnWhileServing(Learning):
 
     def begin(self, competences: Sequence[float | None], classes: int) -> Learner:
         """A learner that knows only what somebody says of the labelers."""
-        if self.estimator is None:
-            stream = Streaming(
-                classes=tuple(range(classes)),
-                model=self.model,
-                prior=self.prior,
-                max_items=self.window,
-                half_life=NEVER if self.half_life is None else self.half_life,
-                repeats="first",
-                drift=self.drift,
-            )
-            return _WhileServing(self, FromStream(stream, competences), classes)
-        how = self.estimator, competences, classes, self.window, self.stranger()
-        return _WhileServing(self, FromBatches(*how), classes)
+        estimate = Estimate(
+            Anchored() if self.estimator is None else self.estimator,
+            competences,
+            classes,
+            self.prior,
+            Memory(self.window, self.half_life, self.drift),
+            matrices=self.model != "one-coin",
+        )
+        return _WhileServing(self, estimate, classes)
 
     def describe(self) -> str:
         """Name and settings as far as they are not the usual ones, as `--learning` takes them.

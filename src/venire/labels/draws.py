@@ -7,9 +7,9 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
-from venire.labels import LabelTable, Names
+from venire.labels.table import LabelTable, Names
 
-__all__ = ["label_draws", "name_codes"]
+__all__ = ["item_draws", "label_draws", "name_codes"]
 
 Codes = NDArray[np.uint64]
 
@@ -34,6 +34,16 @@ def label_draws(table: LabelTable, seed: int = 0) -> NDArray[np.float64]:
     item = np.repeat(name_codes(table.items, seed), np.diff(table.start))
     labeler = name_codes(table.labelers, seed + 1)[table.labeler]
     return np.asarray(_mix(item ^ _mix(labeler)) >> np.uint64(11)) * 2.0**-53
+
+
+def item_draws(table: LabelTable, seed: int = 0) -> NDArray[np.float64]:
+    """A number in [0, 1) for each item, drawn from its name.
+
+    >>> table = LabelTable.from_matrix([[0, 1], [1, 1]])
+    >>> item_draws(table).round(2).tolist()
+    [0.68, 0.54]
+    """
+    return np.asarray(name_codes(table.items, seed) >> np.uint64(11)) * 2.0**-53
 
 
 def _mix(x: Codes) -> Codes:

@@ -1,0 +1,34 @@
+"""Parts of a table: some of its labels, or those of some of its items."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from venire.labels.table import LabelTable
+
+__all__ = ["keep_items", "keep_labels"]
+
+
+def keep_labels(table: LabelTable, keep: NDArray[np.bool_]) -> LabelTable:
+    """The table with some of its labels; items and labelers stay the same.
+
+    >>> table = LabelTable.from_matrix([[0, 1], [1, 1]])
+    >>> keep_labels(table, np.array([True, False, True, True])).start.tolist()
+    [0, 1, 3]
+    """
+    if keep.all():
+        return table
+    start = np.concatenate([[0], np.cumsum(keep)])[table.start]
+    names = table.items, table.labelers, table.classes
+    return LabelTable(*names, start, table.labeler[keep], table.said[keep])
+
+
+def keep_items(table: LabelTable, keep: NDArray[np.bool_]) -> LabelTable:
+    """The same table, with no labels for the items that are not kept.
+
+    >>> table = LabelTable.from_matrix([[0, 1], [1, 1]])
+    >>> keep_items(table, np.array([False, True])).start.tolist()
+    [0, 0, 2]
+    """
+    return keep_labels(table, np.repeat(keep, np.diff(table.start)))
