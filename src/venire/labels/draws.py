@@ -41,7 +41,7 @@ def item_draws(table: LabelTable, seed: int = 0) -> NDArray[np.float64]:
 
     >>> table = LabelTable.from_matrix([[0, 1], [1, 1]])
     >>> item_draws(table).round(2).tolist()
-    [0.68, 0.54]
+    [0.41, 0.72]
     """
     return np.asarray(name_codes(table.items, seed) >> np.uint64(11)) * 2.0**-53
 
