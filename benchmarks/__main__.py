@@ -31,6 +31,7 @@ SUITES = {
 QUALITY = {
     "clones": "clones",
     "learning": "learning",
+    "leave-one-out": "leave_one_out",
     "real-data": "real_data",
     "realised": "realised",
     "zoo": "zoo",
