@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from venire.datasets.results import Output
 
@@ -41,7 +40,7 @@ def skills_output(path: str | Path, fitted: BaseEstimator) -> Output:
     """The skill of each worker: worker,labels,skill,low,high.
 
     `skill` is the probability that a label of theirs is right, `low` and `high` its 90 %
-    interval, empty where the method has none.
+    interval.
 
     >>> from venire import LabelTable, OneCoin
     >>> table = LabelTable.from_matrix([[0, 0, 0], [1, 1, 0], [0, 0, 0]])
@@ -50,15 +49,9 @@ def skills_output(path: str | Path, fitted: BaseEstimator) -> Output:
     """
     table = fitted.table_
     given = np.bincount(table.labeler, minlength=len(table.labelers)).tolist()
-    intervals = intervals_of(fitted)
-    ends = [(None, None)] * len(given) if intervals is None else intervals.tolist()
+    ends = fitted.skill_intervals_.tolist()
     rows = (
         (worker, count, skill, *end)
         for (worker, skill), count, end in zip(fitted.skills_.items(), given, ends, strict=True)
     )
     return Output(Path(path), ("worker", "labels", "skill", "low", "high"), rows)
-
-
-def intervals_of(fitted: BaseEstimator) -> NDArray[np.float64] | None:
-    """The interval of each worker's skill, None where the method has no likelihood to give one."""
-    return None if fitted.log_likelihood_ is None else fitted.skill_intervals_
