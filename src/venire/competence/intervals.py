@@ -99,7 +99,7 @@ def implied_intervals(estimator: BaseEstimator, level: float = 0.9) -> Floats:
     >>> from venire import LabelTable, MajorityVote
     >>> vote = MajorityVote().fit(LabelTable.from_matrix([[0, 0, 1], [1, 1, 1], [0, 0, 0]] * 20))
     >>> implied_intervals(vote).round(2).tolist()
-    [[0.73, 1.0], [0.73, 1.0], [0.63, 0.98]]
+    [[0.72, 1.0], [0.72, 1.0], [0.61, 0.95]]
     """
     from scipy.special import ndtri
 

@@ -13,7 +13,7 @@ from venire.datasets.results import Output
 if TYPE_CHECKING:
     from venire.competence.base import BaseEstimator
 
-__all__ = ["intervals_of", "skills_output", "verdicts_output"]
+__all__ = ["skills_output", "verdicts_output"]
 
 
 def verdicts_output(path: str | Path, fitted: BaseEstimator, probabilities: bool = False) -> Output:
