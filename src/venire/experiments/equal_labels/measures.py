@@ -4,14 +4,10 @@
 
     for row in measure("rte", "chosen", 3, seed=0, data="shared/data"):
         print(row["contestant"], row["accuracy"])
-
-All items of known truth count. A verdict that is a tie counts as its share, and so does no
-verdict at all: 1 / K, which is what a class drawn at random earns on average.
 """
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
@@ -23,17 +19,16 @@ from numpy.typing import NDArray
 from venire import __version__
 from venire.aggregation import Auto, MajorityVote
 from venire.competence import DawidSkene
-from venire.competence.base import BaseEstimator
-from venire.experiments.equal_labels.buying import Bought, Mode, buy
-from venire.experiments.equal_labels.replay import Ints, Replay, digest_of, replay
+from venire.experiments.equal_labels.buying import Mode, buy
+from venire.experiments.equal_labels.replay import Replay, digest_of, replay
 from venire.experiments.equal_labels.rivals import even_overlap, two_plus_one
+from venire.experiments.judging import aggregated, score, streamed
 from venire.experiments.reproduction import fingerprint
 from venire.labels import LabelTable
 from venire.scheduling.base import Learning, Policy
-from venire.scoring import expected_calibration_error, right_shares
 from venire.simulation.sweep import Point
 
-__all__ = ["OURS", "RULE", "SURE", "SUITE", "cell", "measure", "measure_stream"]
+__all__ = ["OURS", "RULE", "SUITE", "cell", "measure", "measure_stream"]
 
 #: The name of this suite: whoever changes a stream, a rival or a measure gives it a new one.
 SUITE: Final = "equal-labels-1"
@@ -44,12 +39,9 @@ RULE: Final = "2+1"
 #: Our two contestants: verdicts as items left, and the labels bought aggregated once more.
 OURS: Final = ("streamed", "revised")
 
-#: From this confidence on a verdict is called sure.
-SURE: Final = 0.95
-
 _SOURCES: Final = (
     *fingerprint.SOURCES,
-    "aggregation",
+    *("aggregation", "experiments/judging.py"),
     *(f"experiments/equal_labels/{name}.py" for name in ("buying", "measures", "replay", "rivals")),
 )
 
@@ -119,48 +111,21 @@ def measure_stream(
     each = float(labels) if rule is None else len(rule.said) / len(rule.items)
     bought = buy(stream, mode, each, policy, learning)
     even = even_overlap(stream, mode, bought.labels, seed)
-    rows = [_streamed(stream, bought)]
-    rows.append(_judged("revised", stream, bought.table, Auto()))
+    said = streamed(bought.verdict, bought.confidence, len(even.classes))
+    rows = [_row("streamed", stream, bought.table, said)]
+    rows[0]["response"] = float(bought.response.mean())
+    rows.append(_row("revised", stream, bought.table, aggregated(bought.table, Auto())))
     for method in (MajorityVote(), DawidSkene(), Auto()):
-        rows.append(_judged(method.name, stream, even, method))
+        rows.append(_row(method.name, stream, even, aggregated(even, method)))
     if rule is not None:
-        rows.append(_judged(RULE, stream, rule, MajorityVote()))
+        rows.append(_row(RULE, stream, rule, aggregated(rule, MajorityVote())))
     return rows
 
 
-def _streamed(stream: Replay, bought: Bought) -> Row:
-    """The verdicts as they left, each with its confidence."""
-    given = bought.verdict >= 0
-    right = np.where(given, bought.verdict == stream.truth, 1 / len(stream.table.classes))
-    confidence = np.where(given, bought.confidence, 1 / len(stream.table.classes))
-    row = _score("streamed", stream.truth, bought.table, right, confidence)
-    return row | {"response": float(bought.response.mean())}
-
-
-def _judged(name: str, stream: Replay, bought: LabelTable, method: BaseEstimator) -> Row:
-    """What a method makes of the labels."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # what comes of few labels is scored
-        q = method.fit(bought).posteriors_.copy()
-    q[np.diff(bought.start) == 0] = 1 / q.shape[1]
-    return _score(name, stream.truth, bought, right_shares(q, stream.truth), q.max(axis=1))
-
-
-def _score(name: str, truth: Ints, bought: LabelTable, right: Floats, confidence: Floats) -> Row:
-    known = truth >= 0
-    right, confidence = right[known], confidence[known]
-    sure = confidence >= SURE
-    return {
-        "contestant": name,
-        "items": len(truth),
-        "judged": int(known.sum()),
-        "labels": len(bought.said) / len(bought.items),
-        "accuracy": float(right.mean()),
-        "ece": expected_calibration_error(confidence, right),
-        "sure": float(sure.mean()),
-        "sure_wrong": float(1 - right[sure].mean()) if sure.any() else None,
-        "response": None,
-    }
+def _row(name: str, stream: Replay, bought: LabelTable, posteriors: Floats) -> Row:
+    known = {"items": len(stream.truth), "judged": int((stream.truth >= 0).sum())}
+    labels = len(bought.said) / len(bought.items)
+    return {"contestant": name, **known, "labels": labels, **score(posteriors, stream.truth)}
 
 
 @lru_cache(maxsize=1)
