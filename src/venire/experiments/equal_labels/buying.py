@@ -125,9 +125,10 @@ class _Buyer:
             self.scheduler.drain()
         while self.scheduler.outstanding:
             self._note(self.scheduler.close())
-        codes = np.array(self.bought, np.int64).reshape(-1, 3).T
+        item, labeler, said = np.array(self.bought, np.int64).reshape(-1, 3).T
         table = self.replay.table
-        bought = LabelTable.from_codes(*codes, table.items, table.labelers, table.classes)
+        names = table.items, table.labelers, table.classes
+        bought = LabelTable.from_codes(item, labeler, said, *names)
         return Bought(bought, self.verdict, self.confidence, self.response)
 
     def _items(self, rows: range) -> Iterator[Item]:

@@ -1,9 +1,6 @@
 """What is measured in one cell: one label set, mode, number of labels and seed.
 
-    from venire.experiments.equal_labels import measure
-
-    for row in measure("rte", "chosen", 3, seed=0, data="shared/data"):
-        print(row["contestant"], row["accuracy"])
+`measure("rte", "chosen", 3, seed=0, data="shared/data")` is a row for each contestant.
 """
 
 from __future__ import annotations
@@ -28,7 +25,16 @@ from venire.labels import LabelTable
 from venire.scheduling.base import Learning, Policy
 from venire.simulation.sweep import Point
 
-__all__ = ["OURS", "RULE", "SUITE", "cell", "measure", "measure_stream"]
+__all__ = [
+    "COLUMNS",
+    "OURS",
+    "RULE",
+    "SUITE",
+    "cell",
+    "measure",
+    "measure_stream",
+    "point_name",
+]
 
 #: The name of this suite: whoever changes a stream, a rival or a measure gives it a new one.
 SUITE: Final = "equal-labels-1"
@@ -38,6 +44,15 @@ RULE: Final = "2+1"
 
 #: Our two contestants: verdicts as items left, and the labels bought aggregated once more.
 OURS: Final = ("streamed", "revised")
+
+#: A set is replayed at a point if it holds so many labels, or less than this share too few.
+SHORT: Final = 0.02
+
+#: What a row holds, in this order.
+COLUMNS: Final = (
+    *("suite", "set", "mode", "point", "seed", "contestant", "items", "judged", "labels"),
+    *("accuracy", "ece", "sure", "sure_wrong", "response"),
+)
 
 _SOURCES: Final = (
     *fingerprint.SOURCES,
@@ -84,11 +99,25 @@ def measure(
     policy: Policy | None = None,
     learning: Learning | None = None,
 ) -> list[Row]:
-    """Every contestant on one label set, at so many labels an item (`RULE`: as the rule needs)."""
+    """Every contestant on one label set, at so many labels an item (`RULE`: as the rule needs).
+
+    Nothing, if the set does not hold so many labels (more than `SHORT` too few).
+    """
     stream = replay(name, None if data is None else Path(data), seed)
+    if labels != RULE and float(labels) > (1 + SHORT) * stream.held:
+        return []
     found = measure_stream(stream, mode, labels, seed, policy, learning)
-    which = {"suite": SUITE, "set": name, "mode": mode, "point": str(labels), "seed": seed}
+    which = {"suite": SUITE, "set": name, "mode": mode, "point": point_name(labels), "seed": seed}
     return [which | row for row in found]
+
+
+def point_name(labels: float | str) -> str:
+    """How a number of labels is written.
+
+    >>> point_name(2.0), point_name(1.5), point_name("2+1")
+    ('2', '1.5', '2+1')
+    """
+    return labels if isinstance(labels, str) else f"{labels:g}"
 
 
 def measure_stream(
@@ -125,7 +154,8 @@ def measure_stream(
 def _row(name: str, stream: Replay, bought: LabelTable, posteriors: Floats) -> Row:
     known = {"items": len(stream.truth), "judged": int((stream.truth >= 0).sum())}
     labels = len(bought.said) / len(bought.items)
-    return {"contestant": name, **known, "labels": labels, **score(posteriors, stream.truth)}
+    row = {"contestant": name, **known, "labels": labels, **score(posteriors, stream.truth)}
+    return row | {"response": None}
 
 
 @lru_cache(maxsize=1)

@@ -56,7 +56,7 @@ def two_plus_one(replay: Replay, mode: Mode, seed: int) -> LabelTable:
     rng = np.random.default_rng([seed, 2])
 
     def wants(have: Ints, differ: Bools) -> Bools:
-        return (have < 2) | ((have == 2) & differ)
+        return np.asarray((have < 2) | ((have == 2) & differ))
 
     if mode == "come":
         return _take(replay.table, _by_visits(replay, replay.visits(2.5), rng, wants))
@@ -98,15 +98,15 @@ def _differ(item: Ints, said: NDArray[np.integer], items: int) -> Bools:
     return least < most
 
 
-def _by_visits(
-    replay: Replay, visits: list[Ints], rng: np.random.Generator, wants: Wants
-) -> Bools:
-    """Which labels are bought if each who comes gets the item of those that want one and that it
-    may label, which has the fewest; a random one of these."""
+def _by_visits(replay: Replay, visits: list[Ints], rng: np.random.Generator, wants: Wants) -> Bools:
+    """Which labels are bought if each who comes gets one of the items that want a label.
+
+    Of those that it may label and has not, a random one of the fewest labels.
+    """
     table = replay.table
     by_labeler = np.argsort(table.labeler, kind="stable")
-    ends = np.searchsorted(table.labeler[by_labeler], np.arange(len(table.labelers) + 1))
-    own = [by_labeler[a:b] for a, b in zip(ends[:-1], ends[1:], strict=True)]
+    ends = np.searchsorted(table.labeler[by_labeler], np.arange(1, len(table.labelers)))
+    own = np.split(by_labeler, ends)
     item, n = table.item, len(table.items)
     taken, have = np.zeros(len(item), np.bool_), np.zeros(n, np.int64)
     first, differ = np.full(n, -1), np.zeros(n, np.bool_)

@@ -1,9 +1,6 @@
 """What is measured in one cell: one world, policy, way of learning and seed.
 
-    from venire import LearnWhileServing, Realised
-    from venire.experiments.trust import measure
-
-    measure("spammers-6", Realised(), LearnWhileServing(), seed=0)["streamed"]
+`measure("spammers-6", Realised(), LearnWhileServing(), seed=0)` is a row.
 """
 
 from __future__ import annotations
