@@ -161,8 +161,8 @@ def _show(order: Order, found: _Found, seconds: float) -> None:
     from rich.console import Console
 
     console = Console(emoji=False, highlight=False, soft_wrap=True)
-    for sheet in found.shown:
-        console.print(sheet.drawn())
+    for piece in (piece for sheet in found.shown for piece in sheet.fitting(console.width)):
+        console.print(piece.drawn())
         console.print()
     for line in found.said:
         console.print(line, markup=False)

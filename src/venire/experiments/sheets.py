@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from statistics import fmean, stdev
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from rich.table import Table
 
 __all__ = ["Sheet", "mean", "percent", "points", "spread"]
+
+#: Room between two columns on the terminal.
+GAP: Final = 2
 
 
 @dataclass(frozen=True)
@@ -35,6 +38,28 @@ class Sheet:
         lines = [f"| {' | '.join(row)} |" for row in (self.columns, *self.rows)]
         lines.insert(1, "|-|" + "-:|" * (len(self.columns) - 1))
         return "\n".join([f"**{self.title}**", "", *lines, ""])
+
+    def fitting(self, width: int) -> Iterator[Sheet]:
+        """The table in as many pieces as it takes to fit into the width.
+
+        >>> sheet = Sheet("Two", ("a", "bbbb", "cccc"), [["x", "1", "2"]])
+        >>> [piece.columns for piece in sheet.fitting(10)]
+        [('a', 'bbbb'), ('a', 'cccc')]
+        """
+        lines = (self.columns, *self.rows)
+        wide = [max(len(line[i]) for line in lines) + GAP for i in range(len(self.columns))]
+        room, some = width - wide[0], list[int]()
+        for i in range(1, len(wide)):
+            if some and wide[i] > room:
+                yield self._part(some)
+                room, some = width - wide[0], []
+            room -= wide[i]
+            some.append(i)
+        yield self._part(some)
+
+    def _part(self, some: Sequence[int]) -> Sheet:
+        rows = [[row[0], *(row[i] for i in some)] for row in self.rows]
+        return Sheet(self.title, (self.columns[0], *(self.columns[i] for i in some)), rows)
 
     def drawn(self) -> Table:
         """The table for the terminal."""

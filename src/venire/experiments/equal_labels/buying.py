@@ -143,7 +143,7 @@ class _Buyer:
         everyone = [labeler.id for labeler in self.scheduler.panel]
         while (left := budget - len(self.bought)) > 0:
             work = self.scheduler.assign(everyone)
-            ranked = sorted(work, key=lambda a: -a.gain)
+            ranked = sorted(work, key=lambda a: -np.nan_to_num(a.gain))
             for a in ranked[left:]:
                 self.scheduler.release(a.item, a.labeler)
             self._ask(ranked[:left])

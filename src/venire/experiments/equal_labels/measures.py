@@ -132,7 +132,7 @@ def measure_stream(
 
     >>> rows = [(i, w, i % 2) for i in range(40) for w in "abc"]
     >>> stream = Replay.of(LabelTable.from_rows(rows), np.arange(40) % 2, seed=0)
-    >>> found = measure_stream(stream, "come", 2)
+    >>> found = measure_stream(stream, "chosen", 2)
     >>> [(row["contestant"], row["labels"], row["accuracy"]) for row in found]
     [('streamed', 2.0, 1.0), ('revised', 2.0, 1.0), ('majority', 2.0, 1.0), ...]
     """

@@ -16,7 +16,7 @@ def posts(truth: Sequence[int], seed: int) -> list[str]:
     """A post for each class, 0 for spam, drawn as the walk-through draws them.
 
     >>> posts([0, 1], seed=0)
-    ['today the cheap offer now cheap', 'at lunch at today at at']
+    ['a a cheap now offer cheap', 'a at lunch the today lunch']
     """
     draw = random.Random(seed)
     words = (["BUY", "now", "cheap", "offer"], ["see", "you", "at", "lunch"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
+from venire.experiments.regimes.summary import short_names
 from venire.experiments.sheets import Sheet, mean, percent, points
 from venire.experiments.trust.measures import Row
 
@@ -57,11 +58,8 @@ def sheets(lines: Sequence[Line]) -> list[Sheet]:
         found = {(x["world"], x["policy"]): x for x in lines if x["learning"] == learning}
         worlds = dict.fromkeys(world for world, _ in found)
         rows = [[world, *(_cell(found[world, p]) for p in policies)] for world in worlds]
-        title = (
-            f"{learning}: right verdicts, %; points above the majority of the same labels / above "
-            f"Auto of them; {MARK} does not pass"
-        )
-        made.append(Sheet(title, ("world", *policies), rows))
+        title = f"{learning}: right verdicts, %, points above majority / Auto; {MARK}: fails"
+        made.append(Sheet(title, ("world", *short_names(policies).values()), rows))
     return made
 
 
