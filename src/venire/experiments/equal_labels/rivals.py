@@ -52,7 +52,7 @@ def two_plus_one(replay: Replay, mode: Mode, seed: int) -> LabelTable:
     >>> table = LabelTable.from_matrix([[0, 1, 1], [1, 1, 1]])
     >>> stream = Replay.of(table, np.array([0, 1]), seed=0)
     >>> np.diff(two_plus_one(stream, "chosen", seed=0).start).tolist()
-    [2, 3]
+    [3, 2]
     """
     rng = np.random.default_rng([seed, 2])
 
