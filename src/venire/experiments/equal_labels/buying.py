@@ -3,9 +3,9 @@
 With every item that arrives, `labels` more labels may be bought; what is not spent is kept. In
 each slot:
 
-    chosen  all labelers stand ready. `assign` hands out one item to each, those of the largest
-            gain are bought as far as the budget goes, the others are given back (`release`);
-            again while there is something left to spend.
+    chosen  all labelers stand ready. `assign` hands out one item to each, the best labelers
+            first (`by_worth`); those of the largest gain are bought as far as the budget goes,
+            the others are given back (`release`); again while there is something left to spend.
     come    the labelers who come in this slot ask for work one after the other (`asked`), until
             the budget of the slot is spent; the rest of them go away with nothing.
 
@@ -140,9 +140,8 @@ class _Buyer:
 
     def _choose(self, budget: int) -> None:
         """Every labeler is handed an item; buy the best of that, while the budget lasts."""
-        everyone = [labeler.id for labeler in self.scheduler.panel]
         while (left := budget - len(self.bought)) > 0:
-            work = self.scheduler.assign(everyone)
+            work = self.scheduler.assign(self.scheduler.by_worth)
             ranked = sorted(work, key=lambda a: -np.nan_to_num(a.gain))
             for a in ranked[left:]:
                 self.scheduler.release(a.item, a.labeler)
