@@ -62,7 +62,9 @@ def trust(order: Order) -> None:
     policies = [policy_named(name) for name in order.policies] or None
     how = None if order.learning is None else learning_named(order.learning)
     if order.learning is not None and how is None:
-        raise InputError(f"got --learning {order.learning}, expected a way of learning: {SUITE} is")
+        raise InputError(
+            f"got --learning {order.learning}, expected a way of learning: {SUITE} is about that"
+        )
     taught = None if how is None else [how]
 
     def run(**kept: Any) -> Rows:

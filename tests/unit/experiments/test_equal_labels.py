@@ -289,7 +289,11 @@ def test_points_above_what_a_set_holds_are_left_out_and_said(folder: Path) -> No
     assert [(line["set"], line["point"]) for line in lines] == [
         ("four", "1.5"), ("four", "3"), ("two", "1.5"),
     ]  # fmt: skip
-    assert skipped(lines) == "Left out, since the set does not hold so many labels: two at 3."
+    assert skipped(lines, [1.5]) is None
+    assert (
+        skipped(lines, [1.5, 3.0])
+        == "Left out, since the set does not hold so many labels: two at 3."
+    )
     assert {row["judged"] for row in rows} == {35}
 
 
@@ -317,7 +321,8 @@ def test_a_cell_is_kept_under_its_files_and_learning(folder: Path) -> None:
     assert cell("two", "come", 2.0, 0, folder, learning=LearnWhileServing()).key != one.key
     assert cell("two", "chosen", 2.0, 0, folder).key != one.key
     other = folder / "other"
-    write_set(other / "two", each=2, items=41) if other.mkdir() is None else None
+    other.mkdir()
+    write_set(other / "two", each=2, items=41)
     assert cell("two", "come", 2.0, 0, other).key != one.key
 
 

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from venire.experiments.equal_labels.buying import MODES
-from venire.experiments.equal_labels.measures import OURS, RULE, Row
+from venire.experiments.equal_labels.comparison import POINTS
+from venire.experiments.equal_labels.measures import OURS, RULE, Row, point_name
 from venire.experiments.sheets import Sheet, mean, percent, points, spread
 
 __all__ = ["GAIN", "LOSS", "concluding", "sheets", "skipped", "summarise"]
@@ -104,9 +105,9 @@ def _mean(lines: Sequence[Line], name: str) -> str:
     return percent(mean([line[name] for line in lines]))
 
 
-def skipped(lines: Sequence[Line]) -> str | None:
-    """Which sets lack which points, in words; None if none does."""
-    known = list(dict.fromkeys(line["point"] for line in lines))
+def skipped(lines: Sequence[Line], labels: Sequence[float | str] = POINTS) -> str | None:
+    """Which sets lack which of these points, in words; None if none does."""
+    known = [point_name(point) for point in labels]
     lacking: dict[str, list[str]] = {}
     for name in dict.fromkeys(line["set"] for line in lines):
         here = {line["point"] for line in lines if line["set"] == name}
