@@ -70,6 +70,16 @@ class Reader:
         return {who.id: p for who, p in zip(self._roll.labelers, known, strict=True)}
 
     @property
+    def by_worth(self) -> tuple[LabelerId, ...]:
+        """Everybody on the panel, those first whose labels are believed to tell the most.
+
+        >>> from venire import Labeler, Scheduler
+        >>> Scheduler([Labeler("ann", 0.7), Labeler("bob", 0.9)], classes=["spam", "ok"]).by_worth
+        ('bob', 'ann')
+        """
+        return tuple(self._roll.labelers[m].id for m in self._clerk.desk.order)
+
+    @property
     def in_flight(self) -> tuple[tuple[ItemId, LabelerId], ...]:
         """The assignments whose labels have not come, the earliest first."""
         items, labelers = self._roll.items, self._roll.labelers
