@@ -96,7 +96,7 @@ def unpack(snapshot: bytes) -> Scheduler:
         policy_named(head["policy"], seeds[0]),
         learning,
         head["c"],
-        Bounds(**head["bounds"]),
+        Bounds(**{"floor": False} | head["bounds"]),  # it was none in older snapshots
         head["remember"],
     )
     roll, clerk = scheduler._roll, scheduler._clerk
@@ -110,9 +110,10 @@ def unpack(snapshot: bytes) -> Scheduler:
     scheduler._believe()
     clerk.use(scheduler._active())
     desk = {k.partition(".")[2]: v for k, v in arrays.items() if k.startswith("desk.")}
-    clerk.desk, clerk.stale = _fitted(desk)
-    clerk.capacity, clerk.nobody = arrays["capacity"], head["nobody"]
-    clerk.retired = {row: (why, group) for row, (why, group) in head["retired"]}
+    fitted, clerk.stale = _fitted(desk)
+    clerk.capacity = arrays["capacity"]
+    retired = {row: (why, group) for row, (why, group) in head["retired"]}
+    clerk.resume(fitted, retired, head["nobody"])
     clerk.refresh(scheduler.slot)
     return scheduler
 

@@ -180,6 +180,9 @@ class Live:
         for name in self.engine.seated:
             if name not in self.people.seated:
                 self.engine.leave(name)
+        bounds = bounds_of(self.settings, self.spent)
+        if bounds != self.engine.bounds:  # an older version took the settings for something else
+            self.engine.change(bounds=bounds)
         self.gather(batch, moment)
 
     # time

@@ -80,9 +80,10 @@ class StreamSettings(BaseModel):
         An item's weight says what a right verdict is worth; `delay_cost` is what a slot of
         waiting costs, in the same unit. A change holds for items that come after it.
     min_labels, max_overlap, min_confidence, deadline_slots
-        An item does not leave before it has `min_labels` labels (unless nobody is left to give
-        them, or its deadline has come), and leaves with `max_overlap` labels, or when its
-        verdict has `min_confidence`, or `deadline_slots` slots after it came.
+        An item does not leave before it has `min_labels` labels and its verdict has
+        `min_confidence` (unless nobody on the panel is left to label it), and leaves once it
+        has both, or with `max_overlap` labels, or `deadline_slots` slots after it came. What
+        leaves below `min_confidence` though its deadline has not come is `undecided`.
     label_budget
         So many labels in all; then items leave with what they have.
     lease_floor_seconds, lease_ceiling_seconds

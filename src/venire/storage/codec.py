@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import astuple
+from dataclasses import astuple, replace
 from itertools import groupby
 from typing import Any, Final
 
@@ -205,7 +205,12 @@ def _changed(event: Changed) -> Any:
 
 def _read_changed(slot: int, body: Any) -> Changed:
     policy, learning, limits, c = body
-    return Changed(slot, policy, learning, None if limits is None else Bounds(*limits), c)
+    return Changed(slot, policy, learning, None if limits is None else _bounds(limits), c)
+
+
+def _bounds(limits: list[Any]) -> Bounds:
+    """Bounds as they were written; before they had six parts, the confidence was no floor."""
+    return Bounds(*limits) if len(limits) > 5 else replace(Bounds(*limits), floor=False)
 
 
 #: Of each kind: the event, how it is written, and how it is read.
