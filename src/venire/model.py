@@ -31,6 +31,7 @@ __all__ = [
     "Left",
     "Observed",
     "Released",
+    "Revision",
     "Verdict",
     "Withdrawn",
 ]
@@ -210,6 +211,21 @@ class Exit:
 
 
 @dataclass(frozen=True, slots=True)
+class Revision:
+    """The verdict of an item that has left is another by what is known at the end of a slot.
+
+    `before` is what was said of it last, when it left or by an earlier revision; `labels` counts
+    those that came late too. The exit stays what it was.
+    """
+
+    item: ItemId
+    slot: int
+    before: Verdict
+    verdict: Verdict
+    labels: int
+
+
+@dataclass(frozen=True, slots=True)
 class Arrived:
     """Items entered."""
 
@@ -266,10 +282,11 @@ class Left:
 
 @dataclass(frozen=True, slots=True)
 class Closed:
-    """A slot ended; these items left."""
+    """A slot ended; these items left, and the verdicts of these that had left are others now."""
 
     slot: int
     exits: tuple[Exit, ...]
+    revisions: tuple[Revision, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,6 +306,7 @@ class Changed:
     learning: str | None = None
     bounds: Bounds | None = None
     c: float | None = None
+    revisions: int | None = None
 
 
 Event: TypeAlias = (

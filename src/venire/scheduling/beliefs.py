@@ -14,7 +14,7 @@ from venire import utility
 from venire.accuracy import RHO, on_grid
 from venire.compiling import inlined, kernel
 from venire.errors import InputError
-from venire.scheduling.base import Belief, Floats, Kernels
+from venire.scheduling.base import Belief, Floats, Ints, Kernels
 from venire.scheduling.desk import (
     BARRED,
     BELIEVED,
@@ -30,6 +30,7 @@ from venire.scheduling.wheel import never_due
 __all__ = [
     "believe",
     "check_c",
+    "decide_apart",
     "decide_gone",
     "decide_row",
     "refile_all",
@@ -69,6 +70,53 @@ def leaning(belief: Belief | None, classes: int) -> Floats:
         return np.zeros(classes)
     share = np.clip(belief.prior, RHO, 1.0)
     return np.asarray(on_grid(np.log(share / share.sum())), np.float64)
+
+
+def decide_apart(
+    belief: Belief | None, classes: int, start: Ints, labelers: Ints, said: Ints
+) -> tuple[Ints, Floats]:
+    """What the labels of items say that are on no desk: classes (-1: no label) and confidences.
+
+    Item i has the labels start[i] to start[i + 1] - 1, the newest first, as on a desk; decided
+    as a row of a desk is, to the bit.
+
+    >>> import numpy as np
+    >>> start, who, said = np.array([0, 2, 2]), np.array([0, 1]), np.array([1, 0])
+    >>> found, sure = decide_apart(Belief(np.array([0.9, 0.6])), 2, start, who, said)
+    >>> found.tolist(), sure.round(2).tolist()
+    ([1, -1], [0.86, 0.0])
+    """
+    found, sure = np.empty(len(start) - 1, np.int64), np.empty(len(start) - 1)
+    votes = np.zeros((1, classes, classes)) if belief is None else belief.votes(classes)
+    lean, scores = leaning(belief, classes), np.zeros(classes)
+    _decide_all(belief is not None, votes, lean, scores, start, labelers, said, found, sure)
+    return found, sure
+
+
+@kernel
+def _decide_all(
+    believed: bool,
+    votes: Floats,
+    lean: Floats,
+    scores: Floats,
+    start: Ints,
+    labelers: Ints,
+    said: Ints,
+    found: Ints,
+    sure: Floats,
+) -> None:
+    for i in range(len(found)):
+        for j in range(len(scores)):
+            scores[j] = lean[j]
+        for k in range(start[i], start[i + 1]):
+            if believed:
+                for j in range(len(scores)):
+                    scores[j] += votes[labelers[k], said[k], j]
+            else:
+                scores[said[k]] += 1.0
+        best, count = best_of(scores), start[i + 1] - start[i]
+        found[i] = best if count > 0 else -1
+        sure[i] = confidence_in(scores, believed, best, count)
 
 
 def refile_all(desk: Desk, kernels: Kernels, slot: int, first: int | None = None) -> int:

@@ -272,6 +272,16 @@ class Clerk:
         decide_row(self.desk, row)
         return int(self.desk.rows["verdict"][row]), float(self.desk.rows["confidence"][row])
 
+    def labels_of(self, row: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Who has labelled the row, and what they said; the newest first."""
+        touches, found = self.desk.touches, []
+        k = int(self.desk.rows["head"][row])
+        while k >= 0:
+            if touches["said"][k] >= 0:
+                found.append((int(touches["labeler"][k]), int(touches["said"][k])))
+            k = int(touches["next"][k])
+        return tuple(m for m, _ in found), tuple(said for _, said in found)
+
     def columns(self) -> Iterator[NDArray[np.generic]]:
         """All that matters, column by column; not how it happens to be filed.
 
