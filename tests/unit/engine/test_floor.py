@@ -23,7 +23,7 @@ from venire import (
     Scheduler,
     StateError,
 )
-from venire.model import Changed, Closed
+from venire.model import Changed, Closed, Exit
 from venire.scheduling.desk import HELD, OUTSTANDING, SHORT, SURE
 from venire.storage.codec import decode, encode
 from venire.storage.rows import EventRow
@@ -93,7 +93,8 @@ class World:
 
     def _tell(self) -> None:
         if self.s.in_flight:
-            self.s.observe(Label(*self.draw(*self.s.in_flight), self.draw(*CLASSES)))
+            item, labeler = self.draw(*self.s.in_flight)
+            self.s.observe(Label(item, labeler, self.draw(*CLASSES)))
 
     def _release(self) -> None:
         if self.s.in_flight:
@@ -167,6 +168,7 @@ def check_stands(world: World) -> None:
     clerk = world.s._clerk
     clerk._note()
     desk, bounds = clerk.desk, clerk.bounds
+    wanted = bounds.min_confidence or 0.0
     for row in clerk.outstanding().tolist():
         if row in clerk.retired:
             continue
@@ -187,14 +189,10 @@ def check_stands(world: World) -> None:
             desk.panel["capacity"][m] > 0 and m not in touched and clerk.in_group(row, m)
             for m in range(len(desk.panel))
         )
-        low = now < bounds.min_confidence and not full and anybody
-        expected = SHORT * (
-            (labels < bounds.min_labels and not full) or (low and then < bounds.min_confidence)
-        )
+        low = now < wanted and not full and anybody
+        expected = SHORT * ((labels < bounds.min_labels and not full) or (low and then < wanted))
         expected |= HELD * low
-        expected |= SURE * (
-            now >= bounds.min_confidence and len(votes) >= max(1, bounds.min_labels)
-        )
+        expected |= SURE * (now >= wanted and len(votes) >= max(1, bounds.min_labels))
         assert desk.rows["state"][row] == OUTSTANDING
         assert desk.rows["stand"][row] == expected
 
@@ -218,7 +216,7 @@ def test_everything_below_the_floor_gets_labels_until_it_is_sure_or_nobody_is_le
     s = begin(policy, Bounds(min_confidence=0.96))
     s.arrive([Item(f"i{k}", weight=0.01) for k in range(6)])  # no policy wants many of these
     said = {(f"i{k}", name): CLASSES[(k * j) % 2] for k in range(6) for j, name in enumerate(NAMES)}
-    left = []
+    left: list[Exit] = []
     for _ in range(100):
         work = [a for m in NAMES for a in s.assign([m])] if pulled else s.assign()
         s.observe([Label(a.item, a.labeler, said[a.item, a.labeler]) for a in work])
@@ -286,7 +284,7 @@ def test_what_is_learned_decides_anew() -> None:
     s = Scheduler(
         NAMES, CLASSES, FixedOverlap(2), LearnWhileServing(), bounds=Bounds(min_confidence=0.9)
     )
-    left = []
+    left: list[Exit] = []
     for slot in range(60):
         s.arrive(Item(f"i{slot}", 5.0))
         work = [a for _ in range(3) for name in NAMES for a in s.assign([name])]

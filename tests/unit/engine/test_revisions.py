@@ -226,8 +226,8 @@ def test_apart_from_a_desk_is_decided_as_on_it_to_the_bit(data: st.DataObject, k
     s = Scheduler(panel, CLASSES, Greedy(), learning)
     s.arrive([Item(f"i{k}", 50.0) for k in range(4)])
     pairs = st.tuples(st.integers(0, 3), st.sampled_from(NAMES), st.sampled_from(CLASSES))
-    for k, name, said in data.draw(st.lists(pairs, max_size=15, unique_by=lambda p: p[:2])):
-        s.observe(Label(f"i{k}", name, said))
+    for k, name, word in data.draw(st.lists(pairs, max_size=15, unique_by=lambda p: p[:2])):
+        s.observe(Label(f"i{k}", name, word))
     labels = [s._clerk.labels_of(row) for row in range(4)]
     start = np.cumsum([0, *(len(said) for _, said in labels)])
     who, said = (np.array([x for pair in labels for x in pair[j]], np.int64) for j in (0, 1))

@@ -6,7 +6,9 @@ import asyncio
 import csv
 import dataclasses
 import json
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,13 +17,14 @@ from tests.unit.service.test_webhooks import LOCAL, receiver, send, signed
 from venire.cli.export import export
 from venire.errors import InputError, NotFound
 from venire.service.settings import StreamSettings
+from venire.service.views import EventView
 from venire.storage import MemoryStorage, RevisionRow, Storage, open_storage
 from venire.storage.archive import read_archive, write_archive
 from venire.storage.exporting import label_studio_tasks
 from venire.storage.testing import everything
 from venire.storage.verifying import verify
 
-SETTINGS = {
+SETTINGS: dict[str, Any] = {
     "panel": tuple({"id": name} for name in ("ann", "bob", "cec", "odd")),
     "policy": "fixed-overlap:1",
     "learning": "then-serve:1",
@@ -59,7 +62,7 @@ async def test_a_verdict_that_changes_is_published_and_the_exit_stays() -> None:
         exits = {exit.item: exit.verdict for exit in await b.service.exits("posts")}
         assert exits["i0"] == "ok"
         assert (await b.service.insights("posts")).revisions == 1
-        closed = [e async for e in first_events(b, 100) if e.kind == "closed"]
+        closed = [e async for e in logged(b) if e.kind == "closed"]
         assert [r["item"] for e in closed for r in e.body["revisions"]] == ["i0"]
     assert verify(b.storage, "posts") == dataclasses.replace(
         verify(b.storage, "posts"), revisions=1, differences=()
@@ -71,7 +74,7 @@ async def test_a_verdict_that_changes_is_published_and_the_exit_stays() -> None:
         assert str(again.live.engine.verdict("i0").label) == "spam"
 
 
-async def first_events(b: Bench, most: int):  # type: ignore[no-untyped-def]
+async def logged(b: Bench) -> AsyncIterator[EventView]:
     """What is in the log."""
     end = b.live.n
     async for event in b.service.events("posts", after=0):
@@ -122,7 +125,7 @@ async def test_off_by_default_and_changed_live() -> None:
             await b.service.change_stream("posts", {"revisions": True}, "me")
     async with bench(b.storage, b.clock) as again:
         assert again.live.engine.revisions == 7
-    assert StreamSettings(classes=["a", "b"]).revisions == 0
+    assert StreamSettings(classes=("a", "b")).revisions == 0
     assert verify(b.storage, "posts").ok
 
 
@@ -145,9 +148,9 @@ async def test_verify_finds_what_is_not_in_the_log() -> None:
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"])
 @running
 async def test_it_moves_to_another_store_and_out_of_it(
-    kind: str, new_url: object, tmp_path: Path
+    kind: str, new_url: Callable[[str], str], tmp_path: Path
 ) -> None:
-    with open_storage(new_url(kind)) as storage:  # type: ignore[operator]
+    with open_storage(new_url(kind)) as storage:
         await into(storage, tmp_path)
 
 
