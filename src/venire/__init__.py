@@ -26,7 +26,7 @@ if TYPE_CHECKING:
         VenireError,
     )
     from venire.labels import LabelTable
-    from venire.model import Assignment, Bounds, Exit, Item, Label, Labeler, Verdict
+    from venire.model import Assignment, Bounds, Exit, Item, Label, Labeler, Revision, Verdict
     from venire.scheduling import (
         Everyone,
         FixedOverlap,
@@ -63,7 +63,7 @@ _HOME = {
         "VenireError",
     ),
     "labels": ("LabelTable",),
-    "model": ("Assignment", "Bounds", "Exit", "Item", "Label", "Labeler", "Verdict"),
+    "model": ("Assignment", "Bounds", "Exit", "Item", "Label", "Labeler", "Revision", "Verdict"),
     "scheduling": (
         "Everyone",
         "FixedOverlap",
@@ -118,6 +118,7 @@ __all__ = [
     "Realised",
     "RealisedProxy",
     "ReplayError",
+    "Revision",
     "RoundRobin",
     "Run",
     "Scheduler",

@@ -41,8 +41,9 @@ def verify(
         for each in found:
             print(
                 f"{each.stream}: {each.events:,} events, {each.items:,} items, "
-                f"{each.labels:,} labels, {each.exits:,} exits, {each.leases:,} leases, "
-                f"{each.snapshots} snapshots: {'ok' if each.ok else 'DIFFERENT'}"
+                f"{each.labels:,} labels, {each.exits:,} exits, {each.revisions:,} revisions, "
+                f"{each.leases:,} leases, {each.snapshots} snapshots: "
+                f"{'ok' if each.ok else 'DIFFERENT'}"
             )
             for difference in each.differences[:SHOWN]:
                 print(f"  {difference}")

@@ -10,7 +10,7 @@ from venire.client import calls
 from venire.client.calls import Answer, Call, LabelLike, stream_path
 from venire.client.retries import Backoff
 from venire.client.transport import Settings, http_library
-from venire.client.types import ItemExit, Nothing, Work
+from venire.client.types import ItemExit, ItemRevision, Nothing, Work
 
 __all__ = ["Client"]
 
@@ -146,6 +146,19 @@ class Client:
                 yield exit
                 after = exit.n
 
+    def revisions(
+        self, stream: str, after: int = 0, wait: float = 0.0, limit: int = 1000
+    ) -> list[ItemRevision]:
+        """The verdicts that became others after their item had left, the earliest first."""
+        return self._do(calls.revisions(stream, after, wait, limit))
+
+    def follow_revisions(self, stream: str, after: int = 0) -> Iterator[ItemRevision]:
+        """Every revision after a cursor, as they come, without an end."""
+        while True:
+            for revision in self.revisions(stream, after, wait=20.0):
+                yield revision
+                after = revision.n
+
     def labelers(self, stream: str) -> list[dict[str, Any]]:
         """The labelers with what was learned of them."""
         return self._do(calls.get(stream_path(stream, "labelers")))
@@ -169,11 +182,11 @@ class Client:
         return self._do(calls.revoke_key(key))
 
     def webhooks(self, stream: str) -> list[dict[str, Any]]:
-        """Where the exits of a stream are sent."""
+        """Where the exits and revisions of a stream are sent."""
         return self._do(calls.get(stream_path(stream, "webhooks")))
 
     def add_webhook(self, stream: str, url: str) -> dict[str, Any]:
-        """Send exits to an address; the `secret` is shown this once."""
+        """Send exits and revisions to an address; the `secret` is shown this once."""
         return self._do(calls.add_webhook(stream, url))
 
     def remove_webhook(self, stream: str, webhook: str) -> None:
@@ -188,9 +201,15 @@ class Client:
         """The messages that were given up, and why."""
         return self._do(calls.get(stream_path(stream, "webhooks", webhook, "dead")))
 
-    def redeliver(self, stream: str, webhook: str, exit_n: int | None = None) -> int:
-        """Try given-up messages again, one or all; how many."""
-        return self._do(calls.redeliver(stream, webhook, exit_n))
+    def redeliver(
+        self,
+        stream: str,
+        webhook: str,
+        exit_n: int | None = None,
+        revision_n: int | None = None,
+    ) -> int:
+        """Try given-up messages again: of an exit, of a revision, or all; how many."""
+        return self._do(calls.redeliver(stream, webhook, exit_n, revision_n))
 
     def _do(self, call: Call[T]) -> T:
         settings, backoff = self._settings, Backoff(self._settings.retry_seconds)

@@ -6,7 +6,7 @@ import numpy as np
 
 from venire.engine.reading import Reader
 from venire.errors import InputError, StateError
-from venire.model import Bounds, Changed, Event, Joined, Labeler, LabelerId, Left
+from venire.model import Bounds, Changed, Event, Joined, Labeler, LabelerId, Left, Revision
 from venire.scheduling.base import Belief, Learner, Learning, Policy
 from venire.scheduling.beliefs import check_c
 from venire.scheduling.names import learning_named, policy_named
@@ -59,6 +59,7 @@ class Panel(Reader):
         learning: str | None = None,
         bounds: Bounds | None = None,
         c: float | None = None,
+        revisions: int | None = None,
     ) -> None:
         """Change settings from now on; None: as before.
 
@@ -76,6 +77,8 @@ class Panel(Reader):
             check_c(c)
         if learning is not None:
             self._change_learning(learning_named(learning))
+        if revisions is not None:
+            self._departed.keep(revisions)
         self.policy, self.c = new, self.c if c is None else c
         self._clerk.c = self.c
         if bounds is not None:
@@ -83,7 +86,7 @@ class Panel(Reader):
         self._clerk.use(self._active())
         self._believe()
         self._clerk.refresh(self.slot)
-        self._write(Changed(self.slot, policy, learning, bounds, c))
+        self._write(Changed(self.slot, policy, learning, bounds, c, revisions))
 
     def _change_learning(self, learning: Learning | None) -> None:
         known = self.competences or {}
@@ -135,6 +138,22 @@ class Panel(Reader):
         return InputError(
             f"labeler {name!r} has no competence: give Labeler({name!r}, competence=...), "
             "or let the scheduler learn it with learning=LearnWhileServing()"
+        )
+
+    def _revise(self) -> tuple[Revision, ...]:
+        """Look at the verdicts of items that have left again, by what is believed now."""
+        if not self._departed.items:
+            return ()
+        found = self._departed.revise(self._clerk.belief, len(self.classes))
+        return tuple(
+            Revision(
+                item,
+                self.slot,
+                self._verdict(before.verdict, before.confidence),
+                self._verdict(now.verdict, now.confidence),
+                len(now.said),
+            )
+            for item, before, now in found
         )
 
     def _active(self) -> Policy:

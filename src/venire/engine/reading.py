@@ -8,6 +8,7 @@ from collections.abc import Hashable
 import numpy as np
 
 from venire import utility
+from venire.engine.departed import Departed
 from venire.engine.roll import Roll
 from venire.model import Bounds, ItemId, Labeler, LabelerId, Verdict
 from venire.scheduling.base import Learner, Policy
@@ -27,6 +28,7 @@ class Reader:
     _clerk: BoundedClerk
     _learner: Learner | None
     _heard: list[tuple[int, int, int]]
+    _departed: Departed
 
     @property
     def classes(self) -> tuple[Hashable, ...]:
@@ -37,6 +39,11 @@ class Reader:
     def bounds(self) -> Bounds:
         """What holds for every item."""
         return self._clerk.bounds
+
+    @property
+    def revisions(self) -> int:
+        """Of how many items that left last the verdicts are looked at again."""
+        return self._departed.most
 
     @property
     def panel(self) -> tuple[Labeler, ...]:
@@ -96,7 +103,13 @@ class Reader:
         return self.policy.price(self._clerk.desk.gauges)
 
     def verdict(self, item: ItemId) -> Verdict:
-        """What the labels of an outstanding item say so far."""
+        """What the labels of an outstanding item say so far.
+
+        Of an item that has left, what was said of it last, as long as it may be revised.
+        """
+        kept = self._departed.items.get(item)
+        if kept is not None and item not in self._roll.row:
+            return self._verdict(kept.verdict, kept.confidence)
         return self._verdict(*self._clerk.decide(self._roll.outstanding(item)))
 
     def posterior(self, item: ItemId) -> dict[Hashable, float]:
@@ -147,6 +160,8 @@ class Reader:
             self._heard,
             clerk.bounds,
             sorted(clerk.retired),
+            self._departed.most,
+            self._departed.state(),
         )
         digest = hashlib.sha256(repr(names).encode())
         for column in clerk.columns():

@@ -21,14 +21,14 @@ which something left, so that time in which nothing happens costs nothing.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import replace
 from typing import Final
 
 import numpy as np
 
+from venire.engine.departed import Departed, Kept
 from venire.engine.panel import Panel
+from venire.engine.replaying import redo, same
 from venire.engine.roll import Roll, changed
 from venire.engine.snapshot import Captured, capture, unpack
 from venire.errors import ReplayError, StateError
@@ -37,19 +37,17 @@ from venire.model import (
     Assigned,
     Assignment,
     Bounds,
-    Changed,
     Closed,
     Event,
     Exit,
     Item,
     ItemId,
-    Joined,
     Label,
     Labeler,
     LabelerId,
-    Left,
     Observed,
     Released,
+    Revision,
     Withdrawn,
 )
 from venire.scheduling.base import Learning, Policy
@@ -85,6 +83,10 @@ class Scheduler(Panel):
         What holds for every item, whatever the policy thinks of it.
     remember
         Of how many items that have left the ids are kept, for late labels; None: of all.
+    revisions
+        Whenever competences are learned anew, the verdicts of the last so many items that left
+        are looked at again; those whose label is another now are in the log, as `revisions` of
+        the slot's `Closed`. 0: what an item left with is never looked at again.
 
     Examples
     --------
@@ -107,10 +109,10 @@ class Scheduler(Panel):
         c: float = 1.0,
         bounds: Bounds | None = None,
         remember: int | None = None,
+        revisions: int = 0,
     ) -> None:
-        self._begin(
-            panel, classes, policy or LookAhead(), learning, c, bounds or Bounds(), remember
-        )
+        policy, bounds = policy or LookAhead(), bounds or Bounds()
+        self._begin(panel, classes, policy, learning, c, bounds, remember, revisions)
         self._believe()
         self._clerk.refresh(self.slot)
 
@@ -123,8 +125,10 @@ class Scheduler(Panel):
         c: float,
         bounds: Bounds,
         remember: int | None,
+        revisions: int,
     ) -> None:
         check_c(c)
+        self._departed = Departed(revisions)
         self._roll = Roll(panel, classes, remember)
         self.policy, self.learning, self.c = policy, learning, c
         self.slot = 0
@@ -200,17 +204,22 @@ class Scheduler(Panel):
                 (roll.serials[row] if row >= 0 else roll.left[label.item], m, said)
                 for label, (row, m, said, _) in new
             ]
+        for label, (row, m, said, _) in new:
+            if row < 0:
+                self._departed.late(label.item, m, said)
         self._write(*[Observed(slot, label, row < 0) for label, (row, _, _, _) in new])
 
     def close(self) -> tuple[Exit, ...]:
         """End the slot: decide who leaves, learn if it is time, and go on to the next slot."""
-        exits = self._settle()
-        self._write(Closed(self.slot, exits))
+        exits, revisions = self._settle(), self._learn()
+        self._write(Closed(self.slot, exits, revisions))
         self._next_slot()
         return exits
 
     def advance(self, slot: int) -> tuple[Exit, ...]:
         """Close every slot before this one, and write down those in which something left.
+
+        Or in which a verdict was revised.
 
         A thousand slots in which nothing was outstanding are closed one by one, since a policy
         may learn from them that little arrives; the rest of such a time is skipped.
@@ -228,9 +237,9 @@ class Scheduler(Panel):
                     self.slot = until
                     self._use_active()
                     continue
-            exits = self._settle()
-            if exits:
-                self._write(Closed(self.slot, exits))
+            exits, revisions = self._settle(), self._learn()
+            if exits or revisions:
+                self._write(Closed(self.slot, exits, revisions))
                 left += exits
             self._next_slot()
         return tuple(left)
@@ -272,8 +281,8 @@ class Scheduler(Panel):
             number = self._events + 1
             self.advance(event.slot)
             if self._events + 1 == number:
-                self._redo(event)
-            if self._events != number or not _same(self.log[-1], event):
+                redo(self, event)
+            if self._events != number or not same(self.log[-1], event):
                 gave = self.log[-1] if self._events >= number else "nothing"
                 raise ReplayError(f"the log says {event}, but replaying it gave {gave}")
         return self
@@ -301,27 +310,6 @@ class Scheduler(Panel):
         """Hand over the log so far and forget it, as a server does that keeps it elsewhere."""
         taken, self.log = self.log, []
         return taken
-
-    def _redo(self, event: Event) -> None:
-        match event:
-            case Arrived():
-                self.arrive(event.items)
-            case Assigned():
-                self.assign(event.asked)
-            case Observed():
-                self.observe(event.label)
-            case Released():
-                self.release(event.item, event.labeler, event.barred)
-            case Joined():
-                self.join(event.labeler)
-            case Left():
-                self.leave(event.labeler)
-            case Closed():
-                self.close()
-            case Withdrawn():
-                self.withdraw(event.item)
-            case Changed():
-                self.change(event.policy, event.learning, event.bounds, event.c)
 
     # how
 
@@ -351,11 +339,13 @@ class Scheduler(Panel):
     def _exit(self, row: int) -> Exit:
         item, r = self._roll.strike(row), self._clerk.desk.rows[row]
         verdict = self._verdict(int(r["verdict"]), float(r["confidence"]))
+        if self._departed.most:
+            labels = self._clerk.labels_of(row)
+            self._departed.add(item.id, Kept(*labels, int(r["verdict"]), verdict.confidence))
         reason = REASONS[r["reason"]]
         return Exit(item.id, int(r["arrival"]), self.slot, int(r["labels"]), verdict, reason)
 
     def _next_slot(self) -> None:
-        self._learn()
         self.slot += 1
         self._quiet = 0 if self._roll.row else self._quiet + 1
         tidied = self._clerk.tidy()
@@ -372,22 +362,14 @@ class Scheduler(Panel):
         """Labels are kept only while there is something to learn."""
         return self.learning is not None and self.learning.next_refresh(self.slot) is not None
 
-    def _learn(self) -> None:
+    def _learn(self) -> tuple[Revision, ...]:
+        """Learn if it is time; the verdicts of items that have left that are others by that."""
         if self._learner is None or self.learning is None:
-            return
-        if self.learning.next_refresh(self.slot) == self.slot:
-            heard = np.array(self._heard, np.int64).reshape(-1, 3)
-            self._learner.learn(heard[:, 0], heard[:, 1], heard[:, 2])
-            self._heard = []
-            self._believe()
-
-
-def _same(a: Event, b: Event) -> bool:
-    """Equal, where a gain that is not known equals another that is not."""
-    if isinstance(a, Assigned) and isinstance(b, Assigned):
-        pairs = zip(a.assignments, b.assignments, strict=False)
-        return len(a.assignments) == len(b.assignments) and all(
-            x == replace(y, gain=x.gain) and (x.gain == y.gain or math.isnan(x.gain))
-            for x, y in pairs
-        )
-    return a == b
+            return ()
+        if self.learning.next_refresh(self.slot) != self.slot:
+            return ()
+        heard = np.array(self._heard, np.int64).reshape(-1, 3)
+        self._learner.learn(heard[:, 0], heard[:, 1], heard[:, 2])
+        self._heard = []
+        self._believe()
+        return self._revise()

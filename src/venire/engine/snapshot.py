@@ -2,9 +2,9 @@
 
 The format is a line of JSON (settings, names, and the shape of each array) and the arrays one
 behind the other, compressed. Nothing in it is ever executed. The number of the format is in
-front; bytes of another format are refused, and the log is replayed instead. Records are written
-with the names of their fields: a snapshot of a version that kept more or fewer of them is read,
-and everything is filed anew.
+front; older ones are read, newer ones are refused, and the log is replayed instead. Records are
+written with the names of their fields: a snapshot of a version that kept more or fewer of them is
+read, and everything is filed anew.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import numpy as np
 from numpy.lib.format import descr_to_dtype, dtype_to_descr
 from numpy.typing import NDArray
 
+from venire.engine.departed import Departed
 from venire.engine.roll import Roll
 from venire.errors import InputError
 from venire.model import Bounds
@@ -29,7 +30,10 @@ if TYPE_CHECKING:
 
 __all__ = ["Captured", "capture", "unpack"]
 
-FORMAT = b"venire-1\n"
+FORMAT = b"venire-2\n"
+
+#: What can be read: before the second there were no revisions, and no floor.
+READ = (FORMAT, b"venire-1\n")
 
 
 class Captured(NamedTuple):
@@ -37,12 +41,14 @@ class Captured(NamedTuple):
 
     head: dict[str, Any]
     roll: Roll
+    departed: Departed
     arrays: dict[str, NDArray[Any]]
 
     def pack(self) -> bytes:
         """As bytes."""
         shapes = [[name, dtype_to_descr(a.dtype), list(a.shape)] for name, a in self.arrays.items()]
-        head = self.head | {"roll": self.roll.state(), "arrays": shapes}
+        head = self.head | {"roll": self.roll.state(), "departed": self.departed.state()}
+        head["arrays"] = shapes
         try:
             line = json.dumps(head).encode()
         except TypeError:
@@ -70,6 +76,7 @@ def capture(scheduler: Scheduler) -> Captured:
         "c": scheduler.c,
         "bounds": asdict(clerk.bounds),
         "remember": scheduler._roll.remember,
+        "revisions": scheduler.revisions,
         "classes": list(scheduler.classes),
         "slot": scheduler.slot,
         "events": scheduler._events,
@@ -78,7 +85,7 @@ def capture(scheduler: Scheduler) -> Captured:
         "retired": list(clerk.retired.items()),
         "nobody": clerk.nobody,
     }
-    return Captured(head, scheduler._roll.copy(), arrays)
+    return Captured(head, scheduler._roll.copy(), scheduler._departed.copy(), arrays)
 
 
 def unpack(snapshot: bytes) -> Scheduler:
@@ -96,9 +103,11 @@ def unpack(snapshot: bytes) -> Scheduler:
         policy_named(head["policy"], seeds[0]),
         learning,
         head["c"],
-        Bounds(**head["bounds"]),
+        Bounds(**{"floor": False} | head["bounds"]),  # it was none in older snapshots
         head["remember"],
+        head.get("revisions", 0),
     )
+    scheduler._departed.restore(head.get("departed", ()))
     roll, clerk = scheduler._roll, scheduler._clerk
     roll.restore(head["roll"])
     scheduler.slot, scheduler._events = head["slot"], head["events"]
@@ -110,9 +119,10 @@ def unpack(snapshot: bytes) -> Scheduler:
     scheduler._believe()
     clerk.use(scheduler._active())
     desk = {k.partition(".")[2]: v for k, v in arrays.items() if k.startswith("desk.")}
-    clerk.desk, clerk.stale = _fitted(desk)
-    clerk.capacity, clerk.nobody = arrays["capacity"], head["nobody"]
-    clerk.retired = {row: (why, group) for row, (why, group) in head["retired"]}
+    fitted, clerk.stale = _fitted(desk)
+    clerk.capacity = arrays["capacity"]
+    retired = {row: (why, group) for row, (why, group) in head["retired"]}
+    clerk.resume(fitted, retired, head["nobody"])
     clerk.refresh(scheduler.slot)
     return scheduler
 
@@ -136,7 +146,7 @@ def _fitted(saved: dict[str, NDArray[Any]]) -> tuple[Desk, bool]:
 
 
 def _parse(snapshot: bytes) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    if not snapshot.startswith(FORMAT):
+    if not snapshot.startswith(READ):
         raise InputError(
             f"got a snapshot that begins with {snapshot[:12]!r}, expected {FORMAT!r}: it is of "
             "another version; replay the log instead"

@@ -41,7 +41,9 @@ from venire.scheduling.wheel import never_due_row
 __all__ = ["Clerk"]
 
 #: Where a row is filed: links that may differ between equal states.
-FILING = ("child", "sibling", "before", "shelf", "settled", "later", "sooner", "place", "paid")
+FILING = (
+    "child", "sibling", "before", "shelf", "settled", "later", "sooner", "place", "paid", "stand",
+)  # fmt: skip
 
 #: Less than this many rows are never worth throwing away.
 LEAST_ROWS = 1024
@@ -270,10 +272,25 @@ class Clerk:
         decide_row(self.desk, row)
         return int(self.desk.rows["verdict"][row]), float(self.desk.rows["confidence"][row])
 
+    def labels_of(self, row: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Who has labelled the row, and what they said; the newest first."""
+        touches, found = self.desk.touches, []
+        k = int(self.desk.rows["head"][row])
+        while k >= 0:
+            if touches["said"][k] >= 0:
+                found.append((int(touches["labeler"][k]), int(touches["said"][k])))
+            k = int(touches["next"][k])
+        return tuple(m for m, _ in found), tuple(said for _, said in found)
+
     def columns(self) -> Iterator[NDArray[np.generic]]:
-        """All that matters, column by column; not how it happens to be filed."""
+        """All that matters, column by column; not how it happens to be filed.
+
+        What a row that has not left would be decided as is no part of it: whoever asks writes it.
+        """
         desk = self.desk
-        rows, touches = desk.rows[: desk.meta[ROWS]], desk.touches[: desk.meta[TOUCHES]]
+        rows, touches = desk.rows[: desk.meta[ROWS]].copy(), desk.touches[: desk.meta[TOUCHES]]
+        here = rows["state"] != GONE
+        rows["verdict"][here], rows["confidence"][here] = -1, 0.0
         for records, passing in ((rows, FILING), (touches, ()), (desk.panel, ("mark", "pointer"))):
             for name in records.dtype.names or ():
                 if name not in passing:

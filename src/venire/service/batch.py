@@ -15,6 +15,7 @@ from venire.storage import (
     AddItems,
     AddLabels,
     AddLeases,
+    AddRevisions,
     Change,
     DeliveryRow,
     EndLeases,
@@ -25,6 +26,7 @@ from venire.storage import (
     LeaseEnd,
     LeaseRow,
     LeaveItems,
+    RevisionRow,
 )
 
 __all__ = ["Batch"]
@@ -36,6 +38,7 @@ _ORDER: tuple[tuple[str, Callable[[Sequence[Any]], Change]], ...] = (
     ("leases", AddLeases),
     ("ends", EndLeases),
     ("exits", LeaveItems),
+    ("revisions", AddRevisions),
     ("deliveries", AddDeliveries),
 )
 
@@ -59,6 +62,7 @@ class Batch:
         "labels",
         "last",
         "leases",
+        "revisions",
     )
 
     def __init__(self) -> None:
@@ -69,6 +73,7 @@ class Batch:
         self.leases: list[LeaseRow] = []
         self.ends: list[LeaseEnd] = []
         self.exits: list[ExitRow] = []
+        self.revisions: list[RevisionRow] = []
         self.deliveries: list[DeliveryRow] = []
         self.last: list[Change] = []
 

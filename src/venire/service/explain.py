@@ -34,6 +34,8 @@ _WHY: Final = {
     "confident": "its verdict had reached min_confidence",
     "deadline": "its deadline had come",
     "budget": "the budget of labels was spent",
+    "undecided": "its verdict was below min_confidence, and nobody was left who may label it, "
+    "or it had max_overlap labels",
     "withdrawn": "it was taken out by hand",
 }
 

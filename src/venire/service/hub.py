@@ -184,7 +184,7 @@ class Hub:
                 raise NotFound("stream", name)
             await self.warm(live.settings)
             self.adopt(live)
-            self._news[name].reached(live.n - 1, live.exit_n)
+            self._news[name].reached(live.n - 1, live.exit_n, live.revision_n)
             batch = Batch()
             live.rejoin(batch, self.moment())
             self.commit(live, batch)
@@ -228,20 +228,23 @@ class Hub:
             return lost
         future = self.write(batch.changes())
         if batch.events:
-            self._tell(future, self.news(live.name), live.n - 1, live.exit_n)
+            reached = live.n - 1, live.exit_n, live.revision_n
+            self._tell(future, self.news(live.name), reached)
             self.wake(live.name)
         if live.due(self.clock.monotonic()) < self._until:
             self._poke.set()
         return future
 
-    def _tell(self, future: asyncio.Future[None], news: News, event: int, exit: int) -> None:
+    def _tell(
+        self, future: asyncio.Future[None], news: News, reached: tuple[int, int, int]
+    ) -> None:
         """Tell those who follow the log, once it is on disk up to here."""
 
         def told(done: asyncio.Future[None]) -> None:
             if done.cancelled():  # whoever waited has gone; what was handed in is written
                 self.write(()).add_done_callback(told)
             elif done.exception() is None:
-                news.reached(event, exit)
+                news.reached(*reached)
 
         future.add_done_callback(told)
 

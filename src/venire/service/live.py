@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from venire.engine import Scheduler
-from venire.model import Closed, Exit, Item, Verdict, Withdrawn
+from venire.model import Closed, Exit, Item, Revision, Verdict, Withdrawn
 from venire.service.batch import Batch
 from venire.service.building import bounds_of
 from venire.service.clock import Clock
@@ -23,7 +23,7 @@ from venire.service.people import People
 from venire.service.settings import StreamSettings
 from venire.service.timing import LeadTimes, SlotClock
 from venire.service.views import Answer
-from venire.storage import DeliveryRow, ExitRow, ItemRow, LeaseEnd, encode
+from venire.storage import DeliveryRow, ExitRow, ItemRow, LeaseEnd, RevisionRow, encode
 
 __all__ = ["Entry", "Gone", "Live", "Moment", "Recent", "Tokens", "compact"]
 
@@ -147,7 +147,7 @@ class Live:
     ) -> None:
         self.name, self.engine, self.settings = name, engine, settings
         self.version, self.status, self.created_at = version, status, created_at
-        self.n = self.exit_n = self.snapshot_n = 0
+        self.n = self.exit_n = self.revision_n = self.snapshot_n = 0
         self.open: dict[str, Entry] = {}
         self.gone: Recent[str, Gone] = Recent(GONE)
         self.late: Recent[tuple[str, str], str] = Recent(GONE)
@@ -180,6 +180,9 @@ class Live:
         for name in self.engine.seated:
             if name not in self.people.seated:
                 self.engine.leave(name)
+        bounds = bounds_of(self.settings, self.spent)
+        if bounds != self.engine.bounds:  # an older version took the settings for something else
+            self.engine.change(bounds=bounds)
         self.gather(batch, moment)
 
     # time
@@ -238,6 +241,8 @@ class Live:
             if isinstance(event, Closed):
                 for exit in event.exits:
                     self._leaves(exit, "left", batch, moment)
+                for revision in event.revisions:
+                    self._revised(revision, batch, moment)
             elif isinstance(event, Withdrawn):
                 entry = self.open[event.item]
                 exit = Exit(event.item, entry.arrived_slot, event.slot, len(entry.labels),
@@ -248,15 +253,12 @@ class Live:
         entry = self.open.pop(exit.item)
         self.gone.put(exit.item, Gone(entry.digest, entry.labels))
         self.exit_n += 1
-        said, confidence = exit.verdict.label, exit.verdict.confidence
-        verdict = None if said is None else str(said)
+        verdict, confidence = _said(exit.verdict)
         batch.exits.append(
             ExitRow(self.name, exit.item, status, self.exit_n, exit.slot, moment.wall,
                     verdict, confidence, exit.labels, exit.reason)
         )  # fmt: skip
-        batch.deliveries += [
-            DeliveryRow(hook, self.name, self.exit_n, 0, moment.wall) for hook in self.hooks
-        ]
+        self._deliver(self.exit_n, "exit", batch, moment)
         for labeler in entry.holders:
             lease = self.leases.of_pair(exit.item, labeler)
             if lease is not None:
@@ -267,6 +269,21 @@ class Live:
         agree = sum(label == verdict for label in entry.labels.values())
         share = agree / len(entry.labels) if entry.labels else 0.0
         self.figures.exited(exit, moment.now - entry.arrived, share, moment.now)
+
+    def _revised(self, revision: Revision, batch: Batch, moment: Moment) -> None:
+        self.revision_n += 1
+        before, now = _said(revision.before), _said(revision.verdict)
+        batch.revisions.append(
+            RevisionRow(self.name, self.revision_n, revision.item, revision.slot, moment.wall,
+                        *before, *now, revision.labels)
+        )  # fmt: skip
+        self._deliver(self.revision_n, "revision", batch, moment)
+
+    def _deliver(self, n: int, kind: str, batch: Batch, moment: Moment) -> None:
+        """Have an exit or a revision sent to every webhook."""
+        batch.deliveries += [
+            DeliveryRow(hook, self.name, n, 0, moment.wall, kind=kind) for hook in self.hooks
+        ]
 
     # the budget of labels
 
@@ -308,6 +325,10 @@ class Live:
     def posterior(self, item: str) -> dict[str, float]:
         """How probable each class is for an open item."""
         return {str(name): p for name, p in self.engine.posterior(item).items()}
+
+
+def _said(verdict: Verdict) -> tuple[str | None, float]:
+    return None if verdict.label is None else str(verdict.label), verdict.confidence
 
 
 def compact(value: Any) -> str:

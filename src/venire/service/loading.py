@@ -101,7 +101,7 @@ def _fill(storage: Storage, live: Live, moment: Moment) -> None:
         if label.lead_seconds is not None:
             live.lead.add(label.labeler, label.lead_seconds)
     live.hooks = {hook.id: None for hook in storage.webhooks(name)}
-    live.exit_n = counts.exits
+    live.exit_n, live.revision_n = counts.exits, counts.revisions
     figures = live.figures
     figures.labels, figures.late = counts.labels, counts.late
     figures.left, figures.withdrawn = counts.left, counts.withdrawn

@@ -10,15 +10,16 @@ __all__ = ["News"]
 
 
 class News:
-    """The last event and the last exit on disk; whoever waits for more is woken."""
+    """The last event, exit and revision on disk; whoever waits for more is woken."""
 
     def __init__(self) -> None:
-        self.event, self.exit = -1, 0
+        self.event, self.exit, self.revision = -1, 0, 0
         self._more: asyncio.Event | None = None
 
-    def reached(self, event: int, exit: int) -> None:
+    def reached(self, event: int, exit: int, revision: int) -> None:
         """The log is on disk up to here."""
         self.event, self.exit = max(self.event, event), max(self.exit, exit)
+        self.revision = max(self.revision, revision)
         self.tell()
 
     def tell(self) -> None:

@@ -29,6 +29,7 @@ __all__ = [
     "Nothing",
     "Outcome",
     "Reason",
+    "RevisionView",
     "Role",
     "SettingsVersion",
     "StreamView",
@@ -165,7 +166,11 @@ class LabelView:
 
 @dataclass(frozen=True, slots=True)
 class ItemView:
-    """An item with what is known of it: `posterior` while it is open, `exit` once it has left."""
+    """An item with what is known of it: `posterior` while it is open, `exit` once it has left.
+
+    `verdict` and `confidence` are what holds now: while it is open by the labels so far, and once
+    it has left by the last of its `revisions`, or the exit where there are none.
+    """
 
     id: str
     status: Literal["open", "left", "withdrawn"]
@@ -181,6 +186,7 @@ class ItemView:
     posterior: dict[str, float] | None
     held_by: tuple[str, ...]
     exit: ExitView | None
+    revisions: tuple[RevisionView, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,6 +200,25 @@ class ExitView:
     labels: int
     reason: str
     arrived_slot: int
+    slot: int
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class RevisionView:
+    """The verdict of an item that has left became another; its exit stays what it was.
+
+    `n` is the cursor, 1 for the stream's first; `before` is what was said of it last, when it
+    left or by an earlier revision; `labels` counts late ones too.
+    """
+
+    n: int
+    item: str
+    before: str | None
+    before_confidence: float
+    verdict: str | None
+    confidence: float
+    labels: int
     slot: int
     at: float
 
@@ -300,11 +325,12 @@ class Insights:
     waiting: int
     labelers: dict[str, int] = field(default_factory=dict)
     slots_skipped: int = 0
+    revisions: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class WebhookView:
-    """Where exits are sent; the secret is shown only when it is made."""
+    """Where exits and revisions are sent; the secret is shown only when it is made."""
 
     id: str
     stream: str
@@ -316,14 +342,18 @@ class WebhookView:
 
 @dataclass(frozen=True, slots=True)
 class DeliveryView:
-    """A message to a webhook; `status` is pending, sent or dead."""
+    """A message to a webhook; `status` is pending, sent or dead.
+
+    It is of the exit `exit_n`, or of the revision `revision_n`.
+    """
 
     webhook: str
-    exit_n: int
+    exit_n: int | None
     attempt: int
     status: str
     next_at: float | None
     last_error: str | None
+    revision_n: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

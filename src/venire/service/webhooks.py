@@ -1,4 +1,4 @@
-"""Webhooks: exits sent out, signed by the Standard Webhooks convention, retried, never lost.
+"""Webhooks: exits and revisions sent out, signed by the Standard Webhooks convention, never lost.
 
 A delivery is a row that is written in the same transaction as the exit, so an exit that is on
 disk will be sent, even if the server dies in between; the receiver may see it twice, under the
@@ -18,16 +18,16 @@ import logging
 import random
 from collections import Counter, deque
 from dataclasses import asdict
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from venire.errors import FetchError, InputError, NotFound, StoreError
 from venire.service.hub import Hub
 from venire.service.live import compact
 from venire.service.signing import headers, shown
 from venire.service.targets import resolve
-from venire.service.telling import exit_view
+from venire.service.telling import exit_view, revision_view
 from venire.service.tokens import new_id, new_secret
-from venire.service.views import DeliveryView, WebhookView
+from venire.service.views import DeliveryView, ExitView, RevisionView, WebhookView
 from venire.storage import AddWebhook, DeliveryRow, RemoveWebhook, UpdateDelivery, WebhookRow
 
 __all__ = ["Webhooks", "backoff"]
@@ -47,6 +47,9 @@ PENDING: Final = 1000
 #: ... whatever their time: that is kept on the monotonic clock.
 EVER: Final = 1e15
 
+#: A message: its webhook, its kind, and the number of the exit or revision.
+Key: TypeAlias = tuple[str, str, int]
+
 _log = logging.getLogger("venire.service")
 
 
@@ -64,11 +67,11 @@ class Webhooks:
 
     def __init__(self, hub: Hub) -> None:
         self._hub = hub
-        self._due: dict[tuple[str, int], float] = {}  # on the monotonic clock
+        self._due: dict[Key, float] = {}  # on the monotonic clock
         self._queues: dict[str, deque[DeliveryRow]] = {}
         self._senders: Counter[str] = Counter()
-        self._busy: set[tuple[str, int]] = set()
-        self._ended: set[tuple[str, int]] = set()  # since the store was last read
+        self._busy: set[Key] = set()
+        self._ended: set[Key] = set()  # since the store was last read
         self._silent: dict[str, tuple[int, float]] = {}  # how often in a row, and rests until
         self._looking = asyncio.Lock()
         self._random = random.Random()
@@ -84,7 +87,7 @@ class Webhooks:
             await self._client.aclose()
 
     async def add(self, stream: str, url: str) -> WebhookView:
-        """Send this stream's exits there; the view has the secret, this once."""
+        """Send this stream's exits and revisions there; the view has the secret, this once."""
         await self._hub.live(stream)
         try:
             await resolve(url, self._hub.settings.allow_private_webhooks)
@@ -119,18 +122,22 @@ class Webhooks:
         """The messages that were given up."""
         await self._row(stream, webhook)
         rows = await self._hub.read(self._hub.storage.deliveries, webhook, "dead")
-        return [
-            DeliveryView(row.webhook, row.exit_n, row.attempt, row.status, None, row.last_error)
-            for row in rows
-        ]
+        return [_letter(row) for row in rows]
 
-    async def redeliver(self, stream: str, webhook: str, exit_n: int | None = None) -> int:
-        """Try given-up messages again, one or all; how many."""
+    async def redeliver(
+        self,
+        stream: str,
+        webhook: str,
+        exit_n: int | None = None,
+        revision_n: int | None = None,
+    ) -> int:
+        """Try given-up messages again: those of an exit and a revision, or all; how many."""
         await self._row(stream, webhook)
         rows = await self._hub.read(self._hub.storage.deliveries, webhook, "dead")
-        again = [row for row in rows if exit_n in (None, row.exit_n)]
-        if exit_n is not None and not again:
-            raise NotFound("dead delivery", str(exit_n))
+        wanted = {("exit", exit_n), ("revision", revision_n)} - {("exit", None), ("revision", None)}
+        again = [row for row in rows if not wanted or (row.kind, row.exit_n) in wanted]
+        if wanted and not again:
+            raise NotFound("dead delivery", ", ".join(f"{kind} {n}" for kind, n in sorted(wanted)))
         at = self._hub.clock.wall()
         await self._hub.write(
             [UpdateDelivery(row._replace(status="pending", attempt=0, next_at=at)) for row in again]
@@ -186,7 +193,7 @@ class Webhooks:
         rows = await self._hub.read(self._hub.storage.due_deliveries, hook, EVER, PENDING)
         now = self._hub.clock.monotonic()
         for row in rows:
-            key = row.webhook, row.exit_n
+            key = _key(row)
             if key not in self._busy and key not in self._ended and self._due.get(key, now) <= now:
                 queue.append(row)
 
@@ -210,7 +217,7 @@ class Webhooks:
             self._senders -= Counter([hook.id])
 
     async def _try(self, hook: WebhookRow, row: DeliveryRow) -> None:
-        key = row.webhook, row.exit_n
+        key = _key(row)
         self._busy.add(key)
         try:
             error = await self._deliver(hook, row)
@@ -240,35 +247,40 @@ class Webhooks:
         """A delivery after one more attempt."""
         attempt, settings = row.attempt + 1, self._hub.settings
         row = row._replace(attempt=attempt, last_error=error)
-        self._due.pop((row.webhook, row.exit_n), None)
+        self._due.pop(_key(row), None)
         if error is None:
             return row._replace(status="done")
         if attempt >= settings.webhook_attempts:
             return row._replace(status="dead")
         pause = backoff(settings.webhook_first_delay_seconds, attempt, self._random.random())
-        self._due[row.webhook, row.exit_n] = self._hub.clock.monotonic() + pause
+        self._due[_key(row)] = self._hub.clock.monotonic() + pause
         return row._replace(next_at=self._hub.clock.wall() + pause)
 
     async def _deliver(self, hook: WebhookRow, row: DeliveryRow) -> str | None:
-        """Send one exit; what went wrong, None if nothing did."""
-        hub = self._hub
-        items = await hub.read(hub.storage.exits, row.stream, row.exit_n - 1, 1)
-        if not items or items[0].exit_n != row.exit_n:
-            return "the exit is not in the store"
-        body = {
-            "type": "item.exit",
-            "stream": row.stream,
-            "timestamp": items[0].left_at or 0.0,
-            "data": asdict(exit_view(items[0])),
-        }
+        """Send one exit or revision; what went wrong, None if nothing did."""
+        told = await self._told(row)
+        if told is None:
+            return f"the {row.kind} is not in the store"
+        kind = "item.exit" if row.kind == "exit" else "item.revised"
+        body = {"type": kind, "stream": row.stream, "timestamp": told.at, "data": asdict(told)}
         try:
-            message = f"msg_{row.webhook}_{row.exit_n}"
+            mark = "" if row.kind == "exit" else "r"
+            message = f"msg_{row.webhook}_{mark}{row.exit_n}"
             status = await self._post(hook, message, compact(body).encode())
         except (FetchError, InputError) as error:
             self._heard(hook.id, answered=False)
             return str(error)
         self._heard(hook.id, answered=True)
         return None if 200 <= status < 300 else f"the answer was {status}"
+
+    async def _told(self, row: DeliveryRow) -> ExitView | RevisionView | None:
+        """What a delivery is about."""
+        storage, read, after = self._hub.storage, self._hub.read, row.exit_n - 1
+        if row.kind == "exit":
+            left = [exit_view(item) for item in await read(storage.exits, row.stream, after, 1)]
+            return left[0] if left and left[0].n == row.exit_n else None
+        rows = await read(storage.revisions, row.stream, after, 1)
+        return revision_view(rows[0]) if rows and rows[0].n == row.exit_n else None
 
     async def _post(self, hook: WebhookRow, message: str, body: bytes) -> int:
         """Send a message to where the URL points now; the status of the answer."""
@@ -296,6 +308,16 @@ class Webhooks:
             raise FetchError(f"no answer within {timeout:g} s") from None
         except (httpx2.HTTPError, OSError) as error:
             raise _unreached(error) from None
+
+
+def _key(row: DeliveryRow) -> Key:
+    return row.webhook, row.kind, row.exit_n
+
+
+def _letter(row: DeliveryRow) -> DeliveryView:
+    exit_n, revision_n = (row.exit_n, None) if row.kind == "exit" else (None, row.exit_n)
+    error = row.last_error
+    return DeliveryView(row.webhook, exit_n, row.attempt, row.status, None, error, revision_n)
 
 
 def _unreached(error: Exception) -> FetchError:

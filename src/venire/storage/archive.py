@@ -47,6 +47,7 @@ def _rows(storage: Storage) -> Iterator[tuple[str, tuple[Any, ...]]]:
         yield from (("events", row) for row in storage.all_events(name))
         yield from (("snapshots", row) for row in storage.snapshots(name))
         yield from (("items", row) for row in storage.all_items(name))
+        yield from (("revisions", row) for row in storage.all_revisions(name))
         yield from (("labels", row) for row in storage.all_labels(name))
         yield from (("leases", row) for row in storage.leases(name, None))
         for hook in storage.webhooks(name):
@@ -124,6 +125,7 @@ _KINDS: dict[str, Callable[..., Any]] = {
     "events": r.EventRow,
     "snapshots": r.SnapshotRow,
     "items": r.ItemRow,
+    "revisions": r.RevisionRow,
     "labels": r.LabelRow,
     "leases": r.LeaseRow,
     "keys": r.KeyRow,
@@ -137,6 +139,7 @@ _CHANGES: dict[str, Callable[[list[Any]], list[c.Change]]] = {
     "events": lambda rows: [c.AddEvents(rows)],
     "snapshots": lambda rows: [c.SaveSnapshot(row) for row in rows],
     "items": _items,
+    "revisions": lambda rows: [c.AddRevisions(rows)],
     "labels": lambda rows: [c.AddLabels(rows)],
     "leases": lambda rows: [c.AddLeases(rows)],
     "keys": lambda rows: [c.AddKey(row) for row in rows],

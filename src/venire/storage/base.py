@@ -26,6 +26,7 @@ from venire.storage.rows import (
     KeyRow,
     LabelRow,
     LeaseRow,
+    RevisionRow,
     SettingsRow,
     SnapshotRow,
     StreamRow,
@@ -127,6 +128,14 @@ class Storage(ABC):
         """The items that left last, the latest first; none of those that were withdrawn."""
 
     @abstractmethod
+    def revisions(self, stream: str, after: int = 0, limit: int | None = None) -> list[RevisionRow]:
+        """Revisions with an `n` above `after`, in that order."""
+
+    @abstractmethod
+    def revisions_of(self, stream: str, item: str) -> list[RevisionRow]:
+        """The revisions of an item, the earliest first."""
+
+    @abstractmethod
     def labels_of(self, stream: str, item: str) -> list[LabelRow]:
         """The labels of an item, in the order of the labelers' names."""
 
@@ -178,7 +187,7 @@ class Storage(ABC):
 
     @abstractmethod
     def deliveries(self, webhook: str, status: str | None = None) -> list[DeliveryRow]:
-        """Deliveries to a webhook in the order of the exits; `dead` is the dead-letter list."""
+        """Deliveries to a webhook, exits and then revisions; `dead` is the dead-letter list."""
 
     @abstractmethod
     def meta(self, key: str) -> str | None:
@@ -204,6 +213,13 @@ class Storage(ABC):
         while rows:
             yield from rows
             rows = self.items(stream, None, rows[-1].id, chunk)
+
+    def all_revisions(self, stream: str, chunk: int = 10_000) -> Iterator[RevisionRow]:
+        """Every revision of a stream, without holding them all."""
+        rows = self.revisions(stream, 0, chunk)
+        while rows:
+            yield from rows
+            rows = self.revisions(stream, rows[-1].n, chunk)
 
     def all_events(self, stream: str, after: int = -1, chunk: int = 1_000) -> Iterator[EventRow]:
         """Every row of a stream's log from the event behind `after`, without holding them all."""

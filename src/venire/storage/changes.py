@@ -18,6 +18,7 @@ from venire.storage.rows import (
     KeyRow,
     LabelRow,
     LeaseRow,
+    RevisionRow,
     SettingsRow,
     SnapshotRow,
     StreamRow,
@@ -31,6 +32,7 @@ __all__ = [
     "AddKey",
     "AddLabels",
     "AddLeases",
+    "AddRevisions",
     "AddSettings",
     "AddStream",
     "AddWebhook",
@@ -90,6 +92,13 @@ class LeaveItems:
     """Items left; one that is not open is refused: no item has two verdicts."""
 
     rows: Sequence[ExitRow]
+
+
+@dataclass(frozen=True, slots=True)
+class AddRevisions:
+    """Verdicts of items that have left became others; a second one of a number is refused."""
+
+    rows: Sequence[RevisionRow]
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +186,7 @@ class RemoveWebhook:
 
 @dataclass(frozen=True, slots=True)
 class AddDeliveries:
-    """Exits to be delivered; written in the transaction of the exit itself."""
+    """Exits and revisions to be delivered; written in the transaction of the thing itself."""
 
     rows: Sequence[DeliveryRow]
 
@@ -207,6 +216,7 @@ Change: TypeAlias = (
     | AddEvents
     | AddItems
     | LeaveItems
+    | AddRevisions
     | AddLabels
     | AddLeases
     | EndLeases

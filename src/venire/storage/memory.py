@@ -24,6 +24,7 @@ from venire.storage.rows import (
     KeyRow,
     LabelRow,
     LeaseRow,
+    RevisionRow,
     SettingsRow,
     SnapshotRow,
     StreamRow,
@@ -57,12 +58,13 @@ class MemoryStorage(Storage):
         self._ends: dict[str, int] = {}
         self._items: dict[str, dict[str, ItemRow]] = {}
         self._exits: dict[str, dict[int, str]] = {}
+        self._revisions: dict[str, dict[int, RevisionRow]] = {}
         self._labels: dict[str, dict[tuple[str, str], LabelRow]] = {}
         self._leases: dict[str, LeaseRow] = {}
         self._snapshots: dict[tuple[str, int], SnapshotRow] = {}
         self._keys: dict[str, KeyRow] = {}
         self._webhooks: dict[str, WebhookRow] = {}
-        self._deliveries: dict[tuple[str, int], DeliveryRow] = {}
+        self._deliveries: dict[tuple[str, str, int], DeliveryRow] = {}
         self._meta: dict[str, str] = {}
 
     # to write
@@ -145,6 +147,10 @@ class MemoryStorage(Storage):
             self._put(items, row.id, old._replace(**row._asdict()))
             self._new(self._of(self._exits, row.stream), row.exit_n, row.id)
 
+    def _add_revisions(self, change: c.AddRevisions) -> None:
+        for row in change.rows:
+            self._new(self._of(self._revisions, row.stream), row.n, row)
+
     def _add_labels(self, change: c.AddLabels) -> None:
         for row in change.rows:
             self._new(self._of(self._labels, row.stream), (row.item, row.labeler), row)
@@ -203,10 +209,10 @@ class MemoryStorage(Storage):
         for row in change.rows:
             if row.webhook not in self._webhooks:
                 raise StoreError(f"there is no webhook {row.webhook!r}")
-            self._new(self._deliveries, (row.webhook, row.exit_n), row)
+            self._new(self._deliveries, (row.webhook, row.kind, row.exit_n), row)
 
     def _update_delivery(self, change: c.UpdateDelivery) -> None:
-        key = change.row.webhook, change.row.exit_n
+        key = change.row.webhook, change.row.kind, change.row.exit_n
         if key in self._deliveries:
             self._put(self._deliveries, key, change.row)
 
@@ -284,6 +290,14 @@ class MemoryStorage(Storage):
                     said[label.item].append(label.said)
             return [_exited(row, said[row.id]) for row in left]
 
+    def revisions(self, stream: str, after: int = 0, limit: int | None = None) -> list[RevisionRow]:
+        """Revisions, in that order."""
+        return self._sorted(self._revisions.get(stream, {}), lambda row: row.n > after)[:limit]
+
+    def revisions_of(self, stream: str, item: str) -> list[RevisionRow]:
+        """The revisions of an item."""
+        return self._sorted(self._revisions.get(stream, {}), lambda row: row.item == item)
+
     def labels_of(self, stream: str, item: str) -> list[LabelRow]:
         """The labels of an item."""
         return self._sorted(self._labels.get(stream, {}), lambda row: row.item == item)
@@ -345,6 +359,7 @@ class MemoryStorage(Storage):
                 leases=leases,
                 events=self._ends.get(stream, 0),
                 exits=max(self._exits.get(stream, {}), default=0),
+                revisions=max(self._revisions.get(stream, {}), default=0),
             )
 
     def keys(self) -> list[KeyRow]:
@@ -366,7 +381,7 @@ class MemoryStorage(Storage):
             return row.status == "pending" and row.next_at <= now and row.webhook == webhook
 
         found = self._sorted(self._deliveries, due)
-        return sorted(found, key=lambda row: (row.next_at, row.exit_n))[:limit]
+        return sorted(found, key=lambda row: (row.next_at, row.exit_n, row.kind))[:limit]
 
     def deliveries(self, webhook: str, status: str | None = None) -> list[DeliveryRow]:
         """Deliveries to a webhook."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 __all__ = [
+    "DELIVERY_KINDS",
     "DELIVERY_STATUSES",
     "ITEM_STATUSES",
     "LEASE_STATUSES",
@@ -24,6 +25,7 @@ __all__ = [
     "KeyRow",
     "LabelRow",
     "LeaseRow",
+    "RevisionRow",
     "SettingsRow",
     "SnapshotRow",
     "StreamRow",
@@ -34,6 +36,7 @@ STREAM_STATUSES: Final = ("running", "paused", "closed")
 ITEM_STATUSES: Final = ("open", "left", "withdrawn")
 LEASE_STATUSES: Final = ("open", "done", "released", "expired")
 DELIVERY_STATUSES: Final = ("pending", "done", "dead")
+DELIVERY_KINDS: Final = ("exit", "revision")
 
 
 class StreamRow(NamedTuple):
@@ -112,6 +115,25 @@ class ExitRow(NamedTuple):
     reason: str
 
 
+class RevisionRow(NamedTuple):
+    """The verdict of an item that has left became another; its `ItemRow` stays as it was.
+
+    `n` counts the revisions of the stream from 1. `before` is what was said last, when the item
+    left or by an earlier revision, None where it had no label; `labels` counts late ones too.
+    """
+
+    stream: str
+    n: int
+    item: str
+    slot: int
+    at: float
+    before: str | None
+    before_confidence: float
+    verdict: str | None
+    confidence: float
+    labels: int
+
+
 class LabelRow(NamedTuple):
     """What a labeler said of an item: once, and never changed.
 
@@ -180,7 +202,10 @@ class WebhookRow(NamedTuple):
 
 
 class DeliveryRow(NamedTuple):
-    """One exit on its way to one webhook: pending until `next_at`, done, or dead."""
+    """One exit on its way to one webhook: pending until `next_at`, done, or dead.
+
+    Of the kind `revision` it is a revision, and `exit_n` that one's number.
+    """
 
     webhook: str
     stream: str
@@ -189,6 +214,7 @@ class DeliveryRow(NamedTuple):
     next_at: float
     status: str = "pending"
     last_error: str | None = None
+    kind: str = "exit"
 
 
 class Exited(NamedTuple):
@@ -212,7 +238,10 @@ class Exited(NamedTuple):
 
 
 class Counts(NamedTuple):
-    """How much of everything a stream has; `events` and `exits` are the next numbers' base."""
+    """How much of everything a stream has.
+
+    `events`, `exits` and `revisions` are the next numbers' base.
+    """
 
     open: int
     left: int
@@ -222,3 +251,4 @@ class Counts(NamedTuple):
     leases: int
     events: int
     exits: int
+    revisions: int = 0

@@ -20,6 +20,7 @@ from venire.storage.rows import (
     KeyRow,
     LabelRow,
     LeaseRow,
+    RevisionRow,
     SettingsRow,
     SnapshotRow,
     StreamRow,
@@ -167,6 +168,17 @@ class SqlReading(Storage):
         )
         return self._all(Exited, query)
 
+    def revisions(self, stream: str, after: int = 0, limit: int | None = None) -> list[RevisionRow]:
+        """Revisions, in that order."""
+        n = t.revisions.c.n
+        return self._all(RevisionRow, _of(t.revisions, stream).where(n > after).order_by(n), limit)
+
+    def revisions_of(self, stream: str, item: str) -> list[RevisionRow]:
+        """The revisions of an item."""
+        columns = t.revisions.c
+        query = _of(t.revisions, stream).where(columns.item == item)
+        return self._all(RevisionRow, query.order_by(columns.n))
+
     def labels_of(self, stream: str, item: str) -> list[LabelRow]:
         """The labels of an item."""
         query = _of(t.labels, stream).where(t.labels.c.item == item).order_by(t.labels.c.labeler)
@@ -259,6 +271,7 @@ class SqlReading(Storage):
             number(t.leases, func.count(), t.leases.c.status == "open"),
             number(t.events, func.coalesce(func.max(t.events.c.n + t.events.c.size), 0)),
             number(t.items, func.coalesce(func.max(t.items.c.exit_n), 0)),
+            number(t.revisions, func.coalesce(func.max(t.revisions.c.n), 0)),
         )
         with self._connection() as connection:
             return Counts._make(connection.execute(query).one())
@@ -280,12 +293,14 @@ class SqlReading(Storage):
         query = select(t.deliveries).where(
             columns.webhook == webhook, columns.status == "pending", columns.next_at <= now
         )
-        return self._all(DeliveryRow, query.order_by(columns.next_at, columns.exit_n), limit)
+        order = columns.next_at, columns.exit_n, columns.kind
+        return self._all(DeliveryRow, query.order_by(*order), limit)
 
     def deliveries(self, webhook: str, status: str | None = None) -> list[DeliveryRow]:
         """Deliveries to a webhook."""
         columns = t.deliveries.c
-        query = select(t.deliveries).where(columns.webhook == webhook).order_by(columns.exit_n)
+        query = select(t.deliveries).where(columns.webhook == webhook)
+        query = query.order_by(columns.kind, columns.exit_n)
         if status is not None:
             query = query.where(columns.status == status)
         return self._all(DeliveryRow, query)

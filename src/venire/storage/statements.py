@@ -66,14 +66,15 @@ _TOUCH = Statement("UPDATE keys SET last_used_at = ? WHERE id = ?")
 _REMOVE_WEBHOOK = Statement("DELETE FROM webhooks WHERE id = ?")
 _DELIVERY = Statement(
     "UPDATE deliveries SET attempt = ?, next_at = ?, status = ?, last_error = ? "
-    "WHERE webhook = ? AND exit_n = ?"
+    "WHERE webhook = ? AND kind = ? AND exit_n = ?"
 )
 _META = _insert("meta", " ON CONFLICT (key) DO UPDATE SET value = excluded.value")
 
 
 def _delivery(change: c.UpdateDelivery) -> tuple[Any, ...]:
     row = change.row
-    return row.attempt, row.next_at, row.status, row.last_error, row.webhook, row.exit_n
+    key = row.webhook, row.kind, row.exit_n
+    return row.attempt, row.next_at, row.status, row.last_error, *key
 
 
 def _leave(rows: Sequence[Any]) -> list[tuple[Any, ...]]:
@@ -96,6 +97,7 @@ _GATHERED: dict[type, tuple[Statement, Callable[[Sequence[Any]], Sequence[Sequen
     c.AddLeases: (_insert("leases"), _as_they_are),
     c.EndLeases: (_END_LEASE, _end),
     c.LeaveItems: (_LEAVE, _leave),
+    c.AddRevisions: (_insert("revisions"), _as_they_are),
     c.AddDeliveries: (_insert("deliveries"), _as_they_are),
 }
 

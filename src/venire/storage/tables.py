@@ -112,6 +112,23 @@ items = Table(
     Index("items_by_status", "stream", "status", "id"),
 )
 
+revisions = Table(
+    "revisions",
+    metadata,
+    _stream(),
+    Column("n", BigInteger, nullable=False),
+    _text("item"),
+    Column("slot", BigInteger, nullable=False),
+    _time("at"),
+    _text("before", nullable=True),
+    Column("before_confidence", Double, nullable=False),
+    _text("verdict", nullable=True),
+    Column("confidence", Double, nullable=False),
+    Column("labels", Integer, nullable=False),
+    PrimaryKeyConstraint("stream", "n", name="revisions_key"),
+    Index("revisions_by_item", "stream", "item", "n"),
+)
+
 labels = Table(
     "labels",
     metadata,
@@ -191,9 +208,11 @@ deliveries = Table(
     _time("next_at"),
     _text("status"),
     _text("last_error", nullable=True),
-    PrimaryKeyConstraint("webhook", "exit_n", name="deliveries_key"),
+    _text("kind"),
+    PrimaryKeyConstraint("webhook", "kind", "exit_n", name="deliveries_key"),
     _one_of("status", "deliveries", rows.DELIVERY_STATUSES),
-    Index("deliveries_by_webhook", "webhook", "status", "next_at", "exit_n"),
+    _one_of("kind", "deliveries", rows.DELIVERY_KINDS),
+    Index("deliveries_by_webhook", "webhook", "status", "next_at", "exit_n", "kind"),
 )
 
 meta = Table(
@@ -210,6 +229,7 @@ ROWS: dict[str, type[tuple[Any, ...]]] = {
     "settings": rows.SettingsRow,
     "events": rows.EventRow,
     "items": rows.ItemRow,
+    "revisions": rows.RevisionRow,
     "labels": rows.LabelRow,
     "leases": rows.LeaseRow,
     "snapshots": rows.SnapshotRow,

@@ -20,6 +20,7 @@ from venire.storage.rows import (
     KeyRow,
     LabelRow,
     LeaseRow,
+    RevisionRow,
     SettingsRow,
     SnapshotRow,
     StreamRow,
@@ -42,8 +43,9 @@ def check_storage(storage: Storage) -> None:
     >>> check_storage(MemoryStorage())
     """
     assert storage.streams() == [], "the store is not empty"
-    for check in (_streams, _events, _items, _labels, _leases, _snapshots, _keys, _webhooks):
+    for check in (_streams, _events, _items, _revisions, _labels, _leases, _snapshots, _keys):
         check(storage)
+    _webhooks(storage)
     _others(storage)
     _all_or_nothing(storage)
     assert storage.counts("nobody") == Counts(0, 0, 0, 0, 0, 0, 0, 0)
@@ -71,6 +73,7 @@ def everything(storage: Storage, stream: str) -> dict[str, Any]:
         storage.snapshots,
         storage.items,
         storage.exits,
+        storage.revisions,
         storage.labels,
         storage.labeler_counts,
         lambda stream: storage.leases(stream, None),
@@ -148,6 +151,20 @@ def _items(storage: Storage) -> None:
     _refused(storage, c.LeaveItems([left._replace(exit_n=3, id="nothing")]))
     _refused(storage, c.LeaveItems([left._replace(exit_n=2, id="a")]))
     assert storage.counts("checked")[:3] == (3, 1, 1)
+
+
+def _revisions(storage: Storage) -> None:
+    first = RevisionRow("checked", 1, "z", 2**40, 4.5, "spam", 1 / 3, _ODD, 0.1 + 0.2, 3)
+    rows = [first, first._replace(n=2, item="a", before=None, verdict=None), first._replace(n=3)]
+    storage.write([c.AddRevisions(rows[:2]), c.AddRevisions(rows[2:])])
+    assert storage.revisions("checked") == rows
+    assert storage.revisions("checked", 1, 1) == rows[1:2]
+    assert list(storage.all_revisions("checked", chunk=1)) == rows
+    assert storage.revisions_of("checked", "z") == [rows[0], rows[2]]
+    assert storage.revisions_of("checked", "nothing") == storage.revisions("nobody") == []
+    _refused(storage, c.AddRevisions([first._replace(n=4), first]))
+    _refused(storage, c.AddRevisions([first._replace(stream="nobody")]))
+    assert storage.counts("checked").revisions == 3
 
 
 def _labels(storage: Storage) -> None:
@@ -240,6 +257,11 @@ def _webhooks(storage: Storage) -> None:
     assert storage.due_deliveries("w1", 8.0) == []
     assert storage.deliveries("w1", "dead") == [tried]
     assert storage.deliveries("w1") == [rows[0], done, tried]
+    other = rows[0]._replace(kind="revision")
+    storage.write([c.AddDeliveries([other]), c.UpdateDelivery(rows[0]._replace(attempt=3))])
+    storage.write([c.UpdateDelivery(rows[0])])
+    assert storage.due_deliveries("w1", 9.0) == [rows[0], other]
+    assert storage.deliveries("w1") == [rows[0], done, tried, other], "exits and then revisions"
     storage.write([c.RemoveWebhook("w1"), c.RemoveWebhook("w1"), c.UpdateDelivery(tried)])
     assert storage.webhooks("checked") == storage.webhooks() == [hook._replace(id="w2")]
     assert storage.deliveries("w1") == []

@@ -14,7 +14,7 @@ from typing import Any
 
 from venire.engine import Scheduler
 from venire.errors import StoreError, VenireError
-from venire.model import Arrived, Closed, Event, Observed, Withdrawn
+from venire.model import Arrived, Closed, Event, Observed, Verdict, Withdrawn
 from venire.storage.base import Storage
 from venire.storage.codec import decode
 from venire.storage.rows import ItemRow, SnapshotRow
@@ -30,6 +30,7 @@ class Verification:
     events: int = 0
     items: int = 0
     exits: int = 0
+    revisions: int = 0
     labels: int = 0
     leases: int = 0
     snapshots: int = 0
@@ -47,6 +48,7 @@ class _Seen:
 
     arrived: dict[str, int] = field(default_factory=dict)
     exits: dict[str, tuple[Any, ...]] = field(default_factory=dict)
+    revisions: list[tuple[Any, ...]] = field(default_factory=list)
     labels: dict[tuple[str, str], tuple[str, int, bool]] = field(default_factory=dict)
     events: int = 0
 
@@ -61,12 +63,19 @@ class _Seen:
                 self.labels[label.item, label.labeler] = said
             case Closed():
                 for e in event.exits:
-                    verdict = None if e.verdict.label is None else str(e.verdict.label)
-                    how = (e.slot, verdict, e.verdict.confidence, e.labels, e.reason)
+                    how = (e.slot, *_said(e.verdict), e.labels, e.reason)
                     self.exits[e.item] = ("left", len(self.exits) + 1, *how)
+                for r in event.revisions:
+                    number = len(self.revisions) + 1
+                    what = (*_said(r.before), *_said(r.verdict), r.labels)
+                    self.revisions.append((number, r.item, r.slot, *what))
             case Withdrawn():
                 number = len(self.exits) + 1
                 self.exits[event.item] = ("withdrawn", number, event.slot, None, 0.0)
+
+
+def _said(verdict: Verdict) -> tuple[str | None, float]:
+    return None if verdict.label is None else str(verdict.label), verdict.confidence
 
 
 def verify(storage: Storage, stream: str) -> Verification:
@@ -90,6 +99,7 @@ def verify(storage: Storage, stream: str) -> Verification:
         except VenireError as error:
             return Verification(stream, seen.events, differences=(str(error),))
         differences += _items(storage, stream, seen)
+        differences += _revisions(storage, stream, seen)
         differences += _labels(storage, stream, seen)
         differences += _leases(storage, stream, engine, seen)
         counts = storage.counts(stream)
@@ -98,6 +108,7 @@ def verify(storage: Storage, stream: str) -> Verification:
             events=seen.events,
             items=len(seen.arrived),
             exits=len(seen.exits),
+            revisions=len(seen.revisions),
             labels=counts.labels,
             leases=len(storage.leases(stream, None)),
             snapshots=len(snapshots),
@@ -165,6 +176,20 @@ def _items(storage: Storage, stream: str, seen: _Seen) -> Iterator[str]:
 def _how(row: ItemRow) -> tuple[Any, ...]:
     how = row.exit_slot, row.verdict, row.confidence, row.labels, row.reason
     return row.status, row.exit_n, *how
+
+
+def _revisions(storage: Storage, stream: str, seen: _Seen) -> Iterator[str]:
+    """The revisions in the table are those of the log, number for number."""
+    expected = {row[0]: row for row in seen.revisions}
+    for row in storage.all_revisions(stream):
+        said = row.before, row.before_confidence, row.verdict, row.confidence, row.labels
+        found, wanted = (row.n, row.item, row.slot, *said), expected.pop(row.n, None)
+        if wanted is None:
+            yield f"revision {row.n} is in the table but not in the log"
+        elif found != wanted:
+            yield f"revision {row.n} is {found}, the log says {wanted}"
+    for n in expected:
+        yield f"revision {n} is in the log but not in the table"
 
 
 def _labels(storage: Storage, stream: str, seen: _Seen) -> Iterator[str]:

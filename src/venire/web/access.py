@@ -41,6 +41,7 @@ ROLES: Final = MappingProxyType[str, frozenset[Role] | None](
         "GET /v1/streams/{stream}/items/{item}/explain": _READERS,
         "GET /v1/streams/{stream}/items/{item}": _READERS,
         "GET /v1/streams/{stream}/exits": _READERS,
+        "GET /v1/streams/{stream}/revisions": _READERS,
         "GET /v1/streams/{stream}/events": _READERS,
         "GET /v1/streams/{stream}/labelers": _READERS,
         "GET /v1/streams/{stream}/insights": _READERS,

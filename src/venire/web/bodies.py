@@ -97,7 +97,7 @@ class ReleaseBody(BaseModel):
 
 
 class WebhookBody(BaseModel):
-    """Where to send exits."""
+    """Where to send exits and revisions."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -105,11 +105,12 @@ class WebhookBody(BaseModel):
 
 
 class RedeliverBody(BaseModel):
-    """Which given-up message to try again; all of them without `exit_n`."""
+    """Which given-up message to try again, by its exit or revision; all of them without either."""
 
     model_config = ConfigDict(extra="forbid")
 
     exit_n: Annotated[int, Field(ge=1, le=2**53)] | None = None
+    revision_n: Annotated[int, Field(ge=1, le=2**53)] | None = None
 
 
 class KeyBody(BaseModel):

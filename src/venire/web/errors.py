@@ -32,7 +32,7 @@ _LOOK = {
     "assignment": "use the token that `next` gave; /held gives new ones",
     "key": "use the id of the key, as /v1/keys lists it",
     "webhook": "use the id of the webhook, as /webhooks lists it",
-    "dead delivery": "use the exit_n of a message that /dead lists",
+    "dead delivery": "use the exit_n or revision_n of a message that /dead lists",
 }
 
 

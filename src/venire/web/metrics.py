@@ -19,6 +19,7 @@ STREAM_FIGURES = {
     "late_labels": "Labels that came after their item had left.",
     "exits": "Items that left.",
     "exits_per_minute": "Items that leave in a minute.",
+    "revisions": "Verdicts that became others after their item had left.",
     "labels_per_minute": "Labels taken in a minute.",
     "oldest_seconds": "How long the oldest open item has waited.",
     "waiting": "Requests that wait for work.",

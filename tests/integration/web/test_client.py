@@ -328,3 +328,33 @@ def test_a_heartbeat_keeps_the_assignment(process: Process) -> None:
         assert work_through(process, name, slow).labelled == 1
         (row,) = [row for row in client.labelers(name) if row["id"] == "ann"]
         assert row["expired"] == 0
+
+
+def test_revisions_are_followed(process: Process) -> None:
+    name = next(NAMES)
+    panel = [{"id": who} for who in ("ann", "bob", "cec", "odd")]
+    told = {"policy": "fixed-overlap:1", "learning": "then-serve:1", "slot_seconds": 2.0}
+    with process.client(timeout=200) as client:
+        client.create_stream(name, classes=["spam", "ok"], panel=panel, revisions=50, **told)
+        client.add_items(name, items(20))
+        ids = [item["id"] for item in items(20)]
+        labels = [(ids[0], "odd", "ok"), (ids[0], "ann", "spam")]
+        for k, item in enumerate(ids[1:]):
+            truth, other = ("spam", "ok") if k % 2 else ("ok", "spam")
+            labels += [(item, who, truth) for who in ("ann", "bob", "cec")]
+            labels.append((item, "odd", other))
+        client.add_labels(name, labels)
+        revision = next(client.follow_revisions(name))
+        assert (revision.item, revision.before, revision.verdict) == (ids[0], "ok", "spam")
+        assert client.revisions(name, after=1) == []
+        item = client.item(name, ids[0])
+        assert (item["verdict"], item["exit"]["verdict"]) == ("spam", "ok")
+        assert item["revisions"][0]["n"] == 1
+
+    async def follow() -> str:
+        async with AsyncClient(process.url, process.key) as other:
+            async for revised in other.follow_revisions(name):
+                return revised.item
+        raise AssertionError("there is a revision")
+
+    assert asyncio.run(follow()) == ids[0]

@@ -436,3 +436,14 @@ def test_a_closed_stream_can_be_chosen_until_it_is_empty(posts: InProcess) -> No
     assert "posts (1 open, closed)" in posts.call("GET", "/work", "labeler").text
     assert posts.call("DELETE", "/v1/streams/posts/items/last").status_code == 200
     assert "There is no stream to label." in posts.call("GET", "/work", "labeler").text
+
+
+def test_the_overview_shows_what_left_undecided_and_what_was_revised(server: InProcess) -> None:
+    server.make_stream(min_confidence=0.99, revisions=5)
+    server.http.post("/sign-in", data={"key": server.keys["admin"]}, follow_redirects=False)
+    page = server.http.get("/").text
+    assert 'data-figure="undecided">0<' in page
+    assert 'data-figure="revised">0<' in page
+    server.call("PATCH", "/v1/streams/posts", json={"min_confidence": None, "revisions": 0})
+    lines = server.call("GET", "/v1/streams/posts/revisions?after=3")
+    assert (lines.text, lines.headers["venire-cursor"]) == ("", "3")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Coroutine
 from typing import Annotated, Any
 
 from fastapi import FastAPI, Header, Query, Request, Response
@@ -60,9 +60,10 @@ class ItemRoutes:
                 response_model=model,
                 responses={**known, **says(404, 409, 422)} if method == "DELETE" else known,
             )
-        news = "Exits, one on each line; Venire-Cursor is where to go on."
+        news = "{}, one on each line; Venire-Cursor is where to go on."
         following: tuple[tuple[str, Callable[..., Any], str, str], ...] = (
-            ("exits", self.exits, NDJSON, news),
+            ("exits", self.exits, NDJSON, news.format("Exits")),
+            ("revisions", self.revisions, NDJSON, news.format("Revisions")),
             ("events", self.events, SSE, "The log as it grows."),
         )
         for path, follower, kind, text in following:
@@ -86,7 +87,7 @@ class ItemRoutes:
         return json_answer(answer)
 
     async def show(self, stream: Stream, item: Item) -> Response:
-        """An item with its labels, its posterior and its verdict."""
+        """An item with its labels, its posterior, its verdict and the revisions of it."""
         return json_answer(await self._service.item(stream, item))
 
     async def withdraw(self, stream: Stream, item: Item) -> Response:
@@ -118,9 +119,28 @@ class ItemRoutes:
         """The items that left after a cursor, the earliest first; waits if there are none."""
         seconds = self._gate.wait_of(wait)
         work = self._service.exits(stream, after, seconds, limit)
-        exits = await (self._gate.patiently(request, work) if seconds > 0 else work)
-        cursor = exits[-1].n if exits else after
-        return lines_answer(exits, {"Venire-Cursor": str(cursor)})
+        return await self._lines(request, work, after, seconds)
+
+    async def revisions(
+        self,
+        request: Request,
+        stream: Stream,
+        after: Cursor = 0,
+        wait: Wait = 0.0,
+        limit: Limit = 1000,
+    ) -> Response:
+        """The verdicts that became others after their item had left; waits if there are none."""
+        seconds = self._gate.wait_of(wait)
+        work = self._service.revisions(stream, after, seconds, limit)
+        return await self._lines(request, work, after, seconds)
+
+    async def _lines(
+        self, request: Request, work: Coroutine[Any, Any, Any], after: int, seconds: float
+    ) -> Response:
+        """Numbered news, and where to go on."""
+        found = await (self._gate.patiently(request, work) if seconds > 0 else work)
+        cursor = found[-1].n if found else after
+        return lines_answer(found, {"Venire-Cursor": str(cursor)})
 
     async def events(
         self,

@@ -1,4 +1,4 @@
-"""Webhooks: who is told when an item leaves, and what could not be told."""
+"""Webhooks: who is told when an item leaves or is revised, and what could not be told."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class WebhookRoutes:
 
     @by_hand
     async def create(self, request: Request) -> Response:
-        """Send the stream's exits to an address, signed as Standard Webhooks has it."""
+        """Send exits and revisions to an address, signed as Standard Webhooks has it."""
         url = (await read(request, WebhookBody)).url
         return json_answer(await self._hooks.add(request.path_params["stream"], url), 201)
 
@@ -85,7 +85,9 @@ class WebhookRoutes:
     @by_hand
     async def redeliver(self, request: Request) -> Response:
         """Try given-up messages again, one or all."""
-        n = (await read(request, RedeliverBody)).exit_n if await request.body() else None
+        which = await read(request, RedeliverBody) if await request.body() else RedeliverBody()
         path = request.path_params
-        again = await self._hooks.redeliver(path["stream"], path["webhook"], n)
+        again = await self._hooks.redeliver(
+            path["stream"], path["webhook"], which.exit_n, which.revision_n
+        )
         return json_answer({"redelivered": again})
