@@ -13,23 +13,30 @@ from hypothesis import strategies as st
 from tests.stored import play
 from venire.errors import InputError, StoreDown, StoreError
 from venire.storage import (
+    AddAudit,
     AddEvents,
     AddItems,
     AddKey,
     AddLabels,
     AddLeases,
     AddStream,
+    AuditRow,
     Change,
+    DeleteStream,
     EndLeases,
+    ErasePayload,
     EventRow,
     ExitRow,
+    ExpireKey,
     ItemRow,
     KeyRow,
     LabelRow,
     LeaseEnd,
     LeaseRow,
     LeaveItems,
+    MarkDeleted,
     MemoryStorage,
+    PurgeStream,
     RevokeKey,
     SaveSnapshot,
     SetStatus,
@@ -123,6 +130,12 @@ CHANGES: st.SearchStrategy[Change] = st.one_of(
     st.builds(lambda name, n: SaveSnapshot(SnapshotRow(name, n, 0.0, b"x")), STREAMS, FEW),
     st.builds(lambda n: AddKey(KeyRow(f"k{n}", f"h{n}", "admin", None, "", 0.0)), FEW),
     st.builds(lambda n: RevokeKey(f"k{n}", 1.0), FEW),
+    st.builds(lambda n, at: ExpireKey(f"k{n}", at), FEW, st.sampled_from([1.0, 2.0])),
+    st.builds(lambda name: AddAudit(AuditRow(0, 0.0, "me", None, "x", name)), STREAMS),
+    st.builds(lambda name, id: ErasePayload(name, f"i{id}"), STREAMS, FEW),
+    st.builds(MarkDeleted, STREAMS, st.just(1.0)),
+    st.builds(PurgeStream, STREAMS, st.just(1000)),
+    st.builds(DeleteStream, STREAMS),
 )
 #: Most of what is drawn would be refused without streams to put it in.
 WRITES = st.lists(st.lists(CHANGES, max_size=5), max_size=6)

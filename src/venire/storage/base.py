@@ -18,6 +18,7 @@ from typing import Self
 
 from venire.storage.changes import Change
 from venire.storage.rows import (
+    AuditRow,
     Counts,
     DeliveryRow,
     EventRow,
@@ -70,6 +71,13 @@ class Storage(ABC):
 
     # to read
 
+    def scrub(self) -> bool:
+        """See to it that nothing of what was erased is left in files; whether that is certain.
+
+        A database server decides by itself when it overwrites what was freed: False.
+        """
+        return False
+
     @abstractmethod
     def frozen(self) -> AbstractContextManager[None]:
         """Inside, all reads see one state, whatever is written meanwhile.
@@ -79,7 +87,15 @@ class Storage(ABC):
 
     @abstractmethod
     def streams(self) -> list[StreamRow]:
-        """All streams, by name."""
+        """All streams, by name, but those that are being deleted."""
+
+    @abstractmethod
+    def deleted_streams(self) -> list[StreamRow]:
+        """Streams that are deleted, of which something is left, by name."""
+
+    @abstractmethod
+    def remains(self, stream: str) -> bool:
+        """Whether there is any row of a stream, beside the stream itself."""
 
     @abstractmethod
     def settings(self, stream: str) -> list[SettingsRow]:
@@ -151,6 +167,10 @@ class Storage(ABC):
         """Of each labeler with a label: how many there are, and how many of them were late."""
 
     @abstractmethod
+    def given(self, stream: str, pairs: Iterable[tuple[str, str]]) -> set[tuple[str, str]]:
+        """Of these (item, labeler) the ones that have or had a lease."""
+
+    @abstractmethod
     def lease(self, token_hash: str) -> LeaseRow | None:
         """One lease."""
 
@@ -165,6 +185,12 @@ class Storage(ABC):
     @abstractmethod
     def keys(self) -> list[KeyRow]:
         """All keys, revoked ones too, oldest first."""
+
+    @abstractmethod
+    def audit(
+        self, after: int = 0, limit: int | None = None, stream: str | None = None
+    ) -> list[AuditRow]:
+        """What was done after line `after`, oldest first; of one stream, or everything."""
 
     @abstractmethod
     def webhooks(self, stream: str | None = None) -> list[WebhookRow]:

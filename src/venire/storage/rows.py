@@ -12,9 +12,11 @@ from typing import Final, NamedTuple
 
 __all__ = [
     "DELIVERY_STATUSES",
+    "ERASED",
     "ITEM_STATUSES",
     "LEASE_STATUSES",
     "STREAM_STATUSES",
+    "AuditRow",
     "Counts",
     "DeliveryRow",
     "EventRow",
@@ -35,13 +37,20 @@ ITEM_STATUSES: Final = ("open", "left", "withdrawn")
 LEASE_STATUSES: Final = ("open", "done", "released", "expired")
 DELIVERY_STATUSES: Final = ("pending", "done", "dead")
 
+#: What stands in place of the digest of an item whose payload was erased; the payload is `null`.
+ERASED: Final = "erased"
+
 
 class StreamRow(NamedTuple):
-    """A stream: its name, when it was made, and whether it is running, paused or closed."""
+    """A stream: its name, when it was made, and whether it is running, paused or closed.
+
+    `deleted_at` is set while the rows of a deleted stream are being removed; then it goes too.
+    """
 
     name: str
     created_at: float
     status: str = "running"
+    deleted_at: float | None = None
 
 
 class SettingsRow(NamedTuple):
@@ -75,7 +84,8 @@ class ItemRow(NamedTuple):
     `digest` tells whether an item of the same id has the same content; `eligible` and `excluded`
     are JSON lists of names (`eligible` None: anyone). `exit_n` counts the exits of the stream
     from 1, and is the cursor of whoever reads them; the fields from there on are None while
-    the item is open. `verdict` is None for an item that left without a label.
+    the item is open. `verdict` is None for an item that left without a label. `key` is the id of
+    the key that brought the item, where that is known.
     """
 
     stream: str
@@ -95,6 +105,7 @@ class ItemRow(NamedTuple):
     confidence: float | None = None
     labels: int | None = None
     reason: str | None = None
+    key: str | None = None
 
 
 class ExitRow(NamedTuple):
@@ -116,7 +127,8 @@ class LabelRow(NamedTuple):
     """What a labeler said of an item: once, and never changed.
 
     `late` says that the item had left; `lead_seconds` is the time from lease to label, None for
-    a label nobody asked for; `source` says how it came (`lease`, `bulk`, ...).
+    a label nobody asked for; `source` says how it came (`lease`, `bulk`, ...), and `key` by which
+    key, where that is known.
     """
 
     stream: str
@@ -128,12 +140,14 @@ class LabelRow(NamedTuple):
     late: bool
     lead_seconds: float | None
     source: str
+    key: str | None = None
 
 
 class LeaseRow(NamedTuple):
     """An item given to a labeler, under a token of which only the sha256 is kept.
 
-    `answer` is the first answer to whoever brought the label, kept for retries (JSON).
+    `answer` is the first answer to whoever brought the label, kept for retries (JSON). `key` is the
+    id of the key that asked for the work, `ended_key` of the one that answered it or gave it back.
     """
 
     token_hash: str
@@ -145,6 +159,8 @@ class LeaseRow(NamedTuple):
     status: str = "open"
     ended_at: float | None = None
     answer: str | None = None
+    key: str | None = None
+    ended_key: str | None = None
 
 
 class SnapshotRow(NamedTuple):
@@ -157,7 +173,10 @@ class SnapshotRow(NamedTuple):
 
 
 class KeyRow(NamedTuple):
-    """A key to the service, of which only the sha256 is kept; `labeler` binds it to one."""
+    """A key to the service, of which only the sha256 is kept; `labeler` binds it to one.
+
+    It opens nothing once it is revoked, nor from `expires_at` on.
+    """
 
     id: str
     hash: str
@@ -167,6 +186,7 @@ class KeyRow(NamedTuple):
     created_at: float
     last_used_at: float | None = None
     revoked_at: float | None = None
+    expires_at: float | None = None
 
 
 class WebhookRow(NamedTuple):
@@ -189,6 +209,23 @@ class DeliveryRow(NamedTuple):
     next_at: float
     status: str = "pending"
     last_error: str | None = None
+
+
+class AuditRow(NamedTuple):
+    """Who did what, when and with which key; `n` is given by the store, and grows.
+
+    `action` is such as `stream.pause`; `subject` is what it was done to (an item, a key, ...),
+    `details` is a JSON object. Rows are never changed, and outlive the streams they are about.
+    """
+
+    n: int
+    at: float
+    actor: str
+    key: str | None
+    action: str
+    stream: str | None = None
+    subject: str | None = None
+    details: str = "{}"
 
 
 class Exited(NamedTuple):
