@@ -41,7 +41,7 @@ _ORDER: tuple[tuple[str, Callable[[Sequence[Any]], Change]], ...] = (
 
 
 class Batch:
-    """Rows to write, by kind.
+    """Rows to write, by kind; `key` is the id of the key by which they came, if by any.
 
     >>> batch = Batch()
     >>> batch.ends.append(LeaseEnd("5e88", "released", 0.0))
@@ -56,12 +56,14 @@ class Batch:
         "exits",
         "first",
         "items",
+        "key",
         "labels",
         "last",
         "leases",
     )
 
-    def __init__(self) -> None:
+    def __init__(self, key: str | None = None) -> None:
+        self.key = key
         self.first: list[Change] = []
         self.items: list[ItemRow] = []
         self.events: list[EventRow] = []

@@ -382,7 +382,7 @@ class Hub:
 
     def _offer(self, live: Live, room: Room[Offer], waiting: dict[str, Waiter[Offer]]) -> bool:
         batch = Batch()
-        asking = [name for name in waiting if name in live.people.seated]
+        asking = {name: one.key for name, one in waiting.items() if name in live.people.seated}
         given = grant(live, asking, batch, self.moment())
         if given:
             future = self.commit(live, batch)

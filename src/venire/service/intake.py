@@ -93,8 +93,12 @@ def sort_out(
     sent: Mapping[str, Content],
     known: Mapping[str, str],
     moment: Moment,
+    key: str | None = None,
 ) -> tuple[list[ItemRow], list[Added]]:
-    """The rows of the new items, and what became of each that was sent; `Conflict` if changed."""
+    """The rows of the new items, and what became of each that was sent; `Conflict` if changed.
+
+    `key` is the id of the key by which they came.
+    """
     fresh: dict[str, ItemRow] = {}
     added: list[Added] = []
     for item in items:
@@ -108,7 +112,7 @@ def sort_out(
         new = before is None and item.id not in fresh
         added.append(Added(item.id, "created" if new else "exists"))
         if new:
-            fresh[item.id] = _row(live, item, content, moment)
+            fresh[item.id] = _row(live, item, content, moment, key)
     return list(fresh.values()), added
 
 
@@ -118,7 +122,7 @@ def _digest(live: Live, id: str) -> str | None:
     return live.gone[id].digest if id in live.gone else None
 
 
-def _row(live: Live, item: ItemIn, content: Content, moment: Moment) -> ItemRow:
+def _row(live: Live, item: ItemIn, content: Content, moment: Moment, key: str | None) -> ItemRow:
     weight = live.settings.default_weight if item.weight is None else float(item.weight)
     return ItemRow(
         live.name,
@@ -130,4 +134,5 @@ def _row(live: Live, item: ItemIn, content: Content, moment: Moment) -> ItemRow:
         content.excluded,
         live.engine.slot,
         moment.wall,
+        key=key,
     )

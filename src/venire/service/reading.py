@@ -133,6 +133,7 @@ async def item_view(hub: Hub, stream: str, item: str) -> ItemView:
         posterior=posterior,
         held_by=held,
         exit=None if row.status == "open" else exit_view(row),
+        key=row.key,
     )
 
 

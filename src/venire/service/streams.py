@@ -10,6 +10,7 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from venire.errors import Conflict, InputError, NotFound, StateError, TooMuch, VenireError
+from venire.service.actors import PROGRAM, Actor
 from venire.service.batch import Batch
 from venire.service.building import apply_settings, check_new, new_engine
 from venire.service.hub import PIECE, Hub
@@ -47,7 +48,9 @@ class StreamVerbs:
     hub: Hub
     settings: ServiceSettings
 
-    async def create_stream(self, name: str, settings: StreamSettings, actor: str) -> StreamView:
+    async def create_stream(
+        self, name: str, settings: StreamSettings, actor: Actor | str
+    ) -> StreamView:
         """Make a stream; the same name with the same settings again is no error."""
         if not _NAME.fullmatch(name):
             raise InputError(
@@ -70,7 +73,7 @@ class StreamVerbs:
         await done
         return stream_view(live)
 
-    def _begin(self, live: Live, actor: str) -> asyncio.Future[None]:
+    def _begin(self, live: Live, actor: Actor | str) -> asyncio.Future[None]:
         """A new stream, with the first version of its settings and a snapshot of nothing."""
         settings, at = live.settings, self.hub.clock.wall()
         live.created_at = at
@@ -78,7 +81,7 @@ class StreamVerbs:
         batch = Batch()
         batch.first = [
             AddStream(StreamRow(live.name, at)),
-            AddSettings(SettingsRow(live.name, 1, at, actor, as_body(settings, live.status))),
+            AddSettings(SettingsRow(live.name, 1, at, str(actor), as_body(settings, live.status))),
             SaveSnapshot(SnapshotRow(live.name, 0, at, live.engine.snapshot())),
         ]
         self.hub.adopt(live)
@@ -109,7 +112,9 @@ class StreamVerbs:
         await self.hub.flush()
         return views
 
-    async def change_stream(self, name: str, changes: dict[str, Any], actor: str) -> StreamView:
+    async def change_stream(
+        self, name: str, changes: dict[str, Any], actor: Actor | str
+    ) -> StreamView:
         """Change some of the settings, live; the change is a new version."""
         hub, live = self.hub, await self.hub.live(name)
         new = _new_settings(live, changes)
@@ -140,11 +145,13 @@ class StreamVerbs:
         live.people.seat(new.panel, seated)
         live.settings = new
 
-    def _version(self, live: Live, actor: str) -> AddSettings:
+    def _version(self, live: Live, actor: Actor | str) -> AddSettings:
         """A new version of what a stream is told."""
         live.version += 1
         body = as_body(live.settings, live.status)
-        return AddSettings(SettingsRow(live.name, live.version, self.hub.clock.wall(), actor, body))
+        return AddSettings(
+            SettingsRow(live.name, live.version, self.hub.clock.wall(), str(actor), body)
+        )
 
     async def _changed(self, live: Live, batch: Batch) -> StreamView:
         view, done = stream_view(live), self.hub.commit(live, batch)
@@ -163,25 +170,25 @@ class StreamVerbs:
             for row, (settings, status) in ((row, of_body(row.body)) for row in rows)
         ]
 
-    async def pause(self, name: str, actor: str) -> StreamView:
+    async def pause(self, name: str, actor: Actor | str) -> StreamView:
         """No work is handed out and no slot passes; labels and items are still taken."""
         live = await self.hub.live(name)
         if live.status == "closed":
             raise StateError(f"stream {name!r} is closed: it cannot be paused")
         return await self._status(live, "paused", actor)
 
-    async def resume(self, name: str, actor: str) -> StreamView:
+    async def resume(self, name: str, actor: Actor | str) -> StreamView:
         """Go on after a pause; a closed stream stays closed."""
         live = await self.hub.live(name)
         if live.status == "closed":
             raise StateError(f"stream {name!r} is closed: it cannot be resumed")
         return await self._status(live, "running", actor)
 
-    async def close(self, name: str, actor: str) -> StreamView:
+    async def close(self, name: str, actor: Actor | str) -> StreamView:
         """Drain: no new items; those that are there are finished."""
         return await self._status(await self.hub.live(name), "closed", actor)
 
-    async def _status(self, live: Live, status: str, actor: str) -> StreamView:
+    async def _status(self, live: Live, status: str, actor: Actor | str) -> StreamView:
         batch = Batch()
         if status != live.status:
             live.status = status
@@ -192,9 +199,11 @@ class StreamVerbs:
 
     # items
 
-    async def add_items(self, stream: str, items: Sequence[ItemIn]) -> list[Added]:
+    async def add_items(
+        self, stream: str, items: Sequence[ItemIn], actor: Actor | str = PROGRAM
+    ) -> list[Added]:
         """Items enter. An id that is there with the same content is no error, other content is."""
-        hub = self.hub
+        hub, key = self.hub, Actor.of(actor).key
         await hub.live(stream)
         self._limit(len(items))
         sent = contents(items) if len(items) <= PIECE else await hub.read(contents, items)
@@ -213,7 +222,7 @@ class StreamVerbs:
                 self._check_room(await hub.live(stream), count)
             async for live, part in hub.pieces(stream, len(items)):
                 moment, batch = hub.moment(), Batch()
-                fresh, more = sort_out(live, items[part], sent, known, moment)
+                fresh, more = sort_out(live, items[part], sent, known, moment, key)
                 live.arrive(fresh, batch, moment)
                 commits.append(hub.commit(live, batch))
                 added += more

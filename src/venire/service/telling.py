@@ -111,6 +111,5 @@ def exit_view(row: ItemRow) -> ExitView:
 
 def label_view(row: LabelRow) -> LabelView:
     """A label of an item."""
-    return LabelView(
-        row.labeler, row.said, row.at, row.slot, bool(row.late), row.lead_seconds, row.source
-    )
+    how = row.lead_seconds, row.source, row.key
+    return LabelView(row.labeler, row.said, row.at, row.slot, bool(row.late), *how)

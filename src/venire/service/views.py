@@ -142,7 +142,7 @@ class LabelIn:
 class Outcome:
     """What became of a label that came in bulk; `code` and `message` say why it was refused.
 
-    Codes: unknown_class, unknown_labeler, unknown_item, not_allowed, changed.
+    Codes: unknown_class, unknown_labeler, unknown_item, not_allowed, not_given, changed.
     """
 
     status: Literal["accepted", "exists", "late", "refused"]
@@ -152,7 +152,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class LabelView:
-    """A label of an item."""
+    """A label of an item, and the id of the key by which it came, if that is known."""
 
     labeler: str
     said: str
@@ -161,6 +161,7 @@ class LabelView:
     late: bool
     lead_seconds: float | None
     source: str
+    key: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,6 +182,7 @@ class ItemView:
     posterior: dict[str, float] | None
     held_by: tuple[str, ...]
     exit: ExitView | None
+    key: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from typing import Final
 
 from starlette.requests import Request
 
+from venire.service.actors import Actor
 from venire.service.keys import Keyring
 from venire.service.views import KeyView, Role
 from venire.web.errors import RequestError
@@ -87,9 +88,9 @@ class Caller:
     labeler: str | None
 
     @property
-    def actor(self) -> str:
-        """How changes of settings are signed."""
-        return f"{self.name} ({self.key})"
+    def actor(self) -> Actor:
+        """How what the caller does is signed."""
+        return Actor(self.name, self.key)
 
     def bound_to(self) -> str | None:
         """The one labeler whose leases the caller may touch; None for any."""

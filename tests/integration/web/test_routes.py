@@ -142,6 +142,24 @@ def test_labels_in_bulk(posts: InProcess) -> None:
     assert code_of(nobody) == (422, "invalid")
 
 
+def test_a_labeler_who_guesses_ids_makes_no_verdicts(server: InProcess) -> None:
+    server.make_stream(policy="fixed-overlap:1", slot_seconds=3600.0)
+    server.add(*(f"i{n}" for n in range(200)))
+    rows = [{"item": f"i{n}", "said": "spam"} for n in range(200)]
+    path = "/v1/streams/posts/labels"
+    got = server.call("POST", path, "labeler", json=rows).json()
+    assert (got["accepted"], got["late"], got["refused"]) == (0, 0, 200)
+    assert {refusal["code"] for refusal in got["refusals"]} == {"not_given"}
+    work = server.call("GET", "/v1/streams/posts/next", "labeler").json()
+    got = server.call("POST", path, "labeler", json=rows).json()
+    assert (got["accepted"], got["refused"]) == (1, 199)
+    (label,) = server.call("GET", f"{ITEMS}/{work['item']}").json()["labels"]
+    me = server.call("GET", "/v1/me", "labeler").json()
+    assert label["key"] == me["key"]
+    server.call("PATCH", "/v1/streams/posts", json={"unasked_labels": True})
+    assert server.call("POST", path, "labeler", json=rows).json()["accepted"] == 199
+
+
 def test_exits_come_by_cursor(server: InProcess) -> None:
     server.make_stream(policy="fixed-overlap:2", slot_seconds=0.05)
     server.add("a", "b", "c")

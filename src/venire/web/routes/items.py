@@ -10,7 +10,7 @@ from fastapi import FastAPI, Header, Query, Request, Response
 from venire.service.views import Explanation, Insights, ItemView, LabelerView
 from venire.web.answers import body, event, json_answer, lines_answer, says
 from venire.web.bodies import NDJSON, ItemBody, read_list
-from venire.web.guard import Gate, by_hand
+from venire.web.guard import Gate, by_hand, caller
 from venire.web.live import follow
 from venire.web.parameters import Item, Stream, Wait, stream_parameter
 
@@ -80,7 +80,8 @@ class ItemRoutes:
         """Send items. The same id with the same content is no error, with other content it is."""
         rows = await read_list(request, ItemBody, self._gate.settings.max_batch)
         stream = request.path_params["stream"]
-        added = await self._service.add_items(stream, [row.item() for row in rows])
+        items = [row.item() for row in rows]
+        added = await self._service.add_items(stream, items, caller(request).actor)
         created = sum(item.status == "created" for item in added)
         answer = {"created": created, "exists": len(added) - created, "items": added}
         return json_answer(answer)

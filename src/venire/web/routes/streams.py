@@ -8,6 +8,7 @@ from typing import Any
 from fastapi import FastAPI, Request, Response
 from pydantic import ValidationError
 
+from venire.service.actors import Actor
 from venire.service.settings import StreamSettings
 from venire.service.views import SettingsVersion, StreamView
 from venire.web.answers import body, dumps, json_answer, says
@@ -118,6 +119,6 @@ class StreamRoutes:
         return await self._turn(request, stream, self._service.close)
 
     async def _turn(
-        self, request: Request, stream: str, verb: Callable[[str, str], Awaitable[StreamView]]
+        self, request: Request, stream: str, verb: Callable[[str, Actor], Awaitable[StreamView]]
     ) -> Response:
         return json_answer(await verb(stream, caller(request).actor))
