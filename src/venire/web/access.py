@@ -17,7 +17,7 @@ from venire.service.keys import Keyring
 from venire.service.views import KeyView, Role
 from venire.web.errors import RequestError
 
-__all__ = ["COOKIE", "ROLES", "Caller", "admit", "caller_of", "token_of"]
+__all__ = ["COOKIE", "ROLES", "Caller", "admit", "caller_of", "no_key", "token_of"]
 
 COOKIE: Final = "venire_key"
 
@@ -137,12 +137,7 @@ def admit(request: Request, keys: Keyring, roles: frozenset[Role], what: str) ->
     token, from_page = token_of(request)
     key = keys.authenticate(token) if token else None
     if key is None:
-        raise RequestError(
-            401,
-            "no_key" if token is None else "unknown_key",
-            "a key is needed" if token is None else "this key is unknown, or was revoked",
-            hint="send Authorization: Bearer vk_...; `venire keys create` makes one",
-        )
+        raise no_key(token is not None)
     if from_page and foreign(request):
         raise RequestError(
             403, "foreign_page", "another site's page sent this", hint="use the pages of venire"
@@ -155,6 +150,16 @@ def admit(request: Request, keys: Keyring, roles: frozenset[Role], what: str) ->
             hint=f"it takes the role {' or '.join(sorted(roles))}",
         )
     return caller_of(key)
+
+
+def no_key(sent: bool) -> RequestError:
+    """What somebody is told who sent no key, or one that opens nothing (any more)."""
+    return RequestError(
+        401,
+        "unknown_key" if sent else "no_key",
+        "this key is unknown, or was revoked" if sent else "a key is needed",
+        hint="send Authorization: Bearer vk_...; `venire keys create` makes one",
+    )
 
 
 def caller_of(key: KeyView) -> Caller:

@@ -45,6 +45,8 @@ class ServerSettings(BaseSettings):
     """Requests that a key may send at once."""
     max_waiting: Positive = 1_000
     """Requests that wait for news, or follow them, at a time."""
+    max_waiting_per_key: Positive = 250
+    """Of these, requests of one key."""
     max_wait: Seconds = 60.0
     """Seconds that a request may wait for news."""
     heartbeat: Seconds = 15.0
