@@ -13,7 +13,19 @@ import pytest
 
 from tests.stored import play
 from venire.cli import main
-from venire.storage import MemoryStorage, Storage, open_storage
+from venire.storage import (
+    AddAudit,
+    AddStream,
+    AuditRow,
+    DeleteStream,
+    ErasePayload,
+    MarkDeleted,
+    MemoryStorage,
+    PurgeStream,
+    Storage,
+    StreamRow,
+    open_storage,
+)
 
 Run = Callable[..., Any]
 
@@ -53,6 +65,29 @@ def test_verify(store: Storage, run: Run) -> None:
     assert "unknown stream 'post': did you mean 'posts'?" in run(
         "verify", "--stream", "post", code=2
     )
+
+
+def test_verify_sees_whether_what_was_deleted_is_gone(
+    store: Storage, run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def line(action: str, stream: str, subject: str | None = None) -> AddAudit:
+        return AddAudit([AuditRow(0, 1.8e9, "me (key_1)", "key_1", action, stream, subject)])
+
+    store.write([line("stream.delete", "old"), line("item.erase", "posts", "item-0-0")])
+    said = run("verify", code=1)
+    assert "the payload of item 'item-0-0' is there, though it was erased" in said
+    assert "old: deleted 2027-01-15T08:00:00+00:00 by me (key_1): nothing of it is left" in said
+    store.write([AddStream(StreamRow("old", 1.0)), MarkDeleted("old", 2.0)])
+    found = run("verify", "--json", code=1)
+    assert [each["ok"] for each in found] == [False, False], "the deletion is not finished"
+    store.write([ErasePayload("posts", "item-0-0"), PurgeStream("old", 9), DeleteStream("old")])
+    store.close()
+    url = ["verify", "--storage", store.url]
+    assert main([*url, "--absent", '"text":"item-0-0"']) == 0
+    assert "the text is in no file of the store" in capsys.readouterr().out
+    assert main([*url, "--absent", '"text":"item-0-1"']) == 1
+    assert "the text is in " in capsys.readouterr().out
+    assert main([*url, "--absent", "short"]) == 2
 
 
 @pytest.mark.parametrize("ending", ["csv", "parquet"])

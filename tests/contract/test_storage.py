@@ -131,7 +131,7 @@ CHANGES: st.SearchStrategy[Change] = st.one_of(
     st.builds(lambda n: AddKey(KeyRow(f"k{n}", f"h{n}", "admin", None, "", 0.0)), FEW),
     st.builds(lambda n: RevokeKey(f"k{n}", 1.0), FEW),
     st.builds(lambda n, at: ExpireKey(f"k{n}", at), FEW, st.sampled_from([1.0, 2.0])),
-    st.builds(lambda name: AddAudit(AuditRow(0, 0.0, "me", None, "x", name)), STREAMS),
+    st.builds(lambda name: AddAudit([AuditRow(0, 0.0, "me", None, "x", name)]), STREAMS),
     st.builds(lambda name, id: ErasePayload(name, f"i{id}"), STREAMS, FEW),
     st.builds(MarkDeleted, STREAMS, st.just(1.0)),
     st.builds(PurgeStream, STREAMS, st.just(1000)),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 import json
 import time
 from datetime import UTC, datetime
@@ -13,7 +14,7 @@ from venire.cli.stores import StorageUrl, open_guest
 from venire.errors import InputError, UnknownName
 
 if TYPE_CHECKING:
-    from venire.storage import KeyRow, Storage
+    from venire.storage import AddAudit, KeyRow, Storage
 
 __all__ = ["keys"]
 
@@ -84,7 +85,7 @@ def _create(storage: Storage, role: str, labeler: str | None, name: str) -> dict
 
     token = new_key()
     row = KeyRow(new_id("key"), hashed(token), role, labeler, name, time.time())
-    storage.write([AddKey(row)])
+    storage.write([AddKey(row), _told("key.create", row.id, role=role, labeler=labeler)])
     return {**_shown(row), "key": token}
 
 
@@ -95,8 +96,20 @@ def _revoke(storage: Storage, known: list[KeyRow], id: str) -> dict[str, Any]:
     if row is None:
         raise InputError(f"there is no key {id!r}: see venire keys list")
     now = time.time()
-    storage.write([RevokeKey(id, now)])
+    storage.write([RevokeKey(id, now), _told("key.revoke", id)])
     return _shown(row._replace(revoked_at=row.revoked_at or now))
+
+
+def _told(action: str, key: str, **details: Any) -> AddAudit:
+    """A line of the audit trail: somebody with access to the store has no key."""
+    from venire.service.actors import done_by
+    from venire.storage import AddAudit
+
+    try:
+        user = getpass.getuser()
+    except (OSError, KeyError):  # a container may have no name for it
+        user = "somebody"
+    return AddAudit([done_by(f"{user}, by venire keys", time.time(), action, None, key, **details)])
 
 
 def _shown(row: KeyRow) -> dict[str, Any]:

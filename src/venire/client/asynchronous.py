@@ -79,6 +79,10 @@ class AsyncClient:
         """Take no new items; those that are there are finished."""
         return await self._do(calls.send(stream_path(name, "close")))
 
+    async def delete_stream(self, name: str) -> dict[str, Any]:
+        """Delete a stream that is closed, with all that belongs to it, for good."""
+        return await self._do(calls.send(stream_path(name), method="DELETE"))
+
     # items
 
     async def add_items(self, stream: str, items: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
@@ -96,6 +100,10 @@ class AsyncClient:
     async def withdraw(self, stream: str, item: str) -> dict[str, Any]:
         """Take an item out without a verdict."""
         return await self._do(calls.send(stream_path(stream, "items", item), method="DELETE"))
+
+    async def erase_payload(self, stream: str, item: str) -> dict[str, Any]:
+        """Delete what an item holds, for good; one that is open is withdrawn."""
+        return await self._do(calls.send(stream_path(stream, "payloads", item), method="DELETE"))
 
     # work
 
@@ -147,6 +155,12 @@ class AsyncClient:
     async def insights(self, stream: str) -> dict[str, Any]:
         """The figures of a stream."""
         return await self._do(calls.get(stream_path(stream, "insights")))
+
+    async def audit(
+        self, after: int = 0, limit: int = 1000, stream: str | None = None
+    ) -> list[dict[str, Any]]:
+        """Who did what, with which key, after a line of the trail; about a stream, or all of it."""
+        return await self._do(calls.audit(after, limit, stream))
 
     # keys and webhooks
 

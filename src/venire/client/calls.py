@@ -160,6 +160,12 @@ def exits(stream: str, after: int, wait: float, limit: int) -> Call[list[ItemExi
     return Call("GET", stream_path(stream, "exits"), _read_exits, params, wait=wait)
 
 
+def audit(after: int, limit: int, stream: str | None) -> Call[Any]:
+    """Who did what."""
+    about = {} if stream is None else {"stream": stream}
+    return get("/v1/audit", after=str(after), limit=str(limit), **about)
+
+
 def _assignment(token: str, verb: str) -> str:
     if not token:
         raise InputError("the token of the assignment is empty, expected that of `next`")

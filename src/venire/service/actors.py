@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any, Final, NamedTuple
 
 from venire.service.live import compact
-from venire.storage import AddAudit, AuditRow
+from venire.storage import AuditRow
 
 __all__ = ["PROGRAM", "Actor", "done_by"]
 
@@ -44,13 +44,14 @@ def done_by(
     action: str,
     stream: str | None = None,
     subject: str | None = None,
+    /,
     **details: Any,
-) -> AddAudit:
+) -> AuditRow:
     """A line of the audit trail.
 
-    >>> done_by("me", 0.0, "stream.change", "posts", version=2).row.details
+    >>> done_by("me", 0.0, "stream.change", "posts", version=2).details
     '{"version":2}'
     """
     actor = Actor.of(who)
     told = compact(details)
-    return AddAudit(AuditRow(0, at, str(actor), actor.key, action, stream, subject, told))
+    return AuditRow(0, at, str(actor), actor.key, action, stream, subject, told)

@@ -10,11 +10,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from venire.storage import (
+    AddAudit,
     AddDeliveries,
     AddEvents,
     AddItems,
     AddLabels,
     AddLeases,
+    AuditRow,
     Change,
     DeliveryRow,
     EndLeases,
@@ -37,6 +39,7 @@ _ORDER: tuple[tuple[str, Callable[[Sequence[Any]], Change]], ...] = (
     ("ends", EndLeases),
     ("exits", LeaveItems),
     ("deliveries", AddDeliveries),
+    ("audit", AddAudit),
 )
 
 
@@ -50,6 +53,7 @@ class Batch:
     """
 
     __slots__ = (
+        "audit",
         "deliveries",
         "ends",
         "events",
@@ -72,6 +76,7 @@ class Batch:
         self.ends: list[LeaseEnd] = []
         self.exits: list[ExitRow] = []
         self.deliveries: list[DeliveryRow] = []
+        self.audit: list[AuditRow] = []
         self.last: list[Change] = []
 
     def changes(self) -> list[Change]:

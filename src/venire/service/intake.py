@@ -15,7 +15,7 @@ from venire.service.live import Live, Moment, compact
 from venire.service.settings import LONGEST_ID
 from venire.service.tokens import content_digest
 from venire.service.views import Added, ItemIn
-from venire.storage import ItemRow
+from venire.storage import ERASED, ItemRow
 
 __all__ = ["Content", "contents", "sort_out"]
 
@@ -97,14 +97,15 @@ def sort_out(
 ) -> tuple[list[ItemRow], list[Added]]:
     """The rows of the new items, and what became of each that was sent; `Conflict` if changed.
 
-    `key` is the id of the key by which they came.
+    An item whose payload was erased is there with any content. `key` is the id of the key by which
+    they came.
     """
     fresh: dict[str, ItemRow] = {}
     added: list[Added] = []
     for item in items:
         content = sent[item.id]
         before = _digest(live, item.id) or known.get(item.id)
-        if before is not None and before != content.digest:
+        if before not in (None, ERASED, content.digest):
             raise Conflict(
                 f"there is an item {item.id!r} with another content: nothing of the request was "
                 "taken"

@@ -14,10 +14,11 @@ import logging
 from typing import Final, cast, get_args
 
 from venire.errors import InputError, NotFound, StoreError
+from venire.service.actors import PROGRAM, Actor, done_by
 from venire.service.hub import Hub
 from venire.service.tokens import hashed, new_id, new_key
 from venire.service.views import KeyView, NewKey, Role
-from venire.storage import AddKey, Change, KeyRow, RevokeKey, TouchKey
+from venire.storage import AddAudit, AddKey, Change, KeyRow, RevokeKey, TouchKey
 
 __all__ = ["Keyring"]
 
@@ -42,7 +43,7 @@ class Keyring:
         await self.refresh()
         first = None
         if not self._by_hash:
-            first = (await self.create("first admin", "admin")).token
+            first = (await self.create("first admin", "admin", actor="the first start")).token
         self._hub.spawn(self._refresh_forever())
         return first
 
@@ -51,7 +52,9 @@ class Keyring:
         with contextlib.suppress(StoreError):
             await self._write_uses(lazy=0.0)
 
-    async def create(self, name: str, role: Role, labeler: str | None = None) -> NewKey:
+    async def create(
+        self, name: str, role: Role, labeler: str | None = None, actor: Actor | str = PROGRAM
+    ) -> NewKey:
         """Make a key; its token is seen only now."""
         if role not in get_args(Role):
             raise InputError(f"got the role {role!r}, expected one of {', '.join(get_args(Role))}")
@@ -63,7 +66,8 @@ class Keyring:
         token, at = new_key(), self._hub.clock.wall()
         row = KeyRow(new_id("key"), hashed(token), role, labeler, name, at)
         async with self._turn:
-            await self._hub.write([AddKey(row)])
+            told = done_by(actor, at, "key.create", None, row.id, role=role, labeler=labeler)
+            await self._hub.write([AddKey(row), AddAudit([told])])
             self._by_hash[row.hash] = _view(row)
         return NewKey(token, _view(row))
 
@@ -73,7 +77,7 @@ class Keyring:
         views = [self._seen(view) for view in self._by_hash.values()]
         return sorted(views, key=lambda view: (view.created_at, view.id))
 
-    async def revoke(self, key: str) -> KeyView:
+    async def revoke(self, key: str, actor: Actor | str = PROGRAM) -> KeyView:
         """Make a key useless; a revoked one stays revoked."""
         await self.refresh()
         known = next((view for view in self._by_hash.values() if view.id == key), None)
@@ -81,7 +85,9 @@ class Keyring:
             raise NotFound("key", key)
         if known.revoked_at is None:
             async with self._turn:
-                await self._hub.write([RevokeKey(key, self._hub.clock.wall())])
+                at = self._hub.clock.wall()
+                told = done_by(actor, at, "key.revoke", None, key)
+                await self._hub.write([RevokeKey(key, at), AddAudit([told])])
             await self.refresh()
         return next(view for view in self._by_hash.values() if view.id == key)
 

@@ -72,7 +72,7 @@ class ReadingVerbs:
         await hub.live(stream)
         news = hub.news(stream)
         last = news.event if after is None else after - 1  # the store counts from 0
-        while hub.running:
+        while hub.running and not news.ended:
             if not await news.after(last, NAP):
                 continue
             for row in await hub.read(hub.storage.events, stream, last, PAGE):

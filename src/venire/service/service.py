@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from venire.service.clock import Clock, SystemClock
+from venire.service.erasing import EraseVerbs
 from venire.service.hub import Hub
 from venire.service.keys import Keyring
 from venire.service.reading import ReadingVerbs
@@ -16,7 +17,7 @@ from venire.storage import Storage, WriterStats
 __all__ = ["Service"]
 
 
-class Service(StreamVerbs, WorkVerbs, ReadingVerbs):
+class Service(StreamVerbs, WorkVerbs, ReadingVerbs, EraseVerbs):
     """Streams, work, labels and verdicts over one store.
 
     All methods must be called on one asyncio loop. They raise `NotFound`, `Conflict`,
@@ -58,6 +59,7 @@ class Service(StreamVerbs, WorkVerbs, ReadingVerbs):
     async def start(self) -> str | None:
         """Load every stream and begin to serve; the token of the first admin key, if made now."""
         await self.hub.start()
+        await self.resume_deletions()
         await self.webhooks.start()
         return await self.keys.start()
 

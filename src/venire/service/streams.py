@@ -10,7 +10,7 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from venire.errors import Conflict, InputError, NotFound, StateError, TooMuch, VenireError
-from venire.service.actors import PROGRAM, Actor
+from venire.service.actors import PROGRAM, Actor, done_by
 from venire.service.batch import Batch
 from venire.service.building import apply_settings, check_new, new_engine
 from venire.service.hub import PIECE, Hub
@@ -41,6 +41,9 @@ __all__ = ["StreamVerbs"]
 
 _NAME: Final = re.compile(STREAM_NAME)
 
+#: What makes a stream so, for the audit trail.
+_VERBS: Final = {"paused": "pause", "running": "resume", "closed": "close"}
+
 
 class StreamVerbs:
     """The part of `Service` that makes and changes streams."""
@@ -65,6 +68,8 @@ class StreamVerbs:
             await hub.warm(settings)
             engine = await hub.read(new_engine, settings, self.settings.remember_items)
         async with hub.loading:
+            if name in hub.deleting:
+                raise Conflict(f"stream {name!r} is being deleted: make it when that is done")
             other = next((live for live in hub.loaded() if live.name == name), None)
             if other is not None:  # somebody else was quicker
                 return await self._same(other, settings)
@@ -84,6 +89,7 @@ class StreamVerbs:
             AddSettings(SettingsRow(live.name, 1, at, str(actor), as_body(settings, live.status))),
             SaveSnapshot(SnapshotRow(live.name, 0, at, live.engine.snapshot())),
         ]
+        batch.audit = [done_by(actor, at, "stream.create", live.name)]
         self.hub.adopt(live)
         return self.hub.commit(live, batch)
 
@@ -134,6 +140,8 @@ class StreamVerbs:
         moment, batch = hub.moment(), Batch()
         live.slots.rate(moment.now, new.slot_seconds)
         batch.first = [self._version(live, actor)]
+        told = {"version": live.version, "changed": sorted(changes)}
+        batch.audit = [done_by(actor, moment.wall, "stream.change", name, **told)]
         live.gather(batch, moment)
         return await self._changed(live, batch)
 
@@ -195,6 +203,8 @@ class StreamVerbs:
             turn = live.slots.pause if status == "paused" else live.slots.resume
             turn(self.hub.clock.monotonic())
             batch.first = [SetStatus(live.name, status), self._version(live, actor)]
+            at, action = self.hub.clock.wall(), f"stream.{_VERBS[status]}"
+            batch.audit = [done_by(actor, at, action, live.name)]
         return await self._changed(live, batch)
 
     # items
@@ -224,6 +234,9 @@ class StreamVerbs:
                 moment, batch = hub.moment(), Batch()
                 fresh, more = sort_out(live, items[part], sent, known, moment, key)
                 live.arrive(fresh, batch, moment)
+                if fresh:
+                    told = done_by(actor, moment.wall, "items.add", stream, created=len(fresh))
+                    batch.audit.append(told)
                 commits.append(hub.commit(live, batch))
                 added += more
         for done in commits:
@@ -245,12 +258,13 @@ class StreamVerbs:
         if count > self.settings.max_batch:
             raise TooMuch(f"got {count:,} at once, at most {self.settings.max_batch:,} may come")
 
-    async def withdraw(self, stream: str, item: str) -> ItemView:
+    async def withdraw(self, stream: str, item: str, actor: Actor | str = PROGRAM) -> ItemView:
         """Take an item out without a verdict; withdrawn twice is withdrawn."""
         live = await self.hub.live(stream)
         if item in live.open:
-            batch = Batch()
-            live.withdraw(item, batch, self.hub.moment())
+            batch, moment = Batch(Actor.of(actor).key), self.hub.moment()
+            live.withdraw(item, batch, moment)
+            batch.audit = [done_by(actor, moment.wall, "item.withdraw", stream, item)]
             await self.hub.commit(live, batch)
         view = await item_view(self.hub, stream, item)
         if view.status == "left":

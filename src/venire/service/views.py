@@ -12,7 +12,10 @@ __all__ = [
     "Added",
     "Alternative",
     "Answer",
+    "AuditView",
+    "Deleted",
     "DeliveryView",
+    "Erased",
     "EventView",
     "ExitView",
     "Explanation",
@@ -302,6 +305,39 @@ class Insights:
     waiting: int
     labelers: dict[str, int] = field(default_factory=dict)
     slots_skipped: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class AuditView:
+    """A line of the audit trail: who did what, when, with which key, to what; `n` is the cursor."""
+
+    n: int
+    at: float
+    actor: str
+    key: str | None
+    action: str
+    stream: str | None
+    subject: str | None
+    details: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Erased:
+    """An item whose payload is gone, and how long that was; 0 if it was gone before."""
+
+    stream: str
+    item: str
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Deleted:
+    """A stream that is gone, and what it had."""
+
+    stream: str
+    items: int
+    labels: int
+    events: int
 
 
 @dataclass(frozen=True, slots=True)

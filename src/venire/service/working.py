@@ -10,7 +10,7 @@ from typing import Final
 
 from venire.errors import Conflict, InputError, NotFound, StateError, StoreDown, TooMuch
 from venire.service import work
-from venire.service.actors import PROGRAM, Actor
+from venire.service.actors import PROGRAM, Actor, done_by
 from venire.service.batch import Batch
 from venire.service.hearing import EXISTS, Known, Row, answer, answered, classify, hear, unsure
 from venire.service.hub import Hub, Offer
@@ -252,7 +252,11 @@ class WorkVerbs:
             live, known = await self._sure(live, rows[part], known)
             batch = Batch(key)
             bound = None if live.settings.unasked_labels else given
-            outcomes += hear(live, rows[part], known, batch, hub.moment(), bound)
+            moment = hub.moment()
+            outcomes += hear(live, rows[part], known, batch, moment, bound)
+            if batch.labels:
+                told = done_by(actor, moment.wall, "labels.add", stream, taken=len(batch.labels))
+                batch.audit.append(told)
             commits.append(hub.commit(live, batch))
         for done in commits:
             await done

@@ -145,5 +145,5 @@ _CHANGES: dict[str, Callable[[list[Any]], list[c.Change]]] = {
     "keys": lambda rows: [c.AddKey(row) for row in rows],
     "webhooks": lambda rows: [c.AddWebhook(row) for row in rows],
     "deliveries": lambda rows: [c.AddDeliveries(rows)],
-    "audit": lambda rows: [c.AddAudit(row) for row in rows],
+    "audit": lambda rows: [c.AddAudit(rows)],
 }

@@ -71,12 +71,12 @@ class Storage(ABC):
 
     # to read
 
-    def scrub(self) -> bool:
-        """See to it that nothing of what was erased is left in files; whether that is certain.
+    def scrub(self) -> bool | None:
+        """Leave nothing in files of what was erased; False if somebody is in the way for now.
 
-        A database server decides by itself when it overwrites what was freed: False.
+        None: a database server decides by itself when it overwrites what was freed.
         """
-        return False
+        return None
 
     @abstractmethod
     def frozen(self) -> AbstractContextManager[None]:

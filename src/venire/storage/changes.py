@@ -218,9 +218,9 @@ class SetMeta:
 
 @dataclass(frozen=True, slots=True)
 class AddAudit:
-    """Something was done: a line of the audit trail, whose number the store gives."""
+    """Lines of the audit trail, whose numbers the store gives."""
 
-    row: AuditRow
+    rows: Sequence[AuditRow]
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,7 +249,7 @@ class PurgeStream:
 
 @dataclass(frozen=True, slots=True)
 class DeleteStream:
-    """The stream itself goes; refused while any row of it is left."""
+    """The stream itself goes, if it is there; refused while any row of it is left."""
 
     stream: str
 

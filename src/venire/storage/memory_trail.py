@@ -44,8 +44,9 @@ class MemoryTrail(Storage):
             self._put(self._keys, change.id, old._replace(expires_at=change.at))
 
     def _add_audit(self, change: c.AddAudit) -> None:
-        n = len(self._audit) + 1
-        self._put(self._audit, n, change.row._replace(n=n))
+        for row in change.rows:
+            n = len(self._audit) + 1
+            self._put(self._audit, n, row._replace(n=n))
 
     def _erase_payload(self, change: c.ErasePayload) -> None:
         items = self._items.get(change.stream, {})
@@ -55,7 +56,9 @@ class MemoryTrail(Storage):
         self._put(items, change.item, erased)
 
     def _mark_deleted(self, change: c.MarkDeleted) -> None:
-        row = self._stream(change.stream)
+        row = self._streams.get(change.stream)
+        if row is None:
+            raise StoreError(f"a stream to delete is unknown: {change.stream!r}")
         self._put(self._streams, change.stream, row._replace(deleted_at=change.at))
 
     def _purge_stream(self, change: c.PurgeStream) -> None:
@@ -63,21 +66,15 @@ class MemoryTrail(Storage):
             self._drop(table, key)
 
     def _delete_stream(self, change: c.DeleteStream) -> None:
-        self._stream(change.stream)
         if self.remains(change.stream):
             raise StoreError(f"something of the stream {change.stream!r} is left")
-        self._drop(self._streams, change.stream)
-        if change.stream in self._ends:
-            self._drop(self._ends, change.stream)
-
-    def _stream(self, name: str) -> StreamRow:
-        if name not in self._streams:
-            raise StoreError(f"a stream to delete is unknown: {name!r}")
-        return self._streams[name]
+        for table in (self._streams, self._ends):
+            if change.stream in table:
+                self._drop(table, change.stream)
 
     # to read
 
-    def scrub(self) -> bool:
+    def scrub(self) -> bool | None:
         """There are no files."""
         return True
 

@@ -16,7 +16,7 @@ import os
 import sys
 import threading
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import lru_cache
 from itertools import chain
@@ -28,6 +28,7 @@ from sqlalchemy.engine import URL
 
 from venire.errors import InputError, StoreDown, StoreError
 from venire.storage import schema
+from venire.storage.changes import Change, ErasePayload, PurgeStream
 from venire.storage.locking import FileLock
 from venire.storage.sql import SqlStorage
 from venire.storage.statements import Step
@@ -39,6 +40,9 @@ _SOUND = (3, 51, 3)
 
 #: Milliseconds to wait for another process that writes a key or makes a backup.
 _BUSY = 10_000
+
+#: Milliseconds for which those who write may be kept waiting while the log is emptied.
+_BRIEFLY = 50
 
 #: So many new rows go into one statement: a fifth quicker than one by one.
 _TOGETHER = 50
@@ -114,6 +118,7 @@ class SqliteStorage(SqlStorage):
         )
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("PRAGMA foreign_keys = ON")
+        connection.execute("PRAGMA secure_delete = FAST")
         return connection
 
     def _make_engine(self) -> Engine:
@@ -176,6 +181,34 @@ class SqliteStorage(SqlStorage):
         with open(part, "rb+") as file:
             os.fsync(file.fileno())
         os.replace(part, target)
+
+    def scrub(self) -> bool | None:
+        """Bring the write-ahead log into the file and empty it; False if a reader needs it."""
+        with self._errors():
+            connection = self._connect()
+            try:
+                connection.execute(f"PRAGMA busy_timeout = {_BRIEFLY}")
+                (busy, *_), *_ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+                return not busy
+            finally:
+                connection.close()
+
+    def write(self, changes: Sequence[Change]) -> None:
+        """Make the changes as one transaction; whole pages of what is erased are overwritten.
+
+        For everything else that would be too slow: parts of pages are overwritten in any case.
+        """
+        if not any(isinstance(change, ErasePayload | PurgeStream) for change in changes):
+            super().write(changes)
+            return
+        with self._write_lock, self._errors():
+            if self._writing is not None:
+                self._writing.execute("PRAGMA secure_delete = ON")
+            try:
+                super().write(changes)
+            finally:
+                if self._writing is not None:
+                    self._writing.execute("PRAGMA secure_delete = FAST")
 
     @contextmanager
     def _transaction(self) -> Iterator[Any]:

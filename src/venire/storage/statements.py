@@ -83,9 +83,7 @@ _ERASE = Statement(
 _MARK_DELETED = Statement(
     "UPDATE streams SET deleted_at = ? WHERE name = ?", exact="a stream to delete is unknown"
 )
-_DELETE_STREAM = Statement(
-    "DELETE FROM streams WHERE name = ?", exact="a stream to delete is unknown"
-)
+_DELETE_STREAM = Statement("DELETE FROM streams WHERE name = ?")
 
 
 def _purge(table: str) -> Statement:
@@ -135,6 +133,7 @@ _GATHERED: dict[type, tuple[Statement, Callable[[Sequence[Any]], Sequence[Sequen
     c.EndLeases: (_END_LEASE, _end),
     c.LeaveItems: (_LEAVE, _leave),
     c.AddDeliveries: (_insert("deliveries"), _as_they_are),
+    c.AddAudit: (_AUDIT, lambda rows: [row[1:] for row in rows]),
 }
 
 #: Of those that touch the same tables: whether rows are new, and what names a row.
@@ -162,7 +161,6 @@ _SINGLE: dict[type, Callable[[Any], list[tuple[Statement, tuple[Any, ...]]]]] = 
     c.RemoveWebhook: lambda change: [(_REMOVE_WEBHOOK, (change.id,))],
     c.UpdateDelivery: lambda change: [(_DELIVERY, _delivery(change))],
     c.SetMeta: lambda change: [(_META, (change.key, change.value))],
-    c.AddAudit: lambda change: [(_AUDIT, change.row[1:])],
     c.ExpireKey: lambda change: [(_EXPIRE, (change.at, change.id, change.at))],
     c.ErasePayload: lambda change: [(_ERASE, (change.stream, change.item))],
     c.MarkDeleted: lambda change: [(_MARK_DELETED, (change.at, change.stream))],

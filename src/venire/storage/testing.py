@@ -266,7 +266,7 @@ def _audit(storage: Storage) -> None:
         AuditRow(0, 1.5, "me (k1)", "k1", "stream.pause", "checked"),
         AuditRow(0, 2.5, _ODD, None, "key.revoke", None, "k2", '{"why":"lost"}'),
     ]
-    storage.write([c.AddAudit(row) for row in rows])
+    storage.write([c.AddAudit(rows[:1]), c.AddAudit(rows[1:])])
     found = storage.audit()
     assert [row[1:] for row in found] == [row[1:] for row in rows]
     assert found[0].n < found[1].n

@@ -90,9 +90,9 @@ class ItemRoutes:
         """An item with its labels, its posterior and its verdict."""
         return json_answer(await self._service.item(stream, item))
 
-    async def withdraw(self, stream: Stream, item: Item) -> Response:
+    async def withdraw(self, request: Request, stream: Stream, item: Item) -> Response:
         """Take an item out without a verdict."""
-        return json_answer(await self._service.withdraw(stream, item))
+        return json_answer(await self._service.withdraw(stream, item, caller(request).actor))
 
     async def explain(self, request: Request, stream: Stream, item: Item) -> Response:
         """Why it was given to whom, and why it left; recomputed from the log."""

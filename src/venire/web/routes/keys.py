@@ -14,6 +14,7 @@ from venire.web.guard import Gate, by_hand, caller
 
 __all__ = ["KeyRoutes"]
 
+Key = Annotated[str, Path(description="The id of the key.")]
 EXAMPLE = {"name": "Ann's laptop", "role": "labeler", "labeler": "ann"}
 
 
@@ -68,12 +69,12 @@ class KeyRoutes:
     @by_hand
     async def create(self, request: Request) -> Response:
         """Make a key."""
-        new = await read(request, KeyBody)
-        return json_answer(await self._keys.create(new.name, new.role, new.labeler), 201)
+        new, actor = await read(request, KeyBody), caller(request).actor
+        return json_answer(await self._keys.create(new.name, new.role, new.labeler, actor), 201)
 
-    async def revoke(self, key: Annotated[str, Path(description="The id of the key.")]) -> Response:
+    async def revoke(self, request: Request, key: Key) -> Response:
         """Make a key useless, at once."""
-        return json_answer(await self._keys.revoke(key))
+        return json_answer(await self._keys.revoke(key, caller(request).actor))
 
     async def me(self, request: Request) -> Response:
         """Who one is."""
