@@ -11,6 +11,7 @@ newer one, is taken where it is installed. A process must not open one file thro
 
 from __future__ import annotations
 
+import glob
 import importlib
 import os
 import sys
@@ -29,7 +30,7 @@ from sqlalchemy.engine import URL
 from venire.errors import InputError, StoreDown, StoreError
 from venire.storage import schema
 from venire.storage.changes import Change, ErasePayload, PurgeStream
-from venire.storage.locking import FileLock
+from venire.storage.locking import FileLock, create_private, make_private
 from venire.storage.sql import SqlStorage
 from venire.storage.statements import Step
 
@@ -65,7 +66,7 @@ class SqliteStorage(SqlStorage):
         if not url.database or url.database == ":memory:" or url.query or url.host:
             raise InputError(f"got the store {url}, expected sqlite:///FILE (or memory:)")
         self.url, self.owner = str(url), owner
-        self.path = Path(url.database).absolute()
+        self.path = _resolved(url.database)
         self._driver = _driver()
         self._write_lock = threading.RLock()
         self._ends = {}
@@ -85,6 +86,9 @@ class SqliteStorage(SqlStorage):
     def _open(self) -> None:
         if self.owner:
             self._lock = FileLock(Path(f"{self.path}.lock"), f"the store {self.path}")
+            create_private(self.path)
+            for file in (self.path, *self.path.parent.glob(f"{glob.escape(self.path.name)}[-.]*")):
+                make_private(file)
         with self._errors():
             self._writing = self._connect()
             if self.owner:
@@ -173,6 +177,7 @@ class SqliteStorage(SqlStorage):
         part = Path(f"{target}.part")
         with self._errors():
             part.unlink(missing_ok=True)
+            create_private(part)
             connection = self._connect()
             try:
                 connection.execute("VACUUM INTO ?", (str(part),))
@@ -273,6 +278,14 @@ class SqliteStorage(SqlStorage):
         if isinstance(error, self._driver.OperationalError):
             return StoreDown(f"SQLite cannot use {self.path} for now: {error}")
         return StoreError(f"{self.path} cannot be used as a store: {error}")
+
+
+def _resolved(database: str) -> Path:
+    """The file itself, by whatever link it was named: the lock is on that."""
+    try:
+        return Path(database).resolve()
+    except (OSError, RuntimeError) as error:  # links that lead round in a circle
+        raise StoreError(f"{database} cannot be found: {error}") from None
 
 
 @lru_cache(maxsize=16)
