@@ -140,6 +140,29 @@ def test_backups_can_be_restored(store: Storage, run: Run, tmp_path: Path) -> No
     assert "either --to" in run("backup", code=2)
 
 
+def test_keys_end_are_rotated_and_leave_lines_in_the_audit_trail(store: Storage, run: Run) -> None:
+    made = run("keys", "create", "--role", "viewer", "--days", "2", "--name", "x", "--json")
+    assert made["expires_at"] > made["created_at"]
+    new = run("keys", "rotate", made["id"], "--overlap", "0", "--json")
+    assert new["key"] != made["key"]
+    old, other = store.keys()[-2:]
+    assert (old.id, other.id) == (made["id"], new["id"])
+    assert old.expires_at is not None
+    assert other.expires_at == pytest.approx(other.created_at + 2 * 86_400)
+    assert "has ended" in run("keys", "rotate", made["id"], code=2)
+    run("keys", "revoke", new["id"])
+    lines = store.audit()
+    assert [(line.action, line.subject, line.key) for line in lines] == [
+        ("key.create", made["id"], None),
+        ("key.rotate", made["id"], None),
+        ("key.revoke", new["id"], None),
+    ]
+    assert all(line.actor.endswith("by venire keys") for line in lines)
+    assert "expires" in run("keys", "list")
+    assert "--overlap goes with rotate" in run("keys", "list", "--overlap", "1", code=2)
+    assert "--days" in run("keys", "create", "--role", "viewer", "--days", "0", code=2)
+
+
 def test_keys(store: Storage, run: Run) -> None:
     token = run("keys", "create", "--role", "admin", "--name", "mine").strip()
     assert token.startswith("vk_")
@@ -167,8 +190,8 @@ def test_keys(store: Storage, run: Run) -> None:
         (["create", "--role", "boss"], "unknown role 'boss'"),
         (["create", "--role", "labeler"], "needs --labeler"),
         (["create", "--role", "admin", "--labeler", "ann"], "needs --labeler"),
-        (["create", "key_1", "--role", "admin"], "revoke needs the id"),
-        (["revoke"], "revoke needs the id"),
+        (["create", "key_1", "--role", "admin"], "revoke need the id"),
+        (["revoke"], "revoke need the id"),
         (["revoke", "key_1"], "there is no key 'key_1'"),
         (["list", "--role", "admin"], "go with create"),
         (["make"], "unknown action 'make'"),

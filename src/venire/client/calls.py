@@ -204,9 +204,16 @@ def held(stream: str, labeler: str | None) -> Call[list[Work]]:
     return Call("POST", stream_path(stream, "held"), _read_held, params)
 
 
-def create_key(name: str, role: str, labeler: str | None) -> Call[Any]:
+def create_key(name: str, role: str, labeler: str | None, days: float | None) -> Call[Any]:
     """Make a key."""
-    return send("/v1/keys", {"name": name, "role": role, "labeler": labeler}, twice=False)
+    body = {"name": name, "role": role, "labeler": labeler, "days": days}
+    return send("/v1/keys", body, twice=False)
+
+
+def rotate_key(key: str, overlap_hours: float) -> Call[Any]:
+    """Make a key in place of another."""
+    path = f"/v1/keys/{_quoted(key)}/rotate"
+    return send(path, {"overlap_hours": overlap_hours}, twice=False)
 
 
 def add_webhook(stream: str, url: str) -> Call[Any]:

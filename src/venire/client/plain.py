@@ -174,9 +174,15 @@ class Client:
         """All keys, revoked ones too, with their last use; without their tokens."""
         return self._do(calls.get("/v1/keys"))
 
-    def create_key(self, name: str, role: str, labeler: str | None = None) -> dict[str, Any]:
-        """Make a key; its `token` is shown this once."""
-        return self._do(calls.create_key(name, role, labeler))
+    def create_key(
+        self, name: str, role: str, labeler: str | None = None, days: float | None = None
+    ) -> dict[str, Any]:
+        """Make a key, for so many days or without an end; its `token` is shown this once."""
+        return self._do(calls.create_key(name, role, labeler, days))
+
+    def rotate_key(self, key: str, overlap_hours: float = 24.0) -> dict[str, Any]:
+        """Make a key in place of another, by its id, which still opens for a while."""
+        return self._do(calls.rotate_key(key, overlap_hours))
 
     def revoke_key(self, key: str) -> dict[str, Any]:
         """Make a key useless, by its id."""

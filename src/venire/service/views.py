@@ -375,6 +375,7 @@ class KeyView:
     created_at: float
     last_used_at: float | None
     revoked_at: float | None
+    expires_at: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,13 +13,13 @@ from typing import Final
 from starlette.requests import Request
 
 from venire.service.actors import Actor
-from venire.service.keys import Keyring
+from venire.service.service import Service
 from venire.service.views import KeyView, Role
 from venire.web.errors import RequestError
 
-__all__ = ["COOKIE", "ROLES", "Caller", "admit", "caller_of", "no_key", "token_of"]
+__all__ = ["COOKIE", "ROLES", "Caller", "admit", "caller_of", "key_of", "no_key", "token_of"]
 
-COOKIE: Final = "venire_key"
+COOKIE: Final = "venire_session"
 
 _ADMIN: Final = frozenset[Role]({"admin"})
 _READERS: Final = frozenset[Role]({"admin", "producer", "viewer"})
@@ -65,6 +65,7 @@ ROLES: Final = MappingProxyType[str, frozenset[Role] | None](
         "GET /v1/keys": _ADMIN,
         "POST /v1/keys": _ADMIN,
         "DELETE /v1/keys/{key}": _ADMIN,
+        "POST /v1/keys/{key}/rotate": _ADMIN,
         "GET /v1/me": _ALL,
         "GET /health": None,
         "GET /ready": None,
@@ -121,7 +122,7 @@ class Caller:
 
 
 def token_of(request: Request) -> tuple[str | None, bool]:
-    """The token of a request, and whether it came in the cookie of a page.
+    """The token of a request, and whether it is that of a session, in the cookie of a page.
 
     `Authorization: Bearer` or `Token`, or `X-Api-Key`, go before the cookie.
     """
@@ -135,10 +136,18 @@ def token_of(request: Request) -> tuple[str | None, bool]:
     return request.cookies.get(COOKIE), True
 
 
-def admit(request: Request, keys: Keyring, roles: frozenset[Role], what: str) -> Caller:
+def key_of(request: Request, service: Service) -> KeyView | None:
+    """The key of a request, or the one that its session stands for, if it is in force."""
+    token, from_page = token_of(request)
+    if not token:
+        return None
+    return service.sessions.key_of(token) if from_page else service.keys.authenticate(token)
+
+
+def admit(request: Request, service: Service, roles: frozenset[Role], what: str) -> Caller:
     """Who sends the request, if they may; else 401 or 403."""
     token, from_page = token_of(request)
-    key = keys.authenticate(token) if token else None
+    key = key_of(request, service)
     if key is None:
         raise no_key(token is not None)
     if from_page and foreign(request):
@@ -160,7 +169,7 @@ def no_key(sent: bool) -> RequestError:
     return RequestError(
         401,
         "unknown_key" if sent else "no_key",
-        "this key is unknown, or was revoked" if sent else "a key is needed",
+        "this key is unknown, was revoked, or has ended" if sent else "a key is needed",
         hint="send Authorization: Bearer vk_...; `venire keys create` makes one",
     )
 

@@ -23,7 +23,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from venire.errors import VenireError
 from venire.service import Service
-from venire.web.access import ROLES, Caller, admit, no_key, token_of
+from venire.web.access import ROLES, Caller, admit, key_of, no_key
 from venire.web.errors import RequestError, error_of, error_response, internal_error, invalid
 from venire.web.limits import Rates, Waiting
 from venire.web.metrics import Metrics
@@ -53,14 +53,13 @@ class Gate:
         roles = ROLES[route]
         if roles is None:
             return
-        who = admit(request, self.service.keys, roles, route)
+        who = admit(request, self.service, roles, route)
         self.rates.check(who.key)
         request.state.caller = who
 
     def still(self, request: Request) -> bool:
         """Whether the key of a request that was let in opens anything now."""
-        token, _ = token_of(request)
-        return token is not None and self.service.keys.authenticate(token) is not None
+        return key_of(request, self.service) is not None
 
     def told(self, request: Request, fault: RequestError) -> Response:
         """An error as an answer; for somebody with a browser as a page, or the way to sign in."""
