@@ -24,7 +24,7 @@ from venire.storage import ERASED, DeleteStream, ErasePayload, ItemRow, MarkDele
 __all__ = ["EraseVerbs"]
 
 #: So many rows of each table go at a time.
-ROWS: Final = 1000
+ROWS: Final = 500
 
 #: What could not be done is tried again after so many seconds.
 LATER: Final = 1.0

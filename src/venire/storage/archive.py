@@ -40,7 +40,7 @@ def write_archive(storage: Storage, target: Path) -> int:
 def _rows(storage: Storage) -> Iterator[tuple[str, tuple[Any, ...]]]:
     for key in storage.keys():  # noqa: SIM118 (a store is no dictionary)
         yield "keys", key
-    yield from (("audit", row) for row in storage.audit())
+    yield from (("audit", row) for row in storage.all_audit())
     for stream in storage.streams():
         name = stream.name
         yield "streams", stream

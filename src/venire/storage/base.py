@@ -42,8 +42,8 @@ class Storage(ABC):
     >>> from venire.storage import AddStream, StreamRow, open_storage
     >>> with open_storage("memory:") as storage:
     ...     storage.write([AddStream(StreamRow("posts", created_at=0.0))])
-    ...     storage.streams()
-    [StreamRow(name='posts', created_at=0.0, status='running')]
+    ...     [row.name for row in storage.streams()]
+    ['posts']
     """
 
     #: The address it was opened by, without a password.
@@ -223,6 +223,13 @@ class Storage(ABC):
         while rows:
             yield from rows
             rows = self.labels(stream, (rows[-1].item, rows[-1].labeler), chunk)
+
+    def all_audit(self, stream: str | None = None, chunk: int = 10_000) -> Iterator[AuditRow]:
+        """Every line of the audit trail, or those about a stream, without holding them all."""
+        rows = self.audit(0, chunk, stream)
+        while rows:
+            yield from rows
+            rows = self.audit(rows[-1].n, chunk, stream)
 
     def all_items(self, stream: str, chunk: int = 10_000) -> Iterator[ItemRow]:
         """Every item of a stream, without holding them all."""

@@ -35,7 +35,7 @@ def deletions(storage: Storage) -> list[Deletion]:
     [Deletion(stream='posts', at=5.0, actor='me', ok=True)]
     """
     found: dict[str, tuple[float, str]] = {}
-    for row in storage.audit():
+    for row in storage.all_audit():
         if row.stream is not None and row.action == "stream.create":
             found.pop(row.stream, None)
         elif row.stream is not None and row.action == "stream.delete":
@@ -55,7 +55,7 @@ def not_erased(storage: Storage, stream: str) -> list[str]:
     []
     """
     erased: dict[str, None] = {}
-    for row in storage.audit(stream=stream):
+    for row in storage.all_audit(stream):
         if row.action == "item.erase" and row.subject is not None:
             erased[row.subject] = None
         elif row.action == "stream.create":  # one of the same name was deleted before

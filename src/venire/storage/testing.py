@@ -272,6 +272,7 @@ def _audit(storage: Storage) -> None:
     assert found[0].n < found[1].n
     assert storage.audit(found[0].n) == found[1:]
     assert storage.audit(0, 1) == storage.audit(stream="checked") == found[:1]
+    assert list(storage.all_audit(chunk=1)) == found
 
 
 def _erasure(storage: Storage) -> None:

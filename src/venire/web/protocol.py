@@ -58,8 +58,10 @@ def timed(seconds: float) -> type[HttpToolsProtocol]:
                 self._timer = None
 
         def _end(self) -> None:
-            if not self.transport.is_closing():
+            if self.transport.is_closing():
+                return
+            if self.cycle is None or self.cycle.response_complete:  # else another answer is due
                 self.transport.write(_TOO_SLOW)
-                self.transport.close()
+            self.transport.close()
 
     return Timed
