@@ -204,10 +204,10 @@ def held(stream: str, labeler: str | None) -> Call[list[Work]]:
     return Call("POST", stream_path(stream, "held"), _read_held, params)
 
 
-def create_key(name: str, role: str, labeler: str | None, days: float | None) -> Call[Any]:
+def create_key(name: str, role: str, labeler: str | None, days: float | None = None) -> Call[Any]:
     """Make a key."""
-    body = {"name": name, "role": role, "labeler": labeler, "days": days}
-    return send("/v1/keys", body, twice=False)
+    end = {} if days is None else {"days": days}  # a server of before knows of no end
+    return send("/v1/keys", {"name": name, "role": role, "labeler": labeler, **end}, twice=False)
 
 
 def rotate_key(key: str, overlap_hours: float) -> Call[Any]:
