@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -83,6 +84,25 @@ def test_an_archive_is_read_into_any_store(storage: Storage, tmp_path: Path) -> 
     assert verify(storage, "posts").ok
     with pytest.raises(StoreError, match="not empty"):
         read_archive(storage, tmp_path / "all.ndjson")
+
+
+def test_an_archive_from_before_the_audit_trail_is_read(storage: Storage, tmp_path: Path) -> None:
+    item = ["s", "i1", "digest", '"text"', 1.0, None, "[]", 0, 5.0]
+    lines: list[Any] = [
+        {"venire": "store", "format": 1},
+        ["keys", "k1", "hash", "admin", None, "first", 1.0, None, None],
+        ["streams", "s", 1.0, "closed"],
+        ["items", *item, "left", 1, 2, 6.0, "ok", 0.5, 1, "no_gain"],
+        ["labels", "s", "i1", "ann", "ok", 5.5, 1, False, 0.5, "lease"],
+        ["leases", "token", "s", "i1", "ann", 5.0, 60.0, "done", 5.5, "{}"],
+    ]
+    path = tmp_path / "old.ndjson"
+    path.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    assert read_archive(storage, path) == 5
+    assert [row.key for row in storage.items("s")] == [None]
+    assert [row.key for row in storage.labels("s")] == [None]
+    assert [row.expires_at for row in storage.keys()] == [None]  # noqa: SIM118
+    assert storage.given("s", [("i1", "ann")]) == {("i1", "ann")}
 
 
 # A store does what the one in memory does, whatever is written to it.
