@@ -79,6 +79,10 @@ class AsyncClient:
         """Take no new items; those that are there are finished."""
         return await self._do(calls.send(stream_path(name, "close")))
 
+    async def delete_stream(self, name: str) -> dict[str, Any]:
+        """Delete a stream that is closed, with all that belongs to it, for good."""
+        return await self._do(calls.send(stream_path(name), method="DELETE"))
+
     # items
 
     async def add_items(self, stream: str, items: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
@@ -96,6 +100,10 @@ class AsyncClient:
     async def withdraw(self, stream: str, item: str) -> dict[str, Any]:
         """Take an item out without a verdict."""
         return await self._do(calls.send(stream_path(stream, "items", item), method="DELETE"))
+
+    async def erase_payload(self, stream: str, item: str) -> dict[str, Any]:
+        """Delete what an item holds, for good; one that is open is withdrawn."""
+        return await self._do(calls.send(stream_path(stream, "payloads", item), method="DELETE"))
 
     # work
 
@@ -161,15 +169,27 @@ class AsyncClient:
         """The figures of a stream."""
         return await self._do(calls.get(stream_path(stream, "insights")))
 
+    async def audit(
+        self, after: int = 0, limit: int = 1000, stream: str | None = None
+    ) -> list[dict[str, Any]]:
+        """Who did what, with which key, after a line of the trail; about a stream, or all of it."""
+        return await self._do(calls.audit(after, limit, stream))
+
     # keys and webhooks
 
     async def keys(self) -> list[dict[str, Any]]:
         """All keys, revoked ones too, with their last use; without their tokens."""
         return await self._do(calls.get("/v1/keys"))
 
-    async def create_key(self, name: str, role: str, labeler: str | None = None) -> dict[str, Any]:
-        """Make a key; its `token` is shown this once."""
-        return await self._do(calls.create_key(name, role, labeler))
+    async def create_key(
+        self, name: str, role: str, labeler: str | None = None, days: float | None = None
+    ) -> dict[str, Any]:
+        """Make a key, for so many days or without an end; its `token` is shown this once."""
+        return await self._do(calls.create_key(name, role, labeler, days))
+
+    async def rotate_key(self, key: str, overlap_hours: float = 24.0) -> dict[str, Any]:
+        """Make a key in place of another, by its id, which still opens for a while."""
+        return await self._do(calls.rotate_key(key, overlap_hours))
 
     async def revoke_key(self, key: str) -> dict[str, Any]:
         """Make a key useless, by its id."""

@@ -166,6 +166,12 @@ def revisions(stream: str, after: int, wait: float, limit: int) -> Call[list[Ite
     return Call("GET", stream_path(stream, "revisions"), _read_revisions, params, wait=wait)
 
 
+def audit(after: int, limit: int, stream: str | None) -> Call[Any]:
+    """Who did what."""
+    about = {} if stream is None else {"stream": stream}
+    return get("/v1/audit", after=str(after), limit=str(limit), **about)
+
+
 def _assignment(token: str, verb: str) -> str:
     if not token:
         raise InputError("the token of the assignment is empty, expected that of `next`")
@@ -208,9 +214,16 @@ def held(stream: str, labeler: str | None) -> Call[list[Work]]:
     return Call("POST", stream_path(stream, "held"), _read_held, params)
 
 
-def create_key(name: str, role: str, labeler: str | None) -> Call[Any]:
+def create_key(name: str, role: str, labeler: str | None, days: float | None = None) -> Call[Any]:
     """Make a key."""
-    return send("/v1/keys", {"name": name, "role": role, "labeler": labeler}, twice=False)
+    end = {} if days is None else {"days": days}  # a server of before knows of no end
+    return send("/v1/keys", {"name": name, "role": role, "labeler": labeler, **end}, twice=False)
+
+
+def rotate_key(key: str, overlap_hours: float) -> Call[Any]:
+    """Make a key in place of another."""
+    path = f"/v1/keys/{_quoted(key)}/rotate"
+    return send(path, {"overlap_hours": overlap_hours}, twice=False)
 
 
 def add_webhook(stream: str, url: str) -> Call[Any]:

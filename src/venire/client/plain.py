@@ -87,6 +87,10 @@ class Client:
         """Take no new items; those that are there are finished."""
         return self._do(calls.send(stream_path(name, "close")))
 
+    def delete_stream(self, name: str) -> dict[str, Any]:
+        """Delete a stream that is closed, with all that belongs to it, for good."""
+        return self._do(calls.send(stream_path(name), method="DELETE"))
+
     # items
 
     def add_items(self, stream: str, items: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
@@ -104,6 +108,10 @@ class Client:
     def withdraw(self, stream: str, item: str) -> dict[str, Any]:
         """Take an item out without a verdict."""
         return self._do(calls.send(stream_path(stream, "items", item), method="DELETE"))
+
+    def erase_payload(self, stream: str, item: str) -> dict[str, Any]:
+        """Delete what an item holds, for good; one that is open is withdrawn."""
+        return self._do(calls.send(stream_path(stream, "payloads", item), method="DELETE"))
 
     # work
 
@@ -167,15 +175,27 @@ class Client:
         """The figures of a stream."""
         return self._do(calls.get(stream_path(stream, "insights")))
 
+    def audit(
+        self, after: int = 0, limit: int = 1000, stream: str | None = None
+    ) -> list[dict[str, Any]]:
+        """Who did what, with which key, after a line of the trail; about a stream, or all of it."""
+        return self._do(calls.audit(after, limit, stream))
+
     # keys and webhooks
 
     def keys(self) -> list[dict[str, Any]]:
         """All keys, revoked ones too, with their last use; without their tokens."""
         return self._do(calls.get("/v1/keys"))
 
-    def create_key(self, name: str, role: str, labeler: str | None = None) -> dict[str, Any]:
-        """Make a key; its `token` is shown this once."""
-        return self._do(calls.create_key(name, role, labeler))
+    def create_key(
+        self, name: str, role: str, labeler: str | None = None, days: float | None = None
+    ) -> dict[str, Any]:
+        """Make a key, for so many days or without an end; its `token` is shown this once."""
+        return self._do(calls.create_key(name, role, labeler, days))
+
+    def rotate_key(self, key: str, overlap_hours: float = 24.0) -> dict[str, Any]:
+        """Make a key in place of another, by its id, which still opens for a while."""
+        return self._do(calls.rotate_key(key, overlap_hours))
 
     def revoke_key(self, key: str) -> dict[str, Any]:
         """Make a key useless, by its id."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -29,6 +29,9 @@ Row: TypeAlias = tuple[str, str, str]
 
 ACCEPTED, EXISTS, LATE = Outcome("accepted"), Outcome("exists"), Outcome("late")
 _TWICE = Outcome("refused", "changed", "the same request says otherwise before")
+
+#: (item, labeler) that have or had a lease
+Given: TypeAlias = Set[tuple[str, str]]
 
 
 @dataclass
@@ -89,13 +92,23 @@ def classify(live: Live, row: Row, known: Known) -> Outcome:
 
 
 def hear(
-    live: Live, rows: Sequence[Row], known: Known, batch: Batch, moment: Moment
+    live: Live,
+    rows: Sequence[Row],
+    known: Known,
+    batch: Batch,
+    moment: Moment,
+    given: Given | None = None,
 ) -> list[Outcome]:
-    """Take labels that nobody asked for; what became of each."""
+    """Take labels that nobody asked for; what became of each.
+
+    With `given`, a label is taken only where its labeler holds the item or is among these pairs.
+    """
     outcomes: list[Outcome] = []
     fresh: dict[tuple[str, str], int] = {}
     for place, row in enumerate(rows):
         outcome = classify(live, row, known)
+        if given is not None and not _was_given(live, row, outcome, given):
+            outcome = _refused("not_given", f"item {row[0]!r} was not given to {row[1]!r}")
         if outcome is ACCEPTED or outcome is LATE:
             first = fresh.setdefault((row[0], row[1]), place)
             if first != place:
@@ -109,6 +122,13 @@ def hear(
         outcomes[place] = _refused("not_allowed", message)
     live.mind_budget(batch, moment)
     return outcomes
+
+
+def _was_given(live: Live, row: Row, outcome: Outcome, given: Given) -> bool:
+    """Whether a labeler may know of the item: it has or had it, or its label is there."""
+    pair = row[0], row[1]
+    there = outcome is EXISTS or outcome.code == "changed"
+    return there or pair in given or live.leases.of_pair(*pair) is not None
 
 
 def _take(
@@ -125,7 +145,7 @@ def _take(
             item, labeler, said = rows[k]
             lead = _settle(live, item, labeler, said, batch, moment) if live.leases else None
             batch.labels.append(
-                LabelRow(name, item, labeler, said, wall, slot, False, lead, "bulk")
+                LabelRow(name, item, labeler, said, wall, slot, False, lead, "bulk", batch.key)
             )
             live.open[item].labels[labeler] = said
             taken[labeler] += 1
@@ -175,9 +195,8 @@ def take_late(
     if gone is not None:
         gone.labels[labeler] = said
     live.late.put((item, labeler), said)
-    batch.labels.append(
-        LabelRow(live.name, item, labeler, said, moment.wall, live.engine.slot, True, lead, source)
-    )
+    how = (moment.wall, live.engine.slot, True, lead, source, batch.key)
+    batch.labels.append(LabelRow(live.name, item, labeler, said, *how))
     person = live.people.known(labeler)
     person.labels += 1
     person.late += 1
@@ -200,10 +219,8 @@ def answer(
         live.engine.observe(Label(item, labeler, said))
         entry.labels[labeler] = said
         entry.holders.discard(labeler)
-        slot = live.engine.slot
-        batch.labels.append(
-            LabelRow(live.name, item, labeler, said, moment.wall, slot, False, lead, "lease")
-        )
+        how = (moment.wall, live.engine.slot, False, lead, "lease", batch.key)
+        batch.labels.append(LabelRow(live.name, item, labeler, said, *how))
         live.people.heard_of(labeler, moment.now).labels += 1
         live.figures.heard(0, 1, moment.now)
     _done(live, lease, made, batch, moment)
@@ -241,7 +258,7 @@ def _done(live: Live, lease: Held, made: Answer, batch: Batch, moment: Moment) -
         entry.holders.discard(lease.labeler)
     live.answers.put(lease.token_hash, made)
     kept = {name: getattr(made, name) for name in Answer.__slots__}
-    batch.ends.append(LeaseEnd(lease.token_hash, "done", moment.wall, compact(kept)))
+    batch.ends.append(LeaseEnd(lease.token_hash, "done", moment.wall, compact(kept), batch.key))
 
 
 def _refused(code: str, message: str) -> Outcome:

@@ -72,6 +72,7 @@ class Hub:
         self._tasks: set[asyncio.Task[Any]] = set()
         self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="venire-reader")
         self._until = -math.inf
+        self.deleting: dict[str, asyncio.Task[None]] = {}  # streams that go, in pieces
         self.intake: dict[str, asyncio.Lock] = {}  # one request's items after the other's
         self._lost: dict[str, float] = {}  # streams that failed, and when to try them again
         self._warm: set[tuple[str, str, int]] = set()
@@ -166,6 +167,19 @@ class Hub:
             del self._lives[live.name]
             self._lost.setdefault(live.name, -math.inf)
             self._poke.set()
+
+    def forget(self, live: Live) -> None:
+        """A stream is deleted: nothing of it stays in memory, and nobody waits for it."""
+        name = live.name
+        del self._lives[name]
+        self.tokens.forget(name)
+        self.intake.pop(name, None)
+        self._lost.pop(name, None)
+        self._woken.discard(name)
+        if name in self._rooms:
+            self._rooms.pop(name).dismiss()
+        if name in self._news:
+            self._news.pop(name).end()
 
     @property
     def loading(self) -> asyncio.Lock:
@@ -385,7 +399,7 @@ class Hub:
 
     def _offer(self, live: Live, room: Room[Offer], waiting: dict[str, Waiter[Offer]]) -> bool:
         batch = Batch()
-        asking = [name for name in waiting if name in live.people.seated]
+        asking = {name: one.key for name, one in waiting.items() if name in live.people.seated}
         given = grant(live, asking, batch, self.moment())
         if given:
             future = self.commit(live, batch)

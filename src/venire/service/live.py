@@ -123,6 +123,15 @@ class Tokens:
         self.answers: Recent[str, Answer] = Recent(GONE)
         self.lapsed: Recent[str, tuple[str, Held]] = Recent(GONE)
 
+    def forget(self, stream: str) -> None:
+        """A stream is deleted: so are its leases."""
+        for token in [token for token, name in self.streams.items() if name == stream]:
+            del self.streams[token]
+        for token in [token for token, made in self.answers.items() if made.stream == stream]:
+            del self.answers[token]
+        for token in [token for token, (name, _) in self.lapsed.items() if name == stream]:
+            del self.lapsed[token]
+
     def clear(self) -> None:
         """Forget everything: the store knows it."""
         self.streams.clear()

@@ -14,6 +14,7 @@ class News:
 
     def __init__(self) -> None:
         self.event, self.exit, self.revision = -1, 0, 0
+        self.ended = False
         self._more: asyncio.Event | None = None
 
     def reached(self, event: int, exit: int, revision: int) -> None:
@@ -28,6 +29,11 @@ class News:
             self._more.set()
             self._more = None
 
+    def end(self) -> None:
+        """There will be no more: the stream is deleted."""
+        self.ended = True
+        self.tell()
+
     async def after(self, event: int, seconds: float) -> bool:
         """Wait for an event after this one, at most so long; whether there is one."""
         return await self.wait(lambda news: news.event > event, seconds)
@@ -36,7 +42,7 @@ class News:
         """Wait until there is enough, at most so long; whether there is."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
-                while not enough(self):
+                while not enough(self) and not self.ended:
                     self._more = self._more or asyncio.Event()
                     await self._more.wait()
         return enough(self)

@@ -88,7 +88,7 @@ class ReadingVerbs:
         await hub.live(stream)
         news = hub.news(stream)
         last = news.event if after is None else after - 1  # the store counts from 0
-        while hub.running:
+        while hub.running and not news.ended:
             if not await news.after(last, NAP):
                 continue
             for row in await hub.read(hub.storage.events, stream, last, PAGE):
@@ -153,6 +153,7 @@ async def item_view(hub: Hub, stream: str, item: str) -> ItemView:
         held_by=held,
         exit=None if row.status == "open" else exit_view(row),
         revisions=tuple(revision_view(revision) for revision in revisions),
+        key=row.key,
     )
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from venire.service.clock import Clock, SystemClock
+from venire.service.erasing import EraseVerbs
 from venire.service.hub import Hub
 from venire.service.keys import Keyring
 from venire.service.reading import ReadingVerbs
+from venire.service.sessions import Sessions
 from venire.service.settings import ServiceSettings
 from venire.service.skills import Skills
 from venire.service.streams import StreamVerbs
@@ -16,7 +18,7 @@ from venire.storage import Storage, WriterStats
 __all__ = ["Service"]
 
 
-class Service(StreamVerbs, WorkVerbs, ReadingVerbs):
+class Service(StreamVerbs, WorkVerbs, ReadingVerbs, EraseVerbs):
     """Streams, work, labels and verdicts over one store.
 
     All methods must be called on one asyncio loop. They raise `NotFound`, `Conflict`,
@@ -53,13 +55,16 @@ class Service(StreamVerbs, WorkVerbs, ReadingVerbs):
         self.settings = settings or ServiceSettings()
         self.hub = Hub(storage, clock or SystemClock(), self.settings)
         self.keys, self.webhooks = Keyring(self.hub), Webhooks(self.hub)
-        self.skills = Skills(self.hub)
+        self.skills, self.sessions = Skills(self.hub), Sessions(self.hub, self.keys)
 
     async def start(self) -> str | None:
         """Load every stream and begin to serve; the token of the first admin key, if made now."""
         await self.hub.start()
+        await self.resume_deletions()
         await self.webhooks.start()
-        return await self.keys.start()
+        first = await self.keys.start()
+        await self.sessions.start()
+        return first
 
     async def stop(self) -> None:
         """Finish what was begun, write snapshots and close."""

@@ -73,6 +73,8 @@ class StreamSettings(BaseModel):
         The labelers that are known from the start.
     open_panel
         Whether a labeler that is not on the panel joins it by asking for work.
+    unasked_labels
+        Whether a labeler's own key may send labels of items that the labeler was not given.
     policy, learning
         By name with settings, as on the command line: `realised`, `fixed-overlap:5`;
         `while-serving`, `known`.
@@ -107,6 +109,7 @@ class StreamSettings(BaseModel):
     classes: Annotated[tuple[Name, ...], Field(min_length=2, max_length=1000)]
     panel: Annotated[tuple[Member, ...], Field(max_length=10_000)] = ()
     open_panel: bool = True
+    unasked_labels: bool = False
     policy: Annotated[str, Field(max_length=100)] = "realised"
     learning: Annotated[str, Field(max_length=100)] = "while-serving"
     slot_seconds: SlotSeconds = 60.0

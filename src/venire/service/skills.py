@@ -54,6 +54,10 @@ class Skills:
         self._kept: dict[str, tuple[float, int, dict[str, Skill]]] = {}
         self._busy = asyncio.Lock()
 
+    def forget(self, stream: str) -> None:
+        """A stream is deleted."""
+        self._kept.pop(stream, None)
+
     async def of(self, live: Live) -> dict[str, Skill]:
         """What the labels of a stream say of its labelers."""
         async with self._busy:

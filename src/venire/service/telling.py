@@ -137,6 +137,5 @@ def revision_view(row: RevisionRow) -> RevisionView:
 
 def label_view(row: LabelRow) -> LabelView:
     """A label of an item."""
-    return LabelView(
-        row.labeler, row.said, row.at, row.slot, bool(row.late), row.lead_seconds, row.source
-    )
+    how = row.lead_seconds, row.source, row.key
+    return LabelView(row.labeler, row.said, row.at, row.slot, bool(row.late), *how)

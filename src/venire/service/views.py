@@ -12,7 +12,10 @@ __all__ = [
     "Added",
     "Alternative",
     "Answer",
+    "AuditView",
+    "Deleted",
     "DeliveryView",
+    "Erased",
     "EventView",
     "ExitView",
     "Explanation",
@@ -143,7 +146,7 @@ class LabelIn:
 class Outcome:
     """What became of a label that came in bulk; `code` and `message` say why it was refused.
 
-    Codes: unknown_class, unknown_labeler, unknown_item, not_allowed, changed.
+    Codes: unknown_class, unknown_labeler, unknown_item, not_allowed, not_given, changed.
     """
 
     status: Literal["accepted", "exists", "late", "refused"]
@@ -153,7 +156,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class LabelView:
-    """A label of an item."""
+    """A label of an item, and the id of the key by which it came, if that is known."""
 
     labeler: str
     said: str
@@ -162,6 +165,7 @@ class LabelView:
     late: bool
     lead_seconds: float | None
     source: str
+    key: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,6 +191,7 @@ class ItemView:
     held_by: tuple[str, ...]
     exit: ExitView | None
     revisions: tuple[RevisionView, ...] = ()
+    key: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -329,6 +334,39 @@ class Insights:
 
 
 @dataclass(frozen=True, slots=True)
+class AuditView:
+    """A line of the audit trail: who did what, when, with which key, to what; `n` is the cursor."""
+
+    n: int
+    at: float
+    actor: str
+    key: str | None
+    action: str
+    stream: str | None
+    subject: str | None
+    details: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Erased:
+    """An item whose payload is gone, and how long that was; 0 if it was gone before."""
+
+    stream: str
+    item: str
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Deleted:
+    """A stream that is gone, and what it had."""
+
+    stream: str
+    items: int
+    labels: int
+    events: int
+
+
+@dataclass(frozen=True, slots=True)
 class WebhookView:
     """Where exits and revisions are sent; the secret is shown only when it is made."""
 
@@ -367,6 +405,7 @@ class KeyView:
     created_at: float
     last_used_at: float | None
     revoked_at: float | None
+    expires_at: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

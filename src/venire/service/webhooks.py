@@ -21,6 +21,7 @@ from dataclasses import asdict
 from typing import Any, Final, TypeAlias
 
 from venire.errors import FetchError, InputError, NotFound, StoreError
+from venire.service.actors import PROGRAM, Actor, done_by
 from venire.service.hub import Hub
 from venire.service.live import compact
 from venire.service.signing import headers, shown
@@ -28,7 +29,15 @@ from venire.service.targets import resolve
 from venire.service.telling import exit_view, revision_view
 from venire.service.tokens import new_id, new_secret
 from venire.service.views import DeliveryView, ExitView, RevisionView, WebhookView
-from venire.storage import AddWebhook, DeliveryRow, RemoveWebhook, UpdateDelivery, WebhookRow
+from venire.storage import (
+    AddAudit,
+    AddWebhook,
+    Change,
+    DeliveryRow,
+    RemoveWebhook,
+    UpdateDelivery,
+    WebhookRow,
+)
 
 __all__ = ["Webhooks", "backoff"]
 
@@ -86,7 +95,7 @@ class Webhooks:
         if self._client is not None:
             await self._client.aclose()
 
-    async def add(self, stream: str, url: str) -> WebhookView:
+    async def add(self, stream: str, url: str, actor: Actor | str = PROGRAM) -> WebhookView:
         """Send this stream's exits and revisions there; the view has the secret, this once."""
         await self._hub.live(stream)
         try:
@@ -97,20 +106,22 @@ class Webhooks:
         secret, at = shown(new_secret()), self._hub.clock.wall()
         row = WebhookRow(new_id("wh"), stream, url, secret, at)
         live.hooks[row.id] = None
-        await self._hub.write([AddWebhook(row)])
+        told = done_by(actor, at, "webhook.add", stream, row.id, url=url)
+        await self._hub.write([AddWebhook(row), AddAudit([told])])
         return _view(row, secret)
 
     async def list(self, stream: str) -> builtins.list[WebhookView]:
         """The webhooks of a stream."""
         return [_view(row) for row in await self._rows(stream)]
 
-    async def remove(self, stream: str, webhook: str) -> None:
+    async def remove(self, stream: str, webhook: str, actor: Actor | str = PROGRAM) -> None:
         """Send nothing there any more."""
         await self._row(stream, webhook)
         live = await self._hub.live(stream)
         live.hooks.pop(webhook, None)
         self._queues.pop(webhook, deque()).clear()
-        await self._hub.write([RemoveWebhook(webhook)])
+        told = done_by(actor, self._hub.clock.wall(), "webhook.remove", stream, webhook)
+        await self._hub.write([RemoveWebhook(webhook), AddAudit([told])])
 
     async def ping(self, stream: str, webhook: str) -> int:
         """Send a test message now; the status that came back. `FetchError` if none did."""
@@ -130,6 +141,7 @@ class Webhooks:
         webhook: str,
         exit_n: int | None = None,
         revision_n: int | None = None,
+        actor: Actor | str = PROGRAM,
     ) -> int:
         """Try given-up messages again: those of an exit and a revision, or all; how many."""
         await self._row(stream, webhook)
@@ -139,9 +151,11 @@ class Webhooks:
         if wanted and not again:
             raise NotFound("dead delivery", ", ".join(f"{kind} {n}" for kind, n in sorted(wanted)))
         at = self._hub.clock.wall()
-        await self._hub.write(
-            [UpdateDelivery(row._replace(status="pending", attempt=0, next_at=at)) for row in again]
-        )
+        changes: builtins.list[Change] = [
+            UpdateDelivery(row._replace(status="pending", attempt=0, next_at=at)) for row in again
+        ]
+        told = done_by(actor, at, "webhook.redeliver", stream, webhook, messages=len(again))
+        await self._hub.write([*changes, AddAudit([told])] if again else [])
         return len(again)
 
     async def _rows(self, stream: str) -> builtins.list[WebhookRow]:
@@ -172,7 +186,8 @@ class Webhooks:
         if not any(live.hooks for live in hub.loaded()):
             return []
         async with self._looking:
-            hooks = await hub.read(hub.storage.webhooks, None)
+            rows = await hub.read(hub.storage.webhooks, None)
+            hooks = [hook for hook in rows if hook.stream not in hub.deleting]
             known = {hook.id for hook in hooks}
             self._due = {key: at for key, at in self._due.items() if key[0] in known}
             self._silent = {hook: rest for hook, rest in self._silent.items() if hook in known}

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from venire.storage.base import Storage
 from venire.storage.changes import (
+    AddAudit,
     AddDeliveries,
     AddEvents,
     AddItems,
@@ -30,9 +31,14 @@ from venire.storage.changes import (
     AddStream,
     AddWebhook,
     Change,
+    DeleteStream,
     EndLeases,
+    ErasePayload,
+    ExpireKey,
     LeaseEnd,
     LeaveItems,
+    MarkDeleted,
+    PurgeStream,
     RemoveWebhook,
     RenewLease,
     RevokeKey,
@@ -46,6 +52,8 @@ from venire.storage.codec import decode, encode
 from venire.storage.memory import MemoryStorage
 from venire.storage.opening import open_storage
 from venire.storage.rows import (
+    ERASED,
+    AuditRow,
     Counts,
     DeliveryRow,
     EventRow,
@@ -64,6 +72,8 @@ from venire.storage.rows import (
 from venire.storage.writer import Writer, WriterStats
 
 __all__ = [
+    "ERASED",
+    "AddAudit",
     "AddDeliveries",
     "AddEvents",
     "AddItems",
@@ -74,20 +84,26 @@ __all__ = [
     "AddSettings",
     "AddStream",
     "AddWebhook",
+    "AuditRow",
     "Change",
     "Counts",
+    "DeleteStream",
     "DeliveryRow",
     "EndLeases",
+    "ErasePayload",
     "EventRow",
     "ExitRow",
     "Exited",
+    "ExpireKey",
     "ItemRow",
     "KeyRow",
     "LabelRow",
     "LeaseEnd",
     "LeaseRow",
     "LeaveItems",
+    "MarkDeleted",
     "MemoryStorage",
+    "PurgeStream",
     "RemoveWebhook",
     "RenewLease",
     "RevisionRow",

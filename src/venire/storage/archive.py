@@ -40,6 +40,7 @@ def write_archive(storage: Storage, target: Path) -> int:
 def _rows(storage: Storage) -> Iterator[tuple[str, tuple[Any, ...]]]:
     for key in storage.keys():  # noqa: SIM118 (a store is no dictionary)
         yield "keys", key
+    yield from (("audit", row) for row in storage.all_audit())
     for stream in storage.streams():
         name = stream.name
         yield "streams", stream
@@ -74,7 +75,7 @@ def read_archive(storage: Storage, source: Path) -> int:
     >>> other.streams() == one.streams()
     True
     """
-    if storage.streams() or storage.keys():
+    if storage.streams() or storage.deleted_streams() or storage.keys():
         raise StoreError(f"the store {storage.url} is not empty: restore into a new one")
     count = 0
     for table, group in groupby(_parsed(source), key=lambda pair: pair[0]):
@@ -115,7 +116,8 @@ def _row(source: Path, line: int, text: str) -> tuple[str, Any]:
 def _items(rows: list[r.ItemRow]) -> list[c.Change]:
     """Items enter open, and leave again."""
     new = [r.ItemRow(*row[:9]) for row in rows]
-    left = [r.ExitRow._make((*row[:2], *row[9:])) for row in rows if row.status != "open"]
+    new = [row._replace(key=old.key) for row, old in zip(new, rows, strict=True)]
+    left = [r.ExitRow._make((*row[:2], *row[9:17])) for row in rows if row.status != "open"]
     return [c.AddItems(new), c.LeaveItems(left)]
 
 
@@ -131,6 +133,7 @@ _KINDS: dict[str, Callable[..., Any]] = {
     "keys": r.KeyRow,
     "webhooks": r.WebhookRow,
     "deliveries": r.DeliveryRow,
+    "audit": r.AuditRow,
 }
 
 _CHANGES: dict[str, Callable[[list[Any]], list[c.Change]]] = {
@@ -145,4 +148,5 @@ _CHANGES: dict[str, Callable[[list[Any]], list[c.Change]]] = {
     "keys": lambda rows: [c.AddKey(row) for row in rows],
     "webhooks": lambda rows: [c.AddWebhook(row) for row in rows],
     "deliveries": lambda rows: [c.AddDeliveries(rows)],
+    "audit": lambda rows: [c.AddAudit(rows)],
 }

@@ -18,6 +18,7 @@ from typing import Self
 
 from venire.storage.changes import Change
 from venire.storage.rows import (
+    AuditRow,
     Counts,
     DeliveryRow,
     EventRow,
@@ -42,8 +43,8 @@ class Storage(ABC):
     >>> from venire.storage import AddStream, StreamRow, open_storage
     >>> with open_storage("memory:") as storage:
     ...     storage.write([AddStream(StreamRow("posts", created_at=0.0))])
-    ...     storage.streams()
-    [StreamRow(name='posts', created_at=0.0, status='running')]
+    ...     [row.name for row in storage.streams()]
+    ['posts']
     """
 
     #: The address it was opened by, without a password.
@@ -71,6 +72,13 @@ class Storage(ABC):
 
     # to read
 
+    def scrub(self) -> bool | None:
+        """Leave nothing in files of what was erased; False if somebody is in the way for now.
+
+        None: a database server decides by itself when it overwrites what was freed.
+        """
+        return None
+
     @abstractmethod
     def frozen(self) -> AbstractContextManager[None]:
         """Inside, all reads see one state, whatever is written meanwhile.
@@ -80,7 +88,15 @@ class Storage(ABC):
 
     @abstractmethod
     def streams(self) -> list[StreamRow]:
-        """All streams, by name."""
+        """All streams, by name, but those that are being deleted."""
+
+    @abstractmethod
+    def deleted_streams(self) -> list[StreamRow]:
+        """Streams that are deleted, of which something is left, by name."""
+
+    @abstractmethod
+    def remains(self, stream: str) -> bool:
+        """Whether there is any row of a stream, beside the stream itself."""
 
     @abstractmethod
     def settings(self, stream: str) -> list[SettingsRow]:
@@ -160,6 +176,10 @@ class Storage(ABC):
         """Of each labeler with a label: how many there are, and how many of them were late."""
 
     @abstractmethod
+    def given(self, stream: str, pairs: Iterable[tuple[str, str]]) -> set[tuple[str, str]]:
+        """Of these (item, labeler) the ones that have or had a lease."""
+
+    @abstractmethod
     def lease(self, token_hash: str) -> LeaseRow | None:
         """One lease."""
 
@@ -174,6 +194,12 @@ class Storage(ABC):
     @abstractmethod
     def keys(self) -> list[KeyRow]:
         """All keys, revoked ones too, oldest first."""
+
+    @abstractmethod
+    def audit(
+        self, after: int = 0, limit: int | None = None, stream: str | None = None
+    ) -> list[AuditRow]:
+        """What was done after line `after`, oldest first; of one stream, or everything."""
 
     @abstractmethod
     def webhooks(self, stream: str | None = None) -> list[WebhookRow]:
@@ -206,6 +232,13 @@ class Storage(ABC):
         while rows:
             yield from rows
             rows = self.labels(stream, (rows[-1].item, rows[-1].labeler), chunk)
+
+    def all_audit(self, stream: str | None = None, chunk: int = 10_000) -> Iterator[AuditRow]:
+        """Every line of the audit trail, or those about a stream, without holding them all."""
+        rows = self.audit(0, chunk, stream)
+        while rows:
+            yield from rows
+            rows = self.audit(rows[-1].n, chunk, stream)
 
     def all_items(self, stream: str, chunk: int = 10_000) -> Iterator[ItemRow]:
         """Every item of a stream, without holding them all."""

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from venire.storage.rows import (
+    AuditRow,
     DeliveryRow,
     EventRow,
     ExitRow,
@@ -26,6 +27,7 @@ from venire.storage.rows import (
 )
 
 __all__ = [
+    "AddAudit",
     "AddDeliveries",
     "AddEvents",
     "AddItems",
@@ -37,9 +39,14 @@ __all__ = [
     "AddStream",
     "AddWebhook",
     "Change",
+    "DeleteStream",
     "EndLeases",
+    "ErasePayload",
+    "ExpireKey",
     "LeaseEnd",
     "LeaveItems",
+    "MarkDeleted",
+    "PurgeStream",
     "RemoveWebhook",
     "RenewLease",
     "RevokeKey",
@@ -117,12 +124,13 @@ class AddLeases:
 
 @dataclass(frozen=True, slots=True)
 class LeaseEnd:
-    """How a lease ended: done (with its answer), released or expired."""
+    """How a lease ended: done (with its answer), released or expired; and by which key."""
 
     token_hash: str
     status: str
     ended_at: float
     answer: str | None = None
+    key: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +165,14 @@ class AddKey:
 @dataclass(frozen=True, slots=True)
 class RevokeKey:
     """A key opens nothing any more; the time of the first revocation stays."""
+
+    id: str
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class ExpireKey:
+    """A key opens nothing from `at` on; an earlier end stays."""
 
     id: str
     at: float
@@ -209,6 +225,44 @@ class SetMeta:
     value: str
 
 
+@dataclass(frozen=True, slots=True)
+class AddAudit:
+    """Lines of the audit trail, whose numbers the store gives."""
+
+    rows: Sequence[AuditRow]
+
+
+@dataclass(frozen=True, slots=True)
+class ErasePayload:
+    """The payload of an item goes, and the digest of its content; an unknown item is refused."""
+
+    stream: str
+    item: str
+
+
+@dataclass(frozen=True, slots=True)
+class MarkDeleted:
+    """A stream is deleted: `streams` does not list it any more, though its rows may be there."""
+
+    stream: str
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class PurgeStream:
+    """Of every table that a stream has rows in, at most `limit` of them go."""
+
+    stream: str
+    limit: int
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteStream:
+    """The stream itself goes, if it is there; refused while any row of it is left."""
+
+    stream: str
+
+
 Change: TypeAlias = (
     AddStream
     | SetStatus
@@ -230,4 +284,10 @@ Change: TypeAlias = (
     | AddDeliveries
     | UpdateDelivery
     | SetMeta
+    | AddAudit
+    | ExpireKey
+    | ErasePayload
+    | MarkDeleted
+    | PurgeStream
+    | DeleteStream
 )

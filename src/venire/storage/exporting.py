@@ -14,6 +14,7 @@ from typing import Any, TextIO
 from venire.errors import FileError
 from venire.storage.base import Storage
 from venire.storage.codec import decode
+from venire.storage.locking import open_private
 from venire.storage.rows import ItemRow, LabelRow, RevisionRow
 
 __all__ = ["label_studio_tasks", "log_lines", "replacing", "write_label_studio", "write_log"]
@@ -21,10 +22,10 @@ __all__ = ["label_studio_tasks", "log_lines", "replacing", "write_label_studio",
 
 @contextmanager
 def replacing(target: Path) -> Iterator[TextIO]:
-    """A text file beside the target, put in its place when all of it is on disk."""
+    """A text file of one's own beside the target, put in its place when all of it is on disk."""
     part = target.with_name(f"{target.name}.part")
     try:
-        with open(part, "w", encoding="utf-8", newline="\n") as file:
+        with open(part, "w", encoding="utf-8", newline="\n", opener=open_private) as file:
             yield file
             file.flush()
             os.fsync(file.fileno())

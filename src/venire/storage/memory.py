@@ -14,8 +14,9 @@ from typing import Any, TypeVar
 
 from venire.errors import StoreDown, StoreError
 from venire.storage import changes as c
-from venire.storage.base import Storage
+from venire.storage.memory_trail import MemoryTrail
 from venire.storage.rows import (
+    AuditRow,
     Counts,
     DeliveryRow,
     EventRow,
@@ -37,7 +38,7 @@ R = TypeVar("R")
 _MISSING: Any = object()
 
 
-class MemoryStorage(Storage):
+class MemoryStorage(MemoryTrail):
     """A store that lives as long as its process.
 
     >>> from venire.storage import AddKey, KeyRow
@@ -66,6 +67,7 @@ class MemoryStorage(Storage):
         self._webhooks: dict[str, WebhookRow] = {}
         self._deliveries: dict[tuple[str, str, int], DeliveryRow] = {}
         self._meta: dict[str, str] = {}
+        self._audit: dict[int, AuditRow] = {}
 
     # to write
 
@@ -111,6 +113,15 @@ class MemoryStorage(Storage):
         if stream not in self._streams:
             raise StoreError(f"there is no stream {stream!r} in the store")
         return tables.setdefault(stream, {})
+
+    def _rows_of(self, stream: str) -> Iterator[tuple[dict[Any, Any], Any]]:
+        for table in (self._logs, self._items, self._exits, self._revisions, self._labels):
+            mine: dict[Any, Any] = table.get(stream, {})
+            yield from ((mine, key) for key in mine)
+        for rows in (self._settings, self._snapshots, self._leases, self._deliveries,
+                     self._webhooks):  # fmt: skip
+            named: dict[Any, Any] = rows
+            yield from ((named, key) for key, row in named.items() if row.stream == stream)
 
     def _add_stream(self, change: c.AddStream) -> None:
         self._new(self._streams, change.row.name, change.row)
@@ -165,7 +176,9 @@ class MemoryStorage(Storage):
             old = self._leases.get(end.token_hash)
             if old is None:
                 raise StoreError(f"there is no lease {end.token_hash!r}")
-            row = old._replace(status=end.status, ended_at=end.ended_at, answer=end.answer)
+            row = old._replace(
+                status=end.status, ended_at=end.ended_at, answer=end.answer, ended_key=end.key
+            )
             self._put(self._leases, end.token_hash, row)
 
     def _renew_lease(self, change: c.RenewLease) -> None:
@@ -230,7 +243,7 @@ class MemoryStorage(Storage):
     def streams(self) -> list[StreamRow]:
         """All streams."""
         with self._lock:
-            return sorted(self._streams.values())
+            return sorted(row for row in self._streams.values() if row.deleted_at is None)
 
     def settings(self, stream: str) -> list[SettingsRow]:
         """All versions of the settings."""

@@ -13,9 +13,11 @@ from typing import Final, NamedTuple
 __all__ = [
     "DELIVERY_KINDS",
     "DELIVERY_STATUSES",
+    "ERASED",
     "ITEM_STATUSES",
     "LEASE_STATUSES",
     "STREAM_STATUSES",
+    "AuditRow",
     "Counts",
     "DeliveryRow",
     "EventRow",
@@ -38,13 +40,20 @@ LEASE_STATUSES: Final = ("open", "done", "released", "expired")
 DELIVERY_STATUSES: Final = ("pending", "done", "dead")
 DELIVERY_KINDS: Final = ("exit", "revision")
 
+#: What stands in place of the digest of an item whose payload was erased; the payload is `null`.
+ERASED: Final = "erased"
+
 
 class StreamRow(NamedTuple):
-    """A stream: its name, when it was made, and whether it is running, paused or closed."""
+    """A stream: its name, when it was made, and whether it is running, paused or closed.
+
+    `deleted_at` is set while the rows of a deleted stream are being removed; then it goes too.
+    """
 
     name: str
     created_at: float
     status: str = "running"
+    deleted_at: float | None = None
 
 
 class SettingsRow(NamedTuple):
@@ -78,7 +87,8 @@ class ItemRow(NamedTuple):
     `digest` tells whether an item of the same id has the same content; `eligible` and `excluded`
     are JSON lists of names (`eligible` None: anyone). `exit_n` counts the exits of the stream
     from 1, and is the cursor of whoever reads them; the fields from there on are None while
-    the item is open. `verdict` is None for an item that left without a label.
+    the item is open. `verdict` is None for an item that left without a label. `key` is the id of
+    the key that brought the item, where that is known.
     """
 
     stream: str
@@ -98,6 +108,7 @@ class ItemRow(NamedTuple):
     confidence: float | None = None
     labels: int | None = None
     reason: str | None = None
+    key: str | None = None
 
 
 class ExitRow(NamedTuple):
@@ -138,7 +149,8 @@ class LabelRow(NamedTuple):
     """What a labeler said of an item: once, and never changed.
 
     `late` says that the item had left; `lead_seconds` is the time from lease to label, None for
-    a label nobody asked for; `source` says how it came (`lease`, `bulk`, ...).
+    a label nobody asked for; `source` says how it came (`lease`, `bulk`, ...), and `key` by which
+    key, where that is known.
     """
 
     stream: str
@@ -150,12 +162,14 @@ class LabelRow(NamedTuple):
     late: bool
     lead_seconds: float | None
     source: str
+    key: str | None = None
 
 
 class LeaseRow(NamedTuple):
     """An item given to a labeler, under a token of which only the sha256 is kept.
 
-    `answer` is the first answer to whoever brought the label, kept for retries (JSON).
+    `answer` is the first answer to whoever brought the label, kept for retries (JSON). `key` is the
+    id of the key that asked for the work, `ended_key` of the one that answered it or gave it back.
     """
 
     token_hash: str
@@ -167,6 +181,8 @@ class LeaseRow(NamedTuple):
     status: str = "open"
     ended_at: float | None = None
     answer: str | None = None
+    key: str | None = None
+    ended_key: str | None = None
 
 
 class SnapshotRow(NamedTuple):
@@ -179,7 +195,10 @@ class SnapshotRow(NamedTuple):
 
 
 class KeyRow(NamedTuple):
-    """A key to the service, of which only the sha256 is kept; `labeler` binds it to one."""
+    """A key to the service, of which only the sha256 is kept; `labeler` binds it to one.
+
+    It opens nothing once it is revoked, nor from `expires_at` on.
+    """
 
     id: str
     hash: str
@@ -189,6 +208,7 @@ class KeyRow(NamedTuple):
     created_at: float
     last_used_at: float | None = None
     revoked_at: float | None = None
+    expires_at: float | None = None
 
 
 class WebhookRow(NamedTuple):
@@ -215,6 +235,23 @@ class DeliveryRow(NamedTuple):
     status: str = "pending"
     last_error: str | None = None
     kind: str = "exit"
+
+
+class AuditRow(NamedTuple):
+    """Who did what, when and with which key; `n` is given by the store, and grows.
+
+    `action` is such as `stream.pause`; `subject` is what it was done to (an item, a key, ...),
+    `details` is a JSON object. Rows are never changed, and outlive the streams they are about.
+    """
+
+    n: int
+    at: float
+    actor: str
+    key: str | None
+    action: str
+    stream: str | None = None
+    subject: str | None = None
+    details: str = "{}"
 
 
 class Exited(NamedTuple):

@@ -21,7 +21,7 @@ from venire.storage.statements import Step, plan
 __all__ = ["SqlStorage"]
 
 #: What may be written by a process that does not own the store.
-_FOR_ALL = (c.AddKey, c.RevokeKey, c.TouchKey)
+_FOR_ALL = (c.AddKey, c.RevokeKey, c.ExpireKey, c.TouchKey, c.AddAudit)
 
 
 class SqlStorage(SqlReading):
@@ -57,6 +57,9 @@ class SqlStorage(SqlReading):
             except BaseException:
                 self._ends.clear()
                 raise
+            for change in changes:
+                if isinstance(change, c.DeleteStream):
+                    self._ends.pop(change.stream, None)  # there may be another of its name
 
     def _run(self, cursor: Any, step: Step) -> None:
         touched = self._many(cursor, step)

@@ -7,11 +7,12 @@ from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any, TypeVar, cast
 
-from sqlalchemy import Connection, Engine, Select, Table, and_, case, func, or_, select
+from sqlalchemy import Connection, Engine, Select, Table, and_, case, exists, func, or_, select
 
 from venire.storage import tables as t
 from venire.storage.base import Storage
 from venire.storage.rows import (
+    AuditRow,
     Counts,
     DeliveryRow,
     EventRow,
@@ -86,7 +87,21 @@ class SqlReading(Storage):
 
     def streams(self) -> list[StreamRow]:
         """All streams."""
-        return self._all(StreamRow, select(t.streams).order_by(t.streams.c.name))
+        return self._streams(t.streams.c.deleted_at.is_(None))
+
+    def deleted_streams(self) -> list[StreamRow]:
+        """Streams that are being deleted."""
+        return self._streams(t.streams.c.deleted_at.is_not(None))
+
+    def _streams(self, which: Any) -> list[StreamRow]:
+        return self._all(StreamRow, select(t.streams).where(which).order_by(t.streams.c.name))
+
+    def remains(self, stream: str) -> bool:
+        """Whether anything of a stream is left."""
+        tables = [t.metadata.tables[name] for name in t.OF_STREAMS]
+        query = select(or_(*(exists().where(table.c.stream == stream) for table in tables)))
+        with self._connection() as connection:
+            return bool(connection.execute(query).scalar())
 
     def settings(self, stream: str) -> list[SettingsRow]:
         """All versions of the settings."""
@@ -243,6 +258,18 @@ class SqlReading(Storage):
         with self._connection() as connection:
             return {name: (n, int(late)) for name, n, late in connection.execute(query)}
 
+    def given(self, stream: str, pairs: Iterable[tuple[str, str]]) -> set[tuple[str, str]]:
+        """Which pairs have or had a lease."""
+        wanted, columns = set(pairs), t.leases.c
+        found: set[tuple[str, str]] = set()
+        for some in _chunks({item for item, _ in wanted}):
+            query = select(columns.item, columns.labeler).where(
+                columns.stream == stream, columns.item.in_(some)
+            )
+            with self._connection() as connection:
+                found |= {(item, labeler) for item, labeler in connection.execute(query)} & wanted
+        return found
+
     def lease(self, token_hash: str) -> LeaseRow | None:
         """One lease."""
         return self._first(LeaseRow, select(t.leases).where(t.leases.c.token_hash == token_hash))
@@ -279,6 +306,14 @@ class SqlReading(Storage):
     def keys(self) -> list[KeyRow]:
         """All keys."""
         return self._all(KeyRow, select(t.keys).order_by(t.keys.c.created_at, t.keys.c.id))
+
+    def audit(
+        self, after: int = 0, limit: int | None = None, stream: str | None = None
+    ) -> list[AuditRow]:
+        """What was done."""
+        query = select(t.audit) if stream is None else _of(t.audit, stream)
+        query = query.where(t.audit.c.n > after).order_by(t.audit.c.n)
+        return self._all(AuditRow, query, limit)
 
     def webhooks(self, stream: str | None = None) -> list[WebhookRow]:
         """Webhooks."""

@@ -13,7 +13,8 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from venire.storage import changes as c
-from venire.storage.tables import metadata
+from venire.storage.rows import ERASED
+from venire.storage.tables import OF_STREAMS, metadata
 
 __all__ = ["Statement", "Step", "plan"]
 
@@ -46,7 +47,7 @@ _LEAVE = Statement(
     exact="an item that leaves is not open",
 )
 _END_LEASE = Statement(
-    "UPDATE leases SET status = ?, ended_at = ?, answer = ? WHERE token_hash = ?",
+    "UPDATE leases SET status = ?, ended_at = ?, answer = ?, ended_key = ? WHERE token_hash = ?",
     exact="a lease that ends is unknown",
 )
 _RENEW_LEASE = Statement("UPDATE leases SET ttl = ? WHERE token_hash = ?")
@@ -68,6 +69,42 @@ _DELIVERY = Statement(
     "UPDATE deliveries SET attempt = ?, next_at = ?, status = ?, last_error = ? "
     "WHERE webhook = ? AND kind = ? AND exit_n = ?"
 )
+_EXPIRE = Statement(
+    "UPDATE keys SET expires_at = ? WHERE id = ? AND (expires_at IS NULL OR expires_at > ?)"
+)
+_AUDIT = Statement(
+    "INSERT INTO audit (at, actor, key, action, stream, subject, details) "
+    "VALUES (?, ?, ?, ?, ?, ?, ?)"
+)
+_ERASE = Statement(
+    f"UPDATE items SET payload = 'null', digest = '{ERASED}' WHERE stream = ? AND id = ?",
+    exact="an item to erase is unknown",
+)
+_MARK_DELETED = Statement(
+    "UPDATE streams SET deleted_at = ? WHERE name = ?", exact="a stream to delete is unknown"
+)
+_DELETE_STREAM = Statement("DELETE FROM streams WHERE name = ?")
+
+
+def _purge(table: str) -> Statement:
+    """Some rows of a stream; a webhook goes when none of its deliveries is left."""
+    if table == "webhooks":
+        left = "SELECT 1 FROM deliveries WHERE webhook = webhooks.id"
+        return Statement(
+            f"DELETE FROM webhooks WHERE stream = ? AND NOT EXISTS ({left}) AND id IN "
+            "(SELECT id FROM webhooks WHERE stream = ? LIMIT ?)"
+        )
+    keys = ", ".join(column.name for column in metadata.tables[table].primary_key.columns)
+    some = f"SELECT {keys} FROM {table} WHERE stream = ? LIMIT ?"
+    return Statement(f"DELETE FROM {table} WHERE stream = ? AND ({keys}) IN ({some})")
+
+
+_PURGE_DELIVERIES = Statement(
+    "DELETE FROM deliveries WHERE (webhook, kind, exit_n) IN "
+    "(SELECT webhook, kind, exit_n FROM deliveries "
+    "WHERE webhook IN (SELECT id FROM webhooks WHERE stream = ?) LIMIT ?)"
+)
+_PURGE = tuple(_purge(table) for table in OF_STREAMS)
 _META = _insert("meta", " ON CONFLICT (key) DO UPDATE SET value = excluded.value")
 
 
@@ -82,7 +119,7 @@ def _leave(rows: Sequence[Any]) -> list[tuple[Any, ...]]:
 
 
 def _end(rows: Sequence[c.LeaseEnd]) -> list[tuple[Any, ...]]:
-    return [(row.status, row.ended_at, row.answer, row.token_hash) for row in rows]
+    return [(row.status, row.ended_at, row.answer, row.key, row.token_hash) for row in rows]
 
 
 def _as_they_are(rows: Sequence[Any]) -> Sequence[Any]:
@@ -99,6 +136,7 @@ _GATHERED: dict[type, tuple[Statement, Callable[[Sequence[Any]], Sequence[Sequen
     c.LeaveItems: (_LEAVE, _leave),
     c.AddRevisions: (_insert("revisions"), _as_they_are),
     c.AddDeliveries: (_insert("deliveries"), _as_they_are),
+    c.AddAudit: (_AUDIT, lambda rows: [row[1:] for row in rows]),
 }
 
 #: Of those that touch the same tables: whether rows are new, and what names a row.
@@ -126,6 +164,14 @@ _SINGLE: dict[type, Callable[[Any], list[tuple[Statement, tuple[Any, ...]]]]] = 
     c.RemoveWebhook: lambda change: [(_REMOVE_WEBHOOK, (change.id,))],
     c.UpdateDelivery: lambda change: [(_DELIVERY, _delivery(change))],
     c.SetMeta: lambda change: [(_META, (change.key, change.value))],
+    c.ExpireKey: lambda change: [(_EXPIRE, (change.at, change.id, change.at))],
+    c.ErasePayload: lambda change: [(_ERASE, (change.stream, change.item))],
+    c.MarkDeleted: lambda change: [(_MARK_DELETED, (change.at, change.stream))],
+    c.PurgeStream: lambda change: [
+        (_PURGE_DELIVERIES, (change.stream, change.limit)),
+        *((statement, (change.stream, change.stream, change.limit)) for statement in _PURGE),
+    ],
+    c.DeleteStream: lambda change: [(_DELETE_STREAM, (change.stream,))],
 }
 
 

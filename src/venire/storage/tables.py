@@ -28,7 +28,7 @@ from sqlalchemy import (
 
 from venire.storage import rows
 
-__all__ = ["ROWS", "TEXT", "metadata"]
+__all__ = ["OF_STREAMS", "ROWS", "TEXT", "metadata"]
 
 TEXT = Text().with_variant(Text(collation="C"), "postgresql")
 
@@ -58,6 +58,7 @@ streams = Table(
     _text("name"),
     _time("created_at"),
     _text("status"),
+    _time("deleted_at", nullable=True),
     PrimaryKeyConstraint("name", name="streams_key"),
     _one_of("status", "streams", rows.STREAM_STATUSES),
 )
@@ -106,6 +107,7 @@ items = Table(
     Column("confidence", Double),
     Column("labels", Integer),
     _text("reason", nullable=True),
+    _text("key", nullable=True),
     PrimaryKeyConstraint("stream", "id", name="items_key"),
     UniqueConstraint("stream", "exit_n", name="items_exit"),
     _one_of("status", "items", rows.ITEM_STATUSES),
@@ -141,6 +143,7 @@ labels = Table(
     Column("late", Boolean, nullable=False),
     Column("lead_seconds", Double),
     _text("source"),
+    _text("key", nullable=True),
     PrimaryKeyConstraint("stream", "item", "labeler", name="labels_key"),
     Index("labels_by_time", "stream", "at"),
 )
@@ -157,9 +160,12 @@ leases = Table(
     _text("status"),
     _time("ended_at", nullable=True),
     _text("answer", nullable=True),
+    _text("key", nullable=True),
+    _text("ended_key", nullable=True),
     PrimaryKeyConstraint("token_hash", name="leases_key"),
     _one_of("status", "leases", rows.LEASE_STATUSES),
     Index("leases_by_stream", "stream", "status"),
+    Index("leases_by_item", "stream", "item", "labeler"),
 )
 
 snapshots = Table(
@@ -183,6 +189,7 @@ keys = Table(
     _time("created_at"),
     _time("last_used_at", nullable=True),
     _time("revoked_at", nullable=True),
+    _time("expires_at", nullable=True),
     PrimaryKeyConstraint("id", name="keys_key"),
     UniqueConstraint("hash", name="keys_hash"),
 )
@@ -215,6 +222,22 @@ deliveries = Table(
     Index("deliveries_by_webhook", "webhook", "status", "next_at", "exit_n", "kind"),
 )
 
+#: Numbered by the database: the server and `venire keys` both write into it.
+audit = Table(
+    "audit",
+    metadata,
+    Column("n", BigInteger().with_variant(Integer, "sqlite"), autoincrement=True),
+    _time("at"),
+    _text("actor"),
+    _text("key", nullable=True),
+    _text("action"),
+    _text("stream", nullable=True),
+    _text("subject", nullable=True),
+    _text("details"),
+    PrimaryKeyConstraint("n", name="audit_key"),
+    Index("audit_by_stream", "stream", "n"),
+)
+
 meta = Table(
     "meta",
     metadata,
@@ -222,6 +245,10 @@ meta = Table(
     _text("value"),
     PrimaryKeyConstraint("key", name="meta_key"),
 )
+
+#: The tables whose rows belong to a stream; the audit trail stays when the stream goes.
+OF_STREAMS = ("webhooks", "labels", "leases", "revisions", "items", "snapshots", "events",
+              "settings")  # fmt: skip
 
 #: Which tuple a row of each table is.
 ROWS: dict[str, type[tuple[Any, ...]]] = {
@@ -236,4 +263,5 @@ ROWS: dict[str, type[tuple[Any, ...]]] = {
     "keys": rows.KeyRow,
     "webhooks": rows.WebhookRow,
     "deliveries": rows.DeliveryRow,
+    "audit": rows.AuditRow,
 }

@@ -11,6 +11,8 @@ from venire.storage import changes as c
 from venire.storage.base import Storage
 from venire.storage.codec import decode, encode
 from venire.storage.rows import (
+    ERASED,
+    AuditRow,
     Counts,
     DeliveryRow,
     EventRow,
@@ -45,8 +47,8 @@ def check_storage(storage: Storage) -> None:
     assert storage.streams() == [], "the store is not empty"
     for check in (_streams, _events, _items, _revisions, _labels, _leases, _snapshots, _keys):
         check(storage)
-    _webhooks(storage)
-    _others(storage)
+    for check in (_webhooks, _audit, _erasure, _deletion, _others):
+        check(storage)
     _all_or_nothing(storage)
     assert storage.counts("nobody") == Counts(0, 0, 0, 0, 0, 0, 0, 0)
     storage.ping()
@@ -83,7 +85,8 @@ def everything(storage: Storage, stream: str) -> dict[str, Any]:
     found = {getattr(read, "__name__", "leases"): read(stream) for read in reads}
     hooks = [row.id for row in storage.webhooks(stream)]
     found["deliveries"] = [storage.deliveries(id) for id in hooks]
-    return {"streams": storage.streams(), "keys": storage.keys(), **found}
+    done = [row[1:] for row in storage.audit()]  # a number may be left out where a write failed
+    return {"streams": storage.streams(), "keys": storage.keys(), "audit": done, **found}
 
 
 def _streams(storage: Storage) -> None:
@@ -212,9 +215,15 @@ def _leases(storage: Storage) -> None:
     storage.write([c.AddLeases([one, two])])
     assert storage.leases("checked") == [two, one]
     storage.write([c.EndLeases([c.LeaseEnd("hash1", "expired", 6.0)]), c.RenewLease("hash2", 90.5)])
-    storage.write([c.EndLeases([c.LeaseEnd("hash1", "done", 7.0, _ODD)])])
-    assert storage.lease("hash1") == one._replace(status="done", ended_at=7.0, answer=_ODD)
+    storage.write([c.EndLeases([c.LeaseEnd("hash1", "done", 7.0, _ODD, "k1")])])
+    done = one._replace(status="done", ended_at=7.0, answer=_ODD, ended_key="k1")
+    assert storage.lease("hash1") == done
     assert storage.leases("checked") == [two._replace(ttl=90.5)]
+    assert storage.given("checked", [("a", "m1"), ("a", "m2"), ("a", "m3"), ("b", "m1")]) == {
+        ("a", "m1"),
+        ("a", "m2"),
+    }
+    assert storage.given("nobody", [("a", "m1")]) == set()
     assert len(storage.leases("checked", None)) == 2
     assert storage.lease("nothing") is None
     _refused(storage, c.AddLeases([one]))
@@ -237,7 +246,11 @@ def _keys(storage: Storage) -> None:
     storage.write([c.AddKey(one), c.AddKey(two)])
     storage.write([c.TouchKey("k1", 3.0), c.RevokeKey("k2", 4.0), c.RevokeKey("k2", 5.0)])
     storage.write([c.TouchKey("nobody", 3.0), c.RevokeKey("nobody", 4.0)])
-    assert storage.keys() == [two._replace(revoked_at=4.0), one._replace(last_used_at=3.0)]
+    storage.write([c.ExpireKey("k1", at) for at in (8.0, 9.0, 7.0)] + [c.ExpireKey("nobody", 1.0)])
+    assert storage.keys() == [
+        two._replace(revoked_at=4.0),
+        one._replace(last_used_at=3.0, expires_at=7.0),
+    ]
     _refused(storage, c.AddKey(one._replace(hash="hash of 3")))
     _refused(storage, c.AddKey(one._replace(id="k3")))
 
@@ -267,6 +280,72 @@ def _webhooks(storage: Storage) -> None:
     assert storage.deliveries("w1") == []
     assert storage.webhooks("nobody") == []
     _refused(storage, c.AddDeliveries([rows[0]]))
+
+
+def _audit(storage: Storage) -> None:
+    rows = [
+        AuditRow(0, 1.5, "me (k1)", "k1", "stream.pause", "checked"),
+        AuditRow(0, 2.5, _ODD, None, "key.revoke", None, "k2", '{"why":"lost"}'),
+    ]
+    storage.write([c.AddAudit(rows[:1]), c.AddAudit(rows[1:])])
+    found = storage.audit()
+    assert [row[1:] for row in found] == [row[1:] for row in rows]
+    assert found[0].n < found[1].n
+    assert storage.audit(found[0].n) == found[1:]
+    assert storage.audit(0, 1) == storage.audit(stream="checked") == found[:1]
+    assert list(storage.all_audit(chunk=1)) == found
+
+
+def _erasure(storage: Storage) -> None:
+    before = storage.item("checked", "a")
+    assert before is not None
+    storage.write([c.ErasePayload("checked", "a")])
+    assert storage.item("checked", "a") == before._replace(payload="null", digest=ERASED)
+    _refused(storage, c.ErasePayload("checked", "nothing"))
+    storage.scrub()
+
+
+def _deletion(storage: Storage) -> None:
+    """A deleted stream is not listed, goes in pieces, and makes room for another of its name."""
+    assert storage.remains("checked")
+    assert not storage.remains("gone")
+    hook = WebhookRow("w3", "gone", "https://example.org/y", "whsec_y", 1.0)
+    row = EventRow("gone", 0, 1, 3, 2.0, "left", '"ann"')
+    label = LabelRow("gone", "a", "m", "ok", 0.0, 0, False, None, "x", "k1")
+    filled: list[c.Change] = [
+        c.AddStream(StreamRow("gone", 1.0)),
+        c.AddSettings(SettingsRow("gone", 1, 1.0, "admin", "{}")),
+        c.AddItems([_item(f"i{n}")._replace(stream="gone", key="k1") for n in range(5)]),
+        c.LeaveItems([ExitRow("gone", "i1", "left", 1, 9, 4.5, "ok", 0.5, 2, "no_gain")]),
+        c.AddEvents([row, row._replace(n=1)]),
+        c.AddLabels([label, label._replace(item="b")]),
+        c.AddLeases([LeaseRow("gone1", "gone", "a", "m", 0.0, 1.0, key="k1")]),
+        c.SaveSnapshot(SnapshotRow("gone", 0, 1.0, b"x")),
+        c.AddWebhook(hook),
+        c.AddDeliveries([DeliveryRow("w3", "gone", n, 0, 10.0) for n in (1, 2, 3)]),
+    ]
+    storage.write(filled)
+    assert {row.key for row in storage.items("gone")} == {"k1"}
+    assert [row.key for row in storage.labels("gone")] == ["k1", "k1"]
+    before = everything(storage, "checked")
+    storage.write([c.MarkDeleted("gone", 5.0)])
+    assert [row.name for row in storage.streams()] == ["checked"]
+    assert storage.deleted_streams() == [StreamRow("gone", 1.0, "running", 5.0)]
+    _refused(storage, c.DeleteStream("gone"))
+    _refused(storage, c.MarkDeleted("nobody", 5.0))
+    rounds = 0
+    while storage.remains("gone"):
+        storage.write([c.PurgeStream("gone", 2)])
+        rounds += 1
+    assert 2 <= rounds <= 30
+    storage.write([c.DeleteStream("gone")])
+    assert storage.deleted_streams() == []
+    assert storage.counts("gone") == Counts(0, 0, 0, 0, 0, 0, 0, 0)
+    assert storage.deliveries("w3") == []
+    assert everything(storage, "checked") == {**before, "streams": storage.streams()}
+    storage.write(filled)
+    storage.write([c.MarkDeleted("gone", 5.0), c.PurgeStream("gone", 1000)])
+    storage.write([c.PurgeStream("gone", 1000), c.DeleteStream("gone")])
 
 
 def _others(storage: Storage) -> None:

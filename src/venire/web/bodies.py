@@ -14,6 +14,7 @@ from pydantic_core import from_json, to_json
 from starlette.requests import Request
 from typing_extensions import TypedDict
 
+from venire.service.keys import LONGEST
 from venire.service.settings import LONGEST_ID, STREAM_NAME, Name, StreamSettings, Weight
 from venire.service.views import ItemIn, Role
 from venire.web.errors import RequestError, invalid
@@ -27,6 +28,7 @@ __all__ = [
     "NewStream",
     "RedeliverBody",
     "ReleaseBody",
+    "RotateBody",
     "SaidBody",
     "SlugName",
     "WebhookBody",
@@ -114,13 +116,25 @@ class RedeliverBody(BaseModel):
 
 
 class KeyBody(BaseModel):
-    """A key to be made; `labeler` is needed for the role labeler, and for no other."""
+    """A key to be made; `labeler` is needed for the role labeler, and for no other.
+
+    It opens for so many `days`, or without an end.
+    """
 
     model_config = ConfigDict(extra="forbid")
 
     name: Name
     role: Role
     labeler: Name | None = None
+    days: Annotated[float, Field(gt=0, le=LONGEST)] | None = None
+
+
+class RotateBody(BaseModel):
+    """For how many hours the old key still opens, beside the new one."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    overlap_hours: Annotated[float, Field(ge=0, le=24 * 365)] = 24.0
 
 
 #: Every model of a body, for the documentation.
@@ -133,6 +147,7 @@ BODIES: Final[tuple[Any, ...]] = (
     WebhookBody,
     RedeliverBody,
     KeyBody,
+    RotateBody,
 )
 
 _ITEMS: Final = TypeAdapter(list[ItemBody])

@@ -19,6 +19,7 @@ from venire.storage import open_storage
 from venire.web.app import create_app
 from venire.web.guard import Gate
 from venire.web.log import configure_log, library_level
+from venire.web.protocol import timed
 from venire.web.settings import ServerSettings
 
 __all__ = ["run_server"]
@@ -90,6 +91,7 @@ class _Server(uvicorn.Server):
             app,  # type: ignore[arg-type] # FastAPI is an ASGI application
             host=settings.host,
             port=settings.port,
+            http=timed(settings.header_timeout),
             lifespan="off",
             log_config=None,
             log_level=library_level(settings),

@@ -45,14 +45,18 @@ class ServerSettings(BaseSettings):
     """Requests that a key may send at once."""
     max_waiting: Positive = 1_000
     """Requests that wait for news, or follow them, at a time."""
+    max_waiting_per_key: Positive = 250
+    """Of these, requests of one key."""
     max_wait: Seconds = 60.0
     """Seconds that a request may wait for news."""
+    header_timeout: Seconds = 20.0
+    """Seconds that a client has to send the head of a request."""
     heartbeat: Seconds = 15.0
     """Seconds between signs of life for those who follow events."""
     session_hours: Seconds = 12.0
     """Hours after which people have to sign in again."""
     secure_cookies: bool = False
-    """Send cookies over HTTPS alone: set it behind a proxy that speaks HTTPS."""
+    """Always send cookies over HTTPS alone, as where a proxy says that it speaks HTTPS."""
     image_hosts: str = ""
     """Hosts, separated by commas, whose images the labelling page may show.
 

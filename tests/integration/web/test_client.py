@@ -126,6 +126,33 @@ def test_keys_and_settings(process: Process, stream: str) -> None:
         assert [version["settings"]["max_overlap"] for version in history] == [None, 4]
 
 
+def test_what_is_deleted_is_gone_and_who_did_it_stays(process: Process, stream: str) -> None:
+    with process.client() as client:
+        listed = client.keys()
+        (me,) = [key for key in listed if key["name"] == "first admin"]
+        client.add_items(stream, [{"id": "a/b", "payload": "private"}, {"id": "c", "payload": "x"}])
+        assert client.erase_payload(stream, "a/b") == {"stream": stream, "item": "a/b", "bytes": 9}
+        assert client.item(stream, "a/b")["payload"] is None
+        assert client.item(stream, "c")["payload"] == "x"
+        with pytest.raises(ServerError, match="close it before"):
+            client.delete_stream(stream)
+        client.close_stream(stream)
+        assert client.delete_stream(stream)["items"] == 2
+        with pytest.raises(ServerError, match="not_found"):
+            client.stream(stream)
+        lines = client.audit(stream=stream)
+        told = [(line["action"], line["subject"]) for line in lines]
+        assert told == [
+            ("stream.create", None),
+            ("items.add", None),
+            ("item.erase", "a/b"),
+            ("stream.close", None),
+            ("stream.delete", None),
+        ]
+        assert {line["key"] for line in lines} == {me["id"]}
+        assert client.audit(after=lines[3]["n"], limit=1, stream=stream) == lines[4:]
+
+
 class Receiver(BaseHTTPRequestHandler):
     """Keeps what is sent to it."""
 

@@ -142,6 +142,24 @@ def test_labels_in_bulk(posts: InProcess) -> None:
     assert code_of(nobody) == (422, "invalid")
 
 
+def test_a_labeler_who_guesses_ids_makes_no_verdicts(server: InProcess) -> None:
+    server.make_stream(policy="fixed-overlap:1", slot_seconds=3600.0)
+    server.add(*(f"i{n}" for n in range(200)))
+    rows = [{"item": f"i{n}", "said": "spam"} for n in range(200)]
+    path = "/v1/streams/posts/labels"
+    got = server.call("POST", path, "labeler", json=rows).json()
+    assert (got["accepted"], got["late"], got["refused"]) == (0, 0, 200)
+    assert {refusal["code"] for refusal in got["refusals"]} == {"not_given"}
+    work = server.call("GET", "/v1/streams/posts/next", "labeler").json()
+    got = server.call("POST", path, "labeler", json=rows).json()
+    assert (got["accepted"], got["refused"]) == (1, 199)
+    (label,) = server.call("GET", f"{ITEMS}/{work['item']}").json()["labels"]
+    me = server.call("GET", "/v1/me", "labeler").json()
+    assert label["key"] == me["key"]
+    server.call("PATCH", "/v1/streams/posts", json={"unasked_labels": True})
+    assert server.call("POST", path, "labeler", json=rows).json()["accepted"] == 199
+
+
 def test_exits_come_by_cursor(server: InProcess) -> None:
     server.make_stream(policy="fixed-overlap:2", slot_seconds=0.05)
     server.add("a", "b", "c")
@@ -241,10 +259,10 @@ def test_what_is_too_large_is_refused_before_it_is_read() -> None:
 def test_a_wrong_method_is_told_all_that_the_path_has(posts: InProcess) -> None:
     for path, methods in (
         ("/v1/streams", "GET, POST"),
-        ("/v1/streams/posts", "GET, PATCH"),
+        ("/v1/streams/posts", "DELETE, GET, PATCH"),
         ("/v1/streams/posts/next", "GET"),
     ):
-        answer = posts.call("DELETE", path)
+        answer = posts.call("PUT", path)
         assert code_of(answer) == (405, "method_not_allowed")
         assert answer.headers["allow"] == methods
         assert answer.json()["error"]["hint"] == f"it has {methods}"

@@ -286,10 +286,23 @@ async def test_a_name_is_looked_up_once_and_its_address_is_used() -> None:
 @pytest.mark.parametrize(
     "address",
     ["192.168.1.1", "172.16.0.1", "100.64.0.1", "0.0.0.0", "224.0.0.1", "fe80::1", "fc00::1",
-     "255.255.255.255", "::", "::ffff:10.0.0.1", "fe80::1%eth0"],
+     "255.255.255.255", "::", "::ffff:10.0.0.1", "fe80::1%eth0", "::7f00:1", "::10.0.0.1",
+     "fec0::1", "64:ff9b::10.0.0.1", "64:ff9b:1::10.0.0.1", "::ffff:0:10.0.0.1", "5f00::1",
+     "3fff::1", "4000::1", "100:0:0:1::1", "2001:db8::1", "2001:20::1", "2001:0:4136:e378::1",
+     "2002:a00:1::1", "2606:4700::5efe:10.0.0.1", "2606:4700::200:5efe:10.0.0.1", "ff0e::1",
+     "192.88.99.1", "192.0.0.8", "198.18.0.1", "240.0.0.1"],
 )  # fmt: skip
 def test_addresses_that_are_not_public(address: str) -> None:
     assert not is_public(address)
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["8.8.8.8", "2606:4700:4700::1111", "2a00:1450:4001:830::200e", "::ffff:8.8.8.8",
+     "64:ff9b::8.8.8.8", "2002:808:808::1", "2606:4700::5efe:8.8.8.8"],
+)  # fmt: skip
+def test_addresses_that_are_public(address: str) -> None:
+    assert is_public(address)
 
 
 @pytest.mark.parametrize(

@@ -55,17 +55,17 @@ TAMPERED = {
     "the label of": "UPDATE labels SET said = 'x' WHERE item = (SELECT min(item) FROM labels)",
     "by 'ann' is in the log but not": "DELETE FROM labels WHERE labeler = 'ann'",
     "in the table but not in the log": (
-        "INSERT INTO labels SELECT stream, item, 'nobody', said, at, slot, late, NULL, source "
+        "INSERT INTO labels SELECT stream, item, 'nobody', said, at, slot, late, NULL, source, key "
         "FROM labels LIMIT 1"
     ),
     "there is no open lease": "UPDATE leases SET status = 'expired' WHERE status = 'open'",
     "but not by the log": (
-        "INSERT INTO leases SELECT 'x', stream, id, 'nobody', 0, 1, 'open', NULL, NULL "
+        "INSERT INTO leases SELECT 'x', stream, id, 'nobody', 0, 1, 'open', NULL, NULL, NULL, NULL "
         "FROM items WHERE status = 'open' LIMIT 1"
     ),
     "two open leases": (
         "INSERT INTO leases SELECT 'x' || token_hash, stream, item, labeler, 0, 1, 'open', NULL, "
-        "NULL FROM leases WHERE status = 'open' LIMIT 1"
+        "NULL, NULL, NULL FROM leases WHERE status = 'open' LIMIT 1"
     ),
     "there is no label": "UPDATE leases SET status = 'done' WHERE status = 'released'",
     "another state": (
@@ -97,7 +97,7 @@ def test_a_late_label_that_the_engine_has_forgotten_is_no_difference(
     storage: SqliteStorage,
 ) -> None:
     storage._writing.execute(
-        "INSERT INTO labels SELECT stream, item, 'nobody', said, at, slot, 1, NULL, source "
+        "INSERT INTO labels SELECT stream, item, 'nobody', said, at, slot, 1, NULL, source, key "
         "FROM labels WHERE item IN (SELECT id FROM items WHERE status = 'left') LIMIT 1"
     )
     assert verify(storage, "posts").ok

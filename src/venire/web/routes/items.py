@@ -10,7 +10,8 @@ from fastapi import FastAPI, Header, Query, Request, Response
 from venire.service.views import Explanation, Insights, ItemView, LabelerView
 from venire.web.answers import body, event, json_answer, lines_answer, says
 from venire.web.bodies import NDJSON, ItemBody, read_list
-from venire.web.guard import Gate, by_hand
+from venire.web.errors import RequestError
+from venire.web.guard import Gate, by_hand, caller
 from venire.web.live import follow
 from venire.web.parameters import Item, Stream, Wait, stream_parameter
 
@@ -73,7 +74,7 @@ class ItemRoutes:
                 methods=["GET"],
                 tags=["reading"],
                 response_class=Response,
-                responses=says(404, 422, text=text, kind=kind),
+                responses=says(*([400] if kind == SSE else []), 404, 422, text=text, kind=kind),
             )
 
     @by_hand
@@ -81,7 +82,8 @@ class ItemRoutes:
         """Send items. The same id with the same content is no error, with other content it is."""
         rows = await read_list(request, ItemBody, self._gate.settings.max_batch)
         stream = request.path_params["stream"]
-        added = await self._service.add_items(stream, [row.item() for row in rows])
+        items = [row.item() for row in rows]
+        added = await self._service.add_items(stream, items, caller(request).actor)
         created = sum(item.status == "created" for item in added)
         answer = {"created": created, "exists": len(added) - created, "items": added}
         return json_answer(answer)
@@ -90,9 +92,9 @@ class ItemRoutes:
         """An item with its labels, its posterior, its verdict and the revisions of it."""
         return json_answer(await self._service.item(stream, item))
 
-    async def withdraw(self, stream: Stream, item: Item) -> Response:
+    async def withdraw(self, request: Request, stream: Stream, item: Item) -> Response:
         """Take an item out without a verdict."""
-        return json_answer(await self._service.withdraw(stream, item))
+        return json_answer(await self._service.withdraw(stream, item, caller(request).actor))
 
     async def explain(self, request: Request, stream: Stream, item: Item) -> Response:
         """Why it was given to whom, and why it left; recomputed from the log."""
@@ -146,12 +148,12 @@ class ItemRoutes:
         self,
         request: Request,
         stream: Stream,
-        after: Annotated[int | None, Query(description=AFTER_EVENT, ge=0)] = None,
+        after: Annotated[int | None, Query(description=AFTER_EVENT, ge=0, le=2**53)] = None,
         last_event_id: Annotated[str | None, Header(description="As browsers send it.")] = None,
     ) -> Response:
         """The log as server-sent events, from now on, or after an event."""
-        if last_event_id is not None and last_event_id.strip().isdecimal():
-            after = int(last_event_id)
+        if last_event_id is not None and last_event_id.strip():
+            after = _number(last_event_id.strip())
         await self._service.stream(stream)
         log = self._service.events(stream, after)
 
@@ -160,3 +162,19 @@ class ItemRoutes:
                 yield event(entry.kind, entry, entry.n)
 
         return follow(self._gate, request, written())
+
+
+def _number(last: str) -> int:
+    """The number of an event, as it was sent; a 400 if it cannot be one.
+
+    >>> _number("17")
+    17
+    """
+    if not (last.isascii() and last.isdecimal() and len(last) <= 16):
+        raise RequestError(
+            400,
+            "bad_request",
+            f"got the Last-Event-ID {last[:20]!r}, expected the number of an event",
+            hint="send the id of the last event that was seen, or leave it out",
+        )
+    return int(last)

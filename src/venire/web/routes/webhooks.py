@@ -10,7 +10,7 @@ from fastapi import FastAPI, Path, Request, Response
 from venire.service.views import DeliveryView, WebhookView
 from venire.web.answers import body, json_answer, says
 from venire.web.bodies import RedeliverBody, WebhookBody, read
-from venire.web.guard import Gate, by_hand
+from venire.web.guard import Gate, by_hand, caller
 from venire.web.parameters import Stream, stream_parameter
 
 __all__ = ["WebhookRoutes"]
@@ -67,11 +67,12 @@ class WebhookRoutes:
     async def create(self, request: Request) -> Response:
         """Send exits and revisions to an address, signed as Standard Webhooks has it."""
         url = (await read(request, WebhookBody)).url
-        return json_answer(await self._hooks.add(request.path_params["stream"], url), 201)
+        stream, actor = request.path_params["stream"], caller(request).actor
+        return json_answer(await self._hooks.add(stream, url, actor), 201)
 
-    async def remove(self, stream: Stream, webhook: Webhook) -> Response:
+    async def remove(self, request: Request, stream: Stream, webhook: Webhook) -> Response:
         """Send nothing there any more."""
-        await self._hooks.remove(stream, webhook)
+        await self._hooks.remove(stream, webhook, caller(request).actor)
         return Response(status_code=204)
 
     async def ping(self, stream: Stream, webhook: Webhook) -> Response:
@@ -87,7 +88,8 @@ class WebhookRoutes:
         """Try given-up messages again, one or all."""
         which = await read(request, RedeliverBody) if await request.body() else RedeliverBody()
         path = request.path_params
+        actor = caller(request).actor
         again = await self._hooks.redeliver(
-            path["stream"], path["webhook"], which.exit_n, which.revision_n
+            path["stream"], path["webhook"], which.exit_n, which.revision_n, actor
         )
         return json_answer({"redelivered": again})
