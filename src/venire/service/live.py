@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections import OrderedDict
 from dataclasses import dataclass, field
-from typing import Any, Final, Generic, NamedTuple, TypeVar
+from typing import Final, Generic, NamedTuple, TypeVar
 
 from venire.engine import Scheduler
 from venire.model import Closed, Exit, Item, Verdict, Withdrawn
@@ -25,7 +25,7 @@ from venire.service.timing import LeadTimes, SlotClock
 from venire.service.views import Answer
 from venire.storage import DeliveryRow, ExitRow, ItemRow, LeaseEnd, encode
 
-__all__ = ["Entry", "Gone", "Live", "Moment", "Recent", "Tokens", "compact"]
+__all__ = ["Entry", "Gone", "Live", "Moment", "Recent", "Tokens"]
 
 #: A payload of more characters is not kept in memory but read when it is handed out.
 LARGE: Final = 4096
@@ -308,8 +308,3 @@ class Live:
     def posterior(self, item: str) -> dict[str, float]:
         """How probable each class is for an open item."""
         return {str(name): p for name, p in self.engine.posterior(item).items()}
-
-
-def compact(value: Any) -> str:
-    """JSON as the store keeps it."""
-    return json.dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False)

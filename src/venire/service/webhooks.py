@@ -22,13 +22,13 @@ from typing import Any, Final
 
 from venire.errors import FetchError, InputError, NotFound, StoreError
 from venire.service.hub import Hub
-from venire.service.live import compact
 from venire.service.signing import headers, shown
 from venire.service.targets import resolve
 from venire.service.telling import exit_view
 from venire.service.tokens import new_id, new_secret
 from venire.service.views import DeliveryView, WebhookView
 from venire.storage import AddWebhook, DeliveryRow, RemoveWebhook, UpdateDelivery, WebhookRow
+from venire.storage.contents import compact
 
 __all__ = ["Webhooks", "backoff"]
 

@@ -237,7 +237,8 @@ class SqliteStorage(SqlStorage):
     def _translated(self, error: BaseException) -> StoreError:
         if isinstance(error, self._driver.IntegrityError):
             return StoreError(f"the store does not agree: {error}")
-        if isinstance(error, self._driver.OperationalError):
+        damaged = "could not decode" in str(error).lower()  # some bytes of a text have changed
+        if isinstance(error, self._driver.OperationalError) and not damaged:
             return StoreDown(f"SQLite cannot use {self.path} for now: {error}")
         return StoreError(f"{self.path} cannot be used as a store: {error}")
 
