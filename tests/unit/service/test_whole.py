@@ -82,8 +82,9 @@ async def test_however_an_item_was_sent_its_row_agrees_with_the_log() -> None:
     async with bench() as b:
         for step, cost in enumerate((1.0, 3.0)):
             await b.service.change_stream("posts", {"delay_cost": cost}, "me")
-            few: dict[str, Any] = {"eligible": ("bob", "ann"), "excluded": ("cec",)}
-            for n, more in enumerate([{}, {"weight": 7}, {"weight": 7.1}, few]):
+            few = {"eligible": ("bob", "ann"), "excluded": ("cec",)}
+            sent: list[dict[str, Any]] = [{}, {"weight": 7}, {"weight": 7.1}, few]
+            for n, more in enumerate(sent):
                 await b.service.add_items("posts", [ItemIn(f"p{step}{n}", {"b": n}, **more)])
         await b.service.add_items("posts", [ItemIn("odd", {True: 1, None: {1: [1.5]}})])
         assert verify(b.storage, "posts").differences == ()
