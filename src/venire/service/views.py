@@ -304,7 +304,10 @@ class Insights:
 
 @dataclass(frozen=True, slots=True)
 class WebhookView:
-    """Where exits are sent; the secret is shown only when it is made."""
+    """Where exits are sent; the secret is shown only when it is made.
+
+    Until `old_secret_until` messages are signed with the secret before it as well.
+    """
 
     id: str
     stream: str
@@ -312,6 +315,7 @@ class WebhookView:
     created_at: float
     active: bool
     secret: str | None = None
+    old_secret_until: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -180,6 +180,10 @@ class Storage(ABC):
     def deliveries(self, webhook: str, status: str | None = None) -> list[DeliveryRow]:
         """Deliveries to a webhook in the order of the exits; `dead` is the dead-letter list."""
 
+    def delivery_counts(self, webhook: str) -> dict[str, int]:
+        """How many deliveries to a webhook are pending, and how many are dead."""
+        return {status: len(self.deliveries(webhook, status)) for status in ("pending", "dead")}
+
     @abstractmethod
     def meta(self, key: str) -> str | None:
         """A named value of the store itself."""

@@ -178,6 +178,8 @@ webhooks = Table(
     _text("url"),
     _text("secret"),
     _time("created_at"),
+    _text("old_secret", nullable=True),
+    _time("old_until", nullable=True),
     PrimaryKeyConstraint("id", name="webhooks_key"),
 )
 
@@ -191,6 +193,7 @@ deliveries = Table(
     _time("next_at"),
     _text("status"),
     _text("last_error", nullable=True),
+    _time("failing_since", nullable=True),
     PrimaryKeyConstraint("webhook", "exit_n", name="deliveries_key"),
     _one_of("status", "deliveries", rows.DELIVERY_STATUSES),
     Index("deliveries_by_webhook", "webhook", "status", "next_at", "exit_n"),
