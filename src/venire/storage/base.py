@@ -64,6 +64,10 @@ class Storage(ABC):
     def ping(self) -> None:
         """Return if the store can be written to, reconnecting if need be; else `StoreDown`."""
 
+    def sizes(self) -> dict[str, int]:
+        """Bytes, by name: of the store (`bytes`), of its journal, and free for it, if known."""
+        return {}
+
     @abstractmethod
     def close(self) -> None:
         """Let go of files and connections; closing twice is fine."""

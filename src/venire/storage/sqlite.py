@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import shutil
 import sys
 import threading
 import warnings
@@ -159,6 +160,12 @@ class SqliteStorage(SqlStorage):
                     "INSERT INTO meta (key, value) VALUES ('ping', '1') "
                     "ON CONFLICT (key) DO UPDATE SET value = value + 1"
                 )
+
+    def sizes(self) -> dict[str, int]:
+        """The file, its write-ahead log, and the room that is left on its disk."""
+        found = {"bytes": self.path, "wal_bytes": Path(f"{self.path}-wal")}
+        sizes = {name: path.stat().st_size for name, path in found.items() if path.exists()}
+        return {**sizes, "free_bytes": shutil.disk_usage(self.path.parent).free}
 
     def copy_to(self, target: Path) -> None:
         """A copy of the whole store as it is now, also while it is being written to.

@@ -48,6 +48,7 @@ def check_storage(storage: Storage) -> None:
     _all_or_nothing(storage)
     assert storage.counts("nobody") == Counts(0, 0, 0, 0, 0, 0, 0, 0)
     storage.ping()
+    assert all(size >= 0 for size in storage.sizes().values())
     with storage.frozen():
         assert len(storage.streams()) == 1
 

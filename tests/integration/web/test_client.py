@@ -171,6 +171,10 @@ def test_webhooks_are_signed_and_looked_after(process: Process, stream: str) -> 
         headers, body = Receiver.got.get(timeout=30)
         assert rotated["secret"] != hook["secret"]
         assert all(signed(made["secret"], headers, body) for made in (hook, rotated))
+        told = process.metrics()
+        names = f'{{stream="{stream}",webhook="{hook["id"]}"}}'
+        assert told[f"venire_webhook_delivered_total{names}"] == 1
+        assert told[f"venire_webhook_pending{names}"] == told[f"venire_webhook_dead{names}"] == 0
         receiver.shutdown()
     with process.client() as client:
         with pytest.raises(ServerError, match="no_answer"):  # at once: it is no fault of ours
