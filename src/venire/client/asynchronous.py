@@ -211,6 +211,12 @@ class AsyncClient:
         """Send a test message now; the status that came back."""
         return await self._do(calls.ping_webhook(stream, webhook))
 
+    async def rotate_webhook(
+        self, stream: str, webhook: str, keep_seconds: float = 86_400.0
+    ) -> dict[str, Any]:
+        """Make a new secret, in the answer; the old one signs as well for so many seconds."""
+        return await self._do(calls.rotate_webhook(stream, webhook, keep_seconds))
+
     async def dead_letters(self, stream: str, webhook: str) -> list[dict[str, Any]]:
         """The messages that were given up, and why."""
         return await self._do(calls.get(stream_path(stream, "webhooks", webhook, "dead")))

@@ -242,6 +242,12 @@ def ping_webhook(stream: str, webhook: str) -> Call[int]:
     return Call("POST", path, lambda answer: int(answer.json()["status"]), twice=False)
 
 
+def rotate_webhook(stream: str, webhook: str, keep_seconds: float) -> Call[Any]:
+    """Make a new secret."""
+    path = stream_path(stream, "webhooks", webhook, "rotate")
+    return send(path, {"keep_seconds": keep_seconds}, twice=False)
+
+
 def redeliver(stream: str, webhook: str, exit_n: int | None, revision_n: int | None) -> Call[int]:
     """Try given-up messages again."""
     path = stream_path(stream, "webhooks", webhook, "redeliver")

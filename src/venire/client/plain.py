@@ -217,6 +217,12 @@ class Client:
         """Send a test message now; the status that came back."""
         return self._do(calls.ping_webhook(stream, webhook))
 
+    def rotate_webhook(
+        self, stream: str, webhook: str, keep_seconds: float = 86_400.0
+    ) -> dict[str, Any]:
+        """Make a new secret, in the answer; the old one signs as well for so many seconds."""
+        return self._do(calls.rotate_webhook(stream, webhook, keep_seconds))
+
     def dead_letters(self, stream: str, webhook: str) -> list[dict[str, Any]]:
         """The messages that were given up, and why."""
         return self._do(calls.get(stream_path(stream, "webhooks", webhook, "dead")))

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import Any, Final, NamedTuple
 
-from venire.service.live import compact
 from venire.storage import AuditRow
+from venire.storage.contents import compact
 
 __all__ = ["PROGRAM", "Actor", "done_by"]
 

@@ -17,10 +17,11 @@ from venire.errors import InputError, StateError
 from venire.model import Label
 from venire.service.batch import Batch
 from venire.service.leases import Held
-from venire.service.live import Live, Moment, compact
+from venire.service.live import Live, Moment
 from venire.service.views import Answer, Outcome
 from venire.service.work import seat
 from venire.storage import LabelRow, LeaseEnd
+from venire.storage.contents import compact
 
 __all__ = ["Known", "Row", "answer", "answered", "classify", "hear", "take_late", "unsure"]
 

@@ -20,9 +20,10 @@ from venire.errors import NotFound, StoreDown
 from venire.service.batch import Batch
 from venire.service.building import warm_up
 from venire.service.clock import Clock
+from venire.service.health import Watch
 from venire.service.live import Live, Moment, Tokens
 from venire.service.loading import load
-from venire.service.news import News
+from venire.service.news import News, seen
 from venire.service.settings import ServiceSettings, StreamSettings
 from venire.service.waiting import Room, Waiter
 from venire.service.work import Grant, grant
@@ -63,8 +64,7 @@ class Hub:
 
     def __init__(self, storage: Storage, clock: Clock, settings: ServiceSettings) -> None:
         self.storage, self.clock, self.settings = storage, clock, settings
-        self.tokens = Tokens()
-        self.waiting = 0
+        self.tokens, self.watch, self.waiting = Tokens(), Watch(clock), 0
         self._lives: dict[str, Live] = {}
         self._rooms: dict[str, Room[Offer]] = {}
         self._news: dict[str, News] = {}
@@ -82,7 +82,8 @@ class Hub:
         """Load every stream and let time pass."""
         self._loop = asyncio.get_running_loop()
         self._loading, self._poke = asyncio.Lock(), asyncio.Event()
-        self.writer = Writer(self.storage, call=self._loop.call_soon_threadsafe)
+        call, tell = self._loop.call_soon_threadsafe, self.watch.writes
+        self.writer = Writer(self.storage, call, self.clock.monotonic, tell)
         self.running = True
         for row in await self.read(self.storage.streams):
             await self.live(row.name)
@@ -125,7 +126,14 @@ class Hub:
 
     async def read(self, method: Callable[..., T], *args: Any) -> T:
         """Ask the store something, in a thread."""
-        return await self._loop.run_in_executor(self._readers, method, *args)
+        try:
+            found = await self._loop.run_in_executor(self._readers, method, *args)
+        except StoreDown as error:
+            self.watch.down("reads", str(error))
+            raise
+        if getattr(method, "__self__", None) is self.storage:  # and not something beside it
+            self.watch.up("reads")
+        return found
 
     async def flush(self) -> None:
         """Return when everything that was done so far is on disk."""
@@ -230,14 +238,14 @@ class Hub:
     def write(self, changes: Sequence[Change]) -> asyncio.Future[None]:
         """Hand changes to the writer; done when they are on disk."""
         future: asyncio.Future[None] = self._loop.create_future()
-        future.add_done_callback(_seen)
+        future.add_done_callback(seen)
         return self.writer.submit_to(changes, future)
 
     def commit(self, live: Live, batch: Batch) -> asyncio.Future[None]:
         """Hand in what a step changed; done when it is on disk."""
         if self._lives.get(live.name) is not live:
             lost: asyncio.Future[None] = self._loop.create_future()
-            lost.add_done_callback(_seen)
+            lost.add_done_callback(seen)
             lost.set_exception(StoreDown("the stream was loaded anew meanwhile: try again"))
             return lost
         future = self.write(batch.changes())
@@ -318,6 +326,7 @@ class Hub:
     async def _tick_forever(self) -> None:
         while True:
             try:
+                self.watch.try_files()
                 if self.writer.up:
                     self.tick()
                     await self._find()
@@ -406,9 +415,3 @@ class Hub:
             for labeler, work in given.items():
                 room.serve(waiting[labeler], Offer(live, work, future))
         return bool(given)
-
-
-def _seen(future: asyncio.Future[None]) -> None:
-    """A failure that nobody waits for needs no warning: the stream is loaded again."""
-    if not future.cancelled():
-        future.exception()

@@ -11,11 +11,11 @@ from typing import NamedTuple
 
 from venire.errors import Conflict, InputError
 from venire.model import MOST_WEIGHT
-from venire.service.live import Live, Moment, compact
+from venire.service.live import Live, Moment
 from venire.service.settings import LONGEST_ID
-from venire.service.tokens import content_digest
 from venire.service.views import Added, ItemIn
 from venire.storage import ERASED, ItemRow
+from venire.storage.contents import compact, digest_of
 
 __all__ = ["Content", "contents", "sort_out"]
 
@@ -71,20 +71,11 @@ def _content(item: ItemIn) -> Content:
     barred = sorted(set(item.excluded))
     try:
         payload = compact(item.payload)
-        canonical = compact([sorted_keys(item.payload), item.weight, only, barred])
+        digest = digest_of(item.payload, item.weight, only, barred)
     except (TypeError, ValueError, RecursionError) as error:
         raise InputError(f"item {item.id!r} has a payload that JSON cannot hold: {error}") from None
     eligible = None if only is None else compact(only)
-    return Content(payload, eligible, compact(barred), content_digest(canonical))
-
-
-def sorted_keys(value: object) -> object:
-    """The same with the keys of every object in order, so that equal contents look equal."""
-    if isinstance(value, dict):
-        return {str(key): sorted_keys(value[key]) for key in sorted(value, key=str)}
-    if isinstance(value, list | tuple):
-        return [sorted_keys(part) for part in value]
-    return value
+    return Content(payload, eligible, compact(barred), digest)
 
 
 def sort_out(

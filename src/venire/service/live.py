@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections import OrderedDict
 from dataclasses import dataclass, field
-from typing import Any, Final, Generic, NamedTuple, TypeVar
+from typing import Final, Generic, NamedTuple, TypeVar
 
 from venire.engine import Scheduler
 from venire.model import Closed, Exit, Item, Revision, Verdict, Withdrawn
@@ -25,7 +25,7 @@ from venire.service.timing import LeadTimes, SlotClock
 from venire.service.views import Answer
 from venire.storage import DeliveryRow, ExitRow, ItemRow, LeaseEnd, RevisionRow, encode
 
-__all__ = ["Entry", "Gone", "Live", "Moment", "Recent", "Tokens", "compact"]
+__all__ = ["Entry", "Gone", "Live", "Moment", "Recent", "Tokens"]
 
 #: A payload of more characters is not kept in memory but read when it is handed out.
 LARGE: Final = 4096
@@ -338,8 +338,3 @@ class Live:
 
 def _said(verdict: Verdict) -> tuple[str | None, float]:
     return None if verdict.label is None else str(verdict.label), verdict.confidence
-
-
-def compact(value: Any) -> str:
-    """JSON as the store keeps it."""
-    return json.dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False)

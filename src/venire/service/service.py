@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+
 from venire.service.clock import Clock, SystemClock
 from venire.service.erasing import EraseVerbs
+from venire.service.health import Condition
 from venire.service.hub import Hub
 from venire.service.keys import Keyring
 from venire.service.reading import ReadingVerbs
@@ -79,8 +82,16 @@ class Service(StreamVerbs, WorkVerbs, ReadingVerbs, EraseVerbs):
 
     @property
     def stats(self) -> WriterStats:
-        """What was committed so far, for the metrics."""
+        """What was committed so far."""
         return self.hub.writer.stats
+
+    async def condition(self) -> Condition:
+        """How the server is, for the metrics; also while the store is down."""
+        hub, sizes = self.hub, {}
+        with contextlib.suppress(OSError):  # so it is not known: `StoreDown` is one too
+            sizes = await hub.read(hub.storage.sizes)
+        webhooks = await self.webhooks.tallies()
+        return Condition(hub.watch.seconds(), self.stats, hub.writer.waiting, sizes, webhooks)
 
     @property
     def waiting(self) -> int:

@@ -12,10 +12,10 @@ from typing import Final, NamedTuple
 
 from venire.service.hub import Hub
 from venire.service.keys import Keyring
-from venire.service.live import compact
 from venire.service.tokens import hashed, new_token
 from venire.service.views import KeyView
 from venire.storage import SetMeta
+from venire.storage.contents import compact
 
 __all__ = ["Sessions"]
 

@@ -197,6 +197,7 @@ class ServiceSettings(BaseModel):
     snapshot_every: Annotated[int, Field(ge=1)] = 20_000
     allow_private_webhooks: bool = False
     webhook_attempts: Annotated[int, Field(ge=1, le=50)] = 8
+    webhook_retry_seconds: Seconds = 3 * 86_400.0
     webhook_timeout_seconds: Seconds = 10.0
     webhook_first_delay_seconds: Seconds = 2.0
     key_refresh_seconds: Seconds = 2.0

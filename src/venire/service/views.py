@@ -368,7 +368,10 @@ class Deleted:
 
 @dataclass(frozen=True, slots=True)
 class WebhookView:
-    """Where exits and revisions are sent; the secret is shown only when it is made."""
+    """Where exits and revisions are sent; the secret is shown only when it is made.
+
+    Until `old_secret_until` messages are signed with the secret before it as well.
+    """
 
     id: str
     stream: str
@@ -376,6 +379,7 @@ class WebhookView:
     created_at: float
     active: bool
     secret: str | None = None
+    old_secret_until: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

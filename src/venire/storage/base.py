@@ -66,6 +66,10 @@ class Storage(ABC):
     def ping(self) -> None:
         """Return if the store can be written to, reconnecting if need be; else `StoreDown`."""
 
+    def sizes(self) -> dict[str, int]:
+        """Bytes, by name: of the store (`bytes`), of its journal, and free for it, if known."""
+        return {}
+
     @abstractmethod
     def close(self) -> None:
         """Let go of files and connections; closing twice is fine."""
@@ -214,6 +218,10 @@ class Storage(ABC):
     @abstractmethod
     def deliveries(self, webhook: str, status: str | None = None) -> list[DeliveryRow]:
         """Deliveries to a webhook, exits and then revisions; `dead` is the dead-letter list."""
+
+    def delivery_counts(self, webhook: str) -> dict[str, int]:
+        """How many deliveries to a webhook are pending, and how many are dead."""
+        return {status: len(self.deliveries(webhook, status)) for status in ("pending", "dead")}
 
     @abstractmethod
     def meta(self, key: str) -> str | None:

@@ -50,6 +50,7 @@ __all__ = [
     "RemoveWebhook",
     "RenewLease",
     "RevokeKey",
+    "RotateSecret",
     "SaveSnapshot",
     "SetMeta",
     "SetStatus",
@@ -194,6 +195,15 @@ class AddWebhook:
 
 
 @dataclass(frozen=True, slots=True)
+class RotateSecret:
+    """A webhook has a new secret; the one before signs as well until `old_until`."""
+
+    id: str
+    secret: str
+    old_until: float
+
+
+@dataclass(frozen=True, slots=True)
 class RemoveWebhook:
     """A webhook goes, and its deliveries with it."""
 
@@ -280,6 +290,7 @@ Change: TypeAlias = (
     | RevokeKey
     | TouchKey
     | AddWebhook
+    | RotateSecret
     | RemoveWebhook
     | AddDeliveries
     | UpdateDelivery

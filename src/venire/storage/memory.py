@@ -212,6 +212,14 @@ class MemoryStorage(MemoryTrail):
         self._of({}, change.row.stream)
         self._new(self._webhooks, change.row.id, change.row)
 
+    def _rotate_secret(self, change: c.RotateSecret) -> None:
+        old = self._webhooks.get(change.id)
+        if old is not None:
+            new = old._replace(
+                secret=change.secret, old_secret=old.secret, old_until=change.old_until
+            )
+            self._put(self._webhooks, change.id, new)
+
     def _remove_webhook(self, change: c.RemoveWebhook) -> None:
         if change.id in self._webhooks:
             self._drop(self._webhooks, change.id)

@@ -212,19 +212,25 @@ class KeyRow(NamedTuple):
 
 
 class WebhookRow(NamedTuple):
-    """Who is told when items leave; the secret signs what is sent, so it is kept as it is."""
+    """Who is told when items leave; the secret signs what is sent, so it is kept as it is.
+
+    `old_secret`, the one before, signs as well until `old_until`.
+    """
 
     id: str
     stream: str
     url: str
     secret: str
     created_at: float
+    old_secret: str | None = None
+    old_until: float | None = None
 
 
 class DeliveryRow(NamedTuple):
     """One exit on its way to one webhook: pending until `next_at`, done, or dead.
 
-    Of the kind `revision` it is a revision, and `exit_n` that one's number.
+    `failing_since` is when it first failed. Of the kind `revision` it is a revision, and `exit_n`
+    that one's number.
     """
 
     webhook: str
@@ -234,6 +240,7 @@ class DeliveryRow(NamedTuple):
     next_at: float
     status: str = "pending"
     last_error: str | None = None
+    failing_since: float | None = None
     kind: str = "exit"
 
 

@@ -340,6 +340,17 @@ class SqlReading(Storage):
             query = query.where(columns.status == status)
         return self._all(DeliveryRow, query)
 
+    def delivery_counts(self, webhook: str) -> dict[str, int]:
+        """How many are pending, and how many are dead."""
+        columns, found = t.deliveries.c, {}
+        with self._connection() as connection:
+            for status in ("pending", "dead"):  # one by one: the index is by status too
+                query = select(func.count()).where(
+                    columns.webhook == webhook, columns.status == status
+                )
+                found[status] = int(connection.execute(query).scalar() or 0)
+        return found
+
     def meta(self, key: str) -> str | None:
         """A named value."""
         with self._connection() as connection:

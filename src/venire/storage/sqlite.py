@@ -14,6 +14,7 @@ from __future__ import annotations
 import glob
 import importlib
 import os
+import shutil
 import sys
 import threading
 import warnings
@@ -169,6 +170,12 @@ class SqliteStorage(SqlStorage):
                     "ON CONFLICT (key) DO UPDATE SET value = value + 1"
                 )
 
+    def sizes(self) -> dict[str, int]:
+        """The file, its write-ahead log, and the room that is left on its disk."""
+        found = {"bytes": self.path, "wal_bytes": Path(f"{self.path}-wal")}
+        sizes = {name: path.stat().st_size for name, path in found.items() if path.exists()}
+        return {**sizes, "free_bytes": shutil.disk_usage(self.path.parent).free}
+
     def copy_to(self, target: Path) -> None:
         """A copy of the whole store as it is now, also while it is being written to.
 
@@ -275,7 +282,8 @@ class SqliteStorage(SqlStorage):
     def _translated(self, error: BaseException) -> StoreError:
         if isinstance(error, self._driver.IntegrityError):
             return StoreError(f"the store does not agree: {error}")
-        if isinstance(error, self._driver.OperationalError):
+        damaged = "could not decode" in str(error).lower()  # some bytes of a text have changed
+        if isinstance(error, self._driver.OperationalError) and not damaged:
             return StoreDown(f"SQLite cannot use {self.path} for now: {error}")
         return StoreError(f"{self.path} cannot be used as a store: {error}")
 

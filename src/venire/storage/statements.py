@@ -64,10 +64,13 @@ _OLD_SNAPSHOTS = Statement(
 )
 _REVOKE = Statement("UPDATE keys SET revoked_at = ? WHERE id = ? AND revoked_at IS NULL")
 _TOUCH = Statement("UPDATE keys SET last_used_at = ? WHERE id = ?")
+_ROTATE = Statement(
+    "UPDATE webhooks SET old_secret = secret, old_until = ?, secret = ? WHERE id = ?"
+)
 _REMOVE_WEBHOOK = Statement("DELETE FROM webhooks WHERE id = ?")
 _DELIVERY = Statement(
-    "UPDATE deliveries SET attempt = ?, next_at = ?, status = ?, last_error = ? "
-    "WHERE webhook = ? AND kind = ? AND exit_n = ?"
+    "UPDATE deliveries SET attempt = ?, next_at = ?, status = ?, last_error = ?, "
+    "failing_since = ? WHERE webhook = ? AND kind = ? AND exit_n = ?"
 )
 _EXPIRE = Statement(
     "UPDATE keys SET expires_at = ? WHERE id = ? AND (expires_at IS NULL OR expires_at > ?)"
@@ -110,8 +113,8 @@ _META = _insert("meta", " ON CONFLICT (key) DO UPDATE SET value = excluded.value
 
 def _delivery(change: c.UpdateDelivery) -> tuple[Any, ...]:
     row = change.row
-    key = row.webhook, row.kind, row.exit_n
-    return row.attempt, row.next_at, row.status, row.last_error, *key
+    how = row.attempt, row.next_at, row.status, row.last_error, row.failing_since
+    return (*how, row.webhook, row.kind, row.exit_n)
 
 
 def _leave(rows: Sequence[Any]) -> list[tuple[Any, ...]]:
@@ -161,6 +164,7 @@ _SINGLE: dict[type, Callable[[Any], list[tuple[Statement, tuple[Any, ...]]]]] = 
     c.RevokeKey: lambda change: [(_REVOKE, (change.at, change.id))],
     c.TouchKey: lambda change: [(_TOUCH, (change.at, change.id))],
     c.AddWebhook: lambda change: [(_insert("webhooks"), change.row)],
+    c.RotateSecret: lambda change: [(_ROTATE, (change.old_until, change.secret, change.id))],
     c.RemoveWebhook: lambda change: [(_REMOVE_WEBHOOK, (change.id,))],
     c.UpdateDelivery: lambda change: [(_DELIVERY, _delivery(change))],
     c.SetMeta: lambda change: [(_META, (change.key, change.value))],

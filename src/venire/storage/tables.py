@@ -202,6 +202,8 @@ webhooks = Table(
     _text("url"),
     _text("secret"),
     _time("created_at"),
+    _text("old_secret", nullable=True),
+    _time("old_until", nullable=True),
     PrimaryKeyConstraint("id", name="webhooks_key"),
 )
 
@@ -215,6 +217,7 @@ deliveries = Table(
     _time("next_at"),
     _text("status"),
     _text("last_error", nullable=True),
+    _time("failing_since", nullable=True),
     _text("kind"),
     PrimaryKeyConstraint("webhook", "kind", "exit_n", name="deliveries_key"),
     _one_of("status", "deliveries", rows.DELIVERY_STATUSES),

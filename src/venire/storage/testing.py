@@ -52,6 +52,7 @@ def check_storage(storage: Storage) -> None:
     _all_or_nothing(storage)
     assert storage.counts("nobody") == Counts(0, 0, 0, 0, 0, 0, 0, 0)
     storage.ping()
+    assert all(size >= 0 for size in storage.sizes().values())
     with storage.frozen():
         assert len(storage.streams()) == 1
 
@@ -264,7 +265,7 @@ def _webhooks(storage: Storage) -> None:
     assert storage.due_deliveries("w1", 8.0, 1) == [rows[2]]
     assert storage.due_deliveries("w1", 9.0) == rows[::-1]
     assert storage.due_deliveries("w2", 9.0) == [rows[0]._replace(webhook="w2")]
-    tried = rows[2]._replace(attempt=5, status="dead", last_error=_ODD)
+    tried = rows[2]._replace(attempt=5, status="dead", last_error=_ODD, failing_since=1.5)
     done = rows[1]._replace(attempt=1, status="done")
     storage.write([c.UpdateDelivery(tried), c.UpdateDelivery(done)])
     assert storage.due_deliveries("w1", 8.0) == []
@@ -275,6 +276,11 @@ def _webhooks(storage: Storage) -> None:
     storage.write([c.UpdateDelivery(rows[0])])
     assert storage.due_deliveries("w1", 9.0) == [rows[0], other]
     assert storage.deliveries("w1") == [rows[0], done, tried, other], "exits and then revisions"
+    assert storage.delivery_counts("w1") == {"pending": 2, "dead": 1}
+    assert storage.delivery_counts("nobody") == {"pending": 0, "dead": 0}
+    storage.write([c.RotateSecret("w1", "whsec_y", 9.5), c.RotateSecret("nobody", "x", 1.0)])
+    rotated = hook._replace(secret="whsec_y", old_secret="whsec_x", old_until=9.5)
+    assert storage.webhooks("checked") == [rotated, hook._replace(id="w2")]
     storage.write([c.RemoveWebhook("w1"), c.RemoveWebhook("w1"), c.UpdateDelivery(tried)])
     assert storage.webhooks("checked") == storage.webhooks() == [hook._replace(id="w2")]
     assert storage.deliveries("w1") == []

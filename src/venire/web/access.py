@@ -61,6 +61,7 @@ ROLES: Final = MappingProxyType[str, frozenset[Role] | None](
         "POST /v1/streams/{stream}/webhooks": _ADMIN,
         "DELETE /v1/streams/{stream}/webhooks/{webhook}": _ADMIN,
         "POST /v1/streams/{stream}/webhooks/{webhook}/ping": _ADMIN,
+        "POST /v1/streams/{stream}/webhooks/{webhook}/rotate": _ADMIN,
         "GET /v1/streams/{stream}/webhooks/{webhook}/dead": _ADMIN,
         "POST /v1/streams/{stream}/webhooks/{webhook}/redeliver": _ADMIN,
         "GET /v1/keys": _ADMIN,

@@ -30,6 +30,7 @@ __all__ = [
     "ReleaseBody",
     "RotateBody",
     "SaidBody",
+    "SecretBody",
     "SlugName",
     "WebhookBody",
     "read",
@@ -115,6 +116,14 @@ class RedeliverBody(BaseModel):
     revision_n: Annotated[int, Field(ge=1, le=2**53)] | None = None
 
 
+class SecretBody(BaseModel):
+    """How long the old secret signs as well; a day if nothing is said, 0 if it got out."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    keep_seconds: Annotated[float, Field(ge=0, le=30 * 86_400)] = 86_400.0
+
+
 class KeyBody(BaseModel):
     """A key to be made; `labeler` is needed for the role labeler, and for no other.
 
@@ -146,6 +155,7 @@ BODIES: Final[tuple[Any, ...]] = (
     ReleaseBody,
     WebhookBody,
     RedeliverBody,
+    SecretBody,
     KeyBody,
     RotateBody,
 )

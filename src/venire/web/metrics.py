@@ -1,12 +1,21 @@
-"""What Prometheus is told: requests by route, and the figures of every stream."""
+"""What Prometheus is told: requests by route, the figures of every stream, the store, webhooks."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    ProcessCollector,
+    generate_latest,
+)
 
+from venire.service.health import Condition
 from venire.service.views import Insights
+from venire.web.conditions import Conditions
 
 __all__ = ["Metrics"]
 
@@ -35,6 +44,8 @@ class Metrics:
     >>> metrics.recorder("GET", "/health")(200, 0.001)
     >>> b'venire_requests_total{method="GET"' in metrics.page([], waiting=0, up=True)
     True
+
+    Of the process there is what Prometheus always has, such as its open files (on Linux).
     """
 
     def __init__(self) -> None:
@@ -49,6 +60,9 @@ class Metrics:
             registry=registry,
             buckets=SECONDS,
         )
+        ProcessCollector(registry=registry)
+        self._conditions = Conditions()
+        registry.register(self._conditions)
         self._waiting = Gauge("venire_waiting", "Requests that wait or follow.", registry=registry)
         self._up = Gauge("venire_store_up", "Whether the store takes writes.", registry=registry)
         self._streams = {
@@ -69,8 +83,15 @@ class Metrics:
 
         return record
 
-    def page(self, streams: list[Insights], waiting: int, up: bool) -> bytes:
+    def page(
+        self,
+        streams: list[Insights],
+        waiting: int,
+        up: bool,
+        condition: Condition | None = None,
+    ) -> bytes:
         """Everything, in the text format."""
+        self._conditions.now = condition
         self._waiting.set(waiting)
         self._up.set(up)
         for name, gauge in self._streams.items():

@@ -80,6 +80,7 @@ def service_settings(settings: ServerSettings) -> ServiceSettings:
         max_wait_seconds=settings.max_wait,
         max_batch=settings.max_batch,
         allow_private_webhooks=settings.allow_private_webhooks,
+        webhook_retry_seconds=settings.webhook_retry_hours * 3600,
     )
 
 

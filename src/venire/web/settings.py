@@ -64,6 +64,8 @@ class ServerSettings(BaseSettings):
     """
     allow_private_webhooks: bool = False
     """Webhooks may go to private networks."""
+    webhook_retry_hours: Seconds = 72.0
+    """Hours for which a message is tried again that a webhook does not take."""
     grace: Annotated[float, Field(ge=0)] = 10.0
     """Seconds for requests to finish when the server is told to stop."""
     log_format: Literal["console", "json"] = "console"

@@ -193,6 +193,15 @@ def test_webhooks_are_signed_and_looked_after(process: Process, stream: str) -> 
         assert json.loads(body)["data"]["verdict"] == "ok"
         assert client.dead_letters(stream, hook["id"]) == []
         assert client.redeliver(stream, hook["id"]) == 0
+        rotated = client.rotate_webhook(stream, hook["id"], keep_seconds=60)
+        assert client.ping_webhook(stream, hook["id"]) == 200
+        headers, body = Receiver.got.get(timeout=30)
+        assert rotated["secret"] != hook["secret"]
+        assert all(signed(made["secret"], headers, body) for made in (hook, rotated))
+        told = process.metrics()
+        names = f'{{stream="{stream}",webhook="{hook["id"]}"}}'
+        assert told[f"venire_webhook_delivered_total{names}"] == 1
+        assert told[f"venire_webhook_pending{names}"] == told[f"venire_webhook_dead{names}"] == 0
         receiver.shutdown()
     with process.client() as client:
         with pytest.raises(ServerError, match="no_answer"):  # at once: it is no fault of ours

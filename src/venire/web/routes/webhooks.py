@@ -9,7 +9,7 @@ from fastapi import FastAPI, Path, Request, Response
 
 from venire.service.views import DeliveryView, WebhookView
 from venire.web.answers import body, json_answer, says
-from venire.web.bodies import RedeliverBody, WebhookBody, read
+from venire.web.bodies import RedeliverBody, SecretBody, WebhookBody, read
 from venire.web.guard import Gate, by_hand, caller
 from venire.web.parameters import Stream, stream_parameter
 
@@ -31,11 +31,14 @@ class WebhookRoutes:
         one = f"{many}/{{webhook}}"
         webhook = {"name": "webhook", "in": "path", "required": True, "schema": {"type": "string"}}
         redeliver = stream_parameter(body("RedeliverBody", example={"exit_n": 7}))
-        redeliver["parameters"].append(webhook)
-        redeliver["requestBody"]["required"] = False
+        rotate = stream_parameter(body("SecretBody", example={"keep_seconds": 3600}))
+        for described in (redeliver, rotate):
+            described["parameters"].append(webhook)
+            described["requestBody"]["required"] = False
         url = stream_parameter(body("WebhookBody", example={"url": "https://example.org/exits"}))
         made = says(404, 409, 413, 415, 422, ok=201, text="Made; the secret is shown this once.")
         known, hooks, letters = says(404, 422), list[WebhookView], list[DeliveryView]
+        turned = says(404, 413, 415, 422, text="The new secret, shown this once.")
         again = says(404, 413, 415, 422, text="How many are tried again.")
         routes: tuple[tuple[str, str, Callable[..., Any], dict[str, Any]], ...] = (
             (many, "GET", self.list, {"response_model": hooks, "responses": known}),
@@ -48,6 +51,12 @@ class WebhookRoutes:
             ),
             (one, "DELETE", self.remove, {"status_code": 204, "responses": says(404, 422, ok=204)}),
             (f"{one}/ping", "POST", self.ping, {"responses": says(404, 422, 502)}),
+            (
+                f"{one}/rotate",
+                "POST",
+                self.rotate,
+                {"response_model": WebhookView, "responses": turned, "openapi_extra": rotate},
+            ),
             (f"{one}/dead", "GET", self.dead, {"response_model": letters, "responses": known}),
             (
                 f"{one}/redeliver",
@@ -78,6 +87,15 @@ class WebhookRoutes:
     async def ping(self, stream: Stream, webhook: Webhook) -> Response:
         """Send a test message now, and say what came back."""
         return json_answer({"status": await self._hooks.ping(stream, webhook)})
+
+    @by_hand
+    async def rotate(self, request: Request) -> Response:
+        """Make a new secret; messages are signed with the old one as well for a while."""
+        told = await read(request, SecretBody) if await request.body() else SecretBody()
+        path = request.path_params
+        which, actor = (path["stream"], path["webhook"]), caller(request).actor
+        made = await self._hooks.rotate(*which, told.keep_seconds, actor)
+        return json_answer(made)
 
     async def dead(self, stream: Stream, webhook: Webhook) -> Response:
         """The messages that were given up, and why."""

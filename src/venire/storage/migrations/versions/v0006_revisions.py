@@ -5,8 +5,8 @@ from __future__ import annotations
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0005"
-down_revision = "0004"
+revision = "0006"
+down_revision = "0005"
 
 TEXT = sa.Text().with_variant(sa.Text(collation="C"), "postgresql")
 
@@ -34,7 +34,7 @@ def upgrade() -> None:
 
 def _deliveries() -> None:
     """A key cannot be changed in SQLite: the table is made anew."""
-    columns = "webhook, stream, exit_n, attempt, next_at, status, last_error"
+    columns = "webhook, stream, exit_n, attempt, next_at, status, last_error, failing_since"
     op.execute(f"CREATE TABLE deliveries_before AS SELECT {columns} FROM deliveries")
     op.drop_index("deliveries_by_webhook", "deliveries")
     op.drop_table("deliveries")
@@ -47,6 +47,7 @@ def _deliveries() -> None:
         sa.Column("next_at", sa.Double(), nullable=False),
         sa.Column("status", TEXT, nullable=False),
         sa.Column("last_error", TEXT),
+        sa.Column("failing_since", sa.Double()),
         sa.Column("kind", TEXT, nullable=False),
         sa.CheckConstraint("status IN ('pending', 'done', 'dead')", name="deliveries_status_known"),
         sa.CheckConstraint("kind IN ('exit', 'revision')", name="deliveries_kind_known"),
