@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Final, Self
 import numpy as np
 
 from venire.aggregation.agreement import alpha_of
+from venire.aggregation.order import order_strength
 from venire.aggregation.rating_types import RaterTypes, rater_types
 from venire.competence.base import BaseEstimator, Floats
 from venire.competence.full import FullModel
@@ -26,9 +27,6 @@ MOST_CLASSES: Final = 100
 
 #: So many imaginary raters are spread over all types.
 _PSEUDO: Final = 5.0
-
-#: Agreement this near to 0 or 1 has no odds.
-_EDGE: Final = 1e-3
 
 
 @dataclass(eq=False)
@@ -47,11 +45,11 @@ class Ordinal(BaseEstimator):
     with rho and pi the mean shares (plus pseudo-counts); `history_` holds the bound on the
     log-likelihood, which never falls.
 
-    The order is believed only if the labels show it. Krippendorff's alpha says how far labelers
-    agree if all mistakes are alike (nominal) and if near ones count less (ordinal); unless the
-    odds alpha / (1 - alpha) of the second are `least_order` times those of the first, mistakes
-    have little to do with the order, and the verdicts are those of `Auto`. With two classes
-    this is always so.
+    The order is believed only if the labels show it: two labels of an item that differ have to be
+    neighbours `least_order` times as often, compared with chance, as they are further apart, at
+    every boundary between two classes (`venire.aggregation.order`). Where they are not,
+    mistakes have little to do with the order, and the verdicts are those of `Auto`; with two
+    classes this is always so.
 
     `labels_` is the most probable class, as everywhere: confidence then is the probability
     that the label is right. `medians_` has the class of least expected absolute error. They
@@ -72,6 +70,8 @@ class Ordinal(BaseEstimator):
     ----------
     ordered_ : bool
         Whether the order was believed.
+    strength_ : float
+        How much more often labels are neighbours, at the weakest boundary.
     alphas_ : dict
         Krippendorff's alpha, nominal and ordinal.
     chosen_, why_ : str
@@ -89,11 +89,11 @@ class Ordinal(BaseEstimator):
     >>> seen = truth + bias + spread * rng.normal(size=(300, 4))
     >>> said = np.clip(np.rint(seen), 0, 4).astype(int)
     >>> ratings = Ordinal().fit(LabelTable.from_matrix(said, classes=5))
-    >>> ratings.biases_.round(1).tolist()
-    [1.0, 0.0, -0.0, -1.0]
+    >>> [round(b) for b in ratings.biases_.tolist()]
+    [1, 0, 0, -1]
     >>> found, mean = list(ratings.labels_.values()), np.rint(said.mean(axis=1))
     >>> [round(float(np.mean(x == truth[:, 0])), 2) for x in (found, mean)]
-    [0.0, 0.0]
+    [0.84, 0.81]
     """
 
     name: ClassVar[str] = "ordinal"
@@ -101,7 +101,7 @@ class Ordinal(BaseEstimator):
     order: Sequence[Hashable] | None = None
     max_iter: int = 200
     tol: float = 1e-4
-    least_order: float = 1.8
+    least_order: float = 1.3
     threads: int | None = None
 
     def fit(self, labels: Any) -> Self:
@@ -116,9 +116,9 @@ class Ordinal(BaseEstimator):
             "nominal": alpha_of(table, "nominal"),
             "ordinal": alpha_of(table, "ordinal"),
         }
-        clear = _clearness(**self.alphas_)
-        self.ordered_ = clear >= self.least_order
-        self.why_ = _why(self.alphas_, self.ordered_)
+        self.strength_ = order_strength(table)
+        self.ordered_ = self.strength_ >= self.least_order
+        self.why_ = _why(self.strength_, self.ordered_)
         self.chosen_ = "ordinal" if self.ordered_ else "auto"
         return self._climb(table) if self.ordered_ else self._without_order(table)
 
@@ -207,17 +207,12 @@ class _Raters:
         return np.asarray(self.types @ self.kinds.bias)
 
 
-def _clearness(nominal: float, ordinal: float) -> float:
-    """The odds of ordinal agreement over those of nominal agreement; infinite if unknown."""
-    if np.isnan(nominal) or np.isnan(ordinal):
-        return float("inf")
-    flat, near = (min(max(a, _EDGE), 1 - _EDGE) for a in (nominal, ordinal))
-    return near / (1 - near) / (flat / (1 - flat))
-
-
-def _why(alphas: dict[str, float], ordered: bool) -> str:
-    shown = "Krippendorff's alpha is {nominal:.2f} nominal and {ordinal:.2f} ordinal".format(
-        **alphas
+def _why(strength: float, ordered: bool) -> str:
+    if np.isinf(strength):
+        return "Too few labels to see whether the order of the classes matters: it is used."
+    shown = (
+        "At the weakest boundary between two classes, labels that differ are neighbours "
+        f"{strength:.2f} times as often as further apart"
     )
     if ordered:
         return f"{shown}: mistakes are near misses, so the order of the classes is used."

@@ -21,6 +21,12 @@ __all__ = ["BradleyTerry"]
 
 Floats = NDArray[np.float64]
 
+#: Where learning the spread starts, within which bounds it stays, and when it has settled.
+_FIRST_SPREAD, _SPREADS, _SETTLED = 2.0, (0.1, 10.0), 0.01
+
+#: At most so many rounds of so many steps go into it.
+_ROUNDS, _STEPS = 30, 5
+
 #: Standard errors are solved for so many things at a time.
 _BLOCK: Final = 256
 
@@ -47,8 +53,9 @@ class BradleyTerry(Parameters):
 
     Parameters
     ----------
-    spread : float
-        How far apart scores are beforehand, in logits.
+    spread : float, optional
+        How far apart scores are beforehand, in logits. By default it is learned: with that of
+        five steps, spread^2 = mean of t_i^2 + variance of t_i, until it settles.
     prior : (right, wrong) or None
         Pseudo-answers of each labeler; None takes everybody for honest, which is the plain
         Bradley-Terry model.
@@ -62,6 +69,7 @@ class BradleyTerry(Parameters):
         prefers i to j. The errors are those of the scores given the reliabilities.
     reliabilities_ : dict of labeler to eta
     ranking_ : tuple of things, the best first
+    spread_ : float
     groups_ : dict of thing to number
         Which things are linked by comparisons, directly or not; all 0 if every one is.
     log_likelihood_, n_iter_, converged_, history_
@@ -75,12 +83,12 @@ class BradleyTerry(Parameters):
     >>> found.ranking_
     ('a', 'b', 'c')
     >>> {who: round(eta, 1) for who, eta in found.reliabilities_.items()}
-    {'ann': 0.9, 'bob': 0.9, 'eve': 0.7}
+    {'ann': 0.8, 'bob': 0.8, 'eve': 0.8}
     """
 
     name: ClassVar[str] = "bradley-terry"
 
-    spread: float = 2.0
+    spread: float | None = None
     prior: tuple[float, float] | None = (4.0, 1.0)
     max_iter: int = 500
     tol: float = 1e-5
@@ -93,14 +101,16 @@ class BradleyTerry(Parameters):
         """
         self._check()
         data = as_comparisons(comparisons, columns)
-        climb = _Climb(data, self.spread, self.prior)
+        climb = _Climb(data, self.spread or _FIRST_SPREAD, self.prior)
+        if self.spread is None:
+            climb.settle_spread()
         monitor = Monitor(self.tol, self.max_iter)
         while not monitor.done:
             monitor.report(*climb.step())
         self.data_ = data
         self._score, self._error, self._eta = climb.scores(), climb.errors(), climb.eta
         self._groups = _groups(data)
-        self.log_likelihood_ = climb.log_likelihood()
+        self.spread_, self.log_likelihood_ = climb.spread, climb.log_likelihood()
         self.n_iter_, self.converged_ = monitor.n_iter, monitor.converged
         self.history_ = tuple(monitor.history)
         for view in ("scores_", "standard_errors_", "reliabilities_", "ranking_", "groups_"):
@@ -115,7 +125,7 @@ class BradleyTerry(Parameters):
         return self
 
     def _check(self) -> None:
-        if not 0 < self.spread < np.inf:
+        if self.spread is not None and not 0 < self.spread < np.inf:
             raise InputError(f"got spread={self.spread!r}, expected a finite number above 0")
         if self.prior is not None and not (len(self.prior) == 2 and min(self.prior) > 0):
             raise InputError(f"got the prior {self.prior!r}, expected two numbers above 0, or None")
@@ -184,10 +194,25 @@ class _Climb:
     """EM: the scores t and the reliabilities eta."""
 
     def __init__(self, data: Comparisons, spread: float, prior: tuple[float, float] | None) -> None:
-        self.data, self.prior, self._hold = data, prior, spread**-2
+        self.data, self.prior, self.spread = data, prior, spread
         self.t = np.zeros(len(data.things))
         right, wrong = prior or (1.0, 0.0)
         self.eta = np.full(len(data.labelers), right / (right + wrong))
+
+    @property
+    def _hold(self) -> float:
+        return float(self.spread**-2)
+
+    def settle_spread(self) -> None:
+        """Some steps, then the spread that the scores have, allowing for their errors; again."""
+        for _ in range(_ROUNDS):
+            for _ in range(_STEPS):
+                self.step()
+            before = self.spread
+            spread = np.sqrt((self.t**2 + self.variances()).mean())
+            self.spread = float(np.clip(spread, *_SPREADS))
+            if abs(self.spread / before - 1) < _SETTLED:
+                return
 
     def step(self) -> tuple[float, float]:
         """One round: the height it started from, and the largest change of a score."""
@@ -258,7 +283,11 @@ class _Climb:
         return np.asarray(self.t - self.t.mean())
 
     def errors(self) -> Floats:
-        """From the expected information; the level of all of them is not counted as an error."""
+        """The level of all scores together is not counted as an error."""
+        return np.sqrt(np.maximum(self.variances() - self.spread**2 / self.t.size, 0.0))
+
+    def variances(self) -> Floats:
+        """From the expected information, given the reliabilities."""
         p, eta = self._sees_left(), self.eta[self.data.labeler]
         says_left = eta * p + (1 - eta) * (1 - p)
         slope = (2 * eta - 1) * p * (1 - p)
@@ -269,7 +298,7 @@ class _Climb:
             unit = np.zeros((n, which.size))
             unit[which, which - first] = 1.0
             variance[which] = solver.solve(unit)[which, which - first]
-        return np.sqrt(np.maximum(variance - 1 / (n * self._hold), 0.0))
+        return variance
 
 
 def _groups(data: Comparisons) -> NDArray[np.int64]:

@@ -24,6 +24,9 @@ Floats = NDArray[np.float64]
 #: Pseudo-labels of the panel's variance that each labeler is credited with.
 PSEUDO: Final = 4.0
 
+#: Degrees of freedom of the biases: a labeler far off does not move the level of all.
+_BIAS_FREEDOM: Final = 3.0
+
 #: Degrees of freedom that are tried.
 _FREEDOMS: Final = (2.5, 3.0, 4.0, 6.0, 10.0, 20.0, 50.0, 200.0)
 
@@ -38,7 +41,7 @@ class RobustMean(Parameters):
     Labeler m gives item s
 
         x_sm = z_s + b_m + sigma_m * e,     e ~ Student's t with `freedom` degrees of freedom
-        b_m ~ N(0, beta^2),     sigma_m^2 ~ inverse chi-squared around the panel's
+        b_m ~ beta * t with 3 degrees,     sigma_m^2 ~ inverse chi-squared around the panel's
 
     so that a labeler who rates high is moved down, one who is imprecise counts for little, and a
     slip of a precise one does not spoil a mean. z has no prior: an item with one label is not
@@ -81,7 +84,7 @@ class RobustMean(Parameters):
     >>> found = np.array(list(robust.values_.values()))
     >>> error = [x - truth for x in (found, seen.mean(axis=1), np.median(seen, axis=1))]
     >>> [round(float(np.std(x)), 1) for x in error]
-    [0.0, 0.0, 0.0]
+    [1.1, 6.3, 1.9]
     """
 
     name: ClassVar[str] = "robust-mean"
@@ -167,8 +170,8 @@ class _Ratings:
     def __init__(self, table: LabelTable, freedom: float | None) -> None:
         self.s, self.m = table.item, table.labeler.astype(np.int64)
         x = np.asarray(table.classes)[table.said]
-        self._centre, self._unit = float(x.mean()), float(x.std()) or 1.0
-        self.x = (x - self._centre) / self._unit
+        self._centre, self._unit = float(x.mean()), float(x.std())
+        self.x = (x - self._centre) / (self._unit or 1.0)
         self._learns = freedom is None
         self.freedom = freedom or 4.0
         self.n, self.M = len(table.items), len(table.labelers)
@@ -213,11 +216,12 @@ class _Ratings:
         self._error2 = self.z_var + np.bincount(self.s, shared, minlength=self.n)
 
     def _biases(self, weight: Floats) -> None:
-        total = np.bincount(self.m, weight, minlength=self.M) + 1 / self.beta2
+        common = (_BIAS_FREEDOM + 1) / (_BIAS_FREEDOM + (self.b**2 + self.b_var) / self.beta2)
+        total = np.bincount(self.m, weight, minlength=self.M) + common / self.beta2
         moved = np.bincount(self.m, weight * (self.x - self.z[self.s]), minlength=self.M)
         self.b, self.b_var = moved / total, 1 / total
-        self.b -= self.b.mean()
-        self.beta2 = float((self.b**2 + self.b_var).mean() + _LEAST)
+        self.b = self.b - np.average(self.b, weights=common)
+        self.beta2 = float((common * (self.b**2 + self.b_var)).mean() + _LEAST)
 
     def in_units(self) -> tuple[Floats, Floats]:
         """The values and their standard errors, as they were measured."""

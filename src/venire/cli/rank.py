@@ -22,7 +22,7 @@ COMPARISONS = "The comparisons: CSV, Parquet or JSON Lines with left,right,worke
 COLUMNS = "What the columns are called. [default: left,right,worker,winner]"
 OUT = "Write the scores: thing,score,standard_error,comparisons,wins,group."
 SKILLS = "Write the labelers: worker,comparisons,reliability."
-SPREAD = "How far apart scores are beforehand, in logits."
+SPREAD = "How far apart scores are beforehand, in logits. [default: learned]"
 HONEST = "Take every labeler for honest: the plain Bradley-Terry model."
 
 #: So many of the best and of the worst are named.
@@ -34,7 +34,7 @@ def rank(
     columns: Annotated[str | None, typer.Option(metavar="NAMES", help=COLUMNS)] = None,
     out: Annotated[Path | None, typer.Option(metavar="FILE", help=OUT)] = None,
     skills: Annotated[Path | None, typer.Option(metavar="FILE", help=SKILLS)] = None,
-    spread: Annotated[float, typer.Option(help=SPREAD)] = 2.0,
+    spread: Annotated[float | None, typer.Option(help=SPREAD)] = None,
     honest: Annotated[bool, typer.Option("--honest", help=HONEST)] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
@@ -77,6 +77,7 @@ def _record(fitted: BradleyTerry, seconds: float) -> dict[str, Any]:
         "comparisons": len(data.left),
         "ties": int((data.won_left == 0.5).sum()),
         "groups": 1 + max(fitted.groups_.values()),
+        "spread": fitted.spread_,
         "iterations": fitted.n_iter_,
         "converged": fitted.converged_,
         "log_likelihood": finite(fitted.log_likelihood_),
