@@ -14,6 +14,9 @@ __all__ = ["order_strength"]
 #: Classes that would meet less often than this by chance tell nothing.
 _FEWEST: Final = 10.0
 
+#: So many pairs, as chance would make them, are added at each boundary.
+_PSEUDO: Final = 4.0
+
 
 def order_strength(table: LabelTable) -> float:
     r"""How much more often labels of an item are neighbours than further apart.
@@ -25,9 +28,10 @@ def order_strength(table: LabelTable) -> float:
 
         ( o_k,k+1 / e_k,k+1 )  /  ( sum of o_ij / sum of e_ij  over the other i <= k < j )
 
-    is above 1 where somebody who is mistaken across it is mistaken by little. The strength is that
-    of the weakest boundary: classes that are mistaken for each other in pairs (1 and 2, 3 and 4)
-    have no order. It is infinite where too little is known, and 0 with two classes.
+    is above 1 where somebody who is mistaken across it is mistaken by little (four pairs are added
+    as chance would have them). The strength is that of the weakest boundary: classes that are
+    mistaken for each other in pairs (1 and 2, 3 and 4) have no order. It is infinite where too
+    little is known, and 0 with two classes.
 
     >>> order_strength(LabelTable.from_matrix([[0, 1], [1, 2], [1, 1], [2, 2]] * 30, classes=3))
     7.75
@@ -50,6 +54,7 @@ def order_strength(table: LabelTable) -> float:
         far[k, k + 1] = False
         near_by_chance, far_by_chance = chance[k, k + 1], chance[far].sum()
         if min(near_by_chance, far_by_chance) >= _FEWEST:
-            near = (seen[k, k + 1] + 1) / near_by_chance
-            links.append(near / ((seen[far].sum() + 1) / far_by_chance))
+            share = _PSEUDO / (near_by_chance + far_by_chance)
+            near = seen[k, k + 1] / near_by_chance + share
+            links.append(near / (seen[far].sum() / far_by_chance + share))
     return float(min(links))

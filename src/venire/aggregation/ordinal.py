@@ -101,7 +101,7 @@ class Ordinal(BaseEstimator):
     order: Sequence[Hashable] | None = None
     max_iter: int = 200
     tol: float = 1e-4
-    least_order: float = 1.3
+    least_order: float = 1.2
     threads: int | None = None
 
     def fit(self, labels: Any) -> Self:

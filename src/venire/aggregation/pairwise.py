@@ -24,6 +24,9 @@ Floats = NDArray[np.float64]
 #: Where learning the spread starts, within which bounds it stays, and when it has settled.
 _FIRST_SPREAD, _SPREADS, _SETTLED = 2.0, (0.1, 10.0), 0.01
 
+#: What sums may be off by.
+_ROUNDING: Final = 1e-9
+
 #: At most so many rounds of so many steps go into it.
 _ROUNDS, _STEPS = 30, 5
 
@@ -225,7 +228,7 @@ class _Climb:
             self.eta = (sums + right) / (given + right + wrong)
         before = self._height(self.t)
         move = self._newton(meant_left)
-        while self._height(self.t + move) < before and np.abs(move).max() > 1e-12:
+        while self._height(self.t + move) < before - _ROUNDING and np.abs(move).max() > _ROUNDING:
             move /= 2
         self.t = self.t + move
         return height, float(np.abs(move).max())

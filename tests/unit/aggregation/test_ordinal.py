@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable
 from itertools import permutations
 
@@ -96,7 +97,10 @@ def scored(make: Callable[[Rng], Rated], seeds: range) -> dict[str, float]:
     found: dict[str, list[float]] = {}
     for seed in seeds:
         said, truth, K = make(np.random.default_rng(seed))
-        for method, got in verdicts(said, K).items():
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of Dawid-Skene
+            got_by = verdicts(said, K)
+        for method, got in got_by.items():
             found.setdefault(method, []).append(float(np.mean(got == truth)))
     return {method: float(np.mean(shares)) for method, shares in found.items()}
 
@@ -112,7 +116,7 @@ def test_it_beats_the_simplest_rivals_where_there_is_an_order(kind: str) -> None
 def test_it_loses_little_where_there_is_none(kind: str) -> None:
     got = scored(UNORDERED[kind], range(200, 204))
     for rival in ("rounded mean", "median", "majority", "Dawid-Skene"):
-        assert got["Ordinal"] > got[rival] - 0.02, rival
+        assert got["Ordinal"] > got[rival] - 0.03, rival
 
 
 def test_with_three_labelers_it_is_about_as_good_as_the_mean() -> None:
@@ -166,7 +170,8 @@ def order_reference(said: list[list[int | None]], K: int) -> float:
             n = max(len(values), 1)
             chance.append(sum(values.count(i) * values.count(j) for i, j in pairs) / n)
         if min(chance) >= 10:
-            links.append(((seen[0] + 1) / chance[0]) / ((seen[1] + 1) / chance[1]))
+            added = [seen[i] + 4 * chance[i] / sum(chance) for i in (0, 1)]
+            links.append((added[0] / chance[0]) / (added[1] / chance[1]))
     return min(links)
 
 
@@ -183,9 +188,9 @@ def test_classes_mistaken_in_pairs_have_no_order() -> None:
     rng = np.random.default_rng(0)
     truth = rng.integers(4, size=(400, 1))
     said = np.where(rng.random((400, 5)) < 0.7, truth, truth ^ 1)
-    assert order_strength(LabelTable.from_matrix(said, 4)) < 1.3
+    assert order_strength(LabelTable.from_matrix(said, 4)) == pytest.approx(1)
     near = np.clip(truth + rng.integers(-1, 2, size=(400, 5)), 0, 3)
-    assert order_strength(LabelTable.from_matrix(near, 4)) > 1.3
+    assert order_strength(LabelTable.from_matrix(near, 4)) > 1.2
 
 
 def test_the_median_is_of_least_expected_error() -> None:

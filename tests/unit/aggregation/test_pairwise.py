@@ -48,10 +48,10 @@ def height(
     return total
 
 
-@settings(max_examples=40)
+@settings(max_examples=15)
 @given(comparisons())
 def test_it_ends_on_top_of_the_plain_height(rows: list[Row]) -> None:
-    found = fitted(rows, spread=2.0, tol=1e-9, max_iter=5000)
+    found = fitted(rows, spread=2.0, tol=1e-7, max_iter=2000)
     heights = [step.log_likelihood for step in found.history_]
     assert (np.diff(heights) > -1e-9).all()
     score, eta = found.scores_, found.reliabilities_
@@ -59,20 +59,22 @@ def test_it_ends_on_top_of_the_plain_height(rows: list[Row]) -> None:
     assert top == pytest.approx(heights[-1], abs=1e-5)
     for near in (-1e-2, 1e-2):
         for name in score:
-            assert height(rows, score | {name: score[name] + near}, eta) <= top + 1e-7
+            assert height(rows, score | {name: score[name] + near}, eta) <= top + 1e-6
         for name in eta:
-            assert height(rows, score, eta | {name: eta[name] + near}) <= top + 1e-7
+            assert height(rows, score, eta | {name: eta[name] + near}) <= top + 1e-6
 
 
+@settings(max_examples=15)
 @given(comparisons())
 def test_sides_and_order_are_irrelevant(rows: list[Row]) -> None:
     turned = [(right, left, who, winner) for left, right, who, winner in reversed(rows)]
-    one, two = (fitted(r, tol=1e-9, max_iter=5000) for r in (rows, turned))
+    one, two = (fitted(r, tol=1e-7, max_iter=2000) for r in (rows, turned))
     for name, score in one.scores_.items():
         assert two.scores_[name] == pytest.approx(score, abs=1e-4)
         assert two.standard_errors_[name] == pytest.approx(one.standard_errors_[name], abs=1e-3)
 
 
+@settings(max_examples=30)
 @given(comparisons())
 def test_scores_have_mean_0_and_errors_are_positive(rows: list[Row]) -> None:
     found = fitted(rows)
@@ -91,7 +93,7 @@ def test_plain_scores_of_two_things_are_the_odds() -> None:
 
 @pytest.mark.parametrize("kind", [k for k in KINDS if k != "all honest"])
 def test_it_beats_the_share_of_wins_and_the_plain_model(kind: str) -> None:
-    rngs = map(np.random.default_rng, range(200, 206))
+    rngs = map(np.random.default_rng, range(200, 204))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         rows = [measure(*world(rng, **KINDS[kind])) for rng in rngs]
