@@ -34,7 +34,7 @@ def order_strength(table: LabelTable) -> float:
     little is known, and 0 with two classes.
 
     >>> order_strength(LabelTable.from_matrix([[0, 1], [1, 2], [1, 1], [2, 2]] * 30, classes=3))
-    7.75
+    10.375
     >>> anything = [[0, 0], [0, 1], [0, 2], [1, 1], [1, 2], [2, 2]] * 30
     >>> order_strength(LabelTable.from_matrix(anything, classes=3))
     1.0

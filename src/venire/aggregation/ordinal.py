@@ -116,6 +116,7 @@ class Ordinal(BaseEstimator):
             "nominal": alpha_of(table, "nominal"),
             "ordinal": alpha_of(table, "ordinal"),
         }
+        self.__dict__.pop("medians_", None)  # those of an earlier fit
         self.strength_ = order_strength(table)
         self.ordered_ = self.strength_ >= self.least_order
         self.why_ = _why(self.strength_, self.ordered_)

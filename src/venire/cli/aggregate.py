@@ -26,13 +26,13 @@ __all__ = ["aggregate", "columns_of", "finite"]
 
 LABELS = "The labels: CSV, Parquet or JSON Lines with task,worker,label."
 TRUTH = "What is known of the truth: a file with task,label."
-METHOD = "auto, majority, weighted-majority, one-coin, dawid-skene or ordinal."
+METHOD = "auto, majority, weighted-majority, one-coin, dawid-skene or ordinal. [default: auto]"
 CLASSES = "What a label may say, such as spam,ok. [default: the labels that occur]"
 ORDINAL = "The classes have an order: by their size, or as --classes has it."
 NUMERIC = "Labels are measurements: a robust mean of each task, with its standard error."
 COLUMNS = "What the columns are called. [default: task,worker,label]"
 REPEATS = "Of a worker's repeated labels of a task: error, or keep the first or the last."
-SEED = "How ties are broken."
+SEED = "Another draw for ties. [default: 0]"
 OUT = "Write the verdicts, .csv, .parquet or .jsonl: task,label,confidence,entropy."
 PROBABILITIES = "With --out: also one column for each class, its probability."
 SKILLS = "Write the skills, .csv, .parquet or .jsonl: worker,labels,skill,low,high."
@@ -47,7 +47,7 @@ def aggregate(
     numeric: Annotated[bool, typer.Option("--numeric", help=NUMERIC)] = False,
     columns: Annotated[str | None, typer.Option(metavar="NAMES", help=COLUMNS)] = None,
     repeats: Annotated[str, typer.Option(metavar="WHICH", help=REPEATS)] = "error",
-    seed: Annotated[int, typer.Option(help=SEED)] = 0,
+    seed: Annotated[int | None, typer.Option(help=SEED)] = None,
     out: Annotated[Path | None, typer.Option(metavar="FILE", help=OUT)] = None,
     probabilities: Annotated[bool, typer.Option("--probabilities", help=PROBABILITIES)] = False,
     skills: Annotated[Path | None, typer.Option(metavar="FILE", help=SKILLS)] = None,
@@ -55,8 +55,7 @@ def aggregate(
 ) -> None:
     """Say what each task is and how good each labeler, from their labels alone.
 
-    The truth, where you give some, is for comparison: it is never learned from. [default method:
-    auto]
+    The truth, where you give some, is for comparison: it is never learned from.
     """
     from venire.cli.methods import method_named
     from venire.datasets import check_targets
@@ -64,7 +63,7 @@ def aggregate(
     from venire.tables import COLUMNS
 
     named, called = names_of(classes), columns_of(columns, COLUMNS)
-    method = _method(method, ordinal, numeric, classes, probabilities)
+    method = _method(method, ordinal, numeric, classes, probabilities, seed)
     if probabilities and out is None:
         raise InputError("--probabilities needs --out: give the file for the verdicts")
     if repeats not in get_args(Repeats):
@@ -79,7 +78,7 @@ def aggregate(
         estimator = method_named(method)
         check_targets([p for p in targets if p is not None], [p for p in sources if p is not None])
         table, right = _read(labels, truth, named, repeats, called, method == "ordinal")
-        estimator.seed = seed
+        estimator.seed = seed or 0
         if method == "ordinal":
             estimator.set_params(order=tuple(table.classes))
         working(f"{method}: {len(table.said):,} labels (a first run compiles, some 10 s)")
@@ -96,14 +95,19 @@ def aggregate(
 
 
 def _method(
-    method: str | None, ordinal: bool, numeric: bool, classes: str | None, probabilities: bool
+    method: str | None,
+    ordinal: bool,
+    numeric: bool,
+    classes: str | None,
+    probabilities: bool,
+    seed: int | None,
 ) -> str:
     """The name of the method, after a look at which options exclude each other."""
     if ordinal and method not in (None, "ordinal"):
         raise InputError(f"--ordinal and --method {method} exclude each other: drop one of them")
-    given = {"--method": method, "--ordinal": ordinal, "--classes": classes}
-    given["--probabilities"] = probabilities
-    other = next((option for option, value in given.items() if value), None)
+    given: dict[str, Any] = {"--method": method, "--ordinal": ordinal, "--classes": classes}
+    given |= {"--probabilities": probabilities, "--seed": seed}
+    other = next((option for option, value in given.items() if value not in (None, False)), None)
     if numeric and other is not None:
         raise InputError(f"--numeric and {other} exclude each other: measurements have no classes")
     return "ordinal" if ordinal else method or "auto"

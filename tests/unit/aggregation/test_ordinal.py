@@ -203,6 +203,13 @@ def test_the_median_is_of_least_expected_error() -> None:
     np.testing.assert_allclose(chosen, expected.min(axis=1), atol=1e-8)
 
 
+def test_a_second_fit_forgets_the_first() -> None:
+    found = Ordinal(least_order=0.0).fit(LabelTable.from_matrix([[0, 0], [2, 2]], 3))
+    assert list(found.medians_.values()) == [0, 2]
+    found.fit(LabelTable.from_matrix([[2, 2], [0, 0]], 3))
+    assert list(found.medians_.values()) == [2, 0]
+
+
 def test_words_need_an_order() -> None:
     rows = [(s, m, ("low", "mid", "high")[(s + m // 2) % 3]) for s in range(9) for m in range(3)]
     with pytest.raises(InputError, match=r"'high', 'low', 'mid' are no numbers.*--classes"):
