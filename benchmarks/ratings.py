@@ -96,7 +96,7 @@ def _measure(said: Floats, truth: Floats) -> tuple[float, float, float, float]:
 
 def real(data: Path) -> None:
     """Sets whose classes have an order, and some whose classes have none, in the order of names."""
-    print("\n| real set | the order counts | strength |" + " | ".join(RIVALS) + " |")
+    print("\n| % right, real set | order used | strength | " + " | ".join(RIVALS) + " |")
     print("|-" * (len(RIVALS) + 3) + "|")
     for name in (name for name in REAL if (data / name).is_dir()):
         table, truth = load(data / name)
