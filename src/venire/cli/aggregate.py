@@ -107,7 +107,7 @@ def _method(
         raise InputError(f"--ordinal and --method {method} exclude each other: drop one of them")
     given: dict[str, Any] = {"--method": method, "--ordinal": ordinal, "--classes": classes}
     given |= {"--probabilities": probabilities, "--seed": seed}
-    other = next((option for option, value in given.items() if value not in (None, False)), None)
+    other = next((name for name, x in given.items() if x is not None and x is not False), None)
     if numeric and other is not None:
         raise InputError(f"--numeric and {other} exclude each other: measurements have no classes")
     return "ordinal" if ordinal else method or "auto"
