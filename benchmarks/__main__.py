@@ -30,7 +30,9 @@ SUITES = {
 #: These measure quality, not speed, and take options of their own.
 QUALITY = {
     "clones": "clones",
+    "comparisons": "comparisons",
     "learning": "learning",
+    "ratings": "ratings",
     "real-data": "real_data",
     "realised": "realised",
     "zoo": "zoo",

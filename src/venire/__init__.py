@@ -11,7 +11,17 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from venire.aggregation import Auto, MajorityVote, WeightedMajority, find_clones
+    from venire.aggregation import (
+        Auto,
+        BradleyTerry,
+        MajorityVote,
+        Ordinal,
+        RobustMean,
+        WeightedMajority,
+        find_clones,
+        krippendorff_alpha,
+        vote_entropy,
+    )
     from venire.client import AsyncClient, Client
     from venire.competence import DawidSkene, Known, OneCoin, Streaming
     from venire.engine import Scheduler
@@ -48,7 +58,17 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOME = {
-    "aggregation": ("Auto", "MajorityVote", "WeightedMajority", "find_clones"),
+    "aggregation": (
+        "Auto",
+        "BradleyTerry",
+        "MajorityVote",
+        "Ordinal",
+        "RobustMean",
+        "WeightedMajority",
+        "find_clones",
+        "krippendorff_alpha",
+        "vote_entropy",
+    ),
     "client": ("AsyncClient", "Client"),
     "competence": ("DawidSkene", "Known", "OneCoin", "Streaming"),
     "engine": ("Scheduler",),
@@ -89,6 +109,7 @@ __all__ = [
     "AsyncClient",
     "Auto",
     "Bounds",
+    "BradleyTerry",
     "Bursty",
     "Client",
     "DawidSkene",
@@ -112,6 +133,7 @@ __all__ = [
     "MajorityVote",
     "MissingExtra",
     "OneCoin",
+    "Ordinal",
     "Poisson",
     "Policy",
     "Random",
@@ -119,6 +141,7 @@ __all__ = [
     "RealisedProxy",
     "ReplayError",
     "Revision",
+    "RobustMean",
     "RoundRobin",
     "Run",
     "Scheduler",
@@ -133,7 +156,9 @@ __all__ = [
     "World",
     "as_table",
     "find_clones",
+    "krippendorff_alpha",
     "simulate",
+    "vote_entropy",
 ]
 
 
