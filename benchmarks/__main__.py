@@ -32,6 +32,7 @@ QUALITY = {
     "clones": "clones",
     "comparisons": "comparisons",
     "learning": "learning",
+    "leave-one-out": "leave_one_out",
     "ratings": "ratings",
     "real-data": "real_data",
     "realised": "realised",

@@ -21,15 +21,10 @@ from venire.tables import as_table, as_truth
 Ints = NDArray[np.int64]
 
 SETS = (
-    "bluebird",
-    "dog",
-    "rte",
-    "temp",
-    "web",
-    "product",
-    "llmjudge2024_binary",
-    "medrelex_cause",
-)
+    "adult2", "bluebird", "dog", "dtype_athlete", "face", "fact_eval", "labelme", "llmbar",
+    "llmjudge2024_binary", "medrelex_cause", "ms", "mtbench_judges", "product", "reuters", "rte",
+    "sentiment", "snow_joy", "temp", "trec2010", "web", "zencrowd_in",
+)  # fmt: skip
 
 #: Posteriors of these are also shown with the log-odds divided by the design effect.
 TEMPERED = ("one-coin", "dawid-skene")

@@ -39,7 +39,7 @@ class Anchored(VoteEstimator):
     shares is at most 2.2 points below the majority, 40 steps up to 16 (docs/real-data.md). So
 
     1. labelers who say one class whatever they see are found (`find_constant`) and count for
-       nothing;
+       nothing; so do those who are right less often than one who does not look;
     2. *weighted majority* weighs labelers by how often they agree with the vote;
     3. *one step of EM* (`DawidSkene(max_iter=0)`) learns confusion matrices from the vote
        shares, and reads the labels with them;
@@ -63,8 +63,9 @@ class Anchored(VoteEstimator):
         What was done and why, in words.
     learned_ : bool
         Whether labelers were told apart; False where it stays with the vote.
-    constant_ : array of bool
-        Who says one class whatever it sees, in the order of `table.labelers`.
+    constant_, contrary_ : arrays of bool
+        Who says one class whatever it sees, and who contradicts the vote, in the order of
+        `table.labelers`.
 
     Examples
     --------
@@ -89,18 +90,21 @@ class Anchored(VoteEstimator):
         """Find who counts, weigh them, and read the labels."""
         table = as_table(labels)
         found = screen(table)
-        self.constant_, self.learned_ = found.constant, found.obstacle is None
+        self.constant_, self.contrary_ = found.constant, found.contrary
+        self.learned_ = found.obstacle is None
         self.why_ = found.why(WEIGHED)
         parts = near_the_vote(found.heard, self.threads) if self.learned_ else [shares(found.heard)]
         posteriors = fill(np.mean(parts, axis=0), found.heard)
-        confusions, priors = self._imply(table, found.heard, posteriors)
-        skills = np.einsum("mkk,k->m", confusions, priors)
+        confusions, priors, skills = self._imply(table, found.heard, posteriors)
         return self._settle(table, skills, posteriors, None, at_once(), confusions, priors)
 
     def _imply(
         self, table: LabelTable, heard: LabelTable, posteriors: Floats
-    ) -> tuple[Floats, Floats]:
-        """Confusion matrices and class shares, from items with two labels or more."""
+    ) -> tuple[Floats, Floats, Floats]:
+        """Confusion matrices, class shares and skills, from items with two labels or more.
+
+        Whose labels say nothing of the class is at chance, whatever the class shares are.
+        """
         K, M = len(table.classes), len(table.labelers)
         if not self.learned_:
             rows, shares = np.tile(self._alike(heard, posteriors), (M, 1, 1)), np.full(K, 1 / K)
@@ -111,8 +115,10 @@ class Anchored(VoteEstimator):
             items = posteriors[several].sum(axis=0) + 1.0
             shares = items / items.sum()
             rows, shares = self._loosened(taught, rows, shares)
-        rows[self.constant_] = _habits(table, K)[self.constant_, None, :]
-        return rows, shares
+        silent = self.constant_ | self.contrary_ | (np.einsum("mkk->m", rows) <= 1.0)
+        rows[silent] = _habits(table, K)[silent, None, :]
+        skills = np.where(silent, 1 / K, np.einsum("mkk,k->m", rows, shares))
+        return rows, shares, skills
 
     def _rows(self, counts: Floats) -> Floats:
         """Each labeler's matrix, drawn towards the panel's as far as labelers are alike."""
@@ -192,5 +198,5 @@ def _counts(table: LabelTable, posteriors: Floats) -> Floats:
 def _habits(table: LabelTable, classes: int) -> NDArray[np.float64]:
     """How often each labeler says each class, labelers x K, with half a label of each."""
     codes = table.labeler.astype(np.int64) * classes + table.said
-    counts = np.bincount(codes, minlength=len(table.labelers) * classes)
-    return np.asarray(counts.reshape(-1, classes) + 0.5)
+    counts = np.bincount(codes, minlength=len(table.labelers) * classes).reshape(-1, classes) + 0.5
+    return np.asarray(counts / counts.sum(axis=1, keepdims=True))

@@ -36,8 +36,8 @@ class Auto(VoteEstimator):
     learners that err in different ways. The truth is never used. In turn:
 
     1. *Who counts.* Labelers who say one class whatever they see count for nothing
-       (`find_constant`); labelers whose errors are the same (`find_clones`, correlation 0.95 and
-       more) get one voice.
+       (`find_constant`), nor do those who contradict the vote; labelers whose errors are the
+       same (`find_clones`, correlation 0.95 and more) get one voice.
     2. *Is there anything to learn?* With fewer than three labelers, without items that share
        labelers, or with labels that do not agree beyond chance, it stays with the vote.
     3. *Three learners*: weighted majority, one step of EM from the vote shares (both as in
@@ -66,8 +66,9 @@ class Auto(VoteEstimator):
     parts_ : dict of name to posteriors
         What each learner says, before anything is divided down.
     clones_ : Clones
-    constant_ : array of bool
-        Who says one class whatever it sees, in the order of `table.labelers`.
+    constant_, contrary_ : arrays of bool
+        Who says one class whatever it sees, and who contradicts the vote, in the order of
+        `table.labelers`.
 
     Notes
     -----
@@ -102,7 +103,8 @@ class Auto(VoteEstimator):
             raise InputError(f"got seed={self.seed!r}, expected a whole number from 0 on")
         table = as_table(labels)
         found = screen(table)
-        self.constant_, self.learned_ = found.constant, found.obstacle is None
+        self.constant_, self.contrary_ = found.constant, found.contrary
+        self.learned_ = found.obstacle is None
         copies = self.discount_clones
         self.clones_ = (
             find_clones(found.heard, strength=COPIES, seed=self.seed) if copies else _NOBODY

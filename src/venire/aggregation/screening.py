@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from venire.aggregation.constant import constant_labelers
-from venire.labels import LabelTable
-from venire.labels.subset import keep_labels
+from venire.competence.dawid_skene import DawidSkene
+from venire.labels import LabelTable, Names
+from venire.labels.subset import keep_items, keep_labels
 
 __all__ = ["Screened", "screen"]
 
@@ -20,21 +21,30 @@ FEWEST_LABELERS: Final = 3
 BEYOND_CHANCE: Final = 2.0
 
 
-class Screened(NamedTuple):
-    """The labels that count, who says one class whatever it sees, and why it cannot be learned.
+#: Who contradicts the vote in so many labels or more is set aside.
+FEWEST_LABELS: Final = 20
 
-    `obstacle` is None where labelers can be told apart.
+
+class Screened(NamedTuple):
+    """The labels that count, whose do not, and why it cannot be learned from them.
+
+    `constant` say one class whatever they see; `contrary` say a class less often where the vote
+    says it than elsewhere. `obstacle` is None where labelers can be told apart.
     """
 
     heard: LabelTable
     constant: NDArray[np.bool_]
+    contrary: NDArray[np.bool_]
     obstacle: str | None
 
     def why(self, learned: str) -> str:
         """In words: who was set aside, and what was `learned` or why it stays with the vote."""
         stays = f"It stays with the plain vote: {self.obstacle}."
         told = learned if self.obstacle is None else stays
-        return " ".join([*_set_aside(self.heard, self.constant), told])
+        names = self.heard.labelers
+        aside = _set_aside(names, self.constant, ("says", "say"), "one class whatever the item")
+        aside += _set_aside(names, self.contrary, ("contradicts", "contradict"), "the others")
+        return " ".join([*aside, told])
 
 
 def screen(table: LabelTable) -> Screened:
@@ -46,7 +56,26 @@ def screen(table: LabelTable) -> Screened:
     """
     constant = constant_labelers(table)
     heard = keep_labels(table, ~constant[table.labeler])
-    return Screened(heard, constant, _obstacle(heard))
+    contrary = np.zeros(len(constant), np.bool_)
+    obstacle = _obstacle(heard)
+    if obstacle is None:
+        contrary = _contrary(heard)
+        heard = keep_labels(heard, ~contrary[heard.labeler])
+    return Screened(heard, constant, contrary, obstacle)
+
+
+def _contrary(table: LabelTable) -> NDArray[np.bool_]:
+    """Who is right less often than one who does not look: the diagonal sums to 1 or less.
+
+    Their labels would tell something if they were turned round, but then a panel of two camps
+    could be turned round as a whole.
+    """
+    several = keep_items(table, np.diff(table.start) >= 2)
+    given = np.bincount(several.labeler, minlength=len(table.labelers))
+    if not (given >= FEWEST_LABELS).any():
+        return np.zeros(len(given), np.bool_)
+    rows = DawidSkene(max_iter=0).fit(several).confusions_
+    return np.asarray((given >= FEWEST_LABELS) & (np.einsum("mkk->m", rows) <= 1.0))
 
 
 def _obstacle(table: LabelTable) -> str | None:
@@ -77,10 +106,14 @@ def _agreement(table: LabelTable) -> float:
     return float(beyond.sum()) / spread if spread > 0 else 0.0
 
 
-def _set_aside(table: LabelTable, constant: NDArray[np.bool_]) -> list[str]:
-    names = [str(table.labelers[m]) for m in np.flatnonzero(constant).tolist()]
+def _set_aside(
+    labelers: Names, which: NDArray[np.bool_], verb: tuple[str, str], what: str
+) -> list[str]:
+    names = [str(labelers[m]) for m in np.flatnonzero(which).tolist()]
     if not names:
         return []
     shown = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
-    verb = "say" if len(names) > 1 else "says"
-    return [f"{shown} {verb} one class whatever the item, and count for nothing."]
+    one, many = verb
+    if len(names) == 1:
+        return [f"{shown} {one} {what}, and counts for nothing."]
+    return [f"{shown} {many} {what}, and count for nothing."]

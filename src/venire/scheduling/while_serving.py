@@ -103,6 +103,16 @@ class LearnWhileServing(Learning):
                 f"got a window of {self.window} items and periods of {self.longest} slots, "
                 "expected at least 1 of each"
             )
+        if self.half_life is not None and not self.half_life >= 1:
+            raise InputError(
+                f"got half_life={self.half_life!r}, expected at least 1 label, or None"
+            )
+        right, wrong = self.prior
+        if not 0 < wrong < right:
+            raise InputError(
+                f"got prior={self.prior!r}, expected more right than wrong pseudo-labels, both "
+                "above 0"
+            )
 
     def phase(self, slot: int) -> Policy | None:
         """The policy serves in every slot."""

@@ -99,7 +99,7 @@ def test_discounting_copies_pays() -> None:
 
 
 def test_auto_says_who_the_copies_are() -> None:
-    table, truth = panel(1, 6, 0.95, labelers=16)
+    table, truth = panel(1, 6, 0.99, labelers=16)
     with_copies = Auto(discount_clones=False).fit(table)
     auto = Auto().fit(table)
     assert "0, 1, 2, 3, 4 and 1 more are taken for copies" in auto.why_
