@@ -27,12 +27,13 @@ SUITES = {
     "waterfill": waterfill_main,
 }
 
-#: These measure quality, not speed, and take options of their own.
+#: These measure quality, or the server, and take options of their own.
 QUALITY = {
     "clones": "clones",
     "learning": "learning",
     "real-data": "real_data",
     "realised": "realised",
+    "restart": "restart",
     "zoo": "zoo",
 }
 
