@@ -27,7 +27,7 @@ SUITES = {
     "waterfill": waterfill_main,
 }
 
-#: These measure quality, not speed, and take options of their own.
+#: These measure quality, or the server, and take options of their own.
 QUALITY = {
     "clones": "clones",
     "comparisons": "comparisons",
@@ -36,6 +36,7 @@ QUALITY = {
     "ratings": "ratings",
     "real-data": "real_data",
     "realised": "realised",
+    "restart": "restart",
     "zoo": "zoo",
 }
 

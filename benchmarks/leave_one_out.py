@@ -50,7 +50,8 @@ def learners(table: LabelTable) -> dict[str, Floats]:
 def accuracies(table: LabelTable, truth: Ints) -> dict[tuple[str, ...], float]:
     """Per cent right of every candidate, and of the plain majority of all labels (no name)."""
     known, parts = truth >= 0, learners(table)
-    found = {(): 100 - 100 * error_rate(MajorityVote().fit(table).posteriors_[known], truth[known])}
+    vote = MajorityVote().fit(table).posteriors_[known]
+    found: dict[tuple[str, ...], float] = {(): 100 - 100 * error_rate(vote, truth[known])}
     for size in (1, 2, 3, 4):
         for names in combinations(parts, size):
             mean = np.mean([parts[name][known] for name in names], axis=0)

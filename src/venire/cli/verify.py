@@ -92,6 +92,11 @@ def _print(each: Verification) -> None:
         f"{each.labels:,} labels, {each.exits:,} exits, {each.revisions:,} revisions, "
         f"{each.leases:,} leases, {each.snapshots} snapshots: {'ok' if each.ok else 'DIFFERENT'}"
     )
+    if each.taken:
+        print(
+            f"  another version of the engine wrote {each.taken:,} of the events, and decided "
+            "otherwise: its decisions are taken from the log"
+        )
     for difference in each.differences[:SHOWN]:
         print(f"  {difference}")
     if len(each.differences) > SHOWN:

@@ -10,7 +10,7 @@ import numpy as np
 from venire import utility
 from venire.engine.departed import Departed
 from venire.engine.roll import Roll
-from venire.model import Bounds, ItemId, Labeler, LabelerId, Verdict
+from venire.model import Bounds, Item, ItemId, Labeler, LabelerId, Verdict
 from venire.scheduling.base import Learner, Policy
 from venire.scheduling.bounded import BoundedClerk
 from venire.scheduling.desk import COUNTER
@@ -25,10 +25,21 @@ class Reader:
     _quiet: int
     policy: Policy
     _roll: Roll
-    _clerk: BoundedClerk
+    _books: BoundedClerk  # as it was left: a change of panel or settings may not be filed yet
     _learner: Learner | None
     _heard: list[tuple[int, int, int]]
     _departed: Departed
+
+    @property
+    def _clerk(self) -> BoundedClerk:
+        """The clerk, with everything filed by the panel, the belief and the policy of now.
+
+        Filing takes time for each item, so that it waits until somebody looks: a thousand
+        labelers who join one after the other cost as much as one.
+        """
+        if self._books.stale:
+            self._books.refresh(self.slot)
+        return self._books
 
     @property
     def classes(self) -> tuple[Hashable, ...]:
@@ -38,7 +49,7 @@ class Reader:
     @property
     def bounds(self) -> Bounds:
         """What holds for every item."""
-        return self._clerk.bounds
+        return self._books.bounds
 
     @property
     def revisions(self) -> int:
@@ -60,7 +71,7 @@ class Reader:
         >>> s.seated
         ('bob',)
         """
-        able = zip(self._roll.labelers, self._clerk.capacity.tolist(), strict=True)
+        able = zip(self._roll.labelers, self._books.capacity.tolist(), strict=True)
         return tuple(who.id for who, capacity in able if capacity > 0)
 
     @property
@@ -68,12 +79,23 @@ class Reader:
         """The items that have not left, the earliest arrival first."""
         return tuple(self._roll.items[row].id for row in self._clerk.outstanding())
 
+    def item(self, item: ItemId) -> Item:
+        """An outstanding item.
+
+        >>> from venire import Item, Labeler, Scheduler
+        >>> s = Scheduler([Labeler("ann", 0.9)], classes=["spam", "ok"])
+        >>> s.arrive(Item("post-1", weight=8))
+        >>> s.item("post-1").weight
+        8
+        """
+        return self._roll.items[self._roll.outstanding(item)]
+
     @property
     def competences(self) -> dict[LabelerId, float] | None:
         """What is believed of each labeler; None while nothing is known."""
-        if self._clerk.belief is None:
+        if self._books.belief is None:
             return None
-        known = self._clerk.belief.competences.tolist()
+        known = self._books.belief.competences.tolist()
         return {who.id: p for who, p in zip(self._roll.labelers, known, strict=True)}
 
     @property

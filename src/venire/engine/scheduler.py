@@ -28,10 +28,10 @@ import numpy as np
 
 from venire.engine.departed import Departed, Kept
 from venire.engine.panel import Panel
-from venire.engine.replaying import redo, same
+from venire.engine.replaying import follow
 from venire.engine.roll import Roll, changed
 from venire.engine.snapshot import Captured, capture, unpack
-from venire.errors import ReplayError, StateError
+from venire.errors import StateError
 from venire.model import (
     Arrived,
     Assigned,
@@ -114,7 +114,7 @@ class Scheduler(Panel):
         policy, bounds = policy or LookAhead(), bounds or Bounds()
         self._begin(panel, classes, policy, learning, c, bounds, remember, revisions)
         self._believe()
-        self._clerk.refresh(self.slot)
+        self._books.refresh(self.slot)
 
     def _begin(
         self,
@@ -138,7 +138,7 @@ class Scheduler(Panel):
         self._heard: list[tuple[int, int, int]] = []  # labels since competences were learned
         self._learner = self._new_learner()
         capacity = [who.capacity for who in self._roll.labelers]
-        self._clerk = BoundedClerk(capacity, len(self.classes), self._active(), c, bounds)
+        self._books = BoundedClerk(capacity, len(self.classes), self._active(), c, bounds)
 
     # the four verbs
 
@@ -230,19 +230,26 @@ class Scheduler(Panel):
         """
         left: list[Exit] = []
         while self.slot < slot:
-            if not self._roll.row and self._quiet >= QUIET:
-                until = self.learning.next_refresh(self.slot) if self.learning else None
-                until = slot if until is None else min(slot, until)
-                if until > self.slot:
-                    self.slot = until
-                    self._use_active()
-                    continue
+            if self._skips_to(slot):
+                continue
             exits, revisions = self._settle(), self._learn()
             if exits or revisions:
                 self._write(Closed(self.slot, exits, revisions))
                 left += exits
             self._next_slot()
         return tuple(left)
+
+    def _skips_to(self, slot: int) -> bool:
+        """Skip slots in which nothing can happen, if there are any before this one."""
+        if self._roll.row or self._quiet < QUIET:
+            return False
+        until = self.learning.next_refresh(self.slot) if self.learning else None
+        until = slot if until is None else min(slot, until)
+        if until <= self.slot:
+            return False
+        self.slot = until
+        self._use_active()
+        return True
 
     # labels that do not come, and items that go
 
@@ -275,16 +282,22 @@ class Scheduler(Panel):
             raise StateError("only a fresh scheduler can replay a log: this one has its own")
         return self.follow(log)
 
-    def follow(self, log: Iterable[Event]) -> Scheduler:
-        """`replay` from here on: the events that a scheduler in this state wrote next."""
-        for event in log:
-            number = self._events + 1
-            self.advance(event.slot)
-            if self._events + 1 == number:
-                redo(self, event)
-            if self._events != number or not same(self.log[-1], event):
-                gave = self.log[-1] if self._events >= number else "nothing"
-                raise ReplayError(f"the log says {event}, but replaying it gave {gave}")
+    def follow(self, log: Iterable[Event], obey: bool = False) -> Scheduler:
+        """`replay` from here on: the events that a scheduler in this state wrote next.
+
+        With `obey`, decisions are taken from the log instead of made again, for a log that
+        another version of the engine wrote (see `obeying`).
+
+        >>> from venire import FixedOverlap, Greedy
+        >>> panel = [Labeler("ann", 0.9), Labeler("bob", 0.8)]
+        >>> one, other = (Scheduler(panel, ["spam", "ok"], p) for p in (Greedy(), FixedOverlap(1)))
+        >>> one.arrive([Item("post-1", 20), Item("post-2", 30)])
+        >>> [(a.item, a.labeler) for a in one.assign()]
+        [('post-2', 'ann'), ('post-1', 'bob')]
+        >>> other.follow(one.log, obey=True).in_flight == one.in_flight
+        True
+        """
+        follow(self, log, obey)
         return self
 
     def snapshot(self) -> bytes:
@@ -317,7 +330,7 @@ class Scheduler(Panel):
         roll = self._roll
         if eligible not in roll.groups and eligible is not None:
             members = sorted(roll.number[name] for name in eligible if name in roll.number)
-            roll.groups[eligible] = self._clerk.add_group(members)
+            roll.add_group(eligible, self._clerk.add_group(members))
         return roll.groups[eligible]
 
     def _hear(self, batch: Sequence[Label], heard: list[tuple[int, int, int, int]]) -> list[bool]:
@@ -348,15 +361,15 @@ class Scheduler(Panel):
     def _next_slot(self) -> None:
         self.slot += 1
         self._quiet = 0 if self._roll.row else self._quiet + 1
-        tidied = self._clerk.tidy()
+        tidied = self._books.tidy()
         if tidied is not None:
             self._roll.keep(tidied[0].tolist(), tidied[1])
         self._use_active()
 
     def _use_active(self) -> None:
-        if self._active() != self._clerk.policy:
-            self._clerk.use(self._active())
-        self._clerk.refresh(self.slot)
+        if self._active() != self._books.policy:
+            self._books.use(self._active())
+        self._books.refresh(self.slot)
 
     def _learns(self) -> bool:
         """Labels are kept only while there is something to learn."""
@@ -364,12 +377,16 @@ class Scheduler(Panel):
 
     def _learn(self) -> tuple[Revision, ...]:
         """Learn if it is time; the verdicts of items that have left that are others by that."""
+        return self._revise() if self._learned() else ()
+
+    def _learned(self) -> bool:
+        """Learn if it is time; whether it was."""
         if self._learner is None or self.learning is None:
-            return ()
+            return False
         if self.learning.next_refresh(self.slot) != self.slot:
-            return ()
+            return False
         heard = np.array(self._heard, np.int64).reshape(-1, 3)
         self._learner.learn(heard[:, 0], heard[:, 1], heard[:, 2])
         self._heard = []
         self._believe()
-        return self._revise()
+        return True

@@ -35,6 +35,9 @@ FORMAT = b"venire-2\n"
 #: What can be read: before the second there were no revisions, and no floor.
 READ = (FORMAT, b"venire-1\n")
 
+#: So many entries of a list are written in one go.
+PIECE = 1000
+
 
 class Captured(NamedTuple):
     """A copy of a scheduler's state, quickly made; `pack` it anywhere, in a thread too."""
@@ -50,7 +53,7 @@ class Captured(NamedTuple):
         head = self.head | {"roll": self.roll.state(), "departed": self.departed.state()}
         head["arrays"] = shapes
         try:
-            line = json.dumps(head).encode()
+            line = _json(head).encode()
         except TypeError:
             raise InputError(
                 f"got the classes {head['classes']}, expected text or numbers: a snapshot "
@@ -58,6 +61,16 @@ class Captured(NamedTuple):
             ) from None
         body = b"".join(a.tobytes() for a in self.arrays.values())
         return FORMAT + zlib.compress(line + b"\n" + body, 1)
+
+
+def _json(value: Any) -> str:
+    """JSON, long lists in pieces: a thread that packs lets the others go on in between."""
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{json.dumps(k)}: {_json(v)}" for k, v in value.items()) + "}"
+    if isinstance(value, list) and len(value) > PIECE:
+        pieces = (value[k : k + PIECE] for k in range(0, len(value), PIECE))
+        return "[" + ", ".join(json.dumps(piece)[1:-1] for piece in pieces) + "]"
+    return json.dumps(value)
 
 
 def capture(scheduler: Scheduler) -> Captured:
@@ -108,7 +121,7 @@ def unpack(snapshot: bytes) -> Scheduler:
         head.get("revisions", 0),
     )
     scheduler._departed.restore(head.get("departed", ()))
-    roll, clerk = scheduler._roll, scheduler._clerk
+    roll, clerk = scheduler._roll, scheduler._books
     roll.restore(head["roll"])
     scheduler.slot, scheduler._events = head["slot"], head["events"]
     scheduler._quiet = head["quiet"]
@@ -134,7 +147,9 @@ def _fitted(saved: dict[str, NDArray[Any]]) -> tuple[Desk, bool]:
     for name, fresh in desk.items():
         old = saved.get(name)
         if old is not None and old.dtype == fresh.dtype and old.shape == fresh.shape:
-            desk[name] = old
+            # Equal is not the same: a dtype that was written down has lost that it is aligned,
+            # and kernels would be compiled for it anew and called by a slower way.
+            desk[name] = old.view(fresh.dtype)
             continue
         other = True
         if old is not None and old.dtype.names:

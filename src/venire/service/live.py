@@ -7,6 +7,7 @@ anything else happen, so the order on disk is the order in memory.
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections import OrderedDict
 from dataclasses import dataclass, field
@@ -27,14 +28,20 @@ from venire.storage import DeliveryRow, ExitRow, ItemRow, LeaseEnd, RevisionRow,
 
 __all__ = ["Entry", "Gone", "Live", "Moment", "Recent", "Tokens"]
 
-#: A payload of more characters is not kept in memory but read when it is handed out.
+#: A payload of more characters is not kept in memory but read when it is handed out, ...
 LARGE: Final = 4096
+
+#: ... and so are those of a stream beyond so many characters in all.
+KEPT: Final = 64 * 2**20
 
 #: So many items that have left lately are remembered with their labels.
 GONE: Final = 20_000
 
 #: Slots are closed for about so many seconds in one go.
 BUSY: Final = 0.02
+
+#: With so many open items, or so many labels to learn from, a slot may take long to close.
+LONG: Final = 1000
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -96,11 +103,9 @@ class Entry:
         return only is None or labeler in only
 
     @classmethod
-    def of(cls, row: ItemRow, weight: float, now: float) -> Entry:
-        """From what the store keeps; `weight` is what the engine is told."""
-        only = None if row.eligible is None else frozenset(json.loads(row.eligible))
-        item = Item(row.id, weight, only, frozenset(json.loads(row.excluded)))
-        payload = row.payload if len(row.payload) <= LARGE else None
+    def of(cls, row: ItemRow, item: Item, now: float) -> Entry:
+        """From what the store keeps, and the item as the engine has it."""
+        payload = row.payload if 0 < len(row.payload) <= LARGE else None
         return cls(item, row.digest, payload, row.weight, row.arrived_slot, row.arrived_at, now)
 
 
@@ -167,6 +172,10 @@ class Live:
         self.hooks: dict[str, None] = {}
         self.resumed: list[Held] = []
         self.spent = False
+        self.kept = 0  # characters of payloads
+        self.begins_with: bytes | None = None  # the state, if another version wrote the log
+        self.busy: asyncio.Future[None] | None = None  # a thread works on it: do not touch
+        self.most_people = 10_000
         self.slots = SlotClock(
             engine.slot, moment.now, settings.slot_seconds, paused=status == "paused"
         )
@@ -204,6 +213,11 @@ class Live:
     def is_due(self, now: float) -> bool:
         """Whether a slot has to be closed or a lease has ended."""
         return self.slots.at(now) > self.engine.slot or self.leases.next_end() <= now
+
+    @property
+    def is_long(self) -> bool:
+        """Whether closing a slot may take so long that others had to wait."""
+        return len(self.open) >= LONG or self.figures.labels >= LONG
 
     def step(self, moment: Moment, clock: Clock) -> Batch | None:
         """Let time pass: leases end, slots close, items leave. None if nothing is to be kept."""
@@ -260,6 +274,7 @@ class Live:
 
     def _leaves(self, exit: Exit, status: str, batch: Batch, moment: Moment) -> None:
         entry = self.open.pop(exit.item)
+        self.kept -= 0 if entry.payload is None else len(entry.payload)
         self.gone.put(exit.item, Gone(entry.digest, entry.labels))
         self.exit_n += 1
         verdict, confidence = _said(exit.verdict)
@@ -319,12 +334,20 @@ class Live:
     def arrive(self, rows: list[ItemRow], batch: Batch, moment: Moment) -> None:
         """New items enter."""
         cost = self.settings.delay_cost
-        entries = [Entry.of(row, row.weight / cost, moment.now) for row in rows]
+        entries = [Entry.of(row, _item(row, row.weight / cost), moment.now) for row in rows]
         self.engine.arrive([entry.item for entry in entries])
         batch.items += rows
         for entry in entries:
-            self.open[entry.item.id] = entry
+            self.enter(entry)
         self.gather(batch, moment)
+
+    def enter(self, entry: Entry) -> None:
+        """Keep an item that is open, with its payload if there is room."""
+        size = 0 if entry.payload is None else len(entry.payload)
+        if self.kept + size > KEPT:
+            entry.payload, size = None, 0
+        self.kept += size
+        self.open[entry.item.id] = entry
 
     def withdraw(self, item: str, batch: Batch, moment: Moment) -> None:
         """An item is taken out."""
@@ -338,3 +361,9 @@ class Live:
 
 def _said(verdict: Verdict) -> tuple[str | None, float]:
     return None if verdict.label is None else str(verdict.label), verdict.confidence
+
+
+def _item(row: ItemRow, weight: float) -> Item:
+    """An item as the engine is to have it."""
+    only = None if row.eligible is None else frozenset(json.loads(row.eligible))
+    return Item(row.id, weight, only, frozenset(json.loads(row.excluded)))

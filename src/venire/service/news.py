@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 from collections.abc import Callable
 
-__all__ = ["News", "seen"]
+__all__ = ["News"]
 
 
 class News:
@@ -46,9 +46,3 @@ class News:
                     self._more = self._more or asyncio.Event()
                     await self._more.wait()
         return enough(self)
-
-
-def seen(future: asyncio.Future[None]) -> None:
-    """A failure that nobody waits for needs no warning: the stream is loaded again."""
-    if not future.cancelled():
-        future.exception()

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
+from venire.engine import engine_version
 from venire.errors import Conflict, InputError, NotFound, StateError, TooMuch, VenireError
 from venire.service.actors import PROGRAM, Actor, done_by
 from venire.service.batch import Batch
@@ -28,8 +29,10 @@ from venire.service.settings import (
 )
 from venire.service.views import Added, ItemIn, ItemView, SettingsVersion, StreamView
 from venire.storage import (
+    AddEngine,
     AddSettings,
     AddStream,
+    EngineRow,
     SaveSnapshot,
     SetStatus,
     SettingsRow,
@@ -66,7 +69,7 @@ class StreamVerbs:
         except NotFound:
             check_new(settings)
             await hub.warm(settings)
-            engine = await hub.read(new_engine, settings, self.settings.remember_items)
+            engine = await hub.think(new_engine, settings, self.settings.remember_items)
         async with hub.loading:
             if name in hub.deleting:
                 raise Conflict(f"stream {name!r} is being deleted: make it when that is done")
@@ -87,6 +90,7 @@ class StreamVerbs:
         batch.first = [
             AddStream(StreamRow(live.name, at)),
             AddSettings(SettingsRow(live.name, 1, at, str(actor), as_body(settings, live.status))),
+            AddEngine(EngineRow(live.name, 0, engine_version(), at)),
             SaveSnapshot(SnapshotRow(live.name, 0, at, live.engine.snapshot())),
         ]
         batch.audit = [done_by(actor, at, "stream.create", live.name)]
@@ -112,9 +116,10 @@ class StreamVerbs:
         return view
 
     async def streams(self) -> list[StreamView]:
-        """All streams, by name."""
+        """All streams that are served, by name."""
         rows = await self.hub.read_committed(self.hub.storage.streams)
-        views = [stream_view(await self.hub.live(row.name)) for row in rows]
+        served = [row.name for row in rows if row.name not in self.hub.aside]
+        views = [stream_view(await self.hub.live(name)) for name in served]
         await self.hub.flush()
         return views
 
@@ -216,7 +221,7 @@ class StreamVerbs:
         hub, key = self.hub, Actor.of(actor).key
         await hub.live(stream)
         self._limit(len(items))
-        sent = contents(items) if len(items) <= PIECE else await hub.read(contents, items)
+        sent = contents(items) if len(items) <= PIECE else await hub.think(contents, items)
         known = await hub.read(hub.storage.known_ids, stream, list(sent))
         added: list[Added] = []
         commits: list[asyncio.Future[None]] = []

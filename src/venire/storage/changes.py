@@ -13,6 +13,7 @@ from typing import TypeAlias
 from venire.storage.rows import (
     AuditRow,
     DeliveryRow,
+    EngineRow,
     EventRow,
     ExitRow,
     ItemRow,
@@ -29,6 +30,7 @@ from venire.storage.rows import (
 __all__ = [
     "AddAudit",
     "AddDeliveries",
+    "AddEngine",
     "AddEvents",
     "AddItems",
     "AddKey",
@@ -150,8 +152,21 @@ class RenewLease:
 
 
 @dataclass(frozen=True, slots=True)
+class AddEngine:
+    """From here on another version of the engine writes the events of a stream.
+
+    It replaces one that was to begin at the same event, and so has written nothing.
+    """
+
+    row: EngineRow
+
+
+@dataclass(frozen=True, slots=True)
 class SaveSnapshot:
-    """Keep a snapshot; besides it the first (n = 0) and the one before it stay, others go."""
+    """Keep a snapshot; older ones go, the more of them the older they are (see `thinning`).
+
+    The first (n = 0) stays, and those with which a version of the engine began.
+    """
 
     row: SnapshotRow
 
@@ -285,6 +300,7 @@ Change: TypeAlias = (
     | AddLeases
     | EndLeases
     | RenewLease
+    | AddEngine
     | SaveSnapshot
     | AddKey
     | RevokeKey

@@ -20,6 +20,7 @@ __all__ = [
     "AuditRow",
     "Counts",
     "DeliveryRow",
+    "EngineRow",
     "EventRow",
     "ExitRow",
     "Exited",
@@ -31,6 +32,7 @@ __all__ = [
     "SettingsRow",
     "SnapshotRow",
     "StreamRow",
+    "TallyRow",
     "WebhookRow",
 ]
 
@@ -192,6 +194,30 @@ class SnapshotRow(NamedTuple):
     n: int
     at: float
     body: bytes
+
+
+class EngineRow(NamedTuple):
+    """Which version of the engine wrote the events of a stream from number `n` on.
+
+    The snapshot with `n` events is the state that it began with, and stays.
+    """
+
+    stream: str
+    n: int
+    version: str
+    at: float
+
+
+class TallyRow(NamedTuple):
+    """How many there are of something, kept as they come so that nobody has to count them.
+
+    `kind` is `items` (then `name` is their status), `labels` or `late` (of the labeler `name`).
+    """
+
+    stream: str
+    kind: str
+    name: str
+    number: int
 
 
 class KeyRow(NamedTuple):

@@ -178,6 +178,26 @@ snapshots = Table(
     PrimaryKeyConstraint("stream", "n", name="snapshots_key"),
 )
 
+engines = Table(
+    "engines",
+    metadata,
+    _stream(),
+    Column("n", BigInteger, nullable=False),
+    _text("version"),
+    _time("at"),
+    PrimaryKeyConstraint("stream", "n", name="engines_key"),
+)
+
+tallies = Table(
+    "tallies",
+    metadata,
+    _stream(),
+    _text("kind"),
+    _text("name"),
+    Column("number", BigInteger, nullable=False),
+    PrimaryKeyConstraint("stream", "kind", "name", name="tallies_key"),
+)
+
 keys = Table(
     "keys",
     metadata,
@@ -250,8 +270,8 @@ meta = Table(
 )
 
 #: The tables whose rows belong to a stream; the audit trail stays when the stream goes.
-OF_STREAMS = ("webhooks", "labels", "leases", "revisions", "items", "snapshots", "events",
-              "settings")  # fmt: skip
+OF_STREAMS = ("webhooks", "labels", "leases", "revisions", "items", "tallies", "snapshots",
+              "engines", "events", "settings")  # fmt: skip
 
 #: Which tuple a row of each table is.
 ROWS: dict[str, type[tuple[Any, ...]]] = {
@@ -263,6 +283,8 @@ ROWS: dict[str, type[tuple[Any, ...]]] = {
     "labels": rows.LabelRow,
     "leases": rows.LeaseRow,
     "snapshots": rows.SnapshotRow,
+    "engines": rows.EngineRow,
+    "tallies": rows.TallyRow,
     "keys": rows.KeyRow,
     "webhooks": rows.WebhookRow,
     "deliveries": rows.DeliveryRow,

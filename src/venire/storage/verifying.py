@@ -1,10 +1,12 @@
 """Is the store what its log says? Everything is computed again from the log, and compared.
 
 The first snapshot of a stream (of nothing) and its events are all that is believed. A fresh
-engine does again what the events say, and every decision must come out the same. What it leaves
-behind is then held against the tables: the items with their weights, who may label them, when they
-came and how they left, the labels, the leases, and the other snapshots. What the log does not hold,
-the payload of an item, is held against the digest that was taken of it when it came.
+engine does again what the events say, and every decision must come out the same, unless another
+version of the engine made it (see `writers`); then the next version goes on from the state with
+which it began. What that leaves behind is then held against the tables: the items with their
+weights, who may label them, when they came and how they left, the labels, the leases, and the other
+snapshots. What the log does not hold, the payload of an item, is held against the digest that was
+taken of it when it came.
 
 Nothing speaks for or against how long a labeler took, when a lease ended, the settings, the keys,
 and the webhooks with their deliveries.
@@ -20,12 +22,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from venire.engine import Scheduler
-from venire.errors import StoreDown, StoreError, VenireError
+from venire.errors import ReplayError, StoreDown, StoreError, VenireError
 from venire.model import Arrived, Assigned, Closed, Event, Item, Observed, Verdict, Withdrawn
 from venire.storage.base import Storage
 from venire.storage.codec import decode
 from venire.storage.contents import compact, is_content_of
 from venire.storage.rows import ERASED, EventRow, ItemRow, LeaseRow, SettingsRow, SnapshotRow
+from venire.storage.writers import Writers
 
 __all__ = ["Verification", "verify"]
 
@@ -42,6 +45,7 @@ class Verification:
     labels: int = 0
     leases: int = 0
     snapshots: int = 0
+    taken: int = 0  # events of another version of the engine, with decisions as it made them
     differences: tuple[str, ...] = ()
 
     @property
@@ -64,6 +68,7 @@ class _Seen:
     given: set[tuple[str, str, float]] = field(default_factory=set)
     labelled: Counter[str] = field(default_factory=Counter)
     events: int = 0
+    taken: int = 0
 
     def note(self, event: Event, at: float) -> None:
         self.events += 1
@@ -140,6 +145,7 @@ def verify(storage: Storage, stream: str) -> Verification:
             labels=labels,
             leases=leases,
             snapshots=len(snapshots),
+            taken=seen.taken,
             differences=tuple(differences),
         )
 
@@ -150,24 +156,48 @@ def _replay(
     """The engine after the last event, and the snapshots that it does not agree with."""
     if not snapshots or snapshots[0].n != 0:
         raise StoreError("there is no snapshot of the beginning to start from")
+    writers = Writers.of(storage, stream, strict=True)
+    while True:
+        vars(seen).update(vars(_Seen()))
+        try:
+            return _replay_once(storage, stream, snapshots, seen, writers)
+        except ReplayError as error:
+            writers.blame(seen.events, error)
+
+
+def _replay_once(
+    storage: Storage, stream: str, snapshots: list[SnapshotRow], seen: _Seen, writers: Writers
+) -> tuple[Scheduler, list[str]]:
+    """The same; `ReplayError` where an event comes out otherwise, which `seen` then counts to."""
     engine = _restored(snapshots[0])
     later = list(reversed(snapshots[1:]))
     differences: list[str] = []
+    taken = False  # whether the state is another than that of whoever wrote the log
     for row in storage.all_events(stream):
         if row.n != seen.events:
             raise StoreError(f"the log goes on with event {row.n}, expected {seen.events}")
         for event in _decoded(row):
             while later and later[-1].n == seen.events:
-                differences += _snapshot(engine, later.pop())
-            with _telling(f"event {seen.events}"):
-                engine.follow([event])
+                snapshot = later.pop()
+                if not taken:
+                    differences += _snapshot(engine, snapshot)
+                elif writers.begins(snapshot.n):
+                    engine, taken = _restored(snapshot), False
+            obeys = writers.obeys(seen.events)
+            seen.taken += obeys
+            taken = taken or obeys
+            try:
+                with _telling(f"event {seen.events}"):
+                    engine.follow([event], obeys)
+            except StoreError as error:
+                raise ReplayError(str(error)) from error
             engine.drain()
             seen.note(event, row.at)
     for snapshot in reversed(later):
-        if snapshot.n == seen.events:
-            differences += _snapshot(engine, snapshot)
-        else:
+        if snapshot.n != seen.events:
             differences.append(f"snapshot {snapshot.n} is ahead of the log ({seen.events} events)")
+        elif not taken:
+            differences += _snapshot(engine, snapshot)
     return engine, differences
 
 

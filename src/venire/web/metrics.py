@@ -65,6 +65,8 @@ class Metrics:
         registry.register(self._conditions)
         self._waiting = Gauge("venire_waiting", "Requests that wait or follow.", registry=registry)
         self._up = Gauge("venire_store_up", "Whether the store takes writes.", registry=registry)
+        text = "Streams that are not served, since their log does not replay."
+        self._aside = Gauge("venire_streams_set_aside", text, registry=registry)
         self._streams = {
             name: Gauge(f"venire_stream_{name}", text, ["stream"], registry=registry)
             for name, text in STREAM_FIGURES.items()
@@ -89,9 +91,11 @@ class Metrics:
         waiting: int,
         up: bool,
         condition: Condition | None = None,
+        aside: int = 0,
     ) -> bytes:
         """Everything, in the text format."""
         self._conditions.now = condition
+        self._aside.set(aside)
         self._waiting.set(waiting)
         self._up.set(up)
         for name, gauge in self._streams.items():

@@ -57,7 +57,8 @@ class OperationRoutes:
             raise RequestError(
                 503, "not_ready", "the store takes nothing for now", hint="look at the log"
             )
-        return json_answer({"status": "ready"})
+        aside = len(self._gate.service.set_aside)
+        return json_answer({"status": "ready", **({"set_aside": aside} if aside else {})})
 
     async def version(self) -> Response:
         """The version of the server."""
@@ -71,6 +72,7 @@ class OperationRoutes:
         service, figures = self._gate.service, []
         with contextlib.suppress(StoreDown):
             figures = [await service.insights(stream.name) for stream in await service.streams()]
-        condition = await service.condition()
-        page = self._gate.metrics.page(figures, self._gate.waiting.now, service.up, condition)
+        condition, aside = await service.condition(), len(service.set_aside)
+        now = self._gate.waiting.now
+        page = self._gate.metrics.page(figures, now, service.up, condition, aside)
         return Response(page, media_type=CONTENT_TYPE_LATEST)
