@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import numpy as np
 
 from venire import Bounds, Greedy, Item, Label, Labeler, Scheduler
@@ -28,6 +30,7 @@ from venire.storage import (
     StreamRow,
     encode,
 )
+from venire.storage.contents import digest_of
 
 PANEL = [Labeler("ann", 0.9), Labeler("bob", 0.8), Labeler("eve", 0.7, capacity=2)]
 
@@ -43,6 +46,7 @@ class Stored:
         self.n = self.exits = self.tokens = 0
         self.at = 1000.0
         self.leases: dict[tuple[str, str], str] = {}
+        self.labelled: Counter[str] = Counter()
         settings = SettingsRow(stream, 1, self.at, "test", '{"classes":["spam","ok"]}')
         first = SnapshotRow(stream, 0, self.at, self.engine.snapshot())
         storage.write(
@@ -62,9 +66,9 @@ class Stored:
                     how = (said, e.verdict.confidence, e.labels, e.reason)
                     left.append(self._exit(e.item, "left", e.slot, *how))
             elif isinstance(event, Withdrawn):
-                left.append(
-                    self._exit(event.item, "withdrawn", event.slot, None, 0.0, 0, "withdrawn")
-                )
+                n = self.labelled[event.item]
+                how = (None, 0.0, n, "withdrawn")
+                left.append(self._exit(event.item, "withdrawn", event.slot, *how))
         self.storage.write([*changes, *rows, LeaveItems(left)])
         self.at += 0.25
 
@@ -83,7 +87,7 @@ class Stored:
                     ItemRow(
                         self.stream,
                         id,
-                        f"digest {id}",
+                        digest_of({"text": id}, weight, None, []),
                         f'{{"text":"{id}"}}',
                         weight,
                         None,
@@ -111,6 +115,7 @@ class Stored:
     def label(self, item: str, labeler: str, said: str) -> None:
         late = item not in self.engine.outstanding
         self.engine.observe(Label(item, labeler, said))
+        self.labelled[item] += 1
         row = LabelRow(self.stream, item, labeler, said, self.at, self.engine.slot, late, None, "x")
         ends = [LeaseEnd(t, "done", self.at) for t in [self.leases.pop((item, labeler), "")] if t]
         self.commit(AddLabels([row]), EndLeases(ends))

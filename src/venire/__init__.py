@@ -11,9 +11,21 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from venire.aggregation import Auto, MajorityVote, WeightedMajority, find_clones
+    from venire.aggregation import (
+        Anchored,
+        Auto,
+        BradleyTerry,
+        MajorityVote,
+        Ordinal,
+        RobustMean,
+        WeightedMajority,
+        find_clones,
+        find_constant,
+        krippendorff_alpha,
+        vote_entropy,
+    )
     from venire.client import AsyncClient, Client
-    from venire.competence import DawidSkene, Known, OneCoin, Streaming
+    from venire.competence import DawidSkene, Known, OneCoin, Streaming, Subtypes
     from venire.engine import Scheduler
     from venire.errors import (
         FetchError,
@@ -26,7 +38,7 @@ if TYPE_CHECKING:
         VenireError,
     )
     from venire.labels import LabelTable
-    from venire.model import Assignment, Bounds, Exit, Item, Label, Labeler, Verdict
+    from venire.model import Assignment, Bounds, Exit, Item, Label, Labeler, Revision, Verdict
     from venire.scheduling import (
         Everyone,
         FixedOverlap,
@@ -48,9 +60,21 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOME = {
-    "aggregation": ("Auto", "MajorityVote", "WeightedMajority", "find_clones"),
+    "aggregation": (
+        "Anchored",
+        "Auto",
+        "BradleyTerry",
+        "MajorityVote",
+        "Ordinal",
+        "RobustMean",
+        "WeightedMajority",
+        "find_clones",
+        "find_constant",
+        "krippendorff_alpha",
+        "vote_entropy",
+    ),
     "client": ("AsyncClient", "Client"),
-    "competence": ("DawidSkene", "Known", "OneCoin", "Streaming"),
+    "competence": ("DawidSkene", "Known", "OneCoin", "Streaming", "Subtypes"),
     "engine": ("Scheduler",),
     "errors": (
         "FetchError",
@@ -63,7 +87,7 @@ _HOME = {
         "VenireError",
     ),
     "labels": ("LabelTable",),
-    "model": ("Assignment", "Bounds", "Exit", "Item", "Label", "Labeler", "Verdict"),
+    "model": ("Assignment", "Bounds", "Exit", "Item", "Label", "Labeler", "Revision", "Verdict"),
     "scheduling": (
         "Everyone",
         "FixedOverlap",
@@ -85,10 +109,12 @@ _HOME = {
 _MODULE = {name: module for module, names in _HOME.items() for name in names}
 
 __all__ = [
+    "Anchored",
     "Assignment",
     "AsyncClient",
     "Auto",
     "Bounds",
+    "BradleyTerry",
     "Bursty",
     "Client",
     "DawidSkene",
@@ -112,17 +138,21 @@ __all__ = [
     "MajorityVote",
     "MissingExtra",
     "OneCoin",
+    "Ordinal",
     "Poisson",
     "Policy",
     "Random",
     "Realised",
     "RealisedProxy",
     "ReplayError",
+    "Revision",
+    "RobustMean",
     "RoundRobin",
     "Run",
     "Scheduler",
     "StateError",
     "Streaming",
+    "Subtypes",
     "Trace",
     "UnknownName",
     "VenireError",
@@ -132,7 +162,10 @@ __all__ = [
     "World",
     "as_table",
     "find_clones",
+    "find_constant",
+    "krippendorff_alpha",
     "simulate",
+    "vote_entropy",
 ]
 
 

@@ -31,6 +31,7 @@ __all__ = [
     "Left",
     "Observed",
     "Released",
+    "Revision",
     "Verdict",
     "Withdrawn",
 ]
@@ -118,9 +119,15 @@ class Bounds:
     `min_labels`: it does not leave with fewer, while somebody can still label it; a labeler to
     whom the policy gives nothing is given the earliest item that is short of them.
     `max_labels`: it is given to no more labelers than that. `min_confidence`: it leaves as soon
-    as its verdict is so sure, without waiting for labels in flight. `deadline`: it leaves so
-    many slots after its arrival with what it has. `spent`: no more labels can be had, so that
-    everything leaves with what it has at the end of the slot, for the reason `budget`.
+    as its verdict is so sure, without waiting for labels in flight, and not before that while
+    somebody on the panel may still label it and `max_labels` allows; a labeler to whom the
+    policy gives nothing is given the earliest item that is not so sure. What leaves below it all
+    the same leaves as `undecided`. `deadline`: it leaves so many slots after its arrival with
+    what it has. `spent`: no more labels can be had, so that everything leaves with what it has
+    at the end of the slot, for the reason `budget`.
+
+    `floor=False` is what `min_confidence` once was: an item that has it leaves, and an item may
+    also leave below it, whenever the policy finds no label worth it.
 
     >>> Bounds(min_labels=2, max_labels=5, min_confidence=0.95)
     Bounds(min_labels=2, max_labels=5, min_confidence=0.95, deadline=None, spent=False)
@@ -131,6 +138,7 @@ class Bounds:
     min_confidence: float | None = None
     deadline: int | None = None
     spent: bool = False
+    floor: bool = field(default=True, repr=False)
 
     def __post_init__(self) -> None:
         for name in ("min_labels", "max_labels", "deadline"):
@@ -146,6 +154,8 @@ class Bounds:
             raise InputError(
                 f"got min_confidence={self.min_confidence!r}, expected a probability above 0"
             )
+        if self.min_confidence is None:
+            object.__setattr__(self, "floor", True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +198,8 @@ class Exit:
     `reason` is one of: no_gain (no labeler is worth another slot), exhausted (every eligible
     labeler has labelled it), overlap (it has the number of labels that was asked for),
     learning and dropped (a learning phase used it, or passed it over), horizon (the
-    simulation ended first), max_labels, confident and deadline (see `Bounds`).
+    simulation ended first), max_labels, confident, deadline and budget (see `Bounds`), undecided
+    (it is below `min_confidence`, and nobody is left who may label it, or it has `max_labels`).
     """
 
     item: ItemId
@@ -197,6 +208,21 @@ class Exit:
     labels: int
     verdict: Verdict
     reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Revision:
+    """The verdict of an item that has left is another by what is known at the end of a slot.
+
+    `before` is what was said of it last, when it left or by an earlier revision; `labels` counts
+    those that came late too. The exit stays what it was.
+    """
+
+    item: ItemId
+    slot: int
+    before: Verdict
+    verdict: Verdict
+    labels: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,10 +282,11 @@ class Left:
 
 @dataclass(frozen=True, slots=True)
 class Closed:
-    """A slot ended; these items left."""
+    """A slot ended; these items left, and the verdicts of these that had left are others now."""
 
     slot: int
     exits: tuple[Exit, ...]
+    revisions: tuple[Revision, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,6 +306,7 @@ class Changed:
     learning: str | None = None
     bounds: Bounds | None = None
     c: float | None = None
+    revisions: int | None = None
 
 
 Event: TypeAlias = (

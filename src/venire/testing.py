@@ -22,7 +22,7 @@ import numpy as np
 from venire.competence.base import BaseEstimator
 from venire.engine import Scheduler
 from venire.labels import LabelTable
-from venire.model import Assignment, Exit, Item, Label, Labeler
+from venire.model import Assignment, Bounds, Exit, Item, Label, Labeler
 from venire.scheduling.base import Learner, Learning, Policy
 from venire.scheduling.greedy import Greedy
 from venire.scheduling.loop import ask
@@ -79,7 +79,8 @@ def check_policy(policy: Policy, slots: int = 60) -> None:
     It survives pickling; the same seed gives the same rows; it names itself; nobody labels an
     item twice, is given one it may not label or is over capacity; an item leaves once; the
     engine does what the compiled run does; a log replays to the same state. All this holds too
-    where work is handed out several times a slot, given back, and pulled by one at a time.
+    where work is handed out several times a slot, given back, and pulled by one at a time. An
+    item that must have a confidence does not leave below it while somebody may label it.
 
     >>> from venire import FixedOverlap
     >>> check_policy(FixedOverlap(2))
@@ -101,6 +102,26 @@ def check_policy(policy: Policy, slots: int = 60) -> None:
     assert left == gone, "items leave the engine otherwise than the compiled run"
     _check_replay(Scheduler(world.panel, world.classes, policy), scheduler)
     _check_hand_outs(policy, world, slots)
+    _check_floor(policy)
+
+
+def _check_floor(policy: Policy) -> None:
+    """Items that hardly any policy wants a second label of: three that agree are enough."""
+    names, bounds = ("ann", "bob", "eve"), Bounds(min_confidence=0.97)
+    panel = [Labeler(name, 0.8) for name in names]
+    s = Scheduler(panel, ("spam", "ok"), policy, bounds=bounds)
+    s.arrive([Item(f"i{k}", weight=0.01) for k in range(4)])
+    left: list[Exit] = []
+    for _ in range(20):
+        for name in names * 4:
+            for a in s.assign([name]):
+                other = (a.item, name) == ("i1", "bob")
+                s.observe(Label(a.item, name, "ok" if other else "spam"))
+        left += s.close()
+    assert len(left) == 4, "an item below its confidence is left to wait"
+    for e in left:
+        how = ("undecided" if e.item == "i1" else "confident", 3)
+        assert (e.reason, e.labels) == how, "an item left below its confidence"
 
 
 def _check_hand_outs(policy: Policy, world: World, slots: int) -> None:

@@ -17,8 +17,12 @@ import pytest
 import venire
 from tests.integration.web.harness import Process
 from venire.service import StreamSettings
+from venire.service.health import Condition
+from venire.service.tallies import Tally
+from venire.storage import WriterStats
 from venire.web import ServerSettings
 from venire.web.access import ROLES
+from venire.web.metrics import Metrics
 
 ROOT = Path(__file__).parent.parent.parent
 PAGE = (ROOT / "docs" / "serve.md").read_text()
@@ -110,3 +114,13 @@ def test_the_page_lists_every_setting_of_a_stream_with_its_default() -> None:
 def test_the_routes_that_the_page_names_exist() -> None:
     for path in re.findall(r"`(?:GET|POST|PATCH) (/v1/[^`]+)`", PAGE):
         assert any(route.endswith(f" {path}") for route in ROLES), path
+
+
+def test_the_page_names_every_metric() -> None:
+    sizes = {"bytes": 1, "wal_bytes": 1, "free_bytes": 1}
+    hook = Tally("wh_1", "posts", pending=1, dead=1)
+    told = Metrics().page([], 0, True, Condition({}, WriterStats(), 0, sizes, [hook])).decode()
+    names = set(re.findall(r"^# TYPE (venire_\w+) (?:counter|gauge)", told, flags=re.M))
+    names = {name for name in names if not re.search("_created$|^venire_stream_", name)}
+    assert "venire_store_wal_bytes" in names
+    assert {name for name in names if not re.search(rf"`{name}[`{{]", PAGE)} == set()

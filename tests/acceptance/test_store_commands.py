@@ -13,7 +13,19 @@ import pytest
 
 from tests.stored import play
 from venire.cli import main
-from venire.storage import MemoryStorage, Storage, open_storage
+from venire.storage import (
+    AddAudit,
+    AddStream,
+    AuditRow,
+    DeleteStream,
+    ErasePayload,
+    MarkDeleted,
+    MemoryStorage,
+    PurgeStream,
+    Storage,
+    StreamRow,
+    open_storage,
+)
 
 Run = Callable[..., Any]
 
@@ -53,6 +65,29 @@ def test_verify(store: Storage, run: Run) -> None:
     assert "unknown stream 'post': did you mean 'posts'?" in run(
         "verify", "--stream", "post", code=2
     )
+
+
+def test_verify_sees_whether_what_was_deleted_is_gone(
+    store: Storage, run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def line(action: str, stream: str, subject: str | None = None) -> AddAudit:
+        return AddAudit([AuditRow(0, 1.8e9, "me (key_1)", "key_1", action, stream, subject)])
+
+    store.write([line("stream.delete", "old"), line("item.erase", "posts", "item-0-0")])
+    said = run("verify", code=1)
+    assert "the payload of item 'item-0-0' is there, though it was erased" in said
+    assert "old: deleted 2027-01-15T08:00:00+00:00 by me (key_1): nothing of it is left" in said
+    store.write([AddStream(StreamRow("old", 1.0)), MarkDeleted("old", 2.0)])
+    found = run("verify", "--json", code=1)
+    assert [each["ok"] for each in found] == [False, False], "the deletion is not finished"
+    store.write([ErasePayload("posts", "item-0-0"), PurgeStream("old", 9), DeleteStream("old")])
+    store.close()
+    url = ["verify", "--storage", store.url]
+    assert main([*url, "--absent", '"text":"item-0-0"']) == 0
+    assert "the text is in no file of the store" in capsys.readouterr().out
+    assert main([*url, "--absent", '"text":"item-0-1"']) == 1
+    assert "the text is in " in capsys.readouterr().out
+    assert main([*url, "--absent", "short"]) == 2
 
 
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
@@ -105,6 +140,29 @@ def test_backups_can_be_restored(store: Storage, run: Run, tmp_path: Path) -> No
     assert "either --to" in run("backup", code=2)
 
 
+def test_keys_end_are_rotated_and_leave_lines_in_the_audit_trail(store: Storage, run: Run) -> None:
+    made = run("keys", "create", "--role", "viewer", "--days", "2", "--name", "x", "--json")
+    assert made["expires_at"] > made["created_at"]
+    new = run("keys", "rotate", made["id"], "--overlap", "0", "--json")
+    assert new["key"] != made["key"]
+    old, other = store.keys()[-2:]
+    assert (old.id, other.id) == (made["id"], new["id"])
+    assert old.expires_at is not None
+    assert other.expires_at == pytest.approx(other.created_at + 2 * 86_400)
+    assert "has ended" in run("keys", "rotate", made["id"], code=2)
+    run("keys", "revoke", new["id"])
+    lines = store.audit()
+    assert [(line.action, line.subject, line.key) for line in lines] == [
+        ("key.create", made["id"], None),
+        ("key.rotate", made["id"], None),
+        ("key.revoke", new["id"], None),
+    ]
+    assert all(line.actor.endswith("by venire keys") for line in lines)
+    assert "expires" in run("keys", "list")
+    assert "--overlap goes with rotate" in run("keys", "list", "--overlap", "1", code=2)
+    assert "--days" in run("keys", "create", "--role", "viewer", "--days", "0", code=2)
+
+
 def test_keys(store: Storage, run: Run) -> None:
     token = run("keys", "create", "--role", "admin", "--name", "mine").strip()
     assert token.startswith("vk_")
@@ -132,8 +190,8 @@ def test_keys(store: Storage, run: Run) -> None:
         (["create", "--role", "boss"], "unknown role 'boss'"),
         (["create", "--role", "labeler"], "needs --labeler"),
         (["create", "--role", "admin", "--labeler", "ann"], "needs --labeler"),
-        (["create", "key_1", "--role", "admin"], "revoke needs the id"),
-        (["revoke"], "revoke needs the id"),
+        (["create", "key_1", "--role", "admin"], "revoke need the id"),
+        (["revoke"], "revoke need the id"),
         (["revoke", "key_1"], "there is no key 'key_1'"),
         (["list", "--role", "admin"], "go with create"),
         (["make"], "unknown action 'make'"),

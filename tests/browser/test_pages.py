@@ -341,7 +341,7 @@ def test_a_key_that_is_revoked_sees_no_more(page: Any, process: Process) -> None
         )
         assert answer.status == 200
         page.wait_for_selector("#key")
-        assert page.inner_text(".wrong") == "This key is unknown, or was revoked."
+        assert page.inner_text(".wrong") == "This key is unknown, was revoked, or has ended."
 
 
 def test_the_pages_live_through_a_server_that_is_killed(

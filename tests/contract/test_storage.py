@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -13,23 +14,30 @@ from hypothesis import strategies as st
 from tests.stored import play
 from venire.errors import InputError, StoreDown, StoreError
 from venire.storage import (
+    AddAudit,
     AddEvents,
     AddItems,
     AddKey,
     AddLabels,
     AddLeases,
     AddStream,
+    AuditRow,
     Change,
+    DeleteStream,
     EndLeases,
+    ErasePayload,
     EventRow,
     ExitRow,
+    ExpireKey,
     ItemRow,
     KeyRow,
     LabelRow,
     LeaseEnd,
     LeaseRow,
     LeaveItems,
+    MarkDeleted,
     MemoryStorage,
+    PurgeStream,
     RevokeKey,
     SaveSnapshot,
     SetStatus,
@@ -78,6 +86,25 @@ def test_an_archive_is_read_into_any_store(storage: Storage, tmp_path: Path) -> 
         read_archive(storage, tmp_path / "all.ndjson")
 
 
+def test_an_archive_from_before_the_audit_trail_is_read(storage: Storage, tmp_path: Path) -> None:
+    item = ["s", "i1", "digest", '"text"', 1.0, None, "[]", 0, 5.0]
+    lines: list[Any] = [
+        {"venire": "store", "format": 1},
+        ["keys", "k1", "hash", "admin", None, "first", 1.0, None, None],
+        ["streams", "s", 1.0, "closed"],
+        ["items", *item, "left", 1, 2, 6.0, "ok", 0.5, 1, "no_gain"],
+        ["labels", "s", "i1", "ann", "ok", 5.5, 1, False, 0.5, "lease"],
+        ["leases", "token", "s", "i1", "ann", 5.0, 60.0, "done", 5.5, "{}"],
+    ]
+    path = tmp_path / "old.ndjson"
+    path.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    assert read_archive(storage, path) == 5
+    assert [row.key for row in storage.items("s")] == [None]
+    assert [row.key for row in storage.labels("s")] == [None]
+    assert [row.expires_at for row in storage.keys()] == [None]  # noqa: SIM118
+    assert storage.given("s", [("i1", "ann")]) == {("i1", "ann")}
+
+
 # A store does what the one in memory does, whatever is written to it.
 
 STREAMS = st.sampled_from(["s", "t"])
@@ -123,6 +150,12 @@ CHANGES: st.SearchStrategy[Change] = st.one_of(
     st.builds(lambda name, n: SaveSnapshot(SnapshotRow(name, n, 0.0, b"x")), STREAMS, FEW),
     st.builds(lambda n: AddKey(KeyRow(f"k{n}", f"h{n}", "admin", None, "", 0.0)), FEW),
     st.builds(lambda n: RevokeKey(f"k{n}", 1.0), FEW),
+    st.builds(lambda n, at: ExpireKey(f"k{n}", at), FEW, st.sampled_from([1.0, 2.0])),
+    st.builds(lambda name: AddAudit([AuditRow(0, 0.0, "me", None, "x", name)]), STREAMS),
+    st.builds(lambda name, id: ErasePayload(name, f"i{id}"), STREAMS, FEW),
+    st.builds(MarkDeleted, STREAMS, st.just(1.0)),
+    st.builds(PurgeStream, STREAMS, st.just(1000)),
+    st.builds(DeleteStream, STREAMS),
 )
 #: Most of what is drawn would be refused without streams to put it in.
 WRITES = st.lists(st.lists(CHANGES, max_size=5), max_size=6)

@@ -95,7 +95,6 @@ class Auto(VoteEstimator):
 
     discount_clones: bool = True
     calibrate: bool = True
-    seed: int = 0
     threads: int | None = None
 
     def fit(self, labels: Any) -> Self:

@@ -35,10 +35,11 @@ class MajorityVote(VoteEstimator):
 
         q_sk = share of the labels of s that say k
 
-    A tie stays a tie in `posteriors_`, and goes to the later class in `labels_`. Confusion
-    matrices and skills are those that the shares imply (`implied_confusions`); there is no
-    likelihood. It needs no assumption and learns nothing: no labeler is better than another,
-    and a share is no probability (ten labels of seven against three are hardly ever wrong).
+    A tie stays a tie in `posteriors_`; in `labels_` it is broken by a draw from `seed` and the
+    names of item and class. Confusion matrices and skills are those that the shares imply
+    (`implied_confusions`); there is no likelihood. It needs no assumption and learns nothing: no
+    labeler is better than another, and a share is no probability (ten labels of seven against
+    three are hardly ever wrong).
 
     Examples
     --------

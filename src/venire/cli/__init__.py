@@ -24,6 +24,7 @@ __all__ = ["VERBS", "main", "make_app"]
 VERBS = (
     "demo",
     "aggregate",
+    "rank",
     "datasets",
     "simulate",
     "compare",

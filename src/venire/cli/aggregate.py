@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_args
 
@@ -21,24 +22,32 @@ if TYPE_CHECKING:
     from venire.competence.base import BaseEstimator
     from venire.labels import LabelTable
 
-__all__ = ["aggregate"]
+__all__ = ["aggregate", "columns_of", "finite"]
 
-LABELS = "The labels: CSV or Parquet with task,worker,label."
-TRUTH = "What is known of the truth: CSV or Parquet with task,label."
-METHOD = "auto, majority, weighted-majority, one-coin or dawid-skene."
+LABELS = "The labels: CSV, Parquet or JSON Lines with task,worker,label."
+TRUTH = "What is known of the truth: a file with task,label."
+METHOD = "auto, majority, weighted-majority, one-coin, dawid-skene or ordinal. [default: auto]"
 CLASSES = "What a label may say, such as spam,ok. [default: the labels that occur]"
+ORDINAL = "The classes have an order: by their size, or as --classes has it."
+NUMERIC = "Labels are measurements: a robust mean of each task, with its standard error."
+COLUMNS = "What the columns are called. [default: task,worker,label]"
 REPEATS = "Of a worker's repeated labels of a task: error, or keep the first or the last."
-OUT = "Write the verdicts, CSV or Parquet: task,label,confidence."
+SEED = "Another draw for ties. [default: 0]"
+OUT = "Write the verdicts, .csv, .parquet or .jsonl: task,label,confidence,entropy."
 PROBABILITIES = "With --out: also one column for each class, its probability."
-SKILLS = "Write the skills, CSV or Parquet: worker,labels,skill,low,high."
+SKILLS = "Write the skills, .csv, .parquet or .jsonl: worker,labels,skill,low,high."
 
 
 def aggregate(
     labels: Annotated[Path, typer.Argument(metavar="LABELS", help=LABELS)],
     truth: Annotated[Path | None, typer.Option(metavar="FILE", help=TRUTH)] = None,
-    method: Annotated[str, typer.Option(metavar="NAME", help=METHOD)] = "auto",
+    method: Annotated[str | None, typer.Option(metavar="NAME", help=METHOD)] = None,
     classes: Annotated[str | None, typer.Option(metavar="NAMES", help=CLASSES)] = None,
+    ordinal: Annotated[bool, typer.Option("--ordinal", help=ORDINAL)] = False,
+    numeric: Annotated[bool, typer.Option("--numeric", help=NUMERIC)] = False,
+    columns: Annotated[str | None, typer.Option(metavar="NAMES", help=COLUMNS)] = None,
     repeats: Annotated[str, typer.Option(metavar="WHICH", help=REPEATS)] = "error",
+    seed: Annotated[int | None, typer.Option(help=SEED)] = None,
     out: Annotated[Path | None, typer.Option(metavar="FILE", help=OUT)] = None,
     probabilities: Annotated[bool, typer.Option("--probabilities", help=PROBABILITIES)] = False,
     skills: Annotated[Path | None, typer.Option(metavar="FILE", help=SKILLS)] = None,
@@ -50,15 +59,28 @@ def aggregate(
     """
     from venire.cli.methods import method_named
     from venire.datasets import check_targets
+    from venire.labels import Repeats
+    from venire.tables import COLUMNS
 
-    named = names_of(classes)
+    named, called = names_of(classes), columns_of(columns, COLUMNS)
+    method = _method(method, ordinal, numeric, classes, probabilities, seed)
     if probabilities and out is None:
         raise InputError("--probabilities needs --out: give the file for the verdicts")
+    if repeats not in get_args(Repeats):
+        raise UnknownName("way with --repeats", repeats, get_args(Repeats))
+    targets, sources = [out, skills], [labels, truth]
+    if numeric:
+        from venire.cli.numeric import aggregate_numbers
+
+        check_targets([p for p in targets if p is not None], [p for p in sources if p is not None])
+        return aggregate_numbers(labels, truth, called, repeats, out, skills, as_json)
     with screen.working(f"reading {labels.name}") as working:
         estimator = method_named(method)
-        targets, sources = [out, skills], [labels, truth]
         check_targets([p for p in targets if p is not None], [p for p in sources if p is not None])
-        table, right = _read(labels, truth, named, repeats)
+        table, right = _read(labels, truth, named, repeats, called, method == "ordinal")
+        estimator.seed = seed or 0
+        if method == "ordinal":
+            estimator.set_params(order=tuple(table.classes))
         working(f"{method}: {len(table.said):,} labels (a first run compiles, some 10 s)")
         start = time.perf_counter()
         fitted = estimator.fit(table)
@@ -72,31 +94,75 @@ def aggregate(
         print_summary(method, fitted, right, seconds)
 
 
-def _read(
-    labels: Path, truth: Path | None, classes: tuple[str, ...] | None, repeats: str
-) -> tuple[LabelTable, NDArray[np.int64] | None]:
-    from venire.labels import Repeats
-    from venire.tables import as_table, as_truth
+def _method(
+    method: str | None,
+    ordinal: bool,
+    numeric: bool,
+    classes: str | None,
+    probabilities: bool,
+    seed: int | None,
+) -> str:
+    """The name of the method, after a look at which options exclude each other."""
+    if ordinal and method not in (None, "ordinal"):
+        raise InputError(f"--ordinal and --method {method} exclude each other: drop one of them")
+    given: dict[str, Any] = {"--method": method, "--ordinal": ordinal, "--classes": classes}
+    given |= {"--probabilities": probabilities, "--seed": seed}
+    other = next((name for name, x in given.items() if x is not None and x is not False), None)
+    if numeric and other is not None:
+        raise InputError(f"--numeric and {other} exclude each other: measurements have no classes")
+    return "ordinal" if ordinal else method or "auto"
 
-    if repeats not in get_args(Repeats):
-        raise UnknownName("way with --repeats", repeats, get_args(Repeats))
-    table = as_table(labels, classes, repeats)  # type: ignore[arg-type] # it was just checked
+
+def columns_of(text: str | None, default: Sequence[str]) -> tuple[str, ...]:
+    """The names in `item,judge,verdict`; the default for None."""
+    if text is None:
+        return tuple(default)
+    names = tuple(name.strip() for name in text.split(","))
+    if len(set(names)) != len(default) or len(names) != len(default) or "" in names:
+        raise InputError(
+            f"got --columns {text!r}, expected {len(default)} names, for {', '.join(default)}"
+        )
+    return names
+
+
+def _read(
+    labels: Path,
+    truth: Path | None,
+    classes: tuple[str, ...] | None,
+    repeats: str,
+    columns: Sequence[str],
+    ordered: bool,
+) -> tuple[LabelTable, NDArray[np.int64] | None]:
+    from venire.tables import as_ordered, as_table, as_truth
+    from venire.tables.ordered import many_numbers
+
+    read = as_ordered if ordered else as_table
+    table = read(labels, classes, repeats, columns)  # type: ignore[arg-type] # it was checked
+    if not ordered and many_numbers(table.classes):
+        screen.warn(
+            f"the labels are {len(table.classes)} different numbers, and each is taken for a class "
+            "of its own: for measurements use --numeric, for ratings in order --ordinal"
+        )
     if truth is None:
         return table, None
-    right = as_truth(truth, table)
+    names = columns[0], columns[2]
+    right = as_truth(truth, table, names)
     strange = (right == len(table.classes)).nonzero()[0]
     if strange.size:
-        _warn(truth, table, int(strange[0]), strange.size)
+        _warn(truth, table, int(strange[0]), strange.size, names)
     return table, right
 
 
-def _warn(truth: Path, table: LabelTable, example: int, number: int) -> None:
+def _warn(
+    truth: Path, table: LabelTable, example: int, number: int, columns: Sequence[str]
+) -> None:
     from venire.tables.truth import truth_of
 
     task = table.items[example]
     tasks = "1 task" if number == 1 else f"{number:,} tasks"
+    said = truth_of(truth, table, task, columns)
     screen.warn(
-        f"the truth of {tasks} is none of the classes, such as {truth_of(truth, table, task)!r} "
+        f"the truth of {tasks} is none of the classes, such as {said!r} "
         f"for task {task!r}: verdicts on them count as wrong"
     )
 
@@ -118,11 +184,9 @@ def _record(
     method: str, fitted: BaseEstimator, right: NDArray[np.int64] | None, seconds: float
 ) -> dict[str, Any]:
     """What came of it; what is not a finite number is null."""
-    from venire.cli.summary import scores
+    from venire.cli.summary import agreement, scores
 
     table = fitted.table_
-    likelihood: float | None = fitted.log_likelihood_
-    finite = likelihood is not None and math.isfinite(likelihood)
     return {
         "method": method,
         "chosen": getattr(fitted, "chosen_", method),
@@ -132,7 +196,17 @@ def _record(
         "classes": len(table.classes),
         "iterations": int(fitted.n_iter_),
         "converged": bool(fitted.converged_),
-        "log_likelihood": float(likelihood) if finite and likelihood is not None else None,
+        "log_likelihood": finite(fitted.log_likelihood_),
+        **{key: finite(value) for key, value in agreement(fitted).items()},
         **scores(fitted, right),
         "seconds": seconds,
     }
+
+
+def finite(value: float | None) -> float | None:
+    """A number as JSON can have it.
+
+    >>> finite(0.5), finite(float("nan")), finite(None)
+    (0.5, None, None)
+    """
+    return float(value) if value is not None and math.isfinite(value) else None

@@ -1,4 +1,4 @@
-"""`venire compare`: policies on the suite of regimes, with tables, a picture and a report."""
+"""`venire compare`: policies on a suite of worlds, with tables, a picture and a report."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from venire.cli import screen
-from venire.errors import InputError
+from venire.cli import screen, suites
+from venire.errors import InputError, UnknownName
 
 if TYPE_CHECKING:
     from venire.experiments.regimes import Regime, Row
@@ -20,28 +20,40 @@ if TYPE_CHECKING:
     from venire.scheduling import Learning, Policy
     from venire.simulation.executors import Executor
 
-__all__ = ["compare"]
+__all__ = ["STORE", "compare", "executor_of"]
 
+SUITE = "The suite: regimes-1 (who earns most where), or trust-1 (worlds that deceive)."
+EQUAL = "Accuracy at equal labels on the real label sets of --data, against even overlap."
 POLICY = "A policy, as `venire simulate` takes it; may be given several times. [default: all]"
-REGIME = "Run this regime only; may be given several times. [default: all]"
-MEASURE = "What the table shows: share, realised_share, true_share, utility, accuracy, ..."
-LEARNING = "known (competences are given), or a way of learning as `venire simulate` takes it."
+REGIME = "Run this regime, world or label set only; may be given several times. [default: all]"
+MEASURE = "What regimes-1 shows: share, realised_share, true_share, utility, accuracy, ..."
+LEARNING = (
+    "known (competences are given: for regimes-1 only), or a way of learning as `venire simulate` "
+    "takes it. [default: known; else the suite's]"
+)
 SEEDS = "Streams of each regime, seeds 0 to N - 1. [default: 5, or 2 with --quick]"
 QUICK = "Shorter streams and fewer seeds: another suite's numbers, not to be quoted."
 DATA = "Folder of label sets: bluebird/labels.csv, bluebird/truth.csv, rte/labels.csv, ..."
 CERTIFICATE = "Work out what anybody could have earned; without it there are no shares."
-OUT = "Folder for regimes.csv, summary.csv, regimes.png, index.html and the finished points."
+OUT = "Folder for the tables (regimes-1: and a picture and a page) and the finished points."
 JOBS = "Processes to run at once. [default: one for each core]"
+
+#: The suites that have a name; that of equal labels has an option of its own.
+SUITES = ("regimes-1", "trust-1")
 
 #: The file of finished points.
 STORE = "points.sqlite"
 
 
 def compare(
+    suite: Annotated[str, typer.Option(metavar="NAME", help=SUITE)] = "regimes-1",
+    equal_labels: Annotated[bool, typer.Option("--equal-labels", help=EQUAL)] = False,
     policy: Annotated[list[str] | None, typer.Option(metavar="TEXT", help=POLICY)] = None,
     regime: Annotated[list[str] | None, typer.Option(metavar="NAME", help=REGIME)] = None,
     measure: Annotated[str, typer.Option(metavar="NAME", help=MEASURE)] = "share",
-    learning: Annotated[str, typer.Option(metavar="TEXT", help=LEARNING)] = "known",
+    learning: Annotated[
+        str | None, typer.Option(metavar="TEXT", help=LEARNING, show_default=False)
+    ] = None,
     seeds: Annotated[int | None, typer.Option(metavar="N", help=SEEDS)] = None,
     quick: Annotated[bool, typer.Option("--quick", help=QUICK)] = False,
     data: Annotated[Path | None, typer.Option(metavar="DIR", help=DATA)] = None,
@@ -57,6 +69,17 @@ def compare(
     """
     start = time.perf_counter()
     workers = _check(data, seeds, jobs)
+    if equal_labels or suite != "regimes-1":
+        _refuse(suite, equal_labels, measure, certificate)
+        words = _command(
+            policy, regime, measure, learning, seeds, quick, data, certificate, out,
+            "--equal-labels" if equal_labels else f"--suite {suite}",
+        )  # fmt: skip
+        order = suites.Order(
+            policy or [], regime or [], learning, seeds, quick, data, out, workers, as_json, words
+        )
+        (suites.equal_labels if equal_labels else suites.trust)(order)
+        return
     from venire.experiments.regimes.page import Setting
     from venire.experiments.regimes.suite import divide, regimes_named
     from venire.experiments.regimes.summary import measure_named
@@ -66,7 +89,7 @@ def compare(
 
     measure_named(measure)
     policies = [policy_named(name) for name in policy] if policy else None
-    taught = learning_named(learning)
+    taught = learning_named(learning or "known")
     regimes, missing = divide(regimes_named(regime or []), data, wanted=bool(regime))
     require_matplotlib()
     make_folder(out)
@@ -89,21 +112,37 @@ def _check(data: Path | None, seeds: int | None, jobs: int | None) -> int:
     return jobs or len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else jobs or 2
 
 
+def _refuse(suite: str, equal_labels: bool, measure: str, certificate: bool) -> None:
+    """Complain of what does not go together."""
+    if suite not in SUITES:
+        raise UnknownName("suite", suite, SUITES)
+    if equal_labels and suite != SUITES[0]:
+        raise InputError(f"got --suite {suite} and --equal-labels, expected one of them")
+    if measure != "share" or not certificate:
+        raise InputError("got --measure or --no-certificate, which are for the suite regimes-1")
+
+
 def _command(
     policies: list[str] | None,
     regimes: list[str] | None,
     measure: str,
-    learning: str,
+    learning: str | None,
     seeds: int | None,
     quick: bool,
     data: Path | None,
     certificate: bool,
     out: Path,
+    which: str = "",
 ) -> str:
-    words = ["venire", "compare", *(w for name in policies or [] for w in ("--policy", name))]
+    words = [
+        "venire",
+        "compare",
+        *which.split(),
+        *(w for name in policies or [] for w in ("--policy", name)),
+    ]
     words += [w for name in regimes or [] for w in ("--regime", name)]
     words += ["--measure", measure] if measure != "share" else []
-    words += ["--learning", learning] if learning != "known" else []
+    words += ["--learning", learning] if learning and learning != "known" else []
     words += ["--seeds", str(seeds)] if seeds else []
     words += ["--quick"] if quick else []
     words += ["--data", str(data)] if data else []
@@ -130,7 +169,7 @@ def _run(
         with screen.bar(1, "run", "drawing") as progress, Store(out / STORE) as store:
             rows = suite.compare(
                 policies, regimes, seeds, learning=learning, quick=setting.quick,
-                certificate=certificate, data=data, store=store, executor=_executor(jobs),
+                certificate=certificate, data=data, store=store, executor=executor_of(jobs),
                 progress=progress,
             )  # fmt: skip
             save(out, rows, setting)
@@ -142,7 +181,8 @@ def _run(
         raise
 
 
-def _executor(jobs: int) -> Executor:
+def executor_of(jobs: int) -> Executor:
+    """Where so many jobs run."""
     from venire.simulation.executors import Processes, Serial
 
     return Processes(jobs) if jobs > 1 else Serial()

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 __all__ = ["export"]
 
 STREAM = "Which stream. [default: the only one]"
-WHAT = "labels, log or label-studio."
-TO = "The file to write; labels: .csv or .parquet."
+WHAT = "labels, revisions, log or label-studio."
+TO = "The file to write; labels and revisions: .csv or .parquet."
 
 
 def export(
@@ -30,14 +30,16 @@ def export(
     what: Annotated[str, typer.Option(metavar="WHAT", help=WHAT)] = "labels",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Write a stream's labels, its log, or all of it for Label Studio.
+    """Write a stream's labels, its revisions, its log, or all of it for Label Studio.
 
     labels: task,worker,label, as CSV or Parquet, which venire aggregate and crowd-kit read.
-    log: every event, one JSON object on a line. label-studio: tasks with annotations and the
-    verdicts as predictions, a JSON list that Label Studio imports. The server may be running.
+    revisions: verdicts that became others after their item had left, as CSV or Parquet. log:
+    every event, one JSON object on a line. label-studio: tasks with annotations and the verdicts
+    as predictions, a JSON list that Label Studio imports. The server may be running.
     """
     kinds: dict[str, Callable[[Storage, str, Path], int]] = {
         "labels": _labels,
+        "revisions": _revisions,
         "log": _log,
         "label-studio": _label_studio,
     }
@@ -50,7 +52,7 @@ def export(
     if as_json:
         print(json.dumps({"stream": name, "what": what, "rows": count, "path": str(to)}))
     else:
-        unit = {"labels": "labels", "log": "events", "label-studio": "tasks"}[what]
+        unit = {"log": "events", "label-studio": "tasks"}.get(what, what)
         print(f"{count:,} {unit} of {name} in {to}")
 
 
@@ -62,6 +64,18 @@ def _labels(storage: Storage, stream: str, to: Path) -> int:
         count = storage.counts(stream).labels
         rows = ((row.item, row.labeler, row.said) for row in storage.all_labels(stream))
         write_outputs([Output(to, ("task", "worker", "label"), rows)])
+    return count
+
+
+def _revisions(storage: Storage, stream: str, to: Path) -> int:
+    from venire.datasets import Output, check_targets, write_outputs
+    from venire.storage import RevisionRow
+
+    check_targets([to])
+    with storage.frozen():
+        count = storage.counts(stream).revisions
+        rows = (row[1:] for row in storage.all_revisions(stream))
+        write_outputs([Output(to, RevisionRow._fields[1:], rows)])
     return count
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 import json
 import time
 from datetime import UTC, datetime
@@ -13,17 +14,20 @@ from venire.cli.stores import StorageUrl, open_guest
 from venire.errors import InputError, UnknownName
 
 if TYPE_CHECKING:
-    from venire.storage import KeyRow, Storage
+    from venire.storage import AddAudit, KeyRow, Storage
 
 __all__ = ["keys"]
 
+ACTIONS = ("list", "create", "rotate", "revoke")
 ROLES = ("admin", "producer", "labeler", "viewer")
 
-ACTION = "list, create or revoke."
-ID = "With revoke: the id of the key, as in the list."
+ACTION = "list, create, rotate or revoke."
+ID = "With rotate and revoke: the id of the key, as in the list."
 ROLE = "With create: admin, producer, labeler or viewer."
 LABELER = "With create --role labeler: who labels by this key."
 NAME = "With create: what the key is for."
+DAYS = "With create: the key opens for so many days. [default: without an end]"
+OVERLAP = "With rotate: hours for which the old key still opens. [default: 24]"
 
 
 def keys(
@@ -33,25 +37,31 @@ def keys(
     role: Annotated[str | None, typer.Option(metavar="ROLE", help=ROLE)] = None,
     labeler: Annotated[str | None, typer.Option(metavar="NAME", help=LABELER)] = None,
     name: Annotated[str | None, typer.Option(metavar="TEXT", help=NAME)] = None,
+    days: Annotated[float | None, typer.Option(metavar="DAYS", help=DAYS)] = None,
+    overlap: Annotated[float | None, typer.Option(metavar="HOURS", help=OVERLAP)] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """List the keys to the service, make one, or revoke one.
+    """List the keys to the service, make one, put a new one in the place of one, or revoke one.
 
     The store keeps only a hash: a new key is printed once, and cannot be shown again. A server
     that is running notices within seconds.
     """
     _check(action, id, role, labeler, name)
+    _check_times(action, days, overlap)
     with open_guest(storage) as opened:
         known = opened.keys()
         if action == "create":
-            found = [_create(opened, role or "", labeler, name or "")]
+            found = [_create(opened, role or "", labeler, name or "", days)]
+        elif action == "rotate":
+            hours = 24.0 if overlap is None else overlap
+            found = [_rotate(opened, _known(known, id), hours)]
         elif action == "revoke":
-            found = [_revoke(opened, known, id or "")]
+            found = [_revoke(opened, _known(known, id))]
         else:
             found = [_shown(row) for row in known]
     if as_json:
         print(json.dumps(found if action == "list" else found[0], indent=2))
-    elif action == "create":
+    elif action in ("create", "rotate"):
         print(found[0]["key"])
     elif action == "revoke":
         print(f"{found[0]['id']} is revoked")
@@ -62,10 +72,12 @@ def keys(
 def _check(
     action: str, id: str | None, role: str | None, labeler: str | None, name: str | None
 ) -> None:
-    if action not in ("list", "create", "revoke"):
-        raise UnknownName("action", action, ("list", "create", "revoke"))
-    if (id is not None) != (action == "revoke"):
-        raise InputError("revoke needs the id of a key, and only revoke: see venire keys list")
+    if action not in ACTIONS:
+        raise UnknownName("action", action, ACTIONS)
+    if (id is not None) != (action in ("rotate", "revoke")):
+        raise InputError(
+            "rotate and revoke need the id of a key, and no other action: see venire keys list"
+        )
     if action != "create":
         if role is not None or labeler is not None or name is not None:
             raise InputError(f"--role, --labeler and --name go with create, not with {action}")
@@ -78,25 +90,67 @@ def _check(
         raise InputError("a key for a labeler needs --labeler NAME, and only such a key has one")
 
 
-def _create(storage: Storage, role: str, labeler: str | None, name: str) -> dict[str, Any]:
-    from venire.service.tokens import hashed, new_id, new_key
-    from venire.storage import AddKey, KeyRow
+def _check_times(action: str, days: float | None, overlap: float | None) -> None:
+    if days is not None and action != "create":
+        raise InputError(f"--days goes with create, not with {action}")
+    if overlap is not None and action != "rotate":
+        raise InputError(f"--overlap goes with rotate, not with {action}")
+    if days is not None and not 0 < days <= 36_500:
+        raise InputError(f"got --days {days:g}, expected more than 0, at most 36,500")
+    if overlap is not None and not 0 <= overlap <= 8_760:
+        raise InputError(f"got --overlap {overlap:g}, expected hours from 0 to 8,760")
 
-    token = new_key()
-    row = KeyRow(new_id("key"), hashed(token), role, labeler, name, time.time())
-    storage.write([AddKey(row)])
-    return {**_shown(row), "key": token}
 
-
-def _revoke(storage: Storage, known: list[KeyRow], id: str) -> dict[str, Any]:
-    from venire.storage import RevokeKey
-
+def _known(known: list[KeyRow], id: str | None) -> KeyRow:
     row = next((row for row in known if row.id == id), None)
     if row is None:
         raise InputError(f"there is no key {id!r}: see venire keys list")
+    return row
+
+
+def _create(
+    storage: Storage, role: str, labeler: str | None, name: str, days: float | None
+) -> dict[str, Any]:
+    from venire.service.keys import new_row
+    from venire.storage import AddKey
+
+    token, row = new_row(name, role, labeler, time.time(), days)
+    storage.write([AddKey(row), _told("key.create", row.id, role=role, labeler=labeler)])
+    return {**_shown(row), "key": token}
+
+
+def _rotate(storage: Storage, old: KeyRow, hours: float) -> dict[str, Any]:
+    from venire.service.keys import DAY, new_row
+    from venire.storage import AddKey, ExpireKey
+
     now = time.time()
-    storage.write([RevokeKey(id, now)])
+    if old.revoked_at is not None or (old.expires_at is not None and old.expires_at <= now):
+        raise InputError(f"key {old.id!r} has ended: make a new one with venire keys create")
+    days = None if old.expires_at is None else (old.expires_at - old.created_at) / DAY
+    token, row = new_row(old.name, old.role, old.labeler, now, days)
+    told = _told("key.rotate", old.id, new=row.id)
+    storage.write([AddKey(row), ExpireKey(old.id, now + hours * 3600), told])
+    return {**_shown(row), "key": token}
+
+
+def _revoke(storage: Storage, row: KeyRow) -> dict[str, Any]:
+    from venire.storage import RevokeKey
+
+    now = time.time()
+    storage.write([RevokeKey(row.id, now), _told("key.revoke", row.id)])
     return _shown(row._replace(revoked_at=row.revoked_at or now))
+
+
+def _told(action: str, key: str, **details: Any) -> AddAudit:
+    """A line of the audit trail: somebody with access to the store has no key."""
+    from venire.service.actors import done_by
+    from venire.storage import AddAudit
+
+    try:
+        user = getpass.getuser()
+    except (OSError, KeyError):  # a container may have no name for it
+        user = "somebody"
+    return AddAudit([done_by(f"{user}, by venire keys", time.time(), action, None, key, **details)])
 
 
 def _shown(row: KeyRow) -> dict[str, Any]:
@@ -110,8 +164,11 @@ def _when(at: float | None) -> str | None:
 
 
 def _print_table(found: list[dict[str, Any]]) -> None:
-    print(f"{'id':21}{'role':9}{'labeler':16}{'created':26}{'last used':26}{'revoked':26}name")
+    print(
+        f"{'id':21}{'role':9}{'labeler':16}{'created':26}{'last used':26}{'revoked':26}"
+        f"{'expires':26}name"
+    )
     for key in found:
-        times = (key["created_at"], key["last_used_at"], key["revoked_at"])
+        times = (key["created_at"], key["last_used_at"], key["revoked_at"], key["expires_at"])
         shown = "".join(f"{when or '-':26}" for when in times)
         print(f"{key['id']:21}{key['role']:9}{key['labeler'] or '-':16}{shown}{key['name']}")

@@ -7,7 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from venire.aggregation.agreement import alpha_of
+from venire.aggregation.ordinal import Ordinal
 from venire.competence.intervals import implied_intervals
+from venire.competence.ties import winners
+from venire.labels.entropy import vote_entropies
 from venire.scoring import TIE, error_rate, expected_calibration_error, right_shares
 
 if TYPE_CHECKING:
@@ -15,21 +19,38 @@ if TYPE_CHECKING:
 
     from venire.competence.base import BaseEstimator
 
-__all__ = ["print_summary", "scores"]
+__all__ = ["agreement", "print_summary", "scores"]
 
 #: So many of the best and of the worst labelers are named.
 NAMED = 3
 
 
 def scores(fitted: BaseEstimator, right: NDArray[np.int64] | None) -> dict[str, float]:
-    """Error and expected calibration error over the tasks of known truth."""
+    """Error and expected calibration error over the tasks of known truth.
+
+    Where the classes have an order also the mean absolute error, in classes.
+    """
     if right is None:
         return {}
     known = right >= 0
     q = fitted.posteriors_[known]
     shares = right_shares(q, right[known])
     ece = expected_calibration_error(q.max(axis=1), shares)
-    return {"error": error_rate(q, right[known]), "ece": ece}
+    found = {"error": error_rate(q, right[known]), "ece": ece}
+    if isinstance(fitted, Ordinal) and (right[known] < q.shape[1]).any():
+        said = winners(fitted.posteriors_, fitted.table_.items, fitted.classes_, fitted.seed)
+        judged = known & (right < q.shape[1])
+        found["mean_absolute_error"] = float(np.abs(said - right)[judged].mean())
+    return found
+
+
+def agreement(fitted: BaseEstimator) -> dict[str, float]:
+    """Krippendorff's alpha, and the mean entropy of the votes on a task, in bits."""
+    table = fitted.table_
+    alphas = {"alpha": alpha_of(table)}
+    if isinstance(fitted, Ordinal):
+        alphas["alpha_ordinal"] = fitted.alphas_["ordinal"]
+    return alphas | {"entropy": float(vote_entropies(table).mean())}
 
 
 def print_summary(
@@ -45,6 +66,7 @@ def print_summary(
     for line in (
         *_model(method, fitted),
         *_verdicts(fitted),
+        *_agreement(fitted),
         *_labelers(fitted),
         *_clones(fitted),
         *_truth(fitted, right),
@@ -68,7 +90,7 @@ def _model(method: str, fitted: BaseEstimator) -> Iterator[str]:
 def _verdicts(fitted: BaseEstimator) -> Iterator[str]:
     q, classes = fitted.posteriors_, fitted.table_.classes
     best = q.max(axis=1)
-    winner = len(classes) - 1 - np.argmax(q[:, ::-1], axis=1)
+    winner = winners(q, fitted.table_.items, classes, fitted.seed)
     counts = np.bincount(winner, minlength=len(classes))
     order = np.argsort(-counts, kind="stable")[:5]
     shares = ", ".join(f"{classes[k]} {counts[k] / len(q):.1%}" for k in order)
@@ -76,7 +98,16 @@ def _verdicts(fitted: BaseEstimator) -> Iterator[str]:
     yield f"verdicts {shares}{more}; mean confidence {best.mean():.1%}"
     ties = int(((q >= best[:, None] - TIE).sum(axis=1) > 1).sum())
     if ties:
-        yield f"         {ties:,} of the tasks end in a tie, which goes to the later class"
+        yield f"         {ties:,} of the tasks end in a tie, broken by a seeded draw"
+
+
+def _agreement(fitted: BaseEstimator) -> Iterator[str]:
+    got = agreement(fitted)
+    alpha = f"alpha {got['alpha']:.3f}"
+    if "alpha_ordinal" in got:
+        alpha += f" nominal, {got['alpha_ordinal']:.3f} ordinal"
+    entropy = f"entropy of the votes on a task {got['entropy']:.2f} bits on average"
+    yield f"agreed   Krippendorff's {alpha}; {entropy}"
 
 
 def _labelers(fitted: BaseEstimator) -> Iterator[str]:
@@ -118,6 +149,8 @@ def _truth(fitted: BaseEstimator, right: NDArray[np.int64] | None) -> Iterator[s
         f"truth    known of {known:,} of {right.size:,} tasks: {got['error']:.2%} of the verdicts "
         f"are wrong, calibration error (ECE) {got['ece']:.2%}"
     )
+    if "mean_absolute_error" in got:
+        yield f"         mean absolute error {got['mean_absolute_error']:.3f} classes"
     strange = int((right >= len(fitted.table_.classes)).sum())
     if strange:
         yield f"         (of {strange:,} tasks the truth is a class that no labeler ever named)"

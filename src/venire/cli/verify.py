@@ -3,50 +3,101 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
-from typing import Annotated
+from dataclasses import asdict, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from venire.cli import screen
 from venire.cli.stores import StorageUrl, chosen_stream, open_guest
+from venire.errors import InputError
+
+if TYPE_CHECKING:
+    from venire.storage import Storage
+    from venire.storage.verifying import Verification
 
 __all__ = ["verify"]
 
 STREAM = "Only this stream. [default: all]"
+ABSENT = "Also search the files of a SQLite store for this text, which must not be there."
 #: How many differences are printed; with --json all of them are.
 SHOWN = 20
+#: A shorter text is found by chance.
+SHORTEST = 8
 
 
 def verify(
     storage: StorageUrl = "sqlite:///venire.db",
     stream: Annotated[str | None, typer.Option(metavar="NAME", help=STREAM)] = None,
+    absent: Annotated[str | None, typer.Option(metavar="TEXT", help=ABSENT)] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Compute everything again from the log of a store, and compare.
 
-    The server may be running. Exit code 1 if anything differs.
+    What was erased or deleted, by the audit trail, must be gone. The server may be running. Exit
+    code 1 if anything differs.
     """
-    from venire.storage.verifying import verify as check
+    from venire.storage.erasure import deletions
 
+    traces = [] if absent is None else _search(storage, absent)
     with open_guest(storage) as opened:
         names = [chosen_stream(opened, stream)] if stream else [s.name for s in opened.streams()]
-        found = []
-        for name in names:
-            with screen.working(f"replaying {name}"):
-                found.append(check(opened, name))
+        found = [_checked(opened, name) for name in names]
+        gone = [] if stream else deletions(opened)
     if as_json:
-        print(json.dumps([{**asdict(each), "ok": each.ok} for each in found], indent=2))
+        told = [{**asdict(each), "ok": each.ok} for each in found]
+        told += [{"stream": each.stream, "deleted_at": each.at, "ok": each.ok} for each in gone]
+        told += [{"found_in": path, "ok": False} for path in traces]
+        print(json.dumps(told, indent=2))
     else:
-        for each in found:
-            print(
-                f"{each.stream}: {each.events:,} events, {each.items:,} items, "
-                f"{each.labels:,} labels, {each.exits:,} exits, {each.leases:,} leases, "
-                f"{each.snapshots} snapshots: {'ok' if each.ok else 'DIFFERENT'}"
-            )
-            for difference in each.differences[:SHOWN]:
-                print(f"  {difference}")
-            if len(each.differences) > SHOWN:
-                print(f"  and {len(each.differences) - SHOWN:,} more, see --json")
-    if not all(each.ok for each in found):
+        for verification in found:
+            _print(verification)
+        for deletion in gone:
+            when = datetime.fromtimestamp(deletion.at, UTC).isoformat(timespec="seconds")
+            left = "nothing of it is left" if deletion.ok else "SOMETHING OF IT IS LEFT"
+            print(f"{deletion.stream}: deleted {when} by {deletion.actor}: {left}")
+        if absent is not None:
+            print(f"the text is in {', '.join(traces) if traces else 'no file of the store'}")
+    if traces or not all([*(each.ok for each in found), *(each.ok for each in gone)]):
         raise typer.Exit(1)
+
+
+def _checked(storage: Storage, stream: str) -> Verification:
+    """What the log says, and whether what was erased is gone."""
+    from venire.storage.erasure import not_erased
+    from venire.storage.verifying import verify as check
+
+    with screen.working(f"replaying {stream}"):
+        found = check(storage, stream)
+        return replace(found, differences=(*found.differences, *not_erased(storage, stream)))
+
+
+def _search(url: str, text: str) -> list[str]:
+    """The files of a SQLite store that hold a text; before the store is opened."""
+    from venire.storage.erasure import found_in
+
+    path = url.partition(":///")[2]
+    if not url.startswith("sqlite") or not Path(path).is_file():
+        raise InputError(f"got --absent and the store {url}, expected one in a SQLite file")
+    if len(text) < SHORTEST:
+        raise InputError(f"got --absent {text!r}, expected {SHORTEST} characters or more")
+    return [str(found) for found in found_in(Path(path), text)]
+
+
+def _print(each: Verification) -> None:
+    print(
+        f"{each.stream}: {each.events:,} events, {each.items:,} items, "
+        f"{each.labels:,} labels, {each.exits:,} exits, {each.revisions:,} revisions, "
+        f"{each.leases:,} leases, {each.snapshots} snapshots: {'ok' if each.ok else 'DIFFERENT'}"
+    )
+    if each.taken:
+        print(
+            f"  another version of the engine wrote {each.taken:,} of the events, and decided "
+            "otherwise: its decisions are taken from the log"
+        )
+    for difference in each.differences[:SHOWN]:
+        print(f"  {difference}")
+    if len(each.differences) > SHOWN:
+        print(f"  and {len(each.differences) - SHOWN:,} more, see --json")

@@ -2,13 +2,21 @@
 
 from venire.client.asynchronous import AsyncClient
 from venire.client.plain import Client
-from venire.client.types import ItemExit, Nothing, ServerError, Unreachable, Work
+from venire.client.types import (
+    ItemExit,
+    ItemRevision,
+    Nothing,
+    ServerError,
+    Unreachable,
+    Work,
+)
 from venire.client.worker import Worker
 
 __all__ = [
     "AsyncClient",
     "Client",
     "ItemExit",
+    "ItemRevision",
     "Nothing",
     "ServerError",
     "Unreachable",

@@ -10,7 +10,7 @@ from venire.client import calls
 from venire.client.calls import Answer, Call, LabelLike, stream_path
 from venire.client.retries import Backoff
 from venire.client.transport import Settings, http_library
-from venire.client.types import ItemExit, Nothing, Work
+from venire.client.types import ItemExit, ItemRevision, Nothing, Work
 
 __all__ = ["AsyncClient"]
 
@@ -79,6 +79,10 @@ class AsyncClient:
         """Take no new items; those that are there are finished."""
         return await self._do(calls.send(stream_path(name, "close")))
 
+    async def delete_stream(self, name: str) -> dict[str, Any]:
+        """Delete a stream that is closed, with all that belongs to it, for good."""
+        return await self._do(calls.send(stream_path(name), method="DELETE"))
+
     # items
 
     async def add_items(self, stream: str, items: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
@@ -96,6 +100,10 @@ class AsyncClient:
     async def withdraw(self, stream: str, item: str) -> dict[str, Any]:
         """Take an item out without a verdict."""
         return await self._do(calls.send(stream_path(stream, "items", item), method="DELETE"))
+
+    async def erase_payload(self, stream: str, item: str) -> dict[str, Any]:
+        """Delete what an item holds, for good; one that is open is withdrawn."""
+        return await self._do(calls.send(stream_path(stream, "payloads", item), method="DELETE"))
 
     # work
 
@@ -140,6 +148,19 @@ class AsyncClient:
                 yield exit
                 after = exit.n
 
+    async def revisions(
+        self, stream: str, after: int = 0, wait: float = 0.0, limit: int = 1000
+    ) -> list[ItemRevision]:
+        """The verdicts that became others after their item had left, the earliest first."""
+        return await self._do(calls.revisions(stream, after, wait, limit))
+
+    async def follow_revisions(self, stream: str, after: int = 0) -> AsyncIterator[ItemRevision]:
+        """Every revision after a cursor, as they come, without an end."""
+        while True:
+            for revision in await self.revisions(stream, after, wait=20.0):
+                yield revision
+                after = revision.n
+
     async def labelers(self, stream: str) -> list[dict[str, Any]]:
         """The labelers with what was learned of them."""
         return await self._do(calls.get(stream_path(stream, "labelers")))
@@ -148,26 +169,38 @@ class AsyncClient:
         """The figures of a stream."""
         return await self._do(calls.get(stream_path(stream, "insights")))
 
+    async def audit(
+        self, after: int = 0, limit: int = 1000, stream: str | None = None
+    ) -> list[dict[str, Any]]:
+        """Who did what, with which key, after a line of the trail; about a stream, or all of it."""
+        return await self._do(calls.audit(after, limit, stream))
+
     # keys and webhooks
 
     async def keys(self) -> list[dict[str, Any]]:
         """All keys, revoked ones too, with their last use; without their tokens."""
         return await self._do(calls.get("/v1/keys"))
 
-    async def create_key(self, name: str, role: str, labeler: str | None = None) -> dict[str, Any]:
-        """Make a key; its `token` is shown this once."""
-        return await self._do(calls.create_key(name, role, labeler))
+    async def create_key(
+        self, name: str, role: str, labeler: str | None = None, days: float | None = None
+    ) -> dict[str, Any]:
+        """Make a key, for so many days or without an end; its `token` is shown this once."""
+        return await self._do(calls.create_key(name, role, labeler, days))
+
+    async def rotate_key(self, key: str, overlap_hours: float = 24.0) -> dict[str, Any]:
+        """Make a key in place of another, by its id, which still opens for a while."""
+        return await self._do(calls.rotate_key(key, overlap_hours))
 
     async def revoke_key(self, key: str) -> dict[str, Any]:
         """Make a key useless, by its id."""
         return await self._do(calls.revoke_key(key))
 
     async def webhooks(self, stream: str) -> list[dict[str, Any]]:
-        """Where the exits of a stream are sent."""
+        """Where the exits and revisions of a stream are sent."""
         return await self._do(calls.get(stream_path(stream, "webhooks")))
 
     async def add_webhook(self, stream: str, url: str) -> dict[str, Any]:
-        """Send exits to an address; the `secret` is shown this once."""
+        """Send exits and revisions to an address; the `secret` is shown this once."""
         return await self._do(calls.add_webhook(stream, url))
 
     async def remove_webhook(self, stream: str, webhook: str) -> None:
@@ -178,13 +211,25 @@ class AsyncClient:
         """Send a test message now; the status that came back."""
         return await self._do(calls.ping_webhook(stream, webhook))
 
+    async def rotate_webhook(
+        self, stream: str, webhook: str, keep_seconds: float = 86_400.0
+    ) -> dict[str, Any]:
+        """Make a new secret, in the answer; the old one signs as well for so many seconds."""
+        return await self._do(calls.rotate_webhook(stream, webhook, keep_seconds))
+
     async def dead_letters(self, stream: str, webhook: str) -> list[dict[str, Any]]:
         """The messages that were given up, and why."""
         return await self._do(calls.get(stream_path(stream, "webhooks", webhook, "dead")))
 
-    async def redeliver(self, stream: str, webhook: str, exit_n: int | None = None) -> int:
-        """Try given-up messages again, one or all; how many."""
-        return await self._do(calls.redeliver(stream, webhook, exit_n))
+    async def redeliver(
+        self,
+        stream: str,
+        webhook: str,
+        exit_n: int | None = None,
+        revision_n: int | None = None,
+    ) -> int:
+        """Try given-up messages again: of an exit, of a revision, or all; how many."""
+        return await self._do(calls.redeliver(stream, webhook, exit_n, revision_n))
 
     async def _do(self, call: Call[T]) -> T:
         settings, backoff = self._settings, Backoff(self._settings.retry_seconds)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, TypeAlias, TypeVar
 from urllib.parse import quote
 
-from venire.client.types import ItemExit, Nothing, ServerError, Work
+from venire.client.types import ItemExit, ItemRevision, Nothing, ServerError, Work
 from venire.errors import InputError
 
 __all__ = ["Answer", "Call", "LabelLike"]
@@ -160,6 +160,18 @@ def exits(stream: str, after: int, wait: float, limit: int) -> Call[list[ItemExi
     return Call("GET", stream_path(stream, "exits"), _read_exits, params, wait=wait)
 
 
+def revisions(stream: str, after: int, wait: float, limit: int) -> Call[list[ItemRevision]]:
+    """Verdicts that became others, after a cursor."""
+    params = {"after": str(after), "wait": f"{wait:g}", "limit": str(limit)}
+    return Call("GET", stream_path(stream, "revisions"), _read_revisions, params, wait=wait)
+
+
+def audit(after: int, limit: int, stream: str | None) -> Call[Any]:
+    """Who did what."""
+    about = {} if stream is None else {"stream": stream}
+    return get("/v1/audit", after=str(after), limit=str(limit), **about)
+
+
 def _assignment(token: str, verb: str) -> str:
     if not token:
         raise InputError("the token of the assignment is empty, expected that of `next`")
@@ -187,6 +199,10 @@ def _read_exits(answer: Answer) -> list[ItemExit]:
     return [ItemExit.from_json(json.loads(line)) for line in answer.body.splitlines() if line]
 
 
+def _read_revisions(answer: Answer) -> list[ItemRevision]:
+    return [ItemRevision.from_json(json.loads(line)) for line in answer.body.splitlines() if line]
+
+
 def create_stream(name: str, settings: Mapping[str, Any]) -> Call[Any]:
     """Make a stream."""
     return send("/v1/streams", {"name": name, **settings})
@@ -198,9 +214,16 @@ def held(stream: str, labeler: str | None) -> Call[list[Work]]:
     return Call("POST", stream_path(stream, "held"), _read_held, params)
 
 
-def create_key(name: str, role: str, labeler: str | None) -> Call[Any]:
+def create_key(name: str, role: str, labeler: str | None, days: float | None = None) -> Call[Any]:
     """Make a key."""
-    return send("/v1/keys", {"name": name, "role": role, "labeler": labeler}, twice=False)
+    end = {} if days is None else {"days": days}  # a server of before knows of no end
+    return send("/v1/keys", {"name": name, "role": role, "labeler": labeler, **end}, twice=False)
+
+
+def rotate_key(key: str, overlap_hours: float) -> Call[Any]:
+    """Make a key in place of another."""
+    path = f"/v1/keys/{_quoted(key)}/rotate"
+    return send(path, {"overlap_hours": overlap_hours}, twice=False)
 
 
 def add_webhook(stream: str, url: str) -> Call[Any]:
@@ -219,10 +242,17 @@ def ping_webhook(stream: str, webhook: str) -> Call[int]:
     return Call("POST", path, lambda answer: int(answer.json()["status"]), twice=False)
 
 
-def redeliver(stream: str, webhook: str, exit_n: int | None) -> Call[int]:
+def rotate_webhook(stream: str, webhook: str, keep_seconds: float) -> Call[Any]:
+    """Make a new secret."""
+    path = stream_path(stream, "webhooks", webhook, "rotate")
+    return send(path, {"keep_seconds": keep_seconds}, twice=False)
+
+
+def redeliver(stream: str, webhook: str, exit_n: int | None, revision_n: int | None) -> Call[int]:
     """Try given-up messages again."""
     path = stream_path(stream, "webhooks", webhook, "redeliver")
-    body = _json({"exit_n": exit_n})
+    which = {"exit_n": exit_n, "revision_n": revision_n}
+    body = _json({name: n for name, n in which.items() if n is not None})
     return Call(
         "POST", path, lambda answer: int(answer.json()["redelivered"]), body=body, twice=False
     )

@@ -10,7 +10,7 @@ from venire.client import calls
 from venire.client.calls import Answer, Call, LabelLike, stream_path
 from venire.client.retries import Backoff
 from venire.client.transport import Settings, http_library
-from venire.client.types import ItemExit, Nothing, Work
+from venire.client.types import ItemExit, ItemRevision, Nothing, Work
 
 __all__ = ["Client"]
 
@@ -87,6 +87,10 @@ class Client:
         """Take no new items; those that are there are finished."""
         return self._do(calls.send(stream_path(name, "close")))
 
+    def delete_stream(self, name: str) -> dict[str, Any]:
+        """Delete a stream that is closed, with all that belongs to it, for good."""
+        return self._do(calls.send(stream_path(name), method="DELETE"))
+
     # items
 
     def add_items(self, stream: str, items: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
@@ -104,6 +108,10 @@ class Client:
     def withdraw(self, stream: str, item: str) -> dict[str, Any]:
         """Take an item out without a verdict."""
         return self._do(calls.send(stream_path(stream, "items", item), method="DELETE"))
+
+    def erase_payload(self, stream: str, item: str) -> dict[str, Any]:
+        """Delete what an item holds, for good; one that is open is withdrawn."""
+        return self._do(calls.send(stream_path(stream, "payloads", item), method="DELETE"))
 
     # work
 
@@ -146,6 +154,19 @@ class Client:
                 yield exit
                 after = exit.n
 
+    def revisions(
+        self, stream: str, after: int = 0, wait: float = 0.0, limit: int = 1000
+    ) -> list[ItemRevision]:
+        """The verdicts that became others after their item had left, the earliest first."""
+        return self._do(calls.revisions(stream, after, wait, limit))
+
+    def follow_revisions(self, stream: str, after: int = 0) -> Iterator[ItemRevision]:
+        """Every revision after a cursor, as they come, without an end."""
+        while True:
+            for revision in self.revisions(stream, after, wait=20.0):
+                yield revision
+                after = revision.n
+
     def labelers(self, stream: str) -> list[dict[str, Any]]:
         """The labelers with what was learned of them."""
         return self._do(calls.get(stream_path(stream, "labelers")))
@@ -154,26 +175,38 @@ class Client:
         """The figures of a stream."""
         return self._do(calls.get(stream_path(stream, "insights")))
 
+    def audit(
+        self, after: int = 0, limit: int = 1000, stream: str | None = None
+    ) -> list[dict[str, Any]]:
+        """Who did what, with which key, after a line of the trail; about a stream, or all of it."""
+        return self._do(calls.audit(after, limit, stream))
+
     # keys and webhooks
 
     def keys(self) -> list[dict[str, Any]]:
         """All keys, revoked ones too, with their last use; without their tokens."""
         return self._do(calls.get("/v1/keys"))
 
-    def create_key(self, name: str, role: str, labeler: str | None = None) -> dict[str, Any]:
-        """Make a key; its `token` is shown this once."""
-        return self._do(calls.create_key(name, role, labeler))
+    def create_key(
+        self, name: str, role: str, labeler: str | None = None, days: float | None = None
+    ) -> dict[str, Any]:
+        """Make a key, for so many days or without an end; its `token` is shown this once."""
+        return self._do(calls.create_key(name, role, labeler, days))
+
+    def rotate_key(self, key: str, overlap_hours: float = 24.0) -> dict[str, Any]:
+        """Make a key in place of another, by its id, which still opens for a while."""
+        return self._do(calls.rotate_key(key, overlap_hours))
 
     def revoke_key(self, key: str) -> dict[str, Any]:
         """Make a key useless, by its id."""
         return self._do(calls.revoke_key(key))
 
     def webhooks(self, stream: str) -> list[dict[str, Any]]:
-        """Where the exits of a stream are sent."""
+        """Where the exits and revisions of a stream are sent."""
         return self._do(calls.get(stream_path(stream, "webhooks")))
 
     def add_webhook(self, stream: str, url: str) -> dict[str, Any]:
-        """Send exits to an address; the `secret` is shown this once."""
+        """Send exits and revisions to an address; the `secret` is shown this once."""
         return self._do(calls.add_webhook(stream, url))
 
     def remove_webhook(self, stream: str, webhook: str) -> None:
@@ -184,13 +217,25 @@ class Client:
         """Send a test message now; the status that came back."""
         return self._do(calls.ping_webhook(stream, webhook))
 
+    def rotate_webhook(
+        self, stream: str, webhook: str, keep_seconds: float = 86_400.0
+    ) -> dict[str, Any]:
+        """Make a new secret, in the answer; the old one signs as well for so many seconds."""
+        return self._do(calls.rotate_webhook(stream, webhook, keep_seconds))
+
     def dead_letters(self, stream: str, webhook: str) -> list[dict[str, Any]]:
         """The messages that were given up, and why."""
         return self._do(calls.get(stream_path(stream, "webhooks", webhook, "dead")))
 
-    def redeliver(self, stream: str, webhook: str, exit_n: int | None = None) -> int:
-        """Try given-up messages again, one or all; how many."""
-        return self._do(calls.redeliver(stream, webhook, exit_n))
+    def redeliver(
+        self,
+        stream: str,
+        webhook: str,
+        exit_n: int | None = None,
+        revision_n: int | None = None,
+    ) -> int:
+        """Try given-up messages again: of an exit, of a revision, or all; how many."""
+        return self._do(calls.redeliver(stream, webhook, exit_n, revision_n))
 
     def _do(self, call: Call[T]) -> T:
         settings, backoff = self._settings, Backoff(self._settings.retry_seconds)

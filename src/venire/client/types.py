@@ -8,7 +8,7 @@ from typing import Any
 
 from venire.errors import VenireError
 
-__all__ = ["ItemExit", "Nothing", "ServerError", "Unreachable", "Work"]
+__all__ = ["ItemExit", "ItemRevision", "Nothing", "ServerError", "Unreachable", "Work"]
 
 
 class ServerError(VenireError):
@@ -95,5 +95,29 @@ class ItemExit:
 
     @classmethod
     def from_json(cls, said: Mapping[str, Any]) -> ItemExit:
+        """From an answer of the server."""
+        return cls(**{name: said[name] for name in cls.__slots__})
+
+
+@dataclass(frozen=True, slots=True)
+class ItemRevision:
+    """The verdict of an item that has left became another by what is known now.
+
+    `n` counts the revisions of the stream from 1, and is where to go on from; `before` is what
+    was said of the item last, when it left or by an earlier revision. Its exit stays as it was.
+    """
+
+    n: int
+    item: str
+    before: str | None
+    before_confidence: float
+    verdict: str | None
+    confidence: float
+    labels: int
+    slot: int
+    at: float
+
+    @classmethod
+    def from_json(cls, said: Mapping[str, Any]) -> ItemRevision:
         """From an answer of the server."""
         return cls(**{name: said[name] for name in cls.__slots__})

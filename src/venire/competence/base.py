@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Hashable
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol, Self, runtime_checkable
 
@@ -15,10 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from venire.competence.monitor import Monitor, Step
+from venire.competence.parameters import Parameters
+from venire.competence.ties import winners
 from venire.errors import StateError
 from venire.labels import LabelTable
 
 if TYPE_CHECKING:
+    from venire.competence.frames import Backend
     from venire.competence.given import Soft
 
 __all__ = ["BaseEstimator", "CompetenceEstimator", "Floats"]
@@ -49,8 +53,18 @@ class CompetenceEstimator(Protocol):
         ...
 
 
-class BaseEstimator(ABC):
+@dataclass(eq=False)
+class _Seeded:
+    """What every estimator is given by name."""
+
+    seed: int = field(default=0, kw_only=True, repr=False)
+
+
+class BaseEstimator(_Seeded, Parameters, ABC):
     """The shared part: named views of what `fit` found.
+
+    Every estimator takes `seed` by name: ties between classes are broken by a draw from it and
+    the names of item and class. `get_params` and `set_params` are scikit-learn's.
 
     Attributes
     ----------
@@ -130,12 +144,12 @@ class BaseEstimator(ABC):
 
     @cached_property
     def labels_(self) -> dict[Hashable, Hashable]:
-        """The most probable class of each item; a tie goes to the later class, as in eq. 1.
+        """The most probable class of each item; a tie is broken by a draw from `seed`.
 
         An item without any label has no verdict: None.
         """
         names = self.table_.classes
-        best = len(names) - 1 - np.argmax(self.posteriors_[:, ::-1], axis=1)
+        best = winners(self.posteriors_, self.table_.items, names, self.seed)
         labelled = np.diff(self.table_.start) > 0
         said = (names[k] if has else None for k, has in zip(best, labelled, strict=True))
         return dict(zip(self.table_.items, said, strict=True))
@@ -161,6 +175,34 @@ class BaseEstimator(ABC):
         from venire.competence.intervals import implied_intervals, skill_intervals
 
         return implied_intervals(self) if self.log_likelihood_ is None else skill_intervals(self)
+
+    def to_frame(self, backend: Backend | None = None) -> Any:
+        """The verdicts as a dataframe: task, label, confidence, entropy, p(class) for each class.
+
+        `backend` is "pandas", "polars" or "pyarrow"; by default the first of them that is
+        installed. `entropy` is that of the votes, in bits.
+
+        >>> from venire import MajorityVote
+        >>> MajorityVote().fit([("a", "ann", "yes"), ("b", "ann", "no")]).to_frame("pandas")
+          task label  confidence  entropy  p(no)  p(yes)
+        0    a   yes         1.0      0.0    0.0     1.0
+        1    b    no         1.0      0.0    1.0     0.0
+        """
+        from venire.competence.frames import frame_of, verdict_columns
+
+        return frame_of(verdict_columns(self), backend)
+
+    def skills_frame(self, backend: Backend | None = None, *, intervals: bool = False) -> Any:
+        """The skills as a dataframe: worker, labels, skill; with `intervals` also low and high.
+
+        >>> from venire import MajorityVote
+        >>> rows = [("a", "ann", "yes"), ("b", "ann", "no")]
+        >>> list(MajorityVote().fit(rows).skills_frame("pandas"))
+        ['worker', 'labels', 'skill']
+        """
+        from venire.competence.frames import frame_of, skill_columns
+
+        return frame_of(skill_columns(self, intervals), backend)
 
     @property
     def classes_(self) -> tuple[Hashable, ...]:

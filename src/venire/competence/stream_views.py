@@ -8,8 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from venire.competence.drift import Drift
+from venire.competence.parameters import Parameters
 from venire.competence.stream_core import Core
 from venire.competence.stream_names import Finals, Places
+from venire.competence.ties import winners
 from venire.errors import InputError
 
 __all__ = ["StreamViews"]
@@ -18,7 +20,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 
-class StreamViews:
+class StreamViews(Parameters):
     """The read-only side of `Streaming`: posteriors, verdicts, skills and drift, by name."""
 
     _core: Core
@@ -79,10 +81,10 @@ class StreamViews:
 
     @property
     def labels_(self) -> dict[Hashable, Hashable]:
-        """The most probable class of each of `items_`; a tie goes to the later class."""
-        names = self.classes_
-        best = len(names) - 1 - np.argmax(self._named()[:, ::-1], axis=1)
-        return dict(zip(self.items_, (names[k] for k in best.tolist()), strict=True))
+        """The most probable class of each of `items_`; a tie is broken by a draw from names."""
+        names, items = self.classes_, self.items_
+        best = winners(self._named(), items, names).tolist() if names else []
+        return dict(zip(items, (names[k] for k in best), strict=True))
 
     @property
     def probas_(self) -> dict[Hashable, dict[Hashable, float]]:

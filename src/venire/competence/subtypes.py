@@ -93,7 +93,6 @@ class Subtypes(BaseEstimator):
     strength: float = 10.0
     max_iter: int = 60
     tol: float = 1e-3
-    seed: int = 0
     threads: int | None = None
 
     def fit(self, labels: Any) -> Self:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
         exits_output,
         write_outputs,
     )
-    from venire.datasets.verdicts import skills_output, verdicts_output
+    from venire.datasets.verdicts import columns_output, skills_output, verdicts_output
 
 _HOME = {
     "items": ("ItemTable", "read_items"),
@@ -35,7 +35,7 @@ _HOME = {
         "exits_output",
         "write_outputs",
     ),
-    "verdicts": ("skills_output", "verdicts_output"),
+    "verdicts": ("columns_output", "skills_output", "verdicts_output"),
 }
 _MODULE = {name: module for module, names in _HOME.items() for name in names}
 
@@ -46,6 +46,7 @@ __all__ = [
     "assignments_output",
     "cache_folder",
     "check_targets",
+    "columns_output",
     "data_set",
     "data_sets",
     "exits_output",

@@ -1,6 +1,7 @@
 """What a run leaves behind: who labelled what, and what came of each item.
 
-A file whose name ends in .parquet is written as Parquet, any other as CSV. Files are written
+A file whose name ends in .parquet is written as Parquet, in .jsonl or .ndjson as JSON Lines, any
+other as CSV. Files are written
 beside their target and moved into place when all of them are complete, so that an interrupted
 or failing run leaves nothing half-written.
 """
@@ -9,8 +10,10 @@ from __future__ import annotations
 
 import csv
 import io
+import json
+import math
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from importlib.util import find_spec
 from pathlib import Path
@@ -21,12 +24,12 @@ from venire.model import Assignment, Exit
 
 __all__ = ["Output", "assignments_output", "check_targets", "exits_output", "write_outputs"]
 
-#: Of the files that can be written; .pq is Parquet too.
-ENDINGS: Final = (".csv", ".parquet", ".pq")
+#: Of the files that can be written; .pq is Parquet, .ndjson is JSON Lines too.
+ENDINGS: Final = (".csv", ".parquet", ".pq", ".jsonl", ".ndjson")
 
 
 class Output(NamedTuple):
-    """A CSV or Parquet file to be written."""
+    """A CSV, Parquet or JSON Lines file to be written."""
 
     path: Path
     columns: tuple[str, ...]
@@ -77,8 +80,23 @@ def write_outputs(outputs: Iterable[Output]) -> None:
         for output in outputs:
             moves.enter_context(_explained(output.path))
             file = moves.enter_context(_staged(output.path))
-            (_write_parquet if _is_parquet(output.path) else _write_csv)(file, output)
+            _writer(output.path)(file, output)
             file.flush()  # so that a full disk is noticed before any file is moved
+
+
+def _writer(path: Path) -> Callable[[BinaryIO, Output], None]:
+    if _is_parquet(path):
+        return _write_parquet
+    return _write_json_lines if path.suffix.lower() in (".jsonl", ".ndjson") else _write_csv
+
+
+def _write_json_lines(file: BinaryIO, output: Output) -> None:
+    """One object a line; what is not a finite number is null, other names are text."""
+    for row in output.rows:
+        finite = (None if isinstance(x, float) and not math.isfinite(x) else x for x in row)
+        record = dict(zip(output.columns, finite, strict=True))
+        text = json.dumps(record, ensure_ascii=False, default=str)
+        file.write(text.encode() + b"\n")
 
 
 def _write_csv(file: BinaryIO, output: Output) -> None:
@@ -125,7 +143,8 @@ def _fault(target: Path, taken: set[Path]) -> str | None:
     if target.is_dir():
         return "it is a folder: give the name of a file"
     if not _special(target) and target.suffix.lower() not in ENDINGS:
-        return f"its ending is {target.suffix!r}, expected .csv or .parquet: give it one of them"
+        got = f"its ending is {target.suffix!r}"
+        return f"{got}, expected .csv, .parquet or .jsonl: give it one of them"
     if target.resolve() in taken:
         return "it is another file of this command: give it a name of its own"
     if not folder.is_dir():

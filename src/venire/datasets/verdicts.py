@@ -2,38 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from venire.competence.frames import verdict_columns
 from venire.datasets.results import Output
 
 if TYPE_CHECKING:
     from venire.competence.base import BaseEstimator
 
-__all__ = ["skills_output", "verdicts_output"]
+__all__ = ["columns_output", "skills_output", "verdicts_output"]
 
 
 def verdicts_output(path: str | Path, fitted: BaseEstimator, probabilities: bool = False) -> Output:
-    """The verdict on each task: task,label,confidence; also one column for each class.
+    """The verdict on each task: task,label,confidence,entropy; also one column for each class.
+
+    `entropy` is that of the votes, in bits: 0 where all agree.
 
     >>> from venire import LabelTable, OneCoin
     >>> table = LabelTable.from_matrix([[0, 0, 0], [1, 1, 0], [0, 0, 0]])
     >>> output = verdicts_output("v.csv", OneCoin(prior=(7, 3)).fit(table), probabilities=True)
     >>> output.columns, [row[:2] for row in output.rows]
-    (('task', 'label', 'confidence', 'p(0)', 'p(1)'), [(0, 0), (1, 1), (2, 0)])
+    (('task', 'label', 'confidence', 'entropy', 'p(0)', 'p(1)'), [(0, 0), (1, 1), (2, 0)])
     """
-    more = [f"p({name})" for name in fitted.table_.classes] if probabilities else []
-    columns = ("task", "label", "confidence", *more)
-    return Output(Path(path), columns, _verdicts(fitted, probabilities))
+    return columns_output(path, verdict_columns(fitted, probabilities))
 
 
-def _verdicts(fitted: BaseEstimator, probabilities: bool) -> Iterator[tuple[Any, ...]]:
-    rows = zip(fitted.labels_.items(), fitted.posteriors_.tolist(), strict=True)
-    for (task, label), q in rows:
-        yield (task, label, max(q), *(q if probabilities else ()))
+def columns_output(path: str | Path, columns: dict[str, list[Any]]) -> Output:
+    """A file of these columns.
+
+    >>> output = columns_output("v.csv", {"task": ["a", "b"], "value": [1.5, 2.0]})
+    >>> output.columns, list(output.rows)
+    (('task', 'value'), [('a', 1.5), ('b', 2.0)])
+    """
+    return Output(Path(path), tuple(columns), zip(*columns.values(), strict=True))
 
 
 def skills_output(path: str | Path, fitted: BaseEstimator) -> Output:

@@ -6,7 +6,7 @@ import numpy as np
 
 from venire.engine.reading import Reader
 from venire.errors import InputError, StateError
-from venire.model import Bounds, Changed, Event, Joined, Labeler, LabelerId, Left
+from venire.model import Bounds, Changed, Event, Joined, Labeler, LabelerId, Left, Revision
 from venire.scheduling.base import Belief, Learner, Learning, Policy
 from venire.scheduling.beliefs import check_c
 from venire.scheduling.names import learning_named, policy_named
@@ -29,7 +29,7 @@ class Panel(Reader):
         """
         who = labeler if isinstance(labeler, Labeler) else Labeler(labeler)
         number = self._roll.number
-        if who.id in number and self._clerk.capacity[number[who.id]] > 0:
+        if who.id in number and self._books.capacity[number[who.id]] > 0:
             raise StateError(f"labeler {who.id!r} is on the panel already")
         if self.learning is None and who.competence is None and who.id not in number:
             raise self._no_competence(who.id)
@@ -37,7 +37,6 @@ class Panel(Reader):
             self._learner.join(who.competence)
         self._seat(who)
         self._believe()
-        self._clerk.refresh(self.slot)
         self._write(Joined(self.slot, who))
 
     def leave(self, labeler: LabelerId) -> None:
@@ -47,10 +46,9 @@ class Panel(Reader):
         its delay (Algorithm 1), or while it has no label at all (policies with an overlap).
         """
         m = self._roll.known(labeler)
-        if self._clerk.capacity[m] == 0:
+        if self._books.capacity[m] == 0:
             raise StateError(f"labeler {labeler!r} has left already")
-        self._clerk.set_capacity(m, 0)
-        self._clerk.refresh(self.slot)
+        self._books.set_capacity(m, 0)
         self._write(Left(self.slot, labeler))
 
     def change(
@@ -59,6 +57,7 @@ class Panel(Reader):
         learning: str | None = None,
         bounds: Bounds | None = None,
         c: float | None = None,
+        revisions: int | None = None,
     ) -> None:
         """Change settings from now on; None: as before.
 
@@ -76,14 +75,15 @@ class Panel(Reader):
             check_c(c)
         if learning is not None:
             self._change_learning(learning_named(learning))
+        if revisions is not None:
+            self._departed.keep(revisions)
         self.policy, self.c = new, self.c if c is None else c
-        self._clerk.c = self.c
+        self._books.c = self.c
         if bounds is not None:
-            self._clerk.bound(bounds)
-        self._clerk.use(self._active())
+            self._books.bound(bounds)
+        self._books.use(self._active())
         self._believe()
-        self._clerk.refresh(self.slot)
-        self._write(Changed(self.slot, policy, learning, bounds, c))
+        self._write(Changed(self.slot, policy, learning, bounds, c, revisions))
 
     def _change_learning(self, learning: Learning | None) -> None:
         known = self.competences or {}
@@ -105,15 +105,14 @@ class Panel(Reader):
             kept = before.competence if who.competence is None else who.competence
             roll.labelers[m] = Labeler(who.id, kept, who.capacity)
         else:
-            m = roll.number[who.id] = self._clerk.add_labeler()
+            m = roll.number[who.id] = self._books.add_labeler()
             roll.labelers.append(who)
-            for names, group in roll.groups.items():
-                if names is not None and who.id in names:
-                    self._clerk.join_group(group, m)
-            for row in self._clerk.outstanding():
-                if who.id in roll.items[row].excluded:
-                    self._clerk.bar(int(row), m, self.slot)
-        self._clerk.set_capacity(m, who.capacity)
+            groups, rows = roll.expected(who.id)
+            for group in groups:
+                self._books.join_group(group, m)
+            for row in rows:
+                self._books.bar(row, m, self.slot)
+        self._books.set_capacity(m, who.capacity)
 
     def _new_learner(self) -> Learner | None:
         if self.learning is None:
@@ -123,18 +122,34 @@ class Panel(Reader):
     def _believe(self) -> None:
         """Known competences, or those learned."""
         if self._learner is not None:
-            self._clerk.believe(self._learner.belief)
+            self._books.believe(self._learner.belief)
             return
         missing = next((w.id for w in self._roll.labelers if w.competence is None), None)
         if missing is not None:
             raise self._no_competence(missing)
         known = np.array([who.competence for who in self._roll.labelers], np.float64)
-        self._clerk.believe(Belief(known))
+        self._books.believe(Belief(known))
 
     def _no_competence(self, name: LabelerId) -> InputError:
         return InputError(
             f"labeler {name!r} has no competence: give Labeler({name!r}, competence=...), "
             "or let the scheduler learn it with learning=LearnWhileServing()"
+        )
+
+    def _revise(self) -> tuple[Revision, ...]:
+        """Look at the verdicts of items that have left again, by what is believed now."""
+        if not self._departed.items:
+            return ()
+        found = self._departed.revise(self._books.belief, len(self.classes))
+        return tuple(
+            Revision(
+                item,
+                self.slot,
+                self._verdict(before.verdict, before.confidence),
+                self._verdict(now.verdict, now.confidence),
+                len(now.said),
+            )
+            for item, before, now in found
         )
 
     def _active(self) -> Policy:

@@ -8,8 +8,9 @@ from collections.abc import Hashable
 import numpy as np
 
 from venire import utility
+from venire.engine.departed import Departed
 from venire.engine.roll import Roll
-from venire.model import Bounds, ItemId, Labeler, LabelerId, Verdict
+from venire.model import Bounds, Item, ItemId, Labeler, LabelerId, Verdict
 from venire.scheduling.base import Learner, Policy
 from venire.scheduling.bounded import BoundedClerk
 from venire.scheduling.desk import COUNTER
@@ -24,9 +25,21 @@ class Reader:
     _quiet: int
     policy: Policy
     _roll: Roll
-    _clerk: BoundedClerk
+    _books: BoundedClerk  # as it was left: a change of panel or settings may not be filed yet
     _learner: Learner | None
     _heard: list[tuple[int, int, int]]
+    _departed: Departed
+
+    @property
+    def _clerk(self) -> BoundedClerk:
+        """The clerk, with everything filed by the panel, the belief and the policy of now.
+
+        Filing takes time for each item, so that it waits until somebody looks: a thousand
+        labelers who join one after the other cost as much as one.
+        """
+        if self._books.stale:
+            self._books.refresh(self.slot)
+        return self._books
 
     @property
     def classes(self) -> tuple[Hashable, ...]:
@@ -36,7 +49,12 @@ class Reader:
     @property
     def bounds(self) -> Bounds:
         """What holds for every item."""
-        return self._clerk.bounds
+        return self._books.bounds
+
+    @property
+    def revisions(self) -> int:
+        """Of how many items that left last the verdicts are looked at again."""
+        return self._departed.most
 
     @property
     def panel(self) -> tuple[Labeler, ...]:
@@ -53,7 +71,7 @@ class Reader:
         >>> s.seated
         ('bob',)
         """
-        able = zip(self._roll.labelers, self._clerk.capacity.tolist(), strict=True)
+        able = zip(self._roll.labelers, self._books.capacity.tolist(), strict=True)
         return tuple(who.id for who, capacity in able if capacity > 0)
 
     @property
@@ -61,13 +79,34 @@ class Reader:
         """The items that have not left, the earliest arrival first."""
         return tuple(self._roll.items[row].id for row in self._clerk.outstanding())
 
+    def item(self, item: ItemId) -> Item:
+        """An outstanding item.
+
+        >>> from venire import Item, Labeler, Scheduler
+        >>> s = Scheduler([Labeler("ann", 0.9)], classes=["spam", "ok"])
+        >>> s.arrive(Item("post-1", weight=8))
+        >>> s.item("post-1").weight
+        8
+        """
+        return self._roll.items[self._roll.outstanding(item)]
+
     @property
     def competences(self) -> dict[LabelerId, float] | None:
         """What is believed of each labeler; None while nothing is known."""
-        if self._clerk.belief is None:
+        if self._books.belief is None:
             return None
-        known = self._clerk.belief.competences.tolist()
+        known = self._books.belief.competences.tolist()
         return {who.id: p for who, p in zip(self._roll.labelers, known, strict=True)}
+
+    @property
+    def by_worth(self) -> tuple[LabelerId, ...]:
+        """Everybody on the panel, those first whose labels are believed to tell the most.
+
+        >>> from venire import Labeler, Scheduler
+        >>> Scheduler([Labeler("ann", 0.7), Labeler("bob", 0.9)], classes=["spam", "ok"]).by_worth
+        ('bob', 'ann')
+        """
+        return tuple(self._roll.labelers[m].id for m in self._clerk.desk.order)
 
     @property
     def in_flight(self) -> tuple[tuple[ItemId, LabelerId], ...]:
@@ -86,7 +125,13 @@ class Reader:
         return self.policy.price(self._clerk.desk.gauges)
 
     def verdict(self, item: ItemId) -> Verdict:
-        """What the labels of an outstanding item say so far."""
+        """What the labels of an outstanding item say so far.
+
+        Of an item that has left, what was said of it last, as long as it may be revised.
+        """
+        kept = self._departed.items.get(item)
+        if kept is not None and item not in self._roll.row:
+            return self._verdict(kept.verdict, kept.confidence)
         return self._verdict(*self._clerk.decide(self._roll.outstanding(item)))
 
     def posterior(self, item: ItemId) -> dict[Hashable, float]:
@@ -137,6 +182,8 @@ class Reader:
             self._heard,
             clerk.bounds,
             sorted(clerk.retired),
+            self._departed.most,
+            self._departed.state(),
         )
         digest = hashlib.sha256(repr(names).encode())
         for column in clerk.columns():

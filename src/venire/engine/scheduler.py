@@ -21,35 +21,33 @@ which something left, so that time in which nothing happens costs nothing.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import replace
 from typing import Final
 
 import numpy as np
 
+from venire.engine.departed import Departed, Kept
 from venire.engine.panel import Panel
+from venire.engine.replaying import follow
 from venire.engine.roll import Roll, changed
 from venire.engine.snapshot import Captured, capture, unpack
-from venire.errors import ReplayError, StateError
+from venire.errors import StateError
 from venire.model import (
     Arrived,
     Assigned,
     Assignment,
     Bounds,
-    Changed,
     Closed,
     Event,
     Exit,
     Item,
     ItemId,
-    Joined,
     Label,
     Labeler,
     LabelerId,
-    Left,
     Observed,
     Released,
+    Revision,
     Withdrawn,
 )
 from venire.scheduling.base import Learning, Policy
@@ -85,6 +83,10 @@ class Scheduler(Panel):
         What holds for every item, whatever the policy thinks of it.
     remember
         Of how many items that have left the ids are kept, for late labels; None: of all.
+    revisions
+        Whenever competences are learned anew, the verdicts of the last so many items that left
+        are looked at again; those whose label is another now are in the log, as `revisions` of
+        the slot's `Closed`. 0: what an item left with is never looked at again.
 
     Examples
     --------
@@ -107,12 +109,12 @@ class Scheduler(Panel):
         c: float = 1.0,
         bounds: Bounds | None = None,
         remember: int | None = None,
+        revisions: int = 0,
     ) -> None:
-        self._begin(
-            panel, classes, policy or LookAhead(), learning, c, bounds or Bounds(), remember
-        )
+        policy, bounds = policy or LookAhead(), bounds or Bounds()
+        self._begin(panel, classes, policy, learning, c, bounds, remember, revisions)
         self._believe()
-        self._clerk.refresh(self.slot)
+        self._books.refresh(self.slot)
 
     def _begin(
         self,
@@ -123,8 +125,10 @@ class Scheduler(Panel):
         c: float,
         bounds: Bounds,
         remember: int | None,
+        revisions: int,
     ) -> None:
         check_c(c)
+        self._departed = Departed(revisions)
         self._roll = Roll(panel, classes, remember)
         self.policy, self.learning, self.c = policy, learning, c
         self.slot = 0
@@ -134,7 +138,7 @@ class Scheduler(Panel):
         self._heard: list[tuple[int, int, int]] = []  # labels since competences were learned
         self._learner = self._new_learner()
         capacity = [who.capacity for who in self._roll.labelers]
-        self._clerk = BoundedClerk(capacity, len(self.classes), self._active(), c, bounds)
+        self._books = BoundedClerk(capacity, len(self.classes), self._active(), c, bounds)
 
     # the four verbs
 
@@ -200,17 +204,22 @@ class Scheduler(Panel):
                 (roll.serials[row] if row >= 0 else roll.left[label.item], m, said)
                 for label, (row, m, said, _) in new
             ]
+        for label, (row, m, said, _) in new:
+            if row < 0:
+                self._departed.late(label.item, m, said)
         self._write(*[Observed(slot, label, row < 0) for label, (row, _, _, _) in new])
 
     def close(self) -> tuple[Exit, ...]:
         """End the slot: decide who leaves, learn if it is time, and go on to the next slot."""
-        exits = self._settle()
-        self._write(Closed(self.slot, exits))
+        exits, revisions = self._settle(), self._learn()
+        self._write(Closed(self.slot, exits, revisions))
         self._next_slot()
         return exits
 
     def advance(self, slot: int) -> tuple[Exit, ...]:
         """Close every slot before this one, and write down those in which something left.
+
+        Or in which a verdict was revised.
 
         A thousand slots in which nothing was outstanding are closed one by one, since a policy
         may learn from them that little arrives; the rest of such a time is skipped.
@@ -221,19 +230,26 @@ class Scheduler(Panel):
         """
         left: list[Exit] = []
         while self.slot < slot:
-            if not self._roll.row and self._quiet >= QUIET:
-                until = self.learning.next_refresh(self.slot) if self.learning else None
-                until = slot if until is None else min(slot, until)
-                if until > self.slot:
-                    self.slot = until
-                    self._use_active()
-                    continue
-            exits = self._settle()
-            if exits:
-                self._write(Closed(self.slot, exits))
+            if self._skips_to(slot):
+                continue
+            exits, revisions = self._settle(), self._learn()
+            if exits or revisions:
+                self._write(Closed(self.slot, exits, revisions))
                 left += exits
             self._next_slot()
         return tuple(left)
+
+    def _skips_to(self, slot: int) -> bool:
+        """Skip slots in which nothing can happen, if there are any before this one."""
+        if self._roll.row or self._quiet < QUIET:
+            return False
+        until = self.learning.next_refresh(self.slot) if self.learning else None
+        until = slot if until is None else min(slot, until)
+        if until <= self.slot:
+            return False
+        self.slot = until
+        self._use_active()
+        return True
 
     # labels that do not come, and items that go
 
@@ -266,16 +282,22 @@ class Scheduler(Panel):
             raise StateError("only a fresh scheduler can replay a log: this one has its own")
         return self.follow(log)
 
-    def follow(self, log: Iterable[Event]) -> Scheduler:
-        """`replay` from here on: the events that a scheduler in this state wrote next."""
-        for event in log:
-            number = self._events + 1
-            self.advance(event.slot)
-            if self._events + 1 == number:
-                self._redo(event)
-            if self._events != number or not _same(self.log[-1], event):
-                gave = self.log[-1] if self._events >= number else "nothing"
-                raise ReplayError(f"the log says {event}, but replaying it gave {gave}")
+    def follow(self, log: Iterable[Event], obey: bool = False) -> Scheduler:
+        """`replay` from here on: the events that a scheduler in this state wrote next.
+
+        With `obey`, decisions are taken from the log instead of made again, for a log that
+        another version of the engine wrote (see `obeying`).
+
+        >>> from venire import FixedOverlap, Greedy
+        >>> panel = [Labeler("ann", 0.9), Labeler("bob", 0.8)]
+        >>> one, other = (Scheduler(panel, ["spam", "ok"], p) for p in (Greedy(), FixedOverlap(1)))
+        >>> one.arrive([Item("post-1", 20), Item("post-2", 30)])
+        >>> [(a.item, a.labeler) for a in one.assign()]
+        [('post-2', 'ann'), ('post-1', 'bob')]
+        >>> other.follow(one.log, obey=True).in_flight == one.in_flight
+        True
+        """
+        follow(self, log, obey)
         return self
 
     def snapshot(self) -> bytes:
@@ -302,34 +324,13 @@ class Scheduler(Panel):
         taken, self.log = self.log, []
         return taken
 
-    def _redo(self, event: Event) -> None:
-        match event:
-            case Arrived():
-                self.arrive(event.items)
-            case Assigned():
-                self.assign(event.asked)
-            case Observed():
-                self.observe(event.label)
-            case Released():
-                self.release(event.item, event.labeler, event.barred)
-            case Joined():
-                self.join(event.labeler)
-            case Left():
-                self.leave(event.labeler)
-            case Closed():
-                self.close()
-            case Withdrawn():
-                self.withdraw(event.item)
-            case Changed():
-                self.change(event.policy, event.learning, event.bounds, event.c)
-
     # how
 
     def _group(self, eligible: frozenset[LabelerId] | None) -> int:
         roll = self._roll
         if eligible not in roll.groups and eligible is not None:
             members = sorted(roll.number[name] for name in eligible if name in roll.number)
-            roll.groups[eligible] = self._clerk.add_group(members)
+            roll.add_group(eligible, self._clerk.add_group(members))
         return roll.groups[eligible]
 
     def _hear(self, batch: Sequence[Label], heard: list[tuple[int, int, int, int]]) -> list[bool]:
@@ -351,43 +352,41 @@ class Scheduler(Panel):
     def _exit(self, row: int) -> Exit:
         item, r = self._roll.strike(row), self._clerk.desk.rows[row]
         verdict = self._verdict(int(r["verdict"]), float(r["confidence"]))
+        if self._departed.most:
+            labels = self._clerk.labels_of(row)
+            self._departed.add(item.id, Kept(*labels, int(r["verdict"]), verdict.confidence))
         reason = REASONS[r["reason"]]
         return Exit(item.id, int(r["arrival"]), self.slot, int(r["labels"]), verdict, reason)
 
     def _next_slot(self) -> None:
-        self._learn()
         self.slot += 1
         self._quiet = 0 if self._roll.row else self._quiet + 1
-        tidied = self._clerk.tidy()
+        tidied = self._books.tidy()
         if tidied is not None:
             self._roll.keep(tidied[0].tolist(), tidied[1])
         self._use_active()
 
     def _use_active(self) -> None:
-        if self._active() != self._clerk.policy:
-            self._clerk.use(self._active())
-        self._clerk.refresh(self.slot)
+        if self._active() != self._books.policy:
+            self._books.use(self._active())
+        self._books.refresh(self.slot)
 
     def _learns(self) -> bool:
         """Labels are kept only while there is something to learn."""
         return self.learning is not None and self.learning.next_refresh(self.slot) is not None
 
-    def _learn(self) -> None:
+    def _learn(self) -> tuple[Revision, ...]:
+        """Learn if it is time; the verdicts of items that have left that are others by that."""
+        return self._revise() if self._learned() else ()
+
+    def _learned(self) -> bool:
+        """Learn if it is time; whether it was."""
         if self._learner is None or self.learning is None:
-            return
-        if self.learning.next_refresh(self.slot) == self.slot:
-            heard = np.array(self._heard, np.int64).reshape(-1, 3)
-            self._learner.learn(heard[:, 0], heard[:, 1], heard[:, 2])
-            self._heard = []
-            self._believe()
-
-
-def _same(a: Event, b: Event) -> bool:
-    """Equal, where a gain that is not known equals another that is not."""
-    if isinstance(a, Assigned) and isinstance(b, Assigned):
-        pairs = zip(a.assignments, b.assignments, strict=False)
-        return len(a.assignments) == len(b.assignments) and all(
-            x == replace(y, gain=x.gain) and (x.gain == y.gain or math.isnan(x.gain))
-            for x, y in pairs
-        )
-    return a == b
+            return False
+        if self.learning.next_refresh(self.slot) != self.slot:
+            return False
+        heard = np.array(self._heard, np.int64).reshape(-1, 3)
+        self._learner.learn(heard[:, 0], heard[:, 1], heard[:, 2])
+        self._heard = []
+        self._believe()
+        return True

@@ -2,9 +2,9 @@
 
 The format is a line of JSON (settings, names, and the shape of each array) and the arrays one
 behind the other, compressed. Nothing in it is ever executed. The number of the format is in
-front; bytes of another format are refused, and the log is replayed instead. Records are written
-with the names of their fields: a snapshot of a version that kept more or fewer of them is read,
-and everything is filed anew.
+front; older ones are read, newer ones are refused, and the log is replayed instead. Records are
+written with the names of their fields: a snapshot of a version that kept more or fewer of them is
+read, and everything is filed anew.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import numpy as np
 from numpy.lib.format import descr_to_dtype, dtype_to_descr
 from numpy.typing import NDArray
 
+from venire.engine.departed import Departed
 from venire.engine.roll import Roll
 from venire.errors import InputError
 from venire.model import Bounds
@@ -29,7 +30,13 @@ if TYPE_CHECKING:
 
 __all__ = ["Captured", "capture", "unpack"]
 
-FORMAT = b"venire-1\n"
+FORMAT = b"venire-2\n"
+
+#: What can be read: before the second there were no revisions, and no floor.
+READ = (FORMAT, b"venire-1\n")
+
+#: So many entries of a list are written in one go.
+PIECE = 1000
 
 
 class Captured(NamedTuple):
@@ -37,14 +44,16 @@ class Captured(NamedTuple):
 
     head: dict[str, Any]
     roll: Roll
+    departed: Departed
     arrays: dict[str, NDArray[Any]]
 
     def pack(self) -> bytes:
         """As bytes."""
         shapes = [[name, dtype_to_descr(a.dtype), list(a.shape)] for name, a in self.arrays.items()]
-        head = self.head | {"roll": self.roll.state(), "arrays": shapes}
+        head = self.head | {"roll": self.roll.state(), "departed": self.departed.state()}
+        head["arrays"] = shapes
         try:
-            line = json.dumps(head).encode()
+            line = _json(head).encode()
         except TypeError:
             raise InputError(
                 f"got the classes {head['classes']}, expected text or numbers: a snapshot "
@@ -52,6 +61,16 @@ class Captured(NamedTuple):
             ) from None
         body = b"".join(a.tobytes() for a in self.arrays.values())
         return FORMAT + zlib.compress(line + b"\n" + body, 1)
+
+
+def _json(value: Any) -> str:
+    """JSON, long lists in pieces: a thread that packs lets the others go on in between."""
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{json.dumps(k)}: {_json(v)}" for k, v in value.items()) + "}"
+    if isinstance(value, list) and len(value) > PIECE:
+        pieces = (value[k : k + PIECE] for k in range(0, len(value), PIECE))
+        return "[" + ", ".join(json.dumps(piece)[1:-1] for piece in pieces) + "]"
+    return json.dumps(value)
 
 
 def capture(scheduler: Scheduler) -> Captured:
@@ -70,6 +89,7 @@ def capture(scheduler: Scheduler) -> Captured:
         "c": scheduler.c,
         "bounds": asdict(clerk.bounds),
         "remember": scheduler._roll.remember,
+        "revisions": scheduler.revisions,
         "classes": list(scheduler.classes),
         "slot": scheduler.slot,
         "events": scheduler._events,
@@ -78,7 +98,7 @@ def capture(scheduler: Scheduler) -> Captured:
         "retired": list(clerk.retired.items()),
         "nobody": clerk.nobody,
     }
-    return Captured(head, scheduler._roll.copy(), arrays)
+    return Captured(head, scheduler._roll.copy(), scheduler._departed.copy(), arrays)
 
 
 def unpack(snapshot: bytes) -> Scheduler:
@@ -96,10 +116,12 @@ def unpack(snapshot: bytes) -> Scheduler:
         policy_named(head["policy"], seeds[0]),
         learning,
         head["c"],
-        Bounds(**head["bounds"]),
+        Bounds(**{"floor": False} | head["bounds"]),  # it was none in older snapshots
         head["remember"],
+        head.get("revisions", 0),
     )
-    roll, clerk = scheduler._roll, scheduler._clerk
+    scheduler._departed.restore(head.get("departed", ()))
+    roll, clerk = scheduler._roll, scheduler._books
     roll.restore(head["roll"])
     scheduler.slot, scheduler._events = head["slot"], head["events"]
     scheduler._quiet = head["quiet"]
@@ -110,9 +132,10 @@ def unpack(snapshot: bytes) -> Scheduler:
     scheduler._believe()
     clerk.use(scheduler._active())
     desk = {k.partition(".")[2]: v for k, v in arrays.items() if k.startswith("desk.")}
-    clerk.desk, clerk.stale = _fitted(desk)
-    clerk.capacity, clerk.nobody = arrays["capacity"], head["nobody"]
-    clerk.retired = {row: (why, group) for row, (why, group) in head["retired"]}
+    fitted, clerk.stale = _fitted(desk)
+    clerk.capacity = arrays["capacity"]
+    retired = {row: (why, group) for row, (why, group) in head["retired"]}
+    clerk.resume(fitted, retired, head["nobody"])
     clerk.refresh(scheduler.slot)
     return scheduler
 
@@ -124,7 +147,9 @@ def _fitted(saved: dict[str, NDArray[Any]]) -> tuple[Desk, bool]:
     for name, fresh in desk.items():
         old = saved.get(name)
         if old is not None and old.dtype == fresh.dtype and old.shape == fresh.shape:
-            desk[name] = old
+            # Equal is not the same: a dtype that was written down has lost that it is aligned,
+            # and kernels would be compiled for it anew and called by a slower way.
+            desk[name] = old.view(fresh.dtype)
             continue
         other = True
         if old is not None and old.dtype.names:
@@ -136,7 +161,7 @@ def _fitted(saved: dict[str, NDArray[Any]]) -> tuple[Desk, bool]:
 
 
 def _parse(snapshot: bytes) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    if not snapshot.startswith(FORMAT):
+    if not snapshot.startswith(READ):
         raise InputError(
             f"got a snapshot that begins with {snapshot[:12]!r}, expected {FORMAT!r}: it is of "
             "another version; replay the log instead"

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from venire.labels.table import LabelTable, Names
 
-__all__ = ["item_draws", "label_draws", "name_codes"]
+__all__ = ["item_draws", "label_draws", "name_codes", "name_draws"]
 
 Codes = NDArray[np.uint64]
 
@@ -21,7 +21,7 @@ def name_codes(names: Names, seed: int = 0) -> Codes:
     True
     """
     raw = np.fromiter((crc32(str(n).encode()) for n in names), np.uint64, len(names))
-    return _mix(raw + np.uint64(seed) * np.uint64(0x9E3779B9))
+    return _mix(raw + np.uint64(seed * 0x9E3779B9 % 2**64))
 
 
 def label_draws(table: LabelTable, seed: int = 0) -> NDArray[np.float64]:
@@ -44,6 +44,16 @@ def item_draws(table: LabelTable, seed: int = 0) -> NDArray[np.float64]:
     [0.41, 0.72]
     """
     return np.asarray(name_codes(table.items, seed) >> np.uint64(11)) * 2.0**-53
+
+
+def name_draws(rows: Names, columns: Names, seed: int = 0) -> NDArray[np.float64]:
+    """A number in [0, 1) for each pair of names, rows x columns.
+
+    >>> name_draws(["post-1", "post-2"], ["spam", "ok"]).round(2).tolist()
+    [[0.55, 0.95], [0.39, 0.57]]
+    """
+    pairs = name_codes(rows, seed)[:, None] ^ _mix(name_codes(columns, seed + 1))[None, :]
+    return np.asarray(_mix(pairs) >> np.uint64(11)) * 2.0**-53
 
 
 def _mix(x: Codes) -> Codes:

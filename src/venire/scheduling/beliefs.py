@@ -7,6 +7,8 @@ weighted-majority rule (paper, eq. 1) over the labels of a row.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -14,15 +16,28 @@ from venire import utility
 from venire.accuracy import RHO, on_grid
 from venire.compiling import inlined, kernel
 from venire.errors import InputError
-from venire.scheduling.base import Belief, Kernels
-from venire.scheduling.desk import BELIEVED, OUTSTANDING, POOLED, ROWS, Desk, clear_files
+from venire.scheduling.base import Belief, Floats, Ints, Kernels
+from venire.scheduling.desk import (
+    BARRED,
+    BELIEVED,
+    OUTSTANDING,
+    PENDING,
+    POOLED,
+    ROWS,
+    Desk,
+    clear_files,
+)
 from venire.scheduling.wheel import never_due
 
 __all__ = [
     "believe",
     "check_c",
+    "decide_apart",
     "decide_gone",
     "decide_row",
+    "depart",
+    "let_go_row",
+    "make_refile",
     "refile_all",
     "revalue",
 ]
@@ -38,10 +53,10 @@ def believe(desk: Desk, belief: Belief | None, c: float = 1.0) -> None:
     """Take this for true; None: nothing is known, every vote counts the same."""
     panel, classes = desk.panel, len(desk.scores)
     desk.meta[BELIEVED] = belief is not None
-    desk.lean[:] = 0.0
+    desk.lean[:] = leaning(belief, classes)
     if belief is None:
         panel["evidence"] = panel["reach"] = 0.0
-        desk.bounds[1:] = 0.0
+        desk.bounds[1:3] = 0.0
         desk.pairs[:] = 0.0
         desk.votes[:] = np.eye(classes)
         return
@@ -51,10 +66,62 @@ def believe(desk: Desk, belief: Belief | None, c: float = 1.0) -> None:
     desk.bounds[2] = panel["evidence"][panel["capacity"] > 0].sum()
     desk.votes[:] = belief.votes(classes)
     desk.pairs[:] = belief.pairs(classes)
-    if belief.prior is not None:
-        share = np.clip(belief.prior, RHO, 1.0)
-        desk.lean[:] = on_grid(np.log(share / share.sum()))
     desk.order[:] = belief.order(classes)
+
+
+def leaning(belief: Belief | None, classes: int) -> Floats:
+    """How much speaks for each class before any label."""
+    if belief is None or belief.prior is None:
+        return np.zeros(classes)
+    share = np.clip(belief.prior, RHO, 1.0)
+    return np.asarray(on_grid(np.log(share / share.sum())), np.float64)
+
+
+def decide_apart(
+    belief: Belief | None, classes: int, start: Ints, labelers: Ints, said: Ints
+) -> tuple[Ints, Floats]:
+    """What the labels of items say that are on no desk: classes (-1: no label) and confidences.
+
+    Item i has the labels start[i] to start[i + 1] - 1, the newest first, as on a desk; decided
+    as a row of a desk is, to the bit.
+
+    >>> import numpy as np
+    >>> start, who, said = np.array([0, 2, 2]), np.array([0, 1]), np.array([1, 0])
+    >>> found, sure = decide_apart(Belief(np.array([0.9, 0.6])), 2, start, who, said)
+    >>> found.tolist(), sure.round(2).tolist()
+    ([1, -1], [0.86, 0.0])
+    """
+    found, sure = np.empty(len(start) - 1, np.int64), np.empty(len(start) - 1)
+    votes = np.zeros((1, classes, classes)) if belief is None else belief.votes(classes)
+    lean, scores = leaning(belief, classes), np.zeros(classes)
+    _decide_all(belief is not None, votes, lean, scores, start, labelers, said, found, sure)
+    return found, sure
+
+
+@kernel
+def _decide_all(
+    believed: bool,
+    votes: Floats,
+    lean: Floats,
+    scores: Floats,
+    start: Ints,
+    labelers: Ints,
+    said: Ints,
+    found: Ints,
+    sure: Floats,
+) -> None:
+    for i in range(len(found)):
+        for j in range(len(scores)):
+            scores[j] = lean[j]
+        for k in range(start[i], start[i + 1]):
+            if believed:
+                for j in range(len(scores)):
+                    scores[j] += votes[labelers[k], said[k], j]
+            else:
+                scores[said[k]] += 1.0
+        best, count = best_of(scores), start[i + 1] - start[i]
+        found[i] = best if count > 0 else -1
+        sure[i] = confidence_in(scores, believed, best, count)
 
 
 def refile_all(desk: Desk, kernels: Kernels, slot: int, first: int | None = None) -> int:
@@ -65,13 +132,18 @@ def refile_all(desk: Desk, kernels: Kernels, slot: int, first: int | None = None
     those that have left.
     """
     pooled, start = desk.pool[: desk.meta[POOLED]].copy(), first or 0
-    state = desk.rows["state"][start : desk.meta[ROWS]]
-    here = start + np.flatnonzero(state == OUTSTANDING)
+    others = desk.rows["state"][start : desk.meta[ROWS]] == OUTSTANDING
+    begin = start + int(others.argmax()) if others.any() else int(desk.meta[ROWS])
+    others[pooled - start] = False
     clear_files(desk, first)
-    for row in np.concatenate([pooled, np.setdiff1d(here, pooled)]):
+    rows = np.concatenate([pooled, start + np.flatnonzero(others)]).astype(np.int64)
+    if kernels.refile is not None:
+        kernels.refile(desk, rows, slot)
+        return begin
+    for row in rows:
         revalue(desk, row)
         kernels.enter(desk, row, slot)
-    return int(here[0]) if len(here) else int(desk.meta[ROWS])
+    return begin
 
 
 @kernel
@@ -96,6 +168,85 @@ def revalue(desk: Desk, row: int) -> None:
         k = desk.touches[k].next
 
 
+def make_refile(enter: Callable[..., Any]) -> Callable[[Desk, Any, int], None]:
+    """Build `refile(desk, rows, slot)` out of a policy's `enter`."""
+
+    @inlined
+    def refile_rows(desk: Desk, rows: Any, slot: int) -> None:
+        for i in range(len(rows)):
+            revalue(desk, rows[i])
+            enter(desk, rows[i], slot)
+
+    refile: Callable[[Desk, Any, int], None] = refile_rows
+    return refile
+
+
+@inlined
+def let_go(desk: Desk, row: int) -> None:
+    """Nobody waits any more for the labels in flight of a row that has left."""
+    k = desk.rows[row].head
+    while k >= 0 and desk.rows[row].pending > 0:
+        if desk.touches[k].said == PENDING:
+            desk.touches[k].said = BARRED
+            desk.panel[desk.touches[k].labeler].inflight -= 1
+            desk.panel[desk.touches[k].labeler].load -= 1
+            desk.rows[row].pending -= 1
+            desk.rows[row].labels -= 1
+        k = desk.touches[k].next
+
+
+@inlined
+def add_votes(desk: Desk, row: int, coming: int = -1) -> int:
+    """Add what the labels of a row speak for to the scores; how many labels there are.
+
+    With `coming`, the labels in flight instead, as if they will say that class.
+    """
+    scores, votes = desk.scores, 0
+    k = desk.rows[row].head
+    while k >= 0:
+        said = desk.touches[k].said
+        if coming >= 0:
+            said = coming if said == PENDING else BARRED
+        if said >= 0:
+            m = desk.touches[k].labeler
+            for j in range(len(scores)):
+                scores[j] += desk.votes[m, said, j]
+            votes += 1
+        k = desk.touches[k].next
+    return votes
+
+
+@inlined
+def best_of(scores: Floats) -> int:
+    """The class of the highest score; a tie goes to the later one."""
+    best = len(scores) - 1
+    for j in range(len(scores) - 2, -1, -1):
+        if scores[j] > scores[best]:
+            best = j
+    return best
+
+
+@inlined
+def add_up(desk: Desk, row: int) -> tuple[int, int]:
+    """Score the classes by the labels of a row: the best one, and how many labels there are."""
+    for j in range(len(desk.scores)):
+        desk.scores[j] = desk.lean[j]
+    votes = add_votes(desk, row)
+    return best_of(desk.scores), votes
+
+
+@inlined
+def confidence_in(scores: Floats, believed: bool, best: int, votes: int) -> float:
+    """How sure a class is by the scores: its posterior, or its share while nothing is known."""
+    total = 1.0
+    if votes == 0:
+        return 0.0
+    for j in range(len(scores)):
+        if j != best:
+            total += math.exp(scores[j] - scores[best])
+    return 1.0 / total if believed else scores[best] / votes
+
+
 @inlined
 def decide(desk: Desk, row: int) -> None:
     """Write the verdict of a row and its confidence; a tie goes to the later class.
@@ -103,33 +254,9 @@ def decide(desk: Desk, row: int) -> None:
     The confidence is the posterior of the verdict; while nothing is known of the labelers it
     is the share of the votes.
     """
-    scores = desk.scores
-    for j in range(len(scores)):
-        scores[j] = desk.lean[j]
-    votes = 0
-    k = desk.rows[row].head
-    while k >= 0:
-        said = desk.touches[k].said
-        if said >= 0:
-            m = desk.touches[k].labeler
-            for j in range(len(scores)):
-                scores[j] += desk.votes[m, said, j]
-            votes += 1
-        k = desk.touches[k].next
-    desk.rows[row].verdict = -1
-    desk.rows[row].confidence = 0.0
-    if votes == 0:
-        return
-    best = len(scores) - 1
-    for j in range(len(scores) - 2, -1, -1):
-        if scores[j] > scores[best]:
-            best = j
-    total = 1.0
-    for j in range(len(scores)):
-        if j != best:
-            total += math.exp(scores[j] - scores[best])
-    desk.rows[row].verdict = best
-    desk.rows[row].confidence = 1.0 / total if desk.meta[BELIEVED] else scores[best] / votes
+    best, votes = add_up(desk, row)
+    desk.rows[row].verdict = best if votes > 0 else -1
+    desk.rows[row].confidence = confidence_in(desk.scores, desk.meta[BELIEVED] != 0, best, votes)
 
 
 @inlined
@@ -143,3 +270,17 @@ def decide_gone(desk: Desk, count: int) -> None:
 def decide_row(desk: Desk, row: int) -> None:
     """Decide one row by what is believed now."""
     decide(desk, row)
+
+
+@kernel
+def let_go_row(desk: Desk, row: int) -> None:
+    """Wait no more for the labels in flight of one row."""
+    let_go(desk, row)
+
+
+@kernel
+def depart(desk: Desk, rows: Any) -> None:
+    """Decide rows that leave by what is believed now, and wait no more for their labels."""
+    for i in range(len(rows)):
+        decide(desk, rows[i])
+        let_go(desk, rows[i])

@@ -3,11 +3,14 @@
 Bounds hold whatever the policy is. A row that must get no more labels is *retired*: it is put
 into a group to which nobody belongs, so that every policy leaves it alone, and is due in this
 slot. If one of its labels in flight does not come, it goes back to where it was.
+
+A row that must get more labels than the policy finds worth it stays (`stands.py`), and goes to
+whoever asks and gets nothing from the policy.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,12 +24,19 @@ from venire.scheduling.desk import (
     BUDGET,
     CONFIDENT,
     DEADLINE,
+    FLOOR,
+    KEEPS,
     LEAST,
     MAX_LABELS,
+    MOST,
     PENDING,
+    SURE,
     TOUCHES,
+    UNDECIDED,
+    Desk,
 )
 from venire.scheduling.hearing import LABELER, ROW, VOUCHED, Bools, Ints
+from venire.scheduling.stands import next_short, note_rows, note_stand, survey
 from venire.scheduling.wheel import set_due_row
 
 __all__ = ["BoundedClerk"]
@@ -40,13 +50,56 @@ class BoundedClerk(Clerk):
     ) -> None:
         super().__init__(capacity, classes, policy, c)
         self.retired: dict[int, tuple[int, int]] = {}  # why, and the group it was in
+        self._cursors = np.zeros(len(capacity), np.int64)  # see `next_short`
+        self._touched: list[int] = []  # rows to which something happened since it was noted
         self.nobody = self.add_group([])
         self.bound(bounds)
 
     def bound(self, bounds: Bounds) -> None:
-        """Keep these bounds from now on; the rows that they concern follow as things happen."""
+        """Keep these bounds from the next `refresh` on."""
         self.bounds = bounds
+        self._write_bounds()
+        self.stale = True
+
+    def resume(self, desk: Desk, retired: dict[int, tuple[int, int]], nobody: int) -> None:
+        """Go on with a desk that was saved, and what was kept beside it."""
+        self.desk, self.retired, self.nobody = desk, retired, nobody
+        self._write_bounds()
+        survey(self.desk, self._cursors)
+
+    def _write_bounds(self) -> None:
+        bounds = self.bounds
         self.desk.meta[LEAST] = bounds.min_labels
+        self.desk.meta[MOST] = bounds.max_labels or 0
+        self.desk.meta[KEEPS] = bounds.floor
+        self.desk.bounds[FLOOR] = bounds.min_confidence or 0.0
+
+    @property
+    def _floor(self) -> float:
+        """The confidence below which nothing leaves while somebody may label it; 0: none."""
+        return (self.bounds.min_confidence or 0.0) if self.bounds.floor else 0.0
+
+    @property
+    def _urges(self) -> bool:
+        """Whether a row may have to get labels that no policy wants."""
+        return self.bounds.min_labels > 0 or self._floor > 0
+
+    def add_labeler(self) -> int:
+        """Make room for one more labeler; it is away until it gets a capacity."""
+        self._cursors = np.append(self._cursors, 0)
+        return super().add_labeler()
+
+    def add_row(self, weight: float, group: int, excluded: Iterable[int], slot: int) -> int:
+        """An item arrives."""
+        row = super().add_row(weight, group, excluded, slot)
+        self._touched.append(row)
+        return row
+
+    def _note(self) -> None:
+        """Write where the rows stand to which something happened."""
+        if self._touched and self._urges:
+            note_rows(self.desk, np.array(self._touched, np.int64), self._cursors)
+        self._touched.clear()
 
     # a slot
 
@@ -57,19 +110,41 @@ class BoundedClerk(Clerk):
         if stale:
             for row, (reason, _) in self.retired.items():
                 set_due_row(self.desk, row, slot, reason)
+            self._look_again(slot)
+
+    def _look_again(self, slot: int) -> None:
+        """Decide for every row anew what holds for it, by what is believed now."""
+        self._touched.clear()
+        survey(self.desk, self._cursors)
+        if self._floor:
+            rows, waiting = self.desk.rows, self.outstanding()
+            concerned = rows["stand"][waiting] & SURE > 0
+            if self.bounds.max_labels is not None:
+                concerned |= rows["labels"][waiting] >= self.bounds.max_labels
+            for row in sorted({*waiting[concerned].tolist(), *self.retired}):
+                self._consider(row, slot)
 
     def serve(self, slot: int, asked: Sequence[int] | None = None) -> range:
         """Hand out work within the bounds, one label after the other; the touches made."""
-        if self.bounds.max_labels is None and not self.bounds.min_labels:
+        if self.bounds.max_labels is None and not self._urges:
             return super().serve(slot, asked)
         first = int(self.desk.meta[TOUCHES])
-        for m in self._turns() if asked is None else asked:
-            made = super().serve(slot, [m]) if asked is not None else self._serve_one(m, slot)
-            for k in made or self._give_short(m, slot):
-                row = int(self.desk.touches["row"][k])
-                if self._full(row):
-                    self._retire(row, MAX_LABELS, slot)
+        if asked is None and self.bounds.max_labels is None:
+            self._handed(super().serve(slot), slot)
+            for m in self._turns():
+                self._handed(self._give_short(m, slot), slot)
+        else:
+            for m in self._turns() if asked is None else asked:
+                made = super().serve(slot, [m]) if asked is not None else self._serve_one(m, slot)
+                self._handed(made or self._give_short(m, slot), slot)
         return range(first, int(self.desk.meta[TOUCHES]))
+
+    def _handed(self, made: range, slot: int) -> None:
+        """Note what was handed out; a row that has the most labels gets no more."""
+        for row in self.desk.touches["row"][made.start : made.stop].tolist():
+            self._touched.append(row)
+            if self._full(row):
+                self._retire(row, MAX_LABELS, slot)
 
     def _turns(self) -> list[int]:
         """Every labeler, the best first, as often as it has room."""
@@ -83,18 +158,13 @@ class BoundedClerk(Clerk):
         return self._serve(slot, room)
 
     def _give_short(self, labeler: int, slot: int) -> range:
-        """Give the labeler the earliest row that is short of labels and that it may have."""
-        panel, rows, least = self.desk.panel, self.desk.rows, self.bounds.min_labels
-        nothing = range(0)
-        if panel["capacity"][labeler] <= panel["inflight"][labeler]:
-            return nothing
-        waiting = self.outstanding()
-        for row in waiting[rows["labels"][waiting] < least].tolist():
-            if row in self.retired or self.find(row, labeler) >= 0:
-                continue
-            if self.in_group(row, labeler):
-                return self._give(row, labeler, slot)
-        return nothing
+        """Give the labeler the earliest row that needs labels and that it may have."""
+        panel = self.desk.panel
+        if not self._urges or panel["capacity"][labeler] <= panel["inflight"][labeler]:
+            return range(0)
+        self._note()
+        row = next_short(self.desk, labeler, self._cursors)
+        return range(0) if row < 0 else self._give(int(row), labeler, slot)
 
     def _give(self, row: int, labeler: int, slot: int) -> range:
         r, panel = self.desk.rows[row], self.desk.panel
@@ -110,6 +180,7 @@ class BoundedClerk(Clerk):
 
     def settle(self, slot: int) -> NDArray[np.int32]:
         """End the slot; the rows that leave, lowest first, each decided."""
+        self._note()
         if self.bounds.spent:
             for row in self.outstanding().tolist():
                 if row not in self.retired or self.desk.rows["pending"][row]:
@@ -119,9 +190,11 @@ class BoundedClerk(Clerk):
             over = self.desk.rows["arrival"][waiting] + self.bounds.deadline <= slot
             for row in waiting[over].tolist():
                 self._retire(row, DEADLINE, slot)
-        gone = super().settle(slot)
+        gone, rows = super().settle(slot), self.desk.rows
         for row in gone.tolist():
             self.retired.pop(row, None)
+            if rows["reason"][row] < CONFIDENT and rows["confidence"][row] < self._floor:
+                rows["reason"][row] = UNDECIDED
         return gone
 
     def withdraw(self, row: int) -> None:
@@ -146,6 +219,7 @@ class BoundedClerk(Clerk):
         """
         bounds = self.bounds
         if bounds.min_confidence is None and bounds.max_labels is None and not self.retired:
+            self._touched += labels[:, ROW].tolist()
             return super().hear(labels, slot)
         fresh = np.empty(len(labels), np.bool_)
         for i in range(len(labels)):
@@ -160,6 +234,7 @@ class BoundedClerk(Clerk):
         """A label in flight will not come; with `bar` the labeler does not get the row again."""
         row = int(self.desk.touches["row"][touch])
         super().release(touch, slot, bar)
+        self._touched.append(row)
         if row in self.retired and self.retired[row][0] == MAX_LABELS and not self._full(row):
             self._recall(row, slot)
 
@@ -177,17 +252,12 @@ class BoundedClerk(Clerk):
         return most is not None and int(self.desk.rows["labels"][row]) >= most
 
     def _consider(self, row: int, slot: int) -> None:
-        """Retire the row if its verdict is sure enough; recall it if it is so no more."""
-        r, wanted = self.desk.rows[row], self.bounds.min_confidence
-        reason = self.retired.get(row, (0, 0))[0]
-        if wanted is not None and r["labels"] - r["pending"] >= max(1, self.bounds.min_labels):
-            _, confidence = self.decide(row)
-            if confidence >= wanted:
-                self._retire(row, CONFIDENT, slot)
-                return
-        if self._full(row):
+        """Retire the row if its verdict is sure or it is full; recall it if it is so no more."""
+        if note_stand(self.desk, row, self._cursors) & SURE:
+            self._retire(row, CONFIDENT, slot)
+        elif self._full(row):
             self._retire(row, MAX_LABELS, slot)
-        elif reason == CONFIDENT:
+        elif row in self.retired:
             self._recall(row, slot)
 
     def _retire(self, row: int, reason: int, slot: int) -> None:
@@ -199,6 +269,7 @@ class BoundedClerk(Clerk):
 
     def _recall(self, row: int, slot: int) -> None:
         self._move(row, self.retired.pop(row)[1], slot)
+        self._touched.append(row)
 
     def _move(self, row: int, group: int, slot: int) -> None:
         self.kernels.leave(self.desk, row)
@@ -218,6 +289,7 @@ class BoundedClerk(Clerk):
         tidied = super().tidy()
         if tidied is not None:
             stay, groups = tidied
+            self._touched.clear()  # everything is looked at again
             place = {int(old): new for new, old in enumerate(stay)}
             self.retired = {place[r]: (why, groups[g]) for r, (why, g) in self.retired.items()}
             self.nobody = groups[self.nobody]

@@ -14,7 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from venire.scheduling.base import Belief, Kernels, Policy
-from venire.scheduling.beliefs import believe, decide_row, refile_all, revalue
+from venire.scheduling.beliefs import (
+    believe,
+    decide_row,
+    depart,
+    let_go_row,
+    refile_all,
+    revalue,
+)
 from venire.scheduling.desk import (
     BARRED,
     EDGES,
@@ -41,7 +48,9 @@ from venire.scheduling.wheel import never_due_row
 __all__ = ["Clerk"]
 
 #: Where a row is filed: links that may differ between equal states.
-FILING = ("child", "sibling", "before", "shelf", "settled", "later", "sooner", "place", "paid")
+FILING = (
+    "child", "sibling", "before", "shelf", "settled", "later", "sooner", "place", "paid", "stand",
+)  # fmt: skip
 
 #: Less than this many rows are never worth throwing away.
 LEAST_ROWS = 1024
@@ -192,9 +201,7 @@ class Clerk:
     def settle(self, slot: int) -> NDArray[np.int32]:
         """End the slot; the rows that leave, lowest first, each decided."""
         gone = np.sort(self.desk.gone[: self.kernels.settle(self.desk, slot)])
-        for row in gone:
-            decide_row(self.desk, row)
-            self._let_go(row)
+        depart(self.desk, gone)
         self.desk.panel["load"] = self.desk.panel["inflight"]
         return gone
 
@@ -203,20 +210,7 @@ class Clerk:
         self.kernels.leave(self.desk, row)
         never_due_row(self.desk, row)
         self.desk.rows["state"][row] = GONE
-        self._let_go(row)
-
-    def _let_go(self, row: int) -> None:
-        """Nobody waits any more for the labels in flight of a row that has left."""
-        r, touches = self.desk.rows[row], self.desk.touches
-        k = int(r["head"])
-        while k >= 0 and r["pending"] > 0:
-            if touches["said"][k] == PENDING:
-                touches["said"][k] = BARRED
-                self.desk.panel["inflight"][touches["labeler"][k]] -= 1
-                self.desk.panel["load"][touches["labeler"][k]] -= 1
-                r["pending"] -= 1
-                r["labels"] -= 1
-            k = int(touches["next"][k])
+        let_go_row(self.desk, row)
 
     # labels
 
@@ -270,11 +264,31 @@ class Clerk:
         decide_row(self.desk, row)
         return int(self.desk.rows["verdict"][row]), float(self.desk.rows["confidence"][row])
 
+    def labels_of(self, row: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Who has labelled the row, and what they said; the newest first."""
+        touches, found = self.desk.touches, []
+        k = int(self.desk.rows["head"][row])
+        while k >= 0:
+            if touches["said"][k] >= 0:
+                found.append((int(touches["labeler"][k]), int(touches["said"][k])))
+            k = int(touches["next"][k])
+        return tuple(m for m, _ in found), tuple(said for _, said in found)
+
     def columns(self) -> Iterator[NDArray[np.generic]]:
-        """All that matters, column by column; not how it happens to be filed."""
+        """All that matters, column by column; not how it happens to be filed.
+
+        What a row that has not left would be decided as is no part of it: whoever asks writes it.
+        """
         desk = self.desk
         rows, touches = desk.rows[: desk.meta[ROWS]], desk.touches[: desk.meta[TOUCHES]]
-        for records, passing in ((rows, FILING), (touches, ()), (desk.panel, ("mark", "pointer"))):
+        known = ("verdict", "confidence")  # of one that stays, only that somebody had a look
+        for name in known:
+            yield np.where(rows["state"] == OUTSTANDING, 0, rows[name])
+        for records, passing in (
+            (rows, FILING + known),
+            (touches, ()),
+            (desk.panel, ("mark", "pointer")),
+        ):
             for name in records.dtype.names or ():
                 if name not in passing:
                     yield records[name]

@@ -16,7 +16,8 @@ slots work on the same records:
     pairs     how well a labeler tells two classes apart: [labeler, class, class]
     lean      how much speaks for each class before any label
     scores    one sum of votes per class, to work out a verdict
-    bounds    the largest key filed so far; the evidence of everybody, and of all who are here
+    bounds    the largest key filed so far; the evidence of everybody, and of all who are here;
+              the confidence that a row is to have
     gauges    what a policy remembers from slot to slot
     cases     one per row: what its labels leave to gain, for `Realised` (see cases.py)
     held      evidence by pair of classes: of one label of everybody who is not away, of one
@@ -66,7 +67,11 @@ EDGES: Final = 13
 COUNTER: Final = 14  # first of eight counters of the policy
 LEAST: Final = 22  # labels without which a row does not leave for want of gain
 STALLS: Final = 23  # stalls in use
-N_META: Final = 24
+MOST: Final = 24  # labels with which a row must leave; 0: any number
+KEEPS: Final = 25  # 1: a row does not leave below the confidence, 0: it may
+N_META: Final = 26
+
+FLOOR: Final = 3  # of `bounds`: the confidence that a row is to have; 0: any
 
 N_GAUGES: Final = 64
 N_BINS: Final = 384
@@ -82,7 +87,7 @@ BARRED: Final = -2  # not a label: this labeler may not have the row
 
 REASONS: Final = (
     "", "no_gain", "exhausted", "overlap", "learning", "dropped", "horizon",
-    "max_labels", "confident", "deadline", "budget",
+    "max_labels", "confident", "deadline", "budget", "undecided",
 )  # fmt: skip
 NO_GAIN: Final = 1
 EXHAUSTED: Final = 2
@@ -94,6 +99,12 @@ MAX_LABELS: Final = 7
 CONFIDENT: Final = 8  # from here on: labels in flight are not waited for
 DEADLINE: Final = 9
 BUDGET: Final = 10
+UNDECIDED: Final = 11  # below the confidence that it is to have
+
+# where a row stands with the bounds (see stands.py)
+SHORT: Final = 1  # it needs labels: whoever gets nothing from the policy is given it
+HELD: Final = 2  # it is below the confidence it must have, and somebody is left
+SURE: Final = 4  # it has the confidence, and the fewest labels
 
 WHEEL: Final = 4096
 SPARE: Final = 1024  # bids that stand for several rows, or for some to come
@@ -147,7 +158,7 @@ def allocate(
         pairs=np.zeros((labelers, classes, classes)),
         lean=np.zeros(classes),
         scores=np.zeros(classes),
-        bounds=np.zeros(3),
+        bounds=np.zeros(4),
         gauges=np.zeros(N_GAUGES),
         cases=np.zeros(rows, CASE),
         held=np.zeros((3, classes, classes)),

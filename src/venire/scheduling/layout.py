@@ -35,6 +35,7 @@ ROW: Final = np.dtype(
         ("verdict", "i2"),
         ("reason", "i1"),
         ("state", "i1"),
+        ("stand", "i1"),  # where it stands with the bounds (see stands.py)
     ],
     align=True,
 )

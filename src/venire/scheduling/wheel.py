@@ -10,7 +10,17 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from venire.compiling import inlined, kernel
-from venire.scheduling.desk import CONFIDENT, GONE, LEAST, NO_GAIN, OVERLAP, WHEEL, Desk
+from venire.scheduling.desk import (
+    CONFIDENT,
+    GONE,
+    HELD,
+    LEAST,
+    MAX_LABELS,
+    NO_GAIN,
+    OVERLAP,
+    WHEEL,
+    Desk,
+)
 
 __all__ = ["make_settle", "never_due", "never_due_row", "set_due", "set_due_row", "waits"]
 
@@ -59,13 +69,19 @@ def never_due_row(desk: Desk, row: int) -> None:
 
 @inlined
 def waits(desk: Desk, row: int) -> bool:
-    """Whether a row that is due stays: for labels in flight, or for the fewest it must have."""
+    """Whether a row that is due stays.
+
+    It does for labels in flight, for the fewest labels it must have, and while it is below the
+    confidence it must have and somebody is left who may label it.
+    """
     reason = desk.rows[row].reason
     if desk.rows[row].pending > 0:
         return reason < CONFIDENT
-    if reason not in (NO_GAIN, OVERLAP):
+    if reason >= MAX_LABELS:
         return False
-    return desk.rows[row].labels < desk.meta[LEAST]
+    if desk.rows[row].stand & HELD:
+        return True
+    return reason in (NO_GAIN, OVERLAP) and desk.rows[row].labels < desk.meta[LEAST]
 
 
 def make_settle(leave: Callable[[Desk, int], None]) -> Callable[[Desk, int], int]:

@@ -10,11 +10,14 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from venire.storage import (
+    AddAudit,
     AddDeliveries,
     AddEvents,
     AddItems,
     AddLabels,
     AddLeases,
+    AddRevisions,
+    AuditRow,
     Change,
     DeliveryRow,
     EndLeases,
@@ -25,6 +28,7 @@ from venire.storage import (
     LeaseEnd,
     LeaseRow,
     LeaveItems,
+    RevisionRow,
 )
 
 __all__ = ["Batch"]
@@ -36,12 +40,14 @@ _ORDER: tuple[tuple[str, Callable[[Sequence[Any]], Change]], ...] = (
     ("leases", AddLeases),
     ("ends", EndLeases),
     ("exits", LeaveItems),
+    ("revisions", AddRevisions),
     ("deliveries", AddDeliveries),
+    ("audit", AddAudit),
 )
 
 
 class Batch:
-    """Rows to write, by kind.
+    """Rows to write, by kind; `key` is the id of the key by which they came, if by any.
 
     >>> batch = Batch()
     >>> batch.ends.append(LeaseEnd("5e88", "released", 0.0))
@@ -50,18 +56,22 @@ class Batch:
     """
 
     __slots__ = (
+        "audit",
         "deliveries",
         "ends",
         "events",
         "exits",
         "first",
         "items",
+        "key",
         "labels",
         "last",
         "leases",
+        "revisions",
     )
 
-    def __init__(self) -> None:
+    def __init__(self, key: str | None = None) -> None:
+        self.key = key
         self.first: list[Change] = []
         self.items: list[ItemRow] = []
         self.events: list[EventRow] = []
@@ -69,7 +79,9 @@ class Batch:
         self.leases: list[LeaseRow] = []
         self.ends: list[LeaseEnd] = []
         self.exits: list[ExitRow] = []
+        self.revisions: list[RevisionRow] = []
         self.deliveries: list[DeliveryRow] = []
+        self.audit: list[AuditRow] = []
         self.last: list[Change] = []
 
     def changes(self) -> list[Change]:

@@ -60,6 +60,7 @@ def new_engine(settings: StreamSettings, remember: int) -> Scheduler:
         learning,
         bounds=bounds_of(settings),
         remember=remember,
+        revisions=settings.revisions,
     )
     if nobody:
         engine.leave(SOMEBODY)
@@ -120,13 +121,15 @@ def apply_settings(
     policy = new.policy if new.policy != old.policy else None
     learning = new.learning if new.learning != old.learning else None
     bounds = bounds_of(new, spent)
+    revisions = new.revisions if new.revisions != engine.revisions else None
     # names are looked up before anything is changed
     policy_named(new.policy), learning_named(new.learning)
     before = {member.id: as_labeler(member) for member in old.panel}
     after = {member.id: as_labeler(member) for member in new.panel}
     guests = seated - set(before) - set(after) if new.open_panel else set()
-    if policy or learning or bounds != engine.bounds:
-        engine.change(policy, learning, None if bounds == engine.bounds else bounds)
+    bound = bounds if bounds != engine.bounds else None
+    if policy or learning or bound is not None or revisions is not None:
+        engine.change(policy, learning, bound, revisions=revisions)
     for name in sorted(seated):
         if name not in guests and (name not in after or before.get(name) != after[name]):
             engine.leave(name)

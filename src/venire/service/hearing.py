@@ -9,26 +9,43 @@ from __future__ import annotations
 
 import contextlib
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
-from venire.errors import InputError, StateError
+from venire.errors import InputError, StateError, TooMuch
 from venire.model import Label
 from venire.service.batch import Batch
 from venire.service.leases import Held
-from venire.service.live import Live, Moment, compact
+from venire.service.live import Live, Moment
 from venire.service.views import Answer, Outcome
 from venire.service.work import seat
 from venire.storage import LabelRow, LeaseEnd
+from venire.storage.contents import compact
 
-__all__ = ["Known", "Row", "answer", "answered", "classify", "hear", "take_late", "unsure"]
+__all__ = [
+    "Known",
+    "Row",
+    "answer",
+    "answered",
+    "classify",
+    "hear",
+    "newcomers",
+    "take_late",
+    "unsure",
+]
+
+#: So many labelers may take their places in one go: some thirty milliseconds.
+NEWCOMERS: Final = 200
 
 #: item, labeler, said
 Row: TypeAlias = tuple[str, str, str]
 
 ACCEPTED, EXISTS, LATE = Outcome("accepted"), Outcome("exists"), Outcome("late")
 _TWICE = Outcome("refused", "changed", "the same request says otherwise before")
+
+#: (item, labeler) that have or had a lease
+Given: TypeAlias = Set[tuple[str, str]]
 
 
 @dataclass
@@ -50,6 +67,17 @@ def unsure(live: Live, rows: Sequence[Row], known: Known) -> list[Row]:
         for row in rows
         if row[0] not in live.open and row[0] not in live.gone and row[0] not in known.asked
     ]
+
+
+def newcomers(live: Live, rows: Sequence[Row]) -> list[int]:
+    """Where to cut rows so that no piece brings too many labelers who are not there yet."""
+    names, cuts = set[str](), []
+    for place, (_, labeler, _) in enumerate(rows):
+        if labeler not in names and labeler not in live.people:
+            names.add(labeler)
+            if len(names) % NEWCOMERS == 0:
+                cuts.append(place)
+    return cuts
 
 
 def classify(live: Live, row: Row, known: Known) -> Outcome:
@@ -89,26 +117,59 @@ def classify(live: Live, row: Row, known: Known) -> Outcome:
 
 
 def hear(
-    live: Live, rows: Sequence[Row], known: Known, batch: Batch, moment: Moment
+    live: Live,
+    rows: Sequence[Row],
+    known: Known,
+    batch: Batch,
+    moment: Moment,
+    given: Given | None = None,
 ) -> list[Outcome]:
-    """Take labels that nobody asked for; what became of each."""
+    """Take labels that nobody asked for; what became of each.
+
+    With `given`, a label is taken only where its labeler holds the item or is among these pairs.
+    """
     outcomes: list[Outcome] = []
     fresh: dict[tuple[str, str], int] = {}
     for place, row in enumerate(rows):
         outcome = classify(live, row, known)
+        if given is not None and not _was_given(live, row, outcome, given):
+            outcome = _refused("not_given", f"item {row[0]!r} was not given to {row[1]!r}")
         if outcome is ACCEPTED or outcome is LATE:
             first = fresh.setdefault((row[0], row[1]), place)
             if first != place:
                 outcome = EXISTS if rows[first][2] == row[2] else _TWICE
         outcomes.append(outcome)
+    _seat(live, rows, fresh, outcomes, batch, moment)
     places = list(fresh.values())
-    newcomers = {rows[k][1]: None for k in places if rows[k][1] not in live.people}
-    for labeler in newcomers:
-        seat(live, labeler, batch, moment)
     for place, message in _take(live, rows, places, batch, moment).items():
         outcomes[place] = _refused("not_allowed", message)
     live.mind_budget(batch, moment)
     return outcomes
+
+
+def _was_given(live: Live, row: Row, outcome: Outcome, given: Given) -> bool:
+    """Whether a labeler may know of the item: it has or had it, or its label is there."""
+    pair = row[0], row[1]
+    there = outcome is EXISTS or outcome.code == "changed"
+    return there or pair in given or live.leases.of_pair(*pair) is not None
+
+
+def _seat(
+    live: Live,
+    rows: Sequence[Row],
+    fresh: dict[tuple[str, str], int],
+    outcomes: list[Outcome],
+    batch: Batch,
+    moment: Moment,
+) -> None:
+    """Let those take their places who say something new; where there is no room, refuse that."""
+    for pair, place in list(fresh.items()):
+        try:
+            if pair[1] not in live.people:
+                seat(live, pair[1], batch, moment)
+        except TooMuch as error:
+            outcomes[place] = _refused("panel_full", str(error))
+            del fresh[pair]
 
 
 def _take(
@@ -125,7 +186,7 @@ def _take(
             item, labeler, said = rows[k]
             lead = _settle(live, item, labeler, said, batch, moment) if live.leases else None
             batch.labels.append(
-                LabelRow(name, item, labeler, said, wall, slot, False, lead, "bulk")
+                LabelRow(name, item, labeler, said, wall, slot, False, lead, "bulk", batch.key)
             )
             live.open[item].labels[labeler] = said
             taken[labeler] += 1
@@ -175,9 +236,8 @@ def take_late(
     if gone is not None:
         gone.labels[labeler] = said
     live.late.put((item, labeler), said)
-    batch.labels.append(
-        LabelRow(live.name, item, labeler, said, moment.wall, live.engine.slot, True, lead, source)
-    )
+    how = (moment.wall, live.engine.slot, True, lead, source, batch.key)
+    batch.labels.append(LabelRow(live.name, item, labeler, said, *how))
     person = live.people.known(labeler)
     person.labels += 1
     person.late += 1
@@ -200,10 +260,8 @@ def answer(
         live.engine.observe(Label(item, labeler, said))
         entry.labels[labeler] = said
         entry.holders.discard(labeler)
-        slot = live.engine.slot
-        batch.labels.append(
-            LabelRow(live.name, item, labeler, said, moment.wall, slot, False, lead, "lease")
-        )
+        how = (moment.wall, live.engine.slot, False, lead, "lease", batch.key)
+        batch.labels.append(LabelRow(live.name, item, labeler, said, *how))
         live.people.heard_of(labeler, moment.now).labels += 1
         live.figures.heard(0, 1, moment.now)
     _done(live, lease, made, batch, moment)
@@ -241,7 +299,7 @@ def _done(live: Live, lease: Held, made: Answer, batch: Batch, moment: Moment) -
         entry.holders.discard(lease.labeler)
     live.answers.put(lease.token_hash, made)
     kept = {name: getattr(made, name) for name in Answer.__slots__}
-    batch.ends.append(LeaseEnd(lease.token_hash, "done", moment.wall, compact(kept)))
+    batch.ends.append(LeaseEnd(lease.token_hash, "done", moment.wall, compact(kept), batch.key))
 
 
 def _refused(code: str, message: str) -> Outcome:

@@ -12,31 +12,34 @@ import asyncio
 import contextlib
 import logging
 import math
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Final, NamedTuple, TypeVar
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Sequence
+from functools import partial
+from typing import Any, Final, TypeVar
 
-from venire.errors import NotFound, StoreDown
+from venire.engine import engine_version
+from venire.errors import NotFound, ReplayError, StoreDown, StreamDown
 from venire.service.batch import Batch
-from venire.service.building import warm_up
 from venire.service.clock import Clock
+from venire.service.health import Watch
 from venire.service.live import Live, Moment, Tokens
 from venire.service.loading import load
 from venire.service.news import News
-from venire.service.settings import ServiceSettings, StreamSettings
-from venire.service.waiting import Room, Waiter
-from venire.service.work import Grant, grant
-from venire.storage import Change, SaveSnapshot, SnapshotRow, Storage, Writer
+from venire.service.offering import Offering
+from venire.service.settings import ServiceSettings
+from venire.service.threads import seen
+from venire.storage import (
+    AddEngine,
+    Change,
+    EngineRow,
+    SaveSnapshot,
+    SnapshotRow,
+    Storage,
+    Writer,
+)
 
-__all__ = ["Hub", "Offer"]
+__all__ = ["Hub"]
 
 T = TypeVar("T")
-
-#: Threads that read from the store.
-READERS: Final = 4
-
-#: So many who ask in vain are asked one by one, in the order of waiting; then all at once.
-IN_VAIN: Final = 4
 
 #: The ticker looks around at least so often, and tries a store that is down so often.
 LONGEST, RETRY = 1.0, 0.25
@@ -44,47 +47,43 @@ LONGEST, RETRY = 1.0, 0.25
 #: A stream that failed is loaded again after so many seconds.
 LATER: Final = 5.0
 
-#: So many items or labels of a request are taken in one go.
-PIECE: Final = 2500
+#: So many items or labels of a request are taken in one go: some twenty milliseconds.
+PIECE: Final = 500
 
 _log = logging.getLogger("venire.service")
 
 
-class Offer(NamedTuple):
-    """Work for one who asked, the stream as it was then, and when all of it is on disk."""
-
-    live: Live
-    grant: Grant
-    done: asyncio.Future[None]
-
-
-class Hub:
+class Hub(Offering):
     """What the verbs of the service stand on."""
 
     def __init__(self, storage: Storage, clock: Clock, settings: ServiceSettings) -> None:
+        super().__init__()
         self.storage, self.clock, self.settings = storage, clock, settings
-        self.tokens = Tokens()
-        self.waiting = 0
-        self._lives: dict[str, Live] = {}
-        self._rooms: dict[str, Room[Offer]] = {}
-        self._news: dict[str, News] = {}
-        self._woken: set[str] = set()
+        self.tokens, self.watch, self.waiting = Tokens(), Watch(clock), 0
         self._tasks: set[asyncio.Task[Any]] = set()
-        self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="venire-reader")
         self._until = -math.inf
+        self.deleting: dict[str, asyncio.Task[None]] = {}  # streams that go, in pieces
         self.intake: dict[str, asyncio.Lock] = {}  # one request's items after the other's
+        self.aside: dict[str, str] = {}  # streams whose log does not replay, and why
         self._lost: dict[str, float] = {}  # streams that failed, and when to try them again
-        self._warm: set[tuple[str, str, int]] = set()
         self.running = False
 
     async def start(self) -> None:
         """Load every stream and let time pass."""
         self._loop = asyncio.get_running_loop()
         self._loading, self._poke = asyncio.Lock(), asyncio.Event()
-        self.writer = Writer(self.storage, call=self._loop.call_soon_threadsafe)
+        call, tell = self._loop.call_soon_threadsafe, self.watch.writes
+        self.writer = Writer(self.storage, call, self.clock.monotonic, tell)
         self.running = True
         for row in await self.read(self.storage.streams):
-            await self.live(row.name)
+            try:
+                await self.live(row.name)
+            except StoreDown:
+                raise
+            except StreamDown:
+                pass  # it is set aside, and the log says why
+            except Exception as error:
+                self._lose(row.name, error)
         self._ticker = self.spawn(self._tick_forever())
 
     @property
@@ -102,12 +101,13 @@ class Hub:
         for task in tuple(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._idle()
         with contextlib.suppress(StoreDown):
             for live in tuple(self._lives.values()):
                 await self.snapshot(live)
             await self.flush()
         await asyncio.to_thread(self.writer.close)
-        self._readers.shutdown(wait=False)
+        self.end_threads()
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         """Run something beside the requests, until it ends or the service stops."""
@@ -124,7 +124,14 @@ class Hub:
 
     async def read(self, method: Callable[..., T], *args: Any) -> T:
         """Ask the store something, in a thread."""
-        return await self._loop.run_in_executor(self._readers, method, *args)
+        try:
+            found = await super().read(method, *args)
+        except StoreDown as error:
+            self.watch.down("reads", str(error))
+            raise
+        if getattr(method, "__self__", None) is self.storage:  # and not something beside it
+            self.watch.up("reads")
+        return found
 
     async def flush(self) -> None:
         """Return when everything that was done so far is on disk."""
@@ -144,12 +151,28 @@ class Hub:
 
     async def live(self, name: str) -> Live:
         """A stream as it is now. Change it and `commit` before the next `await`."""
-        await self.ready()
-        live = self._lives.get(name)
-        if live is None:
-            live = await self._load(name)
-        self.step(live)
-        return live
+        while True:
+            await self.ready()
+            if name in self.aside:
+                raise StreamDown(name, self.aside[name])
+            live = self._lives.get(name)
+            if live is None:
+                live = await self._load(name)
+            self.step(live)
+            if live.busy is None:
+                return live
+            await asyncio.shield(live.busy)
+
+    async def _idle(self) -> None:
+        """Return when no thread works on a stream."""
+        for live in tuple(self._lives.values()):
+            while live.busy is not None:
+                await asyncio.shield(live.busy)
+
+    def freed(self, live: Live) -> None:
+        """A stream can be used again: see what is due, and who waits."""
+        self._poke.set()
+        self.wake(live.name)
 
     def loaded(self) -> list[Live]:
         """All streams in memory, by name."""
@@ -157,6 +180,7 @@ class Hub:
 
     def adopt(self, live: Live) -> None:
         """A stream was made."""
+        live.most_people = self.settings.max_labelers
         self._lives[live.name] = live
         self.news(live.name)
 
@@ -166,6 +190,19 @@ class Hub:
             del self._lives[live.name]
             self._lost.setdefault(live.name, -math.inf)
             self._poke.set()
+
+    def forget(self, live: Live) -> None:
+        """A stream is deleted: nothing of it stays in memory, and nobody waits for it."""
+        name = live.name
+        del self._lives[name]
+        self.tokens.forget(name)
+        self.intake.pop(name, None)
+        self._lost.pop(name, None)
+        self._woken.discard(name)
+        if name in self._rooms:
+            self._rooms.pop(name).dismiss()
+        if name in self._news:
+            self._news.pop(name).end()
 
     @property
     def loading(self) -> asyncio.Lock:
@@ -177,114 +214,151 @@ class Hub:
             if name in self._lives:
                 return self._lives[name]
             await self.flush()
-            live = await self.read(
-                load, self.storage, name, self.moment(), self.tokens, self.settings
-            )
+            try:
+                live = await self.think(
+                    load, self.storage, name, self.moment(), self.tokens, self.settings
+                )
+            except ReplayError as error:
+                self.aside[name] = str(error)
+                _log.error("stream %r is set aside: %s (see: venire verify)", name, error)
+                raise StreamDown(name, str(error)) from error
             if live is None:
                 raise NotFound("stream", name)
             await self.warm(live.settings)
             self.adopt(live)
-            self._news[name].reached(live.n - 1, live.exit_n)
+            self._news[name].reached(live.n - 1, live.exit_n, live.revision_n)
             batch = Batch()
+            batch.first = self._begins(live)
             live.rejoin(batch, self.moment())
             self.commit(live, batch)
             self.wake(name)
             return live
+
+    def _begins(self, live: Live) -> list[Change]:
+        """What is written down when another version of the engine goes on with a log."""
+        body, live.begins_with = live.begins_with, None
+        if body is None:
+            return []
+        at, live.snapshot_n = self.clock.wall(), live.n
+        return [
+            AddEngine(EngineRow(live.name, live.n, engine_version(), at)),
+            SaveSnapshot(SnapshotRow(live.name, live.n, at, body)),
+        ]
 
     async def recover(self) -> None:
         """Come up after a failure, with nothing in memory; `StoreDown` if that is not possible."""
         async with self._loading:
             if self.writer.up:
                 return
+            await self._idle()
             self._lives.clear()
             self.tokens.clear()
             if not await self.read(self.writer.recover):
                 raise StoreDown("the store takes nothing for now: try again")
-
-    async def warm(self, settings: StreamSettings) -> None:
-        """Have everything compiled that such a stream needs, once."""
-        if not self.is_warm(settings):
-            await self.read(warm_up, settings)
-            self._warm.add((settings.policy, settings.learning, len(settings.classes)))
-
-    def is_warm(self, settings: StreamSettings) -> bool:
-        """Whether everything is compiled that such a stream needs."""
-        return (settings.policy, settings.learning, len(settings.classes)) in self._warm
 
     # writing
 
     def write(self, changes: Sequence[Change]) -> asyncio.Future[None]:
         """Hand changes to the writer; done when they are on disk."""
         future: asyncio.Future[None] = self._loop.create_future()
-        future.add_done_callback(_seen)
+        future.add_done_callback(seen)
         return self.writer.submit_to(changes, future)
 
     def commit(self, live: Live, batch: Batch) -> asyncio.Future[None]:
         """Hand in what a step changed; done when it is on disk."""
         if self._lives.get(live.name) is not live:
             lost: asyncio.Future[None] = self._loop.create_future()
-            lost.add_done_callback(_seen)
+            lost.add_done_callback(seen)
             lost.set_exception(StoreDown("the stream was loaded anew meanwhile: try again"))
             return lost
         future = self.write(batch.changes())
         if batch.events:
-            self._tell(future, self.news(live.name), live.n - 1, live.exit_n)
+            reached = live.n - 1, live.exit_n, live.revision_n
+            self._tell(future, self.news(live.name), reached)
             self.wake(live.name)
         if live.due(self.clock.monotonic()) < self._until:
             self._poke.set()
         return future
 
-    def _tell(self, future: asyncio.Future[None], news: News, event: int, exit: int) -> None:
+    def _tell(
+        self, future: asyncio.Future[None], news: News, reached: tuple[int, int, int]
+    ) -> None:
         """Tell those who follow the log, once it is on disk up to here."""
 
         def told(done: asyncio.Future[None]) -> None:
             if done.cancelled():  # whoever waited has gone; what was handed in is written
                 self.write(()).add_done_callback(told)
             elif done.exception() is None:
-                news.reached(event, exit)
+                news.reached(*reached)
 
         future.add_done_callback(told)
 
     async def snapshot(self, live: Live) -> None:
         """Write down the state of the engine, if anything happened since.
 
-        It is copied here and packed in a thread, since that takes long for a long queue.
+        It is copied while nobody changes the stream, and packed while it goes on.
         """
+        while live.busy is not None:
+            await asyncio.shield(live.busy)
         if live.n > live.snapshot_n:
             before, n = live.snapshot_n, live.n
             live.snapshot_n = n
             try:
-                body = await self.read(live.engine.capture().pack)
+                body = await self.think((await self.apart(live, live.engine.capture)).pack)
             except BaseException:
                 live.snapshot_n = before
                 raise
             if self._lives.get(live.name) is live:  # or its events may not be in the store
                 self.write([SaveSnapshot(SnapshotRow(live.name, n, self.clock.wall(), body))])
 
-    async def pieces(self, name: str, count: int) -> AsyncIterator[tuple[Live, slice]]:
-        """Go through so many things of one request in pieces, with room for others in between."""
-        for first in range(0, count, PIECE):
+    async def pieces(
+        self, name: str, count: int, cuts: Iterable[int] = ()
+    ) -> AsyncIterator[tuple[Live, slice]]:
+        """Go through so many things of one request in pieces, with room for others in between.
+
+        A piece ends also before each of the `cuts`.
+        """
+        starts = sorted({*range(0, count, PIECE), *cuts})
+        for first, end in zip(starts, [*starts[1:], count], strict=True):
             if first:
                 await asyncio.sleep(0)
-            yield await self.live(name), slice(first, first + PIECE)
+            yield await self.live(name), slice(first, end)
 
     # time
 
     def step(self, live: Live) -> None:
         """Let time pass for a stream; one that fails is thrown away, as it may be half changed.
 
-        In a new slot a policy may want what it did not want before, though nothing happened.
+        Where that may take long a thread does it, and the stream is `busy`.
         """
-        slot = live.engine.slot
+        moment, slot = self.moment(), live.engine.slot
+        if live.busy is not None or not live.is_due(moment.now):
+            return
+        if live.is_long:
+            apart = self.apart(
+                live, partial(live.step, moment, self.clock), partial(self._stepped, live, slot)
+            )
+            apart.add_done_callback(partial(self._failed, live))
+            return
         try:
-            batch = live.step(self.moment(), self.clock)
+            batch = live.step(moment, self.clock)
         except Exception:
             self.drop(live)
             raise
+        self._stepped(live, slot, batch)
+
+    def _stepped(self, live: Live, slot: int, batch: Batch | None) -> None:
+        """Time has passed. In a new slot a policy may want what it did not want before."""
         if batch is not None:
             self.commit(live, batch)
         if live.open and live.engine.slot > slot:
             self.wake(live.name)
+
+    def _failed(self, live: Live, apart: asyncio.Future[Any]) -> None:
+        error = apart.exception()
+        if error is not None and self._lives.get(live.name) is live:
+            self.drop(live)
+            self._lose(live.name, error)
 
     def tick(self) -> None:
         """Let time pass for all streams; one that fails does not stop the others."""
@@ -295,12 +369,13 @@ class Hub:
                     self.settings.snapshot_every, 2 * len(live.open)
                 ):
                     self.spawn(self.snapshot(live))
-            except Exception:
-                self._lose(live.name)
+            except Exception as error:
+                self._lose(live.name, error)
 
     async def _tick_forever(self) -> None:
         while True:
             try:
+                self.watch.try_files()
                 if self.writer.up:
                     self.tick()
                     await self._find()
@@ -315,7 +390,8 @@ class Hub:
     async def _nap(self) -> None:
         """Wait until something is due."""
         now = self.clock.monotonic()
-        due = min((live.due(now) for live in self._lives.values()), default=math.inf)
+        free = [live for live in self._lives.values() if live.busy is None]
+        due = min((live.due(now) for live in free), default=math.inf)
         self._until = min(due, now + LONGEST)
         self._poke.clear()
         pause = max(self._until - now, 0.0) if self.writer.up else RETRY
@@ -338,60 +414,11 @@ class Hub:
                 self._lost.pop(name, None)
             except StoreDown:
                 raise
-            except NotFound:  # it was never written down
+            except (NotFound, StreamDown):  # it was never written down, or is set aside
                 self._lost.pop(name, None)
-            except Exception:
-                self._lose(name)
+            except Exception as error:
+                self._lose(name, error)
 
-    def _lose(self, name: str) -> None:
-        _log.exception("stream %r failed: it is loaded again in %g s", name, LATER)
+    def _lose(self, name: str, error: BaseException) -> None:
+        _log.error("stream %r failed: it is loaded again in %g s", name, LATER, exc_info=error)
         self._lost[name] = self.clock.monotonic() + LATER
-
-    # those who wait
-
-    def news(self, name: str) -> News:
-        """What of a stream's log is on disk."""
-        return self._news.setdefault(name, News())
-
-    def room(self, name: str) -> Room[Offer]:
-        """Those who wait for work in a stream."""
-        return self._rooms.setdefault(name, Room())
-
-    def wake(self, name: str) -> None:
-        """Something has changed: see soon whether there is work for those who wait."""
-        if name in self._rooms and name not in self._woken:
-            self._woken.add(name)
-            self._loop.call_soon(self.serve_waiting, name)
-
-    def serve_waiting(self, name: str) -> None:
-        """Hand out work to those who wait, the longest first."""
-        if name not in self._woken:
-            return
-        self._woken.discard(name)
-        live, room = self._lives.get(name), self.room(name)
-        if live is None or not room or not self.writer.up or not self.running:
-            return
-        self.step(live)
-        waiting, vain = room.names(), 0
-        while waiting and vain < IN_VAIN:
-            labeler = next(iter(waiting))
-            if not self._offer(live, room, {labeler: waiting.pop(labeler)}):
-                vain += 1
-        if waiting:
-            self._offer(live, room, waiting)
-
-    def _offer(self, live: Live, room: Room[Offer], waiting: dict[str, Waiter[Offer]]) -> bool:
-        batch = Batch()
-        asking = [name for name in waiting if name in live.people.seated]
-        given = grant(live, asking, batch, self.moment())
-        if given:
-            future = self.commit(live, batch)
-            for labeler, work in given.items():
-                room.serve(waiting[labeler], Offer(live, work, future))
-        return bool(given)
-
-
-def _seen(future: asyncio.Future[None]) -> None:
-    """A failure that nobody waits for needs no warning: the stream is loaded again."""
-    if not future.cancelled():
-        future.exception()

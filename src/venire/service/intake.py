@@ -11,11 +11,11 @@ from typing import NamedTuple
 
 from venire.errors import Conflict, InputError
 from venire.model import MOST_WEIGHT
-from venire.service.live import Live, Moment, compact
+from venire.service.live import Live, Moment
 from venire.service.settings import LONGEST_ID
-from venire.service.tokens import content_digest
 from venire.service.views import Added, ItemIn
-from venire.storage import ItemRow
+from venire.storage import ERASED, ItemRow
+from venire.storage.contents import compact, digest_of
 
 __all__ = ["Content", "contents", "sort_out"]
 
@@ -71,20 +71,11 @@ def _content(item: ItemIn) -> Content:
     barred = sorted(set(item.excluded))
     try:
         payload = compact(item.payload)
-        canonical = compact([sorted_keys(item.payload), item.weight, only, barred])
+        digest = digest_of(item.payload, item.weight, only, barred)
     except (TypeError, ValueError, RecursionError) as error:
         raise InputError(f"item {item.id!r} has a payload that JSON cannot hold: {error}") from None
     eligible = None if only is None else compact(only)
-    return Content(payload, eligible, compact(barred), content_digest(canonical))
-
-
-def sorted_keys(value: object) -> object:
-    """The same with the keys of every object in order, so that equal contents look equal."""
-    if isinstance(value, dict):
-        return {str(key): sorted_keys(value[key]) for key in sorted(value, key=str)}
-    if isinstance(value, list | tuple):
-        return [sorted_keys(part) for part in value]
-    return value
+    return Content(payload, eligible, compact(barred), digest)
 
 
 def sort_out(
@@ -93,14 +84,19 @@ def sort_out(
     sent: Mapping[str, Content],
     known: Mapping[str, str],
     moment: Moment,
+    key: str | None = None,
 ) -> tuple[list[ItemRow], list[Added]]:
-    """The rows of the new items, and what became of each that was sent; `Conflict` if changed."""
+    """The rows of the new items, and what became of each that was sent; `Conflict` if changed.
+
+    An item whose payload was erased is there with any content. `key` is the id of the key by which
+    they came.
+    """
     fresh: dict[str, ItemRow] = {}
     added: list[Added] = []
     for item in items:
         content = sent[item.id]
         before = _digest(live, item.id) or known.get(item.id)
-        if before is not None and before != content.digest:
+        if before not in (None, ERASED, content.digest):
             raise Conflict(
                 f"there is an item {item.id!r} with another content: nothing of the request was "
                 "taken"
@@ -108,7 +104,7 @@ def sort_out(
         new = before is None and item.id not in fresh
         added.append(Added(item.id, "created" if new else "exists"))
         if new:
-            fresh[item.id] = _row(live, item, content, moment)
+            fresh[item.id] = _row(live, item, content, moment, key)
     return list(fresh.values()), added
 
 
@@ -118,7 +114,7 @@ def _digest(live: Live, id: str) -> str | None:
     return live.gone[id].digest if id in live.gone else None
 
 
-def _row(live: Live, item: ItemIn, content: Content, moment: Moment) -> ItemRow:
+def _row(live: Live, item: ItemIn, content: Content, moment: Moment, key: str | None) -> ItemRow:
     weight = live.settings.default_weight if item.weight is None else float(item.weight)
     return ItemRow(
         live.name,
@@ -130,4 +126,5 @@ def _row(live: Live, item: ItemIn, content: Content, moment: Moment) -> ItemRow:
         content.excluded,
         live.engine.slot,
         moment.wall,
+        key=key,
     )

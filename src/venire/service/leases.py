@@ -36,9 +36,10 @@ class Held:
         """How long ago it was given, if that is known."""
         return None if self.given is None else now - self.given
 
-    def row(self, stream: str) -> LeaseRow:
-        """What the store keeps."""
-        return LeaseRow(self.token_hash, stream, self.item, self.labeler, self.given_at, self.ttl)
+    def row(self, stream: str, key: str | None = None) -> LeaseRow:
+        """What the store keeps; `key` is the id of the key by which it was asked for."""
+        when = self.given_at, self.ttl
+        return LeaseRow(self.token_hash, stream, self.item, self.labeler, *when, key=key)
 
 
 class Leases:

@@ -7,13 +7,14 @@ anything else happen, so the order on disk is the order in memory.
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections import OrderedDict
 from dataclasses import dataclass, field
-from typing import Any, Final, Generic, NamedTuple, TypeVar
+from typing import Final, Generic, NamedTuple, TypeVar
 
 from venire.engine import Scheduler
-from venire.model import Closed, Exit, Item, Verdict, Withdrawn
+from venire.model import Closed, Exit, Item, Revision, Verdict, Withdrawn
 from venire.service.batch import Batch
 from venire.service.building import bounds_of
 from venire.service.clock import Clock
@@ -23,18 +24,24 @@ from venire.service.people import People
 from venire.service.settings import StreamSettings
 from venire.service.timing import LeadTimes, SlotClock
 from venire.service.views import Answer
-from venire.storage import DeliveryRow, ExitRow, ItemRow, LeaseEnd, encode
+from venire.storage import DeliveryRow, ExitRow, ItemRow, LeaseEnd, RevisionRow, encode
 
-__all__ = ["Entry", "Gone", "Live", "Moment", "Recent", "Tokens", "compact"]
+__all__ = ["Entry", "Gone", "Live", "Moment", "Recent", "Tokens"]
 
-#: A payload of more characters is not kept in memory but read when it is handed out.
+#: A payload of more characters is not kept in memory but read when it is handed out, ...
 LARGE: Final = 4096
+
+#: ... and so are those of a stream beyond so many characters in all.
+KEPT: Final = 64 * 2**20
 
 #: So many items that have left lately are remembered with their labels.
 GONE: Final = 20_000
 
 #: Slots are closed for about so many seconds in one go.
 BUSY: Final = 0.02
+
+#: With so many open items, or so many labels to learn from, a slot may take long to close.
+LONG: Final = 1000
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -96,11 +103,9 @@ class Entry:
         return only is None or labeler in only
 
     @classmethod
-    def of(cls, row: ItemRow, weight: float, now: float) -> Entry:
-        """From what the store keeps; `weight` is what the engine is told."""
-        only = None if row.eligible is None else frozenset(json.loads(row.eligible))
-        item = Item(row.id, weight, only, frozenset(json.loads(row.excluded)))
-        payload = row.payload if len(row.payload) <= LARGE else None
+    def of(cls, row: ItemRow, item: Item, now: float) -> Entry:
+        """From what the store keeps, and the item as the engine has it."""
+        payload = row.payload if 0 < len(row.payload) <= LARGE else None
         return cls(item, row.digest, payload, row.weight, row.arrived_slot, row.arrived_at, now)
 
 
@@ -122,6 +127,15 @@ class Tokens:
         self.streams: dict[str, str] = {}
         self.answers: Recent[str, Answer] = Recent(GONE)
         self.lapsed: Recent[str, tuple[str, Held]] = Recent(GONE)
+
+    def forget(self, stream: str) -> None:
+        """A stream is deleted: so are its leases."""
+        for token in [token for token, name in self.streams.items() if name == stream]:
+            del self.streams[token]
+        for token in [token for token, made in self.answers.items() if made.stream == stream]:
+            del self.answers[token]
+        for token in [token for token, (name, _) in self.lapsed.items() if name == stream]:
+            del self.lapsed[token]
 
     def clear(self) -> None:
         """Forget everything: the store knows it."""
@@ -147,7 +161,7 @@ class Live:
     ) -> None:
         self.name, self.engine, self.settings = name, engine, settings
         self.version, self.status, self.created_at = version, status, created_at
-        self.n = self.exit_n = self.snapshot_n = 0
+        self.n = self.exit_n = self.revision_n = self.snapshot_n = 0
         self.open: dict[str, Entry] = {}
         self.gone: Recent[str, Gone] = Recent(GONE)
         self.late: Recent[tuple[str, str], str] = Recent(GONE)
@@ -158,6 +172,10 @@ class Live:
         self.hooks: dict[str, None] = {}
         self.resumed: list[Held] = []
         self.spent = False
+        self.kept = 0  # characters of payloads
+        self.begins_with: bytes | None = None  # the state, if another version wrote the log
+        self.busy: asyncio.Future[None] | None = None  # a thread works on it: do not touch
+        self.most_people = 10_000
         self.slots = SlotClock(
             engine.slot, moment.now, settings.slot_seconds, paused=status == "paused"
         )
@@ -180,6 +198,9 @@ class Live:
         for name in self.engine.seated:
             if name not in self.people.seated:
                 self.engine.leave(name)
+        bounds = bounds_of(self.settings, self.spent)
+        if bounds != self.engine.bounds:  # an older version took the settings for something else
+            self.engine.change(bounds=bounds)
         self.gather(batch, moment)
 
     # time
@@ -192,6 +213,11 @@ class Live:
     def is_due(self, now: float) -> bool:
         """Whether a slot has to be closed or a lease has ended."""
         return self.slots.at(now) > self.engine.slot or self.leases.next_end() <= now
+
+    @property
+    def is_long(self) -> bool:
+        """Whether closing a slot may take so long that others had to wait."""
+        return len(self.open) >= LONG or self.figures.labels >= LONG
 
     def step(self, moment: Moment, clock: Clock) -> Batch | None:
         """Let time pass: leases end, slots close, items leave. None if nothing is to be kept."""
@@ -238,6 +264,8 @@ class Live:
             if isinstance(event, Closed):
                 for exit in event.exits:
                     self._leaves(exit, "left", batch, moment)
+                for revision in event.revisions:
+                    self._revised(revision, batch, moment)
             elif isinstance(event, Withdrawn):
                 entry = self.open[event.item]
                 exit = Exit(event.item, entry.arrived_slot, event.slot, len(entry.labels),
@@ -246,17 +274,15 @@ class Live:
 
     def _leaves(self, exit: Exit, status: str, batch: Batch, moment: Moment) -> None:
         entry = self.open.pop(exit.item)
+        self.kept -= 0 if entry.payload is None else len(entry.payload)
         self.gone.put(exit.item, Gone(entry.digest, entry.labels))
         self.exit_n += 1
-        said, confidence = exit.verdict.label, exit.verdict.confidence
-        verdict = None if said is None else str(said)
+        verdict, confidence = _said(exit.verdict)
         batch.exits.append(
             ExitRow(self.name, exit.item, status, self.exit_n, exit.slot, moment.wall,
                     verdict, confidence, exit.labels, exit.reason)
         )  # fmt: skip
-        batch.deliveries += [
-            DeliveryRow(hook, self.name, self.exit_n, 0, moment.wall) for hook in self.hooks
-        ]
+        self._deliver(self.exit_n, "exit", batch, moment)
         for labeler in entry.holders:
             lease = self.leases.of_pair(exit.item, labeler)
             if lease is not None:
@@ -267,6 +293,21 @@ class Live:
         agree = sum(label == verdict for label in entry.labels.values())
         share = agree / len(entry.labels) if entry.labels else 0.0
         self.figures.exited(exit, moment.now - entry.arrived, share, moment.now)
+
+    def _revised(self, revision: Revision, batch: Batch, moment: Moment) -> None:
+        self.revision_n += 1
+        before, now = _said(revision.before), _said(revision.verdict)
+        batch.revisions.append(
+            RevisionRow(self.name, self.revision_n, revision.item, revision.slot, moment.wall,
+                        *before, *now, revision.labels)
+        )  # fmt: skip
+        self._deliver(self.revision_n, "revision", batch, moment)
+
+    def _deliver(self, n: int, kind: str, batch: Batch, moment: Moment) -> None:
+        """Have an exit or a revision sent to every webhook."""
+        batch.deliveries += [
+            DeliveryRow(hook, self.name, n, 0, moment.wall, kind=kind) for hook in self.hooks
+        ]
 
     # the budget of labels
 
@@ -293,12 +334,20 @@ class Live:
     def arrive(self, rows: list[ItemRow], batch: Batch, moment: Moment) -> None:
         """New items enter."""
         cost = self.settings.delay_cost
-        entries = [Entry.of(row, row.weight / cost, moment.now) for row in rows]
+        entries = [Entry.of(row, _item(row, row.weight / cost), moment.now) for row in rows]
         self.engine.arrive([entry.item for entry in entries])
         batch.items += rows
         for entry in entries:
-            self.open[entry.item.id] = entry
+            self.enter(entry)
         self.gather(batch, moment)
+
+    def enter(self, entry: Entry) -> None:
+        """Keep an item that is open, with its payload if there is room."""
+        size = 0 if entry.payload is None else len(entry.payload)
+        if self.kept + size > KEPT:
+            entry.payload, size = None, 0
+        self.kept += size
+        self.open[entry.item.id] = entry
 
     def withdraw(self, item: str, batch: Batch, moment: Moment) -> None:
         """An item is taken out."""
@@ -310,6 +359,11 @@ class Live:
         return {str(name): p for name, p in self.engine.posterior(item).items()}
 
 
-def compact(value: Any) -> str:
-    """JSON as the store keeps it."""
-    return json.dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+def _said(verdict: Verdict) -> tuple[str | None, float]:
+    return None if verdict.label is None else str(verdict.label), verdict.confidence
+
+
+def _item(row: ItemRow, weight: float) -> Item:
+    """An item as the engine is to have it."""
+    only = None if row.eligible is None else frozenset(json.loads(row.eligible))
+    return Item(row.id, weight, only, frozenset(json.loads(row.excluded)))

@@ -14,7 +14,7 @@ from venire.service.explain import explain
 from venire.service.hub import Hub
 from venire.service.live import Live
 from venire.service.skills import Skill, Skills
-from venire.service.telling import exit_view, label_view, told
+from venire.service.telling import exit_view, label_view, revision_view, told
 from venire.service.timing import quantile
 from venire.service.views import (
     EventView,
@@ -23,6 +23,7 @@ from venire.service.views import (
     Insights,
     ItemView,
     LabelerView,
+    RevisionView,
     StreamStatus,
     StreamView,
 )
@@ -66,13 +67,28 @@ class ReadingVerbs:
         rows = await hub.read(hub.storage.exits, stream, after, limit)
         return [exit_view(row) for row in rows]
 
+    async def revisions(
+        self, stream: str, after: int = 0, wait: float = 0.0, limit: int = 1000
+    ) -> list[RevisionView]:
+        """The revisions after a cursor, the earliest first; waits for one if there is none."""
+        hub = self.hub
+        await hub.live(stream)
+        await hub.flush()
+        news = hub.news(stream)
+        if wait > 0 and news.revision <= after:
+            await news.wait(lambda n: n.revision > after or not hub.running, wait)
+        if news.revision <= after:
+            return []
+        rows = await hub.read(hub.storage.revisions, stream, after, limit)
+        return [revision_view(row) for row in rows]
+
     async def events(self, stream: str, after: int | None = None) -> AsyncIterator[EventView]:
         """The log after an event, as it grows: all of it after 0, and from now on after None."""
         hub = self.hub
         await hub.live(stream)
         news = hub.news(stream)
         last = news.event if after is None else after - 1  # the store counts from 0
-        while hub.running:
+        while hub.running and not news.ended:
             if not await news.after(last, NAP):
                 continue
             for row in await hub.read(hub.storage.events, stream, last, PAGE):
@@ -109,10 +125,13 @@ async def item_view(hub: Hub, stream: str, item: str) -> ItemView:
     if row is None:
         raise NotFound("item", item)
     labels = await hub.read(hub.storage.labels_of, stream, item)
+    revisions = await hub.read(hub.storage.revisions_of, stream, item)
     live = await hub.live(stream)
     posterior: dict[str, float] | None = None
     held: tuple[str, ...] = ()
     verdict, confidence = row.verdict, row.confidence or 0.0
+    if revisions:
+        verdict, confidence = revisions[-1].verdict, revisions[-1].confidence
     if row.status == "open" and item in live.open:
         posterior, held = live.posterior(item), tuple(sorted(live.open[item].holders))
         so_far = live.engine.verdict(item)
@@ -133,6 +152,8 @@ async def item_view(hub: Hub, stream: str, item: str) -> ItemView:
         posterior=posterior,
         held_by=held,
         exit=None if row.status == "open" else exit_view(row),
+        revisions=tuple(revision_view(revision) for revision in revisions),
+        key=row.key,
     )
 
 
@@ -219,4 +240,5 @@ def insights(live: Live, waiting: int, now: float) -> Insights:
         waiting=waiting,
         labelers=states,
         slots_skipped=figures.slots_skipped,
+        revisions=live.revision_n,
     )

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+
 from venire.service.clock import Clock, SystemClock
+from venire.service.erasing import EraseVerbs
+from venire.service.health import Condition
 from venire.service.hub import Hub
 from venire.service.keys import Keyring
 from venire.service.reading import ReadingVerbs
+from venire.service.sessions import Sessions
 from venire.service.settings import ServiceSettings
 from venire.service.skills import Skills
 from venire.service.streams import StreamVerbs
@@ -16,7 +21,7 @@ from venire.storage import Storage, WriterStats
 __all__ = ["Service"]
 
 
-class Service(StreamVerbs, WorkVerbs, ReadingVerbs):
+class Service(StreamVerbs, WorkVerbs, ReadingVerbs, EraseVerbs):
     """Streams, work, labels and verdicts over one store.
 
     All methods must be called on one asyncio loop. They raise `NotFound`, `Conflict`,
@@ -53,16 +58,24 @@ class Service(StreamVerbs, WorkVerbs, ReadingVerbs):
         self.settings = settings or ServiceSettings()
         self.hub = Hub(storage, clock or SystemClock(), self.settings)
         self.keys, self.webhooks = Keyring(self.hub), Webhooks(self.hub)
-        self.skills = Skills(self.hub)
+        self.skills, self.sessions = Skills(self.hub), Sessions(self.hub, self.keys)
+        self.started = False
 
     async def start(self) -> str | None:
         """Load every stream and begin to serve; the token of the first admin key, if made now."""
         await self.hub.start()
+        await self.resume_deletions()
         await self.webhooks.start()
-        return await self.keys.start()
+        first = await self.keys.start()
+        await self.sessions.start()
+        self.started = True
+        return first
 
     async def stop(self) -> None:
-        """Finish what was begun, write snapshots and close."""
+        """Finish what was begun, write snapshots and close; also one that has not started whole."""
+        if not self.hub.running:
+            return
+        self.started = False
         await self.webhooks.stop()
         await self.keys.stop()
         await self.hub.stop()
@@ -70,12 +83,25 @@ class Service(StreamVerbs, WorkVerbs, ReadingVerbs):
     @property
     def up(self) -> bool:
         """Whether all is well: the store takes what is written, and time passes."""
-        return self.hub.ticking and self.hub.writer.up
+        return self.started and self.hub.ticking and self.hub.writer.up
+
+    @property
+    def set_aside(self) -> dict[str, str]:
+        """The streams that are not served, since their log does not replay, and why."""
+        return dict(self.hub.aside)
 
     @property
     def stats(self) -> WriterStats:
-        """What was committed so far, for the metrics."""
+        """What was committed so far."""
         return self.hub.writer.stats
+
+    async def condition(self) -> Condition:
+        """How the server is, for the metrics; also while the store is down."""
+        hub, sizes = self.hub, {}
+        with contextlib.suppress(OSError):  # so it is not known: `StoreDown` is one too
+            sizes = await hub.read(hub.storage.sizes)
+        webhooks = await self.webhooks.tallies()
+        return Condition(hub.watch.seconds(), self.stats, hub.writer.waiting, sizes, webhooks)
 
     @property
     def waiting(self) -> int:

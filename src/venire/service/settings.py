@@ -34,6 +34,9 @@ LONGEST_ID: Final = 200
 #: The shortest slot, in seconds: a server has to close them all.
 LEAST_SLOT: Final = 0.01
 
+#: So many items that have left are looked at again at most, each time competences are learned.
+MOST_REVISABLE: Final = 100_000
+
 Name = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]+$")]
 Seconds = Annotated[float, Field(gt=0, le=10 * 365 * 86_400, allow_inf_nan=False)]
 SlotSeconds = Annotated[float, Field(ge=LEAST_SLOT, le=10 * 365 * 86_400, allow_inf_nan=False)]
@@ -70,6 +73,8 @@ class StreamSettings(BaseModel):
         The labelers that are known from the start.
     open_panel
         Whether a labeler that is not on the panel joins it by asking for work.
+    unasked_labels
+        Whether a labeler's own key may send labels of items that the labeler was not given.
     policy, learning
         By name with settings, as on the command line: `realised`, `fixed-overlap:5`;
         `while-serving`, `known`.
@@ -80,11 +85,15 @@ class StreamSettings(BaseModel):
         An item's weight says what a right verdict is worth; `delay_cost` is what a slot of
         waiting costs, in the same unit. A change holds for items that come after it.
     min_labels, max_overlap, min_confidence, deadline_slots
-        An item does not leave before it has `min_labels` labels (unless nobody is left to give
-        them, or its deadline has come), and leaves with `max_overlap` labels, or when its
-        verdict has `min_confidence`, or `deadline_slots` slots after it came.
+        An item does not leave before it has `min_labels` labels and its verdict has
+        `min_confidence` (unless nobody on the panel is left to label it), and leaves once it
+        has both, or with `max_overlap` labels, or `deadline_slots` slots after it came. What
+        leaves below `min_confidence` though its deadline has not come is `undecided`.
     label_budget
         So many labels in all; then items leave with what they have.
+    revisions
+        Whenever competences are learned anew, the verdicts of the last so many items that left
+        are looked at again, and those that became others are published; 0: never.
     lease_floor_seconds, lease_ceiling_seconds
         A lease lasts twice the time in which the labeler gives nine of ten labels, but at
         least and at most so long.
@@ -100,6 +109,7 @@ class StreamSettings(BaseModel):
     classes: Annotated[tuple[Name, ...], Field(min_length=2, max_length=1000)]
     panel: Annotated[tuple[Member, ...], Field(max_length=10_000)] = ()
     open_panel: bool = True
+    unasked_labels: bool = False
     policy: Annotated[str, Field(max_length=100)] = "realised"
     learning: Annotated[str, Field(max_length=100)] = "while-serving"
     slot_seconds: SlotSeconds = 60.0
@@ -110,6 +120,7 @@ class StreamSettings(BaseModel):
     min_confidence: Annotated[float, Field(gt=0, le=1)] | None = None
     deadline_slots: Annotated[int, Field(ge=1, le=2**31 - 1)] | None = None
     label_budget: Annotated[int, Field(ge=0, le=2**53)] | None = None
+    revisions: Annotated[int, Field(ge=0, le=MOST_REVISABLE, strict=True)] = 0
     lease_floor_seconds: Seconds = 60.0
     lease_ceiling_seconds: Seconds = 3600.0
 
@@ -182,10 +193,12 @@ class ServiceSettings(BaseModel):
     max_wait_seconds: Seconds = 60.0
     max_batch: Annotated[int, Field(ge=1)] = 100_000
     max_open_items: Annotated[int, Field(ge=1)] = 1_000_000
+    max_labelers: Annotated[int, Field(ge=1)] = 10_000
     remember_items: Annotated[int, Field(ge=0)] = 100_000
     snapshot_every: Annotated[int, Field(ge=1)] = 20_000
     allow_private_webhooks: bool = False
     webhook_attempts: Annotated[int, Field(ge=1, le=50)] = 8
+    webhook_retry_seconds: Seconds = 3 * 86_400.0
     webhook_timeout_seconds: Seconds = 10.0
     webhook_first_delay_seconds: Seconds = 2.0
     key_refresh_seconds: Seconds = 2.0

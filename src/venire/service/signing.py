@@ -4,7 +4,8 @@
     webhook-timestamp   seconds since 1970
     webhook-signature   v1,base64(HMAC-SHA256(secret, id.timestamp.body))
 
-The secret is shown as `whsec_` and the base64 of its bytes.
+The secret is shown as `whsec_` and the base64 of its bytes. While a secret is being replaced, a
+message has two signatures, with a space in between: a receiver takes it if it knows either secret.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import hmac
+from collections.abc import Sequence
 
 __all__ = ["headers", "shown", "signature"]
 
@@ -42,12 +44,18 @@ def signature(secret: str, message: str, timestamp: int, body: bytes) -> str:
     return f"v1,{base64.b64encode(digest).decode()}"
 
 
-def headers(secret: str, message: str, timestamp: int, body: bytes) -> dict[str, str]:
-    """The headers of a message."""
+def headers(secrets: Sequence[str], message: str, timestamp: int, body: bytes) -> dict[str, str]:
+    """The headers of a message, signed with each of the secrets.
+
+    >>> signed = headers([shown(bytes(24)), shown(bytes(32))], "msg_1", 0, b"{}")
+    >>> [each.partition(",")[0] for each in signed["webhook-signature"].split(" ")]
+    ['v1', 'v1']
+    """
+    signatures = [signature(secret, message, timestamp, body) for secret in secrets]
     return {
         "content-type": "application/json",
         "user-agent": "venire",
         "webhook-id": message,
         "webhook-timestamp": str(timestamp),
-        "webhook-signature": signature(secret, message, timestamp, body),
+        "webhook-signature": " ".join(signatures),
     }

@@ -55,13 +55,17 @@ class Skills:
         self._kept: dict[str, tuple[float, int, dict[str, Skill]]] = {}
         self._busy = asyncio.Lock()
 
+    def forget(self, stream: str) -> None:
+        """A stream is deleted."""
+        self._kept.pop(stream, None)
+
     async def of(self, live: Live) -> dict[str, Skill]:
         """What the labels of a stream say of its labelers."""
         async with self._busy:
             now, labels = self._hub.clock.monotonic(), live.figures.labels
             at, count, skills = self._kept.get(live.name, (-KEPT, 0, {}))
             if now - at >= KEPT and count != labels:
-                skills = await self._hub.read(
+                skills = await self._hub.think(
                     _measured, self._hub.storage, live.name, live.settings.classes
                 )
                 self._kept[live.name] = now, labels, skills

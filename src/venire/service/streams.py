@@ -9,7 +9,9 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
+from venire.engine import engine_version
 from venire.errors import Conflict, InputError, NotFound, StateError, TooMuch, VenireError
+from venire.service.actors import PROGRAM, Actor, done_by
 from venire.service.batch import Batch
 from venire.service.building import apply_settings, check_new, new_engine
 from venire.service.hub import PIECE, Hub
@@ -27,8 +29,10 @@ from venire.service.settings import (
 )
 from venire.service.views import Added, ItemIn, ItemView, SettingsVersion, StreamView
 from venire.storage import (
+    AddEngine,
     AddSettings,
     AddStream,
+    EngineRow,
     SaveSnapshot,
     SetStatus,
     SettingsRow,
@@ -40,6 +44,9 @@ __all__ = ["StreamVerbs"]
 
 _NAME: Final = re.compile(STREAM_NAME)
 
+#: What makes a stream so, for the audit trail.
+_VERBS: Final = {"paused": "pause", "running": "resume", "closed": "close"}
+
 
 class StreamVerbs:
     """The part of `Service` that makes and changes streams."""
@@ -47,7 +54,9 @@ class StreamVerbs:
     hub: Hub
     settings: ServiceSettings
 
-    async def create_stream(self, name: str, settings: StreamSettings, actor: str) -> StreamView:
+    async def create_stream(
+        self, name: str, settings: StreamSettings, actor: Actor | str
+    ) -> StreamView:
         """Make a stream; the same name with the same settings again is no error."""
         if not _NAME.fullmatch(name):
             raise InputError(
@@ -60,8 +69,10 @@ class StreamVerbs:
         except NotFound:
             check_new(settings)
             await hub.warm(settings)
-            engine = await hub.read(new_engine, settings, self.settings.remember_items)
+            engine = await hub.think(new_engine, settings, self.settings.remember_items)
         async with hub.loading:
+            if name in hub.deleting:
+                raise Conflict(f"stream {name!r} is being deleted: make it when that is done")
             other = next((live for live in hub.loaded() if live.name == name), None)
             if other is not None:  # somebody else was quicker
                 return await self._same(other, settings)
@@ -70,7 +81,7 @@ class StreamVerbs:
         await done
         return stream_view(live)
 
-    def _begin(self, live: Live, actor: str) -> asyncio.Future[None]:
+    def _begin(self, live: Live, actor: Actor | str) -> asyncio.Future[None]:
         """A new stream, with the first version of its settings and a snapshot of nothing."""
         settings, at = live.settings, self.hub.clock.wall()
         live.created_at = at
@@ -78,9 +89,11 @@ class StreamVerbs:
         batch = Batch()
         batch.first = [
             AddStream(StreamRow(live.name, at)),
-            AddSettings(SettingsRow(live.name, 1, at, actor, as_body(settings, live.status))),
+            AddSettings(SettingsRow(live.name, 1, at, str(actor), as_body(settings, live.status))),
+            AddEngine(EngineRow(live.name, 0, engine_version(), at)),
             SaveSnapshot(SnapshotRow(live.name, 0, at, live.engine.snapshot())),
         ]
+        batch.audit = [done_by(actor, at, "stream.create", live.name)]
         self.hub.adopt(live)
         return self.hub.commit(live, batch)
 
@@ -103,13 +116,16 @@ class StreamVerbs:
         return view
 
     async def streams(self) -> list[StreamView]:
-        """All streams, by name."""
+        """All streams that are served, by name."""
         rows = await self.hub.read_committed(self.hub.storage.streams)
-        views = [stream_view(await self.hub.live(row.name)) for row in rows]
+        served = [row.name for row in rows if row.name not in self.hub.aside]
+        views = [stream_view(await self.hub.live(name)) for name in served]
         await self.hub.flush()
         return views
 
-    async def change_stream(self, name: str, changes: dict[str, Any], actor: str) -> StreamView:
+    async def change_stream(
+        self, name: str, changes: dict[str, Any], actor: Actor | str
+    ) -> StreamView:
         """Change some of the settings, live; the change is a new version."""
         hub, live = self.hub, await self.hub.live(name)
         new = _new_settings(live, changes)
@@ -129,6 +145,8 @@ class StreamVerbs:
         moment, batch = hub.moment(), Batch()
         live.slots.rate(moment.now, new.slot_seconds)
         batch.first = [self._version(live, actor)]
+        told = {"version": live.version, "changed": sorted(changes)}
+        batch.audit = [done_by(actor, moment.wall, "stream.change", name, **told)]
         live.gather(batch, moment)
         return await self._changed(live, batch)
 
@@ -140,11 +158,13 @@ class StreamVerbs:
         live.people.seat(new.panel, seated)
         live.settings = new
 
-    def _version(self, live: Live, actor: str) -> AddSettings:
+    def _version(self, live: Live, actor: Actor | str) -> AddSettings:
         """A new version of what a stream is told."""
         live.version += 1
         body = as_body(live.settings, live.status)
-        return AddSettings(SettingsRow(live.name, live.version, self.hub.clock.wall(), actor, body))
+        return AddSettings(
+            SettingsRow(live.name, live.version, self.hub.clock.wall(), str(actor), body)
+        )
 
     async def _changed(self, live: Live, batch: Batch) -> StreamView:
         view, done = stream_view(live), self.hub.commit(live, batch)
@@ -163,41 +183,45 @@ class StreamVerbs:
             for row, (settings, status) in ((row, of_body(row.body)) for row in rows)
         ]
 
-    async def pause(self, name: str, actor: str) -> StreamView:
+    async def pause(self, name: str, actor: Actor | str) -> StreamView:
         """No work is handed out and no slot passes; labels and items are still taken."""
         live = await self.hub.live(name)
         if live.status == "closed":
             raise StateError(f"stream {name!r} is closed: it cannot be paused")
         return await self._status(live, "paused", actor)
 
-    async def resume(self, name: str, actor: str) -> StreamView:
+    async def resume(self, name: str, actor: Actor | str) -> StreamView:
         """Go on after a pause; a closed stream stays closed."""
         live = await self.hub.live(name)
         if live.status == "closed":
             raise StateError(f"stream {name!r} is closed: it cannot be resumed")
         return await self._status(live, "running", actor)
 
-    async def close(self, name: str, actor: str) -> StreamView:
+    async def close(self, name: str, actor: Actor | str) -> StreamView:
         """Drain: no new items; those that are there are finished."""
         return await self._status(await self.hub.live(name), "closed", actor)
 
-    async def _status(self, live: Live, status: str, actor: str) -> StreamView:
+    async def _status(self, live: Live, status: str, actor: Actor | str) -> StreamView:
         batch = Batch()
         if status != live.status:
             live.status = status
             turn = live.slots.pause if status == "paused" else live.slots.resume
             turn(self.hub.clock.monotonic())
             batch.first = [SetStatus(live.name, status), self._version(live, actor)]
+            at, action = self.hub.clock.wall(), f"stream.{_VERBS[status]}"
+            batch.audit = [done_by(actor, at, action, live.name)]
         return await self._changed(live, batch)
 
     # items
 
-    async def add_items(self, stream: str, items: Sequence[ItemIn]) -> list[Added]:
+    async def add_items(
+        self, stream: str, items: Sequence[ItemIn], actor: Actor | str = PROGRAM
+    ) -> list[Added]:
         """Items enter. An id that is there with the same content is no error, other content is."""
-        hub = self.hub
+        hub, key = self.hub, Actor.of(actor).key
         await hub.live(stream)
         self._limit(len(items))
-        sent = contents(items) if len(items) <= PIECE else await hub.read(contents, items)
+        sent = contents(items) if len(items) <= PIECE else await hub.think(contents, items)
         known = await hub.read(hub.storage.known_ids, stream, list(sent))
         added: list[Added] = []
         commits: list[asyncio.Future[None]] = []
@@ -213,8 +237,11 @@ class StreamVerbs:
                 self._check_room(await hub.live(stream), count)
             async for live, part in hub.pieces(stream, len(items)):
                 moment, batch = hub.moment(), Batch()
-                fresh, more = sort_out(live, items[part], sent, known, moment)
+                fresh, more = sort_out(live, items[part], sent, known, moment, key)
                 live.arrive(fresh, batch, moment)
+                if fresh:
+                    told = done_by(actor, moment.wall, "items.add", stream, created=len(fresh))
+                    batch.audit.append(told)
                 commits.append(hub.commit(live, batch))
                 added += more
         for done in commits:
@@ -236,12 +263,13 @@ class StreamVerbs:
         if count > self.settings.max_batch:
             raise TooMuch(f"got {count:,} at once, at most {self.settings.max_batch:,} may come")
 
-    async def withdraw(self, stream: str, item: str) -> ItemView:
+    async def withdraw(self, stream: str, item: str, actor: Actor | str = PROGRAM) -> ItemView:
         """Take an item out without a verdict; withdrawn twice is withdrawn."""
         live = await self.hub.live(stream)
         if item in live.open:
-            batch = Batch()
-            live.withdraw(item, batch, self.hub.moment())
+            batch, moment = Batch(Actor.of(actor).key), self.hub.moment()
+            live.withdraw(item, batch, moment)
+            batch.audit = [done_by(actor, moment.wall, "item.withdraw", stream, item)]
             await self.hub.commit(live, batch)
         view = await item_view(self.hub, stream, item)
         if view.status == "left":

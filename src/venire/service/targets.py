@@ -20,6 +20,19 @@ __all__ = ["Target", "check_url", "is_public", "resolve"]
 
 _PORTS: Final = {"http": 80, "https": 443}
 
+#: What IPv6 has assigned to the open network, and what translates to IPv4.
+_UNICAST: Final = ipaddress.ip_network("2000::/3")
+_NAT64: Final = ipaddress.ip_network("64:ff9b::/96")
+
+#: The third quarter of an address that ISATAP made, apart from the bit for global scope.
+_ISATAP: Final = 0x00005EFE
+
+#: Of special use, though Python takes them for global: 6to4 relays, protocol assignments, the
+#: second range for documentation.
+_SPECIAL: Final = tuple(
+    ipaddress.ip_network(text) for text in ("192.88.99.0/24", "192.0.0.0/24", "3fff::/20")
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Target:
@@ -47,21 +60,34 @@ class Target:
 def is_public(address: str) -> bool:
     """Whether an address is one of the open network.
 
+    Of IPv6 that is 2000::/3 and what stands for an IPv4 address of the open network; every other
+    way to write an IPv4 address, and every range of special use, leads elsewhere.
+
     >>> [is_public(a) for a in ("8.8.8.8", "127.0.0.1", "10.1.2.3", "169.254.169.254", "::1")]
     [True, False, False, False, False]
     >>> is_public("::ffff:127.0.0.1"), is_public("64:ff9b::7f00:1"), is_public("2002:7f00:1::")
     (False, False, False)
+    >>> [is_public(a) for a in ("::7f00:1", "fec0::1", "64:ff9b:1::7f00:1", "::ffff:0:7f00:1")]
+    [False, False, False, False]
     """
     ip = ipaddress.ip_address(address.partition("%")[0])
+    if any(ip in network for network in _SPECIAL if network.version == ip.version):
+        return False
     if isinstance(ip, ipaddress.IPv6Address):
-        inner = ip.ipv4_mapped or ip.sixtofour
-        if ip in ipaddress.ip_network("64:ff9b::/96"):
-            inner = ipaddress.IPv4Address(int(ip) & 0xFFFFFFFF)
+        inner = _inner(ip)
         if inner is not None:
             return is_public(str(inner))
-        if ip.teredo is not None:
+        if ip.teredo is not None or ip not in _UNICAST:
             return False
     return ip.is_global and not ip.is_multicast
+
+
+def _inner(ip: ipaddress.IPv6Address) -> ipaddress.IPv4Address | None:
+    """The IPv4 address that an IPv6 address stands for: mapped, by 6to4, NAT64 or ISATAP."""
+    last = ipaddress.IPv4Address(int(ip) & 0xFFFFFFFF)
+    if ip in _NAT64 or (int(ip) >> 32) & 0xFDFFFFFF == _ISATAP:
+        return last
+    return ip.ipv4_mapped or ip.sixtofour
 
 
 def check_url(url: str) -> tuple[str, str, int, str]:

@@ -17,10 +17,10 @@ from venire.model import (
     Released,
     Withdrawn,
 )
-from venire.service.views import ExitView, LabelView
-from venire.storage import EventRow, ItemRow, LabelRow, decode
+from venire.service.views import ExitView, LabelView, RevisionView
+from venire.storage import EventRow, ItemRow, LabelRow, RevisionRow, decode
 
-__all__ = ["exit_view", "label_view", "number", "told"]
+__all__ = ["exit_view", "label_view", "number", "revision_view", "told"]
 
 
 def told(row: EventRow) -> dict[str, Any]:
@@ -64,7 +64,7 @@ def _tell(event: Event) -> dict[str, Any]:
             return {"labeler": labeler.id, "capacity": labeler.capacity}
         case Left(labeler=name):
             return {"labeler": name}
-        case Closed(exits=exits):
+        case Closed(exits=exits, revisions=revisions):
             return {
                 "exits": [
                     {
@@ -75,7 +75,18 @@ def _tell(event: Event) -> dict[str, Any]:
                         "reason": e.reason,
                     }
                     for e in exits
-                ]
+                ],
+                "revisions": [
+                    {
+                        "item": r.item,
+                        "before": r.before.label,
+                        "before_confidence": r.before.confidence,
+                        "verdict": r.verdict.label,
+                        "confidence": r.verdict.confidence,
+                        "labels": r.labels,
+                    }
+                    for r in revisions
+                ],
             }
         case Withdrawn(item=item):
             return {"item": item}
@@ -109,8 +120,22 @@ def exit_view(row: ItemRow) -> ExitView:
     )
 
 
+def revision_view(row: RevisionRow) -> RevisionView:
+    """A verdict that became another."""
+    return RevisionView(
+        n=row.n,
+        item=row.item,
+        before=row.before,
+        before_confidence=row.before_confidence,
+        verdict=row.verdict,
+        confidence=row.confidence,
+        labels=row.labels,
+        slot=row.slot,
+        at=row.at,
+    )
+
+
 def label_view(row: LabelRow) -> LabelView:
     """A label of an item."""
-    return LabelView(
-        row.labeler, row.said, row.at, row.slot, bool(row.late), row.lead_seconds, row.source
-    )
+    how = row.lead_seconds, row.source, row.key
+    return LabelView(row.labeler, row.said, row.at, row.slot, bool(row.late), *how)

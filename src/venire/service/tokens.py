@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import secrets
 
-__all__ = ["content_digest", "hashed", "new_id", "new_key", "new_secret", "new_token"]
+__all__ = ["hashed", "new_id", "new_key", "new_secret", "new_token"]
 
 
 def new_token() -> str:
@@ -47,8 +47,3 @@ def hashed(token: str) -> str:
     'ca978112'
     """
     return hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
-
-
-def content_digest(text: str) -> str:
-    """A digest by which two items of the same id are compared."""
-    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()

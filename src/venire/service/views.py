@@ -12,7 +12,10 @@ __all__ = [
     "Added",
     "Alternative",
     "Answer",
+    "AuditView",
+    "Deleted",
     "DeliveryView",
+    "Erased",
     "EventView",
     "ExitView",
     "Explanation",
@@ -29,6 +32,7 @@ __all__ = [
     "Nothing",
     "Outcome",
     "Reason",
+    "RevisionView",
     "Role",
     "SettingsVersion",
     "StreamView",
@@ -142,7 +146,7 @@ class LabelIn:
 class Outcome:
     """What became of a label that came in bulk; `code` and `message` say why it was refused.
 
-    Codes: unknown_class, unknown_labeler, unknown_item, not_allowed, changed.
+    Codes: unknown_class, unknown_labeler, unknown_item, not_allowed, not_given, changed.
     """
 
     status: Literal["accepted", "exists", "late", "refused"]
@@ -152,7 +156,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class LabelView:
-    """A label of an item."""
+    """A label of an item, and the id of the key by which it came, if that is known."""
 
     labeler: str
     said: str
@@ -161,11 +165,16 @@ class LabelView:
     late: bool
     lead_seconds: float | None
     source: str
+    key: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class ItemView:
-    """An item with what is known of it: `posterior` while it is open, `exit` once it has left."""
+    """An item with what is known of it: `posterior` while it is open, `exit` once it has left.
+
+    `verdict` and `confidence` are what holds now: while it is open by the labels so far, and once
+    it has left by the last of its `revisions`, or the exit where there are none.
+    """
 
     id: str
     status: Literal["open", "left", "withdrawn"]
@@ -181,6 +190,8 @@ class ItemView:
     posterior: dict[str, float] | None
     held_by: tuple[str, ...]
     exit: ExitView | None
+    revisions: tuple[RevisionView, ...] = ()
+    key: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,6 +205,25 @@ class ExitView:
     labels: int
     reason: str
     arrived_slot: int
+    slot: int
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class RevisionView:
+    """The verdict of an item that has left became another; its exit stays what it was.
+
+    `n` is the cursor, 1 for the stream's first; `before` is what was said of it last, when it
+    left or by an earlier revision; `labels` counts late ones too.
+    """
+
+    n: int
+    item: str
+    before: str | None
+    before_confidence: float
+    verdict: str | None
+    confidence: float
+    labels: int
     slot: int
     at: float
 
@@ -232,7 +262,10 @@ class Given:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """Why an item was given to whom, and why it left, recomputed from the log."""
+    """Why an item was given to whom, and why it left, recomputed from the log.
+
+    Where that takes too long, `complete` is false, and prices and alternatives are left out.
+    """
 
     item: str
     arrived_slot: int
@@ -240,6 +273,7 @@ class Explanation:
     labels: tuple[LabelView, ...]
     exit: ExitView | None
     why: str
+    complete: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -300,11 +334,48 @@ class Insights:
     waiting: int
     labelers: dict[str, int] = field(default_factory=dict)
     slots_skipped: int = 0
+    revisions: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class AuditView:
+    """A line of the audit trail: who did what, when, with which key, to what; `n` is the cursor."""
+
+    n: int
+    at: float
+    actor: str
+    key: str | None
+    action: str
+    stream: str | None
+    subject: str | None
+    details: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Erased:
+    """An item whose payload is gone, and how long that was; 0 if it was gone before."""
+
+    stream: str
+    item: str
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Deleted:
+    """A stream that is gone, and what it had."""
+
+    stream: str
+    items: int
+    labels: int
+    events: int
 
 
 @dataclass(frozen=True, slots=True)
 class WebhookView:
-    """Where exits are sent; the secret is shown only when it is made."""
+    """Where exits and revisions are sent; the secret is shown only when it is made.
+
+    Until `old_secret_until` messages are signed with the secret before it as well.
+    """
 
     id: str
     stream: str
@@ -312,18 +383,23 @@ class WebhookView:
     created_at: float
     active: bool
     secret: str | None = None
+    old_secret_until: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class DeliveryView:
-    """A message to a webhook; `status` is pending, sent or dead."""
+    """A message to a webhook; `status` is pending, sent or dead.
+
+    It is of the exit `exit_n`, or of the revision `revision_n`.
+    """
 
     webhook: str
-    exit_n: int
+    exit_n: int | None
     attempt: int
     status: str
     next_at: float | None
     last_error: str | None
+    revision_n: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -337,6 +413,7 @@ class KeyView:
     created_at: float
     last_used_at: float | None
     revoked_at: float | None
+    expires_at: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

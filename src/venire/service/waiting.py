@@ -18,12 +18,12 @@ T = TypeVar("T")
 
 
 class Waiter(Generic[T]):
-    """One request that waits for work for one labeler."""
+    """One request that waits for work for one labeler, by the key of that id."""
 
-    __slots__ = ("future", "labeler")
+    __slots__ = ("future", "key", "labeler")
 
-    def __init__(self, labeler: str) -> None:
-        self.labeler = labeler
+    def __init__(self, labeler: str, key: str | None = None) -> None:
+        self.labeler, self.key = labeler, key
         self.future: asyncio.Future[T | None] = asyncio.get_running_loop().create_future()
 
     def give(self, what: T | None) -> None:

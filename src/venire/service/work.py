@@ -9,10 +9,10 @@ from __future__ import annotations
 import contextlib
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from venire.errors import InputError, NotFound, StateError
+from venire.errors import InputError, NotFound, StateError, TooMuch
 from venire.model import Assignment, Labeler
 from venire.service.batch import Batch
 from venire.service.leases import Held
@@ -38,9 +38,16 @@ def seat(live: Live, labeler: str, batch: Batch, moment: Moment) -> None:
     """Let the labeler take its place on the panel, if it may."""
     if labeler not in live.people.seated and not live.settings.open_panel:
         raise NotFound("labeler", labeler, "the panel of this stream is closed to newcomers")
-    live.people.heard_of(labeler, moment.now)
     if labeler in live.people.seated:
+        live.people.heard_of(labeler, moment.now)
         return
+    if labeler not in live.people and len(live.people) >= live.most_people:
+        raise TooMuch(
+            f"{len(live.people):,} labelers have come to stream {live.name!r}, and labeler "
+            f"{labeler!r} would be one more than may: name it on the panel, or raise max_labelers",
+            retry_after=60,
+        )
+    live.people.heard_of(labeler, moment.now)
     with contextlib.suppress(StateError):  # it came back before the last restart
         try:
             live.engine.join(Labeler(labeler))
@@ -53,8 +60,10 @@ def seat(live: Live, labeler: str, batch: Batch, moment: Moment) -> None:
     live.gather(batch, moment)
 
 
-def grant(live: Live, asking: Sequence[str], batch: Batch, moment: Moment) -> dict[str, Grant]:
-    """Give each of those who ask at most one item; they must be seated."""
+def grant(
+    live: Live, asking: Mapping[str, str | None], batch: Batch, moment: Moment
+) -> dict[str, Grant]:
+    """Give each of those who ask, each by the key it has, at most one item; they must be seated."""
     left = live.budget_left
     if live.status == "paused" or not live.open or left == 0:
         return {}
@@ -63,12 +72,12 @@ def grant(live: Live, asking: Sequence[str], batch: Batch, moment: Moment) -> di
         free = free[:left]
     given = {}
     for work in live.engine.assign(asked=free) if free else ():
-        given[work.labeler] = _lease(live, work, batch, moment)
+        given[work.labeler] = _lease(live, work, asking[work.labeler], batch, moment)
     live.gather(batch, moment)
     return given
 
 
-def _lease(live: Live, work: Assignment, batch: Batch, moment: Moment) -> Grant:
+def _lease(live: Live, work: Assignment, key: str | None, batch: Batch, moment: Moment) -> Grant:
     token, s = new_token(), live.settings
     ttl = live.lead.ttl(work.labeler, s.lease_floor_seconds, s.lease_ceiling_seconds)
     held = Held(
@@ -76,7 +85,7 @@ def _lease(live: Live, work: Assignment, batch: Batch, moment: Moment) -> Grant:
     )
     live.leases.add(held)
     live.open[work.item].holders.add(work.labeler)
-    batch.leases.append(held.row(live.name))
+    batch.leases.append(held.row(live.name, key))
     return Grant(token, held, work.slot, work.gain * s.delay_cost)
 
 
@@ -110,7 +119,7 @@ def give_back(
             entry.barred.add(lease.labeler)
         live.engine.release(lease.item, lease.labeler, bar)
     live.lapsed.put(lease.token_hash, (live.name, lease))
-    batch.ends.append(LeaseEnd(lease.token_hash, status, moment.wall))
+    batch.ends.append(LeaseEnd(lease.token_hash, status, moment.wall, key=batch.key))
     live.gather(batch, moment)
     live.mind_budget(batch, moment)
 
@@ -118,9 +127,9 @@ def give_back(
 def rename(live: Live, lease: Held, batch: Batch, moment: Moment) -> str:
     """Let a lease go on under a new token, for a labeler who lost the old one."""
     token = new_token()
-    batch.ends.append(LeaseEnd(lease.token_hash, "released", moment.wall))
+    batch.ends.append(LeaseEnd(lease.token_hash, "released", moment.wall, key=batch.key))
     live.leases.rename(lease, hashed(token))
-    batch.leases.append(lease.row(live.name))
+    batch.leases.append(lease.row(live.name, batch.key))
     return token
 
 

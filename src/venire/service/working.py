@@ -10,11 +10,23 @@ from typing import Final
 
 from venire.errors import Conflict, InputError, NotFound, StateError, StoreDown, TooMuch
 from venire.service import work
+from venire.service.actors import PROGRAM, Actor, done_by
 from venire.service.batch import Batch
-from venire.service.hearing import EXISTS, Known, Row, answer, answered, classify, hear, unsure
-from venire.service.hub import Hub, Offer
+from venire.service.hearing import (
+    EXISTS,
+    Known,
+    Row,
+    answer,
+    answered,
+    classify,
+    hear,
+    newcomers,
+    unsure,
+)
+from venire.service.hub import Hub
 from venire.service.leases import Held
 from venire.service.live import Live
+from venire.service.offering import Offer
 from venire.service.settings import ServiceSettings
 from venire.service.tokens import hashed
 from venire.service.views import Answer, LabelIn, Lease, Nothing, Outcome
@@ -32,17 +44,21 @@ class WorkVerbs:
     hub: Hub
     settings: ServiceSettings
 
-    async def next(self, stream: str, labeler: str, wait: float = 0.0) -> Lease | Nothing:
-        """Ask for work, and wait so many seconds for it.
+    async def next(
+        self, stream: str, labeler: str, wait: float = 0.0, key: str | None = None
+    ) -> Lease | Nothing:
+        """Ask for work, and wait so many seconds for it; `key` is the id of the key that asks.
 
         Cancel the call when the client has gone: it is then given nothing.
         """
         check_name(labeler)
         hub, live = self.hub, await self.hub.live(stream)
         hub.serve_waiting(stream)  # nobody overtakes those who wait
-        batch, moment = Batch(), hub.moment()
+        if live.busy is not None:
+            live = await hub.live(stream)
+        batch, moment = Batch(key), hub.moment()
         work.seat(live, labeler, batch, moment)
-        given = work.grant(live, [labeler], batch, moment).get(labeler)
+        given = work.grant(live, {labeler: key}, batch, moment).get(labeler)
         done = hub.commit(live, batch)
         if given is not None:
             return await self._deliver(Offer(live, given, done))
@@ -50,9 +66,11 @@ class WorkVerbs:
         await done
         if wait <= 0 or why == "closed":
             return Nothing(why)
-        return await self._wait(stream, labeler, min(wait, self.settings.max_wait_seconds))
+        return await self._wait(stream, labeler, min(wait, self.settings.max_wait_seconds), key)
 
-    async def _wait(self, stream: str, labeler: str, seconds: float) -> Lease | Nothing:
+    async def _wait(
+        self, stream: str, labeler: str, seconds: float, key: str | None
+    ) -> Lease | Nothing:
         """Wait for work; whoever is given some that then cannot be written down waits on."""
         hub = self.hub
         if hub.waiting >= self.settings.max_waiting:
@@ -62,7 +80,7 @@ class WorkVerbs:
         hub.waiting += 1
         try:
             while True:
-                offer = await self._offered(stream, labeler, until - seconds_now())
+                offer = await self._offered(stream, Waiter(labeler, key), until - seconds_now())
                 try:
                     if offer is None:
                         return Nothing(work.why_nothing(await hub.live(stream), labeler))
@@ -74,9 +92,8 @@ class WorkVerbs:
         finally:
             hub.waiting -= 1
 
-    async def _offered(self, stream: str, labeler: str, seconds: float) -> Offer | None:
+    async def _offered(self, stream: str, waiter: Waiter[Offer], seconds: float) -> Offer | None:
         """Wait until something is offered; give it back if the client goes just then."""
-        waiter: Waiter[Offer] = Waiter(labeler)
         try:
             return await self.hub.room(stream).wait(waiter, seconds)
         except asyncio.CancelledError:
@@ -114,24 +131,29 @@ class WorkVerbs:
 
         self.hub.spawn(later())
 
-    async def label(self, token: str, said: str, labeler: str | None = None) -> Answer:
+    async def label(
+        self, token: str, said: str, labeler: str | None = None, key: str | None = None
+    ) -> Answer:
         """Answer a lease. Again the same: the first answer. Another label: `Conflict`.
 
-        With `labeler`, the lease must be that labeler's, or there is no such lease.
+        With `labeler`, the lease must be that labeler's, or there is no such lease. `key` is the
+        id of the key by which the label comes, and is kept with it.
         """
-        hub, key = self.hub, hashed(token)
+        hub, token = self.hub, hashed(token)
         await hub.ready()
-        first = hub.tokens.answers.get(key)
+        first = hub.tokens.answers.get(token)
         if first is None:
-            found = await self._lease(key, labeler)
+            found = await self._lease(token, labeler)
             if not isinstance(found, Answer):
-                return await self._answer(*found, said)
+                return await self._answer(*found, said, key)
             first = found
         _theirs(first.labeler, labeler)
         await hub.flush()
         return _again(first, said)
 
-    async def _answer(self, live: Live, lease: Held, expired: bool, said: str) -> Answer:
+    async def _answer(
+        self, live: Live, lease: Held, expired: bool, said: str, key: str | None
+    ) -> Answer:
         hub, row = self.hub, (lease.item, lease.labeler, said)
         known = Known()
         if unsure(live, [row], known):
@@ -142,7 +164,7 @@ class WorkVerbs:
         if outcome.status == "refused":
             await hub.flush()  # what speaks against it must be on disk
             raise _ERRORS.get(outcome.code or "", StateError)(outcome.message)
-        batch, moment = Batch(), hub.moment()
+        batch, moment = Batch(key), hub.moment()
         if outcome is EXISTS:  # it came by another way
             made = answered(live, lease, said, expired, batch, moment)
         else:
@@ -197,13 +219,15 @@ class WorkVerbs:
         await hub.commit(live, batch)
         return moment.wall + ttl
 
-    async def release(self, token: str, bar: bool = False, labeler: str | None = None) -> None:
+    async def release(
+        self, token: str, bar: bool = False, labeler: str | None = None, key: str | None = None
+    ) -> None:
         """Give work back; with `bar` the labeler does not get the item again."""
         found = await self._lease(hashed(token), labeler)
         if isinstance(found, Answer):
             raise StateError("the lease has its label already: there is nothing to give back")
         live, lease, expired = found
-        batch = Batch()
+        batch = Batch(key)
         if not expired:
             moment = self.hub.moment()
             live.people.heard_of(lease.labeler, moment.now)
@@ -211,10 +235,18 @@ class WorkVerbs:
         await self.hub.commit(live, batch)
 
     async def add_labels(
-        self, stream: str, labels: Sequence[LabelIn | tuple[str, str, str]]
+        self,
+        stream: str,
+        labels: Sequence[LabelIn | tuple[str, str, str]],
+        actor: Actor | str = PROGRAM,
+        own: bool = False,
     ) -> list[Outcome]:
-        """Labels in bulk and unasked, (item, labeler, said); what became of each."""
-        hub, live = self.hub, await self.hub.live(stream)
+        """Labels in bulk and unasked, (item, labeler, said); what became of each.
+
+        `own` says that labelers send them for themselves: then only labels of items that they
+        hold or held are taken, unless the stream's `unasked_labels` allows others.
+        """
+        hub, live, key = self.hub, await self.hub.live(stream), Actor.of(actor).key
         if len(labels) > self.settings.max_batch:
             raise TooMuch(f"got {len(labels):,} labels, at most {self.settings.max_batch:,} may "
                           "come at once")  # fmt: skip
@@ -225,16 +257,30 @@ class WorkVerbs:
         for name in {row[1] for row in rows}:
             check_name(name)
         live, known = await self._sure(live, rows, Known())
+        given = await self._given(live, rows) if own else None
+        live = await hub.live(stream)
         outcomes: list[Outcome] = []
-        commits = [hub.commit(live, Batch())]
-        async for live, part in hub.pieces(stream, len(rows)):
+        commits, cuts = [hub.commit(live, Batch())], newcomers(live, rows)
+        async for live, part in hub.pieces(stream, len(rows), cuts):
             live, known = await self._sure(live, rows[part], known)
-            batch = Batch()
-            outcomes += hear(live, rows[part], known, batch, hub.moment())
+            batch = Batch(key)
+            bound = None if live.settings.unasked_labels else given
+            moment = hub.moment()
+            outcomes += hear(live, rows[part], known, batch, moment, bound)
+            if batch.labels:
+                told = done_by(actor, moment.wall, "labels.add", stream, taken=len(batch.labels))
+                batch.audit.append(told)
             commits.append(hub.commit(live, batch))
         for done in commits:
             await done
         return outcomes
+
+    async def _given(self, live: Live, rows: Sequence[Row]) -> set[tuple[str, str]]:
+        """Which of the items their labelers had before; what they hold, memory knows."""
+        held = live.leases.of_pair
+        pairs = {(row[0], row[1]) for row in rows if held(row[0], row[1]) is None}
+        found = await self.hub.read_committed(self.hub.storage.given, live.name, pairs)
+        return found | {(row[0], row[1]) for row in rows} - pairs
 
     async def _sure(self, live: Live, rows: Sequence[Row], known: Known) -> tuple[Live, Known]:
         """Ask the store about the rows that memory does not know."""
@@ -253,13 +299,15 @@ class WorkVerbs:
         said = await hub.read(hub.storage.said, stream, [(row[0], row[1]) for row in rows])
         return Known(set(found), said, items)
 
-    async def held(self, stream: str, labeler: str, new_tokens: bool = False) -> list[Lease]:
+    async def held(
+        self, stream: str, labeler: str, new_tokens: bool = False, key: str | None = None
+    ) -> list[Lease]:
         """What a labeler holds. With `new_tokens`, under new tokens: the old ones are lost.
 
         Without them the leases have no token: it is not known any more.
         """
         hub, live = self.hub, await self.hub.live(stream)
-        moment, batch = hub.moment(), Batch()
+        moment, batch = hub.moment(), Batch(key)
         leases = [lease for lease in live.leases if lease.labeler == labeler]
         tokens = [work.rename(live, x, batch, moment) if new_tokens else None for x in leases]
         kept = [live.open[x.item].payload if x.item in live.open else None for x in leases]

@@ -18,14 +18,17 @@ from typing import Self
 
 from venire.storage.changes import Change
 from venire.storage.rows import (
+    AuditRow,
     Counts,
     DeliveryRow,
+    EngineRow,
     EventRow,
     Exited,
     ItemRow,
     KeyRow,
     LabelRow,
     LeaseRow,
+    RevisionRow,
     SettingsRow,
     SnapshotRow,
     StreamRow,
@@ -41,8 +44,8 @@ class Storage(ABC):
     >>> from venire.storage import AddStream, StreamRow, open_storage
     >>> with open_storage("memory:") as storage:
     ...     storage.write([AddStream(StreamRow("posts", created_at=0.0))])
-    ...     storage.streams()
-    [StreamRow(name='posts', created_at=0.0, status='running')]
+    ...     [row.name for row in storage.streams()]
+    ['posts']
     """
 
     #: The address it was opened by, without a password.
@@ -64,11 +67,22 @@ class Storage(ABC):
     def ping(self) -> None:
         """Return if the store can be written to, reconnecting if need be; else `StoreDown`."""
 
+    def sizes(self) -> dict[str, int]:
+        """Bytes, by name: of the store (`bytes`), of its journal, and free for it, if known."""
+        return {}
+
     @abstractmethod
     def close(self) -> None:
         """Let go of files and connections; closing twice is fine."""
 
     # to read
+
+    def scrub(self) -> bool | None:
+        """Leave nothing in files of what was erased; False if somebody is in the way for now.
+
+        None: a database server decides by itself when it overwrites what was freed.
+        """
+        return None
 
     @abstractmethod
     def frozen(self) -> AbstractContextManager[None]:
@@ -79,7 +93,15 @@ class Storage(ABC):
 
     @abstractmethod
     def streams(self) -> list[StreamRow]:
-        """All streams, by name."""
+        """All streams, by name, but those that are being deleted."""
+
+    @abstractmethod
+    def deleted_streams(self) -> list[StreamRow]:
+        """Streams that are deleted, of which something is left, by name."""
+
+    @abstractmethod
+    def remains(self, stream: str) -> bool:
+        """Whether there is any row of a stream, beside the stream itself."""
 
     @abstractmethod
     def settings(self, stream: str) -> list[SettingsRow]:
@@ -93,12 +115,16 @@ class Storage(ABC):
         """
 
     @abstractmethod
-    def latest_snapshot(self, stream: str) -> SnapshotRow | None:
-        """The newest snapshot."""
+    def engines(self, stream: str) -> list[EngineRow]:
+        """Which versions of the engine wrote the log, oldest first; none in an old store."""
 
     @abstractmethod
-    def snapshots(self, stream: str) -> list[SnapshotRow]:
-        """All that are kept, oldest first."""
+    def snapshot_numbers(self, stream: str) -> list[int]:
+        """How many events each snapshot has that is kept, the fewest first."""
+
+    @abstractmethod
+    def snapshot(self, stream: str, n: int) -> SnapshotRow | None:
+        """The snapshot with so many events."""
 
     @abstractmethod
     def item(self, stream: str, id: str) -> ItemRow | None:
@@ -120,11 +146,22 @@ class Storage(ABC):
 
     @abstractmethod
     def exits(self, stream: str, after: int = 0, limit: int | None = None) -> list[ItemRow]:
-        """Items that left with an `exit_n` above `after`, in that order."""
+        """Items that left with an `exit_n` above `after`, in that order.
+
+        They come without their payloads: an empty text stands in their place.
+        """
 
     @abstractmethod
     def recent_exits(self, stream: str, limit: int) -> list[Exited]:
         """The items that left last, the latest first; none of those that were withdrawn."""
+
+    @abstractmethod
+    def revisions(self, stream: str, after: int = 0, limit: int | None = None) -> list[RevisionRow]:
+        """Revisions with an `n` above `after`, in that order."""
+
+    @abstractmethod
+    def revisions_of(self, stream: str, item: str) -> list[RevisionRow]:
+        """The revisions of an item, the earliest first."""
 
     @abstractmethod
     def labels_of(self, stream: str, item: str) -> list[LabelRow]:
@@ -151,6 +188,10 @@ class Storage(ABC):
         """Of each labeler with a label: how many there are, and how many of them were late."""
 
     @abstractmethod
+    def given(self, stream: str, pairs: Iterable[tuple[str, str]]) -> set[tuple[str, str]]:
+        """Of these (item, labeler) the ones that have or had a lease."""
+
+    @abstractmethod
     def lease(self, token_hash: str) -> LeaseRow | None:
         """One lease."""
 
@@ -167,6 +208,12 @@ class Storage(ABC):
         """All keys, revoked ones too, oldest first."""
 
     @abstractmethod
+    def audit(
+        self, after: int = 0, limit: int | None = None, stream: str | None = None
+    ) -> list[AuditRow]:
+        """What was done after line `after`, oldest first; of one stream, or everything."""
+
+    @abstractmethod
     def webhooks(self, stream: str | None = None) -> list[WebhookRow]:
         """The webhooks of a stream, or all, oldest first."""
 
@@ -178,7 +225,11 @@ class Storage(ABC):
 
     @abstractmethod
     def deliveries(self, webhook: str, status: str | None = None) -> list[DeliveryRow]:
-        """Deliveries to a webhook in the order of the exits; `dead` is the dead-letter list."""
+        """Deliveries to a webhook, exits and then revisions; `dead` is the dead-letter list."""
+
+    def delivery_counts(self, webhook: str) -> dict[str, int]:
+        """How many deliveries to a webhook are pending, and how many are dead."""
+        return {status: len(self.deliveries(webhook, status)) for status in ("pending", "dead")}
 
     @abstractmethod
     def meta(self, key: str) -> str | None:
@@ -186,10 +237,32 @@ class Storage(ABC):
 
     # the same for all
 
-    def open_labels(self, stream: str) -> list[LabelRow]:
-        """The labels of all items that are open: what a server needs when it starts."""
-        items = self.items(stream, status="open")
-        return [label for item in items for label in self.labels_of(stream, item.id)]
+    def latest_snapshot(self, stream: str) -> SnapshotRow | None:
+        """The newest snapshot."""
+        numbers = self.snapshot_numbers(stream)
+        return self.snapshot(stream, numbers[-1]) if numbers else None
+
+    def snapshots(self, stream: str) -> list[SnapshotRow]:
+        """All that are kept, oldest first."""
+        found = [self.snapshot(stream, n) for n in self.snapshot_numbers(stream)]
+        return [row for row in found if row is not None]
+
+    def open_items(self, stream: str, most: int, chunk: int = 10_000) -> Iterator[ItemRow]:
+        """All items that are open, by id, without holding them all.
+
+        In the place of a payload of more than `most` characters stands an empty text.
+        """
+        rows = self.items(stream, "open", None, chunk)
+        while rows:
+            for row in rows:
+                yield row if len(row.payload) <= most else row._replace(payload="")
+            rows = self.items(stream, "open", rows[-1].id, chunk)
+
+    def open_said(self, stream: str) -> Iterator[tuple[str, str, str]]:
+        """Item, labeler and label of all labels of items that are open."""
+        for item in self.open_items(stream, 0):
+            for row in self.labels_of(stream, item.id):
+                yield row.item, row.labeler, row.said
 
     def all_labels(self, stream: str, chunk: int = 10_000) -> Iterator[LabelRow]:
         """Every label of a stream, without holding them all."""
@@ -198,12 +271,26 @@ class Storage(ABC):
             yield from rows
             rows = self.labels(stream, (rows[-1].item, rows[-1].labeler), chunk)
 
+    def all_audit(self, stream: str | None = None, chunk: int = 10_000) -> Iterator[AuditRow]:
+        """Every line of the audit trail, or those about a stream, without holding them all."""
+        rows = self.audit(0, chunk, stream)
+        while rows:
+            yield from rows
+            rows = self.audit(rows[-1].n, chunk, stream)
+
     def all_items(self, stream: str, chunk: int = 10_000) -> Iterator[ItemRow]:
         """Every item of a stream, without holding them all."""
         rows = self.items(stream, None, None, chunk)
         while rows:
             yield from rows
             rows = self.items(stream, None, rows[-1].id, chunk)
+
+    def all_revisions(self, stream: str, chunk: int = 10_000) -> Iterator[RevisionRow]:
+        """Every revision of a stream, without holding them all."""
+        rows = self.revisions(stream, 0, chunk)
+        while rows:
+            yield from rows
+            rows = self.revisions(stream, rows[-1].n, chunk)
 
     def all_events(self, stream: str, after: int = -1, chunk: int = 1_000) -> Iterator[EventRow]:
         """Every row of a stream's log from the event behind `after`, without holding them all."""

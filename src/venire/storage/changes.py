@@ -11,13 +11,16 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from venire.storage.rows import (
+    AuditRow,
     DeliveryRow,
+    EngineRow,
     EventRow,
     ExitRow,
     ItemRow,
     KeyRow,
     LabelRow,
     LeaseRow,
+    RevisionRow,
     SettingsRow,
     SnapshotRow,
     StreamRow,
@@ -25,22 +28,31 @@ from venire.storage.rows import (
 )
 
 __all__ = [
+    "AddAudit",
     "AddDeliveries",
+    "AddEngine",
     "AddEvents",
     "AddItems",
     "AddKey",
     "AddLabels",
     "AddLeases",
+    "AddRevisions",
     "AddSettings",
     "AddStream",
     "AddWebhook",
     "Change",
+    "DeleteStream",
     "EndLeases",
+    "ErasePayload",
+    "ExpireKey",
     "LeaseEnd",
     "LeaveItems",
+    "MarkDeleted",
+    "PurgeStream",
     "RemoveWebhook",
     "RenewLease",
     "RevokeKey",
+    "RotateSecret",
     "SaveSnapshot",
     "SetMeta",
     "SetStatus",
@@ -93,6 +105,13 @@ class LeaveItems:
 
 
 @dataclass(frozen=True, slots=True)
+class AddRevisions:
+    """Verdicts of items that have left became others; a second one of a number is refused."""
+
+    rows: Sequence[RevisionRow]
+
+
+@dataclass(frozen=True, slots=True)
 class AddLabels:
     """New labels; a second one by the same labeler of the same item is refused."""
 
@@ -108,12 +127,13 @@ class AddLeases:
 
 @dataclass(frozen=True, slots=True)
 class LeaseEnd:
-    """How a lease ended: done (with its answer), released or expired."""
+    """How a lease ended: done (with its answer), released or expired; and by which key."""
 
     token_hash: str
     status: str
     ended_at: float
     answer: str | None = None
+    key: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,8 +152,21 @@ class RenewLease:
 
 
 @dataclass(frozen=True, slots=True)
+class AddEngine:
+    """From here on another version of the engine writes the events of a stream.
+
+    It replaces one that was to begin at the same event, and so has written nothing.
+    """
+
+    row: EngineRow
+
+
+@dataclass(frozen=True, slots=True)
 class SaveSnapshot:
-    """Keep a snapshot; besides it the first (n = 0) and the one before it stay, others go."""
+    """Keep a snapshot; older ones go, the more of them the older they are (see `thinning`).
+
+    The first (n = 0) stays, and those with which a version of the engine began.
+    """
 
     row: SnapshotRow
 
@@ -148,6 +181,14 @@ class AddKey:
 @dataclass(frozen=True, slots=True)
 class RevokeKey:
     """A key opens nothing any more; the time of the first revocation stays."""
+
+    id: str
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class ExpireKey:
+    """A key opens nothing from `at` on; an earlier end stays."""
 
     id: str
     at: float
@@ -169,6 +210,15 @@ class AddWebhook:
 
 
 @dataclass(frozen=True, slots=True)
+class RotateSecret:
+    """A webhook has a new secret; the one before signs as well until `old_until`."""
+
+    id: str
+    secret: str
+    old_until: float
+
+
+@dataclass(frozen=True, slots=True)
 class RemoveWebhook:
     """A webhook goes, and its deliveries with it."""
 
@@ -177,7 +227,7 @@ class RemoveWebhook:
 
 @dataclass(frozen=True, slots=True)
 class AddDeliveries:
-    """Exits to be delivered; written in the transaction of the exit itself."""
+    """Exits and revisions to be delivered; written in the transaction of the thing itself."""
 
     rows: Sequence[DeliveryRow]
 
@@ -200,6 +250,44 @@ class SetMeta:
     value: str
 
 
+@dataclass(frozen=True, slots=True)
+class AddAudit:
+    """Lines of the audit trail, whose numbers the store gives."""
+
+    rows: Sequence[AuditRow]
+
+
+@dataclass(frozen=True, slots=True)
+class ErasePayload:
+    """The payload of an item goes, and the digest of its content; an unknown item is refused."""
+
+    stream: str
+    item: str
+
+
+@dataclass(frozen=True, slots=True)
+class MarkDeleted:
+    """A stream is deleted: `streams` does not list it any more, though its rows may be there."""
+
+    stream: str
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class PurgeStream:
+    """Of every table that a stream has rows in, at most `limit` of them go."""
+
+    stream: str
+    limit: int
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteStream:
+    """The stream itself goes, if it is there; refused while any row of it is left."""
+
+    stream: str
+
+
 Change: TypeAlias = (
     AddStream
     | SetStatus
@@ -207,17 +295,26 @@ Change: TypeAlias = (
     | AddEvents
     | AddItems
     | LeaveItems
+    | AddRevisions
     | AddLabels
     | AddLeases
     | EndLeases
     | RenewLease
+    | AddEngine
     | SaveSnapshot
     | AddKey
     | RevokeKey
     | TouchKey
     | AddWebhook
+    | RotateSecret
     | RemoveWebhook
     | AddDeliveries
     | UpdateDelivery
     | SetMeta
+    | AddAudit
+    | ExpireKey
+    | ErasePayload
+    | MarkDeleted
+    | PurgeStream
+    | DeleteStream
 )

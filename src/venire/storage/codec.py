@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import astuple
+from dataclasses import astuple, replace
 from itertools import groupby
 from typing import Any, Final
 
@@ -33,6 +33,7 @@ from venire.model import (
     Left,
     Observed,
     Released,
+    Revision,
     Verdict,
     Withdrawn,
 )
@@ -174,38 +175,59 @@ def _joined(event: Joined) -> Any:
 
 
 def _closed(event: Closed) -> Any:
-    return [
+    """The exits, and if there are any the revisions: then both, by name."""
+    exits = [
         [
             e.item,
             int(e.arrival),
             int(e.slot),
             int(e.labels),
-            _scalar(e.verdict.label),
-            _number(e.verdict.confidence),
+            *_verdict(e.verdict),
             e.reason,
         ]
         for e in event.exits
     ]
+    if not event.revisions:
+        return exits
+    revised = [
+        [r.item, int(r.slot), *_verdict(r.before), *_verdict(r.verdict), int(r.labels)]
+        for r in event.revisions
+    ]
+    return {"exits": exits, "revisions": revised}
+
+
+def _verdict(verdict: Verdict) -> list[Any]:
+    return [_scalar(verdict.label), _number(verdict.confidence)]
 
 
 def _read_closed(slot: int, body: Any) -> Closed:
+    exits, revised = (body["exits"], body["revisions"]) if isinstance(body, dict) else (body, ())
     return Closed(
         slot,
         tuple(
             Exit(item, arrival, left, labels, Verdict(label, float(confidence)), reason)
-            for item, arrival, left, labels, label, confidence, reason in body
+            for item, arrival, left, labels, label, confidence, reason in exits
+        ),
+        tuple(
+            Revision(item, when, Verdict(old, float(was)), Verdict(new, float(sure)), labels)
+            for item, when, old, was, new, sure, labels in revised
         ),
     )
 
 
 def _changed(event: Changed) -> Any:
     limits = None if event.bounds is None else list(astuple(event.bounds))
-    return [event.policy, event.learning, limits, event.c]
+    return [event.policy, event.learning, limits, event.c, event.revisions]
 
 
 def _read_changed(slot: int, body: Any) -> Changed:
-    policy, learning, limits, c = body
-    return Changed(slot, policy, learning, None if limits is None else Bounds(*limits), c)
+    policy, learning, limits, *more = body
+    return Changed(slot, policy, learning, None if limits is None else _bounds(limits), *more)
+
+
+def _bounds(limits: list[Any]) -> Bounds:
+    """Bounds as they were written; before they had six parts, the confidence was no floor."""
+    return Bounds(*limits) if len(limits) > 5 else replace(Bounds(*limits), floor=False)
 
 
 #: Of each kind: the event, how it is written, and how it is read.

@@ -14,17 +14,18 @@ from typing import Any, TextIO
 from venire.errors import FileError
 from venire.storage.base import Storage
 from venire.storage.codec import decode
-from venire.storage.rows import ItemRow, LabelRow
+from venire.storage.locking import open_private
+from venire.storage.rows import ItemRow, LabelRow, RevisionRow
 
 __all__ = ["label_studio_tasks", "log_lines", "replacing", "write_label_studio", "write_log"]
 
 
 @contextmanager
 def replacing(target: Path) -> Iterator[TextIO]:
-    """A text file beside the target, put in its place when all of it is on disk."""
+    """A text file of one's own beside the target, put in its place when all of it is on disk."""
     part = target.with_name(f"{target.name}.part")
     try:
-        with open(part, "w", encoding="utf-8", newline="\n") as file:
+        with open(part, "w", encoding="utf-8", newline="\n", opener=open_private) as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
@@ -82,16 +83,18 @@ def label_studio_tasks(storage: Storage, stream: str) -> Iterator[dict[str, Any]
     """Items as tasks of Label Studio, each label an annotation and the verdict a prediction.
 
     Label Studio takes no annotator whom it does not know, so who gave a label stands in the
-    `meta` of its result; the item's id and how it left stand in the `meta` of the task.
+    `meta` of its result; the item's id and how it left stand in the `meta` of the task. A verdict
+    that was revised since is the prediction, and what the item left with is in the `meta`.
     """
     labels = _by_item(storage.all_labels(stream))
+    revised = {row.item: row for row in storage.all_revisions(stream)}
     waiting = next(labels, None)
     for item in storage.all_items(stream):
         mine: list[LabelRow] = []
         while waiting is not None and waiting[0] <= item.id:
             mine = waiting[1] if waiting[0] == item.id else []
             waiting = next(labels, None)
-        yield _task(item, mine)
+        yield _task(item, mine, revised.get(item.id))
 
 
 def _by_item(rows: Iterator[LabelRow]) -> Iterator[tuple[str, list[LabelRow]]]:
@@ -105,10 +108,13 @@ def _by_item(rows: Iterator[LabelRow]) -> Iterator[tuple[str, list[LabelRow]]]:
         yield some[0].item, some
 
 
-def _task(item: ItemRow, labels: list[LabelRow]) -> dict[str, Any]:
+def _task(item: ItemRow, labels: list[LabelRow], revised: RevisionRow | None) -> dict[str, Any]:
     payload = json.loads(item.payload)
     data = payload if isinstance(payload, dict) else {"text": payload}
     about = {"item": item.id, "status": item.status, "reason": item.reason}
+    if revised is not None:
+        about["left_as"] = item.verdict
+        item = item._replace(verdict=revised.verdict, confidence=revised.confidence)
     task: dict[str, Any] = {"data": data, "meta": {"venire": about}}
     task["annotations"] = [
         {

@@ -4,11 +4,49 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import suppress
 from pathlib import Path
+from typing import Final
 
 from venire.errors import StoreError
 
-__all__ = ["FileLock"]
+__all__ = ["PRIVATE", "FileLock", "create_private", "make_private", "open_private"]
+
+#: A store holds payloads, secrets and hashes of keys: its files are for their owner alone.
+PRIVATE: Final = 0o600
+
+
+def open_private(path: str, flags: int) -> int:
+    """An `opener` for `open`, of files that nobody else may read."""
+    return os.open(path, flags, PRIVATE)
+
+
+def create_private(path: Path) -> None:
+    """An empty file that nobody else may read, if there is none."""
+    try:
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, PRIVATE))
+    except FileExistsError:
+        pass
+    except OSError as error:
+        raise StoreError(f"{path} cannot be made: {error.strerror}") from None
+
+
+def make_private(path: Path) -> None:
+    """Close a file to others, which an older version made for all to read.
+
+    One that is open to its group alone was made so by somebody, and stays so.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "venire.db")
+    ...     path.touch(0o644)
+    ...     make_private(path)
+    ...     oct(path.stat().st_mode & 0o777)
+    '0o600'
+    """
+    with suppress(OSError):  # it is somebody else's, or has gone
+        if os.stat(path).st_mode & 0o007:
+            os.chmod(path, PRIVATE)
 
 
 class FileLock:
@@ -27,7 +65,7 @@ class FileLock:
 
     def __init__(self, path: Path, what: str) -> None:
         try:
-            self._file = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+            self._file = os.open(path, os.O_RDWR | os.O_CREAT, PRIVATE)
         except OSError as error:
             raise StoreError(f"{path} cannot be made: {error.strerror}") from None
         try:

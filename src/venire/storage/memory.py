@@ -14,21 +14,25 @@ from typing import Any, TypeVar
 
 from venire.errors import StoreDown, StoreError
 from venire.storage import changes as c
-from venire.storage.base import Storage
+from venire.storage.memory_trail import MemoryTrail
 from venire.storage.rows import (
+    AuditRow,
     Counts,
     DeliveryRow,
+    EngineRow,
     EventRow,
     Exited,
     ItemRow,
     KeyRow,
     LabelRow,
     LeaseRow,
+    RevisionRow,
     SettingsRow,
     SnapshotRow,
     StreamRow,
     WebhookRow,
 )
+from venire.storage.thinning import superfluous
 
 __all__ = ["MemoryStorage"]
 
@@ -36,7 +40,7 @@ R = TypeVar("R")
 _MISSING: Any = object()
 
 
-class MemoryStorage(Storage):
+class MemoryStorage(MemoryTrail):
     """A store that lives as long as its process.
 
     >>> from venire.storage import AddKey, KeyRow
@@ -57,13 +61,16 @@ class MemoryStorage(Storage):
         self._ends: dict[str, int] = {}
         self._items: dict[str, dict[str, ItemRow]] = {}
         self._exits: dict[str, dict[int, str]] = {}
+        self._revisions: dict[str, dict[int, RevisionRow]] = {}
         self._labels: dict[str, dict[tuple[str, str], LabelRow]] = {}
         self._leases: dict[str, LeaseRow] = {}
         self._snapshots: dict[tuple[str, int], SnapshotRow] = {}
+        self._engines: dict[tuple[str, int], EngineRow] = {}
         self._keys: dict[str, KeyRow] = {}
         self._webhooks: dict[str, WebhookRow] = {}
-        self._deliveries: dict[tuple[str, int], DeliveryRow] = {}
+        self._deliveries: dict[tuple[str, str, int], DeliveryRow] = {}
         self._meta: dict[str, str] = {}
+        self._audit: dict[int, AuditRow] = {}
 
     # to write
 
@@ -110,6 +117,15 @@ class MemoryStorage(Storage):
             raise StoreError(f"there is no stream {stream!r} in the store")
         return tables.setdefault(stream, {})
 
+    def _rows_of(self, stream: str) -> Iterator[tuple[dict[Any, Any], Any]]:
+        for table in (self._logs, self._items, self._exits, self._revisions, self._labels):
+            mine: dict[Any, Any] = table.get(stream, {})
+            yield from ((mine, key) for key in mine)
+        for rows in (self._settings, self._snapshots, self._engines, self._leases, self._deliveries,
+                     self._webhooks):  # fmt: skip
+            named: dict[Any, Any] = rows
+            yield from ((named, key) for key, row in named.items() if row.stream == stream)
+
     def _add_stream(self, change: c.AddStream) -> None:
         self._new(self._streams, change.row.name, change.row)
 
@@ -145,6 +161,10 @@ class MemoryStorage(Storage):
             self._put(items, row.id, old._replace(**row._asdict()))
             self._new(self._of(self._exits, row.stream), row.exit_n, row.id)
 
+    def _add_revisions(self, change: c.AddRevisions) -> None:
+        for row in change.rows:
+            self._new(self._of(self._revisions, row.stream), row.n, row)
+
     def _add_labels(self, change: c.AddLabels) -> None:
         for row in change.rows:
             self._new(self._of(self._labels, row.stream), (row.item, row.labeler), row)
@@ -159,7 +179,9 @@ class MemoryStorage(Storage):
             old = self._leases.get(end.token_hash)
             if old is None:
                 raise StoreError(f"there is no lease {end.token_hash!r}")
-            row = old._replace(status=end.status, ended_at=end.ended_at, answer=end.answer)
+            row = old._replace(
+                status=end.status, ended_at=end.ended_at, answer=end.answer, ended_key=end.key
+            )
             self._put(self._leases, end.token_hash, row)
 
     def _renew_lease(self, change: c.RenewLease) -> None:
@@ -171,9 +193,14 @@ class MemoryStorage(Storage):
         row = change.row
         self._of({}, row.stream)
         self._put(self._snapshots, (row.stream, row.n), row)
-        kept = sorted(n for stream, n in self._snapshots if stream == row.stream and n > 0)
-        for n in kept[:-2]:
+        began = {n for stream, n in self._engines if stream == row.stream}
+        for n in superfluous(self.snapshot_numbers(row.stream), began):
             self._drop(self._snapshots, (row.stream, n))
+
+    def _add_engine(self, change: c.AddEngine) -> None:
+        row = change.row
+        self._of({}, row.stream)
+        self._put(self._engines, (row.stream, row.n), row)
 
     def _add_key(self, change: c.AddKey) -> None:
         if any(key.hash == change.row.hash for key in self._keys.values()):
@@ -193,6 +220,14 @@ class MemoryStorage(Storage):
         self._of({}, change.row.stream)
         self._new(self._webhooks, change.row.id, change.row)
 
+    def _rotate_secret(self, change: c.RotateSecret) -> None:
+        old = self._webhooks.get(change.id)
+        if old is not None:
+            new = old._replace(
+                secret=change.secret, old_secret=old.secret, old_until=change.old_until
+            )
+            self._put(self._webhooks, change.id, new)
+
     def _remove_webhook(self, change: c.RemoveWebhook) -> None:
         if change.id in self._webhooks:
             self._drop(self._webhooks, change.id)
@@ -203,10 +238,10 @@ class MemoryStorage(Storage):
         for row in change.rows:
             if row.webhook not in self._webhooks:
                 raise StoreError(f"there is no webhook {row.webhook!r}")
-            self._new(self._deliveries, (row.webhook, row.exit_n), row)
+            self._new(self._deliveries, (row.webhook, row.kind, row.exit_n), row)
 
     def _update_delivery(self, change: c.UpdateDelivery) -> None:
-        key = change.row.webhook, change.row.exit_n
+        key = change.row.webhook, change.row.kind, change.row.exit_n
         if key in self._deliveries:
             self._put(self._deliveries, key, change.row)
 
@@ -224,7 +259,7 @@ class MemoryStorage(Storage):
     def streams(self) -> list[StreamRow]:
         """All streams."""
         with self._lock:
-            return sorted(self._streams.values())
+            return sorted(row for row in self._streams.values() if row.deleted_at is None)
 
     def settings(self, stream: str) -> list[SettingsRow]:
         """All versions of the settings."""
@@ -235,14 +270,18 @@ class MemoryStorage(Storage):
         log = self._logs.get(stream, {})
         return self._sorted(log, lambda row: row.n + row.size - 1 > after)[:limit]
 
-    def latest_snapshot(self, stream: str) -> SnapshotRow | None:
-        """The newest snapshot."""
-        found = self.snapshots(stream)
-        return found[-1] if found else None
+    def engines(self, stream: str) -> list[EngineRow]:
+        """Versions of the engine."""
+        return self._sorted(self._engines, lambda row: row.stream == stream)
 
-    def snapshots(self, stream: str) -> list[SnapshotRow]:
-        """All snapshots."""
-        return self._sorted(self._snapshots, lambda row: row.stream == stream)
+    def snapshot_numbers(self, stream: str) -> list[int]:
+        """The numbers of all snapshots."""
+        with self._lock:
+            return sorted(n for name, n in self._snapshots if name == stream)
+
+    def snapshot(self, stream: str, n: int) -> SnapshotRow | None:
+        """One snapshot."""
+        return self._snapshots.get((stream, n))
 
     def item(self, stream: str, id: str) -> ItemRow | None:
         """One item."""
@@ -272,7 +311,7 @@ class MemoryStorage(Storage):
         with self._lock:
             numbers = self._exits.get(stream, {})
             wanted = sorted(n for n in numbers if n > after)[:limit]
-            return [self._items[stream][numbers[n]] for n in wanted]
+            return [self._items[stream][numbers[n]]._replace(payload="") for n in wanted]
 
     def recent_exits(self, stream: str, limit: int) -> list[Exited]:
         """Items that left, the latest first."""
@@ -283,6 +322,14 @@ class MemoryStorage(Storage):
                 if label.item in said and not label.late:
                     said[label.item].append(label.said)
             return [_exited(row, said[row.id]) for row in left]
+
+    def revisions(self, stream: str, after: int = 0, limit: int | None = None) -> list[RevisionRow]:
+        """Revisions, in that order."""
+        return self._sorted(self._revisions.get(stream, {}), lambda row: row.n > after)[:limit]
+
+    def revisions_of(self, stream: str, item: str) -> list[RevisionRow]:
+        """The revisions of an item."""
+        return self._sorted(self._revisions.get(stream, {}), lambda row: row.item == item)
 
     def labels_of(self, stream: str, item: str) -> list[LabelRow]:
         """The labels of an item."""
@@ -345,6 +392,7 @@ class MemoryStorage(Storage):
                 leases=leases,
                 events=self._ends.get(stream, 0),
                 exits=max(self._exits.get(stream, {}), default=0),
+                revisions=max(self._revisions.get(stream, {}), default=0),
             )
 
     def keys(self) -> list[KeyRow]:
@@ -366,7 +414,7 @@ class MemoryStorage(Storage):
             return row.status == "pending" and row.next_at <= now and row.webhook == webhook
 
         found = self._sorted(self._deliveries, due)
-        return sorted(found, key=lambda row: (row.next_at, row.exit_n))[:limit]
+        return sorted(found, key=lambda row: (row.next_at, row.exit_n, row.kind))[:limit]
 
     def deliveries(self, webhook: str, status: str | None = None) -> list[DeliveryRow]:
         """Deliveries to a webhook."""

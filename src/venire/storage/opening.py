@@ -1,12 +1,21 @@
-"""A store by its address."""
+"""A store by its address.
+
+A store into which an archive is being put has a mark, and is not opened by anybody else: what is
+in it may be half of what it should be.
+"""
 
 from __future__ import annotations
 
-from venire.errors import InputError, MissingExtra
+from typing import Final
+
+from venire.errors import InputError, MissingExtra, StoreError
 from venire.storage.base import Storage
 from venire.storage.memory import MemoryStorage
 
-__all__ = ["open_storage"]
+__all__ = ["RESTORING", "open_storage"]
+
+#: The named value that says which archive is being put into a store; empty once that is done.
+RESTORING: Final = "restoring"
 
 
 def open_storage(url: str, owner: bool = True) -> Storage:
@@ -44,7 +53,22 @@ def open_storage(url: str, owner: bool = True) -> Storage:
     if kind == "sqlite":
         from venire.storage.sqlite import SqliteStorage
 
-        return SqliteStorage(parsed, owner)
+        return _whole(SqliteStorage(parsed, owner))
     from venire.storage.postgres import PostgresStorage
 
-    return PostgresStorage(parsed, owner)
+    return _whole(PostgresStorage(parsed, owner))
+
+
+def _whole(storage: Storage) -> Storage:
+    """The store, if no restore of it was begun and not finished."""
+    try:
+        source = storage.meta(RESTORING)
+        if source:
+            raise StoreError(
+                f"{source} is being put into the store {storage.url}, or that was broken off, so "
+                "not all of it is there: if nobody is at it, remove the store and restore again"
+            )
+    except BaseException:
+        storage.close()
+        raise
+    return storage

@@ -149,6 +149,12 @@ class PostgresStorage(SqlStorage):
                 raise StoreDown(str(error)) from error
             self._writable(self._writing)
 
+    def sizes(self) -> dict[str, int]:
+        """The database, with whatever else is in it."""
+        with self._connection() as connection:
+            found = connection.exec_driver_sql("SELECT pg_database_size(current_database())")
+            return {"bytes": int(found.scalar() or 0)}
+
     @staticmethod
     def _writable(connection: psycopg.Connection[Any]) -> None:
         with connection.transaction(), connection.cursor() as cursor:

@@ -11,12 +11,16 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 __all__ = [
+    "DELIVERY_KINDS",
     "DELIVERY_STATUSES",
+    "ERASED",
     "ITEM_STATUSES",
     "LEASE_STATUSES",
     "STREAM_STATUSES",
+    "AuditRow",
     "Counts",
     "DeliveryRow",
+    "EngineRow",
     "EventRow",
     "ExitRow",
     "Exited",
@@ -24,9 +28,11 @@ __all__ = [
     "KeyRow",
     "LabelRow",
     "LeaseRow",
+    "RevisionRow",
     "SettingsRow",
     "SnapshotRow",
     "StreamRow",
+    "TallyRow",
     "WebhookRow",
 ]
 
@@ -34,14 +40,22 @@ STREAM_STATUSES: Final = ("running", "paused", "closed")
 ITEM_STATUSES: Final = ("open", "left", "withdrawn")
 LEASE_STATUSES: Final = ("open", "done", "released", "expired")
 DELIVERY_STATUSES: Final = ("pending", "done", "dead")
+DELIVERY_KINDS: Final = ("exit", "revision")
+
+#: What stands in place of the digest of an item whose payload was erased; the payload is `null`.
+ERASED: Final = "erased"
 
 
 class StreamRow(NamedTuple):
-    """A stream: its name, when it was made, and whether it is running, paused or closed."""
+    """A stream: its name, when it was made, and whether it is running, paused or closed.
+
+    `deleted_at` is set while the rows of a deleted stream are being removed; then it goes too.
+    """
 
     name: str
     created_at: float
     status: str = "running"
+    deleted_at: float | None = None
 
 
 class SettingsRow(NamedTuple):
@@ -75,7 +89,8 @@ class ItemRow(NamedTuple):
     `digest` tells whether an item of the same id has the same content; `eligible` and `excluded`
     are JSON lists of names (`eligible` None: anyone). `exit_n` counts the exits of the stream
     from 1, and is the cursor of whoever reads them; the fields from there on are None while
-    the item is open. `verdict` is None for an item that left without a label.
+    the item is open. `verdict` is None for an item that left without a label. `key` is the id of
+    the key that brought the item, where that is known.
     """
 
     stream: str
@@ -95,6 +110,7 @@ class ItemRow(NamedTuple):
     confidence: float | None = None
     labels: int | None = None
     reason: str | None = None
+    key: str | None = None
 
 
 class ExitRow(NamedTuple):
@@ -112,11 +128,31 @@ class ExitRow(NamedTuple):
     reason: str
 
 
+class RevisionRow(NamedTuple):
+    """The verdict of an item that has left became another; its `ItemRow` stays as it was.
+
+    `n` counts the revisions of the stream from 1. `before` is what was said last, when the item
+    left or by an earlier revision, None where it had no label; `labels` counts late ones too.
+    """
+
+    stream: str
+    n: int
+    item: str
+    slot: int
+    at: float
+    before: str | None
+    before_confidence: float
+    verdict: str | None
+    confidence: float
+    labels: int
+
+
 class LabelRow(NamedTuple):
     """What a labeler said of an item: once, and never changed.
 
     `late` says that the item had left; `lead_seconds` is the time from lease to label, None for
-    a label nobody asked for; `source` says how it came (`lease`, `bulk`, ...).
+    a label nobody asked for; `source` says how it came (`lease`, `bulk`, ...), and `key` by which
+    key, where that is known.
     """
 
     stream: str
@@ -128,12 +164,14 @@ class LabelRow(NamedTuple):
     late: bool
     lead_seconds: float | None
     source: str
+    key: str | None = None
 
 
 class LeaseRow(NamedTuple):
     """An item given to a labeler, under a token of which only the sha256 is kept.
 
-    `answer` is the first answer to whoever brought the label, kept for retries (JSON).
+    `answer` is the first answer to whoever brought the label, kept for retries (JSON). `key` is the
+    id of the key that asked for the work, `ended_key` of the one that answered it or gave it back.
     """
 
     token_hash: str
@@ -145,6 +183,8 @@ class LeaseRow(NamedTuple):
     status: str = "open"
     ended_at: float | None = None
     answer: str | None = None
+    key: str | None = None
+    ended_key: str | None = None
 
 
 class SnapshotRow(NamedTuple):
@@ -156,8 +196,35 @@ class SnapshotRow(NamedTuple):
     body: bytes
 
 
+class EngineRow(NamedTuple):
+    """Which version of the engine wrote the events of a stream from number `n` on.
+
+    The snapshot with `n` events is the state that it began with, and stays.
+    """
+
+    stream: str
+    n: int
+    version: str
+    at: float
+
+
+class TallyRow(NamedTuple):
+    """How many there are of something, kept as they come so that nobody has to count them.
+
+    `kind` is `items` (then `name` is their status), `labels` or `late` (of the labeler `name`).
+    """
+
+    stream: str
+    kind: str
+    name: str
+    number: int
+
+
 class KeyRow(NamedTuple):
-    """A key to the service, of which only the sha256 is kept; `labeler` binds it to one."""
+    """A key to the service, of which only the sha256 is kept; `labeler` binds it to one.
+
+    It opens nothing once it is revoked, nor from `expires_at` on.
+    """
 
     id: str
     hash: str
@@ -167,20 +234,30 @@ class KeyRow(NamedTuple):
     created_at: float
     last_used_at: float | None = None
     revoked_at: float | None = None
+    expires_at: float | None = None
 
 
 class WebhookRow(NamedTuple):
-    """Who is told when items leave; the secret signs what is sent, so it is kept as it is."""
+    """Who is told when items leave; the secret signs what is sent, so it is kept as it is.
+
+    `old_secret`, the one before, signs as well until `old_until`.
+    """
 
     id: str
     stream: str
     url: str
     secret: str
     created_at: float
+    old_secret: str | None = None
+    old_until: float | None = None
 
 
 class DeliveryRow(NamedTuple):
-    """One exit on its way to one webhook: pending until `next_at`, done, or dead."""
+    """One exit on its way to one webhook: pending until `next_at`, done, or dead.
+
+    `failing_since` is when it first failed. Of the kind `revision` it is a revision, and `exit_n`
+    that one's number.
+    """
 
     webhook: str
     stream: str
@@ -189,6 +266,25 @@ class DeliveryRow(NamedTuple):
     next_at: float
     status: str = "pending"
     last_error: str | None = None
+    failing_since: float | None = None
+    kind: str = "exit"
+
+
+class AuditRow(NamedTuple):
+    """Who did what, when and with which key; `n` is given by the store, and grows.
+
+    `action` is such as `stream.pause`; `subject` is what it was done to (an item, a key, ...),
+    `details` is a JSON object. Rows are never changed, and outlive the streams they are about.
+    """
+
+    n: int
+    at: float
+    actor: str
+    key: str | None
+    action: str
+    stream: str | None = None
+    subject: str | None = None
+    details: str = "{}"
 
 
 class Exited(NamedTuple):
@@ -212,7 +308,10 @@ class Exited(NamedTuple):
 
 
 class Counts(NamedTuple):
-    """How much of everything a stream has; `events` and `exits` are the next numbers' base."""
+    """How much of everything a stream has.
+
+    `events`, `exits` and `revisions` are the next numbers' base.
+    """
 
     open: int
     left: int
@@ -222,3 +321,4 @@ class Counts(NamedTuple):
     leases: int
     events: int
     exits: int
+    revisions: int = 0

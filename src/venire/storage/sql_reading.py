@@ -7,19 +7,34 @@ from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any, TypeVar, cast
 
-from sqlalchemy import Connection, Engine, Select, Table, and_, case, func, or_, select
+from sqlalchemy import (
+    Connection,
+    Engine,
+    Select,
+    Table,
+    and_,
+    case,
+    exists,
+    func,
+    literal,
+    or_,
+    select,
+)
 
 from venire.storage import tables as t
 from venire.storage.base import Storage
 from venire.storage.rows import (
+    AuditRow,
     Counts,
     DeliveryRow,
+    EngineRow,
     EventRow,
     Exited,
     ItemRow,
     KeyRow,
     LabelRow,
     LeaseRow,
+    RevisionRow,
     SettingsRow,
     SnapshotRow,
     StreamRow,
@@ -79,13 +94,29 @@ class SqlReading(Storage):
         return found[0] if found else None
 
     def _end_of_log(self, stream: str) -> int:
-        query = select(func.max(t.events.c.n + t.events.c.size)).where(t.events.c.stream == stream)
+        """The number of the next event; found by the last row, without reading the others."""
+        end = (t.events.c.n + t.events.c.size).label("end")
+        query = select(end).where(t.events.c.stream == stream).order_by(t.events.c.n.desc())
         with self._connection() as connection:
-            return int(connection.execute(query).scalar() or 0)
+            return int(connection.execute(query.limit(1)).scalar() or 0)
 
     def streams(self) -> list[StreamRow]:
         """All streams."""
-        return self._all(StreamRow, select(t.streams).order_by(t.streams.c.name))
+        return self._streams(t.streams.c.deleted_at.is_(None))
+
+    def deleted_streams(self) -> list[StreamRow]:
+        """Streams that are being deleted."""
+        return self._streams(t.streams.c.deleted_at.is_not(None))
+
+    def _streams(self, which: Any) -> list[StreamRow]:
+        return self._all(StreamRow, select(t.streams).where(which).order_by(t.streams.c.name))
+
+    def remains(self, stream: str) -> bool:
+        """Whether anything of a stream is left."""
+        tables = [t.metadata.tables[name] for name in t.OF_STREAMS]
+        query = select(or_(*(exists().where(table.c.stream == stream) for table in tables)))
+        with self._connection() as connection:
+            return bool(connection.execute(query).scalar())
 
     def settings(self, stream: str) -> list[SettingsRow]:
         """All versions of the settings."""
@@ -102,14 +133,20 @@ class SqlReading(Storage):
         )
         return self._all(EventRow, query.order_by(n), limit)
 
-    def latest_snapshot(self, stream: str) -> SnapshotRow | None:
-        """The newest snapshot."""
-        query = _of(t.snapshots, stream).order_by(t.snapshots.c.n.desc())
-        return self._first(SnapshotRow, query)
+    def engines(self, stream: str) -> list[EngineRow]:
+        """Versions of the engine."""
+        return self._all(EngineRow, _of(t.engines, stream).order_by(t.engines.c.n))
 
-    def snapshots(self, stream: str) -> list[SnapshotRow]:
-        """All snapshots."""
-        return self._all(SnapshotRow, _of(t.snapshots, stream).order_by(t.snapshots.c.n))
+    def snapshot_numbers(self, stream: str) -> list[int]:
+        """The numbers of all snapshots."""
+        n = t.snapshots.c.n
+        query = select(n).where(t.snapshots.c.stream == stream).order_by(n)
+        with self._connection() as connection:
+            return list(connection.execute(query).scalars())
+
+    def snapshot(self, stream: str, n: int) -> SnapshotRow | None:
+        """One snapshot."""
+        return self._first(SnapshotRow, _of(t.snapshots, stream).where(t.snapshots.c.n == n))
 
     def item(self, stream: str, id: str) -> ItemRow | None:
         """One item."""
@@ -144,7 +181,11 @@ class SqlReading(Storage):
 
     def exits(self, stream: str, after: int = 0, limit: int | None = None) -> list[ItemRow]:
         """Items that left, in that order."""
-        query = _of(t.items, stream).where(t.items.c.exit_n > after).order_by(t.items.c.exit_n)
+        query = (
+            _with_payload(literal(""))
+            .where(t.items.c.stream == stream, t.items.c.exit_n > after)
+            .order_by(t.items.c.exit_n)
+        )
         return self._all(ItemRow, query, limit)
 
     def recent_exits(self, stream: str, limit: int) -> list[Exited]:
@@ -167,17 +208,43 @@ class SqlReading(Storage):
         )
         return self._all(Exited, query)
 
+    def revisions(self, stream: str, after: int = 0, limit: int | None = None) -> list[RevisionRow]:
+        """Revisions, in that order."""
+        n = t.revisions.c.n
+        return self._all(RevisionRow, _of(t.revisions, stream).where(n > after).order_by(n), limit)
+
+    def revisions_of(self, stream: str, item: str) -> list[RevisionRow]:
+        """The revisions of an item."""
+        columns = t.revisions.c
+        query = _of(t.revisions, stream).where(columns.item == item)
+        return self._all(RevisionRow, query.order_by(columns.n))
+
     def labels_of(self, stream: str, item: str) -> list[LabelRow]:
         """The labels of an item."""
         query = _of(t.labels, stream).where(t.labels.c.item == item).order_by(t.labels.c.labeler)
         return self._all(LabelRow, query)
 
-    def open_labels(self, stream: str) -> list[LabelRow]:
-        """The labels of all items that are open."""
-        items, labels = t.items.c, t.labels.c
-        both = (items.stream == labels.stream) & (items.id == labels.item)
-        query = _of(t.labels, stream).join(t.items, both).where(items.status == "open")
-        return self._all(LabelRow, query.order_by(labels.item, labels.labeler))
+    def open_items(self, stream: str, most: int, chunk: int = 10_000) -> Iterator[ItemRow]:
+        """Open items; long payloads stay in the database."""
+        items = t.items.c
+        payload = case((func.length(items.payload) <= most, items.payload), else_="")
+        query = _with_payload(payload).where(items.stream == stream, items.status == "open")
+        for row in self._each(query.order_by(items.id), chunk):
+            yield ItemRow._make(row)
+
+    def open_said(self, stream: str) -> Iterator[tuple[str, str, str]]:
+        """What was said of open items."""
+        labels = t.labels.c
+        here = select(t.items.c.id).where(t.items.c.stream == stream, t.items.c.status == "open")
+        query = select(labels.item, labels.labeler, labels.said).where(
+            labels.stream == stream, labels.item.in_(here)
+        )
+        yield from self._each(query, 10_000)
+
+    def _each(self, query: Select[Any], chunk: int) -> Iterator[Any]:
+        """The rows of an answer as they are read."""
+        with self._connection() as connection:
+            yield from connection.execute(query, execution_options={"yield_per": chunk})
 
     def said(self, stream: str, pairs: Iterable[tuple[str, str]]) -> dict[tuple[str, str], str]:
         """What was said, where anything was."""
@@ -221,15 +288,27 @@ class SqlReading(Storage):
 
     def labeler_counts(self, stream: str) -> dict[str, tuple[int, int]]:
         """Labels, and late labels, by labeler."""
-        columns = t.labels.c
-        query = (
-            select(columns.labeler, func.count(), _sum_if(columns.late))
-            .where(columns.stream == stream)
-            .group_by(columns.labeler)
-            .order_by(columns.labeler)
-        )
+        said, late = self._tallies(stream, "labels"), self._tallies(stream, "late")
+        return {name: (number, late.get(name, 0)) for name, number in said.items()}
+
+    def _tallies(self, stream: str, kind: str) -> dict[str, int]:
+        columns = t.tallies.c
+        query = select(columns.name, columns.number).order_by(columns.name)
         with self._connection() as connection:
-            return {name: (n, int(late)) for name, n, late in connection.execute(query)}
+            found = connection.execute(query.where(columns.stream == stream, columns.kind == kind))
+            return {row.name: row.number for row in found}
+
+    def given(self, stream: str, pairs: Iterable[tuple[str, str]]) -> set[tuple[str, str]]:
+        """Which pairs have or had a lease."""
+        wanted, columns = set(pairs), t.leases.c
+        found: set[tuple[str, str]] = set()
+        for some in _chunks({item for item, _ in wanted}):
+            query = select(columns.item, columns.labeler).where(
+                columns.stream == stream, columns.item.in_(some)
+            )
+            with self._connection() as connection:
+                found |= {(item, labeler) for item, labeler in connection.execute(query)} & wanted
+        return found
 
     def lease(self, token_hash: str) -> LeaseRow | None:
         """One lease."""
@@ -248,24 +327,37 @@ class SqlReading(Storage):
         def number(table: Table, what: Any, *where: Any) -> Any:
             return select(what).where(table.c.stream == stream, *where).scalar_subquery()
 
-        by_status = [
-            number(t.items, func.count(), t.items.c.status == status)
-            for status in ("open", "left", "withdrawn")
-        ]
         query = select(
-            *by_status,
-            number(t.labels, func.count()),
-            number(t.labels, func.count(), t.labels.c.late),
             number(t.leases, func.count(), t.leases.c.status == "open"),
-            number(t.events, func.coalesce(func.max(t.events.c.n + t.events.c.size), 0)),
             number(t.items, func.coalesce(func.max(t.items.c.exit_n), 0)),
+            number(t.revisions, func.coalesce(func.max(t.revisions.c.n), 0)),
         )
         with self._connection() as connection:
-            return Counts._make(connection.execute(query).one())
+            leases, exits, revisions = connection.execute(query).one()
+        items = self._tallies(stream, "items")
+        return Counts(
+            open=items.get("open", 0),
+            left=items.get("left", 0),
+            withdrawn=items.get("withdrawn", 0),
+            labels=sum(self._tallies(stream, "labels").values()),
+            late=sum(self._tallies(stream, "late").values()),
+            leases=leases,
+            events=self._end_of_log(stream),
+            exits=exits,
+            revisions=revisions,
+        )
 
     def keys(self) -> list[KeyRow]:
         """All keys."""
         return self._all(KeyRow, select(t.keys).order_by(t.keys.c.created_at, t.keys.c.id))
+
+    def audit(
+        self, after: int = 0, limit: int | None = None, stream: str | None = None
+    ) -> list[AuditRow]:
+        """What was done."""
+        query = select(t.audit) if stream is None else _of(t.audit, stream)
+        query = query.where(t.audit.c.n > after).order_by(t.audit.c.n)
+        return self._all(AuditRow, query, limit)
 
     def webhooks(self, stream: str | None = None) -> list[WebhookRow]:
         """Webhooks."""
@@ -280,15 +372,28 @@ class SqlReading(Storage):
         query = select(t.deliveries).where(
             columns.webhook == webhook, columns.status == "pending", columns.next_at <= now
         )
-        return self._all(DeliveryRow, query.order_by(columns.next_at, columns.exit_n), limit)
+        order = columns.next_at, columns.exit_n, columns.kind
+        return self._all(DeliveryRow, query.order_by(*order), limit)
 
     def deliveries(self, webhook: str, status: str | None = None) -> list[DeliveryRow]:
         """Deliveries to a webhook."""
         columns = t.deliveries.c
-        query = select(t.deliveries).where(columns.webhook == webhook).order_by(columns.exit_n)
+        query = select(t.deliveries).where(columns.webhook == webhook)
+        query = query.order_by(columns.kind, columns.exit_n)
         if status is not None:
             query = query.where(columns.status == status)
         return self._all(DeliveryRow, query)
+
+    def delivery_counts(self, webhook: str) -> dict[str, int]:
+        """How many are pending, and how many are dead."""
+        columns, found = t.deliveries.c, {}
+        with self._connection() as connection:
+            for status in ("pending", "dead"):  # one by one: the index is by status too
+                query = select(func.count()).where(
+                    columns.webhook == webhook, columns.status == status
+                )
+                found[status] = int(connection.execute(query).scalar() or 0)
+        return found
 
     def meta(self, key: str) -> str | None:
         """A named value."""
@@ -299,6 +404,12 @@ class SqlReading(Storage):
 
 def _of(table: Table, stream: str) -> Select[Any]:
     return select(table).where(table.c.stream == stream)
+
+
+def _with_payload(payload: Any) -> Select[Any]:
+    """Items with something in the place of their payloads."""
+    columns = (payload if column.name == "payload" else column for column in t.items.c)
+    return select(*columns)
 
 
 def _sum_if(flag: Any) -> Any:

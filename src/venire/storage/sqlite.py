@@ -11,12 +11,14 @@ newer one, is taken where it is installed. A process must not open one file thro
 
 from __future__ import annotations
 
+import glob
 import importlib
 import os
+import shutil
 import sys
 import threading
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import lru_cache
 from itertools import chain
@@ -28,7 +30,8 @@ from sqlalchemy.engine import URL
 
 from venire.errors import InputError, StoreDown, StoreError
 from venire.storage import schema
-from venire.storage.locking import FileLock
+from venire.storage.changes import Change, ErasePayload, PurgeStream
+from venire.storage.locking import FileLock, create_private, make_private
 from venire.storage.sql import SqlStorage
 from venire.storage.statements import Step
 
@@ -39,6 +42,9 @@ _SOUND = (3, 51, 3)
 
 #: Milliseconds to wait for another process that writes a key or makes a backup.
 _BUSY = 10_000
+
+#: Milliseconds for which those who write may be kept waiting while the log is emptied.
+_BRIEFLY = 50
 
 #: So many new rows go into one statement: a fifth quicker than one by one.
 _TOGETHER = 50
@@ -61,7 +67,7 @@ class SqliteStorage(SqlStorage):
         if not url.database or url.database == ":memory:" or url.query or url.host:
             raise InputError(f"got the store {url}, expected sqlite:///FILE (or memory:)")
         self.url, self.owner = str(url), owner
-        self.path = Path(url.database).absolute()
+        self.path = _resolved(url.database)
         self._driver = _driver()
         self._write_lock = threading.RLock()
         self._ends = {}
@@ -81,6 +87,9 @@ class SqliteStorage(SqlStorage):
     def _open(self) -> None:
         if self.owner:
             self._lock = FileLock(Path(f"{self.path}.lock"), f"the store {self.path}")
+            create_private(self.path)
+            for file in (self.path, *self.path.parent.glob(f"{glob.escape(self.path.name)}[-.]*")):
+                make_private(file)
         with self._errors():
             self._writing = self._connect()
             if self.owner:
@@ -114,6 +123,7 @@ class SqliteStorage(SqlStorage):
         )
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("PRAGMA foreign_keys = ON")
+        connection.execute("PRAGMA secure_delete = FAST")
         return connection
 
     def _make_engine(self) -> Engine:
@@ -160,6 +170,12 @@ class SqliteStorage(SqlStorage):
                     "ON CONFLICT (key) DO UPDATE SET value = value + 1"
                 )
 
+    def sizes(self) -> dict[str, int]:
+        """The file, its write-ahead log, and the room that is left on its disk."""
+        found = {"bytes": self.path, "wal_bytes": Path(f"{self.path}-wal")}
+        sizes = {name: path.stat().st_size for name, path in found.items() if path.exists()}
+        return {**sizes, "free_bytes": shutil.disk_usage(self.path.parent).free}
+
     def copy_to(self, target: Path) -> None:
         """A copy of the whole store as it is now, also while it is being written to.
 
@@ -168,6 +184,7 @@ class SqliteStorage(SqlStorage):
         part = Path(f"{target}.part")
         with self._errors():
             part.unlink(missing_ok=True)
+            create_private(part)
             connection = self._connect()
             try:
                 connection.execute("VACUUM INTO ?", (str(part),))
@@ -176,6 +193,34 @@ class SqliteStorage(SqlStorage):
         with open(part, "rb+") as file:
             os.fsync(file.fileno())
         os.replace(part, target)
+
+    def scrub(self) -> bool | None:
+        """Bring the write-ahead log into the file and empty it; False if a reader needs it."""
+        with self._errors():
+            connection = self._connect()
+            try:
+                connection.execute(f"PRAGMA busy_timeout = {_BRIEFLY}")
+                (busy, *_), *_ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+                return not busy
+            finally:
+                connection.close()
+
+    def write(self, changes: Sequence[Change]) -> None:
+        """Make the changes as one transaction; whole pages of what is erased are overwritten.
+
+        For everything else that would be too slow: parts of pages are overwritten in any case.
+        """
+        if not any(isinstance(change, ErasePayload | PurgeStream) for change in changes):
+            super().write(changes)
+            return
+        with self._write_lock, self._errors():
+            if self._writing is not None:
+                self._writing.execute("PRAGMA secure_delete = ON")
+            try:
+                super().write(changes)
+            finally:
+                if self._writing is not None:
+                    self._writing.execute("PRAGMA secure_delete = FAST")
 
     @contextmanager
     def _transaction(self) -> Iterator[Any]:
@@ -237,9 +282,18 @@ class SqliteStorage(SqlStorage):
     def _translated(self, error: BaseException) -> StoreError:
         if isinstance(error, self._driver.IntegrityError):
             return StoreError(f"the store does not agree: {error}")
-        if isinstance(error, self._driver.OperationalError):
+        damaged = "could not decode" in str(error).lower()  # some bytes of a text have changed
+        if isinstance(error, self._driver.OperationalError) and not damaged:
             return StoreDown(f"SQLite cannot use {self.path} for now: {error}")
         return StoreError(f"{self.path} cannot be used as a store: {error}")
+
+
+def _resolved(database: str) -> Path:
+    """The file itself, by whatever link it was named: the lock is on that."""
+    try:
+        return Path(database).resolve()
+    except (OSError, RuntimeError) as error:  # links that lead round in a circle
+        raise StoreError(f"{database} cannot be found: {error}") from None
 
 
 @lru_cache(maxsize=16)

@@ -9,13 +9,15 @@ changes that others depend on (a stream, a webhook, a status) stay exactly where
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from venire.storage import changes as c
-from venire.storage.tables import metadata
+from venire.storage.rows import ERASED
+from venire.storage.tables import OF_STREAMS, metadata
 
-__all__ = ["Statement", "Step", "plan"]
+__all__ = ["Statement", "Step", "dropping", "plan", "tallied"]
 
 
 class Statement(NamedTuple):
@@ -46,7 +48,7 @@ _LEAVE = Statement(
     exact="an item that leaves is not open",
 )
 _END_LEASE = Statement(
-    "UPDATE leases SET status = ?, ended_at = ?, answer = ? WHERE token_hash = ?",
+    "UPDATE leases SET status = ?, ended_at = ?, answer = ?, ended_key = ? WHERE token_hash = ?",
     exact="a lease that ends is unknown",
 )
 _RENEW_LEASE = Statement("UPDATE leases SET ttl = ? WHERE token_hash = ?")
@@ -56,24 +58,68 @@ _STATUS = Statement(
 _SNAPSHOT = _insert(
     "snapshots", " ON CONFLICT (stream, n) DO UPDATE SET at = excluded.at, body = excluded.body"
 )
-# The first snapshot is what `verify` starts from; the last two are for start-up.
-_OLD_SNAPSHOTS = Statement(
-    "DELETE FROM snapshots WHERE stream = ? AND n > 0 AND n NOT IN "
-    "(SELECT n FROM snapshots WHERE stream = ? ORDER BY n DESC LIMIT 2)"
+_ENGINE = _insert(
+    "engines",
+    " ON CONFLICT (stream, n) DO UPDATE SET version = excluded.version, at = excluded.at",
+)
+_DROP_SNAPSHOT = Statement("DELETE FROM snapshots WHERE stream = ? AND n = ?")
+_TALLY = _insert(
+    "tallies",
+    " ON CONFLICT (stream, kind, name) DO UPDATE SET number = tallies.number + excluded.number",
 )
 _REVOKE = Statement("UPDATE keys SET revoked_at = ? WHERE id = ? AND revoked_at IS NULL")
 _TOUCH = Statement("UPDATE keys SET last_used_at = ? WHERE id = ?")
+_ROTATE = Statement(
+    "UPDATE webhooks SET old_secret = secret, old_until = ?, secret = ? WHERE id = ?"
+)
 _REMOVE_WEBHOOK = Statement("DELETE FROM webhooks WHERE id = ?")
 _DELIVERY = Statement(
-    "UPDATE deliveries SET attempt = ?, next_at = ?, status = ?, last_error = ? "
-    "WHERE webhook = ? AND exit_n = ?"
+    "UPDATE deliveries SET attempt = ?, next_at = ?, status = ?, last_error = ?, "
+    "failing_since = ? WHERE webhook = ? AND kind = ? AND exit_n = ?"
 )
+_EXPIRE = Statement(
+    "UPDATE keys SET expires_at = ? WHERE id = ? AND (expires_at IS NULL OR expires_at > ?)"
+)
+_AUDIT = Statement(
+    "INSERT INTO audit (at, actor, key, action, stream, subject, details) "
+    "VALUES (?, ?, ?, ?, ?, ?, ?)"
+)
+_ERASE = Statement(
+    f"UPDATE items SET payload = 'null', digest = '{ERASED}' WHERE stream = ? AND id = ?",
+    exact="an item to erase is unknown",
+)
+_MARK_DELETED = Statement(
+    "UPDATE streams SET deleted_at = ? WHERE name = ?", exact="a stream to delete is unknown"
+)
+_DELETE_STREAM = Statement("DELETE FROM streams WHERE name = ?")
+
+
+def _purge(table: str) -> Statement:
+    """Some rows of a stream; a webhook goes when none of its deliveries is left."""
+    if table == "webhooks":
+        left = "SELECT 1 FROM deliveries WHERE webhook = webhooks.id"
+        return Statement(
+            f"DELETE FROM webhooks WHERE stream = ? AND NOT EXISTS ({left}) AND id IN "
+            "(SELECT id FROM webhooks WHERE stream = ? LIMIT ?)"
+        )
+    keys = ", ".join(column.name for column in metadata.tables[table].primary_key.columns)
+    some = f"SELECT {keys} FROM {table} WHERE stream = ? LIMIT ?"
+    return Statement(f"DELETE FROM {table} WHERE stream = ? AND ({keys}) IN ({some})")
+
+
+_PURGE_DELIVERIES = Statement(
+    "DELETE FROM deliveries WHERE (webhook, kind, exit_n) IN "
+    "(SELECT webhook, kind, exit_n FROM deliveries "
+    "WHERE webhook IN (SELECT id FROM webhooks WHERE stream = ?) LIMIT ?)"
+)
+_PURGE = tuple(_purge(table) for table in OF_STREAMS)
 _META = _insert("meta", " ON CONFLICT (key) DO UPDATE SET value = excluded.value")
 
 
 def _delivery(change: c.UpdateDelivery) -> tuple[Any, ...]:
     row = change.row
-    return row.attempt, row.next_at, row.status, row.last_error, row.webhook, row.exit_n
+    how = row.attempt, row.next_at, row.status, row.last_error, row.failing_since
+    return (*how, row.webhook, row.kind, row.exit_n)
 
 
 def _leave(rows: Sequence[Any]) -> list[tuple[Any, ...]]:
@@ -81,7 +127,7 @@ def _leave(rows: Sequence[Any]) -> list[tuple[Any, ...]]:
 
 
 def _end(rows: Sequence[c.LeaseEnd]) -> list[tuple[Any, ...]]:
-    return [(row.status, row.ended_at, row.answer, row.token_hash) for row in rows]
+    return [(row.status, row.ended_at, row.answer, row.key, row.token_hash) for row in rows]
 
 
 def _as_they_are(rows: Sequence[Any]) -> Sequence[Any]:
@@ -96,7 +142,9 @@ _GATHERED: dict[type, tuple[Statement, Callable[[Sequence[Any]], Sequence[Sequen
     c.AddLeases: (_insert("leases"), _as_they_are),
     c.EndLeases: (_END_LEASE, _end),
     c.LeaveItems: (_LEAVE, _leave),
+    c.AddRevisions: (_insert("revisions"), _as_they_are),
     c.AddDeliveries: (_insert("deliveries"), _as_they_are),
+    c.AddAudit: (_AUDIT, lambda rows: [row[1:] for row in rows]),
 }
 
 #: Of those that touch the same tables: whether rows are new, and what names a row.
@@ -113,28 +161,35 @@ _SINGLE: dict[type, Callable[[Any], list[tuple[Statement, tuple[Any, ...]]]]] = 
     c.SetStatus: lambda change: [(_STATUS, (change.status, change.stream))],
     c.AddSettings: lambda change: [(_insert("settings"), change.row)],
     c.RenewLease: lambda change: [(_RENEW_LEASE, (change.ttl, change.token_hash))],
-    c.SaveSnapshot: lambda change: [
-        (_SNAPSHOT, change.row),
-        (_OLD_SNAPSHOTS, (change.row.stream, change.row.stream)),
-    ],
+    c.AddEngine: lambda change: [(_ENGINE, change.row)],
+    c.SaveSnapshot: lambda change: [(_SNAPSHOT, change.row)],
     c.AddKey: lambda change: [(_insert("keys"), change.row)],
     c.RevokeKey: lambda change: [(_REVOKE, (change.at, change.id))],
     c.TouchKey: lambda change: [(_TOUCH, (change.at, change.id))],
     c.AddWebhook: lambda change: [(_insert("webhooks"), change.row)],
+    c.RotateSecret: lambda change: [(_ROTATE, (change.old_until, change.secret, change.id))],
     c.RemoveWebhook: lambda change: [(_REMOVE_WEBHOOK, (change.id,))],
     c.UpdateDelivery: lambda change: [(_DELIVERY, _delivery(change))],
     c.SetMeta: lambda change: [(_META, (change.key, change.value))],
+    c.ExpireKey: lambda change: [(_EXPIRE, (change.at, change.id, change.at))],
+    c.ErasePayload: lambda change: [(_ERASE, (change.stream, change.item))],
+    c.MarkDeleted: lambda change: [(_MARK_DELETED, (change.at, change.stream))],
+    c.PurgeStream: lambda change: [
+        (_PURGE_DELIVERIES, (change.stream, change.limit)),
+        *((statement, (change.stream, change.stream, change.limit)) for statement in _PURGE),
+    ],
+    c.DeleteStream: lambda change: [(_DELETE_STREAM, (change.stream,))],
 }
 
 
 def plan(changes: Sequence[c.Change]) -> Iterator[Step]:
-    """The steps of a transaction.
+    """The steps of a transaction; the last ones keep the tallies.
 
     >>> from venire.storage import AddLabels, LabelRow
     >>> def label(item):
     ...     return AddLabels([LabelRow("posts", item, "ann", "ok", 0.0, 0, False, None, "bulk")])
     >>> [(step.statement.table, len(step.rows)) for step in plan([label("a"), label("b")])]
-    [('labels', 2)]
+    [('labels', 2), (None, 1)]
     """
     gathered: dict[type, list[Any]] = {}
     changed: set[Any] = set()  # rows that what is gathered changes
@@ -156,6 +211,30 @@ def plan(changes: Sequence[c.Change]) -> Iterator[Step]:
         for statement, row in _SINGLE[kind](change):
             yield Step(statement, (row,))
     yield from _flush(gathered)
+    counted = tallied(changes)
+    if counted:
+        yield Step(_TALLY, [(*key, number) for key, number in sorted(counted.items())])
+
+
+def tallied(changes: Sequence[c.Change]) -> Counter[tuple[str, str, str]]:
+    """By how many the changes make which tally larger; see `TallyRow`."""
+    counted: Counter[tuple[str, str, str]] = Counter()
+    for change in changes:
+        match change:
+            case c.AddItems(rows):
+                counted.update((row.stream, "items", "open") for row in rows)
+            case c.LeaveItems(rows):
+                counted.subtract((row.stream, "items", "open") for row in rows)
+                counted.update((row.stream, "items", row.status) for row in rows)
+            case c.AddLabels(labels):
+                counted.update((row.stream, "labels", row.labeler) for row in labels)
+                counted.update((row.stream, "late", row.labeler) for row in labels if row.late)
+    return counted
+
+
+def dropping(stream: str, numbers: Sequence[int]) -> Step:
+    """The step by which snapshots go."""
+    return Step(_DROP_SNAPSHOT, [(stream, n) for n in numbers])
 
 
 def _flush(gathered: dict[type, list[Any]]) -> Iterator[Step]:

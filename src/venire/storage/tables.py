@@ -28,7 +28,7 @@ from sqlalchemy import (
 
 from venire.storage import rows
 
-__all__ = ["ROWS", "TEXT", "metadata"]
+__all__ = ["OF_STREAMS", "ROWS", "TEXT", "metadata"]
 
 TEXT = Text().with_variant(Text(collation="C"), "postgresql")
 
@@ -58,6 +58,7 @@ streams = Table(
     _text("name"),
     _time("created_at"),
     _text("status"),
+    _time("deleted_at", nullable=True),
     PrimaryKeyConstraint("name", name="streams_key"),
     _one_of("status", "streams", rows.STREAM_STATUSES),
 )
@@ -106,10 +107,28 @@ items = Table(
     Column("confidence", Double),
     Column("labels", Integer),
     _text("reason", nullable=True),
+    _text("key", nullable=True),
     PrimaryKeyConstraint("stream", "id", name="items_key"),
     UniqueConstraint("stream", "exit_n", name="items_exit"),
     _one_of("status", "items", rows.ITEM_STATUSES),
     Index("items_by_status", "stream", "status", "id"),
+)
+
+revisions = Table(
+    "revisions",
+    metadata,
+    _stream(),
+    Column("n", BigInteger, nullable=False),
+    _text("item"),
+    Column("slot", BigInteger, nullable=False),
+    _time("at"),
+    _text("before", nullable=True),
+    Column("before_confidence", Double, nullable=False),
+    _text("verdict", nullable=True),
+    Column("confidence", Double, nullable=False),
+    Column("labels", Integer, nullable=False),
+    PrimaryKeyConstraint("stream", "n", name="revisions_key"),
+    Index("revisions_by_item", "stream", "item", "n"),
 )
 
 labels = Table(
@@ -124,6 +143,7 @@ labels = Table(
     Column("late", Boolean, nullable=False),
     Column("lead_seconds", Double),
     _text("source"),
+    _text("key", nullable=True),
     PrimaryKeyConstraint("stream", "item", "labeler", name="labels_key"),
     Index("labels_by_time", "stream", "at"),
 )
@@ -140,9 +160,12 @@ leases = Table(
     _text("status"),
     _time("ended_at", nullable=True),
     _text("answer", nullable=True),
+    _text("key", nullable=True),
+    _text("ended_key", nullable=True),
     PrimaryKeyConstraint("token_hash", name="leases_key"),
     _one_of("status", "leases", rows.LEASE_STATUSES),
     Index("leases_by_stream", "stream", "status"),
+    Index("leases_by_item", "stream", "item", "labeler"),
 )
 
 snapshots = Table(
@@ -153,6 +176,26 @@ snapshots = Table(
     _time("at"),
     Column("body", LargeBinary, nullable=False),
     PrimaryKeyConstraint("stream", "n", name="snapshots_key"),
+)
+
+engines = Table(
+    "engines",
+    metadata,
+    _stream(),
+    Column("n", BigInteger, nullable=False),
+    _text("version"),
+    _time("at"),
+    PrimaryKeyConstraint("stream", "n", name="engines_key"),
+)
+
+tallies = Table(
+    "tallies",
+    metadata,
+    _stream(),
+    _text("kind"),
+    _text("name"),
+    Column("number", BigInteger, nullable=False),
+    PrimaryKeyConstraint("stream", "kind", "name", name="tallies_key"),
 )
 
 keys = Table(
@@ -166,6 +209,7 @@ keys = Table(
     _time("created_at"),
     _time("last_used_at", nullable=True),
     _time("revoked_at", nullable=True),
+    _time("expires_at", nullable=True),
     PrimaryKeyConstraint("id", name="keys_key"),
     UniqueConstraint("hash", name="keys_hash"),
 )
@@ -178,6 +222,8 @@ webhooks = Table(
     _text("url"),
     _text("secret"),
     _time("created_at"),
+    _text("old_secret", nullable=True),
+    _time("old_until", nullable=True),
     PrimaryKeyConstraint("id", name="webhooks_key"),
 )
 
@@ -191,9 +237,28 @@ deliveries = Table(
     _time("next_at"),
     _text("status"),
     _text("last_error", nullable=True),
-    PrimaryKeyConstraint("webhook", "exit_n", name="deliveries_key"),
+    _time("failing_since", nullable=True),
+    _text("kind"),
+    PrimaryKeyConstraint("webhook", "kind", "exit_n", name="deliveries_key"),
     _one_of("status", "deliveries", rows.DELIVERY_STATUSES),
-    Index("deliveries_by_webhook", "webhook", "status", "next_at", "exit_n"),
+    _one_of("kind", "deliveries", rows.DELIVERY_KINDS),
+    Index("deliveries_by_webhook", "webhook", "status", "next_at", "exit_n", "kind"),
+)
+
+#: Numbered by the database: the server and `venire keys` both write into it.
+audit = Table(
+    "audit",
+    metadata,
+    Column("n", BigInteger().with_variant(Integer, "sqlite"), autoincrement=True),
+    _time("at"),
+    _text("actor"),
+    _text("key", nullable=True),
+    _text("action"),
+    _text("stream", nullable=True),
+    _text("subject", nullable=True),
+    _text("details"),
+    PrimaryKeyConstraint("n", name="audit_key"),
+    Index("audit_by_stream", "stream", "n"),
 )
 
 meta = Table(
@@ -204,16 +269,24 @@ meta = Table(
     PrimaryKeyConstraint("key", name="meta_key"),
 )
 
+#: The tables whose rows belong to a stream; the audit trail stays when the stream goes.
+OF_STREAMS = ("webhooks", "labels", "leases", "revisions", "items", "tallies", "snapshots",
+              "engines", "events", "settings")  # fmt: skip
+
 #: Which tuple a row of each table is.
 ROWS: dict[str, type[tuple[Any, ...]]] = {
     "streams": rows.StreamRow,
     "settings": rows.SettingsRow,
     "events": rows.EventRow,
     "items": rows.ItemRow,
+    "revisions": rows.RevisionRow,
     "labels": rows.LabelRow,
     "leases": rows.LeaseRow,
     "snapshots": rows.SnapshotRow,
+    "engines": rows.EngineRow,
+    "tallies": rows.TallyRow,
     "keys": rows.KeyRow,
     "webhooks": rows.WebhookRow,
     "deliveries": rows.DeliveryRow,
+    "audit": rows.AuditRow,
 }

@@ -11,8 +11,11 @@ from venire.storage import changes as c
 from venire.storage.base import Storage
 from venire.storage.codec import decode, encode
 from venire.storage.rows import (
+    ERASED,
+    AuditRow,
     Counts,
     DeliveryRow,
+    EngineRow,
     EventRow,
     Exited,
     ExitRow,
@@ -20,6 +23,7 @@ from venire.storage.rows import (
     KeyRow,
     LabelRow,
     LeaseRow,
+    RevisionRow,
     SettingsRow,
     SnapshotRow,
     StreamRow,
@@ -42,12 +46,14 @@ def check_storage(storage: Storage) -> None:
     >>> check_storage(MemoryStorage())
     """
     assert storage.streams() == [], "the store is not empty"
-    for check in (_streams, _events, _items, _labels, _leases, _snapshots, _keys, _webhooks):
+    for check in (_streams, _events, _items, _revisions, _labels, _leases, _snapshots, _keys):
         check(storage)
-    _others(storage)
+    for check in (_webhooks, _audit, _erasure, _deletion, _others):
+        check(storage)
     _all_or_nothing(storage)
     assert storage.counts("nobody") == Counts(0, 0, 0, 0, 0, 0, 0, 0)
     storage.ping()
+    assert all(size >= 0 for size in storage.sizes().values())
     with storage.frozen():
         assert len(storage.streams()) == 1
 
@@ -68,9 +74,11 @@ def everything(storage: Storage, stream: str) -> dict[str, Any]:
     reads: Sequence[Callable[[str], Any]] = (
         storage.settings,
         storage.events,
-        storage.snapshots,
+        storage.engines,
+        storage.snapshot_numbers,
         storage.items,
         storage.exits,
+        storage.revisions,
         storage.labels,
         storage.labeler_counts,
         lambda stream: storage.leases(stream, None),
@@ -80,7 +88,8 @@ def everything(storage: Storage, stream: str) -> dict[str, Any]:
     found = {getattr(read, "__name__", "leases"): read(stream) for read in reads}
     hooks = [row.id for row in storage.webhooks(stream)]
     found["deliveries"] = [storage.deliveries(id) for id in hooks]
-    return {"streams": storage.streams(), "keys": storage.keys(), **found}
+    done = [row[1:] for row in storage.audit()]  # a number may be left out where a write failed
+    return {"streams": storage.streams(), "keys": storage.keys(), "audit": done, **found}
 
 
 def _streams(storage: Storage) -> None:
@@ -139,15 +148,33 @@ def _items(storage: Storage) -> None:
     assert [row.id for row in storage.items("checked", "open", "Z", 1)] == ["a"]
     assert storage.item("checked", "z") == items["z"]
     assert storage.item("checked", "nothing") is None
-    assert storage.exits("checked") == [items["z"], items["B"]]
-    assert storage.exits("checked", 1) == [items["B"]]
-    assert storage.exits("checked", 0, 1) == [items["z"]]
+    z, b = (items[id]._replace(payload="") for id in "zB")
+    assert storage.exits("checked") == [z, b], "exits come without payloads"
+    assert storage.exits("checked", 1) == [b]
+    assert storage.exits("checked", 0, 1) == [z]
+    still = [items[id] for id in ("Z", "a", "é")]
+    assert list(storage.open_items("checked", len(_ODD), chunk=2)) == still
+    assert list(storage.open_items("checked", 5)) == [x._replace(payload="") for x in still]
     assert storage.known_ids("checked", [*"az", "?"]) == {i: f"digest of {i}" for i in "az"}
     _refused(storage, c.AddItems([_item("new"), _item("a")]))
     _refused(storage, c.LeaveItems([left._replace(exit_n=3)]))
     _refused(storage, c.LeaveItems([left._replace(exit_n=3, id="nothing")]))
     _refused(storage, c.LeaveItems([left._replace(exit_n=2, id="a")]))
     assert storage.counts("checked")[:3] == (3, 1, 1)
+
+
+def _revisions(storage: Storage) -> None:
+    first = RevisionRow("checked", 1, "z", 2**40, 4.5, "spam", 1 / 3, _ODD, 0.1 + 0.2, 3)
+    rows = [first, first._replace(n=2, item="a", before=None, verdict=None), first._replace(n=3)]
+    storage.write([c.AddRevisions(rows[:2]), c.AddRevisions(rows[2:])])
+    assert storage.revisions("checked") == rows
+    assert storage.revisions("checked", 1, 1) == rows[1:2]
+    assert list(storage.all_revisions("checked", chunk=1)) == rows
+    assert storage.revisions_of("checked", "z") == [rows[0], rows[2]]
+    assert storage.revisions_of("checked", "nothing") == storage.revisions("nobody") == []
+    _refused(storage, c.AddRevisions([first._replace(n=4), first]))
+    _refused(storage, c.AddRevisions([first._replace(stream="nobody")]))
+    assert storage.counts("checked").revisions == 3
 
 
 def _labels(storage: Storage) -> None:
@@ -169,6 +196,7 @@ def _labels(storage: Storage) -> None:
     assert storage.recent_labels("checked", 2.0) == [rows[2], rows[1]]
     assert storage.recent_labels("checked", 0.5, "ann", 1) == [rows[2]]
     assert storage.labeler_counts("checked") == {"ann": (2, 0), "bob": (1, 1), "eve": (200, 0)}
+    assert sorted(storage.open_said("checked")) == [("a", "ann", _ODD), ("a", "bob", _ODD)]
     asked = [("a", "ann"), ("a", "eve"), ("m1", "eve")]
     assert storage.said("checked", asked) == {("a", "ann"): _ODD, ("m1", "eve"): _ODD}
     _refused(storage, c.AddLabels([rows[0]._replace(item="new"), rows[0]._replace(said="ok")]))
@@ -195,9 +223,15 @@ def _leases(storage: Storage) -> None:
     storage.write([c.AddLeases([one, two])])
     assert storage.leases("checked") == [two, one]
     storage.write([c.EndLeases([c.LeaseEnd("hash1", "expired", 6.0)]), c.RenewLease("hash2", 90.5)])
-    storage.write([c.EndLeases([c.LeaseEnd("hash1", "done", 7.0, _ODD)])])
-    assert storage.lease("hash1") == one._replace(status="done", ended_at=7.0, answer=_ODD)
+    storage.write([c.EndLeases([c.LeaseEnd("hash1", "done", 7.0, _ODD, "k1")])])
+    done = one._replace(status="done", ended_at=7.0, answer=_ODD, ended_key="k1")
+    assert storage.lease("hash1") == done
     assert storage.leases("checked") == [two._replace(ttl=90.5)]
+    assert storage.given("checked", [("a", "m1"), ("a", "m2"), ("a", "m3"), ("b", "m1")]) == {
+        ("a", "m1"),
+        ("a", "m2"),
+    }
+    assert storage.given("nobody", [("a", "m1")]) == set()
     assert len(storage.leases("checked", None)) == 2
     assert storage.lease("nothing") is None
     _refused(storage, c.AddLeases([one]))
@@ -206,12 +240,23 @@ def _leases(storage: Storage) -> None:
 
 def _snapshots(storage: Storage) -> None:
     assert storage.latest_snapshot("checked") is None
-    for n in (0, 2, 4, 7):
+    assert storage.engines("checked") == []
+    began = EngineRow("checked", 2, _ODD, 1.0)
+    storage.write([c.AddEngine(began._replace(version="other"))])
+    storage.write([c.AddEngine(began)])
+    assert storage.engines("checked") == [began]
+    for n in (0, 1, 2, 3, 4, 9, 10):
         row = SnapshotRow("checked", n, 1.0, bytes(range(256)) * n)
         storage.write([c.SaveSnapshot(row)])
     storage.write([c.SaveSnapshot(row._replace(at=2.0))])
-    assert [kept.n for kept in storage.snapshots("checked")] == [0, 4, 7]
+    assert storage.snapshot_numbers("checked") == [0, 2, 4, 9, 10], (
+        "the first, those of engines and the last two stay, of the others fewer the older they are"
+    )
+    assert storage.snapshot("checked", 10) == row._replace(at=2.0)
+    assert storage.snapshot("checked", 3) is None
+    assert [kept.n for kept in storage.snapshots("checked")] == [0, 2, 4, 9, 10]
     assert storage.latest_snapshot("checked") == row._replace(at=2.0)
+    _refused(storage, c.AddEngine(began._replace(stream="nobody")))
 
 
 def _keys(storage: Storage) -> None:
@@ -220,7 +265,11 @@ def _keys(storage: Storage) -> None:
     storage.write([c.AddKey(one), c.AddKey(two)])
     storage.write([c.TouchKey("k1", 3.0), c.RevokeKey("k2", 4.0), c.RevokeKey("k2", 5.0)])
     storage.write([c.TouchKey("nobody", 3.0), c.RevokeKey("nobody", 4.0)])
-    assert storage.keys() == [two._replace(revoked_at=4.0), one._replace(last_used_at=3.0)]
+    storage.write([c.ExpireKey("k1", at) for at in (8.0, 9.0, 7.0)] + [c.ExpireKey("nobody", 1.0)])
+    assert storage.keys() == [
+        two._replace(revoked_at=4.0),
+        one._replace(last_used_at=3.0, expires_at=7.0),
+    ]
     _refused(storage, c.AddKey(one._replace(hash="hash of 3")))
     _refused(storage, c.AddKey(one._replace(id="k3")))
 
@@ -234,17 +283,93 @@ def _webhooks(storage: Storage) -> None:
     assert storage.due_deliveries("w1", 8.0, 1) == [rows[2]]
     assert storage.due_deliveries("w1", 9.0) == rows[::-1]
     assert storage.due_deliveries("w2", 9.0) == [rows[0]._replace(webhook="w2")]
-    tried = rows[2]._replace(attempt=5, status="dead", last_error=_ODD)
+    tried = rows[2]._replace(attempt=5, status="dead", last_error=_ODD, failing_since=1.5)
     done = rows[1]._replace(attempt=1, status="done")
     storage.write([c.UpdateDelivery(tried), c.UpdateDelivery(done)])
     assert storage.due_deliveries("w1", 8.0) == []
     assert storage.deliveries("w1", "dead") == [tried]
     assert storage.deliveries("w1") == [rows[0], done, tried]
+    other = rows[0]._replace(kind="revision")
+    storage.write([c.AddDeliveries([other]), c.UpdateDelivery(rows[0]._replace(attempt=3))])
+    storage.write([c.UpdateDelivery(rows[0])])
+    assert storage.due_deliveries("w1", 9.0) == [rows[0], other]
+    assert storage.deliveries("w1") == [rows[0], done, tried, other], "exits and then revisions"
+    assert storage.delivery_counts("w1") == {"pending": 2, "dead": 1}
+    assert storage.delivery_counts("nobody") == {"pending": 0, "dead": 0}
+    storage.write([c.RotateSecret("w1", "whsec_y", 9.5), c.RotateSecret("nobody", "x", 1.0)])
+    rotated = hook._replace(secret="whsec_y", old_secret="whsec_x", old_until=9.5)
+    assert storage.webhooks("checked") == [rotated, hook._replace(id="w2")]
     storage.write([c.RemoveWebhook("w1"), c.RemoveWebhook("w1"), c.UpdateDelivery(tried)])
     assert storage.webhooks("checked") == storage.webhooks() == [hook._replace(id="w2")]
     assert storage.deliveries("w1") == []
     assert storage.webhooks("nobody") == []
     _refused(storage, c.AddDeliveries([rows[0]]))
+
+
+def _audit(storage: Storage) -> None:
+    rows = [
+        AuditRow(0, 1.5, "me (k1)", "k1", "stream.pause", "checked"),
+        AuditRow(0, 2.5, _ODD, None, "key.revoke", None, "k2", '{"why":"lost"}'),
+    ]
+    storage.write([c.AddAudit(rows[:1]), c.AddAudit(rows[1:])])
+    found = storage.audit()
+    assert [row[1:] for row in found] == [row[1:] for row in rows]
+    assert found[0].n < found[1].n
+    assert storage.audit(found[0].n) == found[1:]
+    assert storage.audit(0, 1) == storage.audit(stream="checked") == found[:1]
+    assert list(storage.all_audit(chunk=1)) == found
+
+
+def _erasure(storage: Storage) -> None:
+    before = storage.item("checked", "a")
+    assert before is not None
+    storage.write([c.ErasePayload("checked", "a")])
+    assert storage.item("checked", "a") == before._replace(payload="null", digest=ERASED)
+    _refused(storage, c.ErasePayload("checked", "nothing"))
+    storage.scrub()
+
+
+def _deletion(storage: Storage) -> None:
+    """A deleted stream is not listed, goes in pieces, and makes room for another of its name."""
+    assert storage.remains("checked")
+    assert not storage.remains("gone")
+    hook = WebhookRow("w3", "gone", "https://example.org/y", "whsec_y", 1.0)
+    row = EventRow("gone", 0, 1, 3, 2.0, "left", '"ann"')
+    label = LabelRow("gone", "a", "m", "ok", 0.0, 0, False, None, "x", "k1")
+    filled: list[c.Change] = [
+        c.AddStream(StreamRow("gone", 1.0)),
+        c.AddSettings(SettingsRow("gone", 1, 1.0, "admin", "{}")),
+        c.AddItems([_item(f"i{n}")._replace(stream="gone", key="k1") for n in range(5)]),
+        c.LeaveItems([ExitRow("gone", "i1", "left", 1, 9, 4.5, "ok", 0.5, 2, "no_gain")]),
+        c.AddEvents([row, row._replace(n=1)]),
+        c.AddLabels([label, label._replace(item="b")]),
+        c.AddLeases([LeaseRow("gone1", "gone", "a", "m", 0.0, 1.0, key="k1")]),
+        c.SaveSnapshot(SnapshotRow("gone", 0, 1.0, b"x")),
+        c.AddWebhook(hook),
+        c.AddDeliveries([DeliveryRow("w3", "gone", n, 0, 10.0) for n in (1, 2, 3)]),
+    ]
+    storage.write(filled)
+    assert {row.key for row in storage.items("gone")} == {"k1"}
+    assert [row.key for row in storage.labels("gone")] == ["k1", "k1"]
+    before = everything(storage, "checked")
+    storage.write([c.MarkDeleted("gone", 5.0)])
+    assert [row.name for row in storage.streams()] == ["checked"]
+    assert storage.deleted_streams() == [StreamRow("gone", 1.0, "running", 5.0)]
+    _refused(storage, c.DeleteStream("gone"))
+    _refused(storage, c.MarkDeleted("nobody", 5.0))
+    rounds = 0
+    while storage.remains("gone"):
+        storage.write([c.PurgeStream("gone", 2)])
+        rounds += 1
+    assert 2 <= rounds <= 30
+    storage.write([c.DeleteStream("gone")])
+    assert storage.deleted_streams() == []
+    assert storage.counts("gone") == Counts(0, 0, 0, 0, 0, 0, 0, 0)
+    assert storage.deliveries("w3") == []
+    assert everything(storage, "checked") == {**before, "streams": storage.streams()}
+    storage.write(filled)
+    storage.write([c.MarkDeleted("gone", 5.0), c.PurgeStream("gone", 1000)])
+    storage.write([c.PurgeStream("gone", 1000), c.DeleteStream("gone")])
 
 
 def _others(storage: Storage) -> None:

@@ -70,6 +70,9 @@ class Writer:
     seconds
         A clock to time the commits by, such as `time.perf_counter`; without one the statistics
         have no times.
+    tell
+        Called with the cause when it goes down and each time that it cannot come up, and with
+        None when it is up again; from whatever thread that happens in.
 
     Examples
     --------
@@ -86,10 +89,12 @@ class Writer:
         storage: Storage,
         call: Callable[[Callable[[], None]], object] | None = None,
         seconds: Callable[[], float] | None = None,
+        tell: Callable[[str | None], None] | None = None,
     ) -> None:
         self.storage = storage
         self.stats = WriterStats()
         self._call, self._seconds = call, seconds or (lambda: 0.0)
+        self._told = tell or (lambda fault: None)
         self._queue: list[tuple[Sequence[Change], Ticket]] = []
         self._wake = threading.Condition()
         self._error: str | None = None
@@ -139,8 +144,10 @@ class Writer:
             self.storage.ping()
         except StoreError as error:
             self._error = str(error)
+            self._told(self._error)
             return False
         self._error = None
+        self._told(None)
         return not self._closing
 
     def close(self) -> None:
@@ -186,8 +193,10 @@ class Writer:
         )
 
     def _fail(self, group: list[tuple[Sequence[Change], Ticket]], error: Exception) -> None:
+        why = str(error) or type(error).__name__
+        self._told(why if isinstance(error, StoreError) else f"{type(error).__name__}: {why}")
         with self._wake:
-            self._error = str(error) or type(error).__name__
+            self._error = why
             group, self._queue = group + self._queue, []
         self.stats = replace(self.stats, failures=self.stats.failures + 1)
         self._answer([ticket for _, ticket in group], error)

@@ -9,13 +9,13 @@ from typing import Any, Final
 import numpy as np
 
 from venire.errors import InputError, VenireError
-from venire.labels import LabelTable, Names, Repeats
+from venire.labels import Codes, LabelTable, Names, Repeats
 from venire.tables.coding import Coded, Fault, coded, first_row
 from venire.tables.files import FileColumns, is_path, read_columns
 from venire.tables.sources import NoRows, columns_of
 from venire.tables.text import as_text, as_whole
 
-__all__ = ["COLUMNS", "as_batch", "as_table", "coded_columns"]
+__all__ = ["COLUMNS", "as_batch", "as_table", "coded_columns", "once_each"]
 
 #: What the columns of a table of labels are called.
 COLUMNS: Final = ("task", "worker", "label")
@@ -45,7 +45,7 @@ def as_table(
     labels
         A `LabelTable` (returned as it is); a dataframe of pandas, polars or pyarrow, or a dict
         of columns; a tuple of three arrays; an iterable of (task, worker, label) rows; or the
-        path of a CSV or Parquet file. Other columns are ignored.
+        path of a CSV, Parquet or JSON Lines file. Other columns are ignored.
     classes
         What a label may say, in this order. By default the labels that occur, sorted: numbers
         by size, before text.
@@ -119,7 +119,21 @@ def _table(
         label = _by_class(label, classes, columns[2], is_path(labels), fewest)
     except Fault as fault:
         raise blame(fault.row, fault.message) from None
-    codes, names = zip(*((c.codes, c.names) for c in (task, worker, label)), strict=True)
+    return once_each(task, worker, label.codes, label.names, repeats, columns, blame, fewest)
+
+
+def once_each(
+    task: Coded,
+    worker: Coded,
+    said: Codes,
+    classes: Names,
+    repeats: Repeats,
+    columns: Sequence[str],
+    blame: Blame,
+    fewest: int,
+) -> LabelTable:
+    """The table of these labels; the error about a repeated one names its row."""
+    codes, names = (task.codes, worker.codes, said), (task.names, worker.names, classes)
     try:
         return LabelTable.from_codes(*codes, *names, repeats=repeats, fewest=fewest)
     except InputError:
@@ -172,7 +186,9 @@ def _by_class(
     names: Names = label.names
     if len(names) > MOST_CLASSES:
         message = f"{column} has {len(names)} distinct values, expected at most {MOST_CLASSES}"
-        raise Fault(None, f"{message}: is it the right column?")
+        raise Fault(
+            None, f"{message}: is it the right column? For numbers use --numeric (RobustMean)"
+        )
     if classes is None:
         ordered = tuple(sorted(names, key=_by_size_or_text))
         _check_count(ordered, column, fewest)

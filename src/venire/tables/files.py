@@ -1,4 +1,4 @@
-"""The columns of a CSV or Parquet file.
+"""The columns of a CSV, Parquet or JSON Lines file.
 
 A CSV file is read by pyarrow where that is installed. Whatever it stumbles over, and quoted or
 padded fields, on which it has views of its own, are read again by the csv module, which names
@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from venire.errors import FileError, InputError, MissingExtra
 from venire.records import read_rows
 from venire.tables.coding import Coded, Fault, coded, first_row, missing
+from venire.tables.jsonl import is_json_lines, line_of, read_json_lines
 from venire.tables.sources import NoRows, pick
 from venire.tables.text import as_whole
 
@@ -51,6 +52,8 @@ class FileColumns:
             return FileError(self.path, None, message)
         if is_parquet(self.path):
             return FileError(self.path, None, f"row {row + 1}: {message}")
+        if is_json_lines(self.path):
+            return FileError(self.path, line_of(self.path, row), message)
         line, _ = next(islice(read_rows(self.path, self.columns), row, None))
         return FileError(self.path, line, message)
 
@@ -70,10 +73,15 @@ def is_parquet(path: Path) -> bool:
 
 
 def read_columns(path: Path, columns: Sequence[str], what: str) -> FileColumns:
-    """The columns of a file, by its ending: .parquet, or else CSV with a header."""
+    """The columns of a file, by its ending: .parquet, .jsonl, or else CSV with a header."""
     if is_parquet(path):
         values = _parquet(path, columns, what)
+    elif is_json_lines(path):
+        values = read_json_lines(path, columns, what)
+        if not values[0]:
+            raise NoRowsInFile(path, None, f"the {what} have no rows, expected at least one")
     else:
+        columns = [column.strip().lower() for column in columns]  # as headers are read
         values = _csv(path, columns, what)
     return FileColumns(path, columns, values)
 

@@ -109,7 +109,7 @@ def _rows(source: Any, columns: Sequence[str], what: str) -> list[Any]:
     if isinstance(source, str | bytes) or not isinstance(source, Iterable):
         raise InputError(
             f"cannot read {what} from a {type(source).__name__}, expected a dataframe, "
-            f"{len(columns)} arrays, {wanted} rows or the path of a CSV or Parquet file"
+            f"{len(columns)} arrays, {wanted} rows or the path of a CSV, Parquet or JSON Lines file"
         )
     rows = [row if isinstance(row, tuple | list) else _row(row, wanted) for row in source]
     for i, row in enumerate(rows):

@@ -9,12 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from venire.labels import LabelTable
-from venire.tables.build import coded_columns
+from venire.tables.build import Blame, coded_columns
 from venire.tables.coding import Coded, first_row
 from venire.tables.files import is_path
+from venire.tables.ordered import coded_numbers
 from venire.tables.text import like
 
-__all__ = ["TRUTH_COLUMNS", "as_truth", "truth_of"]
+__all__ = ["TRUTH_COLUMNS", "as_true_values", "as_truth", "truth_of"]
 
 #: What the columns of a table of truths are called.
 TRUTH_COLUMNS: Final = ("task", "label")
@@ -46,28 +47,53 @@ def as_truth(
     >>> as_truth({"b": "no", "z": "yes"}, table).tolist()
     [-1, 0]
     """
+    item, label, _ = _read(truth, table, columns)
+    names = like(label.names, table.classes) if is_path(truth) else tuple(label.names)
+    right = _places(names, table.classes, len(table.classes))[label.codes]
+    found = np.full(len(table.items), -1, np.int64)
+    found[item[item >= 0]] = right[item >= 0]
+    return found
+
+
+def as_true_values(
+    truth: Any, table: LabelTable, columns: Sequence[str] = TRUTH_COLUMNS
+) -> NDArray[np.float64]:
+    """The true number of each item of a table of ratings, nan where it is not known.
+
+    >>> table = LabelTable.from_rows([("a", "ann", 1.5), ("b", "ann", 2.0)])
+    >>> as_true_values({"b": 2.5}, table).tolist()
+    [nan, 2.5]
+    """
+    item, label, blame = _read(truth, table, columns)
+    values = coded_numbers(label, columns[1], blame)
+    found = np.full(len(table.items), np.nan)
+    found[item[item >= 0]] = values[label.codes][item >= 0]
+    return found
+
+
+def _read(
+    truth: Any, table: LabelTable, columns: Sequence[str]
+) -> tuple[NDArray[np.int64], Coded, Blame]:
+    """The item of each row, -1 for others, and what it is said to be."""
     if isinstance(truth, Mapping) and not all(column in truth for column in columns):
         truth = list(truth.items())
     (task, label), blame = coded_columns(truth, columns, "truths")
-    names: list[Sequence[Any]] = [tuple(task.names), tuple(label.names)]
-    if is_path(truth):
-        names = [like(names[0], table.items), like(names[1], table.classes)]
-    item = _places(names[0], table.items, -1)[task.codes]
-    right = _places(names[1], table.classes, len(table.classes))[label.codes]
+    names = like(task.names, table.items) if is_path(truth) else tuple(task.names)
+    item = _places(names, table.items, -1)[task.codes]
     if not (item >= 0).any():
         raise blame(None, f"none of its tasks is among the labels', such as {table.items[0]!r}")
     row = _contradiction(task, label)
     if row is not None:
         message = f"task {task.names[task.codes[row]]!r} has another label above: keep one of them"
         raise blame(row, message)
-    found = np.full(len(table.items), -1, np.int64)
-    found[item[item >= 0]] = right[item >= 0]
-    return found
+    return item, label, blame
 
 
-def truth_of(truth: Any, table: LabelTable, item: Hashable) -> Hashable:
+def truth_of(
+    truth: Any, table: LabelTable, item: Hashable, columns: Sequence[str] = TRUTH_COLUMNS
+) -> Hashable:
     """What a file of truths has for an item of a table, whether it is a class or not."""
-    (task, label), _ = coded_columns(truth, TRUTH_COLUMNS, "truths")
+    (task, label), _ = coded_columns(truth, columns, "truths")
     code = like(task.names, table.items).index(item)
     said: Hashable = label.names[label.codes[first_row(task, code)]]
     return said

@@ -12,13 +12,14 @@ from typing import Final
 
 from starlette.requests import Request
 
-from venire.service.keys import Keyring
+from venire.service.actors import Actor
+from venire.service.service import Service
 from venire.service.views import KeyView, Role
 from venire.web.errors import RequestError
 
-__all__ = ["COOKIE", "ROLES", "Caller", "admit", "caller_of", "token_of"]
+__all__ = ["COOKIE", "ROLES", "Caller", "admit", "caller_of", "key_of", "no_key", "token_of"]
 
-COOKIE: Final = "venire_key"
+COOKIE: Final = "venire_session"
 
 _ADMIN: Final = frozenset[Role]({"admin"})
 _READERS: Final = frozenset[Role]({"admin", "producer", "viewer"})
@@ -41,6 +42,7 @@ ROLES: Final = MappingProxyType[str, frozenset[Role] | None](
         "GET /v1/streams/{stream}/items/{item}/explain": _READERS,
         "GET /v1/streams/{stream}/items/{item}": _READERS,
         "GET /v1/streams/{stream}/exits": _READERS,
+        "GET /v1/streams/{stream}/revisions": _READERS,
         "GET /v1/streams/{stream}/events": _READERS,
         "GET /v1/streams/{stream}/labelers": _READERS,
         "GET /v1/streams/{stream}/insights": _READERS,
@@ -48,6 +50,9 @@ ROLES: Final = MappingProxyType[str, frozenset[Role] | None](
         "POST /v1/streams": _ADMIN,
         "GET /v1/streams/{stream}": _ALL,
         "PATCH /v1/streams/{stream}": _ADMIN,
+        "DELETE /v1/streams/{stream}": _ADMIN,
+        "DELETE /v1/streams/{stream}/payloads/{item}": _ADMIN,
+        "GET /v1/audit": _ADMIN,
         "GET /v1/streams/{stream}/settings": _READERS,
         "POST /v1/streams/{stream}/pause": _ADMIN,
         "POST /v1/streams/{stream}/resume": _ADMIN,
@@ -56,11 +61,13 @@ ROLES: Final = MappingProxyType[str, frozenset[Role] | None](
         "POST /v1/streams/{stream}/webhooks": _ADMIN,
         "DELETE /v1/streams/{stream}/webhooks/{webhook}": _ADMIN,
         "POST /v1/streams/{stream}/webhooks/{webhook}/ping": _ADMIN,
+        "POST /v1/streams/{stream}/webhooks/{webhook}/rotate": _ADMIN,
         "GET /v1/streams/{stream}/webhooks/{webhook}/dead": _ADMIN,
         "POST /v1/streams/{stream}/webhooks/{webhook}/redeliver": _ADMIN,
         "GET /v1/keys": _ADMIN,
         "POST /v1/keys": _ADMIN,
         "DELETE /v1/keys/{key}": _ADMIN,
+        "POST /v1/keys/{key}/rotate": _ADMIN,
         "GET /v1/me": _ALL,
         "GET /health": None,
         "GET /ready": None,
@@ -87,9 +94,9 @@ class Caller:
     labeler: str | None
 
     @property
-    def actor(self) -> str:
-        """How changes of settings are signed."""
-        return f"{self.name} ({self.key})"
+    def actor(self) -> Actor:
+        """How what the caller does is signed."""
+        return Actor(self.name, self.key)
 
     def bound_to(self) -> str | None:
         """The one labeler whose leases the caller may touch; None for any."""
@@ -117,7 +124,7 @@ class Caller:
 
 
 def token_of(request: Request) -> tuple[str | None, bool]:
-    """The token of a request, and whether it came in the cookie of a page.
+    """The token of a request, and whether it is that of a session, in the cookie of a page.
 
     `Authorization: Bearer` or `Token`, or `X-Api-Key`, go before the cookie.
     """
@@ -131,17 +138,20 @@ def token_of(request: Request) -> tuple[str | None, bool]:
     return request.cookies.get(COOKIE), True
 
 
-def admit(request: Request, keys: Keyring, roles: frozenset[Role], what: str) -> Caller:
+def key_of(request: Request, service: Service) -> KeyView | None:
+    """The key of a request, or the one that its session stands for, if it is in force."""
+    token, from_page = token_of(request)
+    if not token:
+        return None
+    return service.sessions.key_of(token) if from_page else service.keys.authenticate(token)
+
+
+def admit(request: Request, service: Service, roles: frozenset[Role], what: str) -> Caller:
     """Who sends the request, if they may; else 401 or 403."""
     token, from_page = token_of(request)
-    key = keys.authenticate(token) if token else None
+    key = key_of(request, service)
     if key is None:
-        raise RequestError(
-            401,
-            "no_key" if token is None else "unknown_key",
-            "a key is needed" if token is None else "this key is unknown, or was revoked",
-            hint="send Authorization: Bearer vk_...; `venire keys create` makes one",
-        )
+        raise no_key(token is not None)
     if from_page and foreign(request):
         raise RequestError(
             403, "foreign_page", "another site's page sent this", hint="use the pages of venire"
@@ -154,6 +164,16 @@ def admit(request: Request, keys: Keyring, roles: frozenset[Role], what: str) ->
             hint=f"it takes the role {' or '.join(sorted(roles))}",
         )
     return caller_of(key)
+
+
+def no_key(sent: bool) -> RequestError:
+    """What somebody is told who sent no key, or one that opens nothing (any more)."""
+    return RequestError(
+        401,
+        "unknown_key" if sent else "no_key",
+        "this key is unknown, was revoked, or has ended" if sent else "a key is needed",
+        hint="send Authorization: Bearer vk_...; `venire keys create` makes one",
+    )
 
 
 def caller_of(key: KeyView) -> Caller:

@@ -19,6 +19,7 @@ from venire.web.errors import add_handlers
 from venire.web.guard import Gate, Guarded
 from venire.web.limits import BodyLimit
 from venire.web.pages import STATIC, PageRoutes
+from venire.web.routes.erasing import EraseRoutes
 from venire.web.routes.items import ItemRoutes
 from venire.web.routes.keys import KeyRoutes
 from venire.web.routes.operations import OperationRoutes
@@ -38,6 +39,7 @@ PARTS = (
     StreamRoutes,
     WebhookRoutes,
     KeyRoutes,
+    EraseRoutes,
     OperationRoutes,
     PageRoutes,
 )

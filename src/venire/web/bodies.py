@@ -14,6 +14,7 @@ from pydantic_core import from_json, to_json
 from starlette.requests import Request
 from typing_extensions import TypedDict
 
+from venire.service.keys import LONGEST
 from venire.service.settings import LONGEST_ID, STREAM_NAME, Name, StreamSettings, Weight
 from venire.service.views import ItemIn, Role
 from venire.web.errors import RequestError, invalid
@@ -27,7 +28,9 @@ __all__ = [
     "NewStream",
     "RedeliverBody",
     "ReleaseBody",
+    "RotateBody",
     "SaidBody",
+    "SecretBody",
     "SlugName",
     "WebhookBody",
     "read",
@@ -97,7 +100,7 @@ class ReleaseBody(BaseModel):
 
 
 class WebhookBody(BaseModel):
-    """Where to send exits."""
+    """Where to send exits and revisions."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -105,21 +108,42 @@ class WebhookBody(BaseModel):
 
 
 class RedeliverBody(BaseModel):
-    """Which given-up message to try again; all of them without `exit_n`."""
+    """Which given-up message to try again, by its exit or revision; all of them without either."""
 
     model_config = ConfigDict(extra="forbid")
 
     exit_n: Annotated[int, Field(ge=1, le=2**53)] | None = None
+    revision_n: Annotated[int, Field(ge=1, le=2**53)] | None = None
+
+
+class SecretBody(BaseModel):
+    """How long the old secret signs as well; a day if nothing is said, 0 if it got out."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    keep_seconds: Annotated[float, Field(ge=0, le=30 * 86_400)] = 86_400.0
 
 
 class KeyBody(BaseModel):
-    """A key to be made; `labeler` is needed for the role labeler, and for no other."""
+    """A key to be made; `labeler` is needed for the role labeler, and for no other.
+
+    It opens for so many `days`, or without an end.
+    """
 
     model_config = ConfigDict(extra="forbid")
 
     name: Name
     role: Role
     labeler: Name | None = None
+    days: Annotated[float, Field(gt=0, le=LONGEST)] | None = None
+
+
+class RotateBody(BaseModel):
+    """For how many hours the old key still opens, beside the new one."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    overlap_hours: Annotated[float, Field(ge=0, le=24 * 365)] = 24.0
 
 
 #: Every model of a body, for the documentation.
@@ -131,7 +155,9 @@ BODIES: Final[tuple[Any, ...]] = (
     ReleaseBody,
     WebhookBody,
     RedeliverBody,
+    SecretBody,
     KeyBody,
+    RotateBody,
 )
 
 _ITEMS: Final = TypeAdapter(list[ItemBody])

@@ -23,7 +23,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from venire.errors import VenireError
 from venire.service import Service
-from venire.web.access import ROLES, Caller, admit
+from venire.web.access import ROLES, Caller, admit, key_of, no_key
 from venire.web.errors import RequestError, error_of, error_response, internal_error, invalid
 from venire.web.limits import Rates, Waiting
 from venire.web.metrics import Metrics
@@ -43,19 +43,27 @@ class Gate:
         """Nobody waits yet."""
         self.service, self.settings = service, settings
         self.rates = Rates(settings.rate, settings.burst)
-        self.waiting = Waiting(settings.max_waiting)
+        self.waiting = Waiting(settings.max_waiting, settings.max_waiting_per_key)
         self.metrics = Metrics()
         self.stopping = asyncio.Event()
         self.error_page: Callable[[Request, RequestError], Response] | None = None
 
     def admit(self, request: Request, route: str) -> None:
         """Let the request pass, with `request.state.caller`, or raise what is wrong."""
+        if not self.service.started and route != "GET /health":
+            raise RequestError(
+                503, "starting", "the server is starting", hint="try again", retry_after=1.0
+            )
         roles = ROLES[route]
         if roles is None:
             return
-        who = admit(request, self.service.keys, roles, route)
+        who = admit(request, self.service, roles, route)
         self.rates.check(who.key)
         request.state.caller = who
+
+    def still(self, request: Request) -> bool:
+        """Whether the key of a request that was let in opens anything now."""
+        return key_of(request, self.service) is not None
 
     def told(self, request: Request, fault: RequestError) -> Response:
         """An error as an answer; for somebody with a browser as a page, or the way to sign in."""
@@ -81,13 +89,14 @@ class Gate:
     ) -> T:
         """Do what may take long, but not for a client that has gone, nor when told to stop.
 
-        `undo` is called with what was done for a client that went in the same moment.
+        `undo` is called with what was done for a client that went in the same moment, or whose
+        key was revoked meanwhile: that one gets nothing.
         """
         task = asyncio.ensure_future(work)
         gone = asyncio.ensure_future(_gone(request))
         stop = asyncio.ensure_future(self.stopping.wait())
         try:
-            with self.waiting.one():
+            with self.waiting.one(caller(request).key):
                 await asyncio.wait({task, gone, stop}, return_when=asyncio.FIRST_COMPLETED)
         finally:
             gone.cancel()
@@ -98,8 +107,11 @@ class Gate:
         if task.cancelled():
             raise stopping_error()
         result = task.result()
-        if undo is not None and gone.done() and not gone.cancelled():
+        still = self.still(request)
+        if undo is not None and (not still or (gone.done() and not gone.cancelled())):
             await undo(result)
+        if not still:
+            raise no_key(sent=True)
         return result
 
 

@@ -70,38 +70,50 @@ class Rates:
 
 
 class Waiting:
-    """Requests that wait for news, or follow it, at a time.
+    """Requests that wait for news, or follow it, at a time: in all, and by one key.
 
-    >>> waiting = Waiting(most=1)
-    >>> with waiting.one():
+    >>> waiting = Waiting(most=3, each=2)
+    >>> with waiting.one("key_a"), waiting.one("key_a"):
     ...     waiting.now
-    1
+    2
     """
 
-    def __init__(self, most: int) -> None:
-        """Room for `most`."""
-        self.most, self.now = most, 0
+    def __init__(self, most: int, each: int) -> None:
+        """Room for `most`, of which one key may take `each`."""
+        self.most, self.each, self.now = most, each, 0
+        self._by_key: dict[str, int] = {}
 
     @contextmanager
-    def one(self) -> Iterator[None]:
+    def one(self, key: str) -> Iterator[None]:
         """Take a place for as long as the block lasts; refuse where there is none."""
-        self.check()
-        self.now += 1
+        self.check(key)
+        self._change(key, 1)
         try:
             yield
         finally:
-            self.now -= 1
+            self._change(key, -1)
 
-    def check(self) -> None:
-        """Refuse where there is no place."""
+    def _change(self, key: str, by: int) -> None:
+        self.now += by
+        self._by_key[key] = self._by_key.get(key, 0) + by
+        if not self._by_key[key]:
+            del self._by_key[key]
+
+    def check(self, key: str) -> None:
+        """Refuse where there is no place, or none for this key."""
+        if self._by_key.get(key, 0) >= self.each:
+            self._refuse(f"{self.each} requests of this key are waiting already: no key may have")
         if self.now >= self.most:
-            raise RequestError(
-                429,
-                "too_many_waiting",
-                f"{self.now} requests are waiting already, which is the most there may be",
-                hint="try again after Retry-After, or ask with wait=0",
-                retry_after=1.0,
-            )
+            self._refuse(f"{self.now} requests are waiting already: there may not be")
+
+    def _refuse(self, what: str) -> None:
+        raise RequestError(
+            429,
+            "too_many_waiting",
+            f"{what} more",
+            hint="try again after Retry-After, or ask with wait=0",
+            retry_after=1.0,
+        )
 
 
 class BodyLimit:

@@ -17,10 +17,9 @@ from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from venire.errors import VenireError
-from venire.web.access import token_of
 from venire.web.answers import event
 from venire.web.errors import error_of
-from venire.web.guard import Gate
+from venire.web.guard import Gate, caller
 
 __all__ = ["follow"]
 
@@ -29,26 +28,24 @@ HEADERS = {"cache-control": "no-store", "x-accel-buffering": "no"}
 
 def follow(gate: Gate, request: Request, news: AsyncIterator[bytes]) -> Response:
     """An answer that goes on for as long as there are news and somebody may read them."""
-    gate.waiting.check()
-    return _Following(gate, token_of(request)[0], news)
+    gate.waiting.check(caller(request).key)
+    return _Following(gate, request, news)
 
 
 class _Following(StreamingResponse):
     """A stream of events that has a place among those who wait while it is being read."""
 
-    def __init__(self, gate: Gate, token: str | None, news: AsyncIterator[bytes]) -> None:
-        living = _living(gate, token, news)
+    def __init__(self, gate: Gate, request: Request, news: AsyncIterator[bytes]) -> None:
+        living = _living(gate, request, news)
         super().__init__(living, media_type="text/event-stream", headers=HEADERS)
-        self._gate = gate
+        self._gate, self._key = gate, caller(request).key
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        with self._gate.waiting.one():
+        with self._gate.waiting.one(self._key):
             await super().__call__(scope, receive, send)
 
 
-async def _living(
-    gate: Gate, token: str | None, news: AsyncIterator[bytes]
-) -> AsyncIterator[bytes]:
+async def _living(gate: Gate, request: Request, news: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
     """The news, with a comment where there are none for a while; ends when server or key do."""
     yield b": venire\n\n"
     stop = asyncio.ensure_future(gate.stopping.wait())
@@ -61,7 +58,7 @@ async def _living(
                 timeout=gate.settings.heartbeat,
                 return_when=asyncio.FIRST_COMPLETED,
             )
-            if not token or gate.service.keys.authenticate(token) is None:
+            if not gate.still(request):
                 break
             if entry in done:
                 yield entry.result()

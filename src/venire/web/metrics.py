@@ -1,12 +1,21 @@
-"""What Prometheus is told: requests by route, and the figures of every stream."""
+"""What Prometheus is told: requests by route, the figures of every stream, the store, webhooks."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    ProcessCollector,
+    generate_latest,
+)
 
+from venire.service.health import Condition
 from venire.service.views import Insights
+from venire.web.conditions import Conditions
 
 __all__ = ["Metrics"]
 
@@ -19,6 +28,7 @@ STREAM_FIGURES = {
     "late_labels": "Labels that came after their item had left.",
     "exits": "Items that left.",
     "exits_per_minute": "Items that leave in a minute.",
+    "revisions": "Verdicts that became others after their item had left.",
     "labels_per_minute": "Labels taken in a minute.",
     "oldest_seconds": "How long the oldest open item has waited.",
     "waiting": "Requests that wait for work.",
@@ -34,6 +44,8 @@ class Metrics:
     >>> metrics.recorder("GET", "/health")(200, 0.001)
     >>> b'venire_requests_total{method="GET"' in metrics.page([], waiting=0, up=True)
     True
+
+    Of the process there is what Prometheus always has, such as its open files (on Linux).
     """
 
     def __init__(self) -> None:
@@ -48,8 +60,13 @@ class Metrics:
             registry=registry,
             buckets=SECONDS,
         )
+        ProcessCollector(registry=registry)
+        self._conditions = Conditions()
+        registry.register(self._conditions)
         self._waiting = Gauge("venire_waiting", "Requests that wait or follow.", registry=registry)
         self._up = Gauge("venire_store_up", "Whether the store takes writes.", registry=registry)
+        text = "Streams that are not served, since their log does not replay."
+        self._aside = Gauge("venire_streams_set_aside", text, registry=registry)
         self._streams = {
             name: Gauge(f"venire_stream_{name}", text, ["stream"], registry=registry)
             for name, text in STREAM_FIGURES.items()
@@ -68,8 +85,17 @@ class Metrics:
 
         return record
 
-    def page(self, streams: list[Insights], waiting: int, up: bool) -> bytes:
+    def page(
+        self,
+        streams: list[Insights],
+        waiting: int,
+        up: bool,
+        condition: Condition | None = None,
+        aside: int = 0,
+    ) -> bytes:
         """Everything, in the text format."""
+        self._conditions.now = condition
+        self._aside.set(aside)
         self._waiting.set(waiting)
         self._up.set(up)
         for name, gauge in self._streams.items():

@@ -78,7 +78,7 @@ class PageRoutes:
     async def home(self, request: Request) -> Response:
         """The overview, or the page to sign in."""
         token = request.cookies.get(COOKIE)
-        key = self._gate.service.keys.authenticate(token) if token else None
+        key = self._gate.service.sessions.key_of(token) if token else None
         if key is None:
             to = request.query_params.get("to")
             return self._page("sign_in.html", None, wrong=token is not None, to=to)
@@ -88,7 +88,7 @@ class PageRoutes:
 
     @by_hand
     async def sign_in(self, request: Request) -> Response:
-        """Exchange a key for a cookie."""
+        """Exchange a key for a session, whose token is in a cookie."""
         if foreign(request):
             raise RequestError(403, "foreign_page", "another site's page sent this")
         form = parse_qs((await request.body()).decode(errors="replace"))
@@ -98,21 +98,21 @@ class PageRoutes:
             return self._page("sign_in.html", None, status=401, wrong=True, to=to)
         home = "/work" if key.role == "labeler" else "/"
         response = RedirectResponse(to if to.startswith(WORK) else home, 303)
+        seconds = self._gate.settings.session_hours * 3600
+        session = await self._gate.service.sessions.begin(key, seconds)
+        secure = self._gate.settings.secure_cookies or over_https(request)
+        age = round(seconds)
         response.set_cookie(
-            COOKIE,
-            token,
-            max_age=round(self._gate.settings.session_hours * 3600),
-            httponly=True,
-            samesite="strict",
-            secure=self._gate.settings.secure_cookies,
+            COOKIE, session, max_age=age, httponly=True, samesite="strict", secure=secure
         )
         return response
 
     @by_hand
     async def sign_out(self, request: Request) -> Response:
-        """Forget the cookie."""
+        """End the session."""
         response = RedirectResponse("/", 303)
         if not foreign(request):
+            await self._gate.service.sessions.end(request.cookies.get(COOKIE, ""))
             response.delete_cookie(COOKIE, httponly=True, samesite="strict")
         return response
 
@@ -171,7 +171,9 @@ class PageRoutes:
                 for stream in await service.streams()
             ]
             template = self._templates.get_template("overview.html")
-            self._overview = template.render(streams=streams, up=service.up)
+            self._overview = template.render(
+                streams=streams, up=service.up, aside=service.set_aside
+            )
             self._overview_at = now
         return self._overview
 
@@ -189,6 +191,16 @@ class PageRoutes:
             "cache-control": "no-store",
         }
         return HTMLResponse(page, status, headers)
+
+
+def over_https(request: Request) -> bool:
+    """Whether the browser speaks HTTPS, to us or to the proxy that says so.
+
+    Anybody may claim it: all that comes of it is a cookie that goes over HTTPS alone.
+    """
+    told = request.headers.get("x-forwarded-proto", "").partition(",")[0].strip().lower()
+    forwarded = request.headers.get("forwarded", "").lower().replace('"', "")
+    return "https" in (request.url.scheme, told) or "proto=https" in forwarded
 
 
 def seconds(value: float | None) -> str:

@@ -39,20 +39,26 @@ class ServerSettings(BaseSettings):
     """Bytes in the body of a request."""
     max_batch: Positive = 20_000
     """Items or labels in one request."""
+    max_labelers: Positive = 10_000
+    """Labelers that may come to a stream by asking or by sending labels."""
     rate: Annotated[float, Field(ge=0)] = 500.0
     """Requests a second for each key; 0 for no limit."""
     burst: Positive = 1_000
     """Requests that a key may send at once."""
     max_waiting: Positive = 1_000
     """Requests that wait for news, or follow them, at a time."""
+    max_waiting_per_key: Positive = 250
+    """Of these, requests of one key."""
     max_wait: Seconds = 60.0
     """Seconds that a request may wait for news."""
+    header_timeout: Seconds = 20.0
+    """Seconds that a client has to send the head of a request."""
     heartbeat: Seconds = 15.0
     """Seconds between signs of life for those who follow events."""
     session_hours: Seconds = 12.0
     """Hours after which people have to sign in again."""
     secure_cookies: bool = False
-    """Send cookies over HTTPS alone: set it behind a proxy that speaks HTTPS."""
+    """Always send cookies over HTTPS alone, as where a proxy says that it speaks HTTPS."""
     image_hosts: str = ""
     """Hosts, separated by commas, whose images the labelling page may show.
 
@@ -60,6 +66,8 @@ class ServerSettings(BaseSettings):
     """
     allow_private_webhooks: bool = False
     """Webhooks may go to private networks."""
+    webhook_retry_hours: Seconds = 72.0
+    """Hours for which a message is tried again that a webhook does not take."""
     grace: Annotated[float, Field(ge=0)] = 10.0
     """Seconds for requests to finish when the server is told to stop."""
     log_format: Literal["console", "json"] = "console"

@@ -135,14 +135,18 @@ class Process:
     def client(self, key: str | None = None, **more: Any) -> Client:
         return Client(self.url, key or self.key, **more)
 
-    def waiting(self) -> int:
-        """How many requests wait for something, or follow it."""
+    def metrics(self) -> dict[str, float]:
+        """What Prometheus is told, by name with labels."""
         headers = {"authorization": f"Bearer {self.key}"}
         request = urllib.request.Request(f"{self.url}/metrics", headers=headers)
         with urllib.request.urlopen(request, timeout=60) as answer:
-            found = re.search(r"^venire_waiting (\S+)", answer.read().decode(), flags=re.M)
-        assert found is not None
-        return int(float(found[1]))
+            lines = answer.read().decode().splitlines()
+        pairs = (line.rsplit(" ", 1) for line in lines if not line.startswith("#"))
+        return {name: float(value) for name, value in pairs}
+
+    def waiting(self) -> int:
+        """How many requests wait for something, or follow it."""
+        return int(self.metrics()["venire_waiting"])
 
     def kill(self) -> None:
         """As a power cut would: no time for anything."""

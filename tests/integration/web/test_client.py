@@ -126,6 +126,33 @@ def test_keys_and_settings(process: Process, stream: str) -> None:
         assert [version["settings"]["max_overlap"] for version in history] == [None, 4]
 
 
+def test_what_is_deleted_is_gone_and_who_did_it_stays(process: Process, stream: str) -> None:
+    with process.client() as client:
+        listed = client.keys()
+        (me,) = [key for key in listed if key["name"] == "first admin"]
+        client.add_items(stream, [{"id": "a/b", "payload": "private"}, {"id": "c", "payload": "x"}])
+        assert client.erase_payload(stream, "a/b") == {"stream": stream, "item": "a/b", "bytes": 9}
+        assert client.item(stream, "a/b")["payload"] is None
+        assert client.item(stream, "c")["payload"] == "x"
+        with pytest.raises(ServerError, match="close it before"):
+            client.delete_stream(stream)
+        client.close_stream(stream)
+        assert client.delete_stream(stream)["items"] == 2
+        with pytest.raises(ServerError, match="not_found"):
+            client.stream(stream)
+        lines = client.audit(stream=stream)
+        told = [(line["action"], line["subject"]) for line in lines]
+        assert told == [
+            ("stream.create", None),
+            ("items.add", None),
+            ("item.erase", "a/b"),
+            ("stream.close", None),
+            ("stream.delete", None),
+        ]
+        assert {line["key"] for line in lines} == {me["id"]}
+        assert client.audit(after=lines[3]["n"], limit=1, stream=stream) == lines[4:]
+
+
 class Receiver(BaseHTTPRequestHandler):
     """Keeps what is sent to it."""
 
@@ -166,6 +193,15 @@ def test_webhooks_are_signed_and_looked_after(process: Process, stream: str) -> 
         assert json.loads(body)["data"]["verdict"] == "ok"
         assert client.dead_letters(stream, hook["id"]) == []
         assert client.redeliver(stream, hook["id"]) == 0
+        rotated = client.rotate_webhook(stream, hook["id"], keep_seconds=60)
+        assert client.ping_webhook(stream, hook["id"]) == 200
+        headers, body = Receiver.got.get(timeout=30)
+        assert rotated["secret"] != hook["secret"]
+        assert all(signed(made["secret"], headers, body) for made in (hook, rotated))
+        told = process.metrics()
+        names = f'{{stream="{stream}",webhook="{hook["id"]}"}}'
+        assert told[f"venire_webhook_delivered_total{names}"] == 1
+        assert told[f"venire_webhook_pending{names}"] == told[f"venire_webhook_dead{names}"] == 0
         receiver.shutdown()
     with process.client() as client:
         with pytest.raises(ServerError, match="no_answer"):  # at once: it is no fault of ours
@@ -328,3 +364,33 @@ def test_a_heartbeat_keeps_the_assignment(process: Process) -> None:
         assert work_through(process, name, slow).labelled == 1
         (row,) = [row for row in client.labelers(name) if row["id"] == "ann"]
         assert row["expired"] == 0
+
+
+def test_revisions_are_followed(process: Process) -> None:
+    name = next(NAMES)
+    panel = [{"id": who} for who in ("ann", "bob", "cec", "odd")]
+    told = {"policy": "fixed-overlap:1", "learning": "then-serve:1", "slot_seconds": 2.0}
+    with process.client(timeout=200) as client:
+        client.create_stream(name, classes=["spam", "ok"], panel=panel, revisions=50, **told)
+        client.add_items(name, items(20))
+        ids = [item["id"] for item in items(20)]
+        labels = [(ids[0], "odd", "ok"), (ids[0], "ann", "spam")]
+        for k, item in enumerate(ids[1:]):
+            truth, other = ("spam", "ok") if k % 2 else ("ok", "spam")
+            labels += [(item, who, truth) for who in ("ann", "bob", "cec")]
+            labels.append((item, "odd", other))
+        client.add_labels(name, labels)
+        revision = next(client.follow_revisions(name))
+        assert (revision.item, revision.before, revision.verdict) == (ids[0], "ok", "spam")
+        assert client.revisions(name, after=1) == []
+        item = client.item(name, ids[0])
+        assert (item["verdict"], item["exit"]["verdict"]) == ("spam", "ok")
+        assert item["revisions"][0]["n"] == 1
+
+    async def follow() -> str:
+        async with AsyncClient(process.url, process.key) as other:
+            async for revised in other.follow_revisions(name):
+                return revised.item
+        raise AssertionError("there is a revision")
+
+    assert asyncio.run(follow()) == ids[0]

@@ -6,8 +6,13 @@ where time can be moved.
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
+import re
 import resource
+import socket
+import sys
 import time
 import urllib.error
 import urllib.request
@@ -16,7 +21,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.web.harness import STREAM, Process, serving
+from tests.integration.web.harness import STREAM, Process, serving, until
 from venire.cli import main
 from venire.client import Nothing, ServerError, Work
 
@@ -38,6 +43,10 @@ def goes_on(server: Process, *items: str) -> None:
         client.label(work.token, "ok")
 
 
+def logged(server: Process) -> list[str]:
+    return (server.folder / "server.log").read_text().splitlines()
+
+
 def test_a_full_disk_is_told_and_gone_on_from(tmp_path: Path) -> None:
     storage = f"sqlite:///{tmp_path}/venire.db"
     with serving(storage, tmp_path) as server:
@@ -56,10 +65,46 @@ def test_a_full_disk_is_told_and_gone_on_from(tmp_path: Path) -> None:
             with pytest.raises(ServerError) as caught:
                 client.next("posts", "ann", wait=0)
             assert caught.value.status == 503
+        [down] = logged(server)
+        assert re.search(r"error.* the store takes nothing: .*(full|disk I/O error)", down), down
+        told = server.metrics()
+        assert told["venire_store_up"] == 0
+        assert told['venire_down_seconds{part="writes"}'] > 0
+        assert told["venire_store_failures_total"] == 1
         resource.prlimit(pid, resource.RLIMIT_FSIZE, usual)
         goes_on(server, "during", "after")
+        [_, up] = logged(server)
+        assert re.search(r"the store takes nothing: that is over, after \d+\.\d s", up), up
+        told = server.metrics()
+        assert told["venire_store_up"] == 1
+        assert told['venire_down_seconds{part="writes"}'] == 0
+        assert told["venire_store_commits_total"] > 3
+        assert min(told[f"venire_store_{name}"] for name in ("bytes", "free_bytes")) > 0
         assert server.stop() == 0
     assert main(["verify", "--storage", storage]) == 0
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the limit of another process is set")
+def test_a_server_without_file_descriptors_says_so_and_goes_on(tmp_path: Path) -> None:
+    with serving(f"sqlite:///{tmp_path}/venire.db", tmp_path) as server:
+        assert server.process is not None
+        with server.client(timeout=200) as client:
+            client.create_stream("posts", **STREAM)
+        pid = server.process.pid
+        usual = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+        taken = len(os.listdir(f"/proc/{pid}/fd"))
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, (taken + 2, usual[1]))
+        there = ("127.0.0.1", server.port)
+        with contextlib.ExitStack() as stack:
+            for _ in range(10):
+                stack.enter_context(socket.create_connection(there))
+            until(lambda: any("no file can be opened" in line for line in logged(server)))
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, usual)
+        goes_on(server, "after")
+        until(lambda: any("connection taken: that is over" in line for line in logged(server)))
+        assert "Too many open files" in logged(server)[0]
+        told = server.metrics()
+        assert told["process_open_fds"] < told["process_max_fds"]
 
 
 @pytest.mark.parametrize("seconds", [5, pytest.param(30, marks=pytest.mark.slow)])
@@ -85,8 +130,12 @@ def test_a_database_that_is_away_for_seconds_is_waited_for(
             fault = refused(server, "during")
             assert fault.status == 503
             time.sleep(0.5)
+        cause = ": PostgreSQL cannot be used for now: "
+        assert all("[error" in line and cause in line for line in logged(server))
+        assert 1 <= len(logged(server)) <= 2  # that it does not answer, and that it takes nothing
         root.execute(f"ALTER DATABASE {name} ALLOW_CONNECTIONS true".encode())
         goes_on(server, "during", "after")
+        until(lambda: sum("that is over, after" in line for line in logged(server)) >= 1)
         assert server.stop() == 0
     assert main(["verify", "--storage", storage]) == 0
 

@@ -142,6 +142,24 @@ def test_labels_in_bulk(posts: InProcess) -> None:
     assert code_of(nobody) == (422, "invalid")
 
 
+def test_a_labeler_who_guesses_ids_makes_no_verdicts(server: InProcess) -> None:
+    server.make_stream(policy="fixed-overlap:1", slot_seconds=3600.0)
+    server.add(*(f"i{n}" for n in range(200)))
+    rows = [{"item": f"i{n}", "said": "spam"} for n in range(200)]
+    path = "/v1/streams/posts/labels"
+    got = server.call("POST", path, "labeler", json=rows).json()
+    assert (got["accepted"], got["late"], got["refused"]) == (0, 0, 200)
+    assert {refusal["code"] for refusal in got["refusals"]} == {"not_given"}
+    work = server.call("GET", "/v1/streams/posts/next", "labeler").json()
+    got = server.call("POST", path, "labeler", json=rows).json()
+    assert (got["accepted"], got["refused"]) == (1, 199)
+    (label,) = server.call("GET", f"{ITEMS}/{work['item']}").json()["labels"]
+    me = server.call("GET", "/v1/me", "labeler").json()
+    assert label["key"] == me["key"]
+    server.call("PATCH", "/v1/streams/posts", json={"unasked_labels": True})
+    assert server.call("POST", path, "labeler", json=rows).json()["accepted"] == 199
+
+
 def test_exits_come_by_cursor(server: InProcess) -> None:
     server.make_stream(policy="fixed-overlap:2", slot_seconds=0.05)
     server.add("a", "b", "c")
@@ -241,10 +259,10 @@ def test_what_is_too_large_is_refused_before_it_is_read() -> None:
 def test_a_wrong_method_is_told_all_that_the_path_has(posts: InProcess) -> None:
     for path, methods in (
         ("/v1/streams", "GET, POST"),
-        ("/v1/streams/posts", "GET, PATCH"),
+        ("/v1/streams/posts", "DELETE, GET, PATCH"),
         ("/v1/streams/posts/next", "GET"),
     ):
-        answer = posts.call("DELETE", path)
+        answer = posts.call("PUT", path)
         assert code_of(answer) == (405, "method_not_allowed")
         assert answer.headers["allow"] == methods
         assert answer.json()["error"]["hint"] == f"it has {methods}"
@@ -436,3 +454,14 @@ def test_a_closed_stream_can_be_chosen_until_it_is_empty(posts: InProcess) -> No
     assert "posts (1 open, closed)" in posts.call("GET", "/work", "labeler").text
     assert posts.call("DELETE", "/v1/streams/posts/items/last").status_code == 200
     assert "There is no stream to label." in posts.call("GET", "/work", "labeler").text
+
+
+def test_the_overview_shows_what_left_undecided_and_what_was_revised(server: InProcess) -> None:
+    server.make_stream(min_confidence=0.99, revisions=5)
+    server.http.post("/sign-in", data={"key": server.keys["admin"]}, follow_redirects=False)
+    page = server.http.get("/").text
+    assert 'data-figure="undecided">0<' in page
+    assert 'data-figure="revised">0<' in page
+    server.call("PATCH", "/v1/streams/posts", json={"min_confidence": None, "revisions": 0})
+    lines = server.call("GET", "/v1/streams/posts/revisions?after=3")
+    assert (lines.text, lines.headers["venire-cursor"]) == ("", "3")

@@ -13,6 +13,7 @@ from venire.competence import Known
 from venire.errors import InputError
 from venire.labels import LabelTable
 from venire.model import Labeler
+from venire.scoring import TIE
 
 
 @given(label_matrices(), st.data())
@@ -24,7 +25,11 @@ def test_equals_the_rule_for_one_item(drawn: tuple[Ints, int], data: st.DataObje
     for s, row in enumerate(matrix):
         labels, of = row[row >= 0].tolist(), p[row >= 0]
         np.testing.assert_allclose(known.posteriors_[s], posterior(labels, of, K), atol=1e-12)
-        assert known.labels_[s] == verdict(labels, of, K)
+        on_top = np.flatnonzero(known.posteriors_[s] >= known.posteriors_[s].max() - TIE)
+        if len(on_top) == 1:  # eq. 1 gives a tie to the later class, a table draws
+            assert known.labels_[s] == verdict(labels, of, K)
+        elif labels:
+            assert known.labels_[s] in on_top
     assert np.isfinite(known.log_likelihood_)
 
 

@@ -8,6 +8,8 @@ import pytest
 from tests.unit.service.support import bench, running
 from venire.errors import InputError, NotFound
 from venire.service import Service
+from venire.service.actors import Actor
+from venire.service.sessions import EACH
 from venire.service.tokens import hashed
 from venire.storage import AddKey, KeyRow, MemoryStorage, RevokeKey
 
@@ -84,3 +86,75 @@ async def test_a_list_that_was_read_before_a_key_was_made_does_not_replace_it() 
         go.set()
         await refresh
         assert keys.authenticate((await making).token) is not None
+
+
+@running
+async def test_a_key_opens_until_its_end() -> None:
+    async with bench() as b:
+        keys = b.service.keys
+        made = await keys.create("for a week", "viewer", days=7)
+        assert made.key.expires_at == b.clock.wall() + 7 * 86_400
+        b.clock.advance(7 * 86_400 - 1)
+        assert keys.authenticate(made.token) is not None
+        b.clock.advance(1)
+        assert keys.authenticate(made.token) is None
+        for days in (0, -1, 1e9, float("nan")):
+            with pytest.raises(InputError, match="days"):
+                await keys.create("x", "viewer", days=days)
+
+
+@running
+async def test_a_key_is_rotated_with_time_to_change_over() -> None:
+    async with bench() as b:
+        keys = b.service.keys
+        old = await keys.create("ann's", "labeler", "ann", days=30)
+        b.clock.advance(86_400)
+        new = await keys.rotate(old.key.id, Actor("me", "key_me"), overlap=3600)
+        assert new.token != old.token
+        assert (new.key.role, new.key.labeler, new.key.name) == ("labeler", "ann", "ann's")
+        assert new.key.expires_at == b.clock.wall() + 30 * 86_400
+        assert keys.authenticate(old.token) is not None
+        assert keys.authenticate(new.token) is not None
+        last = (await b.service.audit())[-1]
+        assert (last.action, last.subject, last.key) == ("key.rotate", old.key.id, "key_me")
+        assert last.details == {"new": new.key.id}
+        b.clock.advance(3600)
+        assert keys.authenticate(old.token) is None
+        assert keys.authenticate(new.token) is not None
+        for ended in (old.key.id, "key_nowhere"):
+            with pytest.raises(NotFound):
+                await keys.rotate(ended)
+        at_once = await keys.rotate(new.key.id, overlap=0)
+        assert keys.authenticate(new.token) is None
+        assert keys.authenticate(at_once.token) is not None
+
+
+@running
+async def test_a_session_ends_with_its_time_its_key_or_by_signing_out() -> None:
+    async with bench() as b:
+        keys, sessions = b.service.keys, b.service.sessions
+        made = await keys.create("ann's", "labeler", "ann")
+        one, two, three = [await sessions.begin(made.key, hours * 3600) for hours in (1, 2, 3)]
+        assert made.token not in (one, two, three)
+        assert keys.authenticate(one) is None, "a session is no key"
+        assert sessions.key_of(made.token) is None, "a key is no session"
+        await sessions.end(two)
+        b.clock.advance(3600)
+        found = [sessions.key_of(token) for token in (one, two, three)]
+        assert [key is not None for key in found] == [False, False, True]
+        assert one not in str(b.storage.meta("sessions"))
+    async with bench(b.storage, b.clock) as b:
+        keys, sessions = b.service.keys, b.service.sessions
+        assert sessions.key_of(two) is None, "signed out is signed out"
+        assert sessions.key_of(three) is not None
+        await keys.revoke(made.key.id)
+        assert sessions.key_of(three) is None
+
+
+@running
+async def test_one_key_does_not_fill_the_store_with_sessions() -> None:
+    async with bench() as b:
+        made = await b.service.keys.create("ann's", "labeler", "ann")
+        tokens = [await b.service.sessions.begin(made.key, 60) for _ in range(EACH + 5)]
+        alive = [b.service.sessions.key_of(token) is not None for token in tokens]
+        assert alive == [False] * 5 + [True] * EACH

@@ -1,10 +1,13 @@
 """Labels in bulk: once, never changed, never lost; what became of each."""
 
+import asyncio
+
 import pytest
 
-from tests.unit.service.support import PANEL, bench, running
+from tests.unit.service.support import PANEL, asleep, bench, running
 from venire.errors import InputError, NotFound, TooMuch
-from venire.service import ItemIn, LabelIn, ServiceSettings
+from venire.service import ItemIn, LabelIn, Lease, ServiceSettings
+from venire.service.actors import Actor
 
 
 @running
@@ -152,3 +155,74 @@ async def test_whoever_was_given_something_is_heard_after_it_left_the_panel() ->
         await b.service.change_stream("posts", {"panel": rest}, "me")
     async with bench(b.storage, b.clock) as again:
         assert (await again.service.label(str(lease.token), "ok")).said == "ok"
+
+
+@running
+async def test_labelers_decide_no_items_that_they_were_not_given() -> None:
+    async with bench(policy="fixed-overlap:1") as b:
+        await b.add(*(f"p{k}" for k in range(5)))
+        held, had, lapsed = [await b.take(name) for name in ("ann", "bob", "cec")]
+        rows = [(f"p{k}", name, "ok") for k in range(5) for name in ("ann", "bob", "cec")]
+        await b.service.release(str(had.token))
+        await b.pass_time(9)
+        got = await b.service.add_labels(
+            "posts", [*rows, ("none", "ann", "ok")], Actor("ann's", "key_7"), own=True
+        )
+        taken = [row[:2] for row, o in zip(rows, got, strict=False) if o.status == "accepted"]
+        assert set(taken) == {(x.item, x.labeler) for x in (held, had, lapsed)}
+        assert {o.code for o in got if o.status == "refused"} == {"not_given"}, "ids can be guessed"
+        assert {row.key for row in b.storage.labels("posts")} == {"key_7"}
+        again = await b.service.add_labels("posts", [(held.item, "ann", "ok")], own=True)
+        assert [o.status for o in again] == ["exists"]
+        other = await b.service.add_labels("posts", [(held.item, "ann", "spam")], own=True)
+        assert [o.code for o in other] == ["changed"]
+
+
+@running
+async def test_what_a_labeler_had_before_a_restart_it_may_still_label() -> None:
+    async with bench(policy="fixed-overlap:1") as b:
+        await b.add("p1", "p2")
+        lease = await b.take("ann")
+        await b.pass_time(lease.ttl + 1)
+    async with bench(b.storage, b.clock) as b:
+        rows = [("p1", "ann", "ok"), ("p2", "ann", "ok")]
+        got = await b.service.add_labels("posts", rows, own=True)
+        assert {row[0]: o.code for row, o in zip(rows, got, strict=True)} == {
+            "p1": None if lease.item == "p1" else "not_given",
+            "p2": None if lease.item == "p2" else "not_given",
+        }
+
+
+@running
+async def test_a_stream_may_take_labels_that_nobody_asked_for() -> None:
+    async with bench(unasked_labels=True) as b:
+        await b.add("p1")
+        got = await b.service.add_labels("posts", [("p1", "ann", "ok")], own=True)
+        assert [o.status for o in got] == ["accepted"]
+        await b.service.change_stream("posts", {"unasked_labels": False}, "me")
+        got = await b.service.add_labels("posts", [("p1", "bob", "ok")], own=True)
+        assert [o.code for o in got] == ["not_given"]
+
+
+@running
+async def test_every_label_and_lease_has_the_key_by_which_it_came() -> None:
+    async with bench(policy="fixed-overlap:1") as b:
+        items = [ItemIn(item) for item in ("p1", "p2", "p3")]
+        await b.service.add_items("posts", items, Actor("robot", "key_0"))
+        assert {row.key for row in b.storage.items("posts")} == {"key_0"}
+        first = await b.service.next("posts", "ann", key="key_a")
+        second = await b.service.next("posts", "bob", key="key_b")
+        assert isinstance(first, Lease)
+        assert isinstance(second, Lease)
+        await b.service.label(str(first.token), "ok", key="key_c")
+        await b.service.add_labels("posts", [("p3", "cec", "ok")], Actor("cec's", "key_e"))
+        waiting = asyncio.create_task(b.service.next("posts", "cec", 60, "key_f"))
+        await asleep(1, b)
+        await b.service.release(str(second.token), key="key_d")
+        assert isinstance(await waiting, Lease)
+        keys = {row.item: row.key for row in b.storage.labels("posts")}
+        assert keys == {first.item: "key_c", "p3": "key_e"}
+        leases = {(row.key, row.ended_key) for row in b.storage.leases("posts", None)}
+        assert leases == {("key_a", "key_c"), ("key_b", "key_d"), ("key_f", None)}
+        shown = await b.service.item("posts", first.item)
+        assert [label.key for label in shown.labels] == ["key_c"]

@@ -97,7 +97,7 @@ class Leases(RuleBasedStateMachine):
     def arrive(self, count: int) -> None:
         ids = [f"p{self.count + k}" for k in range(count)]
         self.count += count
-        self.run(self.service.add_items("posts", [ItemIn(id) for id in ids]))
+        self.run(self.service.add_items("posts", [ItemIn(id, id) for id in ids]))
         self.model.items |= dict.fromkeys(ids, "open")
 
     @rule(target=tokens, labeler=st.sampled_from(NAMES))
@@ -176,15 +176,26 @@ class Leases(RuleBasedStateMachine):
         self.run(self.service.release(token))
         held.status = "released" if held.status == "open" else held.status
 
-    @rule(labeler=st.sampled_from(NAMES), said=st.sampled_from(["spam", "ok"]), data=st.data())
-    def unsolicited(self, labeler: str, said: str, data: st.DataObject) -> None:
+    @rule(
+        labeler=st.sampled_from(NAMES),
+        said=st.sampled_from(["spam", "ok"]),
+        own=st.booleans(),
+        data=st.data(),
+    )
+    def unsolicited(self, labeler: str, said: str, own: bool, data: st.DataObject) -> None:
+        """A label in bulk; by the labeler's own key, only of what it was ever given."""
         if not self.model.items:
             return
         item = data.draw(st.sampled_from(sorted(self.model.items)))
-        [outcome] = self.run(self.service.add_labels("posts", [(item, labeler, said)]))
+        rows = [(item, labeler, said)]
+        [outcome] = self.run(self.service.add_labels("posts", rows, own=own))
         before = self.model.labels.get((item, labeler))
         if before is not None:
             assert outcome.status == ("exists" if before[0] == said else "refused")
+            return
+        given = {(held.item, held.labeler) for held in self.model.leases.values()}
+        if own and (item, labeler) not in given:
+            assert outcome.code == "not_given"
             return
         late = self.model.items[item] != "open"
         assert outcome.status == ("late" if late else "accepted")
@@ -192,6 +203,15 @@ class Leases(RuleBasedStateMachine):
         for held in self.model.leases.values():
             if (held.item, held.labeler) == (item, labeler):
                 self._answered(held, said)
+
+    @precondition(lambda self: self.model.items)
+    @rule(data=st.data())
+    def erase(self, data: st.DataObject) -> None:
+        item = data.draw(st.sampled_from(sorted(self.model.items)))
+        self.run(self.service.erase_payload("posts", item, "test"))
+        self.sync()
+        assert self.model.items[item] != "open"
+        assert self.run(self.service.item("posts", item)).payload is None
 
     @rule(seconds=st.sampled_from([1.0, 9.0, 30.0, 200.0]))
     def pass_time(self, seconds: float) -> None:

@@ -3,12 +3,13 @@
 import contextlib
 import random
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.unit.service.support import Bench, bench, running
 from venire.errors import StateError
-from venire.service import Lease
+from venire.service import ItemIn, Lease
 from venire.storage import MemoryStorage, Storage, open_storage
 from venire.storage.verifying import verify
 
@@ -74,3 +75,16 @@ async def test_a_stream_is_what_its_log_says(kind: str, store: str, tmp_path: Pa
                 before = b.live.engine.fingerprint(), b.live.n
         assert verify(storage, "posts").differences == ()
         assert storage.counts("posts").left > 0
+
+
+@running
+async def test_however_an_item_was_sent_its_row_agrees_with_the_log() -> None:
+    async with bench() as b:
+        for step, cost in enumerate((1.0, 3.0)):
+            await b.service.change_stream("posts", {"delay_cost": cost}, "me")
+            few = {"eligible": ("bob", "ann"), "excluded": ("cec",)}
+            sent: list[dict[str, Any]] = [{}, {"weight": 7}, {"weight": 7.1}, few]
+            for n, more in enumerate(sent):
+                await b.service.add_items("posts", [ItemIn(f"p{step}{n}", {"b": n}, **more)])
+        await b.service.add_items("posts", [ItemIn("odd", {True: 1, None: {1: [1.5]}})])
+        assert verify(b.storage, "posts").differences == ()

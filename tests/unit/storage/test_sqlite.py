@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ from venire.storage import (
     schema,
     sqlite,
 )
+from venire.storage.archive import write_archive
 from venire.storage.sqlite import SqliteStorage
 from venire.storage.testing import everything
 from venire.storage.verifying import verify
@@ -104,7 +106,70 @@ class TestVersions:
             assert verify(storage, "posts").ok
 
 
+def _modes(folder: Path) -> dict[str, str]:
+    return {path.name: oct(path.stat().st_mode & 0o777) for path in folder.iterdir()}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="files have no modes there")
+class TestPrivacy:
+    @pytest.fixture(autouse=True)
+    def _lenient(self) -> Iterator[None]:
+        """As on a machine where all files are for all to read."""
+        before = os.umask(0)
+        yield
+        os.umask(before)
+
+    def test_nobody_else_may_read_what_a_store_writes(self, tmp_path: Path) -> None:
+        with _open(tmp_path / "venire.db") as storage:
+            storage.write([AddStream(StreamRow("s", 0.0))])
+            storage.copy_to(tmp_path / "copy.db")
+            write_archive(storage, tmp_path / "all.ndjson")
+            found = _modes(tmp_path)
+        assert set(found) >= {"venire.db", "venire.db-wal", "venire.db.lock", "all.ndjson"}
+        assert set(found.values()) == {"0o600"}
+
+    def test_the_files_of_an_older_version_are_closed_to_others(self, tmp_path: Path) -> None:
+        path = Path(shutil.copy(DATA / "schema-0003.db", tmp_path / "venire.db"))
+        path.chmod(0o644)
+        old = tmp_path / "venire.db.schema-0002.bak"
+        old.touch(0o644)
+        other = tmp_path / "venire.dbx"
+        other.touch(0o644)
+        _open(path).close()
+        assert _modes(tmp_path) == {
+            "venire.db": "0o600",
+            "venire.db.lock": "0o600",
+            "venire.db.schema-0002.bak": "0o600",
+            "venire.db.schema-0003.bak": "0o600",
+            "venire.dbx": "0o644",
+        }
+
+    def test_a_group_that_was_let_in_stays_in(self, tmp_path: Path) -> None:
+        path = tmp_path / "venire.db"
+        _open(path).close()
+        path.chmod(0o660)
+        _open(path).close()
+        assert _modes(tmp_path)["venire.db"] == "0o660"
+
+
 class TestTrouble:
+    def test_a_link_does_not_lead_round_the_lock(self, tmp_path: Path) -> None:
+        path, link = tmp_path / "venire.db", tmp_path / "link.db"
+        (tmp_path / "folder").symlink_to(tmp_path)
+        link.symlink_to(path)
+        with _open(path):
+            for name in (link, tmp_path / "folder" / "venire.db"):
+                with pytest.raises(StoreError, match="in use by another server"):
+                    _open(name)
+        with _open(link) as storage:
+            assert storage.path == path
+            with pytest.raises(StoreError, match="in use by another server"):
+                _open(path)
+        link.unlink()
+        link.symlink_to(link)
+        with pytest.raises(StoreError):
+            _open(link)
+
     def test_a_file_that_is_no_database(self, tmp_path: Path) -> None:
         path = tmp_path / "notes.txt"
         path.write_text("dear diary " * 1000)

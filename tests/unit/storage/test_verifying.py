@@ -2,18 +2,35 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.stored import play
-from venire.storage import MemoryStorage, SaveSnapshot, SnapshotRow, open_storage
+from venire import Item
+from venire.service import ItemIn
+from venire.service.intake import contents
+from venire.storage import (
+    AddItems,
+    AddSettings,
+    ItemRow,
+    MemoryStorage,
+    SaveSnapshot,
+    SettingsRow,
+    SnapshotRow,
+    open_storage,
+)
 from venire.storage.archive import read_archive, write_archive
+from venire.storage.contents import compact, digest_of, is_content_of
 from venire.storage.exporting import label_studio_tasks
 from venire.storage.sqlite import SqliteStorage
+from venire.storage.tables import metadata
 from venire.storage.testing import everything
 from venire.storage.verifying import verify
 
@@ -42,7 +59,7 @@ def test_a_store_that_was_left_alone_is_right(seed: int) -> None:
     assert found.differences == ()
     assert found.events == run.n
     assert found.exits == run.exits > 10
-    assert found.snapshots == 3
+    assert found.snapshots == 4
 
 
 LEFT = "(SELECT id FROM items WHERE status = 'left' AND labels > 0 LIMIT 1)"
@@ -55,17 +72,17 @@ TAMPERED = {
     "the label of": "UPDATE labels SET said = 'x' WHERE item = (SELECT min(item) FROM labels)",
     "by 'ann' is in the log but not": "DELETE FROM labels WHERE labeler = 'ann'",
     "in the table but not in the log": (
-        "INSERT INTO labels SELECT stream, item, 'nobody', said, at, slot, late, NULL, source "
+        "INSERT INTO labels SELECT stream, item, 'nobody', said, at, slot, late, NULL, source, key "
         "FROM labels LIMIT 1"
     ),
     "there is no open lease": "UPDATE leases SET status = 'expired' WHERE status = 'open'",
     "but not by the log": (
-        "INSERT INTO leases SELECT 'x', stream, id, 'nobody', 0, 1, 'open', NULL, NULL "
+        "INSERT INTO leases SELECT 'x', stream, id, 'nobody', 0, 1, 'open', NULL, NULL, NULL, NULL "
         "FROM items WHERE status = 'open' LIMIT 1"
     ),
     "two open leases": (
         "INSERT INTO leases SELECT 'x' || token_hash, stream, item, labeler, 0, 1, 'open', NULL, "
-        "NULL FROM leases WHERE status = 'open' LIMIT 1"
+        "NULL, NULL, NULL FROM leases WHERE status = 'open' LIMIT 1"
     ),
     "there is no label": "UPDATE leases SET status = 'done' WHERE status = 'released'",
     "another state": (
@@ -80,6 +97,24 @@ TAMPERED = {
         "UPDATE events SET body = replace(body, 'no_gain', 'bribed') WHERE kind = 'closed'"
     ),
     "unknown kind": "UPDATE events SET kind = 'folded' WHERE n = 3",
+    "another content than its digest says": (
+        f"UPDATE items SET payload = replace(payload, 'item', 'itfm') WHERE id = {LEFT}"
+    ),
+    "another content": f"UPDATE items SET digest = replace(digest, 'a', 'b') WHERE id = {LEFT}",
+    "Could not decode": (
+        f"UPDATE items SET payload = CAST(x'7B2274FFFF' AS TEXT) WHERE id = {LEFT}"
+    ),
+    "has weight 10.5": f"UPDATE items SET weight = 10.5 WHERE id = {LEFT}",
+    "has eligible": f"""UPDATE items SET eligible = '["ann"]' WHERE id = {LEFT}""",
+    "has excluded": f"""UPDATE items SET excluded = '["ann"]' WHERE id = {LEFT}""",
+    "arrived at 7.5, the log says": f"UPDATE items SET arrived_at = 7.5 WHERE id = {LEFT}",
+    "7.5, 'spam'": f"UPDATE items SET left_at = 7.5, verdict = 'spam' WHERE id = {LEFT}",
+    "is ('withdrawn'": "UPDATE items SET labels = 7 WHERE status = 'withdrawn'",
+    "7.5), the log says": "UPDATE labels SET at = 7.5 WHERE labeler = 'ann'",
+    "given at 7.5": "UPDATE leases SET given_at = 7.5 WHERE status = 'done'",
+    "event 3 cannot be read": "UPDATE events SET body = replace(body, ',', ';') WHERE n = 3",
+    "snapshot 0 cannot be read": "UPDATE snapshots SET body = x'00' WHERE n = 0",
+    "version 1 of the settings": "UPDATE settings SET body = '{'",
 }
 
 
@@ -93,11 +128,96 @@ def test_what_was_tampered_with_is_found(storage: SqliteStorage, words: str) -> 
     assert any(words in difference for difference in found.differences), found.differences
 
 
+#: Of these there is no second word in a store.
+NOBODY_KNOWS = {
+    "labels": {"stream", "lead_seconds", "source"},
+    "items": {"stream"},
+    "leases": {"stream", "token_hash", "ttl", "ended_at", "answer"},
+    "events": {"stream"},
+}
+
+
+@pytest.mark.parametrize("table", NOBODY_KNOWS)
+def test_one_changed_value_in_any_column_is_found(storage: SqliteStorage, table: str) -> None:
+    """In every fifth row; what is changed is put back."""
+    rows = storage._writing.execute(f"SELECT rowid, * FROM {table}").fetchall()
+    columns = [column.name for column in metadata.tables[table].columns]
+    for place, column in enumerate(columns, 1):
+        for row in rows[::5]:
+            when_released = column == "at" and "released" in row
+            if column in NOBODY_KNOWS[table] or row[place] is None or when_released:
+                continue
+            update = f"UPDATE {table} SET {column} = ? WHERE rowid = ?"
+            try:
+                storage._writing.execute(update, (_other(row[place]), row[0]))
+            except storage._driver.IntegrityError:
+                continue  # the database itself does not take it
+            assert not verify(storage, "posts").ok, (column, row)
+            storage._writing.execute(update, (row[place], row[0]))
+    assert verify(storage, "posts").ok
+
+
+def _other(value: Any) -> Any:
+    """The value with one bit flipped, as near as SQL comes to it."""
+    if isinstance(value, str):
+        return value[:-1] + chr(ord(value[-1]) ^ 1)
+    return value + 1 if isinstance(value, int) else value + 2**-20
+
+
+@given(
+    payload=st.recursive(
+        st.none()
+        | st.booleans()
+        | st.integers()
+        | st.floats(allow_nan=False, allow_infinity=False)
+        | st.text(st.characters(exclude_categories=["Cs"])),
+        lambda inner: (
+            st.lists(inner)
+            | st.dictionaries(st.text(st.characters(exclude_categories=["Cs"])), inner)
+        ),
+        max_leaves=10,
+    ),
+    weight=st.none() | st.integers(1, 100) | st.floats(0.1, 100.0),
+    eligible=st.none() | st.lists(st.sampled_from(["ann", "bob", "ann"])),
+    place=st.integers(0, 10_000),
+)
+def test_what_was_taken_in_has_its_digest_and_what_was_changed_since_has_not(
+    payload: Any, weight: float | None, eligible: list[str] | None, place: int
+) -> None:
+    item = ItemIn("a", payload, weight, None if eligible is None else tuple(eligible), ("eve",))
+    sent = contents([item])["a"]
+    kept = 10.0 if weight is None else float(weight)
+    row = ItemRow("s", "a", sent.digest, sent.payload, kept, sent.eligible, sent.excluded, 0, 0.0)
+    assert is_content_of(row)
+    assert not is_content_of(row._replace(excluded="[]"))
+    at = place % len(sent.payload)
+    flipped = sent.payload[:at] + chr(ord(sent.payload[at]) ^ 1) + sent.payload[at + 1 :]
+    try:
+        same = compact(json.loads(flipped)) == compact(json.loads(sent.payload))
+    except ValueError:
+        same = False
+    assert is_content_of(row._replace(payload=flipped)) == same
+
+
+def test_a_weight_in_another_unit_is_no_difference() -> None:
+    """What a slot of waiting costs may change while a stream runs."""
+    storage = MemoryStorage()
+    run = play(storage, slots=2)
+    body = '{"settings":{"delay_cost":4.0},"status":"running"}'
+    storage.write([AddSettings(SettingsRow("posts", 2, run.at, "test", body))])
+    run.engine.arrive([Item("late", 2.5)])
+    digest = digest_of({"text": "late"}, None, None, [])
+    row = ItemRow("posts", "late", digest, '{"text":"late"}', 10.0, None, "[]", run.engine.slot,
+                  run.at)  # fmt: skip
+    run.commit(AddItems([row]))
+    assert verify(storage, "posts").differences == ()
+
+
 def test_a_late_label_that_the_engine_has_forgotten_is_no_difference(
     storage: SqliteStorage,
 ) -> None:
     storage._writing.execute(
-        "INSERT INTO labels SELECT stream, item, 'nobody', said, at, slot, 1, NULL, source "
+        "INSERT INTO labels SELECT stream, item, 'nobody', said, at, slot, 1, NULL, source, key "
         "FROM labels WHERE item IN (SELECT id FROM items WHERE status = 'left') LIMIT 1"
     )
     assert verify(storage, "posts").ok
@@ -146,6 +266,8 @@ def test_label_studio_gets_every_label_and_verdict(storage: SqliteStorage) -> No
 
 
 def test_snapshots_are_kept_from_the_first(storage: SqliteStorage) -> None:
-    for n in (900, 901, 902):
+    for n in (900, 901, 902, 903, 904, 905):
         storage.write([SaveSnapshot(SnapshotRow("posts", n, 0.0, b""))])
-    assert [row.n for row in storage.snapshots("posts")] == [0, 901, 902]
+    kept = storage.snapshot_numbers("posts")
+    assert kept[0] == 0
+    assert kept[-2:] == [904, 905]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -33,6 +34,13 @@ def csv_file(rows: Rows, folder: Path) -> Path:
 def parquet_file(rows: Rows, folder: Path) -> Path:
     path = folder / "labels.parquet"
     parquet.write_table(pa.table(by_column(rows)), path, row_group_size=3)
+    return path
+
+
+def json_lines(rows: Rows, folder: Path) -> Path:
+    path = folder / "labels.jsonl"
+    lines = [json.dumps(dict(zip(COLUMNS, row, strict=True)), ensure_ascii=False) for row in rows]
+    path.write_text("\n".join(lines), encoding="utf-8")
     return path
 
 
@@ -68,4 +76,5 @@ FORMS: dict[str, Callable[[Rows, Path], Any]] = {
     "csv": csv_file,
     "csv, as text": lambda rows, folder: str(csv_file(rows, folder)),
     "parquet": parquet_file,
+    "json lines": json_lines,
 }

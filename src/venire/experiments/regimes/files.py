@@ -16,7 +16,7 @@ from venire.experiments.regimes.page import Setting, page
 from venire.experiments.regimes.picture import picture
 from venire.experiments.regimes.summary import summarise
 
-__all__ = ["FILES", "as_csv", "save"]
+__all__ = ["FILES", "as_csv", "save", "write_all"]
 
 #: What lies in the folder afterwards, beside the finished points.
 FILES: Final = ("regimes.csv", "summary.csv", "regimes.png", "index.html")
@@ -32,18 +32,23 @@ def save(out: Path, rows: Sequence[Row], setting: Setting) -> None:
         image,
         page(rows, setting, image).encode(),
     )
-    drafts = [out / f".{name}.{os.getpid()}.part" for name in FILES]
+    write_all(out, dict(zip(FILES, contents, strict=True)))
+
+
+def write_all(out: Path, contents: Mapping[str, bytes]) -> None:
+    """Write these files into the folder, all of them or none."""
+    drafts = {name: out / f".{name}.{os.getpid()}.part" for name in contents}
     try:
-        for draft, content in zip(drafts, contents, strict=True):
-            draft.write_bytes(content)
-        for draft, name in zip(drafts, FILES, strict=True):
+        for name, draft in drafts.items():
+            draft.write_bytes(contents[name])
+        for name, draft in drafts.items():
             draft.replace(out / name)
     except OSError as error:
         raise InputError(
             f"cannot write to the folder {out} ({error.strerror}): give another one with --out"
         ) from None
     finally:
-        for draft in drafts:
+        for draft in drafts.values():
             draft.unlink(missing_ok=True)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Coroutine
 from typing import Annotated, Any
 
 from fastapi import FastAPI, Header, Query, Request, Response
@@ -10,7 +10,8 @@ from fastapi import FastAPI, Header, Query, Request, Response
 from venire.service.views import Explanation, Insights, ItemView, LabelerView
 from venire.web.answers import body, event, json_answer, lines_answer, says
 from venire.web.bodies import NDJSON, ItemBody, read_list
-from venire.web.guard import Gate, by_hand
+from venire.web.errors import RequestError
+from venire.web.guard import Gate, by_hand, caller
 from venire.web.live import follow
 from venire.web.parameters import Item, Stream, Wait, stream_parameter
 
@@ -60,9 +61,10 @@ class ItemRoutes:
                 response_model=model,
                 responses={**known, **says(404, 409, 422)} if method == "DELETE" else known,
             )
-        news = "Exits, one on each line; Venire-Cursor is where to go on."
+        news = "{}, one on each line; Venire-Cursor is where to go on."
         following: tuple[tuple[str, Callable[..., Any], str, str], ...] = (
-            ("exits", self.exits, NDJSON, news),
+            ("exits", self.exits, NDJSON, news.format("Exits")),
+            ("revisions", self.revisions, NDJSON, news.format("Revisions")),
             ("events", self.events, SSE, "The log as it grows."),
         )
         for path, follower, kind, text in following:
@@ -72,7 +74,7 @@ class ItemRoutes:
                 methods=["GET"],
                 tags=["reading"],
                 response_class=Response,
-                responses=says(404, 422, text=text, kind=kind),
+                responses=says(*([400] if kind == SSE else []), 404, 422, text=text, kind=kind),
             )
 
     @by_hand
@@ -80,24 +82,26 @@ class ItemRoutes:
         """Send items. The same id with the same content is no error, with other content it is."""
         rows = await read_list(request, ItemBody, self._gate.settings.max_batch)
         stream = request.path_params["stream"]
-        added = await self._service.add_items(stream, [row.item() for row in rows])
+        items = [row.item() for row in rows]
+        added = await self._service.add_items(stream, items, caller(request).actor)
         created = sum(item.status == "created" for item in added)
         answer = {"created": created, "exists": len(added) - created, "items": added}
         return json_answer(answer)
 
     async def show(self, stream: Stream, item: Item) -> Response:
-        """An item with its labels, its posterior and its verdict."""
+        """An item with its labels, its posterior, its verdict and the revisions of it."""
         return json_answer(await self._service.item(stream, item))
 
-    async def withdraw(self, stream: Stream, item: Item) -> Response:
+    async def withdraw(self, request: Request, stream: Stream, item: Item) -> Response:
         """Take an item out without a verdict."""
-        return json_answer(await self._service.withdraw(stream, item))
+        return json_answer(await self._service.withdraw(stream, item, caller(request).actor))
 
     async def explain(self, request: Request, stream: Stream, item: Item) -> Response:
         """Why it was given to whom, and why it left; recomputed from the log."""
         if not request.scope["raw_path"].endswith(b"/explain"):  # the slash is one of the id's
             return await self.show(stream, f"{item}/explain")
-        return json_answer(await self._service.explain(stream, item))
+        work = self._service.explain(stream, item)
+        return json_answer(await self._gate.patiently(request, work))
 
     async def labelers(self, stream: Stream) -> Response:
         """The labelers with what was learned of them."""
@@ -118,20 +122,39 @@ class ItemRoutes:
         """The items that left after a cursor, the earliest first; waits if there are none."""
         seconds = self._gate.wait_of(wait)
         work = self._service.exits(stream, after, seconds, limit)
-        exits = await (self._gate.patiently(request, work) if seconds > 0 else work)
-        cursor = exits[-1].n if exits else after
-        return lines_answer(exits, {"Venire-Cursor": str(cursor)})
+        return await self._lines(request, work, after, seconds)
+
+    async def revisions(
+        self,
+        request: Request,
+        stream: Stream,
+        after: Cursor = 0,
+        wait: Wait = 0.0,
+        limit: Limit = 1000,
+    ) -> Response:
+        """The verdicts that became others after their item had left; waits if there are none."""
+        seconds = self._gate.wait_of(wait)
+        work = self._service.revisions(stream, after, seconds, limit)
+        return await self._lines(request, work, after, seconds)
+
+    async def _lines(
+        self, request: Request, work: Coroutine[Any, Any, Any], after: int, seconds: float
+    ) -> Response:
+        """Numbered news, and where to go on."""
+        found = await (self._gate.patiently(request, work) if seconds > 0 else work)
+        cursor = found[-1].n if found else after
+        return lines_answer(found, {"Venire-Cursor": str(cursor)})
 
     async def events(
         self,
         request: Request,
         stream: Stream,
-        after: Annotated[int | None, Query(description=AFTER_EVENT, ge=0)] = None,
+        after: Annotated[int | None, Query(description=AFTER_EVENT, ge=0, le=2**53)] = None,
         last_event_id: Annotated[str | None, Header(description="As browsers send it.")] = None,
     ) -> Response:
         """The log as server-sent events, from now on, or after an event."""
-        if last_event_id is not None and last_event_id.strip().isdecimal():
-            after = int(last_event_id)
+        if last_event_id is not None and last_event_id.strip():
+            after = _number(last_event_id.strip())
         await self._service.stream(stream)
         log = self._service.events(stream, after)
 
@@ -140,3 +163,19 @@ class ItemRoutes:
                 yield event(entry.kind, entry, entry.n)
 
         return follow(self._gate, request, written())
+
+
+def _number(last: str) -> int:
+    """The number of an event, as it was sent; a 400 if it cannot be one.
+
+    >>> _number("17")
+    17
+    """
+    if not (last.isascii() and last.isdecimal() and len(last) <= 16):
+        raise RequestError(
+            400,
+            "bad_request",
+            f"got the Last-Event-ID {last[:20]!r}, expected the number of an event",
+            hint="send the id of the last event that was seen, or leave it out",
+        )
+    return int(last)

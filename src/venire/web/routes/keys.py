@@ -1,4 +1,4 @@
-"""Keys: make, list, revoke; and who one is."""
+"""Keys: make, list, rotate, revoke; and who one is."""
 
 from __future__ import annotations
 
@@ -9,11 +9,13 @@ from fastapi import FastAPI, Path, Request, Response
 from venire.service.views import KeyView, NewKey
 from venire.web.access import Caller
 from venire.web.answers import body, json_answer, says
-from venire.web.bodies import KeyBody, read
+from venire.web.bodies import KeyBody, RotateBody, read
 from venire.web.guard import Gate, by_hand, caller
 
 __all__ = ["KeyRoutes"]
 
+Key = Annotated[str, Path(description="The id of the key.")]
+KEY = {"name": "key", "in": "path", "required": True, "schema": {"type": "string"}}
 EXAMPLE = {"name": "Ann's laptop", "role": "labeler", "labeler": "ann"}
 
 
@@ -52,6 +54,18 @@ class KeyRoutes:
             response_model=KeyView,
             responses=says(404, 409, 422, text="It opens nothing any more."),
         )
+        rotate = body("RotateBody", example={"overlap_hours": 1})
+        rotate["requestBody"]["required"] = False
+        app.add_api_route(
+            "/v1/keys/{key}/rotate",
+            self.rotate,
+            methods=["POST"],
+            tags=["keys"],
+            status_code=201,
+            response_model=NewKey,
+            responses=says(404, 409, 413, 415, 422, ok=201, text="The token is shown this once."),
+            openapi_extra={"parameters": [KEY], **rotate},
+        )
         app.add_api_route(
             "/v1/me",
             self.me,
@@ -68,12 +82,20 @@ class KeyRoutes:
     @by_hand
     async def create(self, request: Request) -> Response:
         """Make a key."""
-        new = await read(request, KeyBody)
-        return json_answer(await self._keys.create(new.name, new.role, new.labeler), 201)
+        new, actor = await read(request, KeyBody), caller(request).actor
+        made = await self._keys.create(new.name, new.role, new.labeler, actor, new.days)
+        return json_answer(made, 201)
 
-    async def revoke(self, key: Annotated[str, Path(description="The id of the key.")]) -> Response:
+    @by_hand
+    async def rotate(self, request: Request) -> Response:
+        """Make a new key in place of one, which still opens for a while."""
+        told = await read(request, RotateBody) if await request.body() else RotateBody()
+        key, seconds = request.path_params["key"], told.overlap_hours * 3600
+        return json_answer(await self._keys.rotate(key, caller(request).actor, seconds), 201)
+
+    async def revoke(self, request: Request, key: Key) -> Response:
         """Make a key useless, at once."""
-        return json_answer(await self._keys.revoke(key))
+        return json_answer(await self._keys.revoke(key, caller(request).actor))
 
     async def me(self, request: Request) -> Response:
         """Who one is."""

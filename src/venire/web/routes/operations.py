@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 from fastapi import FastAPI, Response
 from prometheus_client import CONTENT_TYPE_LATEST
 
 from venire import __version__
+from venire.errors import StoreDown
 from venire.web.answers import ErrorAnswer, json_answer, says
 from venire.web.errors import RequestError
 from venire.web.guard import Gate
@@ -55,15 +57,22 @@ class OperationRoutes:
             raise RequestError(
                 503, "not_ready", "the store takes nothing for now", hint="look at the log"
             )
-        return json_answer({"status": "ready"})
+        aside = len(self._gate.service.set_aside)
+        return json_answer({"status": "ready", **({"set_aside": aside} if aside else {})})
 
     async def version(self) -> Response:
         """The version of the server."""
         return json_answer({"version": __version__, "api": "v1"})
 
     async def metrics(self) -> Response:
-        """The counters of the server and the figures of every stream."""
-        service = self._gate.service
-        figures = [await service.insights(stream.name) for stream in await service.streams()]
-        page = self._gate.metrics.page(figures, self._gate.waiting.now, service.up)
+        """The counters of the server and the figures of every stream.
+
+        While the store is down there are none of the streams: that it is down is what counts.
+        """
+        service, figures = self._gate.service, []
+        with contextlib.suppress(StoreDown):
+            figures = [await service.insights(stream.name) for stream in await service.streams()]
+        condition, aside = await service.condition(), len(service.set_aside)
+        now = self._gate.waiting.now
+        page = self._gate.metrics.page(figures, now, service.up, condition, aside)
         return Response(page, media_type=CONTENT_TYPE_LATEST)

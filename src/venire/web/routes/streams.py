@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import Any
 
 from fastapi import FastAPI, Request, Response
 from pydantic import ValidationError
 
+from venire.service.actors import Actor
 from venire.service.settings import StreamSettings
 from venire.service.views import SettingsVersion, StreamView
+from venire.web.access import Caller
 from venire.web.answers import body, dumps, json_answer, says
 from venire.web.bodies import NewStream, read, read_object, refused
 from venire.web.guard import Gate, by_hand, caller
@@ -72,9 +75,10 @@ class StreamRoutes:
             responses = says(404, 409, 422, text=text)
             route(f"{one}/{verb}", "POST", endpoint, response_model=StreamView, responses=responses)
 
-    async def list(self) -> Response:
-        """All streams."""
-        return json_answer(await self._service.streams())
+    async def list(self, request: Request) -> Response:
+        """All streams; the key of a labeler sees of their settings the classes alone."""
+        who = caller(request)
+        return json_answer([_seen_by(who, view) for view in await self._service.streams()])
 
     @by_hand
     async def create(self, request: Request) -> Response:
@@ -84,9 +88,9 @@ class StreamRoutes:
         made = await self._service.create_stream(new.name, settings, caller(request).actor)
         return json_answer(made, 201)
 
-    async def show(self, stream: Stream) -> Response:
-        """A stream as it is now."""
-        return json_answer(await self._service.stream(stream))
+    async def show(self, request: Request, stream: Stream) -> Response:
+        """A stream as it is now; the key of a labeler sees of its settings the classes alone."""
+        return json_answer(_seen_by(caller(request), await self._service.stream(stream)))
 
     @by_hand
     async def change(self, request: Request) -> Response:
@@ -118,6 +122,13 @@ class StreamRoutes:
         return await self._turn(request, stream, self._service.close)
 
     async def _turn(
-        self, request: Request, stream: str, verb: Callable[[str, str], Awaitable[StreamView]]
+        self, request: Request, stream: str, verb: Callable[[str, Actor], Awaitable[StreamView]]
     ) -> Response:
         return json_answer(await verb(stream, caller(request).actor))
+
+
+def _seen_by(who: Caller, view: StreamView) -> StreamView:
+    """Labelers are not told who else is on the panel, and how good anybody is held to be."""
+    if who.role != "labeler":
+        return view
+    return replace(view, settings={"classes": view.settings["classes"]})

@@ -1,4 +1,4 @@
-"""Webhooks: who is told when an item leaves, and what could not be told."""
+"""Webhooks: who is told when an item leaves or is revised, and what could not be told."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from fastapi import FastAPI, Path, Request, Response
 
 from venire.service.views import DeliveryView, WebhookView
 from venire.web.answers import body, json_answer, says
-from venire.web.bodies import RedeliverBody, WebhookBody, read
-from venire.web.guard import Gate, by_hand
+from venire.web.bodies import RedeliverBody, SecretBody, WebhookBody, read
+from venire.web.guard import Gate, by_hand, caller
 from venire.web.parameters import Stream, stream_parameter
 
 __all__ = ["WebhookRoutes"]
@@ -31,11 +31,14 @@ class WebhookRoutes:
         one = f"{many}/{{webhook}}"
         webhook = {"name": "webhook", "in": "path", "required": True, "schema": {"type": "string"}}
         redeliver = stream_parameter(body("RedeliverBody", example={"exit_n": 7}))
-        redeliver["parameters"].append(webhook)
-        redeliver["requestBody"]["required"] = False
+        rotate = stream_parameter(body("SecretBody", example={"keep_seconds": 3600}))
+        for described in (redeliver, rotate):
+            described["parameters"].append(webhook)
+            described["requestBody"]["required"] = False
         url = stream_parameter(body("WebhookBody", example={"url": "https://example.org/exits"}))
         made = says(404, 409, 413, 415, 422, ok=201, text="Made; the secret is shown this once.")
         known, hooks, letters = says(404, 422), list[WebhookView], list[DeliveryView]
+        turned = says(404, 413, 415, 422, text="The new secret, shown this once.")
         again = says(404, 413, 415, 422, text="How many are tried again.")
         routes: tuple[tuple[str, str, Callable[..., Any], dict[str, Any]], ...] = (
             (many, "GET", self.list, {"response_model": hooks, "responses": known}),
@@ -48,6 +51,12 @@ class WebhookRoutes:
             ),
             (one, "DELETE", self.remove, {"status_code": 204, "responses": says(404, 422, ok=204)}),
             (f"{one}/ping", "POST", self.ping, {"responses": says(404, 422, 502)}),
+            (
+                f"{one}/rotate",
+                "POST",
+                self.rotate,
+                {"response_model": WebhookView, "responses": turned, "openapi_extra": rotate},
+            ),
             (f"{one}/dead", "GET", self.dead, {"response_model": letters, "responses": known}),
             (
                 f"{one}/redeliver",
@@ -65,18 +74,28 @@ class WebhookRoutes:
 
     @by_hand
     async def create(self, request: Request) -> Response:
-        """Send the stream's exits to an address, signed as Standard Webhooks has it."""
+        """Send exits and revisions to an address, signed as Standard Webhooks has it."""
         url = (await read(request, WebhookBody)).url
-        return json_answer(await self._hooks.add(request.path_params["stream"], url), 201)
+        stream, actor = request.path_params["stream"], caller(request).actor
+        return json_answer(await self._hooks.add(stream, url, actor), 201)
 
-    async def remove(self, stream: Stream, webhook: Webhook) -> Response:
+    async def remove(self, request: Request, stream: Stream, webhook: Webhook) -> Response:
         """Send nothing there any more."""
-        await self._hooks.remove(stream, webhook)
+        await self._hooks.remove(stream, webhook, caller(request).actor)
         return Response(status_code=204)
 
     async def ping(self, stream: Stream, webhook: Webhook) -> Response:
         """Send a test message now, and say what came back."""
         return json_answer({"status": await self._hooks.ping(stream, webhook)})
+
+    @by_hand
+    async def rotate(self, request: Request) -> Response:
+        """Make a new secret; messages are signed with the old one as well for a while."""
+        told = await read(request, SecretBody) if await request.body() else SecretBody()
+        path = request.path_params
+        which, actor = (path["stream"], path["webhook"]), caller(request).actor
+        made = await self._hooks.rotate(*which, told.keep_seconds, actor)
+        return json_answer(made)
 
     async def dead(self, stream: Stream, webhook: Webhook) -> Response:
         """The messages that were given up, and why."""
@@ -85,7 +104,10 @@ class WebhookRoutes:
     @by_hand
     async def redeliver(self, request: Request) -> Response:
         """Try given-up messages again, one or all."""
-        n = (await read(request, RedeliverBody)).exit_n if await request.body() else None
+        which = await read(request, RedeliverBody) if await request.body() else RedeliverBody()
         path = request.path_params
-        again = await self._hooks.redeliver(path["stream"], path["webhook"], n)
+        actor = caller(request).actor
+        again = await self._hooks.redeliver(
+            path["stream"], path["webhook"], which.exit_n, which.revision_n, actor
+        )
         return json_answer({"redelivered": again})

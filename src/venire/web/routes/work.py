@@ -83,8 +83,9 @@ class WorkRoutes:
     async def label(self, request: Request) -> Response:
         """Answer an assignment; the same answer again is no error, another one is a conflict."""
         said = (await read(request, SaidBody)).said
-        who = caller(request).bound_to()
-        return json_answer(await self._service.label(request.path_params["token"], said, who))
+        who = caller(request)
+        token = request.path_params["token"]
+        return json_answer(await self._service.label(token, said, who.bound_to(), who.key))
 
     @by_hand
     async def heartbeat(self, request: Request) -> Response:
@@ -98,8 +99,8 @@ class WorkRoutes:
     async def release(self, request: Request) -> Response:
         """Give an assignment back."""
         bar = (await read(request, ReleaseBody)).bar if await request.body() else False
-        who = caller(request).bound_to()
-        await self._service.release(request.path_params["token"], bar, who)
+        who = caller(request)
+        await self._service.release(request.path_params["token"], bar, who.bound_to(), who.key)
         return json_answer({"status": "released"})
 
     async def next(
@@ -110,13 +111,13 @@ class WorkRoutes:
         wait: Wait = 0.0,
     ) -> Response:
         """Ask for work, and wait for it if there is none; asking is what makes a labeler free."""
-        who = caller(request).as_labeler(labeler)
+        who, key = caller(request).as_labeler(labeler), caller(request).key
         seconds = self._gate.wait_of(wait)
         if seconds > 0:
-            work = self._service.next(stream, who, seconds)
+            work = self._service.next(stream, who, seconds, key)
             found = await self._gate.patiently(request, work, self._give_back)
         else:
-            found = await self._service.next(stream, who, 0.0)
+            found = await self._service.next(stream, who, 0.0, key)
         if isinstance(found, Nothing):
             return Response(status_code=204, headers={"Venire-Reason": found.reason})
         return json_answer(found)
@@ -132,21 +133,27 @@ class WorkRoutes:
         labeler: Annotated[Name | None, Query(description=LABELER)] = None,
     ) -> Response:
         """What a labeler holds, for one that lost its tokens; the old ones no longer count."""
-        who = caller(request).as_labeler(labeler)
-        return json_answer(await self._service.held(stream, who, new_tokens=True))
+        who, key = caller(request).as_labeler(labeler), caller(request).key
+        return json_answer(await self._service.held(stream, who, new_tokens=True, key=key))
 
     @by_hand
     async def add_labels(self, request: Request) -> Response:
-        """Labels in bulk, asked for or not; the same again is no error."""
+        """Labels in bulk; a labeler's own key, of what it was given. The same again is no error."""
         rows = await read_list(request, LabelBody, self._gate.settings.max_batch)
-        bound = caller(request).bound_to()
+        who = caller(request)
+        bound = who.bound_to()
         labels = [(row["item"], row.get("labeler") or bound, row["said"]) for row in rows]
         for number, (_, labeler, _) in enumerate(labels):
             if bound is not None and labeler != bound:
-                caller(request).as_labeler(labeler)
+                who.as_labeler(labeler)
             if labeler is None:
                 raise RequestError(422, "invalid", f"row {number} has no labeler", hint="name it")
-        outcomes = await self._service.add_labels(request.path_params["stream"], labels)  # type: ignore[arg-type] # none is None
+        outcomes = await self._service.add_labels(
+            request.path_params["stream"],
+            labels,  # type: ignore[arg-type] # none is None
+            who.actor,
+            own=bound is not None,
+        )
         counts = dict.fromkeys(("accepted", "exists", "late", "refused"), 0)
         refusals = []
         for number, outcome in enumerate(outcomes):

@@ -1,0 +1,111 @@
+"""`venire rank`: scores of things from comparisons of two at a time."""
+
+from __future__ import annotations
+
+import json
+import time
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from venire.cli import screen
+from venire.cli.aggregate import columns_of, finite
+
+if TYPE_CHECKING:
+    from venire.aggregation import BradleyTerry
+
+__all__ = ["rank"]
+
+COMPARISONS = "The comparisons: CSV, Parquet or JSON Lines with left,right,worker,winner."
+COLUMNS = "What the columns are called. [default: left,right,worker,winner]"
+OUT = "Write the scores: thing,score,standard_error,comparisons,wins,group."
+SKILLS = "Write the labelers: worker,comparisons,reliability."
+SPREAD = "How far apart scores are beforehand, in logits. [default: learned]"
+HONEST = "Take every labeler for honest: the plain Bradley-Terry model."
+
+#: So many of the best and of the worst are named.
+NAMED = 5
+
+
+def rank(
+    comparisons: Annotated[Path, typer.Argument(metavar="COMPARISONS", help=COMPARISONS)],
+    columns: Annotated[str | None, typer.Option(metavar="NAMES", help=COLUMNS)] = None,
+    out: Annotated[Path | None, typer.Option(metavar="FILE", help=OUT)] = None,
+    skills: Annotated[Path | None, typer.Option(metavar="FILE", help=SKILLS)] = None,
+    spread: Annotated[float | None, typer.Option(help=SPREAD)] = None,
+    honest: Annotated[bool, typer.Option("--honest", help=HONEST)] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Rank things by pairwise comparisons, and say which labelers can be relied on.
+
+    The winner is the name of one of the two sides, or "tie".
+    """
+    from venire.aggregation import BradleyTerry
+    from venire.datasets import check_targets, columns_output, write_outputs
+    from venire.tables import COMPARISON_COLUMNS
+
+    called = columns_of(columns, COMPARISON_COLUMNS)
+    check_targets([path for path in (out, skills) if path is not None], [comparisons])
+    model = BradleyTerry(spread=spread)
+    if honest:
+        model.set_params(prior=None)
+    with screen.working(f"ranking {comparisons.name}"):
+        start = time.perf_counter()
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            fitted = model.fit(comparisons, called)
+        seconds = round(time.perf_counter() - start, 6)
+        made = [(out, fitted.score_columns()), (skills, fitted.labeler_columns())]
+        write_outputs(columns_output(path, cells) for path, cells in made if path is not None)
+    for warning in caught:
+        screen.warn(str(warning.message))
+    record = _record(fitted, seconds)
+    if as_json:
+        print(json.dumps(record, indent=2, allow_nan=False))
+    else:
+        _print(fitted, record)
+
+
+def _record(fitted: BradleyTerry, seconds: float) -> dict[str, Any]:
+    data = fitted.data_
+    return {
+        "method": fitted.name,
+        "things": len(data.things),
+        "labelers": len(data.labelers),
+        "comparisons": len(data.left),
+        "ties": int((data.won_left == 0.5).sum()),
+        "groups": 1 + max(fitted.groups_.values()),
+        "spread": fitted.spread_,
+        "iterations": fitted.n_iter_,
+        "converged": fitted.converged_,
+        "log_likelihood": finite(fitted.log_likelihood_),
+        "seconds": seconds,
+    }
+
+
+def _print(fitted: BradleyTerry, record: dict[str, Any]) -> None:
+    print(
+        f"bradley-terry: {record['comparisons']:,} comparisons ({record['ties']:,} ties) of "
+        f"{record['things']:,} things by {record['labelers']:,} labelers"
+    )
+    print()
+    ended = "converged" if record["converged"] else "stopped before it converged"
+    likelihood = record["log_likelihood"]
+    shown = "" if likelihood is None else f", log-likelihood {likelihood:,.1f}"
+    print(f"fit      {record['iterations']} iterations, {ended}{shown}")
+    scores, errors = fitted.scores_, fitted.standard_errors_
+    ranking = fitted.ranking_
+    for word, things in (("best", ranking[:NAMED]), ("last", ranking[NAMED:][-NAMED:])):
+        if things:
+            print(
+                f"{word:8} {', '.join(f'{t} {scores[t]:+.2f} ± {errors[t]:.2f}' for t in things)}"
+            )
+    eta = fitted.reliabilities_
+    ranked = sorted(eta, key=lambda who: -eta[who])
+    for word, who in (("relied", ranked[:NAMED]), ("doubted", ranked[NAMED:][-NAMED:])):
+        if who:
+            print(f"{word:8} {', '.join(f'{m} {eta[m]:.2f}' for m in who)}")
+    print()
+    print(f"fitted in {record['seconds']:.2f} s")

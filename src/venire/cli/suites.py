@@ -1,0 +1,172 @@
+"""The suites of `venire compare` beside the regimes: `trust-1` and equal labels."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from venire.cli import screen
+from venire.errors import InputError
+
+if TYPE_CHECKING:
+    from venire.experiments.sheets import Sheet
+
+__all__ = ["Order", "equal_labels", "trust"]
+
+Rows = Sequence[Mapping[str, Any]]
+
+
+@dataclass(frozen=True)
+class Order:
+    """What was asked for on the command line."""
+
+    policies: Sequence[str]
+    names: Sequence[str]
+    learning: str | None
+    seeds: int | None
+    quick: bool
+    data: Path | None
+    out: Path
+    jobs: int
+    as_json: bool
+    command: str
+
+
+@dataclass(frozen=True)
+class _Found:
+    """What came of it, ready to be shown and written."""
+
+    suite: str
+    rows: Rows
+    lines: Rows
+    shown: Sequence[Sheet]
+    written: Sequence[Sheet]
+    said: Sequence[str]
+    files: tuple[str, str, str] = field(default=("", "", ""))
+
+
+def trust(order: Order) -> None:
+    """Run `trust-1`: worlds that deceive."""
+    from venire.experiments.trust import SUITE, world_named
+    from venire.experiments.trust.comparison import compare
+    from venire.experiments.trust.summary import concluding, sheets, summarise
+    from venire.scheduling.names import learning_named, policy_named
+
+    for name in order.names:
+        world_named(name)
+    policies = [policy_named(name) for name in order.policies] or None
+    how = None if order.learning is None else learning_named(order.learning)
+    if order.learning is not None and how is None:
+        raise InputError(
+            f"got --learning {order.learning}, expected a way of learning: {SUITE} is about that"
+        )
+    taught = None if how is None else [how]
+
+    def run(**kept: Any) -> Rows:
+        return compare(
+            order.names, order.seeds, policies=policies, learning=taught, quick=order.quick, **kept
+        )
+
+    def find(rows: Any) -> _Found:
+        lines = summarise(rows)
+        tables = sheets(lines)
+        files = ("trust.csv", "trust-summary.csv", "trust.md")
+        return _Found(SUITE, rows, lines, tables, tables, concluding(lines), files)
+
+    _carry_out(order, run, find)
+
+
+def equal_labels(order: Order) -> None:
+    """Run `equal-labels-1`: real label sets, venire against even overlap with as many labels."""
+    from venire.experiments.equal_labels.comparison import compare
+    from venire.experiments.equal_labels.measures import SUITE
+    from venire.experiments.equal_labels.replay import sets_in
+    from venire.experiments.equal_labels.summary import concluding, sheets, skipped, summarise
+    from venire.scheduling.names import learning_named, policy_named
+
+    sets_in(order.data, order.names)
+    if len(order.policies) > 1:
+        raise InputError(f"got {len(order.policies)} policies, expected one for equal labels")
+    policy = policy_named(order.policies[0]) if order.policies else None
+    how = None if order.learning is None else learning_named(order.learning)
+    if order.learning is not None and how is None:
+        raise InputError(
+            f"got --learning {order.learning}, expected a way of learning: nobody knows the "
+            "competences of the people of a real label set"
+        )
+
+    def run(**kept: Any) -> Rows:
+        return compare(
+            order.names, order.seeds, data=order.data, quick=order.quick, policy=policy,
+            learning=how, **kept,
+        )  # fmt: skip
+
+    def find(rows: Any) -> _Found:
+        lines = summarise(rows)
+        said = [*concluding(lines), *filter(None, [skipped(lines)])]
+        files = ("equal-labels.csv", "equal-labels-summary.csv", "equal-labels.md")
+        return _Found(SUITE, rows, lines, sheets(lines), sheets(lines, full=True), said, files)
+
+    _carry_out(order, run, find)
+
+
+def _carry_out(order: Order, run: Callable[..., Rows], find: Callable[[Rows], _Found]) -> None:
+    """Run with finished cells kept, write the files, and show what came of it."""
+    from venire.cli.compare import STORE, executor_of
+    from venire.experiments.reproduction.runner import make_folder
+    from venire.simulation.store import Store
+
+    start = time.perf_counter()
+    make_folder(order.out)
+    bar: AbstractContextManager[screen.Progress | None] = screen.bar(1, "cell", "adding up")
+    try:
+        with bar as progress, Store(order.out / STORE) as store:
+            rows = run(store=store, executor=executor_of(order.jobs), progress=progress)
+    except KeyboardInterrupt:
+        kept = order.out / STORE
+        screen.say(f"what is finished is kept in {kept}: the same command goes on from there")
+        raise
+    found = find(rows)
+    _save(order, found)
+    if order.as_json:
+        record = {
+            "suite": found.suite, "quick": order.quick, "command": order.command,
+            "out": str(order.out), "summary": list(found.lines), "rows": list(found.rows),
+            "conclusions": list(found.said),
+        }  # fmt: skip
+        print(json.dumps(record, indent=2, allow_nan=False))
+    else:
+        _show(order, found, time.perf_counter() - start)
+
+
+def _save(order: Order, found: _Found) -> None:
+    from venire.experiments.regimes.files import as_csv, write_all
+
+    text = [sheet.markdown() for sheet in found.written]
+    text += [f"- {line}" for line in found.said]
+    head = f"Made by `{order.command}`, suite `{found.suite}`{', a quick look' * order.quick}.\n"
+    contents = (
+        as_csv(found.rows, list(found.rows[0])),
+        as_csv(found.lines, list(dict.fromkeys(key for line in found.lines for key in line))),
+        "\n".join([head, *text]) + "\n",
+    )
+    encoded = (content.encode() for content in contents)
+    write_all(order.out, dict(zip(found.files, encoded, strict=True)))
+
+
+def _show(order: Order, found: _Found, seconds: float) -> None:
+    from rich.console import Console
+
+    console = Console(emoji=False, highlight=False, soft_wrap=True)
+    for piece in (piece for sheet in found.shown for piece in sheet.fitting(console.width)):
+        console.print(piece.drawn())
+        console.print()
+    for line in found.said:
+        console.print(line, markup=False)
+    saved = f"\nSaved {', '.join(found.files)} in {order.out}. That took {seconds:.0f} s."
+    console.print(saved, markup=False)

@@ -1,0 +1,38 @@
+"""Accuracy at equal labels: venire against even overlap and the 2 + 1 rule on real label sets.
+
+    from venire.experiments.equal_labels import measure
+
+    rows = measure("rte", "chosen", 3, seed=0, data="shared/data")
+
+replay.py      a label set as a stream in which every item comes once
+buying.py      what venire does with a budget of labels
+rivals.py      even overlap with random labelers, and two labels and a third if they differ
+measures.py    what is measured in one cell: set, mode, number of labels, seed
+comparison.py  all cells: rows
+summary.py     means over the seeds, differences to the best rival, tables
+"""
+
+from __future__ import annotations
+
+from venire.experiments.equal_labels.buying import MODES, Bought, buy
+from venire.experiments.equal_labels.comparison import POINTS, compare
+from venire.experiments.equal_labels.measures import RULE, SUITE, measure, measure_stream
+from venire.experiments.equal_labels.replay import Replay, replay, sets_in
+from venire.experiments.equal_labels.rivals import even_overlap, two_plus_one
+
+__all__ = [
+    "MODES",
+    "POINTS",
+    "RULE",
+    "SUITE",
+    "Bought",
+    "Replay",
+    "buy",
+    "compare",
+    "even_overlap",
+    "measure",
+    "measure_stream",
+    "replay",
+    "sets_in",
+    "two_plus_one",
+]

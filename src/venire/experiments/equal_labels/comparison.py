@@ -1,0 +1,82 @@
+"""Every label set, mode and number of labels with several seeds: one row for each contestant."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Final
+
+from venire.errors import InputError
+from venire.experiments.equal_labels.buying import MODES, Mode
+from venire.experiments.equal_labels.measures import RULE, Row, cell
+from venire.experiments.equal_labels.replay import sets_in
+from venire.scheduling.base import Learning, Policy
+from venire.simulation.executors import Executor
+from venire.simulation.store import Store
+from venire.simulation.sweep import sweep
+
+__all__ = ["POINTS", "QUICK_SEEDS", "QUICK_SETS", "SEEDS", "compare"]
+
+#: Labels an item, on average.
+POINTS: Final[tuple[float | str, ...]] = (1.5, 2.0, 3.0, 5.0, RULE)
+#: Streams of each set, seeds 0 to SEEDS - 1.
+SEEDS: Final = 5
+#: For a quick look, of those of these sets that are there.
+QUICK_SEEDS: Final = 2
+QUICK_SETS: Final = ("bluebird", "dog", "rte", "temp")
+
+
+def compare(
+    sets: Sequence[str] = (),
+    seeds: int | None = None,
+    *,
+    data: Path | None = None,
+    quick: bool = False,
+    modes: Sequence[Mode] = MODES,
+    labels: Sequence[float | str] = POINTS,
+    policy: Policy | None = None,
+    learning: Learning | None = None,
+    store: Store | None = None,
+    executor: Executor | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> list[Row]:
+    """Run all cells; rows of `COLUMNS`.
+
+    Parameters
+    ----------
+    sets
+        Names of label sets; none: all of the folder, or with `quick` a few of them.
+    seeds
+        How many; None: the suite's.
+    data
+        The folder of label sets; None: those that `venire datasets` has.
+    quick
+        Fewer sets and seeds.
+    modes, labels
+        Whether labelers can be chosen or come, and how many labels there are for an item.
+    policy, learning
+        What is measured; None: venire's defaults.
+    store, executor, progress
+        Where finished cells are kept (by default nowhere), where they are run, who is told.
+    """
+    if seeds is not None and seeds < 1:
+        raise InputError(f"got {seeds} seeds, expected at least 1")
+    count = seeds or (QUICK_SEEDS if quick else SEEDS)
+    names = sets_in(data, sets)
+    if quick and not sets:
+        names = [name for name in names if name in QUICK_SETS] or names[:1]
+    points = [
+        cell(name, mode, many, seed, data, policy, learning)
+        for name in names
+        for mode in modes
+        for many in labels
+        for seed in range(count)
+    ]
+    if store is not None:
+        return _rows(sweep(points, store, executor, progress).values())
+    with Store(":memory:") as kept:
+        return _rows(sweep(points, kept, executor, progress).values())
+
+
+def _rows(found: Iterable[list[Row]]) -> list[Row]:
+    return [row for rows in found for row in rows]

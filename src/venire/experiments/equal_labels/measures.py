@@ -1,0 +1,164 @@
+"""What is measured in one cell: one label set, mode, number of labels and seed.
+
+`measure("rte", "chosen", 3, seed=0, data="shared/data")` is a row for each contestant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from venire import __version__
+from venire.aggregation import Auto, MajorityVote
+from venire.competence import DawidSkene
+from venire.experiments.equal_labels.buying import Mode, buy
+from venire.experiments.equal_labels.replay import Replay, digest_of, replay
+from venire.experiments.equal_labels.rivals import even_overlap, two_plus_one
+from venire.experiments.judging import aggregated, score, streamed
+from venire.experiments.reproduction import fingerprint
+from venire.labels import LabelTable
+from venire.scheduling.base import Learning, Policy
+from venire.simulation.sweep import Point
+
+__all__ = [
+    "COLUMNS",
+    "OURS",
+    "RULE",
+    "SUITE",
+    "cell",
+    "measure",
+    "measure_stream",
+    "point_name",
+]
+
+#: The name of this suite: whoever changes a stream, a rival or a measure gives it a new one.
+SUITE: Final = "equal-labels-1"
+
+#: The point at which the number of labels is that of Toloka's rule.
+RULE: Final = "2+1"
+
+#: Our two contestants: verdicts as items left, and the labels bought aggregated once more.
+OURS: Final = ("streamed", "revised")
+
+#: A set is replayed at a point if it holds so many labels, or less than this share too few.
+SHORT: Final = 0.02
+
+#: What a row holds, in this order.
+COLUMNS: Final = (
+    *("suite", "set", "mode", "point", "seed", "contestant", "items", "judged", "labels"),
+    *("accuracy", "ece", "sure", "sure_wrong", "response"),
+)
+
+_SOURCES: Final = (
+    *fingerprint.SOURCES,
+    *("aggregation", "experiments/judging.py"),
+    *(f"experiments/equal_labels/{name}.py" for name in ("buying", "measures", "replay", "rivals")),
+)
+
+Row: TypeAlias = dict[str, Any]
+Floats = NDArray[np.float64]
+
+
+def cell(
+    name: str,
+    mode: Mode,
+    labels: float | str,
+    seed: int,
+    data: Path | None,
+    policy: Policy | None = None,
+    learning: Learning | None = None,
+) -> Point:
+    """The cell as a point of a sweep; it is kept under all that it depends on."""
+    key = {
+        "suite": SUITE, "set": name, "files": digest_of(name, data), "mode": mode,
+        "labels": labels, "seed": seed, "policy": repr(policy), "learning": repr(learning),
+    }  # fmt: skip
+    inputs = {"data": data, "policy": policy, "learning": learning}
+    return Point(f"{__name__}:measure_cell", {"key": key}, _version(), inputs)
+
+
+def measure_cell(
+    key: Mapping[str, Any], data: Path | None, policy: Policy | None, learning: Learning | None
+) -> list[Row]:
+    """`measure` of the cell of this key."""
+    which = key["set"], key["mode"], key["labels"], key["seed"]
+    return measure(*which, data=data, policy=policy, learning=learning)
+
+
+def measure(
+    name: str,
+    mode: Mode,
+    labels: float | str,
+    seed: int = 0,
+    data: str | Path | None = None,
+    policy: Policy | None = None,
+    learning: Learning | None = None,
+) -> list[Row]:
+    """Every contestant on one label set, at so many labels an item (`RULE`: as the rule needs).
+
+    Nothing, if the set does not hold so many labels (more than `SHORT` too few).
+    """
+    stream = replay(name, None if data is None else Path(data), seed)
+    if labels != RULE and float(labels) > (1 + SHORT) * stream.held:
+        return []
+    found = measure_stream(stream, mode, labels, seed, policy, learning)
+    which = {"suite": SUITE, "set": name, "mode": mode, "point": point_name(labels), "seed": seed}
+    return [which | row for row in found]
+
+
+def point_name(labels: float | str) -> str:
+    """How a number of labels is written.
+
+    >>> point_name(2.0), point_name(1.5), point_name("2+1")
+    ('2', '1.5', '2+1')
+    """
+    return labels if isinstance(labels, str) else f"{labels:g}"
+
+
+def measure_stream(
+    stream: Replay,
+    mode: Mode,
+    labels: float | str,
+    seed: int = 0,
+    policy: Policy | None = None,
+    learning: Learning | None = None,
+) -> list[Row]:
+    """The same for any stream of recorded labels.
+
+    >>> rows = [(i, w, i % 2) for i in range(40) for w in "abc"]
+    >>> stream = Replay.of(LabelTable.from_rows(rows), np.arange(40) % 2, seed=0)
+    >>> found = measure_stream(stream, "chosen", 2)
+    >>> [(row["contestant"], row["labels"], row["accuracy"]) for row in found]
+    [('streamed', 2.0, 1.0), ('revised', 2.0, 1.0), ('majority', 2.0, 1.0), ...]
+    """
+    rule = two_plus_one(stream, mode, seed) if labels == RULE else None
+    each = float(labels) if rule is None else len(rule.said) / len(rule.items)
+    bought = buy(stream, mode, each, policy, learning)
+    even = even_overlap(stream, mode, bought.labels, seed)
+    said = streamed(bought.verdict, bought.confidence, len(even.classes))
+    rows = [_row("streamed", stream, bought.table, said)]
+    rows[0]["response"] = float(bought.response.mean())
+    rows.append(_row("revised", stream, bought.table, aggregated(bought.table, Auto())))
+    for method in (MajorityVote(), DawidSkene(), Auto()):
+        rows.append(_row(method.name, stream, even, aggregated(even, method)))
+    if rule is not None:
+        rows.append(_row(RULE, stream, rule, aggregated(rule, MajorityVote())))
+    return rows
+
+
+def _row(name: str, stream: Replay, bought: LabelTable, posteriors: Floats) -> Row:
+    known = {"items": len(stream.truth), "judged": int((stream.truth >= 0).sum())}
+    labels = len(bought.said) / len(bought.items)
+    row = {"contestant": name, **known, "labels": labels, **score(posteriors, stream.truth)}
+    return row | {"response": None}
+
+
+@lru_cache(maxsize=1)
+def _version() -> str:
+    package = Path(__file__).resolve().parents[2]
+    return f"{__version__}/{fingerprint.digest_of(package, _SOURCES)}"

@@ -1,0 +1,100 @@
+"""What is measured in one cell: one world, policy, way of learning and seed.
+
+`measure("spammers-6", Realised(), LearnWhileServing(), seed=0)` is a row.
+"""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from collections.abc import Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+
+from venire import __version__
+from venire.aggregation import Auto, MajorityVote
+from venire.competence import DawidSkene
+from venire.experiments.judging import aggregated, score, streamed
+from venire.experiments.reproduction import fingerprint
+from venire.experiments.trust.worlds import SLOTS, world_named
+from venire.labels import LabelTable
+from venire.scheduling.base import Learning, Policy
+from venire.simulation import Run, simulate
+from venire.simulation.sweep import Point
+
+__all__ = ["SUITE", "cell", "labels_of", "measure"]
+
+#: The name of this suite. A change in any world makes another suite.
+SUITE: Final = "trust-1"
+
+_SOURCES: Final = (
+    *fingerprint.SOURCES,
+    *("aggregation", "experiments/judging.py"),
+    *(f"experiments/trust/{name}.py" for name in ("measures", "posts", "worlds")),
+)
+
+Row: TypeAlias = dict[str, Any]
+
+
+def cell(world: str, policy: Policy, learning: Learning, seed: int, slots: int = SLOTS) -> Point:
+    """The cell as a point of a sweep; it is kept under all that it depends on."""
+    key = {
+        "suite": SUITE, "world": world, "seed": seed, "slots": slots,
+        "policy": repr(policy), "learning": repr(learning),
+    }  # fmt: skip
+    inputs = {"policy": policy, "learning": learning}
+    return Point(f"{__name__}:measure_cell", {"key": key}, _version(), inputs)
+
+
+def measure_cell(key: Mapping[str, Any], policy: Policy, learning: Learning) -> Row:
+    """`measure` of the cell of this key."""
+    return measure(key["world"], policy, learning, key["seed"], key["slots"])
+
+
+def measure(
+    world: str, policy: Policy, learning: Learning, seed: int = 0, slots: int = SLOTS
+) -> Row:
+    """Streamed verdicts, and what is made of the very same labels afterwards.
+
+    Items that arrive in a learning phase do not count; their labels do, for the methods.
+
+    >>> from venire import FixedOverlap, LearnWhileServing
+    >>> row = measure("panel-3", FixedOverlap(3), LearnWhileServing(), slots=60)
+    >>> 0.5 < row["streamed"] < 1, 0.5 < row["majority"] < 1
+    (True, True)
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # learning from little warns; what comes of it is scored
+        made = world_named(world).make(seed, slots)
+        run = simulate(made, policy, copy.deepcopy(learning), slots)
+    table, truth = labels_of(run), run.items.truth.astype(np.int64)
+    truth = np.where(run.ledger.counts, truth, -1)
+    said = streamed(run.rows["verdict"], run.rows["confidence"], len(table.classes))
+    ours = score(said, truth)
+    row = {
+        "suite": SUITE if slots == SLOTS else f"{SUITE}-quick",
+        "world": world, "policy": policy.describe(), "learning": learning.describe(),
+        "seed": seed, "slots": slots, "items": int((truth >= 0).sum()),
+        "labels": len(table.said) / max(1, len(table.items)), "streamed": ours.pop("accuracy"),
+    }  # fmt: skip
+    for method in (MajorityVote(), Auto(), DawidSkene()):
+        row[method.name] = score(aggregated(table, method), truth)["accuracy"]
+    batch = score(aggregated(table, Auto()), truth)
+    confidence = float(run.rows["confidence"][truth >= 0].mean())
+    return row | {"confidence": confidence} | ours | {"auto_ece": batch["ece"]}
+
+
+def labels_of(run: Run) -> LabelTable:
+    """The labels that were bought, by number."""
+    touches = run.touches[run.touches["said"] >= 0]
+    names = range(len(run.rows)), range(len(run.world.panel)), range(len(run.world.classes))
+    return LabelTable.from_codes(touches["row"], touches["labeler"], touches["said"], *names)
+
+
+@lru_cache(maxsize=1)
+def _version() -> str:
+    package = Path(__file__).resolve().parents[2]
+    return f"{__version__}/{fingerprint.digest_of(package, _SOURCES)}"

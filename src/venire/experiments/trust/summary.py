@@ -1,0 +1,93 @@
+"""Means over the seeds, and whether each cell passes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from venire.experiments.regimes.summary import short_names
+from venire.experiments.sheets import Sheet, mean, percent, points
+from venire.experiments.trust.measures import Row
+
+__all__ = ["BELOW_AUTO", "BELOW_MAJORITY", "concluding", "sheets", "summarise"]
+
+#: Streamed verdicts may be so far below the majority of the same labels, and below batch `Auto`.
+BELOW_MAJORITY: Final = 0.01
+BELOW_AUTO: Final = 0.03
+
+#: Differences of sums that are equal but for rounding are.
+ROUNDING: Final = 1e-9
+
+#: Marks a cell that does not pass.
+MARK: Final = "!"
+
+_MEASURES: Final = (
+    *("items", "labels", "streamed", "majority", "auto", "dawid-skene"),
+    *("confidence", "ece", "sure", "sure_wrong", "auto_ece"),
+)
+
+Line = dict[str, Any]
+
+
+def summarise(rows: Sequence[Row]) -> list[Line]:
+    """One line for each world, policy and way of learning: means over the seeds, and `passed`."""
+    cells: dict[tuple[str, str, str], list[Row]] = {}
+    for row in rows:
+        cells.setdefault((row["world"], row["learning"], row["policy"]), []).append(row)
+    lines = []
+    for which, found in cells.items():
+        line: Line = {"suite": found[0]["suite"]}
+        line |= dict(zip(("world", "learning", "policy"), which, strict=True))
+        line |= {"seeds": len(found)}
+        line |= {name: mean([row[name] for row in found]) for name in _MEASURES}
+        line["over_majority"] = line["streamed"] - line["majority"]
+        line["over_auto"] = line["streamed"] - line["auto"]
+        line["passed"] = bool(
+            line["over_majority"] >= -BELOW_MAJORITY - ROUNDING
+            and line["over_auto"] >= -BELOW_AUTO - ROUNDING
+        )
+        lines.append(line)
+    return lines
+
+
+def sheets(lines: Sequence[Line]) -> list[Sheet]:
+    """For each way of learning: right verdicts, and the points above majority and Auto."""
+    made = []
+    policies = list(dict.fromkeys(line["policy"] for line in lines))
+    for learning in dict.fromkeys(line["learning"] for line in lines):
+        found = {(x["world"], x["policy"]): x for x in lines if x["learning"] == learning}
+        worlds = dict.fromkeys(world for world, _ in found)
+        rows = [[world, *(_cell(found[world, p]) for p in policies)] for world in worlds]
+        title = f"{learning}: right verdicts, %, points above majority / Auto; {MARK}: fails"
+        made.append(Sheet(title, ("world", *short_names(policies).values()), rows))
+    return made
+
+
+def _cell(line: Line) -> str:
+    mark = "" if line["passed"] else f" {MARK}"
+    above = f"{points(line['over_majority'])} / {points(line['over_auto'])}"
+    return f"{percent(line['streamed'])} {above}{mark}"
+
+
+def concluding(lines: Sequence[Line]) -> list[str]:
+    """What it comes to, in words: how many pass, and each that does not."""
+    failed = [line for line in lines if not line["passed"]]
+    said = [
+        f"{len(lines) - len(failed)} of {len(lines)} pass: at most 1 point below the majority of "
+        "the same labels, and at most 3 below Auto of them."
+    ]
+    for learning in dict.fromkeys(line["learning"] for line in lines):
+        some = [line for line in lines if line["learning"] == learning]
+        passed = sum(line["passed"] for line in some)
+        said.append(
+            f"{learning}: {passed} of {len(some)} pass; calibration error "
+            f"{percent(mean([line['ece'] for line in some]))} %, that of Auto "
+            f"{percent(mean([line['auto_ece'] for line in some]))} %."
+        )
+    for line in failed:
+        which = f"{line['world']}, {line['policy']}, {line['learning']}"
+        said.append(
+            f"fails: {which}: {percent(line['streamed'])} %, majority "
+            f"{percent(line['majority'])} %, Auto {percent(line['auto'])} %"
+        )
+    return said
