@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.zoo import FOUR
-from venire.aggregation import Auto, calibrated
+from venire.aggregation import Anchored, Auto
 from venire.competence.base import BaseEstimator, Floats
 from venire.labels import LabelTable
 from venire.scoring import error_rate, expected_calibration_error, right_shares
@@ -26,9 +26,6 @@ SETS = (
     "sentiment", "snow_joy", "temp", "trec2010", "web", "zencrowd_in",
 )  # fmt: skip
 
-#: Posteriors of these are also shown with the log-odds divided by the design effect.
-TEMPERED = ("one-coin", "dawid-skene")
-
 
 def load(folder: Path) -> tuple[LabelTable, Ints]:
     """The labels (of a repeated one, the first), and the class of each item or -1."""
@@ -39,11 +36,9 @@ def load(folder: Path) -> tuple[LabelTable, Ints]:
 def rows(table: LabelTable, truth: Ints) -> dict[str, tuple[float, float]]:
     """Error and ECE of each method, in per cent."""
     found = {}
-    for name, make in {**FOUR, "auto": Auto}.items():
+    for name, make in {**FOUR, "anchored": Anchored, "auto": Auto}.items():
         fitted = _fit(make(), table)
         found[name] = _figures(fitted.posteriors_, truth)
-        if name in TEMPERED:
-            found[f"{name}, calibrated"] = _figures(calibrated(fitted), truth)
     return found
 
 
@@ -67,14 +62,13 @@ def measure(data: Path) -> dict[str, dict[str, tuple[float, float]]]:
 
 
 def markdown(found: dict[str, dict[str, tuple[float, float]]]) -> str:
-    """A row for each method, `error / ECE` in per cent; the last column is the mean error."""
-    sets = list(found)
-    lines = ["| error / ECE, % | " + " | ".join([*sets, "mean"]) + " |"]
-    lines.append("|-" * (len(sets) + 2) + "|")
-    for method in found[sets[0]]:
-        pairs = [found[s][method] for s in sets]
-        cells = [f"{e:.2f} / {c:.1f}" for e, c in [*pairs, tuple(np.mean(pairs, axis=0))]]
-        lines.append(f"| {method} | " + " | ".join(cells) + " |")
+    """A row for each set, `error / ECE` in per cent of each method; the last row is the mean."""
+    methods = list(next(iter(found.values())))
+    mean = {m: tuple(np.mean([of[m] for of in found.values()], axis=0)) for m in methods}
+    lines = ["| error / ECE, % | " + " | ".join(methods) + " |", "|-" * (len(methods) + 1) + "|"]
+    for name, of in [*found.items(), ("mean", mean)]:
+        cells = [f"{of[m][0]:.2f} / {of[m][1]:.1f}" for m in methods]
+        lines.append(f"| {name} | {' | '.join(cells)} |")
     return "\n".join(lines)
 
 

@@ -9,8 +9,8 @@ import numpy as np
 
 from venire.aggregation.agreement import alpha_of
 from venire.aggregation.ordinal import Ordinal
+from venire.competence.intervals import implied_intervals
 from venire.competence.ties import winners
-from venire.datasets.verdicts import intervals_of
 from venire.labels.entropy import vote_entropies
 from venire.scoring import TIE, error_rate, expected_calibration_error, right_shares
 
@@ -23,8 +23,6 @@ __all__ = ["agreement", "print_summary", "scores"]
 
 #: So many of the best and of the worst labelers are named.
 NAMED = 3
-#: Without intervals, those with fewer labels are not ranked if others have more.
-FEW = 10
 
 
 def scores(fitted: BaseEstimator, right: NDArray[np.int64] | None) -> dict[str, float]:
@@ -115,9 +113,9 @@ def _agreement(fitted: BaseEstimator) -> Iterator[str]:
 def _labelers(fitted: BaseEstimator) -> Iterator[str]:
     table = fitted.table_
     given = np.bincount(table.labeler, minlength=len(table.labelers))
-    intervals = intervals_of(fitted)
-    low, high = (fitted.competences_,) * 2 if intervals is None else intervals.T
-    ranked = np.flatnonzero(given >= (FEW if intervals is None and given.max() >= FEW else 1))
+    intervals = implied_intervals(fitted)  # draws of the posterior are for those who ask
+    low, high = intervals.T
+    ranked = np.flatnonzero(given)
     best = ranked[np.argsort(-low[ranked], kind="stable")][:NAMED]
     rest = np.setdiff1d(ranked, best)
     worst = rest[np.argsort(high[rest], kind="stable")][:NAMED]
@@ -127,12 +125,8 @@ def _labelers(fitted: BaseEstimator) -> Iterator[str]:
             yield f"{word:8} {listed}"
 
 
-def _labeler(
-    fitted: BaseEstimator, m: int, given: int, intervals: NDArray[np.float64] | None
-) -> str:
-    skill = f"{fitted.competences_[m]:.2f}"
-    if intervals is not None:
-        skill += f" ({intervals[m, 0]:.2f} to {intervals[m, 1]:.2f})"
+def _labeler(fitted: BaseEstimator, m: int, given: int, intervals: NDArray[np.float64]) -> str:
+    skill = f"{fitted.competences_[m]:.2f} ({intervals[m, 0]:.2f} to {intervals[m, 1]:.2f})"
     plural = "label" if given == 1 else "labels"
     return f"{fitted.table_.labelers[m]} {skill} on {given:,} {plural}"
 

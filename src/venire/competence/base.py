@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from venire.competence.monitor import Monitor, Step
 from venire.competence.parameters import Parameters
 from venire.competence.ties import winners
-from venire.errors import InputError, StateError
+from venire.errors import StateError
 from venire.labels import LabelTable
 
 if TYPE_CHECKING:
@@ -169,16 +169,12 @@ class BaseEstimator(_Seeded, Parameters, ABC):
     def skill_intervals_(self) -> Floats:
         """90 % intervals of the skills, labelers x 2: see `venire.competence.intervals`.
 
-        They come from the likelihood; votes and blends have none.
+        From draws of the posterior where the method has a likelihood; else from what its
+        posteriors imply (`implied_intervals`).
         """
-        from venire.competence.intervals import skill_intervals
+        from venire.competence.intervals import implied_intervals, skill_intervals
 
-        if self.log_likelihood_ is None:
-            raise InputError(
-                f"{type(self).__name__} has no likelihood, so no intervals: "
-                "fit OneCoin or DawidSkene for them"
-            )
-        return skill_intervals(self)
+        return implied_intervals(self) if self.log_likelihood_ is None else skill_intervals(self)
 
     def to_frame(self, backend: Backend | None = None) -> Any:
         """The verdicts as a dataframe: task, label, confidence, entropy, p(class) for each class.

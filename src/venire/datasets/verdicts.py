@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from venire.competence.frames import verdict_columns
 from venire.datasets.results import Output
@@ -14,7 +13,7 @@ from venire.datasets.results import Output
 if TYPE_CHECKING:
     from venire.competence.base import BaseEstimator
 
-__all__ = ["columns_output", "intervals_of", "skills_output", "verdicts_output"]
+__all__ = ["columns_output", "skills_output", "verdicts_output"]
 
 
 def verdicts_output(path: str | Path, fitted: BaseEstimator, probabilities: bool = False) -> Output:
@@ -45,7 +44,7 @@ def skills_output(path: str | Path, fitted: BaseEstimator) -> Output:
     """The skill of each worker: worker,labels,skill,low,high.
 
     `skill` is the probability that a label of theirs is right, `low` and `high` its 90 %
-    interval, empty where the method has none.
+    interval.
 
     >>> from venire import LabelTable, OneCoin
     >>> table = LabelTable.from_matrix([[0, 0, 0], [1, 1, 0], [0, 0, 0]])
@@ -54,15 +53,9 @@ def skills_output(path: str | Path, fitted: BaseEstimator) -> Output:
     """
     table = fitted.table_
     given = np.bincount(table.labeler, minlength=len(table.labelers)).tolist()
-    intervals = intervals_of(fitted)
-    ends = [(None, None)] * len(given) if intervals is None else intervals.tolist()
+    ends = fitted.skill_intervals_.tolist()
     rows = (
         (worker, count, skill, *end)
         for (worker, skill), count, end in zip(fitted.skills_.items(), given, ends, strict=True)
     )
     return Output(Path(path), ("worker", "labels", "skill", "low", "high"), rows)
-
-
-def intervals_of(fitted: BaseEstimator) -> NDArray[np.float64] | None:
-    """The interval of each worker's skill, None where the method has no likelihood to give one."""
-    return None if fitted.log_likelihood_ is None else fitted.skill_intervals_

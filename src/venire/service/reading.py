@@ -181,7 +181,10 @@ def stream_view(live: Live) -> StreamView:
 def labeler_view(
     live: Live, name: str, skill: float | None, measured: Skill, now: float
 ) -> LabelerView:
-    """A labeler, with the engine's belief and the interval that the labels support."""
+    """A labeler, with the skill and the interval that its labels support.
+
+    Before there are labels to measure it by, the skill is what the engine takes it for.
+    """
     person, holds, times = live.people[name], live.leases.holds(name), live.lead.of(name)
     seen = now - person.seen <= AWAY
     return LabelerView(
@@ -190,7 +193,7 @@ def labeler_view(
         state="busy" if holds else "free" if seen else "away",
         capacity=person.capacity,
         holds=holds,
-        skill=skill,
+        skill=skill if measured.skill is None else measured.skill,
         skill_low=measured.low,
         skill_high=measured.high,
         labels=person.labels,

@@ -1,7 +1,8 @@
 """How good labelers are, how sure that is, who has changed, and who copies whom.
 
-The engine's own belief decides who gets what. Intervals, drift and clones are measured beside it
-from the latest labels of the stream, in a thread, and kept for some seconds.
+The engine's own belief decides who gets what. Skills with their intervals, drift and clones are
+measured beside it, by the same estimator, from the latest labels of the stream, in a thread, and
+kept for some seconds.
 """
 
 from __future__ import annotations
@@ -10,9 +11,9 @@ import asyncio
 from dataclasses import dataclass
 from typing import Final
 
+from venire.aggregation.anchored import Anchored
 from venire.aggregation.clones import find_clones
-from venire.competence.intervals import skill_intervals
-from venire.competence.one_coin import OneCoin
+from venire.competence.intervals import implied_intervals
 from venire.competence.streaming import Streaming
 from venire.errors import VenireError
 from venire.labels import LabelTable
@@ -29,8 +30,7 @@ LABELS: Final = 20_000
 #: Figures are kept so long, and are made anew then if there are new labels.
 KEPT: Final = 10.0
 
-#: Draws of an interval: enough for two digits.
-SWEEPS: Final = 200
+Span = tuple[float | None, float | None, float | None]
 
 #: Below so many labels nothing can be said.
 FEWEST: Final = 10
@@ -38,8 +38,9 @@ FEWEST: Final = 10
 
 @dataclass(frozen=True, slots=True)
 class Skill:
-    """What the labels say of a labeler beside its skill."""
+    """What the labels say of a labeler: its skill and an interval, from one posterior."""
 
+    skill: float | None = None
     low: float | None = None
     high: float | None = None
     drifting: bool = False
@@ -87,8 +88,8 @@ def measure(labels: list[LabelRow], classes: tuple[str, ...]) -> dict[str, Skill
     found = {}
     for name in sorted(names):
         first = clones.get(name, name)
-        low, high = spans.get(first, (None, None))
-        found[name] = Skill(low, high, first in drifting, clones.get(name))
+        span = spans.get(first, (None, None, None))
+        found[name] = Skill(*span, first in drifting, clones.get(name))
     return found
 
 
@@ -105,18 +106,14 @@ def warm_up(classes: tuple[str, ...]) -> None:
     measure([LabelRow("", *label, 0.0, 0, False, None, "") for label in labels], classes)
 
 
-def _spans(
-    rows: list[tuple[str, str, str]], classes: tuple[str, ...]
-) -> dict[str, tuple[float | None, float | None]]:
-    """An interval for each skill."""
+def _spans(rows: list[tuple[str, str, str]], classes: tuple[str, ...]) -> dict[str, Span]:
+    """Skill and interval of each labeler."""
     table = LabelTable.from_rows(rows, classes=classes)
-    try:
-        spans = skill_intervals(OneCoin().fit(table), sweeps=SWEEPS, threads=1).tolist()
-    except VenireError:  # too little in common to tell anything
-        return {}
+    fitted = Anchored(threads=1).fit(table)
+    spans = zip(fitted.competences_.tolist(), implied_intervals(fitted).tolist(), strict=True)
     return {
-        str(name): (number(low), number(high))
-        for name, (low, high) in zip(table.labelers, spans, strict=True)
+        str(name): (number(skill), number(low), number(high))
+        for name, (skill, (low, high)) in zip(table.labelers, spans, strict=True)
     }
 
 

@@ -1,15 +1,20 @@
 """90 % intervals hold the true skill in 87 to 93 % of cases."""
 
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from tests.unit.competence.panels import World, coin_world, full_world
+from tests.unit.competence.worlds import simulate
+from venire.aggregation import Auto
 from venire.competence import DawidSkene, OneCoin, skill_intervals
 from venire.competence.base import BaseEstimator
+from venire.competence.intervals import implied_intervals
 from venire.errors import InputError
 from venire.labels import LabelTable
+from venire.tables import as_table, as_truth
 
 #: (classes, labelers, items, labels an item): sparse and dense panels.
 SHAPES = [
@@ -93,3 +98,27 @@ def test_gold_and_a_wider_level() -> None:
         skill_intervals(free, 90)
     with pytest.raises(InputError, match="sweeps"):
         skill_intervals(free, sweeps=1)
+
+
+@pytest.mark.parametrize("name", ["sentiment", "dog", "rte", "web", "bluebird"])
+def test_implied_intervals_hold_the_share_of_right_labels(data: Path, name: str) -> None:
+    """Of labelers with 20 labels and more, on sets whose labelers err on their own."""
+    table = as_table(data / name / "labels.csv", repeats="first")
+    truth = as_truth(data / name / "truth.csv", table)[table.item]
+    fitted = Auto().fit(table)
+    low, high = fitted.skill_intervals_.T
+    known = truth >= 0
+    given = np.bincount(table.labeler[known], minlength=len(table.labelers))
+    right = np.bincount(table.labeler[known & (table.said == truth)], minlength=len(given))
+    seen = given >= 20
+    share = right[seen] / given[seen]
+    assert ((low[seen] <= share) & (share <= high[seen])).mean() > 0.85
+    assert ((low <= fitted.competences_) & (fitted.competences_ <= high)).all()
+
+
+def test_implied_intervals_narrow_with_labels() -> None:
+    few, many = (simulate([0.9, 0.8, 0.8, 0.7], items=n, seed=0)[0] for n in (30, 600))
+    wide, narrow = (np.diff(Auto().fit(t).skill_intervals_, axis=1).mean() for t in (few, many))
+    assert narrow < wide
+    with pytest.raises(InputError, match="level"):
+        implied_intervals(Auto().fit(few), 1.5)
