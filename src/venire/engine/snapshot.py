@@ -99,7 +99,7 @@ def unpack(snapshot: bytes) -> Scheduler:
         Bounds(**head["bounds"]),
         head["remember"],
     )
-    roll, clerk = scheduler._roll, scheduler._clerk
+    roll, clerk = scheduler._roll, scheduler._books
     roll.restore(head["roll"])
     scheduler.slot, scheduler._events = head["slot"], head["events"]
     scheduler._quiet = head["quiet"]
@@ -124,7 +124,9 @@ def _fitted(saved: dict[str, NDArray[Any]]) -> tuple[Desk, bool]:
     for name, fresh in desk.items():
         old = saved.get(name)
         if old is not None and old.dtype == fresh.dtype and old.shape == fresh.shape:
-            desk[name] = old
+            # Equal is not the same: a dtype that was written down has lost that it is aligned,
+            # and kernels would be compiled for it anew and called by a slower way.
+            desk[name] = old.view(fresh.dtype)
             continue
         other = True
         if old is not None and old.dtype.names:

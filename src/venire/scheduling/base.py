@@ -41,6 +41,8 @@ class Kernels(NamedTuple):
     settle(desk, slot)        end the slot; how many rows leave, listed in `desk.gone`
     hear(desk, labels, slot, fresh)   labels come in; which are new (see hearing.py)
     run(desk, stream, a, b)   slots a..b-1 of a simulated stream, by enter, serve and settle
+    refile(desk, rows, slot)  value these rows and enter them, one after the other (beliefs.py);
+                              without it that is done by `enter`, which is slower
     """
 
     enter: Callable[..., None]
@@ -49,6 +51,7 @@ class Kernels(NamedTuple):
     settle: Callable[..., Any]
     hear: Callable[..., int]
     run: Callable[..., int]
+    refile: Callable[..., None] | None = None
 
 
 class Policy(ABC):

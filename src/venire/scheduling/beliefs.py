@@ -7,6 +7,8 @@ weighted-majority rule (paper, eq. 1) over the labels of a row.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -15,7 +17,16 @@ from venire.accuracy import RHO, on_grid
 from venire.compiling import inlined, kernel
 from venire.errors import InputError
 from venire.scheduling.base import Belief, Kernels
-from venire.scheduling.desk import BELIEVED, OUTSTANDING, POOLED, ROWS, Desk, clear_files
+from venire.scheduling.desk import (
+    BARRED,
+    BELIEVED,
+    OUTSTANDING,
+    PENDING,
+    POOLED,
+    ROWS,
+    Desk,
+    clear_files,
+)
 from venire.scheduling.wheel import never_due
 
 __all__ = [
@@ -23,6 +34,9 @@ __all__ = [
     "check_c",
     "decide_gone",
     "decide_row",
+    "depart",
+    "let_go_row",
+    "make_refile",
     "refile_all",
     "revalue",
 ]
@@ -65,13 +79,18 @@ def refile_all(desk: Desk, kernels: Kernels, slot: int, first: int | None = None
     those that have left.
     """
     pooled, start = desk.pool[: desk.meta[POOLED]].copy(), first or 0
-    state = desk.rows["state"][start : desk.meta[ROWS]]
-    here = start + np.flatnonzero(state == OUTSTANDING)
+    others = desk.rows["state"][start : desk.meta[ROWS]] == OUTSTANDING
+    begin = start + int(others.argmax()) if others.any() else int(desk.meta[ROWS])
+    others[pooled - start] = False
     clear_files(desk, first)
-    for row in np.concatenate([pooled, np.setdiff1d(here, pooled)]):
+    rows = np.concatenate([pooled, start + np.flatnonzero(others)]).astype(np.int64)
+    if kernels.refile is not None:
+        kernels.refile(desk, rows, slot)
+        return begin
+    for row in rows:
         revalue(desk, row)
         kernels.enter(desk, row, slot)
-    return int(here[0]) if len(here) else int(desk.meta[ROWS])
+    return begin
 
 
 @kernel
@@ -93,6 +112,33 @@ def revalue(desk: Desk, row: int) -> None:
             desk.rows[row].last = max(desk.rows[row].last, desk.touches[k].slot)
             desk.rows[row].labels += 1
             desk.rows[row].pending += said == -1
+        k = desk.touches[k].next
+
+
+def make_refile(enter: Callable[..., Any]) -> Callable[[Desk, Any, int], None]:
+    """Build `refile(desk, rows, slot)` out of a policy's `enter`."""
+
+    @inlined
+    def refile_rows(desk: Desk, rows: Any, slot: int) -> None:
+        for i in range(len(rows)):
+            revalue(desk, rows[i])
+            enter(desk, rows[i], slot)
+
+    refile: Callable[[Desk, Any, int], None] = refile_rows
+    return refile
+
+
+@inlined
+def let_go(desk: Desk, row: int) -> None:
+    """Nobody waits any more for the labels in flight of a row that has left."""
+    k = desk.rows[row].head
+    while k >= 0 and desk.rows[row].pending > 0:
+        if desk.touches[k].said == PENDING:
+            desk.touches[k].said = BARRED
+            desk.panel[desk.touches[k].labeler].inflight -= 1
+            desk.panel[desk.touches[k].labeler].load -= 1
+            desk.rows[row].pending -= 1
+            desk.rows[row].labels -= 1
         k = desk.touches[k].next
 
 
@@ -143,3 +189,17 @@ def decide_gone(desk: Desk, count: int) -> None:
 def decide_row(desk: Desk, row: int) -> None:
     """Decide one row by what is believed now."""
     decide(desk, row)
+
+
+@kernel
+def let_go_row(desk: Desk, row: int) -> None:
+    """Wait no more for the labels in flight of one row."""
+    let_go(desk, row)
+
+
+@kernel
+def depart(desk: Desk, rows: Any) -> None:
+    """Decide rows that leave by what is believed now, and wait no more for their labels."""
+    for i in range(len(rows)):
+        decide(desk, rows[i])
+        let_go(desk, rows[i])

@@ -14,7 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from venire.scheduling.base import Belief, Kernels, Policy
-from venire.scheduling.beliefs import believe, decide_row, refile_all, revalue
+from venire.scheduling.beliefs import (
+    believe,
+    decide_row,
+    depart,
+    let_go_row,
+    refile_all,
+    revalue,
+)
 from venire.scheduling.desk import (
     BARRED,
     EDGES,
@@ -192,9 +199,7 @@ class Clerk:
     def settle(self, slot: int) -> NDArray[np.int32]:
         """End the slot; the rows that leave, lowest first, each decided."""
         gone = np.sort(self.desk.gone[: self.kernels.settle(self.desk, slot)])
-        for row in gone:
-            decide_row(self.desk, row)
-            self._let_go(row)
+        depart(self.desk, gone)
         self.desk.panel["load"] = self.desk.panel["inflight"]
         return gone
 
@@ -203,20 +208,7 @@ class Clerk:
         self.kernels.leave(self.desk, row)
         never_due_row(self.desk, row)
         self.desk.rows["state"][row] = GONE
-        self._let_go(row)
-
-    def _let_go(self, row: int) -> None:
-        """Nobody waits any more for the labels in flight of a row that has left."""
-        r, touches = self.desk.rows[row], self.desk.touches
-        k = int(r["head"])
-        while k >= 0 and r["pending"] > 0:
-            if touches["said"][k] == PENDING:
-                touches["said"][k] = BARRED
-                self.desk.panel["inflight"][touches["labeler"][k]] -= 1
-                self.desk.panel["load"][touches["labeler"][k]] -= 1
-                r["pending"] -= 1
-                r["labels"] -= 1
-            k = int(touches["next"][k])
+        let_go_row(self.desk, row)
 
     # labels
 

@@ -12,6 +12,7 @@ from typing import ClassVar
 
 from venire.compiling import kernel
 from venire.scheduling.base import Kernels, Policy
+from venire.scheduling.beliefs import make_refile
 from venire.scheduling.desk import (
     OUTSTANDING,
     ROWS,
@@ -80,6 +81,14 @@ def hear(desk: Desk, labels: Ints, slot: int, fresh: Bools) -> int:
     return hear_all(desk, labels, slot, fresh)
 
 
+file_rows = make_refile(enter)
+
+
+@kernel
+def file_all(desk: Desk, rows: Ints, slot: int) -> None:
+    file_rows(desk, rows, slot)
+
+
 run_slots = make_run(enter, serve, settle)
 
 
@@ -104,7 +113,7 @@ class Everyone(Policy):
 
     def kernels(self) -> Kernels:
         """Everyone labels everything, compiled."""
-        return Kernels(enter, leave, serve, settle, hear, run)
+        return Kernels(enter, leave, serve, settle, hear, run, file_all)
 
     def settings(self) -> tuple[int, ...]:
         """An overlap that nobody reaches."""

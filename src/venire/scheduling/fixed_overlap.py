@@ -13,6 +13,7 @@ from typing import ClassVar
 from venire.compiling import inlined, kernel
 from venire.errors import InputError
 from venire.scheduling.base import Kernels, Policy
+from venire.scheduling.beliefs import make_refile
 from venire.scheduling.desk import Desk, room
 from venire.scheduling.hearing import Bools, Ints, make_hear
 from venire.scheduling.loop import Stream, make_run
@@ -87,6 +88,14 @@ def hear(desk: Desk, labels: Ints, slot: int, fresh: Bools) -> int:
     return hear_all(desk, labels, slot, fresh)
 
 
+file_rows = make_refile(enter)
+
+
+@kernel
+def file_all(desk: Desk, rows: Ints, slot: int) -> None:
+    file_rows(desk, rows, slot)
+
+
 run_slots = make_run(enter, serve, settle)
 
 
@@ -116,7 +125,7 @@ class FixedOverlap(Policy):
 
     def kernels(self) -> Kernels:
         """Fixed overlap, compiled."""
-        return Kernels(enter, leave, serve, settle, hear, run)
+        return Kernels(enter, leave, serve, settle, hear, run, file_all)
 
     def settings(self) -> tuple[int, ...]:
         """The overlap."""

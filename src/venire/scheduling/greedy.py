@@ -25,6 +25,7 @@ from typing import ClassVar
 from venire import utility
 from venire.compiling import inlined, kernel
 from venire.scheduling.base import Kernels, Policy
+from venire.scheduling.beliefs import make_refile
 from venire.scheduling.desk import (
     EXHAUSTED,
     NO_GAIN,
@@ -125,6 +126,14 @@ def hear(desk: Desk, labels: Ints, slot: int, fresh: Bools) -> int:
     return hear_all(desk, labels, slot, fresh)
 
 
+file_rows = make_refile(enter)
+
+
+@kernel
+def file_all(desk: Desk, rows: Ints, slot: int) -> None:
+    file_rows(desk, rows, slot)
+
+
 run_slots = make_run(enter, serve, settle)
 
 
@@ -149,4 +158,4 @@ class Greedy(Policy):
 
     def kernels(self) -> Kernels:
         """Algorithm 1, compiled."""
-        return Kernels(enter, leave, serve, settle, hear, run)
+        return Kernels(enter, leave, serve, settle, hear, run, file_all)

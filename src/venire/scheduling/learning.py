@@ -22,6 +22,7 @@ from venire.compiling import kernel
 from venire.errors import InputError
 from venire.labels import LabelTable
 from venire.scheduling.base import Belief, Ints, Kernels, Learner, Learning, Policy
+from venire.scheduling.beliefs import make_refile
 from venire.scheduling.desk import (
     DROPPED,
     LEARNING,
@@ -89,6 +90,14 @@ def hear(desk: Desk, labels: Ints, slot: int, fresh: Bools) -> int:
     return hear_all(desk, labels, slot, fresh)
 
 
+file_rows = make_refile(enter)
+
+
+@kernel
+def file_all(desk: Desk, rows: Ints, slot: int) -> None:
+    file_rows(desk, rows, slot)
+
+
 run_slots = make_run(enter, serve, settle)
 
 
@@ -106,7 +115,7 @@ class OneForAll(Policy):
 
     def kernels(self) -> Kernels:
         """Phase I of Algorithm 2, compiled."""
-        return Kernels(enter, leave, serve, settle, hear, run)
+        return Kernels(enter, leave, serve, settle, hear, run, file_all)
 
     def settings(self) -> tuple[int, ...]:
         """The seed."""

@@ -43,6 +43,7 @@ from venire.scheduling.waterfill import (
     PRICE,
     anybody_free,
     enter,
+    file_all,
     hear,
     leave,
     left_of,
@@ -198,7 +199,7 @@ class LookAhead(Policy):
 
     def kernels(self) -> Kernels:
         """The look-ahead, compiled."""
-        return Kernels(enter, leave, serve, settle, hear, run)
+        return Kernels(enter, leave, serve, settle, hear, run, file_all)
 
     def price(self, gauges: Floats) -> float | None:
         """The price of the last slot in which work was handed out."""

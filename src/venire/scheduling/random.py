@@ -12,6 +12,7 @@ from typing import ClassVar
 from venire.compiling import inlined, kernel
 from venire.errors import InputError
 from venire.scheduling.base import Kernels, Policy
+from venire.scheduling.beliefs import make_refile
 from venire.scheduling.desk import POOLED, SETTING, Desk, allowed, barred, room
 from venire.scheduling.draws import below
 from venire.scheduling.hearing import Bools, Ints, make_hear
@@ -109,6 +110,14 @@ def hear(desk: Desk, labels: Ints, slot: int, fresh: Bools) -> int:
     return hear_all(desk, labels, slot, fresh)
 
 
+file_rows = make_refile(enter)
+
+
+@kernel
+def file_all(desk: Desk, rows: Ints, slot: int) -> None:
+    file_rows(desk, rows, slot)
+
+
 run_slots = make_run(enter, serve, settle)
 
 
@@ -139,7 +148,7 @@ class Random(Policy):
 
     def kernels(self) -> Kernels:
         """Random draws, compiled."""
-        return Kernels(enter, leave, serve, settle, hear, run)
+        return Kernels(enter, leave, serve, settle, hear, run, file_all)
 
     def settings(self) -> tuple[int, ...]:
         """The overlap and the seed."""

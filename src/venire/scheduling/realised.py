@@ -32,6 +32,7 @@ from typing import ClassVar
 
 from venire.compiling import inlined, kernel
 from venire.scheduling.base import Floats, Kernels, Policy
+from venire.scheduling.beliefs import make_refile
 from venire.scheduling.cases import (
     BY_EVIDENCE,
     BY_LABELS,
@@ -305,6 +306,14 @@ def hear(desk: Desk, labels: Ints, slot: int, fresh: Bools) -> int:
     return hear_all(desk, labels, slot, fresh)
 
 
+file_rows = make_refile(enter)
+
+
+@kernel
+def file_all(desk: Desk, rows: Ints, slot: int) -> None:
+    file_rows(desk, rows, slot)
+
+
 run_slots = make_run(enter, serve, settle)
 
 
@@ -337,7 +346,7 @@ class Realised(Policy):
 
     def kernels(self) -> Kernels:
         """The label-aware policy, compiled."""
-        return Kernels(enter, leave, serve, settle, hear, run)
+        return Kernels(enter, leave, serve, settle, hear, run, file_all)
 
     def price(self, gauges: Floats) -> float | None:
         """What a label costs the others by their waiting, as forecast."""
@@ -365,7 +374,7 @@ class RealisedProxy(Policy):
 
     def kernels(self) -> Kernels:
         """The policy by the paper's accuracy, compiled."""
-        return Kernels(enter, leave, serve, settle, hear, run)
+        return Kernels(enter, leave, serve, settle, hear, run, file_all)
 
     def price(self, gauges: Floats) -> float | None:
         """What a label costs the others by their waiting, as forecast."""

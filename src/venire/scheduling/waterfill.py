@@ -21,6 +21,7 @@ from typing import ClassVar, Final
 
 from venire.compiling import inlined, kernel
 from venire.scheduling.base import Floats, Kernels, Policy
+from venire.scheduling.beliefs import make_refile
 from venire.scheduling.desk import EXHAUSTED, NO_GAIN, STALLS, TOUCHES, Desk, room, unused
 from venire.scheduling.handout import file_row, give, prepay, restore
 from venire.scheduling.hearing import Bools, Ints, make_hear
@@ -146,6 +147,14 @@ def hear(desk: Desk, labels: Ints, slot: int, fresh: Bools) -> int:
     return hear_all(desk, labels, slot, fresh)
 
 
+file_rows = make_refile(enter)
+
+
+@kernel
+def file_all(desk: Desk, rows: Ints, slot: int) -> None:
+    file_rows(desk, rows, slot)
+
+
 run_slots = make_run(enter, serve, settle)
 
 
@@ -172,7 +181,7 @@ class Waterfill(Policy):
 
     def kernels(self) -> Kernels:
         """Water-filling, compiled."""
-        return Kernels(enter, leave, serve, settle, hear, run)
+        return Kernels(enter, leave, serve, settle, hear, run, file_all)
 
     def price(self, gauges: Floats) -> float | None:
         """The price of the last slot in which work was handed out."""

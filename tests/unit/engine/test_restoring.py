@@ -1,0 +1,114 @@
+"""What a scheduler is after it was restored, and how everything on its desk is filed anew."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numba import typeof
+
+from venire import (
+    Everyone,
+    FixedOverlap,
+    Greedy,
+    Item,
+    Label,
+    Labeler,
+    LookAhead,
+    Policy,
+    Random,
+    Realised,
+    RoundRobin,
+    Scheduler,
+    Waterfill,
+)
+from venire.scheduling.beliefs import refile_all
+from venire.scheduling.desk import Desk
+
+POLICIES = (
+    Greedy(),
+    Waterfill(),
+    LookAhead(),
+    Realised(),
+    FixedOverlap(3),
+    RoundRobin(3),
+    Random(3, seed=3),
+    Everyone(),
+)
+
+
+def busy(policy: Policy) -> Scheduler:
+    """Some items with labels, some without, some given out, in two groups."""
+    panel = [Labeler(f"m{n}", 0.6 + 0.05 * n, capacity=3) for n in range(5)]
+    s = Scheduler(panel, ("spam", "ok"), policy)
+    few = frozenset(("m0", "m1", "m2"))
+    s.arrive([Item(f"i{n}", 5.0 + n % 7, few if n % 4 == 0 else None) for n in range(40)])
+    for work in s.assign()[::2]:
+        s.observe(Label(work.item, work.labeler, "spam" if len(work.item) > 2 else "ok"))
+    return s
+
+
+def test_a_restored_desk_has_the_numba_types_of_a_fresh_one() -> None:
+    fresh = busy(Realised())
+    restored = Scheduler.restore(fresh.snapshot())
+    ours, theirs = restored._clerk.desk, fresh._clerk.desk
+    for name, array in theirs._asdict().items():
+        assert typeof(getattr(ours, name)) == typeof(array), name
+        assert getattr(ours, name).dtype.isalignedstruct == array.dtype.isalignedstruct, name
+    assert typeof(ours) == typeof(theirs)
+
+
+def copied(desk: Desk) -> Desk:
+    return Desk(*(array.copy() for array in desk))
+
+
+def fields(desk: Desk) -> dict[str, Any]:
+    return {name: array.tolist() for name, array in desk._asdict().items()}
+
+
+@pytest.mark.parametrize("policy", POLICIES, ids=lambda policy: policy.name)
+def test_filing_all_rows_in_one_call_is_filing_them_one_by_one(policy: Policy) -> None:
+    desk = busy(policy)._clerk.desk
+    kernels = policy.kernels()
+    assert kernels.refile is not None
+    once, each = copied(desk), copied(desk)
+    assert refile_all(once, kernels, 1) == refile_all(each, kernels._replace(refile=None), 1)
+    np.testing.assert_equal(fields(once), fields(each))
+
+
+@settings(max_examples=25)
+@given(
+    policy=st.sampled_from(POLICIES),
+    acts=st.lists(st.sampled_from(("join", "leave", "ask", "label", "close")), max_size=12),
+)
+def test_who_comes_and_goes_is_filed_later_with_the_same_outcome(
+    policy: Policy, acts: list[str]
+) -> None:
+    """The plain reference looks after each step, so that everything is filed at once."""
+    lazy, eager = busy(policy), busy(policy)
+    for n, act in enumerate(acts):
+        for s in (lazy, eager):
+            _do(s, act, n)
+        eager.fingerprint()
+    assert lazy.log == eager.log
+    assert lazy.fingerprint() == eager.fingerprint()
+
+
+def _do(s: Scheduler, act: str, n: int) -> None:
+    match act:
+        case "join":
+            s.arrive(Item(f"for-{n}", 8.0, frozenset((f"n{n}", "m1")), frozenset((f"x{n}",))))
+            s.join(Labeler(f"n{n}", 0.75))
+            s.join(Labeler(f"x{n}", 0.65))
+        case "leave":
+            s.leave(s.seated[0]) if len(s.seated) > 1 else None
+        case "ask":
+            s.assign(s.seated[-1:])
+        case "label":
+            for item, labeler in s.in_flight[:1]:
+                s.observe(Label(item, labeler, "ok"))
+        case "close":
+            s.close()
