@@ -29,7 +29,7 @@ class Panel(Reader):
         """
         who = labeler if isinstance(labeler, Labeler) else Labeler(labeler)
         number = self._roll.number
-        if who.id in number and self._clerk.capacity[number[who.id]] > 0:
+        if who.id in number and self._books.capacity[number[who.id]] > 0:
             raise StateError(f"labeler {who.id!r} is on the panel already")
         if self.learning is None and who.competence is None and who.id not in number:
             raise self._no_competence(who.id)
@@ -37,7 +37,6 @@ class Panel(Reader):
             self._learner.join(who.competence)
         self._seat(who)
         self._believe()
-        self._clerk.refresh(self.slot)
         self._write(Joined(self.slot, who))
 
     def leave(self, labeler: LabelerId) -> None:
@@ -47,10 +46,9 @@ class Panel(Reader):
         its delay (Algorithm 1), or while it has no label at all (policies with an overlap).
         """
         m = self._roll.known(labeler)
-        if self._clerk.capacity[m] == 0:
+        if self._books.capacity[m] == 0:
             raise StateError(f"labeler {labeler!r} has left already")
-        self._clerk.set_capacity(m, 0)
-        self._clerk.refresh(self.slot)
+        self._books.set_capacity(m, 0)
         self._write(Left(self.slot, labeler))
 
     def change(
@@ -77,12 +75,11 @@ class Panel(Reader):
         if learning is not None:
             self._change_learning(learning_named(learning))
         self.policy, self.c = new, self.c if c is None else c
-        self._clerk.c = self.c
+        self._books.c = self.c
         if bounds is not None:
-            self._clerk.bound(bounds)
-        self._clerk.use(self._active())
+            self._books.bound(bounds)
+        self._books.use(self._active())
         self._believe()
-        self._clerk.refresh(self.slot)
         self._write(Changed(self.slot, policy, learning, bounds, c))
 
     def _change_learning(self, learning: Learning | None) -> None:
@@ -105,15 +102,14 @@ class Panel(Reader):
             kept = before.competence if who.competence is None else who.competence
             roll.labelers[m] = Labeler(who.id, kept, who.capacity)
         else:
-            m = roll.number[who.id] = self._clerk.add_labeler()
+            m = roll.number[who.id] = self._books.add_labeler()
             roll.labelers.append(who)
-            for names, group in roll.groups.items():
-                if names is not None and who.id in names:
-                    self._clerk.join_group(group, m)
-            for row in self._clerk.outstanding():
-                if who.id in roll.items[row].excluded:
-                    self._clerk.bar(int(row), m, self.slot)
-        self._clerk.set_capacity(m, who.capacity)
+            groups, rows = roll.expected(who.id)
+            for group in groups:
+                self._books.join_group(group, m)
+            for row in rows:
+                self._books.bar(row, m, self.slot)
+        self._books.set_capacity(m, who.capacity)
 
     def _new_learner(self) -> Learner | None:
         if self.learning is None:
@@ -123,13 +119,13 @@ class Panel(Reader):
     def _believe(self) -> None:
         """Known competences, or those learned."""
         if self._learner is not None:
-            self._clerk.believe(self._learner.belief)
+            self._books.believe(self._learner.belief)
             return
         missing = next((w.id for w in self._roll.labelers if w.competence is None), None)
         if missing is not None:
             raise self._no_competence(missing)
         known = np.array([who.competence for who in self._roll.labelers], np.float64)
-        self._clerk.believe(Belief(known))
+        self._books.believe(Belief(known))
 
     def _no_competence(self, name: LabelerId) -> InputError:
         return InputError(

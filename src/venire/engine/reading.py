@@ -24,9 +24,20 @@ class Reader:
     _quiet: int
     policy: Policy
     _roll: Roll
-    _clerk: BoundedClerk
+    _books: BoundedClerk  # as it was left: a change of panel or settings may not be filed yet
     _learner: Learner | None
     _heard: list[tuple[int, int, int]]
+
+    @property
+    def _clerk(self) -> BoundedClerk:
+        """The clerk, with everything filed by the panel, the belief and the policy of now.
+
+        Filing takes time for each item, so that it waits until somebody looks: a thousand
+        labelers who join one after the other cost as much as one.
+        """
+        if self._books.stale:
+            self._books.refresh(self.slot)
+        return self._books
 
     @property
     def classes(self) -> tuple[Hashable, ...]:
@@ -36,7 +47,7 @@ class Reader:
     @property
     def bounds(self) -> Bounds:
         """What holds for every item."""
-        return self._clerk.bounds
+        return self._books.bounds
 
     @property
     def panel(self) -> tuple[Labeler, ...]:
@@ -53,7 +64,7 @@ class Reader:
         >>> s.seated
         ('bob',)
         """
-        able = zip(self._roll.labelers, self._clerk.capacity.tolist(), strict=True)
+        able = zip(self._roll.labelers, self._books.capacity.tolist(), strict=True)
         return tuple(who.id for who, capacity in able if capacity > 0)
 
     @property
@@ -64,9 +75,9 @@ class Reader:
     @property
     def competences(self) -> dict[LabelerId, float] | None:
         """What is believed of each labeler; None while nothing is known."""
-        if self._clerk.belief is None:
+        if self._books.belief is None:
             return None
-        known = self._clerk.belief.competences.tolist()
+        known = self._books.belief.competences.tolist()
         return {who.id: p for who, p in zip(self._roll.labelers, known, strict=True)}
 
     @property

@@ -18,6 +18,9 @@ class Roll:
     `row` are the items that are outstanding; `left` are those that have left (the last
     `remember` of them; None: all), with the number under which they are learned from, and
     `late` what was said of them since.
+
+    An item may name labelers who are not on the panel and may come: `_groups_of` are the groups
+    and `_barred_from` the outstanding items that wait for such a name.
     """
 
     def __init__(
@@ -52,6 +55,8 @@ class Roll:
         self.late: dict[ItemId, dict[LabelerId, Hashable]] = {}
         self.groups: dict[frozenset[LabelerId] | None, int] = {None: 0}
         self.arrived = 0
+        self._groups_of: dict[LabelerId, set[frozenset[LabelerId]]] = {}
+        self._barred_from: dict[LabelerId, set[ItemId]] = {}
 
     # items
 
@@ -69,12 +74,35 @@ class Roll:
         self.serials.append(self.arrived)
         self.row[item.id] = row
         self.arrived += 1
+        self._bar(item)
+
+    def add_group(self, eligible: frozenset[LabelerId], group: int) -> None:
+        """Items come that only these may label."""
+        self.groups[eligible] = group
+        for name in eligible:
+            if name not in self.number:
+                self._groups_of.setdefault(name, set()).add(eligible)
+
+    def _bar(self, item: Item) -> None:
+        for name in item.excluded:
+            if name not in self.number:
+                self._barred_from.setdefault(name, set()).add(item.id)
+
+    def expected(self, labeler: LabelerId) -> tuple[list[int], list[int]]:
+        """The groups that wait for a labeler who comes now, and the rows that it may not have."""
+        groups = sorted(self.groups[names] for names in self._groups_of.pop(labeler, ()))
+        return groups, sorted(self.row[id] for id in self._barred_from.pop(labeler, ()))
 
     def strike(self, row: int) -> Item:
         """An item leaves."""
         item = self.items[row]
         self.left[item.id] = self.serials[row]
         del self.row[item.id]
+        for name in item.excluded:
+            waiting = self._barred_from.get(name, set())
+            waiting.discard(item.id)
+            if not waiting:
+                self._barred_from.pop(name, None)
         if self.remember is not None and len(self.left) > self.remember:
             oldest = next(iter(self.left))
             del self.left[oldest]
@@ -86,7 +114,13 @@ class Roll:
         self.items = [self.items[row] for row in rows]
         self.serials = [self.serials[row] for row in rows]
         self.row = {item.id: row for row, item in enumerate(self.items) if item.id in self.row}
-        self.groups = {n: groups[g] for n, g in self.groups.items() if g in groups}
+        self._set_groups({n: groups[g] for n, g in self.groups.items() if g in groups})
+
+    def _set_groups(self, groups: dict[frozenset[LabelerId] | None, int]) -> None:
+        self.groups, self._groups_of = {None: 0}, {}
+        for eligible, group in groups.items():
+            if eligible is not None:
+                self.add_group(eligible, group)
 
     def outstanding(self, item: ItemId) -> int:
         """The row of an item that has not left."""
@@ -188,9 +222,11 @@ class Roll:
         self.serials = list(state["serials"])
         self.row, self.left = dict(state["rows"]), dict(state["left"])
         self.late = {item: dict(said) for item, said in state["late"]}
-        self.groups = {
-            frozenset(names) if group else None: group for names, group in state["groups"]
-        }
+        self._set_groups(
+            {frozenset(names) if group else None: group for names, group in state["groups"]}
+        )
+        for row in self.row.values():
+            self._bar(self.items[row])
         self.arrived = state["arrived"]
 
 

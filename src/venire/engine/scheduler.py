@@ -112,7 +112,7 @@ class Scheduler(Panel):
             panel, classes, policy or LookAhead(), learning, c, bounds or Bounds(), remember
         )
         self._believe()
-        self._clerk.refresh(self.slot)
+        self._books.refresh(self.slot)
 
     def _begin(
         self,
@@ -134,7 +134,7 @@ class Scheduler(Panel):
         self._heard: list[tuple[int, int, int]] = []  # labels since competences were learned
         self._learner = self._new_learner()
         capacity = [who.capacity for who in self._roll.labelers]
-        self._clerk = BoundedClerk(capacity, len(self.classes), self._active(), c, bounds)
+        self._books = BoundedClerk(capacity, len(self.classes), self._active(), c, bounds)
 
     # the four verbs
 
@@ -329,7 +329,7 @@ class Scheduler(Panel):
         roll = self._roll
         if eligible not in roll.groups and eligible is not None:
             members = sorted(roll.number[name] for name in eligible if name in roll.number)
-            roll.groups[eligible] = self._clerk.add_group(members)
+            roll.add_group(eligible, self._clerk.add_group(members))
         return roll.groups[eligible]
 
     def _hear(self, batch: Sequence[Label], heard: list[tuple[int, int, int, int]]) -> list[bool]:
@@ -358,15 +358,15 @@ class Scheduler(Panel):
         self._learn()
         self.slot += 1
         self._quiet = 0 if self._roll.row else self._quiet + 1
-        tidied = self._clerk.tidy()
+        tidied = self._books.tidy()
         if tidied is not None:
             self._roll.keep(tidied[0].tolist(), tidied[1])
         self._use_active()
 
     def _use_active(self) -> None:
-        if self._active() != self._clerk.policy:
-            self._clerk.use(self._active())
-        self._clerk.refresh(self.slot)
+        if self._active() != self._books.policy:
+            self._books.use(self._active())
+        self._books.refresh(self.slot)
 
     def _learns(self) -> bool:
         """Labels are kept only while there is something to learn."""

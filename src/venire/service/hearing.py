@@ -11,9 +11,9 @@ import contextlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
-from venire.errors import InputError, StateError
+from venire.errors import InputError, StateError, TooMuch
 from venire.model import Label
 from venire.service.batch import Batch
 from venire.service.leases import Held
@@ -22,7 +22,20 @@ from venire.service.views import Answer, Outcome
 from venire.service.work import seat
 from venire.storage import LabelRow, LeaseEnd
 
-__all__ = ["Known", "Row", "answer", "answered", "classify", "hear", "take_late", "unsure"]
+__all__ = [
+    "Known",
+    "Row",
+    "answer",
+    "answered",
+    "classify",
+    "hear",
+    "newcomers",
+    "take_late",
+    "unsure",
+]
+
+#: So many labelers may take their places in one go: some thirty milliseconds.
+NEWCOMERS: Final = 200
 
 #: item, labeler, said
 Row: TypeAlias = tuple[str, str, str]
@@ -50,6 +63,17 @@ def unsure(live: Live, rows: Sequence[Row], known: Known) -> list[Row]:
         for row in rows
         if row[0] not in live.open and row[0] not in live.gone and row[0] not in known.asked
     ]
+
+
+def newcomers(live: Live, rows: Sequence[Row]) -> list[int]:
+    """Where to cut rows so that no piece brings too many labelers who are not there yet."""
+    names, cuts = set[str](), []
+    for place, (_, labeler, _) in enumerate(rows):
+        if labeler not in names and labeler not in live.people:
+            names.add(labeler)
+            if len(names) % NEWCOMERS == 0:
+                cuts.append(place)
+    return cuts
 
 
 def classify(live: Live, row: Row, known: Known) -> Outcome:
@@ -101,14 +125,30 @@ def hear(
             if first != place:
                 outcome = EXISTS if rows[first][2] == row[2] else _TWICE
         outcomes.append(outcome)
+    _seat(live, rows, fresh, outcomes, batch, moment)
     places = list(fresh.values())
-    newcomers = {rows[k][1]: None for k in places if rows[k][1] not in live.people}
-    for labeler in newcomers:
-        seat(live, labeler, batch, moment)
     for place, message in _take(live, rows, places, batch, moment).items():
         outcomes[place] = _refused("not_allowed", message)
     live.mind_budget(batch, moment)
     return outcomes
+
+
+def _seat(
+    live: Live,
+    rows: Sequence[Row],
+    fresh: dict[tuple[str, str], int],
+    outcomes: list[Outcome],
+    batch: Batch,
+    moment: Moment,
+) -> None:
+    """Let those take their places who say something new; where there is no room, refuse that."""
+    for pair, place in list(fresh.items()):
+        try:
+            if pair[1] not in live.people:
+                seat(live, pair[1], batch, moment)
+        except TooMuch as error:
+            outcomes[place] = _refused("panel_full", str(error))
+            del fresh[pair]
 
 
 def _take(

@@ -12,31 +12,24 @@ import asyncio
 import contextlib
 import logging
 import math
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Final, NamedTuple, TypeVar
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Sequence
+from functools import partial
+from typing import Any, Final, TypeVar
 
 from venire.errors import NotFound, StoreDown
 from venire.service.batch import Batch
-from venire.service.building import warm_up
 from venire.service.clock import Clock
 from venire.service.live import Live, Moment, Tokens
 from venire.service.loading import load
 from venire.service.news import News
-from venire.service.settings import ServiceSettings, StreamSettings
-from venire.service.waiting import Room, Waiter
-from venire.service.work import Grant, grant
+from venire.service.offering import Offering
+from venire.service.settings import ServiceSettings
+from venire.service.threads import seen
 from venire.storage import Change, SaveSnapshot, SnapshotRow, Storage, Writer
 
-__all__ = ["Hub", "Offer"]
+__all__ = ["Hub"]
 
 T = TypeVar("T")
-
-#: Threads that read from the store.
-READERS: Final = 4
-
-#: So many who ask in vain are asked one by one, in the order of waiting; then all at once.
-IN_VAIN: Final = 4
 
 #: The ticker looks around at least so often, and tries a store that is down so often.
 LONGEST, RETRY = 1.0, 0.25
@@ -44,37 +37,24 @@ LONGEST, RETRY = 1.0, 0.25
 #: A stream that failed is loaded again after so many seconds.
 LATER: Final = 5.0
 
-#: So many items or labels of a request are taken in one go.
-PIECE: Final = 2500
+#: So many items or labels of a request are taken in one go: some twenty milliseconds.
+PIECE: Final = 500
 
 _log = logging.getLogger("venire.service")
 
 
-class Offer(NamedTuple):
-    """Work for one who asked, the stream as it was then, and when all of it is on disk."""
-
-    live: Live
-    grant: Grant
-    done: asyncio.Future[None]
-
-
-class Hub:
+class Hub(Offering):
     """What the verbs of the service stand on."""
 
     def __init__(self, storage: Storage, clock: Clock, settings: ServiceSettings) -> None:
+        super().__init__()
         self.storage, self.clock, self.settings = storage, clock, settings
         self.tokens = Tokens()
         self.waiting = 0
-        self._lives: dict[str, Live] = {}
-        self._rooms: dict[str, Room[Offer]] = {}
-        self._news: dict[str, News] = {}
-        self._woken: set[str] = set()
         self._tasks: set[asyncio.Task[Any]] = set()
-        self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="venire-reader")
         self._until = -math.inf
         self.intake: dict[str, asyncio.Lock] = {}  # one request's items after the other's
         self._lost: dict[str, float] = {}  # streams that failed, and when to try them again
-        self._warm: set[tuple[str, str, int]] = set()
         self.running = False
 
     async def start(self) -> None:
@@ -102,12 +82,13 @@ class Hub:
         for task in tuple(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._idle()
         with contextlib.suppress(StoreDown):
             for live in tuple(self._lives.values()):
                 await self.snapshot(live)
             await self.flush()
         await asyncio.to_thread(self.writer.close)
-        self._readers.shutdown(wait=False)
+        self.end_threads()
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         """Run something beside the requests, until it ends or the service stops."""
@@ -121,10 +102,6 @@ class Hub:
     def moment(self) -> Moment:
         """Now."""
         return Moment.of(self.clock)
-
-    async def read(self, method: Callable[..., T], *args: Any) -> T:
-        """Ask the store something, in a thread."""
-        return await self._loop.run_in_executor(self._readers, method, *args)
 
     async def flush(self) -> None:
         """Return when everything that was done so far is on disk."""
@@ -144,12 +121,26 @@ class Hub:
 
     async def live(self, name: str) -> Live:
         """A stream as it is now. Change it and `commit` before the next `await`."""
-        await self.ready()
-        live = self._lives.get(name)
-        if live is None:
-            live = await self._load(name)
-        self.step(live)
-        return live
+        while True:
+            await self.ready()
+            live = self._lives.get(name)
+            if live is None:
+                live = await self._load(name)
+            self.step(live)
+            if live.busy is None:
+                return live
+            await asyncio.shield(live.busy)
+
+    async def _idle(self) -> None:
+        """Return when no thread works on a stream."""
+        for live in tuple(self._lives.values()):
+            while live.busy is not None:
+                await asyncio.shield(live.busy)
+
+    def freed(self, live: Live) -> None:
+        """A stream can be used again: see what is due, and who waits."""
+        self._poke.set()
+        self.wake(live.name)
 
     def loaded(self) -> list[Live]:
         """All streams in memory, by name."""
@@ -157,6 +148,7 @@ class Hub:
 
     def adopt(self, live: Live) -> None:
         """A stream was made."""
+        live.most_people = self.settings.max_labelers
         self._lives[live.name] = live
         self.news(live.name)
 
@@ -177,7 +169,7 @@ class Hub:
             if name in self._lives:
                 return self._lives[name]
             await self.flush()
-            live = await self.read(
+            live = await self.think(
                 load, self.storage, name, self.moment(), self.tokens, self.settings
             )
             if live is None:
@@ -196,34 +188,25 @@ class Hub:
         async with self._loading:
             if self.writer.up:
                 return
+            await self._idle()
             self._lives.clear()
             self.tokens.clear()
             if not await self.read(self.writer.recover):
                 raise StoreDown("the store takes nothing for now: try again")
-
-    async def warm(self, settings: StreamSettings) -> None:
-        """Have everything compiled that such a stream needs, once."""
-        if not self.is_warm(settings):
-            await self.read(warm_up, settings)
-            self._warm.add((settings.policy, settings.learning, len(settings.classes)))
-
-    def is_warm(self, settings: StreamSettings) -> bool:
-        """Whether everything is compiled that such a stream needs."""
-        return (settings.policy, settings.learning, len(settings.classes)) in self._warm
 
     # writing
 
     def write(self, changes: Sequence[Change]) -> asyncio.Future[None]:
         """Hand changes to the writer; done when they are on disk."""
         future: asyncio.Future[None] = self._loop.create_future()
-        future.add_done_callback(_seen)
+        future.add_done_callback(seen)
         return self.writer.submit_to(changes, future)
 
     def commit(self, live: Live, batch: Batch) -> asyncio.Future[None]:
         """Hand in what a step changed; done when it is on disk."""
         if self._lives.get(live.name) is not live:
             lost: asyncio.Future[None] = self._loop.create_future()
-            lost.add_done_callback(_seen)
+            lost.add_done_callback(seen)
             lost.set_exception(StoreDown("the stream was loaded anew meanwhile: try again"))
             return lost
         future = self.write(batch.changes())
@@ -248,43 +231,69 @@ class Hub:
     async def snapshot(self, live: Live) -> None:
         """Write down the state of the engine, if anything happened since.
 
-        It is copied here and packed in a thread, since that takes long for a long queue.
+        It is copied while nobody changes the stream, and packed while it goes on.
         """
+        while live.busy is not None:
+            await asyncio.shield(live.busy)
         if live.n > live.snapshot_n:
             before, n = live.snapshot_n, live.n
             live.snapshot_n = n
             try:
-                body = await self.read(live.engine.capture().pack)
+                body = await self.think((await self.apart(live, live.engine.capture)).pack)
             except BaseException:
                 live.snapshot_n = before
                 raise
             if self._lives.get(live.name) is live:  # or its events may not be in the store
                 self.write([SaveSnapshot(SnapshotRow(live.name, n, self.clock.wall(), body))])
 
-    async def pieces(self, name: str, count: int) -> AsyncIterator[tuple[Live, slice]]:
-        """Go through so many things of one request in pieces, with room for others in between."""
-        for first in range(0, count, PIECE):
+    async def pieces(
+        self, name: str, count: int, cuts: Iterable[int] = ()
+    ) -> AsyncIterator[tuple[Live, slice]]:
+        """Go through so many things of one request in pieces, with room for others in between.
+
+        A piece ends also before each of the `cuts`.
+        """
+        starts = sorted({*range(0, count, PIECE), *cuts})
+        for first, end in zip(starts, [*starts[1:], count], strict=True):
             if first:
                 await asyncio.sleep(0)
-            yield await self.live(name), slice(first, first + PIECE)
+            yield await self.live(name), slice(first, end)
 
     # time
 
     def step(self, live: Live) -> None:
         """Let time pass for a stream; one that fails is thrown away, as it may be half changed.
 
-        In a new slot a policy may want what it did not want before, though nothing happened.
+        Where that may take long a thread does it, and the stream is `busy`.
         """
-        slot = live.engine.slot
+        moment, slot = self.moment(), live.engine.slot
+        if live.busy is not None or not live.is_due(moment.now):
+            return
+        if live.is_long:
+            apart = self.apart(
+                live, partial(live.step, moment, self.clock), partial(self._stepped, live, slot)
+            )
+            apart.add_done_callback(partial(self._failed, live))
+            return
         try:
-            batch = live.step(self.moment(), self.clock)
+            batch = live.step(moment, self.clock)
         except Exception:
             self.drop(live)
             raise
+        self._stepped(live, slot, batch)
+
+    def _stepped(self, live: Live, slot: int, batch: Batch | None) -> None:
+        """Time has passed. In a new slot a policy may want what it did not want before."""
         if batch is not None:
             self.commit(live, batch)
         if live.open and live.engine.slot > slot:
             self.wake(live.name)
+
+    def _failed(self, live: Live, apart: asyncio.Future[Any]) -> None:
+        error = apart.exception()
+        if error is not None and self._lives.get(live.name) is live:
+            self.drop(live)
+            self._lose(live.name, error)
 
     def tick(self) -> None:
         """Let time pass for all streams; one that fails does not stop the others."""
@@ -295,8 +304,8 @@ class Hub:
                     self.settings.snapshot_every, 2 * len(live.open)
                 ):
                     self.spawn(self.snapshot(live))
-            except Exception:
-                self._lose(live.name)
+            except Exception as error:
+                self._lose(live.name, error)
 
     async def _tick_forever(self) -> None:
         while True:
@@ -315,7 +324,8 @@ class Hub:
     async def _nap(self) -> None:
         """Wait until something is due."""
         now = self.clock.monotonic()
-        due = min((live.due(now) for live in self._lives.values()), default=math.inf)
+        free = [live for live in self._lives.values() if live.busy is None]
+        due = min((live.due(now) for live in free), default=math.inf)
         self._until = min(due, now + LONGEST)
         self._poke.clear()
         pause = max(self._until - now, 0.0) if self.writer.up else RETRY
@@ -340,58 +350,9 @@ class Hub:
                 raise
             except NotFound:  # it was never written down
                 self._lost.pop(name, None)
-            except Exception:
-                self._lose(name)
+            except Exception as error:
+                self._lose(name, error)
 
-    def _lose(self, name: str) -> None:
-        _log.exception("stream %r failed: it is loaded again in %g s", name, LATER)
+    def _lose(self, name: str, error: BaseException) -> None:
+        _log.error("stream %r failed: it is loaded again in %g s", name, LATER, exc_info=error)
         self._lost[name] = self.clock.monotonic() + LATER
-
-    # those who wait
-
-    def news(self, name: str) -> News:
-        """What of a stream's log is on disk."""
-        return self._news.setdefault(name, News())
-
-    def room(self, name: str) -> Room[Offer]:
-        """Those who wait for work in a stream."""
-        return self._rooms.setdefault(name, Room())
-
-    def wake(self, name: str) -> None:
-        """Something has changed: see soon whether there is work for those who wait."""
-        if name in self._rooms and name not in self._woken:
-            self._woken.add(name)
-            self._loop.call_soon(self.serve_waiting, name)
-
-    def serve_waiting(self, name: str) -> None:
-        """Hand out work to those who wait, the longest first."""
-        if name not in self._woken:
-            return
-        self._woken.discard(name)
-        live, room = self._lives.get(name), self.room(name)
-        if live is None or not room or not self.writer.up or not self.running:
-            return
-        self.step(live)
-        waiting, vain = room.names(), 0
-        while waiting and vain < IN_VAIN:
-            labeler = next(iter(waiting))
-            if not self._offer(live, room, {labeler: waiting.pop(labeler)}):
-                vain += 1
-        if waiting:
-            self._offer(live, room, waiting)
-
-    def _offer(self, live: Live, room: Room[Offer], waiting: dict[str, Waiter[Offer]]) -> bool:
-        batch = Batch()
-        asking = [name for name in waiting if name in live.people.seated]
-        given = grant(live, asking, batch, self.moment())
-        if given:
-            future = self.commit(live, batch)
-            for labeler, work in given.items():
-                room.serve(waiting[labeler], Offer(live, work, future))
-        return bool(given)
-
-
-def _seen(future: asyncio.Future[None]) -> None:
-    """A failure that nobody waits for needs no warning: the stream is loaded again."""
-    if not future.cancelled():
-        future.exception()

@@ -7,6 +7,7 @@ anything else happen, so the order on disk is the order in memory.
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections import OrderedDict
 from dataclasses import dataclass, field
@@ -35,6 +36,9 @@ GONE: Final = 20_000
 
 #: Slots are closed for about so many seconds in one go.
 BUSY: Final = 0.02
+
+#: With so many open items, or so many labels to learn from, a slot may take long to close.
+LONG: Final = 1000
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -158,6 +162,8 @@ class Live:
         self.hooks: dict[str, None] = {}
         self.resumed: list[Held] = []
         self.spent = False
+        self.busy: asyncio.Future[None] | None = None  # a thread works on it: do not touch
+        self.most_people = 10_000
         self.slots = SlotClock(
             engine.slot, moment.now, settings.slot_seconds, paused=status == "paused"
         )
@@ -192,6 +198,11 @@ class Live:
     def is_due(self, now: float) -> bool:
         """Whether a slot has to be closed or a lease has ended."""
         return self.slots.at(now) > self.engine.slot or self.leases.next_end() <= now
+
+    @property
+    def is_long(self) -> bool:
+        """Whether closing a slot may take so long that others had to wait."""
+        return len(self.open) >= LONG or self.figures.labels >= LONG
 
     def step(self, moment: Moment, clock: Clock) -> Batch | None:
         """Let time pass: leases end, slots close, items leave. None if nothing is to be kept."""

@@ -182,6 +182,7 @@ class ServiceSettings(BaseModel):
     max_wait_seconds: Seconds = 60.0
     max_batch: Annotated[int, Field(ge=1)] = 100_000
     max_open_items: Annotated[int, Field(ge=1)] = 1_000_000
+    max_labelers: Annotated[int, Field(ge=1)] = 10_000
     remember_items: Annotated[int, Field(ge=0)] = 100_000
     snapshot_every: Annotated[int, Field(ge=1)] = 20_000
     allow_private_webhooks: bool = False

@@ -12,7 +12,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from venire.errors import InputError, NotFound, StateError
+from venire.errors import InputError, NotFound, StateError, TooMuch
 from venire.model import Assignment, Labeler
 from venire.service.batch import Batch
 from venire.service.leases import Held
@@ -38,9 +38,16 @@ def seat(live: Live, labeler: str, batch: Batch, moment: Moment) -> None:
     """Let the labeler take its place on the panel, if it may."""
     if labeler not in live.people.seated and not live.settings.open_panel:
         raise NotFound("labeler", labeler, "the panel of this stream is closed to newcomers")
-    live.people.heard_of(labeler, moment.now)
     if labeler in live.people.seated:
+        live.people.heard_of(labeler, moment.now)
         return
+    if labeler not in live.people and len(live.people) >= live.most_people:
+        raise TooMuch(
+            f"{len(live.people):,} labelers have come to stream {live.name!r}, and labeler "
+            f"{labeler!r} would be one more than may: name it on the panel, or raise max_labelers",
+            retry_after=60,
+        )
+    live.people.heard_of(labeler, moment.now)
     with contextlib.suppress(StateError):  # it came back before the last restart
         try:
             live.engine.join(Labeler(labeler))

@@ -11,10 +11,21 @@ from typing import Final
 from venire.errors import Conflict, InputError, NotFound, StateError, StoreDown, TooMuch
 from venire.service import work
 from venire.service.batch import Batch
-from venire.service.hearing import EXISTS, Known, Row, answer, answered, classify, hear, unsure
-from venire.service.hub import Hub, Offer
+from venire.service.hearing import (
+    EXISTS,
+    Known,
+    Row,
+    answer,
+    answered,
+    classify,
+    hear,
+    newcomers,
+    unsure,
+)
+from venire.service.hub import Hub
 from venire.service.leases import Held
 from venire.service.live import Live
+from venire.service.offering import Offer
 from venire.service.settings import ServiceSettings
 from venire.service.tokens import hashed
 from venire.service.views import Answer, LabelIn, Lease, Nothing, Outcome
@@ -40,6 +51,8 @@ class WorkVerbs:
         check_name(labeler)
         hub, live = self.hub, await self.hub.live(stream)
         hub.serve_waiting(stream)  # nobody overtakes those who wait
+        if live.busy is not None:
+            live = await hub.live(stream)
         batch, moment = Batch(), hub.moment()
         work.seat(live, labeler, batch, moment)
         given = work.grant(live, [labeler], batch, moment).get(labeler)
@@ -226,8 +239,8 @@ class WorkVerbs:
             check_name(name)
         live, known = await self._sure(live, rows, Known())
         outcomes: list[Outcome] = []
-        commits = [hub.commit(live, Batch())]
-        async for live, part in hub.pieces(stream, len(rows)):
+        commits, cuts = [hub.commit(live, Batch())], newcomers(live, rows)
+        async for live, part in hub.pieces(stream, len(rows), cuts):
             live, known = await self._sure(live, rows[part], known)
             batch = Batch()
             outcomes += hear(live, rows[part], known, batch, hub.moment())

@@ -1,0 +1,207 @@
+"""Restarts and slots: scripts/bench restart [--open N,...] [--labels N,...] [--folder DIR].
+
+For each number of open items a store is filled under the default policy and killed; a second
+process starts on it, and again after a clean end. What is written down are CPU seconds (user and
+system, all threads), so that a busy machine changes little. For each number of labels a store
+with a history of so many is made, in which few items are open, and started twice.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+#: Slots are closed by hand here.
+LONG = 10 * 365 * 86_400.0
+PEOPLE, CALLS, SLOTS = 20, 500, 7
+
+
+def cpu() -> float:
+    """CPU seconds of this process so far."""
+    return time.process_time()
+
+
+def middle_and_p99(values: Sequence[float]) -> tuple[float, float]:
+    """Median and 99th percentile."""
+    ordered = sorted(values)
+    return ordered[len(ordered) // 2], ordered[int(0.99 * (len(ordered) - 1))]
+
+
+async def timed(do: Callable[[], Awaitable[Any]], took: list[float]) -> Any:
+    """Await something; its CPU seconds are added to the list."""
+    begun = cpu()
+    made = await do()
+    took.append(cpu() - begun)
+    return made
+
+
+async def calls(service: Any, found: dict[str, Any]) -> None:
+    """Ask and answer, one after the other; CPU milliseconds of each."""
+    asked: list[float] = []
+    answered: list[float] = []
+    for n in range(CALLS):
+        lease = await timed(lambda n=n: service.next("s", f"m{n % PEOPLE}"), asked)
+        await timed(lambda lease=lease: service.label(lease.token, "ok"), answered)
+    for name, took in (("next", asked), ("label", answered)):
+        middle, last = middle_and_p99(took)
+        found[f"{name}_ms"], found[f"{name}_p99_ms"] = 1000 * middle, 1000 * last
+
+
+async def slots(service: Any, found: dict[str, Any]) -> None:
+    """Close some slots; CPU milliseconds of the usual one, and of the one that learned."""
+    live, took = await service.hub.live("s"), []
+    for _ in range(SLOTS):
+        begun = cpu()
+        live.engine.advance(live.engine.slot + 1)
+        took.append(cpu() - begun)
+    found["slot_ms"], found["slot_most_ms"] = 1000 * sorted(took)[SLOTS // 2], 1000 * max(took)
+
+
+def settings(**more: Any) -> Any:
+    """The defaults, and a panel."""
+    from venire.service import StreamSettings
+
+    panel = [{"id": f"m{n}"} for n in range(PEOPLE)]
+    return StreamSettings(classes=("spam", "ok"), panel=panel, slot_seconds=LONG, **more)
+
+
+async def started(url: str) -> tuple[Any, Any, float, float]:
+    """A service on a store, and the CPU seconds and the seconds that its start took."""
+    from venire.service import Service, ServiceSettings, building
+    from venire.storage import open_storage
+
+    building.warm_up(settings())
+    building.warm_up(settings(policy="fixed-overlap:5"))
+    storage = open_storage(url)
+    service = Service(storage, settings=ServiceSettings(max_batch=100_000))
+    begun, wall = cpu(), time.perf_counter()
+    await service.start()
+    return storage, service, cpu() - begun, time.perf_counter() - wall
+
+
+def peak() -> float:
+    """The most memory that this process ever took, in megabytes."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+async def fill_open(url: str, count: int, payload: int) -> dict[str, Any]:
+    """A stream with so many open items, all but a few without a label; then no clean end."""
+    from venire.service import ItemIn
+
+    _, service, _, _ = await started(url)
+    await service.create_stream("s", settings(), actor="benchmark")
+    begun = cpu()
+    text = "x" * payload
+    for start in range(0, count, 5000):
+        some = range(start, min(count, start + 5000))
+        await service.add_items("s", [ItemIn(f"item-{n}", f"{text}{n}") for n in some])
+    found: dict[str, Any] = {"ingest_us": 1e6 * (cpu() - begun) / count}
+    await calls(service, found)
+    await service.hub.snapshot(await service.hub.live("s"))
+    await service.hub.flush()
+    await slots(service, found)  # these, and what comes after, are replayed
+    await calls(service, found)
+    return {**found, "peak_mb": peak()}
+
+
+async def fill_labels(url: str, count: int) -> dict[str, Any]:
+    """A stream through which so many labels have gone, five for each item; a clean end."""
+    from venire.service import ItemIn
+
+    _, service, _, _ = await started(url)
+    await service.create_stream("s", settings(policy="fixed-overlap:5"), actor="benchmark")
+    begun, each = cpu(), 5000
+    for start in range(0, count // 5, each):
+        names = [f"item-{n}" for n in range(start, start + each)]
+        await service.add_items("s", [ItemIn(name, "text") for name in names])
+        said = [(n, f"m{(n + k) % PEOPLE}") for k in range(5) for n in range(each)]
+        rows = [(names[n], labeler, "ok") for n, labeler in said]
+        await service.add_labels("s", rows)
+        live = await service.hub.live("s")
+        live.slots.fall_behind(live.engine.slot + 1, service.hub.clock.monotonic())
+        await service.hub.live("s")
+    found = {"fill_us": 1e6 * (cpu() - begun) / count}
+    await service.add_items("s", [ItemIn(f"last-{n}", "text") for n in range(1000)])
+    await service.stop()
+    return found
+
+
+async def start(url: str, work: bool) -> dict[str, Any]:
+    """A start, and how it is served after it."""
+    storage, service, seconds, wall = await started(url)
+    found: dict[str, Any] = {"start_s": seconds, "start_wall_s": wall, "peak_mb": peak()}
+    if work:
+        await calls(service, found)
+        if (await service.hub.live("s")).settings.policy == "realised":
+            await slots(service, found)
+    await service.stop()
+    storage.close()
+    return found
+
+
+def child(*args: str) -> dict[str, Any]:
+    """A measurement in a process of its own."""
+    command = [sys.executable, "-m", "benchmarks.restart", "--child", *args]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+def run_child(what: str, url: str, count: str, payload: str) -> None:
+    """Do one measurement, print it, and end at once, as if killed."""
+    made: Any = {
+        "open": lambda: fill_open(url, int(count), int(payload)),
+        "labels": lambda: fill_labels(url, int(count)),
+        "start": lambda: start(url, work=True),
+        "again": lambda: start(url, work=False),
+    }[what]
+    print(json.dumps(asyncio.run(_kept(made))), flush=True)
+    os._exit(0)
+
+
+async def _kept(made: Callable[[], Awaitable[dict[str, Any]]]) -> dict[str, Any]:
+    found = await made()
+    print(json.dumps(found), flush=True)
+    os._exit(0)
+
+
+def show(title: str, found: dict[str, Any]) -> None:
+    """One line."""
+    figures = ", ".join(f"{name} {value:,.2f}" for name, value in found.items())
+    print(f"  {title}: {figures}", flush=True)
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--child", nargs="+", help=argparse.SUPPRESS)
+    parser.add_argument("--open", default="10000,100000,300000", help="open items, by commas")
+    parser.add_argument("--labels", default="1000000,5000000", help="labels of a history")
+    parser.add_argument("--payload", default="200", help="characters of each payload")
+    parser.add_argument("--folder", default=None, help="for the stores; default: a temporary one")
+    options = parser.parse_args(argv)
+    if options.child:
+        run_child(*(*options.child, "0", "0")[:4])
+    with tempfile.TemporaryDirectory(dir=options.folder) as folder:
+        for kind in ("open", "labels"):
+            for count in filter(None, getattr(options, kind).split(",")):
+                url = f"sqlite:///{Path(folder)}/{kind}-{count}.db"
+                print(f"{int(count):,} {'open items' if kind == 'open' else 'labels'}", flush=True)
+                show("filled, then killed" if kind == "open" else "filled",
+                     child(kind, url, count, options.payload))  # fmt: skip
+                show("started", child("start", url))
+                show("started again", child("again", url))
+
+
+if __name__ == "__main__":
+    main()
