@@ -11,6 +11,7 @@
     ├── TooMuch (RuntimeError)       a limit is reached: come back later, or with less
     ├── StoreError (OSError)         the store cannot be used: damaged, or by a newer version
     │   └── StoreDown                … for now: disk full, database gone; send it again
+    ├── StreamDown (RuntimeError)    a stream is set aside: its log does not replay
     ├── FetchError (OSError)         a data set could not be downloaded
     └── MissingExtra (ImportError)   an optional dependency is not installed
 
@@ -34,6 +35,7 @@ __all__ = [
     "StateError",
     "StoreDown",
     "StoreError",
+    "StreamDown",
     "TooMuch",
     "UnknownName",
     "VenireError",
@@ -134,6 +136,19 @@ class StoreDown(StoreError):
         """Say what is wrong with the store, and when to come back."""
         self.retry_after = retry_after
         super().__init__(message)
+
+
+class StreamDown(VenireError, RuntimeError):
+    """A stream is set aside: its log does not replay. The other streams are served.
+
+    >>> print(StreamDown("posts", "event 7 does not replay"))
+    stream 'posts' is set aside: event 7 does not replay
+    """
+
+    def __init__(self, stream: str, why: str) -> None:
+        """Say which stream, and what is wrong with it."""
+        self.stream = stream
+        super().__init__(f"stream {stream!r} is set aside: {why}")
 
 
 class FetchError(VenireError, OSError):

@@ -21,33 +21,29 @@ which something left, so that time in which nothing happens costs nothing.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import replace
 from typing import Final
 
 import numpy as np
 
 from venire.engine.panel import Panel
+from venire.engine.replaying import follow
 from venire.engine.roll import Roll, changed
 from venire.engine.snapshot import Captured, capture, unpack
-from venire.errors import ReplayError, StateError
+from venire.errors import StateError
 from venire.model import (
     Arrived,
     Assigned,
     Assignment,
     Bounds,
-    Changed,
     Closed,
     Event,
     Exit,
     Item,
     ItemId,
-    Joined,
     Label,
     Labeler,
     LabelerId,
-    Left,
     Observed,
     Released,
     Withdrawn,
@@ -221,19 +217,26 @@ class Scheduler(Panel):
         """
         left: list[Exit] = []
         while self.slot < slot:
-            if not self._roll.row and self._quiet >= QUIET:
-                until = self.learning.next_refresh(self.slot) if self.learning else None
-                until = slot if until is None else min(slot, until)
-                if until > self.slot:
-                    self.slot = until
-                    self._use_active()
-                    continue
+            if self._skips_to(slot):
+                continue
             exits = self._settle()
             if exits:
                 self._write(Closed(self.slot, exits))
                 left += exits
             self._next_slot()
         return tuple(left)
+
+    def _skips_to(self, slot: int) -> bool:
+        """Skip slots in which nothing can happen, if there are any before this one."""
+        if self._roll.row or self._quiet < QUIET:
+            return False
+        until = self.learning.next_refresh(self.slot) if self.learning else None
+        until = slot if until is None else min(slot, until)
+        if until <= self.slot:
+            return False
+        self.slot = until
+        self._use_active()
+        return True
 
     # labels that do not come, and items that go
 
@@ -266,16 +269,22 @@ class Scheduler(Panel):
             raise StateError("only a fresh scheduler can replay a log: this one has its own")
         return self.follow(log)
 
-    def follow(self, log: Iterable[Event]) -> Scheduler:
-        """`replay` from here on: the events that a scheduler in this state wrote next."""
-        for event in log:
-            number = self._events + 1
-            self.advance(event.slot)
-            if self._events + 1 == number:
-                self._redo(event)
-            if self._events != number or not _same(self.log[-1], event):
-                gave = self.log[-1] if self._events >= number else "nothing"
-                raise ReplayError(f"the log says {event}, but replaying it gave {gave}")
+    def follow(self, log: Iterable[Event], obey: bool = False) -> Scheduler:
+        """`replay` from here on: the events that a scheduler in this state wrote next.
+
+        With `obey`, decisions are taken from the log instead of made again, for a log that
+        another version of the engine wrote (see `obeying`).
+
+        >>> from venire import FixedOverlap, Greedy
+        >>> panel = [Labeler("ann", 0.9), Labeler("bob", 0.8)]
+        >>> one, other = (Scheduler(panel, ["spam", "ok"], p) for p in (Greedy(), FixedOverlap(1)))
+        >>> one.arrive([Item("post-1", 20), Item("post-2", 30)])
+        >>> [(a.item, a.labeler) for a in one.assign()]
+        [('post-2', 'ann'), ('post-1', 'bob')]
+        >>> other.follow(one.log, obey=True).in_flight == one.in_flight
+        True
+        """
+        follow(self, log, obey)
         return self
 
     def snapshot(self) -> bytes:
@@ -301,27 +310,6 @@ class Scheduler(Panel):
         """Hand over the log so far and forget it, as a server does that keeps it elsewhere."""
         taken, self.log = self.log, []
         return taken
-
-    def _redo(self, event: Event) -> None:
-        match event:
-            case Arrived():
-                self.arrive(event.items)
-            case Assigned():
-                self.assign(event.asked)
-            case Observed():
-                self.observe(event.label)
-            case Released():
-                self.release(event.item, event.labeler, event.barred)
-            case Joined():
-                self.join(event.labeler)
-            case Left():
-                self.leave(event.labeler)
-            case Closed():
-                self.close()
-            case Withdrawn():
-                self.withdraw(event.item)
-            case Changed():
-                self.change(event.policy, event.learning, event.bounds, event.c)
 
     # how
 
@@ -380,14 +368,3 @@ class Scheduler(Panel):
             self._learner.learn(heard[:, 0], heard[:, 1], heard[:, 2])
             self._heard = []
             self._believe()
-
-
-def _same(a: Event, b: Event) -> bool:
-    """Equal, where a gain that is not known equals another that is not."""
-    if isinstance(a, Assigned) and isinstance(b, Assigned):
-        pairs = zip(a.assignments, b.assignments, strict=False)
-        return len(a.assignments) == len(b.assignments) and all(
-            x == replace(y, gain=x.gain) and (x.gain == y.gain or math.isnan(x.gain))
-            for x, y in pairs
-        )
-    return a == b

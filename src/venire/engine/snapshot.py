@@ -31,6 +31,9 @@ __all__ = ["Captured", "capture", "unpack"]
 
 FORMAT = b"venire-1\n"
 
+#: So many entries of a list are written in one go.
+PIECE = 1000
+
 
 class Captured(NamedTuple):
     """A copy of a scheduler's state, quickly made; `pack` it anywhere, in a thread too."""
@@ -44,7 +47,7 @@ class Captured(NamedTuple):
         shapes = [[name, dtype_to_descr(a.dtype), list(a.shape)] for name, a in self.arrays.items()]
         head = self.head | {"roll": self.roll.state(), "arrays": shapes}
         try:
-            line = json.dumps(head).encode()
+            line = _json(head).encode()
         except TypeError:
             raise InputError(
                 f"got the classes {head['classes']}, expected text or numbers: a snapshot "
@@ -52,6 +55,16 @@ class Captured(NamedTuple):
             ) from None
         body = b"".join(a.tobytes() for a in self.arrays.values())
         return FORMAT + zlib.compress(line + b"\n" + body, 1)
+
+
+def _json(value: Any) -> str:
+    """JSON, long lists in pieces: a thread that packs lets the others go on in between."""
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{json.dumps(k)}: {_json(v)}" for k, v in value.items()) + "}"
+    if isinstance(value, list) and len(value) > PIECE:
+        pieces = (value[k : k + PIECE] for k in range(0, len(value), PIECE))
+        return "[" + ", ".join(json.dumps(piece)[1:-1] for piece in pieces) + "]"
+    return json.dumps(value)
 
 
 def capture(scheduler: Scheduler) -> Captured:

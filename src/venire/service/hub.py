@@ -16,7 +16,8 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Sequen
 from functools import partial
 from typing import Any, Final, TypeVar
 
-from venire.errors import NotFound, StoreDown
+from venire.engine import engine_version
+from venire.errors import NotFound, ReplayError, StoreDown, StreamDown
 from venire.service.batch import Batch
 from venire.service.clock import Clock
 from venire.service.live import Live, Moment, Tokens
@@ -25,7 +26,15 @@ from venire.service.news import News
 from venire.service.offering import Offering
 from venire.service.settings import ServiceSettings
 from venire.service.threads import seen
-from venire.storage import Change, SaveSnapshot, SnapshotRow, Storage, Writer
+from venire.storage import (
+    AddEngine,
+    Change,
+    EngineRow,
+    SaveSnapshot,
+    SnapshotRow,
+    Storage,
+    Writer,
+)
 
 __all__ = ["Hub"]
 
@@ -54,6 +63,7 @@ class Hub(Offering):
         self._tasks: set[asyncio.Task[Any]] = set()
         self._until = -math.inf
         self.intake: dict[str, asyncio.Lock] = {}  # one request's items after the other's
+        self.aside: dict[str, str] = {}  # streams whose log does not replay, and why
         self._lost: dict[str, float] = {}  # streams that failed, and when to try them again
         self.running = False
 
@@ -64,7 +74,14 @@ class Hub(Offering):
         self.writer = Writer(self.storage, call=self._loop.call_soon_threadsafe)
         self.running = True
         for row in await self.read(self.storage.streams):
-            await self.live(row.name)
+            try:
+                await self.live(row.name)
+            except StoreDown:
+                raise
+            except StreamDown:
+                pass  # it is set aside, and the log says why
+            except Exception as error:
+                self._lose(row.name, error)
         self._ticker = self.spawn(self._tick_forever())
 
     @property
@@ -123,6 +140,8 @@ class Hub(Offering):
         """A stream as it is now. Change it and `commit` before the next `await`."""
         while True:
             await self.ready()
+            if name in self.aside:
+                raise StreamDown(name, self.aside[name])
             live = self._lives.get(name)
             if live is None:
                 live = await self._load(name)
@@ -169,19 +188,36 @@ class Hub(Offering):
             if name in self._lives:
                 return self._lives[name]
             await self.flush()
-            live = await self.think(
-                load, self.storage, name, self.moment(), self.tokens, self.settings
-            )
+            try:
+                live = await self.think(
+                    load, self.storage, name, self.moment(), self.tokens, self.settings
+                )
+            except ReplayError as error:
+                self.aside[name] = str(error)
+                _log.error("stream %r is set aside: %s (see: venire verify)", name, error)
+                raise StreamDown(name, str(error)) from error
             if live is None:
                 raise NotFound("stream", name)
             await self.warm(live.settings)
             self.adopt(live)
             self._news[name].reached(live.n - 1, live.exit_n)
             batch = Batch()
+            batch.first = self._begins(live)
             live.rejoin(batch, self.moment())
             self.commit(live, batch)
             self.wake(name)
             return live
+
+    def _begins(self, live: Live) -> list[Change]:
+        """What is written down when another version of the engine goes on with a log."""
+        body, live.begins_with = live.begins_with, None
+        if body is None:
+            return []
+        at, live.snapshot_n = self.clock.wall(), live.n
+        return [
+            AddEngine(EngineRow(live.name, live.n, engine_version(), at)),
+            SaveSnapshot(SnapshotRow(live.name, live.n, at, body)),
+        ]
 
     async def recover(self) -> None:
         """Come up after a failure, with nothing in memory; `StoreDown` if that is not possible."""
@@ -348,7 +384,7 @@ class Hub(Offering):
                 self._lost.pop(name, None)
             except StoreDown:
                 raise
-            except NotFound:  # it was never written down
+            except (NotFound, StreamDown):  # it was never written down, or is set aside
                 self._lost.pop(name, None)
             except Exception as error:
                 self._lose(name, error)

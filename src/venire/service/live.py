@@ -28,8 +28,11 @@ from venire.storage import DeliveryRow, ExitRow, ItemRow, LeaseEnd, encode
 
 __all__ = ["Entry", "Gone", "Live", "Moment", "Recent", "Tokens", "compact"]
 
-#: A payload of more characters is not kept in memory but read when it is handed out.
+#: A payload of more characters is not kept in memory but read when it is handed out, ...
 LARGE: Final = 4096
+
+#: ... and so are those of a stream beyond so many characters in all.
+KEPT: Final = 64 * 2**20
 
 #: So many items that have left lately are remembered with their labels.
 GONE: Final = 20_000
@@ -104,7 +107,7 @@ class Entry:
         """From what the store keeps; `weight` is what the engine is told."""
         only = None if row.eligible is None else frozenset(json.loads(row.eligible))
         item = Item(row.id, weight, only, frozenset(json.loads(row.excluded)))
-        payload = row.payload if len(row.payload) <= LARGE else None
+        payload = row.payload if 0 < len(row.payload) <= LARGE else None
         return cls(item, row.digest, payload, row.weight, row.arrived_slot, row.arrived_at, now)
 
 
@@ -162,6 +165,8 @@ class Live:
         self.hooks: dict[str, None] = {}
         self.resumed: list[Held] = []
         self.spent = False
+        self.kept = 0  # characters of payloads
+        self.begins_with: bytes | None = None  # the state, if another version wrote the log
         self.busy: asyncio.Future[None] | None = None  # a thread works on it: do not touch
         self.most_people = 10_000
         self.slots = SlotClock(
@@ -257,6 +262,7 @@ class Live:
 
     def _leaves(self, exit: Exit, status: str, batch: Batch, moment: Moment) -> None:
         entry = self.open.pop(exit.item)
+        self.kept -= 0 if entry.payload is None else len(entry.payload)
         self.gone.put(exit.item, Gone(entry.digest, entry.labels))
         self.exit_n += 1
         said, confidence = exit.verdict.label, exit.verdict.confidence
@@ -308,8 +314,16 @@ class Live:
         self.engine.arrive([entry.item for entry in entries])
         batch.items += rows
         for entry in entries:
-            self.open[entry.item.id] = entry
+            self.enter(entry)
         self.gather(batch, moment)
+
+    def enter(self, entry: Entry) -> None:
+        """Keep an item that is open, with its payload if there is room."""
+        size = 0 if entry.payload is None else len(entry.payload)
+        if self.kept + size > KEPT:
+            entry.payload, size = None, 0
+        self.kept += size
+        self.open[entry.item.id] = entry
 
     def withdraw(self, item: str, batch: Batch, moment: Moment) -> None:
         """An item is taken out."""

@@ -2,18 +2,36 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
+from typing import NamedTuple
 
-from venire.engine import Scheduler
-from venire.errors import InputError, StoreError
+from venire.engine import Scheduler, engine_version
+from venire.errors import InputError, StoreDown, StoreError, VenireError
 from venire.model import Event
 from venire.service.figures import RECENT
 from venire.service.leases import Held
-from venire.service.live import Entry, Live, Moment, Tokens
+from venire.service.live import LARGE, Entry, Live, Moment, Tokens
 from venire.service.settings import ServiceSettings, of_body
-from venire.storage import EventRow, SnapshotRow, Storage, StreamRow, decode
+from venire.storage import EventRow, Storage, StreamRow, decode
+from venire.storage.writers import Writers
 
-__all__ = ["load", "restored"]
+__all__ = ["Restored", "load", "restored"]
+
+_log = logging.getLogger("venire.service")
+
+
+class Restored(NamedTuple):
+    """An engine after the last event of its log.
+
+    `events` is how many there are, `snapshot` how many of them the snapshot had; `writers` tells
+    which of the others were done again, and which were taken as they stand.
+    """
+
+    engine: Scheduler
+    events: int
+    snapshot: int
+    writers: Writers
 
 
 def load(
@@ -23,33 +41,46 @@ def load(
     row = next((row for row in storage.streams() if row.name == name), None)
     if row is None:
         return None
-    engine, n, snapshot_n = restored(storage, name)
-    live = _live(storage, row, engine, moment, tokens)
-    live.n, live.snapshot_n = n, snapshot_n
+    found = restored(storage, name)
+    live = _live(storage, row, found.engine, moment, tokens)
+    live.n, live.snapshot_n = found.events, found.snapshot
+    if found.writers.version(found.events) != engine_version():
+        live.begins_with = found.engine.snapshot()
     _fill(storage, live, moment)
     return live
 
 
-def restored(storage: Storage, name: str) -> tuple[Scheduler, int, int]:
-    """The engine after the last event, the number of events, and those in the snapshot."""
-    for snapshot in reversed(storage.snapshots(name)):
+def restored(storage: Storage, name: str) -> Restored:
+    """The engine as the last snapshot that this version can read and the events since make it."""
+    for n in reversed(storage.snapshot_numbers(name)):
+        snapshot = storage.snapshot(name, n)
         try:
-            engine = Scheduler.restore(snapshot.body)
+            engine = None if snapshot is None else Scheduler.restore(snapshot.body)
         except InputError:  # of another version: an older one, and a longer replay, will do
             continue
-        return _follow(storage, engine, snapshot)
+        if snapshot is not None and engine is not None:
+            return _followed(storage, name, n, engine, snapshot.body)
     raise StoreError(f"stream {name!r} has no snapshot that this version can read")
 
 
-def _follow(
-    storage: Storage, engine: Scheduler, snapshot: SnapshotRow
-) -> tuple[Scheduler, int, int]:
-    n = snapshot.n
-    for row in storage.all_events(snapshot.stream, snapshot.n - 1):
-        engine.follow(decoded_from(row, snapshot.n))
-        engine.drain()
-        n = row.n + row.size
-    return engine, n, snapshot.n
+def _followed(storage: Storage, name: str, n: int, engine: Scheduler, body: bytes) -> Restored:
+    """The engine after the events from number `n` on."""
+    writers = Writers.of(storage, name)
+    while True:
+        end = n
+        try:
+            for row in storage.all_events(name, n - 1):
+                engine.follow(decoded_from(row, n), writers.obeys(row.n))
+                engine.drain()
+                end = row.n + row.size
+            return Restored(engine, end, n, writers)
+        except StoreDown:
+            raise
+        except VenireError as error:
+            writers.blame(end, error)
+            _log.warning("stream %r: from event %d on, decisions are taken from the log: another "
+                         "version of the engine made them", name, end)  # fmt: skip
+            engine = Scheduler.restore(body)
 
 
 def decoded_from(row: EventRow, n: int) -> Iterator[Event]:
@@ -84,11 +115,11 @@ def _seated(live: Live) -> set[str]:
 def _fill(storage: Storage, live: Live, moment: Moment) -> None:
     """What is beside the engine: items, labels, leases, labelers, counts."""
     name, counts = live.name, storage.counts(live.name)
-    for row in storage.items(name, status="open"):
+    for row in storage.open_items(name, LARGE):
         passed = max(0.0, moment.wall - row.arrived_at)
-        live.open[row.id] = Entry.of(row, row.weight, moment.now - passed)
-    for label in storage.open_labels(name):
-        live.open[label.item].labels[label.labeler] = label.said
+        live.enter(Entry.of(row, row.weight, moment.now - passed))
+    for item, labeler, said in storage.open_said(name):
+        live.open[item].labels[labeler] = said
     for lease in storage.leases(name):
         live.resumed.append(
             Held(lease.token_hash, lease.item, lease.labeler, lease.given_at, None, lease.ttl, 0.0)

@@ -54,15 +54,21 @@ class Service(StreamVerbs, WorkVerbs, ReadingVerbs):
         self.hub = Hub(storage, clock or SystemClock(), self.settings)
         self.keys, self.webhooks = Keyring(self.hub), Webhooks(self.hub)
         self.skills = Skills(self.hub)
+        self.started = False
 
     async def start(self) -> str | None:
         """Load every stream and begin to serve; the token of the first admin key, if made now."""
         await self.hub.start()
         await self.webhooks.start()
-        return await self.keys.start()
+        first = await self.keys.start()
+        self.started = True
+        return first
 
     async def stop(self) -> None:
-        """Finish what was begun, write snapshots and close."""
+        """Finish what was begun, write snapshots and close; also one that has not started whole."""
+        if not self.hub.running:
+            return
+        self.started = False
         await self.webhooks.stop()
         await self.keys.stop()
         await self.hub.stop()
@@ -70,7 +76,12 @@ class Service(StreamVerbs, WorkVerbs, ReadingVerbs):
     @property
     def up(self) -> bool:
         """Whether all is well: the store takes what is written, and time passes."""
-        return self.hub.ticking and self.hub.writer.up
+        return self.started and self.hub.ticking and self.hub.writer.up
+
+    @property
+    def set_aside(self) -> dict[str, str]:
+        """The streams that are not served, since their log does not replay, and why."""
+        return dict(self.hub.aside)
 
     @property
     def stats(self) -> WriterStats:

@@ -60,7 +60,7 @@ class Skills:
             now, labels = self._hub.clock.monotonic(), live.figures.labels
             at, count, skills = self._kept.get(live.name, (-KEPT, 0, {}))
             if now - at >= KEPT and count != labels:
-                skills = await self._hub.read(
+                skills = await self._hub.think(
                     _measured, self._hub.storage, live.name, live.settings.classes
                 )
                 self._kept[live.name] = now, labels, skills

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
+from venire.engine import engine_version
 from venire.errors import Conflict, InputError, NotFound, StateError, TooMuch, VenireError
 from venire.service.batch import Batch
 from venire.service.building import apply_settings, check_new, new_engine
@@ -27,8 +28,10 @@ from venire.service.settings import (
 )
 from venire.service.views import Added, ItemIn, ItemView, SettingsVersion, StreamView
 from venire.storage import (
+    AddEngine,
     AddSettings,
     AddStream,
+    EngineRow,
     SaveSnapshot,
     SetStatus,
     SettingsRow,
@@ -60,7 +63,7 @@ class StreamVerbs:
         except NotFound:
             check_new(settings)
             await hub.warm(settings)
-            engine = await hub.read(new_engine, settings, self.settings.remember_items)
+            engine = await hub.think(new_engine, settings, self.settings.remember_items)
         async with hub.loading:
             other = next((live for live in hub.loaded() if live.name == name), None)
             if other is not None:  # somebody else was quicker
@@ -79,6 +82,7 @@ class StreamVerbs:
         batch.first = [
             AddStream(StreamRow(live.name, at)),
             AddSettings(SettingsRow(live.name, 1, at, actor, as_body(settings, live.status))),
+            AddEngine(EngineRow(live.name, 0, engine_version(), at)),
             SaveSnapshot(SnapshotRow(live.name, 0, at, live.engine.snapshot())),
         ]
         self.hub.adopt(live)
@@ -103,9 +107,10 @@ class StreamVerbs:
         return view
 
     async def streams(self) -> list[StreamView]:
-        """All streams, by name."""
+        """All streams that are served, by name."""
         rows = await self.hub.read_committed(self.hub.storage.streams)
-        views = [stream_view(await self.hub.live(row.name)) for row in rows]
+        served = [row.name for row in rows if row.name not in self.hub.aside]
+        views = [stream_view(await self.hub.live(name)) for name in served]
         await self.hub.flush()
         return views
 
@@ -197,7 +202,7 @@ class StreamVerbs:
         hub = self.hub
         await hub.live(stream)
         self._limit(len(items))
-        sent = contents(items) if len(items) <= PIECE else await hub.read(contents, items)
+        sent = contents(items) if len(items) <= PIECE else await hub.think(contents, items)
         known = await hub.read(hub.storage.known_ids, stream, list(sent))
         added: list[Added] = []
         commits: list[asyncio.Future[None]] = []

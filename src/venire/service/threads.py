@@ -12,6 +12,7 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, Final, TypeVar
 
+from venire.errors import TooMuch
 from venire.service.building import warm_up
 from venire.service.live import Live
 from venire.service.settings import StreamSettings
@@ -29,6 +30,9 @@ CLOSERS: Final = 2
 #: Threads for what takes long: loading, compiling, packing, measuring.
 THINKERS: Final = 3
 
+#: One thread explains, and so many may wait for it.
+EXPLAINED: Final = 8
+
 
 class Threads:
     """The threads of a hub."""
@@ -39,6 +43,8 @@ class Threads:
         self._readers = ThreadPoolExecutor(READERS, "venire-reader")
         self._closers = ThreadPoolExecutor(CLOSERS, "venire-closer")
         self._thinkers = ThreadPoolExecutor(THINKERS, "venire-thinker")
+        self._explainer = ThreadPoolExecutor(1, "venire-explainer")
+        self._explained = 0
         self._warm: set[tuple[str, str, int]] = set()
 
     async def read(self, method: Callable[..., T], *args: Any) -> T:
@@ -48,6 +54,16 @@ class Threads:
     async def think(self, method: Callable[..., T], *args: Any) -> T:
         """Do something that takes long, in a thread that no request reads by."""
         return await self._loop.run_in_executor(self._thinkers, method, *args)
+
+    async def explain(self, search: Callable[[], T]) -> T:
+        """Search the log, in the one thread that does; `TooMuch` if too many want that."""
+        if self._explained >= EXPLAINED:
+            raise TooMuch(f"{self._explained} explanations are wanted at once", retry_after=2)
+        self._explained += 1
+        try:
+            return await self._loop.run_in_executor(self._explainer, search)
+        finally:
+            self._explained -= 1
 
     def apart(
         self, live: Live, work: Callable[[], T], then: Callable[[T], None] | None = None
@@ -95,7 +111,7 @@ class Threads:
 
     def end_threads(self) -> None:
         """Take no more work; what is under way goes on to its end."""
-        for threads in (self._readers, self._closers, self._thinkers):
+        for threads in (self._readers, self._closers, self._thinkers, self._explainer):
             threads.shutdown(wait=False)
 
 

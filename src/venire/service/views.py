@@ -232,7 +232,10 @@ class Given:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """Why an item was given to whom, and why it left, recomputed from the log."""
+    """Why an item was given to whom, and why it left, recomputed from the log.
+
+    Where that takes too long, `complete` is false, and prices and alternatives are left out.
+    """
 
     item: str
     arrived_slot: int
@@ -240,6 +243,7 @@ class Explanation:
     labels: tuple[LabelView, ...]
     exit: ExitView | None
     why: str
+    complete: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ from __future__ import annotations
 from venire.storage.base import Storage
 from venire.storage.changes import (
     AddDeliveries,
+    AddEngine,
     AddEvents,
     AddItems,
     AddKey,
@@ -47,6 +48,7 @@ from venire.storage.opening import open_storage
 from venire.storage.rows import (
     Counts,
     DeliveryRow,
+    EngineRow,
     EventRow,
     Exited,
     ExitRow,
@@ -63,6 +65,7 @@ from venire.storage.writer import Writer, WriterStats
 
 __all__ = [
     "AddDeliveries",
+    "AddEngine",
     "AddEvents",
     "AddItems",
     "AddKey",
@@ -75,6 +78,7 @@ __all__ = [
     "Counts",
     "DeliveryRow",
     "EndLeases",
+    "EngineRow",
     "EventRow",
     "ExitRow",
     "Exited",

@@ -45,7 +45,10 @@ def _rows(storage: Storage) -> Iterator[tuple[str, tuple[Any, ...]]]:
         yield "streams", stream
         yield from (("settings", row) for row in storage.settings(name))
         yield from (("events", row) for row in storage.all_events(name))
-        yield from (("snapshots", row) for row in storage.snapshots(name))
+        yield from (("engines", row) for row in storage.engines(name))
+        for n in storage.snapshot_numbers(name):
+            snapshot = storage.snapshot(name, n)
+            yield from [("snapshots", snapshot)] if snapshot is not None else []
         yield from (("items", row) for row in storage.all_items(name))
         yield from (("labels", row) for row in storage.all_labels(name))
         yield from (("leases", row) for row in storage.leases(name, None))
@@ -122,6 +125,7 @@ _KINDS: dict[str, Callable[..., Any]] = {
     "streams": r.StreamRow,
     "settings": r.SettingsRow,
     "events": r.EventRow,
+    "engines": r.EngineRow,
     "snapshots": r.SnapshotRow,
     "items": r.ItemRow,
     "labels": r.LabelRow,
@@ -135,6 +139,7 @@ _CHANGES: dict[str, Callable[[list[Any]], list[c.Change]]] = {
     "streams": lambda rows: [c.AddStream(row) for row in rows],
     "settings": lambda rows: [c.AddSettings(row) for row in rows],
     "events": lambda rows: [c.AddEvents(rows)],
+    "engines": lambda rows: [c.AddEngine(row) for row in rows],
     "snapshots": lambda rows: [c.SaveSnapshot(row) for row in rows],
     "items": _items,
     "labels": lambda rows: [c.AddLabels(rows)],

@@ -20,6 +20,7 @@ from venire.storage.changes import Change
 from venire.storage.rows import (
     Counts,
     DeliveryRow,
+    EngineRow,
     EventRow,
     Exited,
     ItemRow,
@@ -93,12 +94,16 @@ class Storage(ABC):
         """
 
     @abstractmethod
-    def latest_snapshot(self, stream: str) -> SnapshotRow | None:
-        """The newest snapshot."""
+    def engines(self, stream: str) -> list[EngineRow]:
+        """Which versions of the engine wrote the log, oldest first; none in an old store."""
 
     @abstractmethod
-    def snapshots(self, stream: str) -> list[SnapshotRow]:
-        """All that are kept, oldest first."""
+    def snapshot_numbers(self, stream: str) -> list[int]:
+        """How many events each snapshot has that is kept, the fewest first."""
+
+    @abstractmethod
+    def snapshot(self, stream: str, n: int) -> SnapshotRow | None:
+        """The snapshot with so many events."""
 
     @abstractmethod
     def item(self, stream: str, id: str) -> ItemRow | None:
@@ -120,7 +125,10 @@ class Storage(ABC):
 
     @abstractmethod
     def exits(self, stream: str, after: int = 0, limit: int | None = None) -> list[ItemRow]:
-        """Items that left with an `exit_n` above `after`, in that order."""
+        """Items that left with an `exit_n` above `after`, in that order.
+
+        They come without their payloads: an empty text stands in their place.
+        """
 
     @abstractmethod
     def recent_exits(self, stream: str, limit: int) -> list[Exited]:
@@ -186,10 +194,32 @@ class Storage(ABC):
 
     # the same for all
 
-    def open_labels(self, stream: str) -> list[LabelRow]:
-        """The labels of all items that are open: what a server needs when it starts."""
-        items = self.items(stream, status="open")
-        return [label for item in items for label in self.labels_of(stream, item.id)]
+    def latest_snapshot(self, stream: str) -> SnapshotRow | None:
+        """The newest snapshot."""
+        numbers = self.snapshot_numbers(stream)
+        return self.snapshot(stream, numbers[-1]) if numbers else None
+
+    def snapshots(self, stream: str) -> list[SnapshotRow]:
+        """All that are kept, oldest first."""
+        found = [self.snapshot(stream, n) for n in self.snapshot_numbers(stream)]
+        return [row for row in found if row is not None]
+
+    def open_items(self, stream: str, most: int, chunk: int = 10_000) -> Iterator[ItemRow]:
+        """All items that are open, by id, without holding them all.
+
+        In the place of a payload of more than `most` characters stands an empty text.
+        """
+        rows = self.items(stream, "open", None, chunk)
+        while rows:
+            for row in rows:
+                yield row if len(row.payload) <= most else row._replace(payload="")
+            rows = self.items(stream, "open", rows[-1].id, chunk)
+
+    def open_said(self, stream: str) -> Iterator[tuple[str, str, str]]:
+        """Item, labeler and label of all labels of items that are open."""
+        for item in self.open_items(stream, 0):
+            for row in self.labels_of(stream, item.id):
+                yield row.item, row.labeler, row.said
 
     def all_labels(self, stream: str, chunk: int = 10_000) -> Iterator[LabelRow]:
         """Every label of a stream, without holding them all."""

@@ -12,6 +12,7 @@ from typing import TypeAlias
 
 from venire.storage.rows import (
     DeliveryRow,
+    EngineRow,
     EventRow,
     ExitRow,
     ItemRow,
@@ -26,6 +27,7 @@ from venire.storage.rows import (
 
 __all__ = [
     "AddDeliveries",
+    "AddEngine",
     "AddEvents",
     "AddItems",
     "AddKey",
@@ -132,8 +134,21 @@ class RenewLease:
 
 
 @dataclass(frozen=True, slots=True)
+class AddEngine:
+    """From here on another version of the engine writes the events of a stream.
+
+    It replaces one that was to begin at the same event, and so has written nothing.
+    """
+
+    row: EngineRow
+
+
+@dataclass(frozen=True, slots=True)
 class SaveSnapshot:
-    """Keep a snapshot; besides it the first (n = 0) and the one before it stay, others go."""
+    """Keep a snapshot; older ones go, the more of them the older they are (see `thinning`).
+
+    The first (n = 0) stays, and those with which a version of the engine began.
+    """
 
     row: SnapshotRow
 
@@ -211,6 +226,7 @@ Change: TypeAlias = (
     | AddLeases
     | EndLeases
     | RenewLease
+    | AddEngine
     | SaveSnapshot
     | AddKey
     | RevokeKey

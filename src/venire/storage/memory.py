@@ -18,6 +18,7 @@ from venire.storage.base import Storage
 from venire.storage.rows import (
     Counts,
     DeliveryRow,
+    EngineRow,
     EventRow,
     Exited,
     ItemRow,
@@ -29,6 +30,7 @@ from venire.storage.rows import (
     StreamRow,
     WebhookRow,
 )
+from venire.storage.thinning import superfluous
 
 __all__ = ["MemoryStorage"]
 
@@ -60,6 +62,7 @@ class MemoryStorage(Storage):
         self._labels: dict[str, dict[tuple[str, str], LabelRow]] = {}
         self._leases: dict[str, LeaseRow] = {}
         self._snapshots: dict[tuple[str, int], SnapshotRow] = {}
+        self._engines: dict[tuple[str, int], EngineRow] = {}
         self._keys: dict[str, KeyRow] = {}
         self._webhooks: dict[str, WebhookRow] = {}
         self._deliveries: dict[tuple[str, int], DeliveryRow] = {}
@@ -171,9 +174,14 @@ class MemoryStorage(Storage):
         row = change.row
         self._of({}, row.stream)
         self._put(self._snapshots, (row.stream, row.n), row)
-        kept = sorted(n for stream, n in self._snapshots if stream == row.stream and n > 0)
-        for n in kept[:-2]:
+        began = {n for stream, n in self._engines if stream == row.stream}
+        for n in superfluous(self.snapshot_numbers(row.stream), began):
             self._drop(self._snapshots, (row.stream, n))
+
+    def _add_engine(self, change: c.AddEngine) -> None:
+        row = change.row
+        self._of({}, row.stream)
+        self._put(self._engines, (row.stream, row.n), row)
 
     def _add_key(self, change: c.AddKey) -> None:
         if any(key.hash == change.row.hash for key in self._keys.values()):
@@ -235,14 +243,18 @@ class MemoryStorage(Storage):
         log = self._logs.get(stream, {})
         return self._sorted(log, lambda row: row.n + row.size - 1 > after)[:limit]
 
-    def latest_snapshot(self, stream: str) -> SnapshotRow | None:
-        """The newest snapshot."""
-        found = self.snapshots(stream)
-        return found[-1] if found else None
+    def engines(self, stream: str) -> list[EngineRow]:
+        """Versions of the engine."""
+        return self._sorted(self._engines, lambda row: row.stream == stream)
 
-    def snapshots(self, stream: str) -> list[SnapshotRow]:
-        """All snapshots."""
-        return self._sorted(self._snapshots, lambda row: row.stream == stream)
+    def snapshot_numbers(self, stream: str) -> list[int]:
+        """The numbers of all snapshots."""
+        with self._lock:
+            return sorted(n for name, n in self._snapshots if name == stream)
+
+    def snapshot(self, stream: str, n: int) -> SnapshotRow | None:
+        """One snapshot."""
+        return self._snapshots.get((stream, n))
 
     def item(self, stream: str, id: str) -> ItemRow | None:
         """One item."""
@@ -272,7 +284,7 @@ class MemoryStorage(Storage):
         with self._lock:
             numbers = self._exits.get(stream, {})
             wanted = sorted(n for n in numbers if n > after)[:limit]
-            return [self._items[stream][numbers[n]] for n in wanted]
+            return [self._items[stream][numbers[n]]._replace(payload="") for n in wanted]
 
     def recent_exits(self, stream: str, limit: int) -> list[Exited]:
         """Items that left, the latest first."""

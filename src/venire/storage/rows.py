@@ -17,6 +17,7 @@ __all__ = [
     "STREAM_STATUSES",
     "Counts",
     "DeliveryRow",
+    "EngineRow",
     "EventRow",
     "ExitRow",
     "Exited",
@@ -27,6 +28,7 @@ __all__ = [
     "SettingsRow",
     "SnapshotRow",
     "StreamRow",
+    "TallyRow",
     "WebhookRow",
 ]
 
@@ -154,6 +156,30 @@ class SnapshotRow(NamedTuple):
     n: int
     at: float
     body: bytes
+
+
+class EngineRow(NamedTuple):
+    """Which version of the engine wrote the events of a stream from number `n` on.
+
+    The snapshot with `n` events is the state that it began with, and stays.
+    """
+
+    stream: str
+    n: int
+    version: str
+    at: float
+
+
+class TallyRow(NamedTuple):
+    """How many there are of something, kept as they come so that nobody has to count them.
+
+    `kind` is `items` (then `name` is their status), `labels` or `late` (of the labeler `name`).
+    """
+
+    stream: str
+    kind: str
+    name: str
+    number: int
 
 
 class KeyRow(NamedTuple):

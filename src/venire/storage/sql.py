@@ -16,7 +16,8 @@ from typing import Any
 from venire.errors import StoreError
 from venire.storage import changes as c
 from venire.storage.sql_reading import SqlReading
-from venire.storage.statements import Step, plan
+from venire.storage.statements import Step, dropping, plan
+from venire.storage.thinning import superfluous
 
 __all__ = ["SqlStorage"]
 
@@ -49,14 +50,27 @@ class SqlStorage(SqlReading):
                 )
         with self._write_lock, self._errors():
             try:
+                old = self._old_snapshots(changes)
                 with self._transaction() as cursor:
-                    for step in plan(changes):
+                    for step in (*plan(changes), *old):
                         if step.statement.table == "events":
                             self._check_numbers(step.rows)
                         self._run(cursor, step)
             except BaseException:
                 self._ends.clear()
                 raise
+
+    def _old_snapshots(self, changes: Sequence[c.Change]) -> list[Step]:
+        """The snapshots that others have made superfluous."""
+        steps = []
+        for change in changes:
+            if isinstance(change, c.SaveSnapshot):
+                stream = change.row.stream
+                began = {row.n for row in self.engines(stream)}
+                began |= {x.row.n for x in changes if isinstance(x, c.AddEngine)}
+                gone = superfluous([*self.snapshot_numbers(stream), change.row.n], began)
+                steps += [dropping(stream, gone)] if gone else []
+        return steps
 
     def _run(self, cursor: Any, step: Step) -> None:
         touched = self._many(cursor, step)

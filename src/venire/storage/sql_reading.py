@@ -7,13 +7,14 @@ from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any, TypeVar, cast
 
-from sqlalchemy import Connection, Engine, Select, Table, and_, case, func, or_, select
+from sqlalchemy import Connection, Engine, Select, Table, and_, case, func, literal, or_, select
 
 from venire.storage import tables as t
 from venire.storage.base import Storage
 from venire.storage.rows import (
     Counts,
     DeliveryRow,
+    EngineRow,
     EventRow,
     Exited,
     ItemRow,
@@ -79,9 +80,11 @@ class SqlReading(Storage):
         return found[0] if found else None
 
     def _end_of_log(self, stream: str) -> int:
-        query = select(func.max(t.events.c.n + t.events.c.size)).where(t.events.c.stream == stream)
+        """The number of the next event; found by the last row, without reading the others."""
+        end = (t.events.c.n + t.events.c.size).label("end")
+        query = select(end).where(t.events.c.stream == stream).order_by(t.events.c.n.desc())
         with self._connection() as connection:
-            return int(connection.execute(query).scalar() or 0)
+            return int(connection.execute(query.limit(1)).scalar() or 0)
 
     def streams(self) -> list[StreamRow]:
         """All streams."""
@@ -102,14 +105,20 @@ class SqlReading(Storage):
         )
         return self._all(EventRow, query.order_by(n), limit)
 
-    def latest_snapshot(self, stream: str) -> SnapshotRow | None:
-        """The newest snapshot."""
-        query = _of(t.snapshots, stream).order_by(t.snapshots.c.n.desc())
-        return self._first(SnapshotRow, query)
+    def engines(self, stream: str) -> list[EngineRow]:
+        """Versions of the engine."""
+        return self._all(EngineRow, _of(t.engines, stream).order_by(t.engines.c.n))
 
-    def snapshots(self, stream: str) -> list[SnapshotRow]:
-        """All snapshots."""
-        return self._all(SnapshotRow, _of(t.snapshots, stream).order_by(t.snapshots.c.n))
+    def snapshot_numbers(self, stream: str) -> list[int]:
+        """The numbers of all snapshots."""
+        n = t.snapshots.c.n
+        query = select(n).where(t.snapshots.c.stream == stream).order_by(n)
+        with self._connection() as connection:
+            return list(connection.execute(query).scalars())
+
+    def snapshot(self, stream: str, n: int) -> SnapshotRow | None:
+        """One snapshot."""
+        return self._first(SnapshotRow, _of(t.snapshots, stream).where(t.snapshots.c.n == n))
 
     def item(self, stream: str, id: str) -> ItemRow | None:
         """One item."""
@@ -144,7 +153,11 @@ class SqlReading(Storage):
 
     def exits(self, stream: str, after: int = 0, limit: int | None = None) -> list[ItemRow]:
         """Items that left, in that order."""
-        query = _of(t.items, stream).where(t.items.c.exit_n > after).order_by(t.items.c.exit_n)
+        query = (
+            _with_payload(literal(""))
+            .where(t.items.c.stream == stream, t.items.c.exit_n > after)
+            .order_by(t.items.c.exit_n)
+        )
         return self._all(ItemRow, query, limit)
 
     def recent_exits(self, stream: str, limit: int) -> list[Exited]:
@@ -172,12 +185,27 @@ class SqlReading(Storage):
         query = _of(t.labels, stream).where(t.labels.c.item == item).order_by(t.labels.c.labeler)
         return self._all(LabelRow, query)
 
-    def open_labels(self, stream: str) -> list[LabelRow]:
-        """The labels of all items that are open."""
-        items, labels = t.items.c, t.labels.c
-        both = (items.stream == labels.stream) & (items.id == labels.item)
-        query = _of(t.labels, stream).join(t.items, both).where(items.status == "open")
-        return self._all(LabelRow, query.order_by(labels.item, labels.labeler))
+    def open_items(self, stream: str, most: int, chunk: int = 10_000) -> Iterator[ItemRow]:
+        """Open items; long payloads stay in the database."""
+        items = t.items.c
+        payload = case((func.length(items.payload) <= most, items.payload), else_="")
+        query = _with_payload(payload).where(items.stream == stream, items.status == "open")
+        for row in self._each(query.order_by(items.id), chunk):
+            yield ItemRow._make(row)
+
+    def open_said(self, stream: str) -> Iterator[tuple[str, str, str]]:
+        """What was said of open items."""
+        labels = t.labels.c
+        here = select(t.items.c.id).where(t.items.c.stream == stream, t.items.c.status == "open")
+        query = select(labels.item, labels.labeler, labels.said).where(
+            labels.stream == stream, labels.item.in_(here)
+        )
+        yield from self._each(query, 10_000)
+
+    def _each(self, query: Select[Any], chunk: int) -> Iterator[Any]:
+        """The rows of an answer as they are read."""
+        with self._connection() as connection:
+            yield from connection.execute(query, execution_options={"yield_per": chunk})
 
     def said(self, stream: str, pairs: Iterable[tuple[str, str]]) -> dict[tuple[str, str], str]:
         """What was said, where anything was."""
@@ -221,15 +249,15 @@ class SqlReading(Storage):
 
     def labeler_counts(self, stream: str) -> dict[str, tuple[int, int]]:
         """Labels, and late labels, by labeler."""
-        columns = t.labels.c
-        query = (
-            select(columns.labeler, func.count(), _sum_if(columns.late))
-            .where(columns.stream == stream)
-            .group_by(columns.labeler)
-            .order_by(columns.labeler)
-        )
+        said, late = self._tallies(stream, "labels"), self._tallies(stream, "late")
+        return {name: (number, late.get(name, 0)) for name, number in said.items()}
+
+    def _tallies(self, stream: str, kind: str) -> dict[str, int]:
+        columns = t.tallies.c
+        query = select(columns.name, columns.number).order_by(columns.name)
         with self._connection() as connection:
-            return {name: (n, int(late)) for name, n, late in connection.execute(query)}
+            found = connection.execute(query.where(columns.stream == stream, columns.kind == kind))
+            return {row.name: row.number for row in found}
 
     def lease(self, token_hash: str) -> LeaseRow | None:
         """One lease."""
@@ -248,20 +276,23 @@ class SqlReading(Storage):
         def number(table: Table, what: Any, *where: Any) -> Any:
             return select(what).where(table.c.stream == stream, *where).scalar_subquery()
 
-        by_status = [
-            number(t.items, func.count(), t.items.c.status == status)
-            for status in ("open", "left", "withdrawn")
-        ]
         query = select(
-            *by_status,
-            number(t.labels, func.count()),
-            number(t.labels, func.count(), t.labels.c.late),
             number(t.leases, func.count(), t.leases.c.status == "open"),
-            number(t.events, func.coalesce(func.max(t.events.c.n + t.events.c.size), 0)),
             number(t.items, func.coalesce(func.max(t.items.c.exit_n), 0)),
         )
         with self._connection() as connection:
-            return Counts._make(connection.execute(query).one())
+            leases, exits = connection.execute(query).one()
+        items = self._tallies(stream, "items")
+        return Counts(
+            open=items.get("open", 0),
+            left=items.get("left", 0),
+            withdrawn=items.get("withdrawn", 0),
+            labels=sum(self._tallies(stream, "labels").values()),
+            late=sum(self._tallies(stream, "late").values()),
+            leases=leases,
+            events=self._end_of_log(stream),
+            exits=exits,
+        )
 
     def keys(self) -> list[KeyRow]:
         """All keys."""
@@ -299,6 +330,12 @@ class SqlReading(Storage):
 
 def _of(table: Table, stream: str) -> Select[Any]:
     return select(table).where(table.c.stream == stream)
+
+
+def _with_payload(payload: Any) -> Select[Any]:
+    """Items with something in the place of their payloads."""
+    columns = (payload if column.name == "payload" else column for column in t.items.c)
+    return select(*columns)
 
 
 def _sum_if(flag: Any) -> Any:

@@ -9,13 +9,14 @@ changes that others depend on (a stream, a webhook, a status) stay exactly where
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from venire.storage import changes as c
 from venire.storage.tables import metadata
 
-__all__ = ["Statement", "Step", "plan"]
+__all__ = ["Statement", "Step", "dropping", "plan", "tallied"]
 
 
 class Statement(NamedTuple):
@@ -56,10 +57,14 @@ _STATUS = Statement(
 _SNAPSHOT = _insert(
     "snapshots", " ON CONFLICT (stream, n) DO UPDATE SET at = excluded.at, body = excluded.body"
 )
-# The first snapshot is what `verify` starts from; the last two are for start-up.
-_OLD_SNAPSHOTS = Statement(
-    "DELETE FROM snapshots WHERE stream = ? AND n > 0 AND n NOT IN "
-    "(SELECT n FROM snapshots WHERE stream = ? ORDER BY n DESC LIMIT 2)"
+_ENGINE = _insert(
+    "engines",
+    " ON CONFLICT (stream, n) DO UPDATE SET version = excluded.version, at = excluded.at",
+)
+_DROP_SNAPSHOT = Statement("DELETE FROM snapshots WHERE stream = ? AND n = ?")
+_TALLY = _insert(
+    "tallies",
+    " ON CONFLICT (stream, kind, name) DO UPDATE SET number = tallies.number + excluded.number",
 )
 _REVOKE = Statement("UPDATE keys SET revoked_at = ? WHERE id = ? AND revoked_at IS NULL")
 _TOUCH = Statement("UPDATE keys SET last_used_at = ? WHERE id = ?")
@@ -113,10 +118,8 @@ _SINGLE: dict[type, Callable[[Any], list[tuple[Statement, tuple[Any, ...]]]]] = 
     c.SetStatus: lambda change: [(_STATUS, (change.status, change.stream))],
     c.AddSettings: lambda change: [(_insert("settings"), change.row)],
     c.RenewLease: lambda change: [(_RENEW_LEASE, (change.ttl, change.token_hash))],
-    c.SaveSnapshot: lambda change: [
-        (_SNAPSHOT, change.row),
-        (_OLD_SNAPSHOTS, (change.row.stream, change.row.stream)),
-    ],
+    c.AddEngine: lambda change: [(_ENGINE, change.row)],
+    c.SaveSnapshot: lambda change: [(_SNAPSHOT, change.row)],
     c.AddKey: lambda change: [(_insert("keys"), change.row)],
     c.RevokeKey: lambda change: [(_REVOKE, (change.at, change.id))],
     c.TouchKey: lambda change: [(_TOUCH, (change.at, change.id))],
@@ -128,13 +131,13 @@ _SINGLE: dict[type, Callable[[Any], list[tuple[Statement, tuple[Any, ...]]]]] = 
 
 
 def plan(changes: Sequence[c.Change]) -> Iterator[Step]:
-    """The steps of a transaction.
+    """The steps of a transaction; the last ones keep the tallies.
 
     >>> from venire.storage import AddLabels, LabelRow
     >>> def label(item):
     ...     return AddLabels([LabelRow("posts", item, "ann", "ok", 0.0, 0, False, None, "bulk")])
     >>> [(step.statement.table, len(step.rows)) for step in plan([label("a"), label("b")])]
-    [('labels', 2)]
+    [('labels', 2), (None, 1)]
     """
     gathered: dict[type, list[Any]] = {}
     changed: set[Any] = set()  # rows that what is gathered changes
@@ -156,6 +159,30 @@ def plan(changes: Sequence[c.Change]) -> Iterator[Step]:
         for statement, row in _SINGLE[kind](change):
             yield Step(statement, (row,))
     yield from _flush(gathered)
+    counted = tallied(changes)
+    if counted:
+        yield Step(_TALLY, [(*key, number) for key, number in sorted(counted.items())])
+
+
+def tallied(changes: Sequence[c.Change]) -> Counter[tuple[str, str, str]]:
+    """By how many the changes make which tally larger; see `TallyRow`."""
+    counted: Counter[tuple[str, str, str]] = Counter()
+    for change in changes:
+        match change:
+            case c.AddItems(rows):
+                counted.update((row.stream, "items", "open") for row in rows)
+            case c.LeaveItems(rows):
+                counted.subtract((row.stream, "items", "open") for row in rows)
+                counted.update((row.stream, "items", row.status) for row in rows)
+            case c.AddLabels(labels):
+                counted.update((row.stream, "labels", row.labeler) for row in labels)
+                counted.update((row.stream, "late", row.labeler) for row in labels if row.late)
+    return counted
+
+
+def dropping(stream: str, numbers: Sequence[int]) -> Step:
+    """The step by which snapshots go."""
+    return Step(_DROP_SNAPSHOT, [(stream, n) for n in numbers])
 
 
 def _flush(gathered: dict[type, list[Any]]) -> Iterator[Step]:

@@ -155,6 +155,26 @@ snapshots = Table(
     PrimaryKeyConstraint("stream", "n", name="snapshots_key"),
 )
 
+engines = Table(
+    "engines",
+    metadata,
+    _stream(),
+    Column("n", BigInteger, nullable=False),
+    _text("version"),
+    _time("at"),
+    PrimaryKeyConstraint("stream", "n", name="engines_key"),
+)
+
+tallies = Table(
+    "tallies",
+    metadata,
+    _stream(),
+    _text("kind"),
+    _text("name"),
+    Column("number", BigInteger, nullable=False),
+    PrimaryKeyConstraint("stream", "kind", "name", name="tallies_key"),
+)
+
 keys = Table(
     "keys",
     metadata,
@@ -213,6 +233,8 @@ ROWS: dict[str, type[tuple[Any, ...]]] = {
     "labels": rows.LabelRow,
     "leases": rows.LeaseRow,
     "snapshots": rows.SnapshotRow,
+    "engines": rows.EngineRow,
+    "tallies": rows.TallyRow,
     "keys": rows.KeyRow,
     "webhooks": rows.WebhookRow,
     "deliveries": rows.DeliveryRow,

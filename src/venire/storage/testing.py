@@ -13,6 +13,7 @@ from venire.storage.codec import decode, encode
 from venire.storage.rows import (
     Counts,
     DeliveryRow,
+    EngineRow,
     EventRow,
     Exited,
     ExitRow,
@@ -68,7 +69,8 @@ def everything(storage: Storage, stream: str) -> dict[str, Any]:
     reads: Sequence[Callable[[str], Any]] = (
         storage.settings,
         storage.events,
-        storage.snapshots,
+        storage.engines,
+        storage.snapshot_numbers,
         storage.items,
         storage.exits,
         storage.labels,
@@ -139,9 +141,13 @@ def _items(storage: Storage) -> None:
     assert [row.id for row in storage.items("checked", "open", "Z", 1)] == ["a"]
     assert storage.item("checked", "z") == items["z"]
     assert storage.item("checked", "nothing") is None
-    assert storage.exits("checked") == [items["z"], items["B"]]
-    assert storage.exits("checked", 1) == [items["B"]]
-    assert storage.exits("checked", 0, 1) == [items["z"]]
+    z, b = (items[id]._replace(payload="") for id in "zB")
+    assert storage.exits("checked") == [z, b], "exits come without payloads"
+    assert storage.exits("checked", 1) == [b]
+    assert storage.exits("checked", 0, 1) == [z]
+    still = [items[id] for id in ("Z", "a", "é")]
+    assert list(storage.open_items("checked", len(_ODD), chunk=2)) == still
+    assert list(storage.open_items("checked", 5)) == [x._replace(payload="") for x in still]
     assert storage.known_ids("checked", [*"az", "?"]) == {i: f"digest of {i}" for i in "az"}
     _refused(storage, c.AddItems([_item("new"), _item("a")]))
     _refused(storage, c.LeaveItems([left._replace(exit_n=3)]))
@@ -169,6 +175,7 @@ def _labels(storage: Storage) -> None:
     assert storage.recent_labels("checked", 2.0) == [rows[2], rows[1]]
     assert storage.recent_labels("checked", 0.5, "ann", 1) == [rows[2]]
     assert storage.labeler_counts("checked") == {"ann": (2, 0), "bob": (1, 1), "eve": (200, 0)}
+    assert sorted(storage.open_said("checked")) == [("a", "ann", _ODD), ("a", "bob", _ODD)]
     asked = [("a", "ann"), ("a", "eve"), ("m1", "eve")]
     assert storage.said("checked", asked) == {("a", "ann"): _ODD, ("m1", "eve"): _ODD}
     _refused(storage, c.AddLabels([rows[0]._replace(item="new"), rows[0]._replace(said="ok")]))
@@ -206,12 +213,23 @@ def _leases(storage: Storage) -> None:
 
 def _snapshots(storage: Storage) -> None:
     assert storage.latest_snapshot("checked") is None
-    for n in (0, 2, 4, 7):
+    assert storage.engines("checked") == []
+    began = EngineRow("checked", 2, _ODD, 1.0)
+    storage.write([c.AddEngine(began._replace(version="other"))])
+    storage.write([c.AddEngine(began)])
+    assert storage.engines("checked") == [began]
+    for n in (0, 1, 2, 3, 4, 9, 10):
         row = SnapshotRow("checked", n, 1.0, bytes(range(256)) * n)
         storage.write([c.SaveSnapshot(row)])
     storage.write([c.SaveSnapshot(row._replace(at=2.0))])
-    assert [kept.n for kept in storage.snapshots("checked")] == [0, 4, 7]
+    assert storage.snapshot_numbers("checked") == [0, 2, 4, 9, 10], (
+        "the first, those of engines and the last two stay, of the others fewer the older they are"
+    )
+    assert storage.snapshot("checked", 10) == row._replace(at=2.0)
+    assert storage.snapshot("checked", 3) is None
+    assert [kept.n for kept in storage.snapshots("checked")] == [0, 2, 4, 9, 10]
     assert storage.latest_snapshot("checked") == row._replace(at=2.0)
+    _refused(storage, c.AddEngine(began._replace(stream="nobody")))
 
 
 def _keys(storage: Storage) -> None:

@@ -1,9 +1,10 @@
 """Is the store what its log says? Everything is computed again from the log, and compared.
 
 The first snapshot of a stream (of nothing) and its events are all that is believed. A fresh
-engine does again what the events say, and every decision must come out the same. What it leaves
-behind is then held against the tables: the items and how they left, the labels, the leases, and
-the other snapshots.
+engine does again what the events say, and every decision must come out the same, unless another
+version of the engine made it (see `writers`); then the next version goes on from the state with
+which it began. What that leaves behind is then held against the tables: the items and how they
+left, the labels, the leases, and the other snapshots.
 """
 
 from __future__ import annotations
@@ -13,11 +14,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from venire.engine import Scheduler
-from venire.errors import StoreError, VenireError
+from venire.errors import ReplayError, StoreError, VenireError
 from venire.model import Arrived, Closed, Event, Observed, Withdrawn
 from venire.storage.base import Storage
 from venire.storage.codec import decode
 from venire.storage.rows import ItemRow, SnapshotRow
+from venire.storage.writers import Writers
 
 __all__ = ["Verification", "verify"]
 
@@ -33,6 +35,7 @@ class Verification:
     labels: int = 0
     leases: int = 0
     snapshots: int = 0
+    taken: int = 0  # events of another version of the engine, with decisions as it made them
     differences: tuple[str, ...] = ()
 
     @property
@@ -49,6 +52,7 @@ class _Seen:
     exits: dict[str, tuple[Any, ...]] = field(default_factory=dict)
     labels: dict[tuple[str, str], tuple[str, int, bool]] = field(default_factory=dict)
     events: int = 0
+    taken: int = 0
 
     def note(self, event: Event) -> None:
         self.events += 1
@@ -101,6 +105,7 @@ def verify(storage: Storage, stream: str) -> Verification:
             labels=counts.labels,
             leases=len(storage.leases(stream, None)),
             snapshots=len(snapshots),
+            taken=seen.taken,
             differences=tuple(differences),
         )
 
@@ -111,26 +116,47 @@ def _replay(
     """The engine after the last event, and the snapshots that it does not agree with."""
     if not snapshots or snapshots[0].n != 0:
         raise StoreError("there is no snapshot of the beginning to start from")
+    writers = Writers.of(storage, stream, strict=True)
+    while True:
+        vars(seen).update(vars(_Seen()))
+        try:
+            return _replay_once(storage, stream, snapshots, seen, writers)
+        except ReplayError as error:
+            writers.blame(seen.events, error)
+
+
+def _replay_once(
+    storage: Storage, stream: str, snapshots: list[SnapshotRow], seen: _Seen, writers: Writers
+) -> tuple[Scheduler, list[str]]:
+    """The same; `ReplayError` where an event comes out otherwise, which `seen` then counts to."""
     engine = Scheduler.restore(snapshots[0].body)
     later = list(reversed(snapshots[1:]))
     differences: list[str] = []
+    taken = False  # whether the state is another than that of whoever wrote the log
     for row in storage.all_events(stream):
         if row.n != seen.events:
             raise StoreError(f"the log goes on with event {row.n}, expected {seen.events}")
         for event in decode([row]):
             while later and later[-1].n == seen.events:
-                differences += _snapshot(engine, later.pop())
+                snapshot = later.pop()
+                if not taken:
+                    differences += _snapshot(engine, snapshot)
+                elif writers.begins(snapshot.n):
+                    engine, taken = Scheduler.restore(snapshot.body), False
+            obeys = writers.obeys(seen.events)
+            seen.taken += obeys
+            taken = taken or obeys
             try:
-                engine.follow([event])
+                engine.follow([event], obeys)
             except VenireError as error:
-                raise StoreError(f"event {seen.events}: {error}") from error
+                raise ReplayError(f"event {seen.events}: {error}") from error
             engine.drain()
             seen.note(event)
     for snapshot in reversed(later):
-        if snapshot.n == seen.events:
-            differences += _snapshot(engine, snapshot)
-        else:
+        if snapshot.n != seen.events:
             differences.append(f"snapshot {snapshot.n} is ahead of the log ({seen.events} events)")
+        elif not taken:
+            differences += _snapshot(engine, snapshot)
     return engine, differences
 
 

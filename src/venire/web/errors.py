@@ -106,6 +106,9 @@ def error_of(error: VenireError) -> RequestError:
                 hint="send it again: what was done of it already counts once",
                 retry_after=seconds,
             )
+        case errors.StreamDown():
+            hint = "the other streams are served; look at it with venire verify"
+            return RequestError(503, "stream_down", message, hint=hint, retry_after=60.0)
         case errors.Conflict():
             return RequestError(409, "conflict", message, hint="what is there was not changed")
         case errors.StateError():

@@ -50,6 +50,10 @@ class Gate:
 
     def admit(self, request: Request, route: str) -> None:
         """Let the request pass, with `request.state.caller`, or raise what is wrong."""
+        if not self.service.started and route != "GET /health":
+            raise RequestError(
+                503, "starting", "the server is starting", hint="try again", retry_after=1.0
+            )
         roles = ROLES[route]
         if roles is None:
             return

@@ -50,6 +50,8 @@ class Metrics:
         )
         self._waiting = Gauge("venire_waiting", "Requests that wait or follow.", registry=registry)
         self._up = Gauge("venire_store_up", "Whether the store takes writes.", registry=registry)
+        text = "Streams that are not served, since their log does not replay."
+        self._aside = Gauge("venire_streams_set_aside", text, registry=registry)
         self._streams = {
             name: Gauge(f"venire_stream_{name}", text, ["stream"], registry=registry)
             for name, text in STREAM_FIGURES.items()
@@ -68,8 +70,9 @@ class Metrics:
 
         return record
 
-    def page(self, streams: list[Insights], waiting: int, up: bool) -> bytes:
+    def page(self, streams: list[Insights], waiting: int, up: bool, aside: int = 0) -> bytes:
         """Everything, in the text format."""
+        self._aside.set(aside)
         self._waiting.set(waiting)
         self._up.set(up)
         for name, gauge in self._streams.items():

@@ -171,7 +171,9 @@ class PageRoutes:
                 for stream in await service.streams()
             ]
             template = self._templates.get_template("overview.html")
-            self._overview = template.render(streams=streams, up=service.up)
+            self._overview = template.render(
+                streams=streams, up=service.up, aside=service.set_aside
+            )
             self._overview_at = now
         return self._overview
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import socket
+import sys
 from collections.abc import Callable
 from types import FrameType
 
@@ -25,30 +26,53 @@ __all__ = ["run_server"]
 
 Tell = Callable[[str], None]
 
+#: Seconds for which a thread that computes may keep the loop waiting; Python's own is ten times it.
+SWITCH = 0.0005
+
 
 def run_server(settings: ServerSettings, tell: Tell) -> None:
     """Serve until told to stop; `tell` gets the lines that the operator has to see."""
     configure_log(settings)
+    sys.setswitchinterval(SWITCH)
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
         runner.run(_serve(settings, tell))
 
 
 async def _serve(settings: ServerSettings, tell: Tell) -> None:
+    """Listen at once, answer 503 until everything is loaded, and then serve."""
     with open_storage(settings.storage) as storage:
         tell("starting (the first start compiles, which takes up to a minute)")
-        if not storage.streams():  # the kernels of those that there are, `start` sees to
-            warm_up()
         service = Service(storage, settings=service_settings(settings))
-        first_key = await service.start()
+        server = _Server(settings, create_app(service, settings))
+        starting = asyncio.create_task(_start(service, server, tell))
         try:
-            if first_key is not None:
-                tell(f"admin key (shown this once): {first_key}")
-            app = create_app(service, settings)
-            _collect_seldom()
-            await _Server(settings, app, tell).serve()
+            await server.serve()
         finally:
+            starting.cancel()
+            await asyncio.wait({starting})
             await service.stop()
+    if not starting.cancelled():
+        starting.result()  # why it did not start, if it did not
     tell("stopped")
+
+
+async def _start(service: Service, server: _Server, tell: Tell) -> None:
+    """Load everything, then say that the server serves; it ends if that fails."""
+    try:
+        if not await asyncio.to_thread(service.hub.storage.streams):
+            await asyncio.to_thread(warm_up)  # the kernels of those there are, `start` sees to
+        first_key = await service.start()
+        if first_key is not None:
+            tell(f"admin key (shown this once): {first_key}")
+        for name in sorted(service.set_aside):
+            tell(f"stream {name!r} is set aside: its log does not replay (see the log)")
+        _collect_seldom()
+        await server.listening.wait()
+        for address in server.addresses():
+            tell(f"listening on {address}")
+    except BaseException:
+        server.should_exit = True
+        raise
 
 
 def warm_up() -> None:
@@ -78,14 +102,15 @@ def service_settings(settings: ServerSettings) -> ServiceSettings:
         max_waiting=settings.max_waiting,
         max_wait_seconds=settings.max_wait,
         max_batch=settings.max_batch,
+        max_labelers=settings.max_labelers,
         allow_private_webhooks=settings.allow_private_webhooks,
     )
 
 
 class _Server(uvicorn.Server):
-    """Uvicorn, with a word when it listens and an end that does not keep people waiting."""
+    """Uvicorn, with a sign that it listens and an end that does not keep people waiting."""
 
-    def __init__(self, settings: ServerSettings, app: object, tell: Tell) -> None:
+    def __init__(self, settings: ServerSettings, app: object) -> None:
         config = uvicorn.Config(
             app,  # type: ignore[arg-type] # FastAPI is an ASGI application
             host=settings.host,
@@ -101,16 +126,17 @@ class _Server(uvicorn.Server):
         )
         super().__init__(config)
         self._gate: Gate = app.state.gate  # type: ignore[attr-defined] # create_app put it there
-        self._tell = tell
+        self.listening = asyncio.Event()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Listen, and say where."""
+        """Listen."""
         await super().startup(sockets)
-        for server in self.servers:
-            for listening in server.sockets:
-                host, port = listening.getsockname()[:2]
-                at = f"[{host}]" if ":" in host else host
-                self._tell(f"listening on http://{at}:{port}")
+        self.listening.set()
+
+    def addresses(self) -> list[str]:
+        """Where it listens."""
+        names = [s.getsockname()[:2] for server in self.servers for s in server.sockets]
+        return [f"http://{f'[{host}]' if ':' in host else host}:{port}" for host, port in names]
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Stop: let those who wait go, finish the rest; the second time at once."""

@@ -39,6 +39,8 @@ class ServerSettings(BaseSettings):
     """Bytes in the body of a request."""
     max_batch: Positive = 20_000
     """Items or labels in one request."""
+    max_labelers: Positive = 10_000
+    """Labelers that may come to a stream by asking or by sending labels."""
     rate: Annotated[float, Field(ge=0)] = 500.0
     """Requests a second for each key; 0 for no limit."""
     burst: Positive = 1_000

@@ -97,7 +97,8 @@ class ItemRoutes:
         """Why it was given to whom, and why it left; recomputed from the log."""
         if not request.scope["raw_path"].endswith(b"/explain"):  # the slash is one of the id's
             return await self.show(stream, f"{item}/explain")
-        return json_answer(await self._service.explain(stream, item))
+        work = self._service.explain(stream, item)
+        return json_answer(await self._gate.patiently(request, work))
 
     async def labelers(self, stream: Stream) -> Response:
         """The labelers with what was learned of them."""

@@ -55,7 +55,7 @@ class OperationRoutes:
             raise RequestError(
                 503, "not_ready", "the store takes nothing for now", hint="look at the log"
             )
-        return json_answer({"status": "ready"})
+        return json_answer({"status": "ready", "set_aside": len(self._gate.service.set_aside)})
 
     async def version(self) -> Response:
         """The version of the server."""
@@ -65,5 +65,6 @@ class OperationRoutes:
         """The counters of the server and the figures of every stream."""
         service = self._gate.service
         figures = [await service.insights(stream.name) for stream in await service.streams()]
-        page = self._gate.metrics.page(figures, self._gate.waiting.now, service.up)
+        aside = len(service.set_aside)
+        page = self._gate.metrics.page(figures, self._gate.waiting.now, service.up, aside)
         return Response(page, media_type=CONTENT_TYPE_LATEST)

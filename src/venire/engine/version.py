@@ -1,0 +1,41 @@
+"""Which engine this is: a digest of everything that can change a decision."""
+
+from __future__ import annotations
+
+import hashlib
+import platform
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Final
+
+__all__ = ["engine_version"]
+
+#: The packages that decide, beside the modules at the root.
+_DECIDES: Final = ("aggregation", "competence", "engine", "labels", "scheduling")
+
+#: What they reckon with.
+_RECKONS: Final = ("numba", "numpy", "scipy")
+
+
+@cache
+def engine_version() -> str:
+    """A short name of this engine: equal for equal sources, libraries and kind of machine.
+
+    Another name does not mean other decisions, only that they may be others.
+
+    >>> len(engine_version())
+    16
+    """
+    digest = hashlib.sha256(platform.machine().encode())
+    for name in _RECKONS:
+        try:
+            digest.update(f"{name} {version(name)}\n".encode())
+        except PackageNotFoundError:  # as when it is bundled
+            digest.update(f"{name}\n".encode())
+    root = Path(__file__).parent.parent
+    parts = (path for name in _DECIDES for path in (root / name).rglob("*.py"))
+    for path in sorted([*root.glob("*.py"), *parts]):
+        digest.update(f"{path.relative_to(root)}\n".encode())
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]
