@@ -27,13 +27,14 @@ SUITES = {
     "waterfill": waterfill_main,
 }
 
-#: These measure quality, not speed, and take options of their own.
+#: These measure quality, or the server, and take options of their own.
 QUALITY = {
     "clones": "clones",
     "learning": "learning",
     "leave-one-out": "leave_one_out",
     "real-data": "real_data",
     "realised": "realised",
+    "restart": "restart",
     "zoo": "zoo",
 }
 

@@ -92,23 +92,36 @@ class Target:
     """The servers under load."""
 
     def __init__(self, storage: str, folder: Path) -> None:
+        self.storage, self.key, self.port = storage, "", 0
+        self.start()
+        script = folder / "empty.py"
+        script.write_text(EMPTY)
+        self.empty_port = self.port + 1 if self.port < 65000 else self.port - 1
+        self.empty = subprocess.Popen([sys.executable, str(script), str(self.empty_port)])
+
+    def start(self) -> None:
+        """Start the server, on a port that is free."""
         env = {**os.environ, "VENIRE_RATE": "0", "VENIRE_MAX_WAITING": "2000"}
-        command = [sys.executable, "-m", "venire", "serve", "--storage", storage, "--port", "0"]
+        command = [sys.executable, "-m", "venire", "serve", "--storage", self.storage]
         self.process = subprocess.Popen(
-            [*command, "--log-level", "warning"], env=env, stdout=subprocess.PIPE, text=True
+            [*command, "--port", "0", "--log-level", "warning"],
+            env=env,
+            stdout=subprocess.PIPE,
+            text=True,
         )
         assert self.process.stdout is not None
-        self.key, self.port = "", 0
         for line in self.process.stdout:
             if found := re.search(r"(vk_\S+)", line):
                 self.key = found[1]
             if found := re.search(r"listening on .*:(\d+)", line):
                 self.port = int(found[1])
                 break
-        script = folder / "empty.py"
-        script.write_text(EMPTY)
-        self.empty_port = self.port + 1 if self.port < 65000 else self.port - 1
-        self.empty = subprocess.Popen([sys.executable, str(script), str(self.empty_port)])
+
+    def restart(self) -> None:
+        """End the server, and start it on the same store."""
+        self.process.terminate()
+        self.process.wait()
+        self.start()
 
     def wires(self, count: int = CONNECTIONS, empty: bool = False) -> list[Wire]:
         return [Wire(self.empty_port if empty else self.port, self.key) for _ in range(count)]
@@ -270,8 +283,91 @@ async def steady(target: Target, seconds: float) -> None:
         wire.close()
 
 
+async def defaults(target: Target, size: int) -> None:
+    """`next` and `label` as a stream is by default, before and after a restart."""
+    people = 20
+    (wire,) = target.wires(1)
+    panel = [{"id": f"m{n}", "capacity": 10_000} for n in range(people)]
+    settings = {"name": "defaults", "classes": ["spam", "ok"], "panel": panel}
+    await expect(wire, "POST", "/v1/streams", settings)
+    for start in range(0, 4 * size // people, 5000):
+        rows = [{"id": f"d{n}", "weight": 1e6} for n in range(start, start + 5000)]
+        await expect(wire, "POST", "/v1/streams/defaults/items", rows[: 4 * size // people - start])
+    wire.close()
+    for when in ("before", "after"):
+        if when == "after":
+            target.restart()
+        wires, tokens = target.wires(50), list[str]()
+
+        async def take(wire: Wire, who: int, tokens: list[str] = tokens) -> None:
+            got = await expect(wire, "GET", f"/v1/streams/defaults/next?labeler=m{who}")
+            tokens.append(got["token"])
+
+        async def label(wire: Wire, token: str) -> None:
+            await expect(wire, "POST", f"/v1/assignments/{token}/label", {"said": "ok"})
+
+        _, asked = await spread(wires, [n % people for n in range(size)], take)
+        _, labelled = await spread(wires, tokens, label)
+        print(f"defaults, {when} a restart: next {p99(asked)}; label {p99(labelled)}")
+        for wire in wires:
+            wire.close()
+
+
+async def one_huge(target: Target, items: int) -> None:
+    """What a request of a small stream waits while another is huge, and is made to work."""
+    wire, other, health, slow = target.wires(4)
+    small = stream("small", 5, 10_000, policy="fixed-overlap:5")
+    await expect(wire, "POST", "/v1/streams", small)
+    huge = {"name": "huge", "classes": ["spam", "ok"], "slot_seconds": 0.5, "default_weight": 1e6}
+    await expect(wire, "POST", "/v1/streams", huge)
+    took: dict[str, list[float]] = {}
+    now, done = "at rest", False
+
+    async def ask(wire: Wire, method: str, path: str, body: Any = None) -> Any:
+        start = time.perf_counter()
+        answer = await expect(wire, method, path, body)
+        took.setdefault(now, []).append(time.perf_counter() - start)
+        return answer
+
+    async def look() -> None:
+        n = 0
+        while not done:
+            n += 1
+            await ask(other, "POST", "/v1/streams/small/items", [{"id": f"s{n}"}])
+            path = f"/v1/streams/small/next?labeler=m{n % 5}"
+            token = (await ask(other, "GET", path))["token"]
+            await ask(other, "POST", f"/v1/assignments/{token}/label", {"said": "ok"})
+            await ask(health, "GET", "/health")
+            await asyncio.sleep(0.005)
+
+    looking = asyncio.ensure_future(look())
+    await asyncio.sleep(2)
+    now = "20,000 items come"
+    for start in range(0, items, 20_000):
+        rows = [{"id": f"h{n}", "payload": "text"} for n in range(start, start + 20_000)]
+        await expect(wire, "POST", "/v1/streams/huge/items", rows[: items - start])
+    now = "slots are closed"
+    await asyncio.sleep(6)
+    now = "2,000 labelers come"
+    rows = [{"item": f"h{n}", "labeler": f"new{n}", "said": "ok"} for n in range(2000)]
+    await expect(wire, "POST", "/v1/streams/huge/labels", rows)
+    now = "items are explained"
+    await asyncio.gather(
+        *(expect(w, "GET", "/v1/streams/huge/items/h1/explain") for w in (wire, slow))
+    )
+    done = True
+    await looking
+    for when, waited in took.items():
+        print(f"one stream of {items:,} items, {when}: others wait {p99(waited)}, "
+              f"at most {1000 * max(waited):.0f} ms")  # fmt: skip
+    for used in (wire, other, health, slow):
+        used.close()
+
+
 async def everything(target: Target, options: argparse.Namespace) -> None:
     await asyncio.sleep(1.5)
+    await defaults(target, options.size)
+    await one_huge(target, options.huge)
     await single_labels(target, options.rounds, options.size)
     await bulk_labels(target, options.items, 10, 10_000)
     await long_polls(target, 200, 3)
@@ -285,6 +381,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--size", type=int, default=2000, help="labels in a round")
     parser.add_argument("--items", type=int, default=10_000, help="of the bulk load")
+    parser.add_argument("--huge", type=int, default=100_000, help="items of the huge stream")
     options = parser.parse_args(argv)
     with tempfile.TemporaryDirectory() as folder:
         storage = options.storage or f"sqlite:///{folder}/load.db"

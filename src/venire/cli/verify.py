@@ -44,6 +44,11 @@ def verify(
                 f"{each.labels:,} labels, {each.exits:,} exits, {each.leases:,} leases, "
                 f"{each.snapshots} snapshots: {'ok' if each.ok else 'DIFFERENT'}"
             )
+            if each.taken:
+                print(
+                    f"  another version of the engine wrote {each.taken:,} of the events, and "
+                    "decided otherwise: its decisions are taken from the log"
+                )
             for difference in each.differences[:SHOWN]:
                 print(f"  {difference}")
             if len(each.differences) > SHOWN:

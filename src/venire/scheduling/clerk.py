@@ -266,7 +266,11 @@ class Clerk:
         """All that matters, column by column; not how it happens to be filed."""
         desk = self.desk
         rows, touches = desk.rows[: desk.meta[ROWS]], desk.touches[: desk.meta[TOUCHES]]
-        for records, passing in ((rows, FILING), (touches, ()), (desk.panel, ("mark", "pointer"))):
+        asked = rows[["verdict", "confidence"]].copy()  # of one that stays: somebody had a look
+        asked[rows["state"] == OUTSTANDING] = 0
+        yield asked
+        known = (*FILING, "verdict", "confidence")
+        for records, passing in ((rows, known), (touches, ()), (desk.panel, ("mark", "pointer"))):
             for name in records.dtype.names or ():
                 if name not in passing:
                     yield records[name]

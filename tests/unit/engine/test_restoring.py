@@ -112,3 +112,13 @@ def _do(s: Scheduler, act: str, n: int) -> None:
                 s.observe(Label(item, labeler, "ok"))
         case "close":
             s.close()
+
+
+def test_whoever_looks_at_an_item_changes_nothing() -> None:
+    s = busy(Realised())
+    before = s.fingerprint()
+    for item in s.outstanding:
+        s.verdict(item)
+        s.posterior(item)
+    s.ranking("m0")
+    assert s.fingerprint() == before

@@ -71,22 +71,23 @@ async def test_what_another_version_decided_is_taken_from_the_log() -> None:
     before = storage.counts("posts")
     change(storage, "closed", surer)
     storage._engines["posts", 0] = EngineRow("posts", 0, "an older one", 0.0)
-    for _ in range(2):  # from the beginning, and from the state with which this version began
+    for again in range(2):  # from the beginning, and from the state with which this one began
         async with bench(storage) as b:
             assert not b.service.set_aside
-            assert storage.counts("posts")._replace(events=0) == before._replace(events=0)
+            if not again:
+                assert storage.counts("posts")._replace(events=0) == before._replace(events=0)
             assert (await b.service.item("posts", "c")).status == "open"
             item = f"d{len(storage.items('posts'))}"
             await b.add(item)
-            assert (await b.take("ann")).item in ("c", item)
+            assert (await b.take(("ann", "bob")[again])).item in ("c", item)
     versions = [(row.n > 0, row.version) for row in storage.engines("posts")]
     assert versions == [(False, "an older one"), (True, engine_version())]
     began = storage.engines("posts")[1].n
     assert began in storage.snapshot_numbers("posts")
     found = verify(storage, "posts")
-    assert [
-        text for text in found.differences if "the log says" not in text
-    ] == []  # the item table
+    assert found.taken > 0, found
+    [other] = [*found.differences]  # the test has not changed the table of items
+    assert "0.99" in other
 
 
 @running
