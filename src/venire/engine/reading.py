@@ -9,7 +9,7 @@ import numpy as np
 
 from venire import utility
 from venire.engine.roll import Roll
-from venire.model import Bounds, ItemId, Labeler, LabelerId, Verdict
+from venire.model import Bounds, Item, ItemId, Labeler, LabelerId, Verdict
 from venire.scheduling.base import Learner, Policy
 from venire.scheduling.bounded import BoundedClerk
 from venire.scheduling.desk import COUNTER
@@ -71,6 +71,17 @@ class Reader:
     def outstanding(self) -> tuple[ItemId, ...]:
         """The items that have not left, the earliest arrival first."""
         return tuple(self._roll.items[row].id for row in self._clerk.outstanding())
+
+    def item(self, item: ItemId) -> Item:
+        """An outstanding item.
+
+        >>> from venire import Item, Labeler, Scheduler
+        >>> s = Scheduler([Labeler("ann", 0.9)], classes=["spam", "ok"])
+        >>> s.arrive(Item("post-1", weight=8))
+        >>> s.item("post-1").weight
+        8
+        """
+        return self._roll.items[self._roll.outstanding(item)]
 
     @property
     def competences(self) -> dict[LabelerId, float] | None:

@@ -266,11 +266,14 @@ class Clerk:
         """All that matters, column by column; not how it happens to be filed."""
         desk = self.desk
         rows, touches = desk.rows[: desk.meta[ROWS]], desk.touches[: desk.meta[TOUCHES]]
-        asked = rows[["verdict", "confidence"]].copy()  # of one that stays: somebody had a look
-        asked[rows["state"] == OUTSTANDING] = 0
-        yield asked
-        known = (*FILING, "verdict", "confidence")
-        for records, passing in ((rows, known), (touches, ()), (desk.panel, ("mark", "pointer"))):
+        known = ("verdict", "confidence")  # of one that stays, only that somebody had a look
+        for name in known:
+            yield np.where(rows["state"] == OUTSTANDING, 0, rows[name])
+        for records, passing in (
+            (rows, FILING + known),
+            (touches, ()),
+            (desk.panel, ("mark", "pointer")),
+        ):
             for name in records.dtype.names or ():
                 if name not in passing:
                     yield records[name]

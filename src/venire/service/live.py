@@ -103,10 +103,8 @@ class Entry:
         return only is None or labeler in only
 
     @classmethod
-    def of(cls, row: ItemRow, weight: float, now: float) -> Entry:
-        """From what the store keeps; `weight` is what the engine is told."""
-        only = None if row.eligible is None else frozenset(json.loads(row.eligible))
-        item = Item(row.id, weight, only, frozenset(json.loads(row.excluded)))
+    def of(cls, row: ItemRow, item: Item, now: float) -> Entry:
+        """From what the store keeps, and the item as the engine has it."""
         payload = row.payload if 0 < len(row.payload) <= LARGE else None
         return cls(item, row.digest, payload, row.weight, row.arrived_slot, row.arrived_at, now)
 
@@ -310,7 +308,7 @@ class Live:
     def arrive(self, rows: list[ItemRow], batch: Batch, moment: Moment) -> None:
         """New items enter."""
         cost = self.settings.delay_cost
-        entries = [Entry.of(row, row.weight / cost, moment.now) for row in rows]
+        entries = [Entry.of(row, _item(row, row.weight / cost), moment.now) for row in rows]
         self.engine.arrive([entry.item for entry in entries])
         batch.items += rows
         for entry in entries:
@@ -333,6 +331,12 @@ class Live:
     def posterior(self, item: str) -> dict[str, float]:
         """How probable each class is for an open item."""
         return {str(name): p for name, p in self.engine.posterior(item).items()}
+
+
+def _item(row: ItemRow, weight: float) -> Item:
+    """An item as the engine is to have it."""
+    only = None if row.eligible is None else frozenset(json.loads(row.eligible))
+    return Item(row.id, weight, only, frozenset(json.loads(row.excluded)))
 
 
 def compact(value: Any) -> str:

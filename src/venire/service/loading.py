@@ -117,7 +117,7 @@ def _fill(storage: Storage, live: Live, moment: Moment) -> None:
     name, counts = live.name, storage.counts(live.name)
     for row in storage.open_items(name, LARGE):
         passed = max(0.0, moment.wall - row.arrived_at)
-        live.enter(Entry.of(row, row.weight, moment.now - passed))
+        live.enter(Entry.of(row, live.engine.item(row.id), moment.now - passed))
     for item, labeler, said in storage.open_said(name):
         live.open[item].labels[labeler] = said
     for lease in storage.leases(name):

@@ -11,7 +11,7 @@ import pytest
 from tests.unit.service.support import Bench, Flaky, bench, running, settings_of
 from venire import LearnWhileServing, Scheduler
 from venire.errors import TooMuch
-from venire.scheduling import clerk as clerks
+from venire.scheduling import beliefs, clerk
 from venire.service import ItemIn, Lease, Nothing, ServiceSettings
 from venire.service.hearing import NEWCOMERS
 from venire.service.live import LONG, Live
@@ -105,7 +105,7 @@ def test_labelers_who_join_one_after_the_other_are_filed_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     calls: list[int] = []
-    filing = clerks.refile_all
+    filing = beliefs.refile_all
 
     def counted(*args: Any) -> int:
         calls.append(1)
@@ -114,7 +114,7 @@ def test_labelers_who_join_one_after_the_other_are_filed_once(
     async def come() -> None:
         async with bench(**OPEN) as b:
             await b.add("a", "b")
-            monkeypatch.setattr(clerks, "refile_all", counted)
+            monkeypatch.setattr(clerk, "refile_all", counted)
             rows = [("a", f"m{n}", "ok") for n in range(NEWCOMERS - 1)]
             outcomes = await b.service.add_labels("posts", rows)
             assert {outcome.status for outcome in outcomes} == {"accepted"}
