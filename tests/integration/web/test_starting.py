@@ -67,7 +67,7 @@ def test_one_damaged_log_keeps_one_stream_down(tmp_path: Path) -> None:
         server.kill()
         with sqlite3.connect(tmp_path / "venire.db") as store:
             changed = store.execute(
-                "UPDATE events SET body = replace(body, 'ann', 'bob') "
+                "UPDATE events SET body = replace(body, '\"ann\",', '\"ann\",9') "  # the gain
                 "WHERE stream = 'bad' AND kind = 'assigned'"
             )
             assert changed.rowcount == 1

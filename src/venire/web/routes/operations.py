@@ -55,7 +55,8 @@ class OperationRoutes:
             raise RequestError(
                 503, "not_ready", "the store takes nothing for now", hint="look at the log"
             )
-        return json_answer({"status": "ready", "set_aside": len(self._gate.service.set_aside)})
+        aside = len(self._gate.service.set_aside)
+        return json_answer({"status": "ready", **({"set_aside": aside} if aside else {})})
 
     async def version(self) -> Response:
         """The version of the server."""
