@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from venire.aggregation import (
+        Anchored,
         Auto,
         BradleyTerry,
         MajorityVote,
@@ -19,11 +20,12 @@ if TYPE_CHECKING:
         RobustMean,
         WeightedMajority,
         find_clones,
+        find_constant,
         krippendorff_alpha,
         vote_entropy,
     )
     from venire.client import AsyncClient, Client
-    from venire.competence import DawidSkene, Known, OneCoin, Streaming
+    from venire.competence import DawidSkene, Known, OneCoin, Streaming, Subtypes
     from venire.engine import Scheduler
     from venire.errors import (
         FetchError,
@@ -59,6 +61,7 @@ __version__ = "0.1.0"
 
 _HOME = {
     "aggregation": (
+        "Anchored",
         "Auto",
         "BradleyTerry",
         "MajorityVote",
@@ -66,11 +69,12 @@ _HOME = {
         "RobustMean",
         "WeightedMajority",
         "find_clones",
+        "find_constant",
         "krippendorff_alpha",
         "vote_entropy",
     ),
     "client": ("AsyncClient", "Client"),
-    "competence": ("DawidSkene", "Known", "OneCoin", "Streaming"),
+    "competence": ("DawidSkene", "Known", "OneCoin", "Streaming", "Subtypes"),
     "engine": ("Scheduler",),
     "errors": (
         "FetchError",
@@ -105,6 +109,7 @@ _HOME = {
 _MODULE = {name: module for module, names in _HOME.items() for name in names}
 
 __all__ = [
+    "Anchored",
     "Assignment",
     "AsyncClient",
     "Auto",
@@ -147,6 +152,7 @@ __all__ = [
     "Scheduler",
     "StateError",
     "Streaming",
+    "Subtypes",
     "Trace",
     "UnknownName",
     "VenireError",
@@ -156,6 +162,7 @@ __all__ = [
     "World",
     "as_table",
     "find_clones",
+    "find_constant",
     "krippendorff_alpha",
     "simulate",
     "vote_entropy",
