@@ -98,7 +98,8 @@ def test_an_archive_from_before_the_audit_trail_is_read(storage: Storage, tmp_pa
     ]
     path = tmp_path / "old.ndjson"
     path.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
-    assert read_archive(storage, path) == 5
+    with pytest.warns(UserWarning, match="earlier version"):
+        assert read_archive(storage, path) == 5
     assert [row.key for row in storage.items("s")] == [None]
     assert [row.key for row in storage.labels("s")] == [None]
     assert [row.expires_at for row in storage.keys()] == [None]  # noqa: SIM118

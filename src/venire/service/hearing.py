@@ -36,7 +36,7 @@ __all__ = [
 ]
 
 #: So many labelers may take their places in one go: some thirty milliseconds.
-NEWCOMERS: Final = 200
+NEWCOMERS: Final = 100
 
 #: item, labeler, said
 Row: TypeAlias = tuple[str, str, str]
@@ -259,7 +259,7 @@ def answer(
     if entry is not None:
         live.engine.observe(Label(item, labeler, said))
         entry.labels[labeler] = said
-        entry.holders.discard(labeler)
+        entry.holders -= {labeler}
         how = (moment.wall, live.engine.slot, False, lead, "lease", batch.key)
         batch.labels.append(LabelRow(live.name, item, labeler, said, *how))
         live.people.heard_of(labeler, moment.now).labels += 1
@@ -296,7 +296,7 @@ def _done(live: Live, lease: Held, made: Answer, batch: Batch, moment: Moment) -
         live.leases.pop(lease)
     entry = live.open.get(lease.item)
     if entry is not None:
-        entry.holders.discard(lease.labeler)
+        entry.holders -= {lease.labeler}
     live.answers.put(lease.token_hash, made)
     kept = {name: getattr(made, name) for name in Answer.__slots__}
     batch.ends.append(LeaseEnd(lease.token_hash, "done", moment.wall, compact(kept), batch.key))

@@ -13,7 +13,6 @@ import contextlib
 import logging
 import math
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Sequence
-from functools import partial
 from typing import Any, Final, TypeVar
 
 from venire.engine import engine_version
@@ -24,9 +23,9 @@ from venire.service.health import Watch
 from venire.service.live import Live, Moment, Tokens
 from venire.service.loading import load
 from venire.service.news import News
-from venire.service.offering import Offering
 from venire.service.settings import ServiceSettings
 from venire.service.threads import seen
+from venire.service.ticking import Ticking
 from venire.storage import (
     AddEngine,
     Change,
@@ -41,19 +40,13 @@ __all__ = ["Hub"]
 
 T = TypeVar("T")
 
-#: The ticker looks around at least so often, and tries a store that is down so often.
-LONGEST, RETRY = 1.0, 0.25
-
-#: A stream that failed is loaded again after so many seconds.
-LATER: Final = 5.0
-
 #: So many items or labels of a request are taken in one go: some twenty milliseconds.
 PIECE: Final = 500
 
 _log = logging.getLogger("venire.service")
 
 
-class Hub(Offering):
+class Hub(Ticking):
     """What the verbs of the service stand on."""
 
     def __init__(self, storage: Storage, clock: Clock, settings: ServiceSettings) -> None:
@@ -323,102 +316,3 @@ class Hub(Offering):
             if first:
                 await asyncio.sleep(0)
             yield await self.live(name), slice(first, end)
-
-    # time
-
-    def step(self, live: Live) -> None:
-        """Let time pass for a stream; one that fails is thrown away, as it may be half changed.
-
-        Where that may take long a thread does it, and the stream is `busy`.
-        """
-        moment, slot = self.moment(), live.engine.slot
-        if live.busy is not None or not live.is_due(moment.now):
-            return
-        if live.is_long:
-            apart = self.apart(
-                live, partial(live.step, moment, self.clock), partial(self._stepped, live, slot)
-            )
-            apart.add_done_callback(partial(self._failed, live))
-            return
-        try:
-            batch = live.step(moment, self.clock)
-        except Exception:
-            self.drop(live)
-            raise
-        self._stepped(live, slot, batch)
-
-    def _stepped(self, live: Live, slot: int, batch: Batch | None) -> None:
-        """Time has passed. In a new slot a policy may want what it did not want before."""
-        if batch is not None:
-            self.commit(live, batch)
-        if live.open and live.engine.slot > slot:
-            self.wake(live.name)
-
-    def _failed(self, live: Live, apart: asyncio.Future[Any]) -> None:
-        error = apart.exception()
-        if error is not None and self._lives.get(live.name) is live:
-            self.drop(live)
-            self._lose(live.name, error)
-
-    def tick(self) -> None:
-        """Let time pass for all streams; one that fails does not stop the others."""
-        for live in tuple(self._lives.values()):
-            try:
-                self.step(live)
-                if live.n - live.snapshot_n >= max(
-                    self.settings.snapshot_every, 2 * len(live.open)
-                ):
-                    self.spawn(self.snapshot(live))
-            except Exception as error:
-                self._lose(live.name, error)
-
-    async def _tick_forever(self) -> None:
-        while True:
-            try:
-                self.watch.try_files()
-                if self.writer.up:
-                    self.tick()
-                    await self._find()
-                else:
-                    with contextlib.suppress(StoreDown):
-                        await self._reload()
-                await self._nap()
-            except Exception:
-                _log.exception("the ticker stumbled, and goes on")
-                await asyncio.sleep(RETRY)
-
-    async def _nap(self) -> None:
-        """Wait until something is due."""
-        now = self.clock.monotonic()
-        free = [live for live in self._lives.values() if live.busy is None]
-        due = min((live.due(now) for live in free), default=math.inf)
-        self._until = min(due, now + LONGEST)
-        self._poke.clear()
-        pause = max(self._until - now, 0.0) if self.writer.up else RETRY
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(pause):
-                await self._poke.wait()
-
-    async def _reload(self) -> None:
-        """After a failure: all streams are loaded, so that their leases end and slots close."""
-        await self.recover()
-        self._lost = {row.name: -math.inf for row in await self.read(self.storage.streams)}
-        await self._find()
-
-    async def _find(self) -> None:
-        """Load the streams that were lost, each for itself."""
-        now = self.clock.monotonic()
-        for name in [name for name, at in self._lost.items() if at <= now]:
-            try:
-                await self.live(name)
-                self._lost.pop(name, None)
-            except StoreDown:
-                raise
-            except (NotFound, StreamDown):  # it was never written down, or is set aside
-                self._lost.pop(name, None)
-            except Exception as error:
-                self._lose(name, error)
-
-    def _lose(self, name: str, error: BaseException) -> None:
-        _log.error("stream %r failed: it is loaded again in %g s", name, LATER, exc_info=error)
-        self._lost[name] = self.clock.monotonic() + LATER

@@ -92,8 +92,8 @@ class Entry:
     arrived_at: float
     arrived: float
     labels: dict[str, str] = field(default_factory=dict)
-    holders: set[str] = field(default_factory=set)
-    barred: set[str] = field(default_factory=set)
+    holders: frozenset[str] = frozenset()  # mostly empty, and then one for all
+    barred: frozenset[str] = frozenset()
 
     def may(self, labeler: str) -> bool:
         """Whether the labeler is allowed to label it."""
@@ -192,7 +192,7 @@ class Live:
             entry = self.open.get(lease.item)
             lease.of_open = entry is not None
             if entry is not None:
-                entry.holders.add(lease.labeler)
+                entry.holders |= {lease.labeler}
             self.leases.add(lease)
         self.resumed = []
         for name in self.engine.seated:
@@ -228,7 +228,7 @@ class Live:
             self.leases.pop(lease)
             self.people.known(lease.labeler).expired += 1
             if lease.item in self.open:
-                self.open[lease.item].holders.discard(lease.labeler)
+                self.open[lease.item].holders -= {lease.labeler}
                 self.engine.release(lease.item, lease.labeler)
             self.lapsed.put(lease.token_hash, (self.name, lease))
             batch.ends.append(LeaseEnd(lease.token_hash, "expired", moment.wall))

@@ -84,7 +84,7 @@ def _lease(live: Live, work: Assignment, key: str | None, batch: Batch, moment: 
         hashed(token), work.item, work.labeler, moment.wall, moment.now, ttl, moment.now + ttl
     )
     live.leases.add(held)
-    live.open[work.item].holders.add(work.labeler)
+    live.open[work.item].holders |= {work.labeler}
     batch.leases.append(held.row(live.name, key))
     return Grant(token, held, work.slot, work.gain * s.delay_cost)
 
@@ -114,9 +114,9 @@ def give_back(
     live.leases.pop(lease)
     entry = live.open.get(lease.item)
     if entry is not None:
-        entry.holders.discard(lease.labeler)
+        entry.holders -= {lease.labeler}
         if bar:
-            entry.barred.add(lease.labeler)
+            entry.barred |= {lease.labeler}
         live.engine.release(lease.item, lease.labeler, bar)
     live.lapsed.put(lease.token_hash, (live.name, lease))
     batch.ends.append(LeaseEnd(lease.token_hash, status, moment.wall, key=batch.key))

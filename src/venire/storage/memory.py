@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from venire.errors import StoreDown, StoreError
 from venire.storage import changes as c
-from venire.storage.memory_trail import MemoryTrail
+from venire.storage.memory_hooks import MemoryHooks
 from venire.storage.rows import (
     AuditRow,
     Counts,
@@ -40,7 +40,7 @@ R = TypeVar("R")
 _MISSING: Any = object()
 
 
-class MemoryStorage(MemoryTrail):
+class MemoryStorage(MemoryHooks):
     """A store that lives as long as its process.
 
     >>> from venire.storage import AddKey, KeyRow
@@ -202,49 +202,6 @@ class MemoryStorage(MemoryTrail):
         self._of({}, row.stream)
         self._put(self._engines, (row.stream, row.n), row)
 
-    def _add_key(self, change: c.AddKey) -> None:
-        if any(key.hash == change.row.hash for key in self._keys.values()):
-            raise StoreError(f"key {change.row.id!r} has the hash of another")
-        self._new(self._keys, change.row.id, change.row)
-
-    def _revoke_key(self, change: c.RevokeKey) -> None:
-        old = self._keys.get(change.id)
-        if old is not None and old.revoked_at is None:
-            self._put(self._keys, change.id, old._replace(revoked_at=change.at))
-
-    def _touch_key(self, change: c.TouchKey) -> None:
-        if change.id in self._keys:
-            self._put(self._keys, change.id, self._keys[change.id]._replace(last_used_at=change.at))
-
-    def _add_webhook(self, change: c.AddWebhook) -> None:
-        self._of({}, change.row.stream)
-        self._new(self._webhooks, change.row.id, change.row)
-
-    def _rotate_secret(self, change: c.RotateSecret) -> None:
-        old = self._webhooks.get(change.id)
-        if old is not None:
-            new = old._replace(
-                secret=change.secret, old_secret=old.secret, old_until=change.old_until
-            )
-            self._put(self._webhooks, change.id, new)
-
-    def _remove_webhook(self, change: c.RemoveWebhook) -> None:
-        if change.id in self._webhooks:
-            self._drop(self._webhooks, change.id)
-        for key in [key for key in self._deliveries if key[0] == change.id]:
-            self._drop(self._deliveries, key)
-
-    def _add_deliveries(self, change: c.AddDeliveries) -> None:
-        for row in change.rows:
-            if row.webhook not in self._webhooks:
-                raise StoreError(f"there is no webhook {row.webhook!r}")
-            self._new(self._deliveries, (row.webhook, row.kind, row.exit_n), row)
-
-    def _update_delivery(self, change: c.UpdateDelivery) -> None:
-        key = change.row.webhook, change.row.kind, change.row.exit_n
-        if key in self._deliveries:
-            self._put(self._deliveries, key, change.row)
-
     def _set_meta(self, change: c.SetMeta) -> None:
         self._put(self._meta, change.key, change.value)
 
@@ -394,35 +351,6 @@ class MemoryStorage(MemoryTrail):
                 exits=max(self._exits.get(stream, {}), default=0),
                 revisions=max(self._revisions.get(stream, {}), default=0),
             )
-
-    def keys(self) -> list[KeyRow]:
-        """All keys."""
-        found = self._sorted(self._keys, lambda row: True)
-        return sorted(found, key=lambda row: (row.created_at, row.id))
-
-    def webhooks(self, stream: str | None = None) -> list[WebhookRow]:
-        """Webhooks."""
-        found = self._sorted(self._webhooks, lambda row: stream in (None, row.stream))
-        return sorted(found, key=lambda row: (row.created_at, row.id))
-
-    def due_deliveries(
-        self, webhook: str, now: float, limit: int | None = None
-    ) -> list[DeliveryRow]:
-        """Deliveries whose time has come."""
-
-        def due(row: DeliveryRow) -> bool:
-            return row.status == "pending" and row.next_at <= now and row.webhook == webhook
-
-        found = self._sorted(self._deliveries, due)
-        return sorted(found, key=lambda row: (row.next_at, row.exit_n, row.kind))[:limit]
-
-    def deliveries(self, webhook: str, status: str | None = None) -> list[DeliveryRow]:
-        """Deliveries to a webhook."""
-
-        def wanted(row: DeliveryRow) -> bool:
-            return row.webhook == webhook and status in (None, row.status)
-
-        return self._sorted(self._deliveries, wanted)
 
     def meta(self, key: str) -> str | None:
         """A named value."""

@@ -1,11 +1,11 @@
-"""What a store in memory does about keys that end, the audit trail, erasure and deletion."""
+"""What a store in memory does about keys, the audit trail, erasure and deletion."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
-from typing import Any
+from typing import Any, TypeVar
 
 from venire.errors import StoreError
 from venire.storage import changes as c
@@ -13,6 +13,8 @@ from venire.storage.base import Storage
 from venire.storage.rows import ERASED, AuditRow, KeyRow, StreamRow
 
 __all__ = ["MemoryTrail"]
+
+R = TypeVar("R")
 
 
 class MemoryTrail(Storage):
@@ -32,11 +34,32 @@ class MemoryTrail(Storage):
     def _drop(self, table: dict[Any, Any], key: Any) -> None:
         raise NotImplementedError
 
+    def _new(self, table: dict[Any, Any], key: Any, row: Any) -> None:
+        raise NotImplementedError
+
+    def _sorted(self, table: dict[Any, R], wanted: Callable[[R], bool]) -> list[R]:
+        """The wanted rows, by their keys."""
+        raise NotImplementedError
+
     def _rows_of(self, stream: str) -> Iterator[tuple[dict[Any, Any], Any]]:
         """Every row of a stream: its table and its key."""
         raise NotImplementedError
 
     # to write
+
+    def _add_key(self, change: c.AddKey) -> None:
+        if any(key.hash == change.row.hash for key in self._keys.values()):
+            raise StoreError(f"key {change.row.id!r} has the hash of another")
+        self._new(self._keys, change.row.id, change.row)
+
+    def _revoke_key(self, change: c.RevokeKey) -> None:
+        old = self._keys.get(change.id)
+        if old is not None and old.revoked_at is None:
+            self._put(self._keys, change.id, old._replace(revoked_at=change.at))
+
+    def _touch_key(self, change: c.TouchKey) -> None:
+        if change.id in self._keys:
+            self._put(self._keys, change.id, self._keys[change.id]._replace(last_used_at=change.at))
 
     def _expire_key(self, change: c.ExpireKey) -> None:
         old = self._keys.get(change.id)
@@ -77,6 +100,11 @@ class MemoryTrail(Storage):
     def scrub(self) -> bool | None:
         """There are no files."""
         return True
+
+    def keys(self) -> list[KeyRow]:
+        """All keys."""
+        found = self._sorted(self._keys, lambda row: True)
+        return sorted(found, key=lambda row: (row.created_at, row.id))
 
     def deleted_streams(self) -> list[StreamRow]:
         """Streams that are being deleted."""

@@ -67,14 +67,15 @@ ACTS = st.lists(
     writer=st.sampled_from(POLICIES),
     reader=st.sampled_from(POLICIES),
     bounded=st.booleans(),
+    both=st.booleans(),
     acts=ACTS,
 )
 def test_whatever_another_engine_decided_is_what_happened(
-    writer: Policy, reader: Policy, bounded: bool, acts: list[tuple[str, int]]
+    writer: Policy, reader: Policy, bounded: bool, both: bool, acts: list[tuple[str, int]]
 ) -> None:
     bounds = Bounds(min_confidence=0.8, max_labels=3) if bounded else None
     one = lived(writer, acts, bounds)
-    other = scheduler(reader).follow(one.log, obey=True)
+    other = scheduler(reader, bounds if both else None).follow(one.log, obey=True)
     assert other.log == one.log
     assert other.outstanding == one.outstanding
     assert sorted(other.in_flight) == sorted(one.in_flight)

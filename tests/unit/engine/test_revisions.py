@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,12 +19,13 @@ from venire import (
     Labeler,
     LearnThenServe,
     LearnWhileServing,
+    ReplayError,
     Revision,
     Scheduler,
     Verdict,
 )
 from venire.engine.departed import Departed, Kept
-from venire.model import Closed, Exit
+from venire.model import Closed, Event, Exit
 from venire.scheduling.base import Belief
 from venire.scheduling.beliefs import decide_apart
 from venire.storage.codec import decode, encode
@@ -242,3 +244,30 @@ def test_a_closed_slot_without_revisions_is_written_as_it_always_was() -> None:
     assert row.body == '[["a",0,3,1,"ok",0.9,"no_gain"]]'
     both = Closed(3, (exit,), (Revision("b", 3, Verdict(None, 0.0), Verdict("ok", 0.6), 2),))
     assert decode(encode("posts", 0, 0.0, [both])) == [both]
+
+
+def test_revisions_of_another_version_of_the_engine_are_taken_from_its_log() -> None:
+    one = begin(50)
+    for n in range(12):
+        one.arrive(Item(f"i{n}", 5.0))
+        for a in [*one.assign(NAMES[:2]), *one.assign(NAMES[2:])]:
+            said = "spam" if a.labeler in ("ann", "bob", "cem") else CLASSES[n % 3]
+            one.observe(Label(a.item, a.labeler, said))
+        one.close()
+    closed = [event for event in one.log if isinstance(event, Closed)]
+    assert any(event.exits for event in closed)
+    left = next(exit for event in closed for exit in event.exits)
+    other = "odd" if left.verdict.label != "odd" else "ok"
+    last = closed[-1]
+    told = Revision(left.item, last.slot, left.verdict, Verdict(other, 0.75), left.labels)
+    log = [replace(e, revisions=(told,)) if e is last else replace_none(e) for e in one.log]
+    obeys = begin(50).follow(log, obey=True)
+    assert obeys.log == log
+    assert obeys.verdict(left.item) == Verdict(other, 0.75)
+    with pytest.raises(ReplayError):
+        begin(50).replay(log)
+
+
+def replace_none(event: Event) -> Event:
+    """The same without revisions."""
+    return replace(event, revisions=()) if isinstance(event, Closed) else event

@@ -23,6 +23,7 @@ async def test_every_change_leaves_a_line_with_its_key() -> None:
         made = await keys.create("x", "labeler", "ann", ME)
         await keys.revoke(made.key.id, ME)
         hook = await hooks.add("posts", "http://127.0.0.1:9/", ME)
+        turned = await hooks.rotate("posts", hook.id, 60.0, ME)
         await hooks.remove("posts", hook.id, ME)
         await service.close("posts", ME)
         await service.delete_stream("posts", ME)
@@ -41,6 +42,7 @@ async def test_every_change_leaves_a_line_with_its_key() -> None:
             "key.create",
             "key.revoke",
             "webhook.add",
+            "webhook.rotate",
             "webhook.remove",
             "stream.close",
             "stream.delete",
@@ -53,7 +55,11 @@ async def test_every_change_leaves_a_line_with_its_key() -> None:
         assert told["stream.change"][2] == {"version": 2, "changed": ["min_labels"]}
         assert told["key.revoke"] == (None, made.key.id, {})
         assert told["stream.delete"][2] == {"items": 2, "labels": 1, "events": 5}
-        assert made.token not in json.dumps([line.details for line in mine])
+        until = {"old_secret_until": b.clock.wall() + 60.0}
+        assert told["webhook.rotate"] == ("posts", hook.id, until)
+        for secret in (made.token, hook.secret, turned.secret):
+            assert secret is not None
+            assert secret not in json.dumps([line.details for line in mine])
         assert [line.n for line in await service.audit(lines[1].n, 2)] == [
             line.n for line in lines[2:4]
         ]

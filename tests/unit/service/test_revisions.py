@@ -85,11 +85,12 @@ async def logged(b: Bench) -> AsyncIterator[EventView]:
 
 @running
 async def test_a_revision_is_sent_signed_and_can_be_sent_again() -> None:
-    async with receiver() as r, bench(server=LOCAL, **SETTINGS) as b:
+    soon = LOCAL.model_copy(update={"webhook_attempts": 5, "webhook_retry_seconds": 1.0})
+    async with receiver() as r, bench(server=soon, **SETTINGS) as b:
         hook = await b.service.webhooks.add("posts", r.url)
         assert hook.secret is not None
         await learn(b)
-        r.answers = [500] * 21 * 5  # twenty exits and a revision, five attempts each
+        r.answers = [404] * 21 * 5  # twenty exits and a revision, five attempts each
         for _ in range(8):
             await send(b)
             b.clock.advance(3600)

@@ -7,8 +7,8 @@ from pydantic import ValidationError
 
 from tests.unit.service.support import bench, running, settings_of, until
 from venire.service import ItemIn, ManualClock, ServiceSettings
-from venire.service.hub import LATER
 from venire.service.settings import as_body, of_body
+from venire.service.ticking import LATER
 
 
 class Slow(ManualClock):
