@@ -92,8 +92,9 @@ def test_skills_as_a_frame() -> None:
     frame = fitted.skills_frame("pandas", intervals=True)
     assert list(frame) == ["worker", "labels", "skill", "low", "high"]
     assert frame["labels"].tolist() == [2, 2]
-    with pytest.raises(InputError, match="has no likelihood"):
-        venire.MajorityVote().fit(ROWS).skills_frame(intervals=True)
+    votes = venire.MajorityVote().fit(ROWS).skills_frame("pandas", intervals=True)
+    assert (votes["low"] <= votes["skill"]).all()
+    assert (votes["skill"] <= votes["high"]).all()
 
 
 def test_items_without_labels_have_no_verdict() -> None:
