@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import os
+import random
 import re
 import shutil
 import socket
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -96,6 +99,45 @@ def test_the_walk_through(tmp_path: Path) -> None:
     assert figures["exits"] + figures["open_items"] == 1001
     assert figures["exits"] >= 1000
     assert figures["labels"] > 1000
+    ours, majority = accuracies(newcomer)
+    assert ours >= 0.9
+    assert ours >= majority
+
+
+def accuracies(newcomer: Newcomer) -> tuple[float, float]:
+    """The share of right verdicts, and that of a majority of the labels that were bought."""
+    store = "--storage sqlite:///venire.db --stream posts"
+    newcomer.shell(f"venire export {store} --what labels --to labels.csv")
+    newcomer.shell(f"venire export {store} --what label-studio --to tasks.json")
+    draw = random.Random(0)
+    truth = {}
+    for n in range(1000):  # as the page draws them
+        spam = draw.random() < 0.5
+        draw.choices(range(7), k=6)
+        truth[f"post-{n}"] = "spam" if spam else "ok"
+    tasks = json.loads((newcomer.folder / "tasks.json").read_text())
+    verdicts = {
+        task["meta"]["venire"]["item"]: _predicted(task) for task in tasks if task["predictions"]
+    }
+    votes: dict[str, Counter[str]] = {}
+    for row in rows_of(newcomer.folder / "labels.csv"):
+        votes.setdefault(row["task"], Counter())[row["label"]] += 1
+    shares = [
+        (count := votes[item])[right] == max(count.values())
+        and 1 / list(count.values()).count(max(count.values()))
+        for item, right in truth.items()
+    ]
+    return sum(verdicts[i] == right for i, right in truth.items()) / 1000, sum(shares) / 1000
+
+
+def _predicted(task: dict[str, Any]) -> str:
+    (result,) = task["predictions"][0]["result"]
+    return str(result["value"]["choices"][0])
+
+
+def rows_of(path: Path) -> list[dict[str, str]]:
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
 
 
 def test_the_page_lists_every_setting_with_its_default() -> None:

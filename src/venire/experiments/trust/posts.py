@@ -1,4 +1,4 @@
-"""The posts of docs/serve.md and the three programs that judge them there."""
+"""The posts of docs/serve.md and three of the programs that judge them there."""
 
 from __future__ import annotations
 

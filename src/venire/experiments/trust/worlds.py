@@ -190,7 +190,7 @@ def few_labels(seed: int, slots: int) -> World:
 
 
 def walk_through(seed: int, slots: int) -> World:
-    """The three programs of docs/serve.md on its posts: spam and ham; 1.2 labels an item.
+    """Three of the programs of docs/serve.md on its posts: spam and ham; 1.2 labels an item.
 
     `keywords` and `shouting` are good, each in its own way, and `length` knows nothing.
     """
@@ -233,7 +233,7 @@ WORLDS: Final = (
     TrustWorld("adversaries", "4 of 14 labelers are wrong more often than right", adversaries),
     TrustWorld("come-and-go", "40 labelers, each there for a quarter of the time", come_and_go),
     TrustWorld("few-labels", "300 labelers, some 12 labels each", few_labels),
-    TrustWorld("walk-through", "the three programs of docs/serve.md", walk_through),
+    TrustWorld("walk-through", "three of the programs of docs/serve.md", walk_through),
 )  # fmt: skip
 
 
