@@ -312,7 +312,8 @@ class Hub(Ticking):
         A piece ends also before each of the `cuts`.
         """
         starts = sorted({*range(0, count, PIECE), *cuts})
-        for first, end in zip(starts, [*starts[1:], count], strict=True):
+        ends = [*starts[1:], count] if starts else []  # of nothing there are no pieces
+        for first, end in zip(starts, ends, strict=True):
             if first:
                 await asyncio.sleep(0)
             yield await self.live(name), slice(first, end)

@@ -304,3 +304,10 @@ async def test_whoever_kept_a_place_without_a_right_to_it_goes_when_the_stream_i
         assert again.storage.events("posts")[-1].kind == "left"
     async with bench(b.storage, b.clock) as third:
         assert third.live.n == n
+
+
+@running
+async def test_a_request_may_hold_nothing() -> None:
+    async with bench() as b:
+        assert await b.service.add_items("posts", []) == []
+        assert await b.service.add_labels("posts", []) == []
