@@ -21,10 +21,11 @@ def winners(
     the rows nor that of the classes nor the other items have a say in it.
 
     >>> q = np.array([[0.9, 0.1], [0.5, 0.5], [0.5, 0.5], [0.5, 0.5]])
-    >>> winners(q, ["a", "b", "c", "d"], ["no", "yes"]).tolist()
-    [0, 1, 0, 1]
-    >>> winners(q, ["a", "b", "c", "d"], ["no", "yes"], seed=1).tolist()
-    [0, 1, 0, 1]
+    >>> items = ["post-1", "post-2", "post-3", "post-4"]
+    >>> winners(q, items, ["no", "yes"]).tolist()
+    [0, 0, 0, 0]
+    >>> winners(q, items, ["no", "yes"], seed=1).tolist()
+    [0, 0, 0, 1]
     """
     top = posteriors >= posteriors.max(axis=1, keepdims=True) - TIE
     best = np.argmax(posteriors, axis=1)

@@ -86,7 +86,7 @@ class Reader:
         >>> s = Scheduler([Labeler("ann", 0.9)], classes=["spam", "ok"])
         >>> s.arrive(Item("post-1", weight=8))
         >>> s.item("post-1").weight
-        8
+        8.0
         """
         return self._roll.items[self._roll.outstanding(item)]
 

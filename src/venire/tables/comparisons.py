@@ -57,7 +57,7 @@ def as_comparisons(source: Any, columns: Sequence[str] = COMPARISON_COLUMNS) -> 
     (('a', 'c', 'b'), [1.0, 0.5])
     >>> as_comparisons([("a", "b", "ann", "c")])
     Traceback (most recent call last):
-    venire.errors.InputError: row 0 (the first is 0): winner is 'c', expected 'a', 'b' or 'tie' ...
+    venire.errors.InputError: row 0 (the first is 0): winner is 'c', expected 'a', 'b' or 'tie': ...
     """
     if isinstance(source, Comparisons):
         return source
