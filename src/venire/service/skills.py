@@ -99,7 +99,7 @@ def warm_up(classes: tuple[str, ...]) -> None:
     >>> warm_up(("yes", "no"))
     """
     labels = [
-        (f"item {n}", f"labeler {k}", classes[(n + (n % 3 == k)) % 2])  # they err in turn
+        (f"item {n}", f"labeler {k}", classes[(n // 2 + (n % 9 == k)) % 2])  # seldom wrong, in turn
         for n in range(3 * FEWEST)
         for k in range(3)
     ]
