@@ -142,7 +142,7 @@ def test_intervals_drift_and_clones_are_measured_from_labels() -> None:
     assert low is not None
     assert high is not None
     assert low < 0.8 < high
-    assert high - low < 0.15
+    assert high - low < 0.5  # most of it allows for what the panel may err in as a whole
     assert found["copy of c"].low == found["c"].low
     assert [name for name, skill in found.items() if skill.drifting] == ["a"]
     assert {name: s.clone_of for name, s in found.items() if s.clone_of} == {"copy of c": "c"}
