@@ -7,7 +7,7 @@ from collections import Counter
 import numpy as np
 
 from venire import Bounds, Greedy, Item, Label, Labeler, Scheduler
-from venire.model import Closed, Withdrawn
+from venire.model import Closed, ExitReason, Withdrawn
 from venire.storage import (
     AddEvents,
     AddItems,
@@ -67,7 +67,7 @@ class Stored:
                     left.append(self._exit(e.item, "left", e.slot, *how))
             elif isinstance(event, Withdrawn):
                 n = self.labelled[event.item]
-                how = (None, 0.0, n, "withdrawn")
+                how = (None, 0.0, n, ExitReason.WITHDRAWN)
                 left.append(self._exit(event.item, "withdrawn", event.slot, *how))
         self.storage.write([*changes, *rows, LeaveItems(left)])
         self.at += 0.25

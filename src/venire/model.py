@@ -1,5 +1,8 @@
 """The nouns: item, labeler, label, assignment, verdict, exit, and the events that make a log.
 
+The closed lists of words (why an item left, the states of items, streams, leases and messages,
+the roles of keys) are written here once, for the store, the API, its clients and its pages.
+
 All are frozen values. A slot is an int that counts from 0, never a timestamp.
 """
 
@@ -7,7 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass, field
-from typing import Final, TypeAlias
+from enum import StrEnum
+from typing import Final, Self, TypeAlias
 
 from venire.errors import InputError
 
@@ -20,18 +24,25 @@ __all__ = [
     "Bounds",
     "Changed",
     "Closed",
+    "DeliveryStatus",
     "Event",
     "Exit",
+    "ExitReason",
     "Item",
     "ItemId",
+    "ItemStatus",
     "Joined",
     "Label",
     "Labeler",
     "LabelerId",
+    "LeaseStatus",
     "Left",
+    "NoWork",
     "Observed",
     "Released",
     "Revision",
+    "Role",
+    "StreamStatus",
     "Verdict",
     "Withdrawn",
 ]
@@ -44,6 +55,101 @@ MOST_CAPACITY: Final = 2**31 - 1
 
 ItemId: TypeAlias = str
 LabelerId: TypeAlias = str
+
+
+class _Word(StrEnum):
+    """One of a closed list of words; it is equal to its text, and shown and stored as that."""
+
+    __repr__ = str.__repr__
+
+
+class ExitReason(_Word):
+    """Why an item left; `meaning` says it in a sentence.
+
+    The order is that of the codes in snapshots, from 0 on: a new reason goes to the end.
+
+    >>> ExitReason("budget"), ExitReason.BUDGET.meaning
+    ('budget', 'the budget of labels was spent')
+    """
+
+    meaning: str
+
+    def __new__(cls, text: str, meaning: str = "") -> Self:
+        """A reason from its text and what it means."""
+        reason = str.__new__(cls, text)
+        reason._value_, reason.meaning = text, meaning
+        return reason
+
+    WITHDRAWN = "withdrawn", "it was taken out by hand"
+    NO_GAIN = "no_gain", "no labeler that could still be asked was worth another slot of waiting"
+    EXHAUSTED = "exhausted", "every labeler that may label it had done so"
+    OVERLAP = "overlap", "it had the number of labels that the policy asks for"
+    LEARNING = "learning", "it was used to learn how good the labelers are"
+    DROPPED = "dropped", "it was passed over while the labelers were being learned"
+    HORIZON = "horizon", "the simulation ended"
+    MAX_LABELS = "max_labels", "it had the most labels that an item may have"
+    CONFIDENT = "confident", "its verdict had reached min_confidence"
+    DEADLINE = "deadline", "its deadline had come"
+    BUDGET = "budget", "the budget of labels was spent"
+    UNDECIDED = (
+        "undecided",
+        "its verdict was below min_confidence, and nobody was left who may label it, "
+        "or it had the most labels that an item may have",
+    )
+
+
+class ItemStatus(_Word):
+    """Where an item stands: it waits for labels, it left with its verdict, or it was taken out."""
+
+    OPEN = "open"
+    LEFT = "left"
+    WITHDRAWN = "withdrawn"
+
+
+class StreamStatus(_Word):
+    """Whether a stream hands out work and takes items, only takes items, or only hands out work."""
+
+    RUNNING = "running"
+    PAUSED = "paused"
+    CLOSED = "closed"
+
+
+class LeaseStatus(_Word):
+    """What became of work that was handed out: nothing yet, a label, given back, or run out."""
+
+    OPEN = "open"
+    DONE = "done"
+    RELEASED = "released"
+    EXPIRED = "expired"
+
+
+class DeliveryStatus(_Word):
+    """What became of a message to a webhook: it waits for an attempt, was taken, or given up."""
+
+    PENDING = "pending"
+    DONE = "done"
+    DEAD = "dead"
+
+
+class Role(_Word):
+    """What the holder of a key may do: everything, send items, label, or read."""
+
+    ADMIN = "admin"
+    PRODUCER = "producer"
+    LABELER = "labeler"
+    VIEWER = "viewer"
+
+
+class NoWork(_Word):
+    """Why a labeler who asked for work was given none."""
+
+    EMPTY = "empty"
+    ALL_LEASED = "all_leased"
+    NONE_FOR_YOU = "none_for_you"
+    PAUSED = "paused"
+    CLOSED = "closed"
+    OVER_CAPACITY = "over_capacity"
+    BUDGET_SPENT = "budget_spent"
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,13 +299,11 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Exit:
-    """An item leaves at the end of a slot.
+    """An item leaves at the end of a slot, for a `reason` (see `ExitReason`).
 
-    `reason` is one of: no_gain (no labeler is worth another slot), exhausted (every eligible
-    labeler has labelled it), overlap (it has the number of labels that was asked for),
-    learning and dropped (a learning phase used it, or passed it over), horizon (the
-    simulation ended first), max_labels, confident, deadline and budget (see `Bounds`), undecided
-    (it is below `min_confidence`, and nobody is left who may label it, or it has `max_labels`).
+    >>> left = Exit("post-1", 0, 3, 2, Verdict("spam", 0.97), ExitReason.CONFIDENT)
+    >>> left.reason, left.reason == "confident"
+    ('confident', True)
     """
 
     item: ItemId
@@ -207,7 +311,7 @@ class Exit:
     slot: int
     labels: int
     verdict: Verdict
-    reason: str
+    reason: ExitReason
 
 
 @dataclass(frozen=True, slots=True)

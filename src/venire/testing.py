@@ -22,7 +22,7 @@ import numpy as np
 from venire.competence.base import BaseEstimator
 from venire.engine import Scheduler
 from venire.labels import LabelTable
-from venire.model import Assignment, Bounds, Exit, Item, Label, Labeler
+from venire.model import Assignment, Bounds, Exit, ExitReason, Item, Label, Labeler
 from venire.scheduling.base import Learner, Learning, Policy
 from venire.scheduling.greedy import Greedy
 from venire.scheduling.loop import ask
@@ -98,7 +98,7 @@ def check_policy(policy: Policy, slots: int = 60) -> None:
         assert n <= world.panel[m].capacity, "a labeler was given more than its capacity"
     given, left, scheduler = drive(world, policy, slots)
     assert list(map(repr, given)) == list(map(repr, run.assignments())), "the engine differs"
-    gone = [e for e in run.exits() if e.reason != "horizon"]
+    gone = [e for e in run.exits() if e.reason is not ExitReason.HORIZON]
     assert left == gone, "items leave the engine otherwise than the compiled run"
     _check_replay(Scheduler(world.panel, world.classes, policy), scheduler)
     _check_hand_outs(policy, world, slots)
@@ -234,7 +234,7 @@ def check_learning(learning: Learning, policy: Policy | None = None, slots: int 
     run = simulate(world, policy, learning, slots)
     given, left, scheduler = drive(world, policy, slots, learning)
     assert list(map(repr, given)) == list(map(repr, run.assignments())), "the engine differs"
-    gone = [e for e in run.exits() if e.reason != "horizon"]
+    gone = [e for e in run.exits() if e.reason is not ExitReason.HORIZON]
     assert left == gone, "items leave the engine otherwise than the compiled run"
     panel = _panel(world, learning)
     _check_replay(Scheduler(panel, world.classes, policy, learning), scheduler)

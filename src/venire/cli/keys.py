@@ -12,6 +12,7 @@ import typer
 
 from venire.cli.stores import StorageUrl, open_guest
 from venire.errors import InputError, UnknownName
+from venire.model import Role
 
 if TYPE_CHECKING:
     from venire.storage import AddAudit, KeyRow, Storage
@@ -19,11 +20,11 @@ if TYPE_CHECKING:
 __all__ = ["keys"]
 
 ACTIONS = ("list", "create", "rotate", "revoke")
-ROLES = ("admin", "producer", "labeler", "viewer")
+ROLES = tuple(Role)
 
 ACTION = "list, create, rotate or revoke."
 ID = "With rotate and revoke: the id of the key, as in the list."
-ROLE = "With create: admin, producer, labeler or viewer."
+ROLE = f"With create: {', '.join(ROLES[:-1])} or {ROLES[-1]}."
 LABELER = "With create --role labeler: who labels by this key."
 NAME = "With create: what the key is for."
 DAYS = "With create: the key opens for so many days. [default: without an end]"
@@ -86,7 +87,7 @@ def _check(
         raise InputError(f"create needs --role: {', '.join(ROLES)}")
     if role not in ROLES:
         raise UnknownName("role", role, ROLES)
-    if (role == "labeler") != bool(labeler):
+    if (role == Role.LABELER) != bool(labeler):
         raise InputError("a key for a labeler needs --labeler NAME, and only such a key has one")
 
 

@@ -62,8 +62,7 @@ class Work:
 class Nothing:
     """No work now, and why.
 
-    `reason` is one of: empty, all_leased, none_for_you, paused, closed, over_capacity,
-    budget_spent. It counts as false:
+    `reason` is one of `venire.model.NoWork`, as text. It counts as false:
 
     >>> bool(Nothing("empty"))
     False

@@ -22,6 +22,7 @@ from venire.client.asynchronous import AsyncClient
 from venire.client.threads import Threads
 from venire.client.types import Nothing, ServerError, Unreachable, Work
 from venire.errors import InputError
+from venire.model import NoWork
 
 __all__ = ["Tally", "Worker"]
 
@@ -93,10 +94,10 @@ class Worker:
         while not self._stopping.is_set():
             work = await self._ask()
             if isinstance(work, Nothing):
-                done = work.reason in ("closed", "budget_spent")
+                done = work.reason in (NoWork.CLOSED, NoWork.BUDGET_SPENT)
                 if done or (self._until_idle is not None and work.reason != "stopping"):
                     return
-                if work.reason in ("over_capacity", "paused"):
+                if work.reason in (NoWork.OVER_CAPACITY, NoWork.PAUSED):
                     await self._sleep(1.0)
             elif await self._do(work):
                 failures = 0

@@ -53,7 +53,7 @@ def settle_as(
         r = desk.rows[row]
         r["verdict"], r["confidence"] = code, exit.verdict.confidence
         r["labels"] = exit.labels
-        r["reason"] = REASONS.index(exit.reason) if exit.reason in REASONS else 0
+        r["reason"] = REASONS.index(exit.reason)
         clerk.retired.pop(row, None)
     desk.panel["load"] = desk.panel["inflight"]
     clerk.stale = True  # rows that came back are due again where a bound says so

@@ -37,6 +37,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from venire.compiling import inlined
+from venire.model import ExitReason
 from venire.scheduling.layout import CASE, EDGE, GROUP, LABELER, ROW, SHELF, STALL, TOUCH
 
 __all__ = [
@@ -85,21 +86,18 @@ GONE: Final = 2
 PENDING: Final = -1
 BARRED: Final = -2  # not a label: this labeler may not have the row
 
-REASONS: Final = (
-    "", "no_gain", "exhausted", "overlap", "learning", "dropped", "horizon",
-    "max_labels", "confident", "deadline", "budget", "undecided",
-)  # fmt: skip
-NO_GAIN: Final = 1
-EXHAUSTED: Final = 2
-OVERLAP: Final = 3
-LEARNING: Final = 4
-DROPPED: Final = 5
-HORIZON: Final = 6
-MAX_LABELS: Final = 7
-CONFIDENT: Final = 8  # from here on: labels in flight are not waited for
-DEADLINE: Final = 9
-BUDGET: Final = 10
-UNDECIDED: Final = 11  # below the confidence that it is to have
+REASONS: Final = tuple(ExitReason)  # why a row left, by its code
+NO_GAIN: Final = REASONS.index(ExitReason.NO_GAIN)
+EXHAUSTED: Final = REASONS.index(ExitReason.EXHAUSTED)
+OVERLAP: Final = REASONS.index(ExitReason.OVERLAP)
+LEARNING: Final = REASONS.index(ExitReason.LEARNING)
+DROPPED: Final = REASONS.index(ExitReason.DROPPED)
+HORIZON: Final = REASONS.index(ExitReason.HORIZON)
+MAX_LABELS: Final = REASONS.index(ExitReason.MAX_LABELS)
+CONFIDENT: Final = REASONS.index(ExitReason.CONFIDENT)  # from here on: no wait for labels in flight
+DEADLINE: Final = REASONS.index(ExitReason.DEADLINE)
+BUDGET: Final = REASONS.index(ExitReason.BUDGET)
+UNDECIDED: Final = REASONS.index(ExitReason.UNDECIDED)  # below the confidence that it is to have
 
 # where a row stands with the bounds (see stands.py)
 SHORT: Final = 1  # it needs labels: whoever gets nothing from the policy is given it

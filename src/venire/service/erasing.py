@@ -13,6 +13,7 @@ import json
 from typing import Final
 
 from venire.errors import NotFound, StateError, StoreDown
+from venire.model import StreamStatus
 from venire.service.actors import Actor, done_by
 from venire.service.batch import Batch
 from venire.service.hub import Hub
@@ -75,7 +76,7 @@ class EraseVerbs:
     async def delete_stream(self, name: str, actor: Actor | str) -> Deleted:
         """Delete a stream that is closed, with all that belongs to it, for good."""
         hub, live = self.hub, await self.hub.live(name)
-        if live.status != "closed":
+        if live.status != StreamStatus.CLOSED:
             raise StateError(f"stream {name!r} is {live.status}: close it before it is deleted")
         figures, at = live.figures, hub.clock.wall()
         had = {"items": len(live.open) + live.exit_n, "labels": figures.labels, "events": live.n}

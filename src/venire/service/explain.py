@@ -8,9 +8,9 @@ done in a thread of its own, for few at a time, and not for a client that has go
 from __future__ import annotations
 
 import threading
-from typing import Final
 
 from venire.errors import NotFound
+from venire.model import ItemStatus
 from venire.service.hub import Hub
 from venire.service.retracing import Retracing
 from venire.service.telling import exit_view, label_view
@@ -18,22 +18,6 @@ from venire.service.views import Explanation, Given
 from venire.storage import ItemRow
 
 __all__ = ["explain"]
-
-_WHY: Final = {
-    "no_gain": "no labeler that could still be asked was worth another slot of waiting",
-    "exhausted": "every labeler that may label it had done so",
-    "overlap": "it had the number of labels that the policy asks for",
-    "learning": "it was used to learn how good the labelers are",
-    "dropped": "it was passed over while the labelers were being learned",
-    "horizon": "the simulation ended",
-    "max_labels": "it had max_overlap labels",
-    "confident": "its verdict had reached min_confidence",
-    "deadline": "its deadline had come",
-    "budget": "the budget of labels was spent",
-    "undecided": "its verdict was below min_confidence, and nobody was left who may label it, "
-    "or it had max_overlap labels",
-    "withdrawn": "it was taken out by hand",
-}
 
 
 async def explain(hub: Hub, stream: str, item: str) -> Explanation:
@@ -44,8 +28,8 @@ async def explain(hub: Hub, stream: str, item: str) -> Explanation:
         raise NotFound("item", item)
     given, complete = await _retraced(hub, row)
     labels = await hub.read(hub.storage.labels_of, stream, item)
-    left = None if row.status == "open" else exit_view(row)
-    why = "it has not left" if left is None else _WHY.get(left.reason, left.reason)
+    left = None if row.status == ItemStatus.OPEN else exit_view(row)
+    why = "it has not left" if left is None else left.reason.meaning
     return Explanation(
         item=item,
         arrived_slot=row.arrived_slot,

@@ -11,7 +11,7 @@ from collections import Counter, deque
 from dataclasses import dataclass, field
 from typing import Final
 
-from venire.model import Exit, Verdict
+from venire.model import Exit, ExitReason, Verdict
 from venire.storage import Exited
 
 __all__ = ["RECENT", "Figures", "Rate"]
@@ -73,7 +73,14 @@ class Figures:
         """What left before this server started, the latest first."""
         for row in reversed(rows):
             verdict = Verdict(row.verdict, row.confidence)
-            exit = Exit(row.item, row.arrived_slot, row.exit_slot, row.labels, verdict, row.reason)
+            exit = Exit(
+                row.item,
+                row.arrived_slot,
+                row.exit_slot,
+                row.labels,
+                verdict,
+                ExitReason(row.reason),
+            )
             seconds = max(0.0, row.left_at - row.arrived_at)
             self.recent.append((exit, seconds, row.agreed / row.said if row.said else 0.0))
 

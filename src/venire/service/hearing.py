@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 from venire.errors import InputError, StateError, TooMuch
-from venire.model import Label
+from venire.model import Label, LeaseStatus
 from venire.service.batch import Batch
 from venire.service.leases import Held
 from venire.service.live import Live, Moment
@@ -299,7 +299,9 @@ def _done(live: Live, lease: Held, made: Answer, batch: Batch, moment: Moment) -
         entry.holders -= {lease.labeler}
     live.answers.put(lease.token_hash, made)
     kept = {name: getattr(made, name) for name in Answer.__slots__}
-    batch.ends.append(LeaseEnd(lease.token_hash, "done", moment.wall, compact(kept), batch.key))
+    batch.ends.append(
+        LeaseEnd(lease.token_hash, LeaseStatus.DONE, moment.wall, compact(kept), batch.key)
+    )
 
 
 def _refused(code: str, message: str) -> Outcome:

@@ -12,13 +12,14 @@ import builtins
 import contextlib
 import logging
 from dataclasses import replace
-from typing import Final, cast, get_args
+from typing import Final
 
 from venire.errors import InputError, NotFound, StoreError
+from venire.model import Role
 from venire.service.actors import PROGRAM, Actor, done_by
 from venire.service.hub import Hub
 from venire.service.tokens import hashed, new_id, new_key
-from venire.service.views import KeyView, NewKey, Role
+from venire.service.views import KeyView, NewKey
 from venire.storage import AddAudit, AddKey, Change, ExpireKey, KeyRow, RevokeKey, TouchKey
 
 __all__ = ["DAY", "LONGEST", "Keyring", "new_row"]
@@ -48,7 +49,7 @@ class Keyring:
         await self.refresh()
         first = None
         if not self._by_hash:
-            first = (await self.create("first admin", "admin", actor="the first start")).token
+            first = (await self.create("first admin", Role.ADMIN, actor="the first start")).token
         self._hub.spawn(self._refresh_forever())
         return first
 
@@ -60,15 +61,15 @@ class Keyring:
     async def create(
         self,
         name: str,
-        role: Role,
+        role: str,
         labeler: str | None = None,
         actor: Actor | str = PROGRAM,
         days: float | None = None,
     ) -> NewKey:
         """Make a key, for so many days if that is told; its token is seen only now."""
-        if role not in get_args(Role):
-            raise InputError(f"got the role {role!r}, expected one of {', '.join(get_args(Role))}")
-        if (role == "labeler") != (labeler is not None):
+        if role not in set(Role):
+            raise InputError(f"got the role {role!r}, expected one of {', '.join(Role)}")
+        if (role == Role.LABELER) != (labeler is not None):
             raise InputError(
                 f"got the role {role!r} and the labeler {labeler!r}, expected a labeler's name "
                 "for the role labeler, and for no other"
@@ -195,6 +196,6 @@ def new_row(
 
 
 def _view(row: KeyRow) -> KeyView:
-    role = cast("Role", row.role)
+    role = Role(row.role)
     times = row.created_at, row.last_used_at, row.revoked_at, row.expires_at
     return KeyView(row.id, row.name, role, row.labeler, *times)

@@ -14,7 +14,18 @@ from dataclasses import dataclass, field
 from typing import Final, Generic, NamedTuple, TypeVar
 
 from venire.engine import Scheduler
-from venire.model import Closed, Exit, Item, Revision, Verdict, Withdrawn
+from venire.model import (
+    Closed,
+    Exit,
+    ExitReason,
+    Item,
+    ItemStatus,
+    LeaseStatus,
+    Revision,
+    StreamStatus,
+    Verdict,
+    Withdrawn,
+)
 from venire.service.batch import Batch
 from venire.service.building import bounds_of
 from venire.service.clock import Clock
@@ -156,7 +167,7 @@ class Live:
         tokens: Tokens,
         *,
         version: int = 1,
-        status: str = "running",
+        status: StreamStatus = StreamStatus.RUNNING,
         created_at: float = 0.0,
     ) -> None:
         self.name, self.engine, self.settings = name, engine, settings
@@ -177,7 +188,7 @@ class Live:
         self.busy: asyncio.Future[None] | None = None  # a thread works on it: do not touch
         self.most_people = 10_000
         self.slots = SlotClock(
-            engine.slot, moment.now, settings.slot_seconds, paused=status == "paused"
+            engine.slot, moment.now, settings.slot_seconds, paused=status == StreamStatus.PAUSED
         )
 
     def rejoin(self, batch: Batch, moment: Moment) -> None:
@@ -231,7 +242,7 @@ class Live:
                 self.open[lease.item].holders -= {lease.labeler}
                 self.engine.release(lease.item, lease.labeler)
             self.lapsed.put(lease.token_hash, (self.name, lease))
-            batch.ends.append(LeaseEnd(lease.token_hash, "expired", moment.wall))
+            batch.ends.append(LeaseEnd(lease.token_hash, LeaseStatus.EXPIRED, moment.wall))
         self._close_slots(moment, clock)
         self.gather(batch, moment)
         self.mind_budget(batch, moment)
@@ -263,16 +274,16 @@ class Live:
         for event in events:
             if isinstance(event, Closed):
                 for exit in event.exits:
-                    self._leaves(exit, "left", batch, moment)
+                    self._leaves(exit, ItemStatus.LEFT, batch, moment)
                 for revision in event.revisions:
                     self._revised(revision, batch, moment)
             elif isinstance(event, Withdrawn):
                 entry = self.open[event.item]
                 exit = Exit(event.item, entry.arrived_slot, event.slot, len(entry.labels),
-                            Verdict(None, 0.0), "withdrawn")  # fmt: skip
-                self._leaves(exit, "withdrawn", batch, moment)
+                            Verdict(None, 0.0), ExitReason.WITHDRAWN)  # fmt: skip
+                self._leaves(exit, ItemStatus.WITHDRAWN, batch, moment)
 
-    def _leaves(self, exit: Exit, status: str, batch: Batch, moment: Moment) -> None:
+    def _leaves(self, exit: Exit, status: ItemStatus, batch: Batch, moment: Moment) -> None:
         entry = self.open.pop(exit.item)
         self.kept -= 0 if entry.payload is None else len(entry.payload)
         self.gone.put(exit.item, Gone(entry.digest, entry.labels))
@@ -287,7 +298,7 @@ class Live:
             lease = self.leases.of_pair(exit.item, labeler)
             if lease is not None:
                 self.leases.let_go(lease)
-        if status == "withdrawn":
+        if status == ItemStatus.WITHDRAWN:
             self.figures.withdrawn += 1
             return
         agree = sum(label == verdict for label in entry.labels.values())

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from venire.engine import Scheduler, engine_version
 from venire.errors import InputError, StoreDown, StoreError, VenireError
-from venire.model import Event
+from venire.model import Event, StreamStatus
 from venire.service.figures import RECENT
 from venire.service.leases import Held
 from venire.service.live import LARGE, Entry, Live, Moment, Tokens
@@ -99,7 +99,7 @@ def _live(
         moment,
         tokens,
         version=newest.version,
-        status=row.status,
+        status=StreamStatus(row.status),
         created_at=row.created_at,
     )
 

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator
-from typing import Final, cast
+from typing import Final
 
 from venire.errors import NotFound
+from venire.model import ItemStatus
 from venire.service.explain import explain
 from venire.service.hub import Hub
 from venire.service.live import Live
@@ -24,7 +25,6 @@ from venire.service.views import (
     ItemView,
     LabelerView,
     RevisionView,
-    StreamStatus,
     StreamView,
 )
 from venire.storage import EventRow
@@ -132,14 +132,14 @@ async def item_view(hub: Hub, stream: str, item: str) -> ItemView:
     verdict, confidence = row.verdict, row.confidence or 0.0
     if revisions:
         verdict, confidence = revisions[-1].verdict, revisions[-1].confidence
-    if row.status == "open" and item in live.open:
+    if row.status == ItemStatus.OPEN and item in live.open:
         posterior, held = live.posterior(item), tuple(sorted(live.open[item].holders))
         so_far = live.engine.verdict(item)
         verdict = None if so_far.label is None else str(so_far.label)
         confidence = so_far.confidence
     return ItemView(
         id=row.id,
-        status=cast("StreamStatus", row.status),  # type: ignore[arg-type]
+        status=ItemStatus(row.status),
         payload=json.loads(row.payload),
         weight=row.weight,
         eligible=None if row.eligible is None else tuple(json.loads(row.eligible)),
@@ -151,7 +151,7 @@ async def item_view(hub: Hub, stream: str, item: str) -> ItemView:
         confidence=confidence,
         posterior=posterior,
         held_by=held,
-        exit=None if row.status == "open" else exit_view(row),
+        exit=None if row.status == ItemStatus.OPEN else exit_view(row),
         revisions=tuple(revision_view(revision) for revision in revisions),
         key=row.key,
     )
@@ -166,7 +166,7 @@ def stream_view(live: Live) -> StreamView:
     """A stream as it is now."""
     return StreamView(
         name=live.name,
-        status=cast("StreamStatus", live.status),
+        status=live.status,
         version=live.version,
         settings=live.settings.model_dump(mode="json"),
         created_at=live.created_at,
@@ -217,7 +217,7 @@ def insights(live: Live, waiting: int, now: float) -> Insights:
         states["busy" if busy else "free" if now - person.seen <= AWAY else "away"] += 1
     return Insights(
         stream=live.name,
-        status=cast("StreamStatus", live.status),
+        status=live.status,
         slot=live.engine.slot,
         open_items=len(live.open),
         leased_items=len({lease.item for lease in live.leases if lease.of_open}),

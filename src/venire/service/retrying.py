@@ -7,6 +7,7 @@ from datetime import UTC
 from email.utils import parsedate_to_datetime
 from typing import Final, NamedTuple
 
+from venire.model import DeliveryStatus
 from venire.storage import DeliveryRow
 
 __all__ = ["LONGEST", "MOST", "Failure", "after_failure", "backoff", "retry_after", "wait_of"]
@@ -94,7 +95,7 @@ def after_failure(
     since = now if row.failing_since is None else row.failing_since
     row = row._replace(attempt=row.attempt + 1, last_error=why, failing_since=since)
     if row.attempt >= attempts and now - since >= seconds:
-        return row._replace(status="dead")
+        return row._replace(status=DeliveryStatus.DEAD)
     return row._replace(next_at=now + pause)
 
 

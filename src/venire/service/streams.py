@@ -11,6 +11,7 @@ from pydantic import ValidationError
 
 from venire.engine import engine_version
 from venire.errors import Conflict, InputError, NotFound, StateError, TooMuch, VenireError
+from venire.model import ItemStatus, StreamStatus
 from venire.service.actors import PROGRAM, Actor, done_by
 from venire.service.batch import Batch
 from venire.service.building import apply_settings, check_new, new_engine
@@ -45,7 +46,11 @@ __all__ = ["StreamVerbs"]
 _NAME: Final = re.compile(STREAM_NAME)
 
 #: What makes a stream so, for the audit trail.
-_VERBS: Final = {"paused": "pause", "running": "resume", "closed": "close"}
+_VERBS: Final = {
+    StreamStatus.PAUSED: "pause",
+    StreamStatus.RUNNING: "resume",
+    StreamStatus.CLOSED: "close",
+}
 
 
 class StreamVerbs:
@@ -186,26 +191,26 @@ class StreamVerbs:
     async def pause(self, name: str, actor: Actor | str) -> StreamView:
         """No work is handed out and no slot passes; labels and items are still taken."""
         live = await self.hub.live(name)
-        if live.status == "closed":
+        if live.status == StreamStatus.CLOSED:
             raise StateError(f"stream {name!r} is closed: it cannot be paused")
-        return await self._status(live, "paused", actor)
+        return await self._status(live, StreamStatus.PAUSED, actor)
 
     async def resume(self, name: str, actor: Actor | str) -> StreamView:
         """Go on after a pause; a closed stream stays closed."""
         live = await self.hub.live(name)
-        if live.status == "closed":
+        if live.status == StreamStatus.CLOSED:
             raise StateError(f"stream {name!r} is closed: it cannot be resumed")
-        return await self._status(live, "running", actor)
+        return await self._status(live, StreamStatus.RUNNING, actor)
 
     async def close(self, name: str, actor: Actor | str) -> StreamView:
         """Drain: no new items; those that are there are finished."""
-        return await self._status(await self.hub.live(name), "closed", actor)
+        return await self._status(await self.hub.live(name), StreamStatus.CLOSED, actor)
 
-    async def _status(self, live: Live, status: str, actor: Actor | str) -> StreamView:
+    async def _status(self, live: Live, status: StreamStatus, actor: Actor | str) -> StreamView:
         batch = Batch()
         if status != live.status:
             live.status = status
-            turn = live.slots.pause if status == "paused" else live.slots.resume
+            turn = live.slots.pause if status == StreamStatus.PAUSED else live.slots.resume
             turn(self.hub.clock.monotonic())
             batch.first = [SetStatus(live.name, status), self._version(live, actor)]
             at, action = self.hub.clock.wall(), f"stream.{_VERBS[status]}"
@@ -249,7 +254,7 @@ class StreamVerbs:
         return added
 
     def _check_room(self, live: Live, count: int) -> None:
-        if live.status == "closed":
+        if live.status == StreamStatus.CLOSED:
             raise StateError(f"stream {live.name!r} is closed: it takes no new items")
         most = self.settings.max_open_items
         if len(live.open) + count > most:
@@ -272,7 +277,7 @@ class StreamVerbs:
             batch.audit = [done_by(actor, moment.wall, "item.withdraw", stream, item)]
             await self.hub.commit(live, batch)
         view = await item_view(self.hub, stream, item)
-        if view.status == "left":
+        if view.status == ItemStatus.LEFT:
             raise StateError(f"item {item!r} has left already, as {view.verdict!r}")
         return view
 

@@ -10,6 +10,7 @@ import logging
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 
+from venire.model import DeliveryStatus
 from venire.storage import DeliveryRow, WebhookRow
 
 __all__ = ["Tallies", "Tally"]
@@ -60,7 +61,9 @@ class Tallies:
     def all(self, counts: dict[str, dict[str, int]]) -> list[Tally]:
         """All of them, with what the store counts for each, where it was asked."""
         return [
-            replace(tally, pending=held.get("pending"), dead=held.get("dead"))
+            replace(
+                tally, pending=held.get(DeliveryStatus.PENDING), dead=held.get(DeliveryStatus.DEAD)
+            )
             for tally, held in ((self._of[id], counts.get(id, {})) for id in sorted(self._of))
         ]
 
@@ -86,7 +89,7 @@ class Tallies:
                 "webhook %s of stream %r fails: %s (attempt %d for %s %d)",
                 hook.id, hook.stream, row.last_error, row.attempt, row.kind, row.exit_n,
             )  # fmt: skip
-        if row.status == "dead":
+        if row.status == DeliveryStatus.DEAD:
             tally.given_up += 1
             _log.error(
                 "webhook %s of stream %r: %s %d is given up after %d attempts: %s; redeliver "

@@ -6,7 +6,9 @@ Times are seconds since 1970 in UTC. `to_json` of a value is `dataclasses.asdict
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal
+
+from venire.model import DeliveryStatus, ExitReason, ItemStatus, NoWork, Role, StreamStatus
 
 __all__ = [
     "Added",
@@ -31,19 +33,11 @@ __all__ = [
     "NewKey",
     "Nothing",
     "Outcome",
-    "Reason",
     "RevisionView",
-    "Role",
     "SettingsVersion",
     "StreamView",
     "WebhookView",
 ]
-
-Role: TypeAlias = Literal["admin", "producer", "labeler", "viewer"]
-Reason: TypeAlias = Literal[
-    "empty", "all_leased", "none_for_you", "paused", "closed", "over_capacity", "budget_spent"
-]
-StreamStatus: TypeAlias = Literal["running", "paused", "closed"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +107,7 @@ class Lease:
 class Nothing:
     """No work, and why."""
 
-    reason: Reason
+    reason: NoWork
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +171,7 @@ class ItemView:
     """
 
     id: str
-    status: Literal["open", "left", "withdrawn"]
+    status: ItemStatus
     payload: Any
     weight: float
     eligible: tuple[str, ...] | None
@@ -203,7 +197,7 @@ class ExitView:
     verdict: str | None
     confidence: float
     labels: int
-    reason: str
+    reason: ExitReason
     arrived_slot: int
     slot: int
     at: float
@@ -388,7 +382,7 @@ class WebhookView:
 
 @dataclass(frozen=True, slots=True)
 class DeliveryView:
-    """A message to a webhook; `status` is pending, sent or dead.
+    """A message to a webhook; `status` is pending, done or dead.
 
     It is of the exit `exit_n`, or of the revision `revision_n`.
     """
@@ -396,7 +390,7 @@ class DeliveryView:
     webhook: str
     exit_n: int | None
     attempt: int
-    status: str
+    status: DeliveryStatus
     next_at: float | None
     last_error: str | None
     revision_n: int | None = None

@@ -23,6 +23,7 @@ from dataclasses import asdict
 from typing import Any, Final, TypeAlias
 
 from venire.errors import FetchError, InputError, NotFound, StoreError
+from venire.model import DeliveryStatus
 from venire.service.actors import PROGRAM, Actor, done_by
 from venire.service.hub import Hub
 from venire.service.retrying import Failure, after_failure, backoff, retry_after, wait_of
@@ -155,7 +156,7 @@ class Webhooks:
     async def dead(self, stream: str, webhook: str) -> builtins.list[DeliveryView]:
         """The messages that were given up."""
         await self._row(stream, webhook)
-        rows = await self._hub.read(self._hub.storage.deliveries, webhook, "dead")
+        rows = await self._hub.read(self._hub.storage.deliveries, webhook, DeliveryStatus.DEAD)
         return [_letter(row) for row in rows]
 
     async def redeliver(
@@ -168,7 +169,7 @@ class Webhooks:
     ) -> int:
         """Try given-up messages again: those of an exit and a revision, or all; how many."""
         await self._row(stream, webhook)
-        rows = await self._hub.read(self._hub.storage.deliveries, webhook, "dead")
+        rows = await self._hub.read(self._hub.storage.deliveries, webhook, DeliveryStatus.DEAD)
         wanted = {("exit", exit_n), ("revision", revision_n)} - {("exit", None), ("revision", None)}
         again = [row for row in rows if not wanted or (row.kind, row.exit_n) in wanted]
         if wanted and not again:
@@ -176,7 +177,9 @@ class Webhooks:
         at = self._hub.clock.wall()
         changes: builtins.list[Change] = [
             UpdateDelivery(
-                row._replace(status="pending", attempt=0, next_at=at, failing_since=None)
+                row._replace(
+                    status=DeliveryStatus.PENDING, attempt=0, next_at=at, failing_since=None
+                )
             )
             for row in again
         ]
@@ -304,7 +307,9 @@ class Webhooks:
         key, settings, clock = _key(row), self._hub.settings, self._hub.clock
         self._due.pop(key, None)
         if failure is None:
-            return row._replace(attempt=row.attempt + 1, last_error=None, status="done")
+            return row._replace(
+                attempt=row.attempt + 1, last_error=None, status=DeliveryStatus.DONE
+            )
         pause = max(self._pause(row.attempt + 1), failure.wait)
         row = after_failure(
             row,
@@ -314,7 +319,7 @@ class Webhooks:
             attempts=settings.webhook_attempts,
             seconds=settings.webhook_retry_seconds,
         )
-        if row.status == "pending":
+        if row.status == DeliveryStatus.PENDING:
             self._due[key] = clock.monotonic() + pause
         return row
 
@@ -380,7 +385,9 @@ def _key(row: DeliveryRow) -> Key:
 def _letter(row: DeliveryRow) -> DeliveryView:
     exit_n, revision_n = (row.exit_n, None) if row.kind == "exit" else (None, row.exit_n)
     error = row.last_error
-    return DeliveryView(row.webhook, exit_n, row.attempt, row.status, None, error, revision_n)
+    return DeliveryView(
+        row.webhook, exit_n, row.attempt, DeliveryStatus(row.status), None, error, revision_n
+    )
 
 
 def _unreached(error: Exception) -> FetchError:

@@ -13,12 +13,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from venire.errors import InputError, NotFound, StateError, TooMuch
-from venire.model import Assignment, Labeler
+from venire.model import Assignment, Labeler, LeaseStatus, NoWork, StreamStatus
 from venire.service.batch import Batch
 from venire.service.leases import Held
 from venire.service.live import Live, Moment
 from venire.service.tokens import hashed, new_token
-from venire.service.views import Lease, Reason
+from venire.service.views import Lease
 from venire.storage import LeaseEnd
 
 __all__ = ["Grant", "give_back", "grant", "rename", "seat", "view", "why_nothing"]
@@ -65,7 +65,7 @@ def grant(
 ) -> dict[str, Grant]:
     """Give each of those who ask, each by the key it has, at most one item; they must be seated."""
     left = live.budget_left
-    if live.status == "paused" or not live.open or left == 0:
+    if live.status == StreamStatus.PAUSED or not live.open or left == 0:
         return {}
     free = [name for name in asking if live.leases.holds(name) < live.people.known(name).capacity]
     if left is not None:
@@ -89,26 +89,26 @@ def _lease(live: Live, work: Assignment, key: str | None, batch: Batch, moment: 
     return Grant(token, held, work.slot, work.gain * s.delay_cost)
 
 
-def why_nothing(live: Live, labeler: str) -> Reason:
+def why_nothing(live: Live, labeler: str) -> NoWork:
     """Why a labeler who asked was given nothing."""
-    if live.status == "paused":
-        return "paused"
+    if live.status == StreamStatus.PAUSED:
+        return NoWork.PAUSED
     if not live.open:
-        return "closed" if live.status == "closed" else "empty"
+        return NoWork.CLOSED if live.status == StreamStatus.CLOSED else NoWork.EMPTY
     if live.budget_left == 0:
-        return "budget_spent"
+        return NoWork.BUDGET_SPENT
     person = live.people.get(labeler)
     if person is not None and live.leases.holds(labeler) >= person.capacity:
-        return "over_capacity"
+        return NoWork.OVER_CAPACITY
     for lease in live.leases:
         entry = live.open.get(lease.item)
         if entry is not None and labeler not in entry.labels and entry.may(labeler):
-            return "all_leased"
-    return "none_for_you"
+            return NoWork.ALL_LEASED
+    return NoWork.NONE_FOR_YOU
 
 
 def give_back(
-    live: Live, lease: Held, status: str, bar: bool, batch: Batch, moment: Moment
+    live: Live, lease: Held, status: LeaseStatus, bar: bool, batch: Batch, moment: Moment
 ) -> None:
     """End a lease without a label."""
     live.leases.pop(lease)
@@ -127,7 +127,7 @@ def give_back(
 def rename(live: Live, lease: Held, batch: Batch, moment: Moment) -> str:
     """Let a lease go on under a new token, for a labeler who lost the old one."""
     token = new_token()
-    batch.ends.append(LeaseEnd(lease.token_hash, "released", moment.wall, key=batch.key))
+    batch.ends.append(LeaseEnd(lease.token_hash, LeaseStatus.RELEASED, moment.wall, key=batch.key))
     live.leases.rename(lease, hashed(token))
     batch.leases.append(lease.row(live.name, batch.key))
     return token

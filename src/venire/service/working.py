@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from venire.errors import Conflict, InputError, NotFound, StateError, StoreDown, TooMuch
+from venire.model import LeaseStatus, NoWork
 from venire.service import work
 from venire.service.actors import PROGRAM, Actor, done_by
 from venire.service.batch import Batch
@@ -64,7 +65,7 @@ class WorkVerbs:
             return await self._deliver(Offer(live, given, done))
         why = work.why_nothing(live, labeler)
         await done
-        if wait <= 0 or why == "closed":
+        if wait <= 0 or why == NoWork.CLOSED:
             return Nothing(why)
         return await self._wait(stream, labeler, min(wait, self.settings.max_wait_seconds), key)
 
@@ -197,7 +198,7 @@ class WorkVerbs:
             if row.answer is not None:
                 return Answer(**json.loads(row.answer))
             live = await hub.live(row.stream)
-            if row.status != "open":
+            if row.status != LeaseStatus.OPEN:
                 over = Held(key, row.item, row.labeler, row.given_at, None, row.ttl, 0.0, False)
                 return live, over, True
         raise StoreDown("the stream was loaded anew meanwhile: try again")
@@ -231,7 +232,7 @@ class WorkVerbs:
         if not expired:
             moment = self.hub.moment()
             live.people.heard_of(lease.labeler, moment.now)
-            work.give_back(live, lease, "released", bar, batch, moment)
+            work.give_back(live, lease, LeaseStatus.RELEASED, bar, batch, moment)
         await self.hub.commit(live, batch)
 
     async def add_labels(

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from venire.errors import FileError, StoreError
+from venire.model import ItemStatus
 from venire.storage import changes as c
 from venire.storage import rows as r
 from venire.storage.base import Storage
@@ -198,7 +199,9 @@ def _items(rows: list[r.ItemRow]) -> list[c.Change]:
     """Items enter open, and leave again."""
     new = [r.ItemRow(*row[:9]) for row in rows]
     new = [row._replace(key=old.key) for row, old in zip(new, rows, strict=True)]
-    left = [r.ExitRow._make((*row[:2], *row[9:17])) for row in rows if row.status != "open"]
+    left = [
+        r.ExitRow._make((*row[:2], *row[9:17])) for row in rows if row.status != ItemStatus.OPEN
+    ]
     return [c.AddItems(new), c.LeaveItems(left)]
 
 

@@ -16,8 +16,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Self
 
+from venire.model import ItemStatus, LeaseStatus
 from venire.storage.changes import Change
 from venire.storage.rows import (
+    UNSETTLED,
     AuditRow,
     Counts,
     DeliveryRow,
@@ -196,7 +198,7 @@ class Storage(ABC):
         """One lease."""
 
     @abstractmethod
-    def leases(self, stream: str, status: str | None = "open") -> list[LeaseRow]:
+    def leases(self, stream: str, status: str | None = LeaseStatus.OPEN) -> list[LeaseRow]:
         """Leases by the time they were given."""
 
     @abstractmethod
@@ -229,7 +231,7 @@ class Storage(ABC):
 
     def delivery_counts(self, webhook: str) -> dict[str, int]:
         """How many deliveries to a webhook are pending, and how many are dead."""
-        return {status: len(self.deliveries(webhook, status)) for status in ("pending", "dead")}
+        return {status: len(self.deliveries(webhook, status)) for status in UNSETTLED}
 
     @abstractmethod
     def meta(self, key: str) -> str | None:
@@ -252,11 +254,11 @@ class Storage(ABC):
 
         In the place of a payload of more than `most` characters stands an empty text.
         """
-        rows = self.items(stream, "open", None, chunk)
+        rows = self.items(stream, ItemStatus.OPEN, None, chunk)
         while rows:
             for row in rows:
                 yield row if len(row.payload) <= most else row._replace(payload="")
-            rows = self.items(stream, "open", rows[-1].id, chunk)
+            rows = self.items(stream, ItemStatus.OPEN, rows[-1].id, chunk)
 
     def open_said(self, stream: str) -> Iterator[tuple[str, str, str]]:
         """Item, labeler and label of all labels of items that are open."""

@@ -26,6 +26,7 @@ from venire.model import (
     Closed,
     Event,
     Exit,
+    ExitReason,
     Item,
     Joined,
     Label,
@@ -205,7 +206,7 @@ def _read_closed(slot: int, body: Any) -> Closed:
     return Closed(
         slot,
         tuple(
-            Exit(item, arrival, left, labels, Verdict(label, float(confidence)), reason)
+            Exit(item, arrival, left, labels, Verdict(label, float(confidence)), ExitReason(reason))
             for item, arrival, left, labels, label, confidence, reason in exits
         ),
         tuple(

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from venire.errors import StoreDown, StoreError
+from venire.model import ItemStatus, LeaseStatus
 from venire.storage import changes as c
 from venire.storage.memory_hooks import MemoryHooks
 from venire.storage.rows import (
@@ -156,7 +157,7 @@ class MemoryStorage(MemoryHooks):
         for row in change.rows:
             items = self._of(self._items, row.stream)
             old = items.get(row.id)
-            if old is None or old.status != "open":
+            if old is None or old.status != ItemStatus.OPEN:
                 raise StoreError(f"item {row.id!r} of stream {row.stream!r} is not open")
             self._put(items, row.id, old._replace(**row._asdict()))
             self._new(self._of(self._exits, row.stream), row.exit_n, row.id)
@@ -273,7 +274,9 @@ class MemoryStorage(MemoryHooks):
     def recent_exits(self, stream: str, limit: int) -> list[Exited]:
         """Items that left, the latest first."""
         with self._lock:
-            left = [row for row in reversed(self.exits(stream)) if row.status == "left"][:limit]
+            left = [row for row in reversed(self.exits(stream)) if row.status == ItemStatus.LEFT][
+                :limit
+            ]
             said: dict[str, list[str]] = {row.id: [] for row in left}
             for label in self._labels.get(stream, {}).values():
                 if label.item in said and not label.late:
@@ -327,7 +330,7 @@ class MemoryStorage(MemoryHooks):
         """One lease."""
         return self._leases.get(token_hash)
 
-    def leases(self, stream: str, status: str | None = "open") -> list[LeaseRow]:
+    def leases(self, stream: str, status: str | None = LeaseStatus.OPEN) -> list[LeaseRow]:
         """Leases by time."""
         found = self._sorted(
             self._leases, lambda row: row.stream == stream and status in (None, row.status)
@@ -341,9 +344,9 @@ class MemoryStorage(MemoryHooks):
             late = Counter(row.late for row in self._labels.get(stream, {}).values())
             leases = len(self.leases(stream))
             return Counts(
-                open=items["open"],
-                left=items["left"],
-                withdrawn=items["withdrawn"],
+                open=items[ItemStatus.OPEN],
+                left=items[ItemStatus.LEFT],
+                withdrawn=items[ItemStatus.WITHDRAWN],
                 labels=late.total(),
                 late=late[True],
                 leases=leases,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from venire.errors import StoreError
+from venire.model import DeliveryStatus
 from venire.storage import changes as c
 from venire.storage.memory_trail import MemoryTrail
 from venire.storage.rows import DeliveryRow, WebhookRow
@@ -65,7 +66,11 @@ class MemoryHooks(MemoryTrail):
         """Deliveries whose time has come."""
 
         def due(row: DeliveryRow) -> bool:
-            return row.status == "pending" and row.next_at <= now and row.webhook == webhook
+            return (
+                row.status == DeliveryStatus.PENDING
+                and row.next_at <= now
+                and row.webhook == webhook
+            )
 
         found = self._sorted(self._deliveries, due)
         return sorted(found, key=lambda row: (row.next_at, row.exit_n, row.kind))[:limit]

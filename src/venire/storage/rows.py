@@ -10,13 +10,12 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
+from venire.model import DeliveryStatus, ItemStatus, LeaseStatus, StreamStatus
+
 __all__ = [
     "DELIVERY_KINDS",
-    "DELIVERY_STATUSES",
     "ERASED",
-    "ITEM_STATUSES",
-    "LEASE_STATUSES",
-    "STREAM_STATUSES",
+    "UNSETTLED",
     "AuditRow",
     "Counts",
     "DeliveryRow",
@@ -36,11 +35,10 @@ __all__ = [
     "WebhookRow",
 ]
 
-STREAM_STATUSES: Final = ("running", "paused", "closed")
-ITEM_STATUSES: Final = ("open", "left", "withdrawn")
-LEASE_STATUSES: Final = ("open", "done", "released", "expired")
-DELIVERY_STATUSES: Final = ("pending", "done", "dead")
 DELIVERY_KINDS: Final = ("exit", "revision")
+
+#: Deliveries that count: those that will be tried again, and those that were given up.
+UNSETTLED: Final = (DeliveryStatus.PENDING, DeliveryStatus.DEAD)
 
 #: What stands in place of the digest of an item whose payload was erased; the payload is `null`.
 ERASED: Final = "erased"
@@ -54,7 +52,7 @@ class StreamRow(NamedTuple):
 
     name: str
     created_at: float
-    status: str = "running"
+    status: str = StreamStatus.RUNNING
     deleted_at: float | None = None
 
 
@@ -102,7 +100,7 @@ class ItemRow(NamedTuple):
     excluded: str
     arrived_slot: int
     arrived_at: float
-    status: str = "open"
+    status: str = ItemStatus.OPEN
     exit_n: int | None = None
     exit_slot: int | None = None
     left_at: float | None = None
@@ -180,7 +178,7 @@ class LeaseRow(NamedTuple):
     labeler: str
     given_at: float
     ttl: float
-    status: str = "open"
+    status: str = LeaseStatus.OPEN
     ended_at: float | None = None
     answer: str | None = None
     key: str | None = None
@@ -264,7 +262,7 @@ class DeliveryRow(NamedTuple):
     exit_n: int
     attempt: int
     next_at: float
-    status: str = "pending"
+    status: str = DeliveryStatus.PENDING
     last_error: str | None = None
     failing_since: float | None = None
     kind: str = "exit"

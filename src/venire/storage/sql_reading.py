@@ -21,9 +21,11 @@ from sqlalchemy import (
     select,
 )
 
+from venire.model import DeliveryStatus, ItemStatus, LeaseStatus
 from venire.storage import tables as t
 from venire.storage.base import Storage
 from venire.storage.rows import (
+    UNSETTLED,
     AuditRow,
     Counts,
     DeliveryRow,
@@ -194,7 +196,7 @@ class SqlReading(Storage):
         names = "id arrived_slot arrived_at exit_slot left_at verdict confidence labels reason"
         left = (
             select(items.exit_n, *(items[name] for name in names.split()))
-            .where(items.stream == stream, items.status == "left")
+            .where(items.stream == stream, items.status == ItemStatus.LEFT)
             .order_by(items.exit_n.desc())
             .limit(limit)
             .subquery()
@@ -228,14 +230,18 @@ class SqlReading(Storage):
         """Open items; long payloads stay in the database."""
         items = t.items.c
         payload = case((func.length(items.payload) <= most, items.payload), else_="")
-        query = _with_payload(payload).where(items.stream == stream, items.status == "open")
+        query = _with_payload(payload).where(
+            items.stream == stream, items.status == ItemStatus.OPEN
+        )
         for row in self._each(query.order_by(items.id), chunk):
             yield ItemRow._make(row)
 
     def open_said(self, stream: str) -> Iterator[tuple[str, str, str]]:
         """What was said of open items."""
         labels = t.labels.c
-        here = select(t.items.c.id).where(t.items.c.stream == stream, t.items.c.status == "open")
+        here = select(t.items.c.id).where(
+            t.items.c.stream == stream, t.items.c.status == ItemStatus.OPEN
+        )
         query = select(labels.item, labels.labeler, labels.said).where(
             labels.stream == stream, labels.item.in_(here)
         )
@@ -314,7 +320,7 @@ class SqlReading(Storage):
         """One lease."""
         return self._first(LeaseRow, select(t.leases).where(t.leases.c.token_hash == token_hash))
 
-    def leases(self, stream: str, status: str | None = "open") -> list[LeaseRow]:
+    def leases(self, stream: str, status: str | None = LeaseStatus.OPEN) -> list[LeaseRow]:
         """Leases by time."""
         query = _of(t.leases, stream).order_by(t.leases.c.given_at, t.leases.c.token_hash)
         if status is not None:
@@ -328,7 +334,7 @@ class SqlReading(Storage):
             return select(what).where(table.c.stream == stream, *where).scalar_subquery()
 
         query = select(
-            number(t.leases, func.count(), t.leases.c.status == "open"),
+            number(t.leases, func.count(), t.leases.c.status == LeaseStatus.OPEN),
             number(t.items, func.coalesce(func.max(t.items.c.exit_n), 0)),
             number(t.revisions, func.coalesce(func.max(t.revisions.c.n), 0)),
         )
@@ -336,9 +342,9 @@ class SqlReading(Storage):
             leases, exits, revisions = connection.execute(query).one()
         items = self._tallies(stream, "items")
         return Counts(
-            open=items.get("open", 0),
-            left=items.get("left", 0),
-            withdrawn=items.get("withdrawn", 0),
+            open=items.get(ItemStatus.OPEN, 0),
+            left=items.get(ItemStatus.LEFT, 0),
+            withdrawn=items.get(ItemStatus.WITHDRAWN, 0),
             labels=sum(self._tallies(stream, "labels").values()),
             late=sum(self._tallies(stream, "late").values()),
             leases=leases,
@@ -370,7 +376,9 @@ class SqlReading(Storage):
         """Deliveries whose time has come."""
         columns = t.deliveries.c
         query = select(t.deliveries).where(
-            columns.webhook == webhook, columns.status == "pending", columns.next_at <= now
+            columns.webhook == webhook,
+            columns.status == DeliveryStatus.PENDING,
+            columns.next_at <= now,
         )
         order = columns.next_at, columns.exit_n, columns.kind
         return self._all(DeliveryRow, query.order_by(*order), limit)
@@ -386,9 +394,10 @@ class SqlReading(Storage):
 
     def delivery_counts(self, webhook: str) -> dict[str, int]:
         """How many are pending, and how many are dead."""
-        columns, found = t.deliveries.c, {}
+        found: dict[str, int] = {}
+        columns = t.deliveries.c
         with self._connection() as connection:
-            for status in ("pending", "dead"):  # one by one: the index is by status too
+            for status in UNSETTLED:  # one by one: the index is by status too
                 query = select(func.count()).where(
                     columns.webhook == webhook, columns.status == status
                 )

@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
+from venire.model import ItemStatus
 from venire.storage import changes as c
 from venire.storage.rows import ERASED
 from venire.storage.tables import OF_STREAMS, metadata
@@ -222,9 +223,9 @@ def tallied(changes: Sequence[c.Change]) -> Counter[tuple[str, str, str]]:
     for change in changes:
         match change:
             case c.AddItems(rows):
-                counted.update((row.stream, "items", "open") for row in rows)
+                counted.update((row.stream, "items", ItemStatus.OPEN) for row in rows)
             case c.LeaveItems(rows):
-                counted.subtract((row.stream, "items", "open") for row in rows)
+                counted.subtract((row.stream, "items", ItemStatus.OPEN) for row in rows)
                 counted.update((row.stream, "items", row.status) for row in rows)
             case c.AddLabels(labels):
                 counted.update((row.stream, "labels", row.labeler) for row in labels)

@@ -7,6 +7,7 @@ are the same in every store. A test holds this module and the migrations to each
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from sqlalchemy import (
@@ -26,6 +27,7 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
+from venire.model import DeliveryStatus, ItemStatus, LeaseStatus, StreamStatus
 from venire.storage import rows
 
 __all__ = ["OF_STREAMS", "ROWS", "TEXT", "metadata"]
@@ -47,7 +49,7 @@ def _stream() -> Column[str]:
     return _text("stream", ForeignKey("streams.name"))
 
 
-def _one_of(column: str, table: str, values: tuple[str, ...]) -> CheckConstraint:
+def _one_of(column: str, table: str, values: Iterable[str]) -> CheckConstraint:
     listed = ", ".join(f"'{value}'" for value in values)
     return CheckConstraint(f"{column} IN ({listed})", name=f"{table}_{column}_known")
 
@@ -60,7 +62,7 @@ streams = Table(
     _text("status"),
     _time("deleted_at", nullable=True),
     PrimaryKeyConstraint("name", name="streams_key"),
-    _one_of("status", "streams", rows.STREAM_STATUSES),
+    _one_of("status", "streams", StreamStatus),
 )
 
 settings = Table(
@@ -110,7 +112,7 @@ items = Table(
     _text("key", nullable=True),
     PrimaryKeyConstraint("stream", "id", name="items_key"),
     UniqueConstraint("stream", "exit_n", name="items_exit"),
-    _one_of("status", "items", rows.ITEM_STATUSES),
+    _one_of("status", "items", ItemStatus),
     Index("items_by_status", "stream", "status", "id"),
 )
 
@@ -163,7 +165,7 @@ leases = Table(
     _text("key", nullable=True),
     _text("ended_key", nullable=True),
     PrimaryKeyConstraint("token_hash", name="leases_key"),
-    _one_of("status", "leases", rows.LEASE_STATUSES),
+    _one_of("status", "leases", LeaseStatus),
     Index("leases_by_stream", "stream", "status"),
     Index("leases_by_item", "stream", "item", "labeler"),
 )
@@ -240,7 +242,7 @@ deliveries = Table(
     _time("failing_since", nullable=True),
     _text("kind"),
     PrimaryKeyConstraint("webhook", "kind", "exit_n", name="deliveries_key"),
-    _one_of("status", "deliveries", rows.DELIVERY_STATUSES),
+    _one_of("status", "deliveries", DeliveryStatus),
     _one_of("kind", "deliveries", rows.DELIVERY_KINDS),
     Index("deliveries_by_webhook", "webhook", "status", "next_at", "exit_n", "kind"),
 )

@@ -23,7 +23,19 @@ from typing import Any
 
 from venire.engine import Scheduler
 from venire.errors import ReplayError, StoreDown, StoreError, VenireError
-from venire.model import Arrived, Assigned, Closed, Event, Item, Observed, Verdict, Withdrawn
+from venire.model import (
+    Arrived,
+    Assigned,
+    Closed,
+    Event,
+    ExitReason,
+    Item,
+    ItemStatus,
+    LeaseStatus,
+    Observed,
+    Verdict,
+    Withdrawn,
+)
 from venire.storage.base import Storage
 from venire.storage.codec import decode
 from venire.storage.contents import compact, is_content_of
@@ -84,15 +96,15 @@ class _Seen:
             case Closed():
                 for e in event.exits:
                     how = (*_said(e.verdict), e.labels, e.reason)
-                    self._left(e.item, "left", e.slot, at, *how)
+                    self._left(e.item, ItemStatus.LEFT, e.slot, at, *how)
                 for r in event.revisions:
                     number = len(self.revisions) + 1
                     what = (*_said(r.before), *_said(r.verdict), r.labels)
                     self.revisions.append((number, r.item, r.slot, *what))
             case Withdrawn():
                 labels = self.labelled[event.item]
-                how = None, 0.0, labels, "withdrawn"
-                self._left(event.item, "withdrawn", event.slot, at, *how)
+                how = None, 0.0, labels, ExitReason.WITHDRAWN
+                self._left(event.item, ItemStatus.WITHDRAWN, event.slot, at, *how)
 
     def _left(self, item: str, status: str, *how: Any) -> None:
         self.labelled.pop(item, None)
@@ -248,7 +260,7 @@ def _items(storage: Storage, stream: str, seen: _Seen) -> Iterator[str]:
             yield from _arrival(row, *came, costs)
         if row.digest != ERASED and not is_content_of(row):
             yield f"item {row.id!r} has another content than its digest says"
-        expected = seen.exits.get(row.id, ("open",))
+        expected = seen.exits.get(row.id, (ItemStatus.OPEN,))
         found = _how(row)[: len(expected)]
         if found != expected:
             yield f"item {row.id!r} is {found}, the log says {expected}"
@@ -320,7 +332,7 @@ def _leases(
         if (row.item, row.labeler, row.given_at) not in seen.given:
             who = f"{row.labeler!r} has a lease of item {row.item!r}"
             yield f"{who}, given at {row.given_at!r}, of which the log knows nothing"
-    pairs = [(row.item, row.labeler) for row in rows if row.status == "open"]
+    pairs = [(row.item, row.labeler) for row in rows if row.status == LeaseStatus.OPEN]
     held, out = set(pairs), set(engine.in_flight)
     for item, labeler in sorted(out - held):
         yield f"{labeler!r} has item {item!r} by the log, but there is no open lease"
@@ -329,7 +341,7 @@ def _leases(
             yield f"{labeler!r} has an open lease of item {item!r}, but not by the log"
     if len(pairs) != len(held):
         yield "a labeler has two open leases of one item"
-    done = [(row.item, row.labeler) for row in rows if row.status == "done"]
+    done = [(row.item, row.labeler) for row in rows if row.status == LeaseStatus.DONE]
     there = storage.said(stream, done)
     for item, labeler in done:
         if (item, labeler) not in there:

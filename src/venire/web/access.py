@@ -12,21 +12,22 @@ from typing import Final
 
 from starlette.requests import Request
 
+from venire.model import Role
 from venire.service.actors import Actor
 from venire.service.service import Service
-from venire.service.views import KeyView, Role
+from venire.service.views import KeyView
 from venire.web.errors import RequestError
 
 __all__ = ["COOKIE", "ROLES", "Caller", "admit", "caller_of", "key_of", "no_key", "token_of"]
 
 COOKIE: Final = "venire_session"
 
-_ADMIN: Final = frozenset[Role]({"admin"})
-_READERS: Final = frozenset[Role]({"admin", "producer", "viewer"})
-_PRODUCERS: Final = frozenset[Role]({"admin", "producer"})
-_WORKERS: Final = frozenset[Role]({"admin", "labeler"})
-_SENDERS: Final = frozenset[Role]({"admin", "producer", "labeler"})
-_ALL: Final = frozenset[Role]({"admin", "producer", "labeler", "viewer"})
+_ADMIN: Final = frozenset({Role.ADMIN})
+_READERS: Final = frozenset({Role.ADMIN, Role.PRODUCER, Role.VIEWER})
+_PRODUCERS: Final = frozenset({Role.ADMIN, Role.PRODUCER})
+_WORKERS: Final = frozenset({Role.ADMIN, Role.LABELER})
+_SENDERS: Final = frozenset({Role.ADMIN, Role.PRODUCER, Role.LABELER})
+_ALL: Final = frozenset(Role)
 
 #: Roles by route; None stands for a route that needs no key.
 ROLES: Final = MappingProxyType[str, frozenset[Role] | None](
@@ -72,7 +73,7 @@ ROLES: Final = MappingProxyType[str, frozenset[Role] | None](
         "GET /health": None,
         "GET /ready": None,
         "GET /version": _ALL,
-        "GET /metrics": frozenset[Role]({"admin", "viewer"}),
+        "GET /metrics": frozenset({Role.ADMIN, Role.VIEWER}),
         "GET /openapi.json": _ALL,
         "GET /docs": _ALL,
         "GET /": None,
@@ -100,11 +101,11 @@ class Caller:
 
     def bound_to(self) -> str | None:
         """The one labeler whose leases the caller may touch; None for any."""
-        return self.labeler if self.role == "labeler" else None
+        return self.labeler if self.role == Role.LABELER else None
 
     def as_labeler(self, asked: str | None) -> str:
         """The labeler that the caller speaks for."""
-        if self.role == "labeler":
+        if self.role == Role.LABELER:
             if self.labeler is None or asked not in (None, self.labeler):
                 raise RequestError(
                     403,

@@ -19,6 +19,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from starlette.responses import HTMLResponse, RedirectResponse
 
 from venire import __version__
+from venire.model import ExitReason, Role, StreamStatus
 from venire.web.access import COOKIE, Caller, caller_of, foreign
 from venire.web.answers import event, json_answer, says
 from venire.web.errors import RequestError
@@ -50,6 +51,7 @@ class PageRoutes:
             lstrip_blocks=True,
         )
         self._templates.filters.update(seconds=seconds, number=number)
+        self._templates.globals.update(ExitReason=ExitReason, Role=Role)
         hosts = [host.strip() for host in gate.settings.image_hosts.split(",") if host.strip()]
         self._images = " ".join(host if "://" in host else f"https://{host}" for host in hosts)
 
@@ -82,7 +84,7 @@ class PageRoutes:
         if key is None:
             to = request.query_params.get("to")
             return self._page("sign_in.html", None, wrong=token is not None, to=to)
-        if key.role == "labeler":
+        if key.role == Role.LABELER:
             return RedirectResponse("/work", 303)
         return self._page("home.html", caller_of(key), overview=await self._render_overview())
 
@@ -96,7 +98,7 @@ class PageRoutes:
         key = self._gate.service.keys.authenticate(token) if token else None
         if key is None:
             return self._page("sign_in.html", None, status=401, wrong=True, to=to)
-        home = "/work" if key.role == "labeler" else "/"
+        home = "/work" if key.role == Role.LABELER else "/"
         response = RedirectResponse(to if to.startswith(WORK) else home, 303)
         seconds = self._gate.settings.session_hours * 3600
         session = await self._gate.service.sessions.begin(key, seconds)
@@ -139,7 +141,7 @@ class PageRoutes:
         labeler = who.bound_to() or request.query_params.get("labeler")
         if not name or not labeler:
             known = await service.streams()
-            streams = [one for one in known if one.status != "closed" or one.open_items]
+            streams = [one for one in known if one.status != StreamStatus.CLOSED or one.open_items]
             first = next((one.name for one in streams if one.open_items), name)
             return self._page("choose.html", who, streams=streams, labeler=labeler, first=first)
         stream = await service.stream(name)

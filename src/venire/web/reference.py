@@ -62,7 +62,12 @@ def _operation(method: str, path: str, operation: Schema, schemas: Schema) -> Op
         summary=operation.get("description", ""),
         roles=tuple(operation.get("x-roles", ("anyone",))),
         parameters=tuple(
-            Row(p["name"], _kind(p["schema"]), p.get("required", False), p.get("description", ""))
+            Row(
+                p["name"],
+                _kind(p["schema"], schemas),
+                p.get("required", False),
+                p.get("description", ""),
+            )
             for p in operation.get("parameters", ())
         ),
         fields=_fields(content.get("schema", {}), schemas),
@@ -79,7 +84,7 @@ def _fields(schema: Schema, schemas: Schema) -> tuple[Row, ...]:
     schema = schemas.get(str(schema.get("$ref", "")).rpartition("/")[2], schema)
     needed = schema.get("required", ())
     return tuple(
-        Row(name, _kind(field), name in needed, _default(field))
+        Row(name, _kind(field, schemas), name in needed, _default(field))
         for name, field in schema.get("properties", {}).items()
     )
 
@@ -88,14 +93,16 @@ def _default(field: Schema) -> str:
     return f"default: {json.dumps(field['default'])}" if "default" in field else ""
 
 
-def _kind(schema: Schema) -> str:
-    """A type in words."""
+def _kind(schema: Schema, schemas: Schema) -> str:
+    """A type in words; of an enum the words that it allows."""
     if "$ref" in schema:
-        return str(schema["$ref"]).rpartition("/")[2]
+        name = str(schema["$ref"]).rpartition("/")[2]
+        meant = schemas.get(name, {})
+        return _kind(meant, schemas) if "enum" in meant else name
     if "anyOf" in schema:
-        return " or ".join(_kind(choice) for choice in schema["anyOf"])
+        return " or ".join(_kind(choice, schemas) for choice in schema["anyOf"])
     if "enum" in schema:
         return " | ".join(str(choice) for choice in schema["enum"])
     if schema.get("type") == "array":
-        return f"list of {_kind(schema.get('items', {}))}"
+        return f"list of {_kind(schema.get('items', {}), schemas)}"
     return str(schema.get("type", "any"))

@@ -15,14 +15,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from starlette.testclient import TestClient
 
 import venire
 from venire import Client
 from venire.service import Clock, Service
-from venire.service.views import Role
 from venire.storage import open_storage
 from venire.web import ServerSettings, create_app
 
@@ -81,7 +80,7 @@ def in_process(clock: Clock | None = None, **settings: Any) -> Iterator[InProces
             keys = {"admin": admin}
             for role in ROLES[1:]:
                 labeler = "ann" if role == "labeler" else None
-                make = functools.partial(service.keys.create, role, cast(Role, role), labeler)
+                make = functools.partial(service.keys.create, role, role, labeler)
                 keys[role] = http.portal.call(make).token
             yield InProcess(http, service, keys)
             http.portal.call(service.stop)

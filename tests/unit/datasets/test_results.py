@@ -8,6 +8,7 @@ import pytest
 
 from venire import Assignment, Exit, FileError, Verdict
 from venire.datasets import assignments_output, check_targets, exits_output, write_outputs
+from venire.model import ExitReason
 
 ASSIGNMENTS = [
     Assignment(0, "a", "ann", 0.1 + 0.2),
@@ -15,9 +16,9 @@ ASSIGNMENTS = [
     Assignment(7, "é", "ann", 5e-324),
 ]
 EXITS = [
-    Exit("a", 0, 3, 2, Verdict("spam", 1 / 3), "no_gain"),
-    Exit("b", 1, 1, 0, Verdict(None, 0.0), "dropped"),
-    Exit("c", 1, 1, 1, Verdict(2, 0.9), "overlap"),
+    Exit("a", 0, 3, 2, Verdict("spam", 1 / 3), ExitReason.NO_GAIN),
+    Exit("b", 1, 1, 0, Verdict(None, 0.0), ExitReason.DROPPED),
+    Exit("c", 1, 1, 1, Verdict(2, 0.9), ExitReason.OVERLAP),
 ]
 
 

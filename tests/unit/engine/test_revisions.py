@@ -25,7 +25,7 @@ from venire import (
     Verdict,
 )
 from venire.engine.departed import Departed, Kept
-from venire.model import Closed, Event, Exit
+from venire.model import Closed, Event, Exit, ExitReason
 from venire.scheduling.base import Belief
 from venire.scheduling.beliefs import decide_apart
 from venire.storage.codec import decode, encode
@@ -239,7 +239,7 @@ def test_apart_from_a_desk_is_decided_as_on_it_to_the_bit(data: st.DataObject, k
 
 
 def test_a_closed_slot_without_revisions_is_written_as_it_always_was() -> None:
-    exit = Exit("a", 0, 3, 1, Verdict("ok", 0.9), "no_gain")
+    exit = Exit("a", 0, 3, 1, Verdict("ok", 0.9), ExitReason.NO_GAIN)
     (row,) = encode("posts", 0, 0.0, [Closed(3, (exit,))])
     assert row.body == '[["a",0,3,1,"ok",0.9,"no_gain"]]'
     both = Closed(3, (exit,), (Revision("b", 3, Verdict(None, 0.0), Verdict("ok", 0.6), 2),))

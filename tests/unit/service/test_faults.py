@@ -9,6 +9,7 @@ import pytest
 from tests.unit.service.support import Bench, Flaky, asleep, bench, running, settings_of, until
 from venire.engine import Scheduler
 from venire.errors import Conflict, StoreDown
+from venire.model import NoWork
 from venire.service import ItemIn, LabelIn, Lease, Nothing, ServiceSettings
 from venire.service.live import Live
 from venire.storage import ItemRow
@@ -303,7 +304,7 @@ async def test_two_who_make_the_same_stream_at_once_make_one() -> None:
         )
         assert len({view.created_at for view in views}) == 1
         assert len(b.storage.streams()) == 1
-        assert await b.service.next("posts", "ann") == Nothing("empty")
+        assert await b.service.next("posts", "ann") == Nothing(NoWork.EMPTY)
 
 
 @running

@@ -41,7 +41,7 @@ async def test_keys_are_bound_revoked_and_listed() -> None:
         assert made.key.labeler == "ann"
         for role, labeler in (("labeler", None), ("admin", "ann"), ("king", None)):
             with pytest.raises(InputError):
-                await keys.create("x", role, labeler)  # type: ignore[arg-type]
+                await keys.create("x", role, labeler)
         assert keys.authenticate("vk_nonsense") is None
         assert keys.authenticate(made.token) is not None
         [mine] = [key for key in await keys.list() if key.id == made.key.id]

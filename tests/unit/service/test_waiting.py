@@ -7,7 +7,7 @@ import pytest
 
 from tests.unit.service.support import Flaky, asleep, bench, running, until
 from venire.errors import TooMuch
-from venire.model import Assignment
+from venire.model import Assignment, NoWork
 from venire.service import Lease, Nothing, ServiceSettings
 
 
@@ -69,7 +69,7 @@ async def test_a_new_slot_wakes_too(monkeypatch: pytest.MonkeyPatch) -> None:
 @running
 async def test_whoever_waited_in_vain_is_told_why() -> None:
     async with bench() as b:
-        assert await b.service.next("posts", "ann", wait=0.02) == Nothing("empty")
+        assert await b.service.next("posts", "ann", wait=0.02) == Nothing(NoWork.EMPTY)
 
 
 @running
@@ -121,7 +121,7 @@ async def test_stopping_sends_those_who_wait_home() -> None:
     async with bench(storage) as b:
         ask = asyncio.create_task(b.service.next("posts", "ann", wait=60))
         await asleep(1, b)
-    assert await ask == Nothing("empty")
+    assert await ask == Nothing(NoWork.EMPTY)
 
 
 @running

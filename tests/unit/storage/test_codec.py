@@ -21,6 +21,7 @@ from venire.model import (
     Closed,
     Event,
     Exit,
+    ExitReason,
     Item,
     Joined,
     Label,
@@ -52,7 +53,9 @@ LABELERS = st.builds(
 )
 GIVEN = st.lists(st.builds(Assignment, SLOTS, NAMES, NAMES, FLOATS), max_size=3).map(tuple)
 VERDICTS = st.builds(Verdict, st.one_of(st.none(), FINITE), SHARES)
-EXITS = st.builds(Exit, NAMES, SLOTS, SLOTS, st.integers(0, 99), VERDICTS, NAMES)
+EXITS = st.builds(
+    Exit, NAMES, SLOTS, SLOTS, st.integers(0, 99), VERDICTS, st.sampled_from(ExitReason)
+)
 BOUNDS = st.builds(
     Bounds,
     st.integers(0, 3),

@@ -94,6 +94,9 @@ TAMPERED = {
     "no snapshot of the beginning": "DELETE FROM snapshots WHERE n = 0",
     "the log goes on with event": "DELETE FROM events WHERE n = 3",
     "but replaying it gave": (
+        "UPDATE events SET body = replace(body, 'no_gain', 'overlap') WHERE kind = 'closed'"
+    ),
+    "'bribed' is not a valid ExitReason": (
         "UPDATE events SET body = replace(body, 'no_gain', 'bribed') WHERE kind = 'closed'"
     ),
     "unknown kind": "UPDATE events SET kind = 'folded' WHERE n = 3",

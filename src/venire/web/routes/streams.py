@@ -9,6 +9,7 @@ from typing import Any
 from fastapi import FastAPI, Request, Response
 from pydantic import ValidationError
 
+from venire.model import Role
 from venire.service.actors import Actor
 from venire.service.settings import StreamSettings
 from venire.service.views import SettingsVersion, StreamView
@@ -129,6 +130,6 @@ class StreamRoutes:
 
 def _seen_by(who: Caller, view: StreamView) -> StreamView:
     """Labelers are not told who else is on the panel, and how good anybody is held to be."""
-    if who.role != "labeler":
+    if who.role != Role.LABELER:
         return view
     return replace(view, settings={"classes": view.settings["classes"]})

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, get_args
+from typing import Annotated
 
 from fastapi import FastAPI, Query, Request, Response
 
+from venire.model import NoWork
 from venire.service import Lease, Nothing
 from venire.service.settings import Name
-from venire.service.views import Answer, Reason
+from venire.service.views import Answer
 from venire.web.answers import body, json_answer, says
 from venire.web.bodies import LabelBody, ReleaseBody, SaidBody, read, read_list
 from venire.web.errors import RequestError
@@ -19,8 +20,8 @@ __all__ = ["WorkRoutes"]
 
 LABELER = "Who asks; the key of a labeler may leave it out."
 REASON = {
-    "description": "Why: " + ", ".join(get_args(Reason)),
-    "schema": {"type": "string", "enum": list(get_args(Reason))},
+    "description": "Why: " + ", ".join(NoWork),
+    "schema": {"type": "string", "enum": list(NoWork)},
 }
 EXAMPLE = [{"item": "post-1", "labeler": "ann", "said": "ok"}]
 
