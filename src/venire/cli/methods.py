@@ -43,6 +43,6 @@ def methods() -> dict[str, type[Any]]:
     from venire.competence.base import BaseEstimator
 
     modules = [import_module(package) for package in PACKAGES]
-    found: list[Any] = [getattr(module, name) for module in modules for name in module.__all__]
+    found: list[Any] = [getattr(module, name) for module in modules for name in dir(module)]
     kinds: list[Any] = [v for v in found if inspect.isclass(v) and issubclass(v, BaseEstimator)]
     return {kind.name: kind for kind in kinds if isinstance(getattr(kind, "name", None), str)}

@@ -4,68 +4,28 @@ Readers check everything first, writers write all or nothing. Names are loaded w
 first used, so that `venire datasets list` needs no NumPy.
 """
 
-from __future__ import annotations
+from typing import TYPE_CHECKING
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from venire.lazy import attach
 
 if TYPE_CHECKING:
-    from venire.datasets.items import ItemTable, read_items
-    from venire.datasets.library import cache_folder, fetch, load, path_of
-    from venire.datasets.panel import read_panel
-    from venire.datasets.registry import DataSet, data_set, data_sets
-    from venire.datasets.results import (
-        Output,
-        assignments_output,
-        check_targets,
-        exits_output,
-        write_outputs,
-    )
-    from venire.datasets.verdicts import columns_output, skills_output, verdicts_output
-
-_HOME = {
-    "items": ("ItemTable", "read_items"),
-    "library": ("cache_folder", "fetch", "load", "path_of"),
-    "panel": ("read_panel",),
-    "registry": ("DataSet", "data_set", "data_sets"),
-    "results": (
-        "Output",
-        "assignments_output",
-        "check_targets",
-        "exits_output",
-        "write_outputs",
-    ),
-    "verdicts": ("columns_output", "skills_output", "verdicts_output"),
-}
-_MODULE = {name: module for module, names in _HOME.items() for name in names}
-
-__all__ = [
-    "DataSet",
-    "ItemTable",
-    "Output",
-    "assignments_output",
-    "cache_folder",
-    "check_targets",
-    "columns_output",
-    "data_set",
-    "data_sets",
-    "exits_output",
-    "fetch",
-    "load",
-    "path_of",
-    "read_items",
-    "read_panel",
-    "skills_output",
-    "verdicts_output",
-    "write_outputs",
-]
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _MODULE:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_MODULE[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    return __all__
+    from venire.datasets.items import ItemTable as ItemTable
+    from venire.datasets.items import read_items as read_items
+    from venire.datasets.library import cache_folder as cache_folder
+    from venire.datasets.library import fetch as fetch
+    from venire.datasets.library import load as load
+    from venire.datasets.library import path_of as path_of
+    from venire.datasets.panel import read_panel as read_panel
+    from venire.datasets.registry import DataSet as DataSet
+    from venire.datasets.registry import data_set as data_set
+    from venire.datasets.registry import data_sets as data_sets
+    from venire.datasets.results import Output as Output
+    from venire.datasets.results import assignments_output as assignments_output
+    from venire.datasets.results import check_targets as check_targets
+    from venire.datasets.results import exits_output as exits_output
+    from venire.datasets.results import write_outputs as write_outputs
+    from venire.datasets.verdicts import columns_output as columns_output
+    from venire.datasets.verdicts import skills_output as skills_output
+    from venire.datasets.verdicts import verdicts_output as verdicts_output
+else:
+    __getattr__, __dir__ = attach(__name__)

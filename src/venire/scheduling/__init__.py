@@ -1,67 +1,27 @@
 """Who labels what: policies, and how competences come to be known while they run.
 
 Names are loaded when they are first used, so that nothing compiles before it must. Adding a
-policy is one file and one line in `_HOME`.
+policy is one file and one line below.
 """
 
-from __future__ import annotations
+from typing import TYPE_CHECKING
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from venire.lazy import attach
 
 if TYPE_CHECKING:
-    from venire.scheduling.base import Kernels, Learning, Policy
-    from venire.scheduling.everyone import Everyone
-    from venire.scheduling.fixed_overlap import FixedOverlap
-    from venire.scheduling.greedy import Greedy
-    from venire.scheduling.learning import LearnThenServe
-    from venire.scheduling.lookahead import LookAhead
-    from venire.scheduling.random import Random
-    from venire.scheduling.realised import Realised, RealisedProxy
-    from venire.scheduling.round_robin import RoundRobin
-    from venire.scheduling.waterfill import Waterfill
-    from venire.scheduling.while_serving import LearnWhileServing
-
-_HOME = {
-    "Everyone": "everyone",
-    "FixedOverlap": "fixed_overlap",
-    "Greedy": "greedy",
-    "Kernels": "base",
-    "LearnThenServe": "learning",
-    "LearnWhileServing": "while_serving",
-    "Learning": "base",
-    "LookAhead": "lookahead",
-    "Policy": "base",
-    "Random": "random",
-    "Realised": "realised",
-    "RealisedProxy": "realised",
-    "RoundRobin": "round_robin",
-    "Waterfill": "waterfill",
-}
-
-__all__ = [
-    "Everyone",
-    "FixedOverlap",
-    "Greedy",
-    "Kernels",
-    "LearnThenServe",
-    "LearnWhileServing",
-    "Learning",
-    "LookAhead",
-    "Policy",
-    "Random",
-    "Realised",
-    "RealisedProxy",
-    "RoundRobin",
-    "Waterfill",
-]
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    return __all__
+    from venire.scheduling.base import Kernels as Kernels
+    from venire.scheduling.base import Learning as Learning
+    from venire.scheduling.base import Policy as Policy
+    from venire.scheduling.everyone import Everyone as Everyone
+    from venire.scheduling.fixed_overlap import FixedOverlap as FixedOverlap
+    from venire.scheduling.greedy import Greedy as Greedy
+    from venire.scheduling.learning import LearnThenServe as LearnThenServe
+    from venire.scheduling.lookahead import LookAhead as LookAhead
+    from venire.scheduling.random import Random as Random
+    from venire.scheduling.realised import Realised as Realised
+    from venire.scheduling.realised import RealisedProxy as RealisedProxy
+    from venire.scheduling.round_robin import RoundRobin as RoundRobin
+    from venire.scheduling.waterfill import Waterfill as Waterfill
+    from venire.scheduling.while_serving import LearnWhileServing as LearnWhileServing
+else:
+    __getattr__, __dir__ = attach(__name__)

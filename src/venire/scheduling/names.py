@@ -59,7 +59,7 @@ def exported(kind: type) -> dict[str, type[Any]]:
     ['everyone', 'fixed-overlap', 'greedy', 'lookahead', 'random', 'realised', 'realised-proxy',
      'round-robin', 'waterfill']
     """
-    values: list[Any] = [getattr(scheduling, name) for name in scheduling.__all__]
+    values: list[Any] = [getattr(scheduling, name) for name in dir(scheduling)]
     found = [v for v in values if inspect.isclass(v) and issubclass(v, kind)]
     return {cls.name: cls for cls in found if hasattr(cls, "name")}
 

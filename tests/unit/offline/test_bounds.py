@@ -31,7 +31,7 @@ from venire.offline.prices import candidates
 #: Every policy that the package exports; a new one is covered as soon as it is there.
 POLICIES: list[Policy] = [
     kind()
-    for kind in (getattr(scheduling, name) for name in scheduling.__all__)
+    for kind in (getattr(scheduling, name) for name in dir(scheduling))
     if isinstance(kind, type) and issubclass(kind, Policy) and kind is not Policy
 ]
 
