@@ -1,4 +1,4 @@
-"""`AsyncClient`: the API for programs that do many things at a time."""
+"""`AsyncClient`: the API of a server, one method for each thing that can be asked of it."""
 
 from __future__ import annotations
 
@@ -20,11 +20,21 @@ T = TypeVar("T")
 class AsyncClient:
     """A connection to a server.
 
-    As `Client`, with `await` before every verb and `async with` around it all:
+    Requests that fail because the server is busy, stopping or away are sent again, for up to
+    `retry_seconds` each; whatever can be sent twice takes effect once.
 
         async with venire.AsyncClient("http://127.0.0.1:8400", key) as client:
+            await client.create_stream("posts", classes=["spam", "ok"])
+            await client.add_items("posts", [{"id": "post-1", "payload": "Buy now!"}])
+            work = await client.next("posts", "ann")
+            if work:
+                await client.label(work.token, "spam")
             async for exit in client.follow_exits("posts"):
                 print(exit.item, exit.verdict)
+
+    >>> AsyncClient("127.0.0.1:8400", "vk_...")
+    Traceback (most recent call last):
+    venire.errors.InputError: got the address '127.0.0.1:8400', expected http://... or https://...
     """
 
     def __init__(

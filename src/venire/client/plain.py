@@ -1,4 +1,5 @@
-"""`Client`: the API for programs that do one thing after another."""
+# Generated from venire.client.asynchronous by scripts/generate; do not edit.
+"""`Client`: the API of a server, one method for each thing that can be asked of it."""
 
 from __future__ import annotations
 
@@ -29,6 +30,8 @@ class Client:
             work = client.next("posts", "ann")
             if work:
                 client.label(work.token, "spam")
+            for exit in client.follow_exits("posts"):
+                print(exit.item, exit.verdict)
 
     >>> Client("127.0.0.1:8400", "vk_...")
     Traceback (most recent call last):
