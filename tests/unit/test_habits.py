@@ -1,0 +1,39 @@
+"""What runs before a commit and on every push is what the scripts run."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent.parent
+
+
+def commands(path: str) -> set[str]:
+    """The tools that a file runs from .venv, with what tells two runs of one tool apart."""
+    text = (ROOT / path).read_text()
+    found = re.findall(r"\.venv/bin/(python -m \S+|ruff \w+|[\w-]+)", text)
+    return {name for name in found if not name.startswith("pip")}
+
+
+def test_the_hooks_run_what_the_check_runs() -> None:
+    assert commands(".pre-commit-config.yaml") == commands("scripts/check")
+    assert len(commands("scripts/check")) >= 6
+
+
+def test_the_hooks_check_the_types_of_the_same_folders() -> None:
+    script = (ROOT / "scripts/check").read_text()
+    named = re.search(r'typed="(.*)"\nfor folder in (.*); do', script)
+    assert named is not None
+    hooks = (ROOT / ".pre-commit-config.yaml").read_text()
+    assert f"mypy --strict {named[1]} {named[2]}\n" in hooks
+
+
+def test_the_workflow_runs_on_every_python_of_the_package() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    mark = "Programming Language :: Python :: 3."
+    known = [c.rpartition(" ")[2] for c in project["classifiers"] if c.startswith(mark)]
+    workflow = (ROOT / ".github/workflows/ci.yml").read_text()
+    (matrix,) = re.findall(r"python: \[(.*)\]", workflow)
+    assert re.findall(r'"([\d.]+)"', matrix) == known
+    assert "- run: .ci/run\n" in workflow
