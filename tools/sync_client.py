@@ -15,13 +15,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-__all__ = ["generated", "main", "path_of", "synchronous"]
+__all__ = ["generated", "home_of", "main", "synchronous"]
 
 ROOT: Final = Path(__file__).parent.parent
-SOURCE: Final = "venire.client.asynchronous"
-TARGET: Final = "venire.client.plain"
-
-HEADER: Final = f"# Generated from {SOURCE} by scripts/generate; do not edit.\n"
+HEADER: Final = "# Generated from AsyncClient by scripts/generate; do not edit.\n"
 
 #: What stands for what, in this order; whole words, in the code and in its docstrings.
 REPLACEMENTS: Final = (
@@ -35,9 +32,13 @@ REPLACEMENTS: Final = (
 )
 
 
-def path_of(module: str) -> Path:
-    """The file of a module of the package."""
-    return (ROOT / "src").joinpath(*module.split(".")).with_suffix(".py")
+def home_of(kind: str) -> Path:
+    """The file of the package `client` that defines a class."""
+    files = sorted((ROOT / "src" / "venire" / "client").glob("*.py"))
+    found = [path for path in files if f"\nclass {kind}:\n" in path.read_text()]
+    if len(found) != 1:
+        raise SystemExit(f"{len(found)} files in {files[0].parent} define {kind}, expected one")
+    return found[0]
 
 
 def synchronous(source: str) -> str:
@@ -53,14 +54,15 @@ def synchronous(source: str) -> str:
 
 def generated() -> str:
     """What the file of the synchronous client must hold."""
-    text = HEADER + synchronous(path_of(SOURCE).read_text())
+    text = HEADER + synchronous(home_of("AsyncClient").read_text())
     sort = ("check", "--fix", "--quiet", "--select", "I")
     return _ruff(_ruff(text, *sort), "format", "--quiet")
 
 
 def _ruff(text: str, *command: str) -> str:
     """What ruff makes of a text, as if it were in the target."""
-    whole = [sys.executable, "-m", "ruff", *command, "--stdin-filename", str(path_of(TARGET)), "-"]
+    name = "--stdin-filename", str(home_of("Client")), "-"
+    whole = [sys.executable, "-m", "ruff", *command, *name]
     done = subprocess.run(whole, input=text, capture_output=True, text=True, cwd=ROOT, check=False)
     if done.returncode:
         raise SystemExit(f"ruff failed on what was generated:\n{done.stdout}{done.stderr}")
@@ -71,10 +73,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Write the file, or say whether it is as it must be."""
     parser = argparse.ArgumentParser(description="Make the synchronous client.")
     parser.add_argument("--check", action="store_true", help="change nothing; fail if it differs")
-    check, target, text = parser.parse_args(arguments).check, path_of(TARGET), generated()
+    check, target, text = parser.parse_args(arguments).check, home_of("Client"), generated()
     if check and target.read_text() != text:
         where = target.relative_to(ROOT)
-        print(f"{where} is not what {SOURCE} gives: run scripts/generate", file=sys.stderr)
+        print(f"{where} is not what AsyncClient gives: run scripts/generate", file=sys.stderr)
         return 1
     if not check:
         target.write_text(text)

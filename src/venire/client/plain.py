@@ -1,4 +1,4 @@
-# Generated from venire.client.asynchronous by scripts/generate; do not edit.
+# Generated from AsyncClient by scripts/generate; do not edit.
 """`Client`: the API of a server, one method for each thing that can be asked of it."""
 
 from __future__ import annotations

@@ -6,12 +6,12 @@ import inspect
 
 import pytest
 
-from tools.sync_client import TARGET, generated, main, path_of
+from tools.sync_client import generated, home_of, main
 from venire import AsyncClient, Client
 
 
 def test_the_synchronous_client_is_the_generated_one() -> None:
-    assert path_of(TARGET).read_text() == generated(), "run scripts/generate"
+    assert home_of("Client").read_text() == generated(), "run scripts/generate"
 
 
 def test_a_change_by_hand_is_found(

@@ -20,11 +20,11 @@ for part in split(label, size=10):
 """
 
 FILES = {
-    "__init__.py": '__all__ = ["Greedy"]\nfrom venire.scheduling import Greedy\n',
-    "web/__init__.py": "from venire.web.app import run\n",
-    "web/app.py": "from venire.scheduling import greedy\n\n\ndef run():\n    greedy._hidden()\n",
-    "scheduling/__init__.py": '__all__ = ["Greedy"]\nfrom venire.scheduling.greedy import Greedy\n',
-    "scheduling/greedy.py": "from venire.errors import Fault\n\n\nclass Greedy(Policy):\n"
+    "__init__.py": '__all__ = ["Greedy"]\nfrom VENIRE.scheduling import Greedy\n',
+    "web/__init__.py": "from VENIRE.web.app import run\n",
+    "web/app.py": "from VENIRE.scheduling import greedy\n\n\ndef run():\n    greedy._hidden()\n",
+    "scheduling/__init__.py": '__all__ = ["Greedy"]\nfrom VENIRE.scheduling.greedy import Greedy\n',
+    "scheduling/greedy.py": "from VENIRE.errors import Fault\n\n\nclass Greedy(Policy):\n"
     '    """One."""\n\n\ndef _hidden():\n    """Said.\n\n    More.\n    """\n    a = 1\n'
     "    return a\n",
     "errors.py": "class Fault(Exception):\n    pass\n",
@@ -38,7 +38,7 @@ def root(tmp_path: Path) -> Path:
     for name, text in FILES.items():
         path = tmp_path / "src" / "venire" / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
+        path.write_text(text.replace("VENIRE", "venire"))
     return tmp_path
 
 
@@ -46,8 +46,8 @@ def test_what_is_counted(root: Path) -> None:
     found = measure(root)
     assert found["modules"] == 8
     assert found["largest folders"]["venire"] == 3
-    chain = ["venire.web", "venire.web.app", "venire.scheduling.greedy", "venire.errors"]
-    assert found["longest import chain from web"]["chain"] == chain
+    chain = ["web", "web.app", "scheduling.greedy", "errors"]
+    assert found["longest import chain from web"]["chain"] == [f"venire.{name}" for name in chain]
     assert found["duplicate pairs"] == ["venire/one.py:2 ~ venire/two.py:2"]
     assert found["private reaches"] == ["venire.web.app:5 _hidden"]
     places = ["venire:1", "venire:2", "venire.scheduling:1", "venire.scheduling:2"]
