@@ -74,7 +74,7 @@ def goes_on(s: Scheduler, slots: int = 50) -> Scheduler:
     before = len(s.log)
     for one in (s, again):
         live(one, slots, seed=7)
-    assert again.log == s.log[before:]
+    assert list(map(repr, again.log)) == list(map(repr, s.log[before:]))  # a gain may be nan
     assert again.fingerprint() == s.fingerprint()
     return again
 
@@ -88,7 +88,6 @@ def goes_on(s: Scheduler, slots: int = 50) -> Scheduler:
         LearnWhileServing(estimator=OneCoin()),
         LearnWhileServing(estimator=Known({k: 0.6 + 0.05 * k for k in range(5)})),
     ],
-    ids=str,
 )
 def test_what_did_not_come_back(learning: Learning) -> None:
     s = scheduler(Greedy(), learning)
@@ -182,12 +181,12 @@ class Mine(OneCoin):
 @pytest.mark.parametrize(
     ("policy", "learning", "says"),
     [
-        (TwoLabels(), None, r"policy.*TwoLabels.*is not one of venire's.*replay"),
-        (Greedy(), LearnThenServe(5, estimator=Mine()), r"learning\.estimator.*Mine.*replay"),
+        (TwoLabels(), None, r"TwoLabels as policy, which is not one of venire's own: .*replay"),
+        (Greedy(), LearnThenServe(5, estimator=Mine()), r"Mine as learning\.estimator, .*replay"),
         (
             Greedy(),
             LearnThenServe(5, estimator=DawidSkene(start=lambda: 0)),  # type: ignore[arg-type]
-            r"learning\.estimator\.start.*function.*replay",
+            r"function as learning\.estimator\.start, .*replay",
         ),
     ],
 )
