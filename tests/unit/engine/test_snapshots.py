@@ -226,3 +226,15 @@ def test_settings_that_this_version_does_not_know_are_told() -> None:
         head = kept.head | {"policy": {"class": name, "settings": said}}
         with pytest.raises(InputError, match=r"another version.*replay the log"):
             Scheduler.restore(kept._replace(head=head).pack())
+
+
+def test_a_memory_with_other_names_is_not_read() -> None:
+    s = scheduler(Waterfill(), None)
+    live(s, 10, seed=1)
+    kept = s.capture()
+    assert kept.head["memory"] == [["price", 0, 1], ["sold_in", 1, 1], ["sold", 2, 1]]
+    other = kept._replace(head=kept.head | {"memory": [["sold", 0, 1]]})
+    again = Scheduler.restore(other.pack())
+    assert s._clerk.desk.gauges.any()
+    assert not again._clerk.desk.gauges.any()
+    live(again, 5, seed=2)
