@@ -11,6 +11,7 @@ from benchmarks.greedy import copied, standing_queue, time_slots
 from venire import Bursty, Greedy, LookAhead, Policy, Waterfill, World, simulate
 from venire.scheduling.beliefs import refile_all
 from venire.scheduling.desk import OUTSTANDING, SETTING, Desk
+from venire.scheduling.waterfill import PRICE
 
 REPEATS = 7
 
@@ -23,7 +24,7 @@ def slot_of(policy: Policy, queue: Desk, slot: int) -> list[float]:
     refile_all(desk, kernels, slot)
     first = copied(desk)
     kernels.serve(first, slot)
-    desk.gauges[0] = first.gauges[0]
+    desk.gauges[PRICE] = first.gauges[PRICE]
     times = []
     for _ in range(REPEATS):
         copy = copied(desk)

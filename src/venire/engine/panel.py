@@ -62,7 +62,9 @@ class Panel(Reader):
         """Change settings from now on; None: as before.
 
         Names are as the command line takes them, so that the log can say them. Another way of
-        learning starts from what is believed now.
+        learning starts from what is believed now. Another policy starts with a fresh memory: what
+        the one before it forecast, counted or had in its queue is gone. The same policy with
+        other settings goes on with its memory.
 
         >>> from venire import Bounds, Item, Label, Labeler, Scheduler
         >>> s = Scheduler([Labeler("ann", 0.9)], classes=["spam", "ok"])

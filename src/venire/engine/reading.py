@@ -116,7 +116,7 @@ class Reader:
 
     @property
     def counters(self) -> dict[str, int]:
-        """What the policy counted since the scheduler began, by name; empty for most."""
+        """What the policy counted since it took over, by name; empty for most."""
         return self.policy.counters(self._clerk.desk.meta[COUNTER:])
 
     @property

@@ -301,7 +301,11 @@ class Scheduler(Panel):
         return self
 
     def snapshot(self) -> bytes:
-        """All of the state but the log, for `restore`."""
+        """All of the state but the log, for `restore`.
+
+        It can keep what venire exports; a policy, way of learning or estimator of your own is
+        refused, and the log is what to keep then.
+        """
         return self.capture().pack()
 
     def capture(self) -> Captured:

@@ -4,7 +4,8 @@ The format is a line of JSON (settings, names, and the shape of each array) and 
 behind the other, compressed. Nothing in it is ever executed. The number of the format is in
 front; older ones are read, newer ones are refused, and the log is replayed instead. Records are
 written with the names of their fields: a snapshot of a version that kept more or fewer of them is
-read, and everything is filed anew.
+read, and everything is filed anew. Policy and learning are kept as data (see `kept`), and what the
+policy remembers with the names of it.
 """
 
 from __future__ import annotations
@@ -12,28 +13,31 @@ from __future__ import annotations
 import json
 import zlib
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 from numpy.lib.format import descr_to_dtype, dtype_to_descr
 from numpy.typing import NDArray
 
 from venire.engine.departed import Departed
+from venire.engine.kept import from_data, to_data
 from venire.engine.roll import Roll
 from venire.errors import InputError
 from venire.model import Bounds
+from venire.scheduling.base import Learning, Policy
 from venire.scheduling.desk import Desk, allocate
-from venire.scheduling.names import KNOWN, learning_named, policy_named
+from venire.scheduling.names import learning_named, policy_named
 
 if TYPE_CHECKING:
     from venire.engine.scheduler import Scheduler
 
 __all__ = ["Captured", "capture", "unpack"]
 
-FORMAT = b"venire-2\n"
+FORMAT = b"venire-3\n"
 
-#: What can be read: before the second there were no revisions, and no floor.
-READ = (FORMAT, b"venire-1\n")
+#: What can be read: before the third, policy and learning were names; before the second there were
+#: no revisions, and no floor.
+READ = (FORMAT, b"venire-2\n", b"venire-1\n")
 
 #: So many entries of a list are written in one go.
 PIECE = 1000
@@ -83,9 +87,9 @@ def capture(scheduler: Scheduler) -> Captured:
     if learner is not None:
         arrays |= {f"learner.{k}": np.array(v) for k, v in learner.state().items()}
     head = {
-        "policy": scheduler.policy.describe(),
-        "learning": scheduler.learning.describe() if scheduler.learning else KNOWN,
-        "seeds": [getattr(x, "seed", 0) for x in (scheduler.policy, scheduler.learning)],
+        "policy": to_data(scheduler.policy, "policy"),
+        "learning": to_data(scheduler.learning, "learning"),
+        "memory": _memory(clerk.policy),
         "c": scheduler.c,
         "bounds": asdict(clerk.bounds),
         "remember": scheduler._roll.remember,
@@ -106,14 +110,13 @@ def unpack(snapshot: bytes) -> Scheduler:
     from venire.engine.scheduler import Scheduler
 
     head, arrays = _parse(snapshot)
-    seeds = head["seeds"]
+    policy, learning = _settings(head)
     labelers = [fields[0] for fields in head["roll"]["labelers"]]
-    learning = learning_named(head["learning"], seeds[1])
     scheduler = Scheduler.__new__(Scheduler)
     scheduler._begin(
         labelers,
         head["classes"],
-        policy_named(head["policy"], seeds[0]),
+        policy,
         learning,
         head["c"],
         Bounds(**{"floor": False} | head["bounds"]),  # it was none in older snapshots
@@ -135,9 +138,26 @@ def unpack(snapshot: bytes) -> Scheduler:
     fitted, clerk.stale = _fitted(desk)
     clerk.capacity = arrays["capacity"]
     retired = {row: (why, group) for row, (why, group) in head["retired"]}
+    if head.get("memory", now := _memory(clerk.policy)) != now:
+        fitted.gauges[:] = 0.0  # its places had other meanings
     clerk.resume(fitted, retired, head["nobody"])
     clerk.refresh(scheduler.slot)
     return scheduler
+
+
+def _settings(head: dict[str, Any]) -> tuple[Policy, Learning | None]:
+    """Policy and learning; by their names, without more than the names say, in older snapshots."""
+    if "seeds" in head:
+        seeds = head["seeds"]
+        named = policy_named(head["policy"], seeds[0]), learning_named(head["learning"], seeds[1])
+        return named
+    policy, learning = from_data(head["policy"]), from_data(head["learning"])
+    return cast(Policy, policy), cast("Learning | None", learning)
+
+
+def _memory(policy: Policy) -> list[list[str | int]]:
+    """The names of what a policy remembers, with their places."""
+    return [[name, *place] for name, place in policy.memory.layout.items()]
 
 
 def _fitted(saved: dict[str, NDArray[Any]]) -> tuple[Desk, bool]:

@@ -25,6 +25,7 @@ from venire.accuracy import (
     pair_evidence,
     vote_weight,
 )
+from venire.scheduling.memory import PolicyMemory
 
 __all__ = ["Belief", "Kernels", "Learner", "Learning", "Policy"]
 
@@ -57,10 +58,13 @@ class Kernels(NamedTuple):
 class Policy(ABC):
     """Who labels what, and when an item leaves.
 
-    `counter_names` names what the kernels count in `meta[COUNTER:]`, up to eight.
+    `memory` names what the kernels remember in `desk.gauges` from slot to slot, and
+    `counter_names` what they count in `meta[COUNTER:]`, up to eight. Both are the policy's own:
+    they begin anew when it takes the place of a policy of another class (see memory.py).
     """
 
     name: ClassVar[str]
+    memory: ClassVar[PolicyMemory] = PolicyMemory()
     counter_names: ClassVar[tuple[str, ...]] = ()
 
     @abstractmethod

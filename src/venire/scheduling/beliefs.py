@@ -16,16 +16,19 @@ from venire import utility
 from venire.accuracy import RHO, on_grid
 from venire.compiling import inlined, kernel
 from venire.errors import InputError
-from venire.scheduling.base import Belief, Floats, Ints, Kernels
+from venire.scheduling.base import Belief, Floats, Ints, Kernels, Policy
 from venire.scheduling.desk import (
     BARRED,
     BELIEVED,
+    N_SETTINGS,
     OUTSTANDING,
     PENDING,
     POOLED,
     ROWS,
+    SETTING,
     Desk,
     clear_files,
+    forget,
 )
 from venire.scheduling.wheel import never_due
 
@@ -38,6 +41,7 @@ __all__ = [
     "depart",
     "let_go_row",
     "make_refile",
+    "put_to_work",
     "refile_all",
     "revalue",
 ]
@@ -122,6 +126,18 @@ def _decide_all(
         best, count = best_of(scores), start[i + 1] - start[i]
         found[i] = best if count > 0 else -1
         sure[i] = confidence_in(scores, believed, best, count)
+
+
+def put_to_work(desk: Desk, policy: Policy, before: Policy) -> None:
+    """Write the settings of a policy where its kernels read them; file everything anew after it.
+
+    In the place of a policy of another class it begins with a fresh memory (see memory.py).
+    """
+    if type(policy) is not type(before):
+        forget(desk)
+    settings = policy.settings()
+    desk.meta[SETTING : SETTING + N_SETTINGS] = 0
+    desk.meta[SETTING : SETTING + len(settings)] = settings
 
 
 def refile_all(desk: Desk, kernels: Kernels, slot: int, first: int | None = None) -> int:

@@ -19,6 +19,7 @@ from venire.scheduling.beliefs import (
     decide_row,
     depart,
     let_go_row,
+    put_to_work,
     refile_all,
     revalue,
 )
@@ -32,7 +33,6 @@ from venire.scheduling.desk import (
     PENDING,
     POOLED,
     ROWS,
-    SETTING,
     TOUCHES,
     Desk,
     add_edge,
@@ -62,16 +62,19 @@ class Clerk:
     def __init__(self, capacity: Sequence[int], classes: int, policy: Policy, c: float) -> None:
         self.desk: Desk = allocate(64, 256, len(capacity), classes, 8, 64)
         self.c = c
+        self.policy = policy
         self.belief: Belief | None = None
         self.capacity = np.array(capacity, np.int64)
         self.use(policy)
 
     def use(self, policy: Policy) -> None:
-        """Put a policy to work, from the next `refresh` on."""
+        """Put a policy to work, from the next `refresh` on.
+
+        In the place of one of another class it begins with a fresh memory (see memory.py).
+        """
+        put_to_work(self.desk, policy, self.policy)
         self.policy = policy
         self.kernels: Kernels = policy.kernels()
-        settings = policy.settings()
-        self.desk.meta[SETTING : SETTING + len(settings)] = settings
         self.stale = True
 
     def believe(self, belief: Belief | None) -> None:

@@ -18,7 +18,7 @@ slots work on the same records:
     scores    one sum of votes per class, to work out a verdict
     bounds    the largest key filed so far; the evidence of everybody, and of all who are here;
               the confidence that a row is to have
-    gauges    what a policy remembers from slot to slot
+    gauges    what the policy at work remembers from slot to slot (see memory.py)
     cases     one per row: what its labels leave to gain, for `Realised` (see cases.py)
     held      evidence by pair of classes: of one label of everybody who is not away, of one
               label on average, and of all labels of a slot
@@ -39,6 +39,7 @@ from numpy.typing import NDArray
 from venire.compiling import inlined
 from venire.model import ExitReason
 from venire.scheduling.layout import CASE, EDGE, GROUP, LABELER, ROW, SHELF, STALL, TOUCH
+from venire.scheduling.memory import N_GAUGES
 
 __all__ = [
     "Desk",
@@ -47,6 +48,7 @@ __all__ = [
     "allocate",
     "bar",
     "clear_files",
+    "forget",
     "grow_touches",
     "link",
 ]
@@ -62,10 +64,12 @@ STAMP: Final = 4
 POOLED: Final = 5
 TURN: Final = 6
 BELIEVED: Final = 7  # 0: competences unknown, every vote counts the same
-SETTING: Final = 8  # first of four settings of the policy
+SETTING: Final = 8  # first of the settings of the policy
+N_SETTINGS: Final = 4
 GROUPS: Final = 12  # groups in use, group 0 among them
 EDGES: Final = 13
-COUNTER: Final = 14  # first of eight counters of the policy
+COUNTER: Final = 14  # first of the counters of the policy
+N_COUNTERS: Final = 8
 LEAST: Final = 22  # labels without which a row does not leave for want of gain
 STALLS: Final = 23  # stalls in use
 MOST: Final = 24  # labels with which a row must leave; 0: any number
@@ -74,7 +78,6 @@ N_META: Final = 26
 
 FLOOR: Final = 3  # of `bounds`: the confidence that a row is to have; 0: any
 
-N_GAUGES: Final = 64
 N_BINS: Final = 384
 
 # row states
@@ -236,6 +239,14 @@ def clear_files(desk: Desk, first: int | None = None) -> None:
     desk.meta[FREE_SHELF] = 0
     desk.meta[POOLED] = desk.meta[STALLS] = 0
     desk.bounds[0] = 0.0
+
+
+def forget(desk: Desk) -> None:
+    """Make the memory of the policy a fresh one (see memory.py); file everything anew after it."""
+    desk.gauges[:] = 0.0
+    desk.meta[COUNTER : COUNTER + N_COUNTERS] = 0
+    desk.meta[TURN] = desk.meta[POOLED] = 0
+    desk.rows["key"] = 0.0
 
 
 @inlined

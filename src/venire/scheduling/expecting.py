@@ -1,6 +1,6 @@
 """What is about to arrive: how many rows in a usual slot, how heavy, and what comes in bursts.
 
-The gauges of the desk remember the arrivals of the last `WINDOW` slots, and a running mean and
+The memory of the policy holds the arrivals of the last `WINDOW` slots, and a running mean and
 mean square of the logarithm of their weights. A usual slot brings the mean of those counts
 without the largest and the smallest fifth of them, so that one burst is not taken for a habit;
 the rest of the plain mean is bursts. Weights are taken to be seven, evenly spread over three
@@ -15,20 +15,23 @@ from typing import Final
 from venire.compiling import inlined, kernel
 from venire.scheduling.cases import BY_LABELS, SHARE, one_label, reserve_price
 from venire.scheduling.desk import SETTING, Desk
+from venire.scheduling.memory import PolicyMemory
 from venire.scheduling.queue_price import FLOW, NOW, STAY, add, bin_of
 
-__all__ = ["PRICE", "expect", "remember", "usual_arrivals"]
-
-# gauges
-LOG: Final = 0  # mean logarithm of the weight of an arrival
-SQUARE: Final = 1  # mean square of it
-SLOTS: Final = 2  # slots seen
-BUSY: Final = 3  # slots with arrivals
-PRICE: Final = 4  # the price forecast last
-COUNTS: Final = 8  # arrivals in each of the last slots, in a ring
+__all__ = ["MEMORY", "PRICE", "expect", "remember", "usual_arrivals"]
 
 WINDOW: Final = 16
 WEIGHTS: Final = 7
+
+MEMORY: Final = PolicyMemory(
+    "log",  # mean logarithm of the weight of an arrival
+    "square",  # mean square of it
+    "slots",  # slots seen
+    "busy",  # slots with arrivals
+    "price",  # the price forecast last
+    counts=WINDOW,  # arrivals in each of the last slots, in a ring
+)
+LOG, SQUARE, SLOTS, BUSY, PRICE, COUNTS = MEMORY.places
 
 
 @inlined

@@ -11,7 +11,8 @@ What an arrival is worth is told by the mean and spread of the logarithm of the 
 kinds, at the mean and sqrt(3) spreads to either side of it, with masses 1/6, 2/3 and 1/6 (they
 have the first five moments of a normal distribution).
 
-All of it is in `desk.gauges`, written when a slot is settled: once a slot, whoever drives it.
+All of it is in the memory of the look-ahead, written when a slot is settled: once a slot, whoever
+drives it.
 """
 
 from __future__ import annotations
@@ -21,8 +22,10 @@ from typing import Final
 
 from venire.compiling import inlined
 from venire.scheduling.desk import ROWS, Desk
+from venire.scheduling.memory import PolicyMemory
+from venire.scheduling.waterfill import MEMORY as SALES
 
-__all__ = ["AHEAD", "SLOTS", "add_kinds", "foresee", "note_arrivals", "note_price"]
+__all__ = ["AHEAD", "MEMORY", "SLOTS", "add_kinds", "foresee", "note_arrivals", "note_price"]
 
 #: Slots foreseen; half of `desk.ahead`, whose other half holds the sums.
 AHEAD: Final = 256
@@ -30,19 +33,23 @@ AHEAD: Final = 256
 #: A slot that brings this many times the mean is a burst.
 BURST: Final = 2.5
 
-# gauges
-SLOTS: Final = 3  # slots seen
-MEAN: Final = 4  # arrivals a slot
-AGE: Final = 5  # slots since the last burst
-OLDEST: Final = 6  # largest age seen
-SEEN: Final = 7  # arrivals seen
-LOG: Final = 8  # mean logarithm of a weight
-SQUARE: Final = 9  # and of its square
-CROWD: Final = 10  # logarithm of a factor on the rates, from prices that were not as foreseen
-NEXT: Final = 11  # logarithm of the price foreseen
-NEXT_IN: Final = 12  # slot that it was foreseen for
-RATES: Final = 16  # arrivals by age
 AGES: Final = 48
+
+MEMORY: Final = PolicyMemory(
+    "slots",  # slots seen
+    "mean",  # arrivals a slot
+    "age",  # slots since the last burst
+    "oldest",  # largest age seen
+    "seen",  # arrivals seen
+    "log",  # mean logarithm of a weight
+    "square",  # and of its square
+    "crowd",  # logarithm of a factor on the rates, from prices that were not as foreseen
+    "next",  # logarithm of the price foreseen
+    "next_in",  # slot that it was foreseen for
+    after=SALES,
+    rates=AGES,  # arrivals by age
+)
+SLOTS, MEAN, AGE, OLDEST, SEEN, LOG, SQUARE, CROWD, NEXT, NEXT_IN, RATES = MEMORY.places
 
 LONG: Final = 1.0 / 32.0
 SLOW: Final = 1.0 / 16.0

@@ -32,10 +32,18 @@ from venire.errors import InputError
 from venire.scheduling.base import Floats, Kernels, Policy
 from venire.scheduling.bidding import CELLS, grouped_bids, pick_smallest, sorted_bids
 from venire.scheduling.desk import COUNTER, SETTING, STALLS, TOUCHES, Desk
-from venire.scheduling.forecast import SLOTS, add_kinds, foresee, note_arrivals, note_price
+from venire.scheduling.forecast import (
+    MEMORY,
+    SLOTS,
+    add_kinds,
+    foresee,
+    note_arrivals,
+    note_price,
+)
 from venire.scheduling.handout import give, prepay, restore
 from venire.scheduling.loop import Stream, make_run
 from venire.scheduling.market import STEP, choose, find_price, surplus
+from venire.scheduling.memory import PolicyMemory
 from venire.scheduling.plan import fill, plan_price
 from venire.scheduling.supply import supply_of
 from venire.scheduling.turns import begin_serving
@@ -187,6 +195,7 @@ class LookAhead(Policy):
     budget: int = 1_000_000
 
     name: ClassVar[str] = "lookahead"
+    memory: ClassVar[PolicyMemory] = MEMORY
     counter_names: ClassVar[tuple[str, ...]] = ("planned", "grouped", "fell_back")
 
     def __post_init__(self) -> None:

@@ -53,9 +53,10 @@ from venire.scheduling.desk import (
     room,
     touch,
 )
-from venire.scheduling.expecting import PRICE, expect, remember
+from venire.scheduling.expecting import MEMORY, PRICE, expect, remember
 from venire.scheduling.hearing import Bools, Ints, make_hear
 from venire.scheduling.loop import Stream, make_run
+from venire.scheduling.memory import PolicyMemory
 from venire.scheduling.queue_price import LOWEST, NOW, STAY, add, clear_bins, find_price
 from venire.scheduling.shelves import release
 from venire.scheduling.turns import begin_serving, make_turn, move, shelve
@@ -343,6 +344,7 @@ class Realised(Policy):
     """
 
     name: ClassVar[str] = "realised"
+    memory: ClassVar[PolicyMemory] = MEMORY
 
     def kernels(self) -> Kernels:
         """The label-aware policy, compiled."""
@@ -371,6 +373,7 @@ class RealisedProxy(Policy):
     """
 
     name: ClassVar[str] = "realised-proxy"
+    memory: ClassVar[PolicyMemory] = MEMORY
 
     def kernels(self) -> Kernels:
         """The policy by the paper's accuracy, compiled."""

@@ -34,6 +34,7 @@ from venire.scheduling.market import (
     open_stall,
     reserve,
 )
+from venire.scheduling.memory import PolicyMemory
 from venire.scheduling.shelves import take_off
 from venire.scheduling.supply import supply_of
 from venire.scheduling.turns import begin_serving
@@ -43,10 +44,12 @@ __all__ = ["Waterfill"]
 
 FAR: Final = 2.0**62
 
-# gauges
-PRICE: Final = 0  # number of the last price
-SOLD_IN: Final = 1  # slot in which work was last handed out
-SOLD: Final = 2  # evidence handed out in that slot
+MEMORY: Final = PolicyMemory(
+    "price",  # number of the last price
+    "sold_in",  # slot in which work was last handed out
+    "sold",  # evidence handed out in that slot
+)
+PRICE, SOLD_IN, SOLD = MEMORY.places
 
 
 @inlined
@@ -178,6 +181,7 @@ class Waterfill(Policy):
     """
 
     name: ClassVar[str] = "waterfill"
+    memory: ClassVar[PolicyMemory] = MEMORY
 
     def kernels(self) -> Kernels:
         """Water-filling, compiled."""

@@ -14,14 +14,13 @@ from venire.accuracy import evidence, on_grid
 from venire.errors import InputError
 from venire.model import Assignment, Exit, Verdict
 from venire.scheduling.base import Belief, Learner, Learning, Policy
-from venire.scheduling.beliefs import believe, check_c, decide_row, refile_all
+from venire.scheduling.beliefs import believe, check_c, decide_row, put_to_work, refile_all
 from venire.scheduling.desk import (
     COUNTER,
     HORIZON,
     OUTSTANDING,
     REASONS,
     ROWS,
-    SETTING,
     TOUCHES,
     Desk,
     add_group,
@@ -76,10 +75,11 @@ def simulate(
     learner = learning and learning.begin([None] * len(world.panel), len(world.classes))
     believe(desk, learner.belief if learner else Belief(world.competences), c)
     slot, heard, first = 0, int(desk.meta[TOUCHES]), 0
+    active = _active(policy, learning, slot)
+    put_to_work(desk, active, active)
     while slot < slots:
         refresh = learning.next_refresh(slot) if learning else _next_change(stream, slot)
         stop = slots if refresh is None else min(slots, refresh + 1)
-        active = (learning.phase(slot) if learning else None) or policy
         desk = _run_until(desk, active, stream, slot, stop, slots, progress)
         slot = stop
         if refresh is not None and slot == refresh + 1 and slot < slots:
@@ -87,9 +87,16 @@ def simulate(
                 heard = _learn(learner, desk, heard)
             known = stream.competence[np.searchsorted(stream.since, slot, side="right") - 1]
             believe(desk, learner.belief if learner else Belief(known), c)
-            first = refile_all(desk, policy.kernels(), slot, first)
+            before, active = active, _active(policy, learning, slot)
+            put_to_work(desk, active, before)
+            first = refile_all(desk, active.kernels(), slot, first)
     _end(desk, slots)
     return Run(world, policy, learning, slots, c, items, desk)
+
+
+def _active(policy: Policy, learning: Learning | None, slot: int) -> Policy:
+    """The policy at work in a slot."""
+    return (learning.phase(slot) if learning else None) or policy
 
 
 def _check_kind(what: str, given: object, kind: type, example: str) -> None:
@@ -122,15 +129,12 @@ def _run_until(
     progress: Progress | None,
 ) -> Desk:
     """Run slots slot..stop-1 in pieces, so that it can be watched and interrupted."""
-    kernels, settings = policy.kernels(), policy.settings()
-    desk.meta[SETTING : SETTING + len(settings)] = settings
     piece = max(1, min(slots // 50, 10_000))
     while slot < stop:
-        reached = kernels.run(desk, stream, slot, min(stop, slot + piece))
+        reached = policy.kernels().run(desk, stream, slot, min(stop, slot + piece))
         if reached == slot:
-            desk = grow_touches(
-                desk, 2 * len(desk.touches) + most_in_a_slot(desk.panel["capacity"], len(desk.rows))
-            )
+            more = most_in_a_slot(desk.panel["capacity"], len(desk.rows))
+            desk = grow_touches(desk, 2 * len(desk.touches) + more)
         slot = reached
         if progress:
             progress(slot, slots)

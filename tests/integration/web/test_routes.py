@@ -42,6 +42,19 @@ def test_settings_change_live_and_are_versioned(posts: InProcess) -> None:
         assert code_of(posts.call("PATCH", "/v1/streams/posts", json=wrong)) == (422, "invalid")
 
 
+def test_a_policy_that_is_changed_remembers_nothing_of_the_one_before(server: InProcess) -> None:
+    server.make_stream(policy="waterfill")
+    server.add("a", "b", "c")
+    server.take()
+    engine = server.service.hub.loaded()[0].engine
+    memory = engine._books.desk.gauges
+    server.call("PATCH", "/v1/streams/posts", json={"policy": "waterfill", "max_overlap": 3})
+    assert memory.any()
+    changed = server.call("PATCH", "/v1/streams/posts", json={"policy": "realised"})
+    assert (changed.status_code, engine.policy.name) == (200, "realised")
+    assert not memory.any()
+
+
 def test_pause_resume_close(posts: InProcess) -> None:
     posts.add("a")
     for verb, status in (("pause", "paused"), ("resume", "running"), ("close", "closed")):
