@@ -82,7 +82,7 @@ def trust(order: Order) -> None:
 
 
 def equal_labels(order: Order) -> None:
-    """Run `equal-labels-1`: real label sets, venire against even overlap with as many labels."""
+    """Run `equal-labels-2`: real label sets, venire against even overlap with as many labels."""
     from venire.experiments.equal_labels.comparison import compare
     from venire.experiments.equal_labels.measures import SUITE
     from venire.experiments.equal_labels.replay import sets_in

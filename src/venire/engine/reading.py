@@ -102,11 +102,16 @@ class Reader:
     def by_worth(self) -> tuple[LabelerId, ...]:
         """Everybody on the panel, those first whose labels are believed to tell the most.
 
+        Among equals those who gave fewer labels since competences were learned last.
+
         >>> from venire import Labeler, Scheduler
         >>> Scheduler([Labeler("ann", 0.7), Labeler("bob", 0.9)], classes=["spam", "ok"]).by_worth
         ('bob', 'ann')
         """
-        return tuple(self._roll.labelers[m].id for m in self._clerk.desk.order)
+        desk = self._clerk.desk
+        given = np.bincount([m for _, m, _ in self._heard], minlength=len(desk.panel))
+        order = desk.order[np.lexsort((given[desk.order], -desk.panel["evidence"][desk.order]))]
+        return tuple(self._roll.labelers[m].id for m in order)
 
     @property
     def in_flight(self) -> tuple[tuple[ItemId, LabelerId], ...]:

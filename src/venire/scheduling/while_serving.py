@@ -4,7 +4,12 @@ Everybody is taken for better than chance at first (Beta(7, 3)), the policy serv
 the first slot, and every label it gets says something of who gave it, however few labels an item
 has. At the end of a period (see `periods`) the belief is formed anew from the labels of the window,
 by the estimator that `aggregate` has too (`venire.aggregation.Anchored`), from the vote: what was
-believed before has no say, so no belief can feed on itself. Three things could go wrong.
+believed before has no say, so no belief can feed on itself. Four things could go wrong.
+
+**Cliques.** Labelers are known by those with whom they share items. Were it always the same ones
+who label an item together (labelers who are worth the same, in the order of the panel), those who
+share an error would find each other reliable. So the order of labelers who are worth the same is
+drawn anew whenever something is learned: whoever is unknown meets everybody. It costs no label.
 
 **The feedback loop.** Whom the policy does not ask, nobody learns about: a labeler believed at
 chance is worth nothing, is never asked, and stays at chance. So in the first slots of each period
@@ -12,9 +17,10 @@ chance is worth nothing, is never asked, and stays at chance. So in the first sl
 labels lately, outside of such slots, is handed out work as a stranger would be; verdicts go by
 the belief. Lately is since the last time that share was a whole label.
 So nobody is lost: whoever is there gets labels in a share `explore` of the slots in which the
-policy would ask a stranger. And it costs little: in all other slots it changes nothing, and in
-these a label of somebody useless is taken for a stranger's, whose evidence is small (0.17 for two
-classes); under Algorithm 1 it goes last, after everybody better, to an item that waits anyway.
+policy would ask a stranger, newcomers from the next such slot on. And it costs little: in all
+other slots it changes nothing, and in these a label of somebody useless is taken for a
+stranger's, whose evidence is small (0.17 for two classes); under Algorithm 1 it goes last, after
+everybody better, to an item that waits anyway.
 
 **Flips, and panels that agree on nothing.** EM can end where everybody is mirrored, or where all
 items are of one class because a few labelers always say so. The estimator stays near the vote,
@@ -198,7 +204,7 @@ class _WhileServing(Learner):
     def join(self, competence: float | None) -> None:
         """One more labeler, a stranger unless somebody says its competence."""
         self.estimate.join(competence)
-        self.starved = np.append(self.starved, False)
+        self.starved = np.append(self.starved, True)
         self.asked = np.append(self.asked, 0)
         self._believe()
 
@@ -208,7 +214,7 @@ class _WhileServing(Learner):
         if self.exploring and self.starved.any():
             chance = 1.0 / self.classes
             hoped = np.where(self.starved, max(self.how.stranger(), chance), chance)
-        self.belief = Belief(guess.competences, guess.confusions, guess.prior, hoped)
+        self.belief = Belief(*guess, hoped=hoped, seed=self.slot + 1)
 
     def state(self) -> Arrays:
         """The estimate, the slot, who was asked, and who is to be explored."""

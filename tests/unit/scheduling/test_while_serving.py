@@ -375,3 +375,41 @@ def test_names() -> None:
 def test_bad_settings_are_refused(settings: dict[str, object]) -> None:
     with pytest.raises((InputError, UnknownName)):
         LearnWhileServing(**settings).begin([None, None], 2)  # type: ignore[arg-type]
+
+
+# who is paired with whom
+
+
+def test_whoever_is_unknown_meets_everybody() -> None:
+    world = World.synthetic(seed=0, competences=[0.8] * 16, arrivals=Poisson(6.0), weights=[30.0])
+    run = simulate(world, Realised(), LearnWhileServing(), slots=60)
+    met = np.zeros((16, 16), np.bool_)
+    for row in np.unique(run.touches["row"]):
+        who = run.touches["labeler"][run.touches["row"] == row]
+        met[np.ix_(who, who)] = True
+    assert np.triu(met, 1).sum() > 0.95 * 16 * 15 / 2
+
+
+def test_a_newcomer_gets_work_though_experts_are_there() -> None:
+    experts = [Labeler(name, 0.97) for name in "abcdef"]
+    scheduler = Scheduler(experts, ["yes", "no"], Realised(), LearnWhileServing())
+    asked = []
+    for slot in range(60):
+        if slot == 20:
+            scheduler.join(Labeler("new"))
+        scheduler.arrive(Item(f"{slot}-{k}", weight=20.0) for k in range(6))
+        work = scheduler.assign()
+        asked += [slot for a in work if a.labeler == "new"]
+        scheduler.observe(Label(a.item, a.labeler, "yes") for a in work)
+        scheduler.close()
+    assert asked
+    assert asked[0] < 40
+
+
+def test_among_equals_those_come_first_who_gave_fewer_labels() -> None:
+    panel = [Labeler(name, capacity=9) for name in "abc"]
+    scheduler = Scheduler(panel, ["yes", "no"], Realised(), LearnWhileServing())
+    scheduler.arrive(Item(str(k), weight=50.0) for k in range(9))
+    first = scheduler.by_worth[0]
+    scheduler.observe(Label(a.item, a.labeler, "yes") for a in scheduler.assign([first]))
+    assert scheduler.by_worth[-1] == first

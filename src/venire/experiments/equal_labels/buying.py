@@ -4,8 +4,9 @@ With every item that arrives, `labels` more labels may be bought; what is not sp
 each slot:
 
     chosen  all labelers stand ready. `assign` hands out one item to each, the best labelers
-            first (`by_worth`); those of the largest gain are bought as far as the budget goes,
-            the others are given back (`release`); again while there is something left to spend.
+            first (`by_worth`); those of the largest gain are bought, a part of the budget at a
+            time (`ROUNDS`), the others are given back (`release`); again while there is
+            something left to spend.
     come    the labelers who come in this slot ask for work one after the other (`asked`), until
             the budget of the slot is spent; the rest of them go away with nothing.
 
@@ -40,6 +41,9 @@ MODES: Final = get_args(Mode)
 
 #: What a right verdict is worth, in slots of delay.
 WEIGHT: Final = 1e6
+
+#: In so many rounds the budget of a slot is spent: nobody is asked twice in a round.
+ROUNDS: Final = 4
 
 #: So sure a verdict should be; an item that is leaves at once.
 ENOUGH: Final = 0.999
@@ -139,8 +143,12 @@ class _Buyer:
             yield Item(str(i), WEIGHT, None if everyone else frozenset(map(str, able.tolist())))
 
     def _choose(self, budget: int) -> None:
-        """Every labeler is handed an item; buy the best of that, while the budget lasts."""
-        while (left := budget - len(self.bought)) > 0:
+        """Every labeler is handed an item; buy the best of that, while the budget lasts.
+
+        A part of the budget at a time, so that the best labelers can be asked again.
+        """
+        most = -(-(budget - len(self.bought)) // ROUNDS)
+        while (left := min(most, budget - len(self.bought))) > 0:
             work = self.scheduler.assign(self.scheduler.by_worth)
             ranked = sorted(work, key=lambda a: -np.nan_to_num(a.gain))
             for a in ranked[left:]:

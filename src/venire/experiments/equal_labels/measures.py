@@ -37,7 +37,7 @@ __all__ = [
 ]
 
 #: The name of this suite: whoever changes a stream, a rival or a measure gives it a new one.
-SUITE: Final = "equal-labels-1"
+SUITE: Final = "equal-labels-2"
 
 #: The point at which the number of labels is that of Toloka's rule.
 RULE: Final = "2+1"
