@@ -42,6 +42,22 @@ class Reader:
         return self._books
 
     @property
+    def is_filed(self) -> bool:
+        """Whether nothing waits to be filed."""
+        return not self._books.stale
+
+    def file(self) -> None:
+        """File now what waits for it, for whoever does not want to wait when it looks.
+
+        >>> from venire import Labeler, Scheduler
+        >>> s = Scheduler([Labeler("ann", 0.9)], classes=["spam", "ok"])
+        >>> s.join(Labeler("bob", 0.8))
+        >>> s.is_filed, s.file(), s.is_filed
+        (False, None, True)
+        """
+        self._books.refresh(self.slot)
+
+    @property
     def classes(self) -> tuple[Hashable, ...]:
         """What a label may say."""
         return self._roll.classes

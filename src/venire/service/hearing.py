@@ -192,8 +192,10 @@ def _take(
             taken[labeler] += 1
     for labeler, count in taken.items():
         live.people[labeler].labels += count
+    _observe(live, rows, late_ones)  # but for items so long gone that the engine forgot them
     for k in late_ones:
-        take_late(live, rows[k], None, "bulk", batch, moment)
+        _file_late(live, rows[k], None, "bulk", batch, moment)
+    live.gather(batch, moment)
     live.figures.heard(0, len(open_ones) - len(refused), moment.now)
     return refused
 
@@ -228,9 +230,17 @@ def take_late(
     live: Live, row: Row, lead: float | None, source: str, batch: Batch, moment: Moment
 ) -> None:
     """Take a label for an item that has left."""
-    item, labeler, said = row
     with contextlib.suppress(InputError):  # so long ago that the engine has forgotten the item
-        live.engine.observe(Label(item, labeler, said))
+        live.engine.observe(Label(*row))
+    _file_late(live, row, lead, source, batch, moment)
+    live.gather(batch, moment)
+
+
+def _file_late(
+    live: Live, row: Row, lead: float | None, source: str, batch: Batch, moment: Moment
+) -> None:
+    """Note a label for an item that has left, of which the engine knows."""
+    item, labeler, said = row
     _settle(live, item, labeler, said, batch, moment)
     gone = live.gone.get(item)
     if gone is not None:
@@ -242,7 +252,6 @@ def take_late(
     person.labels += 1
     person.late += 1
     live.figures.heard(1, 1, moment.now)
-    live.gather(batch, moment)
 
 
 def answer(

@@ -16,7 +16,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Sequen
 from typing import Any, Final, TypeVar
 
 from venire.engine import engine_version
-from venire.errors import NotFound, ReplayError, StoreDown, StreamDown
+from venire.errors import NotFound, ReplayError, StoreDown, StreamDown, VenireError
 from venire.service.batch import Batch
 from venire.service.clock import Clock
 from venire.service.health import Watch
@@ -36,12 +36,18 @@ from venire.storage import (
     Writer,
 )
 
-__all__ = ["Hub"]
+__all__ = ["BEHIND", "PIECE", "Hub", "written"]
 
 T = TypeVar("T")
 
 #: So many items or labels of a request are taken in one go: some twenty milliseconds.
 PIECE: Final = 500
+
+#: From so many on, a thread takes them, so that no other stream waits for it.
+MANY: Final = 100
+
+#: So many pieces of a request may wait for the disk: those of others are behind no more than these.
+BEHIND: Final = 2
 
 _log = logging.getLogger("venire.service")
 
@@ -304,6 +310,32 @@ class Hub(Ticking):
             if self._lives.get(live.name) is live:  # or its events may not be in the store
                 self.write([SaveSnapshot(SnapshotRow(live.name, n, self.clock.wall(), body))])
 
+    async def take(
+        self, live: Live, batch: Batch, count: int, step: Callable[[], T]
+    ) -> tuple[T, asyncio.Future[None]]:
+        """Do a step of a large request, and hand in what it changed; done when that is on disk.
+
+        A thread does it where there is much to do. If it fails half-way the stream is loaded
+        anew; what only refuses what was sent has changed nothing.
+        """
+        commits: list[asyncio.Future[None]] = []
+
+        def failed(done: asyncio.Future[T]) -> None:
+            if not isinstance(done.exception(), VenireError) or batch.changes():
+                self._failed(live, done)
+
+        if count >= MANY or live.is_long:
+            done = self.apart(live, step, lambda _: commits.append(self.commit(live, batch)))
+        else:
+            done = self._loop.create_future()
+            try:
+                done.set_result(step())
+                commits.append(self.commit(live, batch))
+            except Exception as error:
+                done.set_exception(error)
+        done.add_done_callback(failed)
+        return await done, commits[0]
+
     async def pieces(
         self, name: str, count: int, cuts: Iterable[int] = ()
     ) -> AsyncIterator[tuple[Live, slice]]:
@@ -317,3 +349,9 @@ class Hub(Ticking):
             if first:
                 await asyncio.sleep(0)
             yield await self.live(name), slice(first, end)
+
+
+async def written(commits: Sequence[asyncio.Future[None]], behind: int = 0) -> None:
+    """Return when all commits but the last few are on disk; an error if one is not."""
+    for done in commits[: len(commits) - behind]:
+        await done

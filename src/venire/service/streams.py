@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
 from pydantic import ValidationError
@@ -15,9 +16,9 @@ from venire.model import ItemStatus, StreamStatus
 from venire.service.actors import PROGRAM, Actor, done_by
 from venire.service.batch import Batch
 from venire.service.building import apply_settings, check_new, new_engine
-from venire.service.hub import PIECE, Hub
-from venire.service.intake import contents, sort_out
-from venire.service.live import Live
+from venire.service.hub import BEHIND, PIECE, Hub, written
+from venire.service.intake import Content, contents, sort_out
+from venire.service.live import Live, Moment
 from venire.service.reading import item_view, stream_view
 from venire.service.settings import (
     STREAM_NAME,
@@ -241,16 +242,13 @@ class StreamVerbs:
             if count:
                 self._check_room(await hub.live(stream), count)
             async for live, part in hub.pieces(stream, len(items)):
-                moment, batch = hub.moment(), Batch()
-                fresh, more = sort_out(live, items[part], sent, known, moment, key)
-                live.arrive(fresh, batch, moment)
-                if fresh:
-                    told = done_by(actor, moment.wall, "items.add", stream, created=len(fresh))
-                    batch.audit.append(told)
-                commits.append(hub.commit(live, batch))
+                batch, moment = Batch(key), hub.moment()
+                step = partial(_enter, live, items[part], sent, known, batch, moment, actor)
+                more, done = await hub.take(live, batch, part.stop - part.start, step)
                 added += more
-        for done in commits:
-            await done
+                commits.append(done)
+                await written(commits, BEHIND)
+        await written(commits)
         return added
 
     def _check_room(self, live: Live, count: int) -> None:
@@ -280,6 +278,24 @@ class StreamVerbs:
         if view.status == ItemStatus.LEFT:
             raise StateError(f"item {item!r} has left already, as {view.verdict!r}")
         return view
+
+
+def _enter(
+    live: Live,
+    items: Sequence[ItemIn],
+    sent: Mapping[str, Content],
+    known: Mapping[str, str],
+    batch: Batch,
+    moment: Moment,
+    actor: Actor | str,
+) -> list[Added]:
+    """Items of a request enter; what became of each."""
+    fresh, added = sort_out(live, items, sent, known, moment, batch.key)
+    live.arrive(fresh, batch, moment)
+    if fresh:
+        told = done_by(actor, moment.wall, "items.add", live.name, created=len(fresh))
+        batch.audit.append(told)
+    return added
 
 
 def _new_settings(live: Live, changes: dict[str, Any]) -> StreamSettings:

@@ -67,7 +67,11 @@ class Ticking(Offering):
         Where that may take long a thread does it, and the stream is `busy`.
         """
         moment, slot = self.moment(), live.engine.slot
-        if live.busy is not None or not live.is_due(moment.now):
+        if live.busy is not None:
+            return
+        if not live.is_due(moment.now):
+            if live.is_long and not live.engine.is_filed:
+                self.apart(live, live.engine.file).add_done_callback(partial(self._failed, live))
             return
         if live.is_long:
             apart = self.apart(

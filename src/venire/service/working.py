@@ -6,6 +6,7 @@ import asyncio
 import json
 import re
 from collections.abc import Sequence
+from functools import partial
 from typing import Final
 
 from venire.errors import Conflict, InputError, NotFound, StateError, StoreDown, TooMuch
@@ -24,9 +25,9 @@ from venire.service.hearing import (
     newcomers,
     unsure,
 )
-from venire.service.hub import Hub
+from venire.service.hub import BEHIND, Hub, written
 from venire.service.leases import Held
-from venire.service.live import Live
+from venire.service.live import Live, Moment
 from venire.service.offering import Offer
 from venire.service.settings import ServiceSettings
 from venire.service.tokens import hashed
@@ -59,6 +60,9 @@ class WorkVerbs:
             live = await hub.live(stream)
         batch, moment = Batch(key), hub.moment()
         work.seat(live, labeler, batch, moment)
+        if live.is_long and not live.engine.is_filed:
+            hub.commit(live, batch)
+            live, batch, moment = await hub.live(stream), Batch(key), hub.moment()
         given = work.grant(live, {labeler: key}, batch, moment).get(labeler)
         done = hub.commit(live, batch)
         if given is not None:
@@ -264,16 +268,14 @@ class WorkVerbs:
         commits, cuts = [hub.commit(live, Batch())], newcomers(live, rows)
         async for live, part in hub.pieces(stream, len(rows), cuts):
             live, known = await self._sure(live, rows[part], known)
-            batch = Batch(key)
             bound = None if live.settings.unasked_labels else given
-            moment = hub.moment()
-            outcomes += hear(live, rows[part], known, batch, moment, bound)
-            if batch.labels:
-                told = done_by(actor, moment.wall, "labels.add", stream, taken=len(batch.labels))
-                batch.audit.append(told)
-            commits.append(hub.commit(live, batch))
-        for done in commits:
-            await done
+            batch, moment = Batch(key), hub.moment()
+            step = partial(_hear, live, rows[part], known, batch, moment, bound, actor)
+            more, done = await hub.take(live, batch, part.stop - part.start, step)
+            outcomes += more
+            commits.append(done)
+            await written(commits, BEHIND)
+        await written(commits)
         return outcomes
 
     async def _given(self, live: Live, rows: Sequence[Row]) -> set[tuple[str, str]]:
@@ -327,6 +329,23 @@ _ERRORS: Final[dict[str, type[Exception]]] = {
     "changed": Conflict,
     "not_allowed": StateError,
 }
+
+
+def _hear(
+    live: Live,
+    rows: Sequence[Row],
+    known: Known,
+    batch: Batch,
+    moment: Moment,
+    given: set[tuple[str, str]] | None,
+    actor: Actor | str,
+) -> list[Outcome]:
+    """Labels of a request come; what became of each."""
+    outcomes = hear(live, rows, known, batch, moment, given)
+    if batch.labels:
+        told = done_by(actor, moment.wall, "labels.add", live.name, taken=len(batch.labels))
+        batch.audit.append(told)
+    return outcomes
 
 
 def check_name(labeler: str) -> None:

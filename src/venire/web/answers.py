@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
+import asyncio
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from pydantic import BaseModel
@@ -12,7 +12,19 @@ from starlette.responses import Response
 
 from venire.web.bodies import JSON, NDJSON
 
-__all__ = ["ErrorAnswer", "body", "dumps", "event", "json_answer", "lines_answer", "says"]
+__all__ = [
+    "ErrorAnswer",
+    "body",
+    "dumps",
+    "event",
+    "json_answer",
+    "lines_answer",
+    "long_answer",
+    "says",
+]
+
+#: A list of so many takes a millisecond to be written.
+LONG: Final = 100
 
 REF: Final = "#/components/schemas/{model}"
 
@@ -57,17 +69,16 @@ def dumps(value: Any) -> bytes:
 
 def plain(value: Any) -> Any:
     """Dataclasses as objects, tuples as lists, NaN and infinity as None, all the way down."""
+    if isinstance(value, str):
+        return value
     if isinstance(value, float):
         return value if value - value == 0 else None
     if isinstance(value, dict):
         return {key: plain(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple):
         return [plain(inner) for inner in value]
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {
-            field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)
-        }
-    return value
+    fields = getattr(type(value), "__dataclass_fields__", None)
+    return value if fields is None else {name: plain(getattr(value, name)) for name in fields}
 
 
 def json_answer(value: Any, status: int = 200) -> Response:
@@ -75,9 +86,19 @@ def json_answer(value: Any, status: int = 200) -> Response:
     return Response(dumps(value), status, media_type=JSON)
 
 
-def lines_answer(values: Iterable[Any], headers: Mapping[str, str]) -> Response:
-    """An answer of one JSON value on each line."""
-    content = b"".join(dumps(value) + b"\n" for value in values)
+async def long_answer(value: Any, length: int) -> Response:
+    """An answer in JSON, written in a thread if it is long: others are served meanwhile."""
+    content = dumps(value) if length < LONG else await asyncio.to_thread(dumps, value)
+    return Response(content, media_type=JSON)
+
+
+async def lines_answer(values: Sequence[Any], headers: Mapping[str, str]) -> Response:
+    """An answer of one JSON value on each line, written in a thread if there are many."""
+
+    def write() -> bytes:
+        return b"".join(dumps(value) + b"\n" for value in values)
+
+    content = write() if len(values) < LONG else await asyncio.to_thread(write)
     return Response(content, headers=dict(headers), media_type=NDJSON)
 
 

@@ -6,6 +6,8 @@ models are the schemas of the documentation, so what is documented is what is ch
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable
 from typing import Annotated, Any, Final, NotRequired, TypeVar
 
 from fastapi.exceptions import RequestValidationError
@@ -41,11 +43,15 @@ __all__ = [
 NDJSON: Final = "application/x-ndjson"
 JSON: Final = "application/json"
 
+#: A list of so many bytes takes a millisecond to be read.
+LONG_BODY: Final = 50_000
+
 #: A name that can stand in a path.
 SlugName = Annotated[str, Field(pattern=f"^{STREAM_NAME}$")]
 Id = Annotated[str, Field(min_length=1, max_length=LONGEST_ID, pattern=r"^[^\x00-\x1f\x7f]+$")]
 
 M = TypeVar("M", bound=BaseModel)
+T = TypeVar("T")
 
 
 class NewStream(StreamSettings):
@@ -66,7 +72,8 @@ class ItemBody(BaseModel):
     payload: Any = None
     weight: Weight | None = None
     eligible: Annotated[list[Name], Field(max_length=10_000)] | None = None
-    excluded: Annotated[list[Name], Field(max_length=10_000)] = []
+    # a factory: pydantic copies a default by copy.deepcopy, for each item
+    excluded: Annotated[list[Name], Field(max_length=10_000, default_factory=list)]
 
     def item(self) -> ItemIn:
         """The item as the service takes it."""
@@ -208,10 +215,23 @@ async def read_object(request: Request) -> dict[str, Any]:
         raise refused(error) from error
 
 
-async def read_list(request: Request, model: Any, most: int) -> list[Any]:
-    """The body as a list of items or labels: a JSON list, or one on each line."""
+async def read_list(request: Request, model: Any, most: int, made: Callable[[Any], T]) -> list[T]:
+    """The body as a list of items or labels: a JSON list, or one on each line.
+
+    Each is `made` into what the caller wants. A long body is read in a thread, so that others are
+    served meanwhile.
+    """
     lines = _check_type(request, (JSON, NDJSON)) == NDJSON
-    body = sent = await request.body()
+    body = await request.body()
+
+    def read() -> list[T]:
+        return [made(row) for row in _rows(body, lines, model, most)]
+
+    return read() if len(body) < LONG_BODY else await asyncio.to_thread(read)
+
+
+def _rows(sent: bytes, lines: bool, model: Any, most: int) -> list[Any]:
+    body = sent
     if lines:
         body = b"[" + b",".join(line for line in body.splitlines() if line.strip()) + b"]"
     try:

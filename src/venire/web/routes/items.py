@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from fastapi import FastAPI, Header, Query, Request, Response
 
 from venire.service.views import Explanation, Insights, ItemView, LabelerView
-from venire.web.answers import body, event, json_answer, lines_answer, says
+from venire.web.answers import body, event, json_answer, lines_answer, long_answer, says
 from venire.web.bodies import NDJSON, ItemBody, read_list
 from venire.web.errors import RequestError
 from venire.web.guard import Gate, by_hand, caller
@@ -80,13 +80,12 @@ class ItemRoutes:
     @by_hand
     async def add_items(self, request: Request) -> Response:
         """Send items. The same id with the same content is no error, with other content it is."""
-        rows = await read_list(request, ItemBody, self._gate.settings.max_batch)
-        stream = request.path_params["stream"]
-        items = [row.item() for row in rows]
+        most, stream = self._gate.settings.max_batch, request.path_params["stream"]
+        items = await read_list(request, ItemBody, most, ItemBody.item)
         added = await self._service.add_items(stream, items, caller(request).actor)
         created = sum(item.status == "created" for item in added)
         answer = {"created": created, "exists": len(added) - created, "items": added}
-        return json_answer(answer)
+        return await long_answer(answer, len(added))
 
     async def show(self, stream: Stream, item: Item) -> Response:
         """An item with its labels, its posterior, its verdict and the revisions of it."""
@@ -143,7 +142,7 @@ class ItemRoutes:
         """Numbered news, and where to go on."""
         found = await (self._gate.patiently(request, work) if seconds > 0 else work)
         cursor = found[-1].n if found else after
-        return lines_answer(found, {"Venire-Cursor": str(cursor)})
+        return await lines_answer(found, {"Venire-Cursor": str(cursor)})
 
     async def events(
         self,

@@ -140,10 +140,13 @@ class WorkRoutes:
     @by_hand
     async def add_labels(self, request: Request) -> Response:
         """Labels in bulk; a labeler's own key, of what it was given. The same again is no error."""
-        rows = await read_list(request, LabelBody, self._gate.settings.max_batch)
-        who = caller(request)
+        who, most = caller(request), self._gate.settings.max_batch
         bound = who.bound_to()
-        labels = [(row["item"], row.get("labeler") or bound, row["said"]) for row in rows]
+
+        def label(row: LabelBody) -> tuple[str, str | None, str]:
+            return row["item"], row.get("labeler") or bound, row["said"]
+
+        labels = await read_list(request, LabelBody, most, label)
         for number, (_, labeler, _) in enumerate(labels):
             if bound is not None and labeler != bound:
                 who.as_labeler(labeler)
