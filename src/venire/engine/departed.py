@@ -8,7 +8,7 @@ items that left.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -115,9 +115,13 @@ class Departed:
         other.items = dict(self.items)
         return other
 
+    def lines(self) -> Iterator[list[Any]]:
+        """All of it in plain values, one item after the other."""
+        return ([item, *kept] for item, kept in self.items.items())
+
     def state(self) -> list[list[Any]]:
         """All of it in plain values."""
-        return [[item, *kept] for item, kept in self.items.items()]
+        return list(self.lines())
 
     def restore(self, state: Iterable[list[Any]]) -> None:
         """Go on from what `state` gave."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from copy import copy
 from typing import Any
 
+from venire.engine.untracked import untracked
 from venire.errors import InputError, StateError
 from venire.model import Item, ItemId, Label, Labeler, LabelerId
 
@@ -70,7 +71,7 @@ class Roll:
 
     def add(self, item: Item, row: int) -> None:
         """An item arrives."""
-        self.items.append(item)
+        self.items.append(untracked(item))
         self.serials.append(self.arrived)
         self.row[item.id] = row
         self.arrived += 1
@@ -194,29 +195,33 @@ class Roll:
         other.late = {item: dict(said) for item, said in self.late.items()}
         return other
 
-    def state(self) -> dict[str, Any]:
-        """All of it in plain values."""
+    def lists(self) -> dict[str, Iterable[Any]]:
+        """All of it but `arrived` in plain values, made as they are asked for."""
         return {
-            "labelers": [[w.id, w.competence, w.capacity] for w in self.labelers],
-            "items": [
+            "labelers": ([w.id, w.competence, w.capacity] for w in self.labelers),
+            "items": (
                 [i.id, i.weight, None if i.eligible is None else sorted(i.eligible), x]
                 for i in self.items
                 for x in [sorted(i.excluded)]
-            ],
+            ),
             "serials": self.serials,
             "rows": sorted(self.row.items(), key=lambda pair: pair[1]),
-            "left": list(self.left.items()),
-            "late": [[item, sorted(said.items())] for item, said in self.late.items()],
-            "groups": [[sorted(names or ()), group] for names, group in self.groups.items()],
-            "arrived": self.arrived,
+            "left": self.left.items(),
+            "late": ([item, sorted(said.items())] for item, said in self.late.items()),
+            "groups": ([sorted(names or ()), group] for names, group in self.groups.items()),
         }
 
-    def restore(self, state: dict[str, Any]) -> None:
-        """Go on from what `state` gave."""
+    def state(self) -> dict[str, Any]:
+        """All of it in plain values."""
+        lists = {name: list(values) for name, values in self.lists().items()}
+        return lists | {"arrived": self.arrived}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on from what `state` gave; its lists are taken in the order of `lists`."""
         self.labelers = [Labeler(*fields) for fields in state["labelers"]]
         self.number = {who.id: m for m, who in enumerate(self.labelers)}
         self.items = [
-            Item(name, weight, None if only is None else frozenset(only), frozenset(barred))
+            untracked(Item(name, weight, only, frozenset(barred)))
             for name, weight, only, barred in state["items"]
         ]
         self.serials = list(state["serials"])

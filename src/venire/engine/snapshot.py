@@ -1,8 +1,10 @@
 """A scheduler as bytes, and back: what a server keeps so that it need not replay everything.
 
-The format is a line of JSON (settings, names, and the shape of each array) and the arrays one
-behind the other, compressed. Nothing in it is ever executed. The number of the format is in
-front; older ones are read, newer ones are refused, and the log is replayed instead. Records are
+The format is a line of JSON (settings, and the shape of each array), the long lists as lines of
+JSON with up to a thousand entries each and an empty line behind each list, and the arrays one
+behind the other; all of it compressed. Nothing in it is ever executed, and nothing in it is long:
+a thread that packs or restores lets the others go on after each piece. The number of the format is
+in front; older ones are read, newer ones are refused, and the log is replayed instead. Records are
 written with the names of their fields: a snapshot of a version that kept more or fewer of them is
 read, and everything is filed anew. Policy and learning are kept as data (see `kept`), and what the
 policy remembers with the names of it.
@@ -12,7 +14,9 @@ from __future__ import annotations
 
 import json
 import zlib
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
@@ -33,14 +37,14 @@ if TYPE_CHECKING:
 
 __all__ = ["Captured", "capture", "unpack"]
 
-FORMAT = b"venire-3\n"
+FORMAT = b"venire-4\n"
 
-#: What can be read: before the third, policy and learning were names; before the second there were
-#: no revisions, and no floor.
-READ = (FORMAT, b"venire-2\n", b"venire-1\n")
+#: What can be read: before the fourth the lists were part of the first line; before the third, policy
+#: and learning were names; before the second there were no revisions, and no floor.
+READ = (FORMAT, b"venire-3\n", b"venire-2\n", b"venire-1\n")
 
-#: So many entries of a list are written in one go.
-PIECE = 1000
+#: So many entries of a list, and so many bytes of an array, are written in one go.
+PIECE, BYTES = 1000, 2**20
 
 
 class Captured(NamedTuple):
@@ -49,32 +53,40 @@ class Captured(NamedTuple):
     head: dict[str, Any]
     roll: Roll
     departed: Departed
+    heard: list[tuple[int, int, int]]
     arrays: dict[str, NDArray[Any]]
 
     def pack(self) -> bytes:
         """As bytes."""
+        lists = {**self.roll.lists(), "departed": self.departed.lines(), "heard": self.heard}
         shapes = [[name, dtype_to_descr(a.dtype), list(a.shape)] for name, a in self.arrays.items()]
-        head = self.head | {"roll": self.roll.state(), "departed": self.departed.state()}
-        head["arrays"] = shapes
-        try:
-            line = _json(head).encode()
-        except TypeError:
-            raise InputError(
-                f"got the classes {head['classes']}, expected text or numbers: a snapshot "
-                "holds nothing else"
-            ) from None
-        body = b"".join(a.tobytes() for a in self.arrays.values())
-        return FORMAT + zlib.compress(line + b"\n" + body, 1)
+        head = self.head | {"arrived": self.roll.arrived, "lists": list(lists), "arrays": shapes}
+        pieces: Iterable[Any] = chain([_line(head)], *map(_lines, lists.values()), self._bytes())
+        packer = zlib.compressobj(1)
+        return b"".join([FORMAT, *map(packer.compress, pieces), packer.flush()])
+
+    def _bytes(self) -> Iterator[NDArray[np.uint8]]:
+        for array in self.arrays.values():
+            flat = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+            yield from (flat[k : k + BYTES] for k in range(0, len(flat), BYTES))
 
 
-def _json(value: Any) -> str:
-    """JSON, long lists in pieces: a thread that packs lets the others go on in between."""
-    if isinstance(value, dict):
-        return "{" + ", ".join(f"{json.dumps(k)}: {_json(v)}" for k, v in value.items()) + "}"
-    if isinstance(value, list) and len(value) > PIECE:
-        pieces = (value[k : k + PIECE] for k in range(0, len(value), PIECE))
-        return "[" + ", ".join(json.dumps(piece)[1:-1] for piece in pieces) + "]"
-    return json.dumps(value)
+def _lines(values: Iterable[Any]) -> Iterator[bytes]:
+    """A list as lines, and an empty one."""
+    left = iter(values)
+    while piece := list(islice(left, PIECE)):
+        yield _line(piece)
+    yield b"\n"
+
+
+def _line(value: Any) -> bytes:
+    try:
+        return json.dumps(value).encode() + b"\n"
+    except TypeError as error:
+        raise InputError(
+            f"got names of another kind than text or numbers ({error}): a snapshot holds nothing "
+            "else"
+        ) from None
 
 
 def capture(scheduler: Scheduler) -> Captured:
@@ -98,23 +110,23 @@ def capture(scheduler: Scheduler) -> Captured:
         "slot": scheduler.slot,
         "events": scheduler._events,
         "quiet": scheduler._quiet,
-        "heard": list(scheduler._heard),
         "retired": list(clerk.retired.items()),
         "nobody": clerk.nobody,
     }
-    return Captured(head, scheduler._roll.copy(), scheduler._departed.copy(), arrays)
+    copied = scheduler._roll.copy(), scheduler._departed.copy(), list(scheduler._heard)
+    return Captured(head, *copied, arrays)
 
 
 def unpack(snapshot: bytes) -> Scheduler:
     """The scheduler that was packed."""
     from venire.engine.scheduler import Scheduler
 
-    head, arrays = _parse(snapshot)
+    head, lists, arrays = _parse(snapshot)
     policy, learning = _settings(head)
-    labelers = [fields[0] for fields in head["roll"]["labelers"]]
+    labelers = list(lists["labelers"])
     scheduler = Scheduler.__new__(Scheduler)
     scheduler._begin(
-        labelers,
+        [fields[0] for fields in labelers],
         head["classes"],
         policy,
         learning,
@@ -123,12 +135,12 @@ def unpack(snapshot: bytes) -> Scheduler:
         head["remember"],
         head.get("revisions", 0),
     )
-    scheduler._departed.restore(head.get("departed", ()))
     roll, clerk = scheduler._roll, scheduler._books
-    roll.restore(head["roll"])
+    roll.restore(lists | {"labelers": labelers, "arrived": head["arrived"]})
+    scheduler._departed.restore(lists.get("departed", ()))
     scheduler.slot, scheduler._events = head["slot"], head["events"]
     scheduler._quiet = head["quiet"]
-    scheduler._heard = [(a, b, c) for a, b, c in head["heard"]]
+    scheduler._heard = [(a, b, c) for a, b, c in lists["heard"]]
     learned = {k.partition(".")[2]: v for k, v in arrays.items() if k.startswith("learner.")}
     if scheduler._learner is not None:
         scheduler._learner.restore(learned)
@@ -180,20 +192,46 @@ def _fitted(saved: dict[str, NDArray[Any]]) -> tuple[Desk, bool]:
     return Desk(**desk), other
 
 
-def _parse(snapshot: bytes) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+def _parse(
+    snapshot: bytes,
+) -> tuple[dict[str, Any], dict[str, Iterable[Any]], dict[str, NDArray[Any]]]:
+    """The first line, the lists, to be read in their order, and the arrays."""
     if not snapshot.startswith(READ):
         raise InputError(
             f"got a snapshot that begins with {snapshot[:12]!r}, expected {FORMAT!r}: it is of "
             "another version; replay the log instead"
         )
-    line, _, body = zlib.decompress(snapshot[len(FORMAT) :]).partition(b"\n")
-    head: dict[str, Any] = json.loads(line)
-    arrays, place = {}, 0
-    for name, kind, shape in head["arrays"]:
+    body = zlib.decompress(snapshot[len(FORMAT) :])
+    place = body.index(b"\n") + 1
+    head: dict[str, Any] = json.loads(body[:place])
+    if "roll" in head:  # the lists are here, as they were before the fourth format
+        roll = head.pop("roll")
+        lists = {**roll, "departed": head.get("departed", ()), "heard": head["heard"]}
+        head["arrived"] = roll["arrived"]
+    else:
+        lists = {}
+        for name in head["lists"]:
+            end = 1 + (place if body[place] == ord("\n") else body.index(b"\n\n", place) + 1)
+            lists[name] = _entries(body, place, end - 1)
+            place = end
+    return head, lists, _arrays(head["arrays"], body, place)
+
+
+def _entries(body: bytes, place: int, end: int) -> Iterator[Any]:
+    """The entries of a list, line by line."""
+    while place < end:
+        stop = body.index(b"\n", place)
+        yield from json.loads(body[place:stop])
+        place = stop + 1
+
+
+def _arrays(shapes: list[Any], body: bytes, place: int) -> dict[str, NDArray[Any]]:
+    arrays = {}
+    for name, kind, shape in shapes:
         descr: Any = kind if isinstance(kind, str) else [tuple(field) for field in kind]
         dtype = descr_to_dtype(descr)
         count = int(np.prod(shape))
         flat = np.frombuffer(body, dtype, count, place)
         arrays[name] = flat.reshape(shape).copy()
         place += count * dtype.itemsize
-    return head, arrays
+    return arrays

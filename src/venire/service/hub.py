@@ -40,14 +40,14 @@ __all__ = ["BEHIND", "PIECE", "Hub", "written"]
 
 T = TypeVar("T")
 
-#: So many items or labels of a request are taken in one go: some twenty milliseconds.
-PIECE: Final = 500
+#: So many items or labels of a request are taken in one go: some ten milliseconds.
+PIECE: Final = 250
 
 #: From so many on, a thread takes them, so that no other stream waits for it.
 MANY: Final = 100
 
-#: So many pieces of a request may wait for the disk: those of others are behind no more than these.
-BEHIND: Final = 2
+#: So many pieces of a request may wait for the disk: so much and no more is before others.
+BEHIND: Final = 1
 
 _log = logging.getLogger("venire.service")
 

@@ -13,7 +13,7 @@ from collections import OrderedDict
 from dataclasses import dataclass, field
 from typing import Final, Generic, NamedTuple, TypeVar
 
-from venire.engine import Scheduler
+from venire.engine import Scheduler, untracked
 from venire.model import (
     Closed,
     Exit,
@@ -358,7 +358,7 @@ class Live:
         if self.kept + size > KEPT:
             entry.payload, size = None, 0
         self.kept += size
-        self.open[entry.item.id] = entry
+        self.open[entry.item.id] = untracked(entry)
 
     def withdraw(self, item: str, batch: Batch, moment: Moment) -> None:
         """An item is taken out."""

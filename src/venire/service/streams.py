@@ -227,7 +227,7 @@ class StreamVerbs:
         hub, key = self.hub, Actor.of(actor).key
         await hub.live(stream)
         self._limit(len(items))
-        sent = contents(items) if len(items) <= PIECE else await hub.think(contents, items)
+        sent = await hub.scan(len(items) > PIECE, contents, items)
         known = await hub.read(hub.storage.known_ids, stream, list(sent))
         added: list[Added] = []
         commits: list[asyncio.Future[None]] = []

@@ -55,6 +55,10 @@ class Threads:
         """Do something that takes long, in a thread that no request reads by."""
         return await self._loop.run_in_executor(self._thinkers, method, *args)
 
+    async def scan(self, many: bool, method: Callable[..., T], *args: Any) -> T:
+        """Go through what was sent: at once, or in a thread if it is much."""
+        return await asyncio.to_thread(method, *args) if many else method(*args)
+
     async def explain(self, search: Callable[[], T]) -> T:
         """Search the log, in the one thread that does; `TooMuch` if too many want that."""
         if self._explained >= EXPLAINED:

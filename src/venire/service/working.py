@@ -25,7 +25,7 @@ from venire.service.hearing import (
     newcomers,
     unsure,
 )
-from venire.service.hub import BEHIND, Hub, written
+from venire.service.hub import BEHIND, PIECE, Hub, written
 from venire.service.leases import Held
 from venire.service.live import Live, Moment
 from venire.service.offering import Offer
@@ -265,7 +265,9 @@ class WorkVerbs:
         given = await self._given(live, rows) if own else None
         live = await hub.live(stream)
         outcomes: list[Outcome] = []
-        commits, cuts = [hub.commit(live, Batch())], newcomers(live, rows)
+        cuts = await hub.scan(len(rows) > PIECE, newcomers, live, rows)
+        live = await hub.live(stream)
+        commits = [hub.commit(live, Batch())]
         async for live, part in hub.pieces(stream, len(rows), cuts):
             live, known = await self._sure(live, rows[part], known)
             bound = None if live.settings.unasked_labels else given
@@ -287,7 +289,8 @@ class WorkVerbs:
 
     async def _sure(self, live: Live, rows: Sequence[Row], known: Known) -> tuple[Live, Known]:
         """Ask the store about the rows that memory does not know."""
-        while unclear := unsure(live, rows, known):
+        many = len(rows) > PIECE
+        while unclear := await self.hub.scan(many, unsure, live, rows, known):
             more = await self._ask_store(live.name, unclear)
             known = Known(known.items | more.items, {**known.said, **more.said}, known.asked
                           | more.asked)  # fmt: skip

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import zlib
 from dataclasses import replace
 from typing import Any
 
@@ -9,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from numpy.lib.format import dtype_to_descr
 
 from venire import (
     FixedOverlap,
@@ -202,13 +205,27 @@ def test_a_number_that_is_none_is_refused(bad: Any) -> None:
         begin(bad)
 
 
-def test_snapshots_of_the_first_format_are_read() -> None:
-    s = begin(0)
-    s.arrive(Item("a", 1.0))
-    kept = s.capture()
-    del kept.head["revisions"]
-    old = kept.pack().replace(b"venire-2\n", b"venire-1\n", 1)
-    assert Scheduler.restore(old).fingerprint() == s.fingerprint()
+def packed(s: Scheduler, number: int) -> bytes:
+    """A snapshot as it was before the third format, with everything in its first line."""
+    head, roll, departed, heard, arrays = s.capture()
+    if number == 1:
+        del head["revisions"]
+    else:
+        head["departed"] = departed.state()
+    shapes = [[name, dtype_to_descr(a.dtype), list(a.shape)] for name, a in arrays.items()]
+    head |= {"roll": roll.state(), "heard": heard, "arrays": shapes}
+    body = b"".join(a.tobytes() for a in arrays.values())
+    return b"venire-%d\n" % number + zlib.compress(json.dumps(head).encode() + b"\n" + body)
+
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_snapshots_of_earlier_formats_are_read(number: int) -> None:
+    s = begin(0 if number == 1 else 2)
+    s.arrive([Item("a", 1.0), Item("b", 5.0, eligible={NAMES[0]}), Item("c", excluded={NAMES[1]})])
+    s.observe([Label("a", name, "ok") for name in NAMES[:2]])
+    s.close()
+    s.arrive([Item(f"more-{n}") for n in range(5)])
+    assert Scheduler.restore(packed(s, number)).fingerprint() == s.fingerprint()
 
 
 def test_a_late_label_counts_once() -> None:
