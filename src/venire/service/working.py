@@ -33,7 +33,7 @@ from venire.service.settings import ServiceSettings
 from venire.service.tokens import hashed
 from venire.service.views import Answer, LabelIn, Lease, Nothing, Outcome
 from venire.service.waiting import Waiter
-from venire.storage import RenewLease
+from venire.storage import RenewLease, Storage
 
 __all__ = ["WorkVerbs"]
 
@@ -255,12 +255,7 @@ class WorkVerbs:
         if len(labels) > self.settings.max_batch:
             raise TooMuch(f"got {len(labels):,} labels, at most {self.settings.max_batch:,} may "
                           "come at once")  # fmt: skip
-        rows: list[Row] = [
-            label if isinstance(label, tuple) else (label.item, label.labeler, label.said)
-            for label in labels
-        ]
-        for name in {row[1] for row in rows}:
-            check_name(name)
+        rows: list[Row] = await hub.scan(len(labels) > PIECE, _checked, labels)
         live, known = await self._sure(live, rows, Known())
         given = await self._given(live, rows) if own else None
         live = await hub.live(stream)
@@ -300,10 +295,7 @@ class WorkVerbs:
     async def _ask_store(self, stream: str, rows: Sequence[Row]) -> Known:
         hub = self.hub
         await hub.flush()
-        items = {row[0] for row in rows}
-        found = await hub.read(hub.storage.known_ids, stream, items)
-        said = await hub.read(hub.storage.said, stream, [(row[0], row[1]) for row in rows])
-        return Known(set(found), said, items)
+        return await hub.read(_known, hub.storage, stream, rows)
 
     async def held(
         self, stream: str, labeler: str, new_tokens: bool = False, key: str | None = None
@@ -332,6 +324,22 @@ _ERRORS: Final[dict[str, type[Exception]]] = {
     "changed": Conflict,
     "not_allowed": StateError,
 }
+
+
+def _checked(labels: Sequence[LabelIn | Row]) -> list[Row]:
+    """Labels as rows; an error if a name cannot be one."""
+    rows = [x if isinstance(x, tuple) else (x.item, x.labeler, x.said) for x in labels]
+    for name in {row[1] for row in rows}:
+        check_name(name)
+    return rows
+
+
+def _known(storage: Storage, stream: str, rows: Sequence[Row]) -> Known:
+    """What the store says of items, and of what was said of them."""
+    items = {row[0] for row in rows}
+    found = storage.known_ids(stream, items)
+    said = storage.said(stream, [(row[0], row[1]) for row in rows])
+    return Known(set(found), said, items)
 
 
 def _hear(

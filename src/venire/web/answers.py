@@ -86,9 +86,18 @@ def json_answer(value: Any, status: int = 200) -> Response:
     return Response(dumps(value), status, media_type=JSON)
 
 
-async def long_answer(value: Any, length: int) -> Response:
-    """An answer in JSON, written in a thread if it is long: others are served meanwhile."""
-    content = dumps(value) if length < LONG else await asyncio.to_thread(dumps, value)
+async def long_answer(head: Mapping[str, Any], name: str, values: Sequence[Any]) -> Response:
+    """An answer that ends with a list; a long one is written in a thread, piece by piece.
+
+    One long call of the writer of JSON would let nobody else go on.
+    """
+
+    def write() -> bytes:
+        pieces = (values[k : k + LONG] for k in range(0, len(values), LONG))
+        listed = b",".join(dumps(piece)[1:-1] for piece in pieces)
+        return b"%s,%s:[%s]}" % (dumps(head)[:-1], dumps(name), listed)
+
+    content = write() if len(values) < LONG else await asyncio.to_thread(write)
     return Response(content, media_type=JSON)
 
 

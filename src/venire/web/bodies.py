@@ -215,17 +215,19 @@ async def read_object(request: Request) -> dict[str, Any]:
         raise refused(error) from error
 
 
-async def read_list(request: Request, model: Any, most: int, made: Callable[[Any], T]) -> list[T]:
+async def read_list(
+    request: Request, model: Any, most: int, made: Callable[[int, Any], T]
+) -> list[T]:
     """The body as a list of items or labels: a JSON list, or one on each line.
 
-    Each is `made` into what the caller wants. A long body is read in a thread, so that others are
+    Each is `made`, by its number, into what the caller wants. A long body is read in a thread, so that others are
     served meanwhile.
     """
     lines = _check_type(request, (JSON, NDJSON)) == NDJSON
     body = await request.body()
 
     def read() -> list[T]:
-        return [made(row) for row in _rows(body, lines, model, most)]
+        return [made(n, row) for n, row in enumerate(_rows(body, lines, model, most))]
 
     return read() if len(body) < LONG_BODY else await asyncio.to_thread(read)
 

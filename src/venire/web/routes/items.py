@@ -81,11 +81,11 @@ class ItemRoutes:
     async def add_items(self, request: Request) -> Response:
         """Send items. The same id with the same content is no error, with other content it is."""
         most, stream = self._gate.settings.max_batch, request.path_params["stream"]
-        items = await read_list(request, ItemBody, most, ItemBody.item)
+        items = await read_list(request, ItemBody, most, lambda _, row: row.item())
         added = await self._service.add_items(stream, items, caller(request).actor)
         created = sum(item.status == "created" for item in added)
-        answer = {"created": created, "exists": len(added) - created, "items": added}
-        return await long_answer(answer, len(added))
+        counts = {"created": created, "exists": len(added) - created}
+        return await long_answer(counts, "items", added)
 
     async def show(self, stream: Stream, item: Item) -> Response:
         """An item with its labels, its posterior, its verdict and the revisions of it."""

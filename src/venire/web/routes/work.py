@@ -143,18 +143,18 @@ class WorkRoutes:
         who, most = caller(request), self._gate.settings.max_batch
         bound = who.bound_to()
 
-        def label(row: LabelBody) -> tuple[str, str | None, str]:
-            return row["item"], row.get("labeler") or bound, row["said"]
-
-        labels = await read_list(request, LabelBody, most, label)
-        for number, (_, labeler, _) in enumerate(labels):
+        def label(number: int, row: LabelBody) -> tuple[str, str, str]:
+            labeler = row.get("labeler") or bound
             if bound is not None and labeler != bound:
                 who.as_labeler(labeler)
             if labeler is None:
                 raise RequestError(422, "invalid", f"row {number} has no labeler", hint="name it")
+            return row["item"], labeler, row["said"]
+
+        labels = await read_list(request, LabelBody, most, label)
         outcomes = await self._service.add_labels(
             request.path_params["stream"],
-            labels,  # type: ignore[arg-type] # none is None
+            labels,
             who.actor,
             own=bound is not None,
         )
