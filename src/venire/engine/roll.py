@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from copy import copy
-from typing import Any
+from typing import Any, Final
 
 from venire.engine.untracked import untracked
 from venire.errors import InputError, StateError
 from venire.model import Item, ItemId, Label, Labeler, LabelerId
 
-__all__ = ["Roll"]
+__all__ = ["NOBODY", "Roll"]
+
+#: One empty set for all items: Python makes, and tracks, another each time.
+NOBODY: Final[frozenset[LabelerId]] = frozenset()
 
 
 class Roll:
@@ -186,6 +189,15 @@ class Roll:
 
     # state
 
+    def dissolve(self) -> None:
+        """Let go of everything, bit by bit: freed in one go, it would let no thread go on."""
+        for many in (self.items, self.serials):
+            while many:
+                del many[-1000:]
+        for names in (self.row, self.left, self.late):
+            while names:
+                names.popitem()
+
     def copy(self) -> Roll:
         """One that does not change when this one does."""
         other = copy(self)
@@ -221,7 +233,7 @@ class Roll:
         self.labelers = [Labeler(*fields) for fields in state["labelers"]]
         self.number = {who.id: m for m, who in enumerate(self.labelers)}
         self.items = [
-            untracked(Item(name, weight, only, frozenset(barred)))
+            untracked(Item(name, weight, only, frozenset(barred) if barred else NOBODY))
             for name, weight, only, barred in state["items"]
         ]
         self.serials = list(state["serials"])

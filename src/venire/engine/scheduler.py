@@ -323,6 +323,10 @@ class Scheduler(Panel):
         """
         return unpack(snapshot)
 
+    def dissolve(self) -> None:
+        """Let go of all names, bit by bit; the scheduler is of no use after that."""
+        self._roll.dissolve()
+
     def drain(self) -> list[Event]:
         """Hand over the log so far and forget it, as a server does that keeps it elsewhere."""
         taken, self.log = self.log, []

@@ -13,7 +13,7 @@ from collections import OrderedDict
 from dataclasses import dataclass, field
 from typing import Final, Generic, NamedTuple, TypeVar
 
-from venire.engine import Scheduler, untracked
+from venire.engine import NOBODY, Scheduler, untracked
 from venire.model import (
     Closed,
     Exit,
@@ -377,4 +377,5 @@ def _said(verdict: Verdict) -> tuple[str | None, float]:
 def _item(row: ItemRow, weight: float) -> Item:
     """An item as the engine is to have it."""
     only = None if row.eligible is None else frozenset(json.loads(row.eligible))
-    return Item(row.id, weight, only, frozenset(json.loads(row.excluded)))
+    barred = NOBODY if row.excluded == "[]" else frozenset(json.loads(row.excluded))
+    return Item(row.id, weight, only, barred)

@@ -71,6 +71,12 @@ class Retracing:
     def _replayed(self, first: int) -> list[Given]:
         engine, n = self._before(first)
         writers = Writers.of(self._storage, self._item.stream)
+        try:
+            return self._followed(engine, n, writers)
+        finally:
+            engine.dissolve()
+
+    def _followed(self, engine: Scheduler, n: int, writers: Writers) -> list[Given]:
         found: list[Given] = []
         for row, place, event in self._events(n, MOST):
             if isinstance(event, Assigned) and _gives(event, self._item.id):

@@ -16,6 +16,7 @@ from dataclasses import astuple, replace
 from itertools import groupby
 from typing import Any, Final
 
+from venire.engine import NOBODY
 from venire.errors import InputError, StoreError
 from venire.model import (
     Arrived,
@@ -147,7 +148,7 @@ def _read_arrived(slot: int, body: Any) -> Arrived:
     return Arrived(
         slot,
         tuple(
-            Item(id, weight, None if only is None else frozenset(only), frozenset(barred))
+            Item(id, weight, only, frozenset(barred) if barred else NOBODY)
             for id, weight, only, barred in body
         ),
     )

@@ -36,6 +36,7 @@ __all__ = [
     "SecretBody",
     "SlugName",
     "WebhookBody",
+    "item_of",
     "read",
     "read_list",
 ]
@@ -60,25 +61,32 @@ class NewStream(StreamSettings):
     name: SlugName
 
 
-class ItemBody(BaseModel):
+class ItemBody(TypedDict):
     """An item: `payload` is any JSON, passed on to the labelers and never looked at.
 
     For the labelling page it is a text, or an object with `text` or `image`.
     """
 
-    model_config = ConfigDict(extra="forbid")
+    __pydantic_config__ = ConfigDict(extra="forbid")  # type: ignore[misc] # pydantic's way
 
     id: Id
-    payload: Any = None
-    weight: Weight | None = None
-    eligible: Annotated[list[Name], Field(max_length=10_000)] | None = None
-    # a factory: pydantic copies a default by copy.deepcopy, for each item
-    excluded: Annotated[list[Name], Field(max_length=10_000, default_factory=list)]
+    payload: NotRequired[Any]
+    weight: NotRequired[Weight | None]
+    eligible: NotRequired[Annotated[list[Name], Field(max_length=10_000)] | None]
+    excluded: NotRequired[Annotated[list[Name], Field(max_length=10_000)]]
 
-    def item(self) -> ItemIn:
-        """The item as the service takes it."""
-        eligible = None if self.eligible is None else tuple(self.eligible)
-        return ItemIn(self.id, self.payload, self.weight, eligible, tuple(self.excluded))
+
+def item_of(row: ItemBody) -> ItemIn:
+    """An item as the service takes it.
+
+    >>> item_of({"id": "post-1", "payload": "Buy now!"})
+    ItemIn(id='post-1', payload='Buy now!', weight=None, eligible=None, excluded=())
+    """
+    eligible = row.get("eligible")
+    only = None if eligible is None else tuple(eligible)
+    return ItemIn(
+        row["id"], row.get("payload"), row.get("weight"), only, tuple(row.get("excluded", ()))
+    )
 
 
 class LabelBody(TypedDict):
@@ -220,8 +228,8 @@ async def read_list(
 ) -> list[T]:
     """The body as a list of items or labels: a JSON list, or one on each line.
 
-    Each is `made`, by its number, into what the caller wants. A long body is read in a thread, so that others are
-    served meanwhile.
+    Each is `made`, by its number, into what the caller wants. A long body is read in a thread, so
+    that others are served meanwhile.
     """
     lines = _check_type(request, (JSON, NDJSON)) == NDJSON
     body = await request.body()

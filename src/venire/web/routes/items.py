@@ -9,7 +9,7 @@ from fastapi import FastAPI, Header, Query, Request, Response
 
 from venire.service.views import Explanation, Insights, ItemView, LabelerView
 from venire.web.answers import body, event, json_answer, lines_answer, long_answer, says
-from venire.web.bodies import NDJSON, ItemBody, read_list
+from venire.web.bodies import NDJSON, ItemBody, item_of, read_list
 from venire.web.errors import RequestError
 from venire.web.guard import Gate, by_hand, caller
 from venire.web.live import follow
@@ -81,7 +81,7 @@ class ItemRoutes:
     async def add_items(self, request: Request) -> Response:
         """Send items. The same id with the same content is no error, with other content it is."""
         most, stream = self._gate.settings.max_batch, request.path_params["stream"]
-        items = await read_list(request, ItemBody, most, lambda _, row: row.item())
+        items = await read_list(request, ItemBody, most, lambda _, row: item_of(row))
         added = await self._service.add_items(stream, items, caller(request).actor)
         created = sum(item.status == "created" for item in added)
         counts = {"created": created, "exists": len(added) - created}
