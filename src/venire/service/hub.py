@@ -326,15 +326,15 @@ class Hub(Ticking):
 
         if count >= MANY or live.is_long:
             done = self.apart(live, step, lambda _: commits.append(self.commit(live, batch)))
-        else:
-            done = self._loop.create_future()
-            try:
-                done.set_result(step())
-                commits.append(self.commit(live, batch))
-            except Exception as error:
-                done.set_exception(error)
-        done.add_done_callback(failed)
-        return await done, commits[0]
+            done.add_done_callback(failed)
+            return await done, commits[0]
+        try:
+            return step(), self.commit(live, batch)
+        except Exception as error:
+            broken: asyncio.Future[T] = self._loop.create_future()
+            broken.set_exception(error)
+            failed(broken)
+            raise
 
     async def pieces(
         self, name: str, count: int, cuts: Iterable[int] = ()
