@@ -52,7 +52,7 @@ class Roll:
             twice = next(w.id for m, w in enumerate(self.labelers) if self.number[w.id] != m)
             raise InputError(f"labeler {twice!r} is on the panel twice, expected distinct names")
         self.remember = remember
-        self.items: list[Item] = []
+        self.items: list[Item] = untracked([])
         self.serials: list[int] = []
         self.row: dict[ItemId, int] = {}
         self.left: dict[ItemId, int] = {}
@@ -115,7 +115,7 @@ class Roll:
 
     def keep(self, rows: Sequence[int], groups: dict[int, int]) -> None:
         """Only these rows are left on the desk, and their groups have other numbers."""
-        self.items = [self.items[row] for row in rows]
+        self.items = untracked([self.items[row] for row in rows])
         self.serials = [self.serials[row] for row in rows]
         self.row = {item.id: row for row, item in enumerate(self.items) if item.id in self.row}
         self._set_groups({n: groups[g] for n, g in self.groups.items() if g in groups})
@@ -201,7 +201,7 @@ class Roll:
     def copy(self) -> Roll:
         """One that does not change when this one does."""
         other = copy(self)
-        other.labelers, other.items = list(self.labelers), list(self.items)
+        other.labelers, other.items = list(self.labelers), untracked(list(self.items))
         other.serials, other.groups = list(self.serials), dict(self.groups)
         other.number, other.row, other.left = dict(self.number), dict(self.row), dict(self.left)
         other.late = {item: dict(said) for item, said in self.late.items()}
@@ -236,6 +236,7 @@ class Roll:
             untracked(Item(name, weight, only, frozenset(barred) if barred else NOBODY))
             for name, weight, only, barred in state["items"]
         ]
+        untracked(self.items)
         self.serials = list(state["serials"])
         self.row, self.left = dict(state["rows"]), dict(state["left"])
         self.late = {item: dict(said) for item, said in state["late"]}

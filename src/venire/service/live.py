@@ -359,6 +359,7 @@ class Live:
             entry.payload, size = None, 0
         self.kept += size
         self.open[entry.item.id] = untracked(entry)
+        untracked(self.open)  # what is put into a dictionary has it tracked again
 
     def withdraw(self, item: str, batch: Batch, moment: Moment) -> None:
         """An item is taken out."""
