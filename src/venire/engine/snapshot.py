@@ -39,8 +39,8 @@ __all__ = ["Captured", "capture", "unpack"]
 
 FORMAT = b"venire-4\n"
 
-#: What can be read: before the fourth the lists were part of the first line; before the third, policy
-#: and learning were names; before the second there were no revisions, and no floor.
+#: What can be read: before the fourth the lists were part of the first line; before the third,
+#: policy and learning were names; before the second there were no revisions, and no floor.
 READ = (FORMAT, b"venire-3\n", b"venire-2\n", b"venire-1\n")
 
 #: So many entries of a list, and so many bytes of an array, are written in one go.
