@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from venire import Greedy, Learning, LearnThenServe, LearnWhileServing, Poisson, World, simulate
+from venire import Algorithm2, Greedy, Learning, LearnWhileServing, Poisson, World, simulate
 from venire.errors import FetchError
 from venire.experiments.reproduction.data import Sets
 
@@ -54,7 +54,7 @@ def by_horizon(seeds: int, most: int) -> None:
         ]
         own = [told(regrets(how, slots, genies)) for how in WAYS.values()]
         rivals = {
-            length: regrets(LearnThenServe(length), slots, genies)
+            length: regrets(Algorithm2(length), slots, genies)
             for length in LENGTHS
             if length <= slots // 4
         }
@@ -107,7 +107,7 @@ def drift(seeds: int) -> None:
         "labels count for ever": LearnWhileServing(drift=None),
         "half_life=1000": LearnWhileServing(half_life=1000, drift=None),
         "half_life=300": LearnWhileServing(half_life=300, drift=None),
-        "Algorithm 2, T_L=45": LearnThenServe(45),
+        "Algorithm 2, T_L=45": Algorithm2(45),
     }
     print(f"\n| regret | {' | '.join(kinds)} |\n{'|-' * (len(kinds) + 1)}|")
     for name, how in ways.items():

@@ -11,8 +11,8 @@ world = vn.World.synthetic(seed=0)
 print(f"{'policy':16} {'learning':14} {'ratio':>6} {'labels':>7} {'wait':>7} {'right':>6}")
 for policy, learning in [
     (vn.Greedy(), None),
-    (vn.Greedy(), vn.LearnThenServe(25)),
-    (vn.Greedy(), vn.LearnThenServe(85)),
+    (vn.Greedy(), vn.Algorithm2(25)),
+    (vn.Greedy(), vn.Algorithm2(85)),
     (vn.Greedy(), vn.LearnWhileServing()),
     (vn.Realised(), vn.LearnWhileServing()),
     (vn.FixedOverlap(5), None),

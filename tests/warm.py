@@ -11,7 +11,15 @@ from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 
-from venire import DawidSkene, Learning, LearnThenServe, LearnWhileServing, OneCoin, Policy
+from venire import (
+    Algorithm2,
+    DawidSkene,
+    Learning,
+    LearnThenServe,
+    LearnWhileServing,
+    OneCoin,
+    Policy,
+)
 from venire.scheduling.names import exported, policy_named
 from venire.service import StreamSettings, building, skills
 from venire.testing import check_competence, check_learning, check_policy
@@ -31,7 +39,7 @@ SERVED = (
 
 def jobs() -> list[tuple[Callable[..., None], object]]:
     others = sorted(set(exported(Policy)) - {*SLOW, "realised-proxy"})  # it has Realised's kernels
-    ways: list[Learning] = [LearnThenServe(20), LearnWhileServing()]
+    ways: list[Learning] = [Algorithm2(20), LearnThenServe(20), LearnWhileServing()]
     return [
         *((check_policy, policy_named(name)) for name in (*SLOW, *others)),
         *((check_learning, how) for how in ways),

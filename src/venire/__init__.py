@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from venire.model import Labeler as Labeler
     from venire.model import Revision as Revision
     from venire.model import Verdict as Verdict
+    from venire.scheduling import Algorithm2 as Algorithm2
     from venire.scheduling import Everyone as Everyone
     from venire.scheduling import FixedOverlap as FixedOverlap
     from venire.scheduling import Greedy as Greedy

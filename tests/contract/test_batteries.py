@@ -6,6 +6,7 @@ import pytest
 
 import venire
 from venire import (
+    Algorithm2,
     DawidSkene,
     Known,
     Learning,
@@ -97,6 +98,7 @@ def test_policy(policy: Policy) -> None:
     "learning",
     [
         LearnThenServe(20),
+        Algorithm2(20),
         LearnWhileServing(),
         LearnWhileServing("one-coin"),
         LearnWhileServing(half_life=50, drift=None, longest=7, window=40),

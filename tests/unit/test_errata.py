@@ -20,7 +20,7 @@ from tests import reference
 from tests.reference import PlainItem, PlainWorld
 from tests.strategies import Instance, instances
 from tests.unit.competence.reference import online_learn
-from venire import Greedy, Item, Labeler, LearnThenServe, OneCoin, World, simulate
+from venire import Algorithm2, Greedy, Item, Labeler, OneCoin, World, simulate
 from venire.accuracy import evidence
 from venire.competence import theory
 from venire.competence.spectral import spectral_start
@@ -44,8 +44,8 @@ def labeler_of(wanted: float) -> float:
 
 def test_1_flipping_at_or_above_chance_inverts_a_good_panel() -> None:
     world = World.synthetic(seed=0)
-    ours = simulate(world, Greedy(), learning=LearnThenServe(45), slots=3000)
-    literal = LearnThenServe(45, estimator=OneCoin(prior=None, sign_rule="literal"))
+    ours = simulate(world, Greedy(), learning=Algorithm2(45), slots=3000)
+    literal = Algorithm2(45, estimator=OneCoin(prior=None, sign_rule="literal"))
     theirs = simulate(world, Greedy(), learning=literal, slots=3000)
     assert ours.ratio is not None
     assert theirs.ratio is not None

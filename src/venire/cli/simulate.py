@@ -26,7 +26,8 @@ POLICY = (
 )
 LEARNING = (
     "known (competences are given), while-serving[:MODEL] (learn them from the first slot on; "
-    "dawid-skene or one-coin), or then-serve:SLOTS[:RHO] (learn them first)."
+    "dawid-skene or one-coin), then-serve:SLOTS[:RHO] (learn them first, and go on), or "
+    "algorithm-2:SLOTS[:RHO] (learn them first, as the paper has it)."
 )
 SEED = "Seed of the stream, the labels, the random policy and the learning phase."
 ITEMS = "Your items: CSV with item,arrival,weight and perhaps truth, eligible, excluded."

@@ -56,7 +56,7 @@ class Plan:
             *self._evidence_lines(),
             "The lemmas give orders of magnitude and worst cases (their unnamed constant is "
             f"taken as {self.constant:g}): in practice far shorter phases serve well. Compare "
-            "several with `venire simulate --learning then-serve:N`.",
+            "several with `venire simulate --learning algorithm-2:N`.",
         ]
 
     def _panel_lines(self) -> list[str]:

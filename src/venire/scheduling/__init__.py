@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from venire.scheduling.everyone import Everyone as Everyone
     from venire.scheduling.fixed_overlap import FixedOverlap as FixedOverlap
     from venire.scheduling.greedy import Greedy as Greedy
+    from venire.scheduling.learning import Algorithm2 as Algorithm2
     from venire.scheduling.learning import LearnThenServe as LearnThenServe
     from venire.scheduling.lookahead import LookAhead as LookAhead
     from venire.scheduling.random import Random as Random

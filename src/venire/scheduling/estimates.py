@@ -25,9 +25,12 @@ from venire.labels import LabelTable
 from venire.scheduling.base import Floats, Ints
 from venire.scheduling.old_estimates import labels_of_stream
 
-__all__ = ["Estimate", "Guess"]
+__all__ = ["BETTER_THAN_CHANCE", "RHO", "Estimate", "Guess", "Memory"]
 
 Arrays = dict[str, NDArray[Any]]
+
+#: Right and wrong pseudo-labels of a labeler of whom nobody says a competence.
+BETTER_THAN_CHANCE: Final = (7.0, 3.0)
 
 #: Nobody is taken to be better than 1 - RHO on the word of an estimator.
 RHO: Final = 0.01
@@ -53,9 +56,12 @@ class Memory(NamedTuple):
     1,000 of its labels.
     """
 
-    window: int
-    half_life: float | None
-    drift: float | None
+    window: int = 10_000
+    half_life: float | None = None
+    drift: float | None = 0.001
+
+
+_USUAL: Final = Memory()
 
 
 class Estimate:
@@ -66,11 +72,13 @@ class Estimate:
         estimator: BaseEstimator,
         competences: Sequence[float | None],
         classes: int,
-        prior: tuple[float, float],
-        memory: Memory,
+        prior: tuple[float, float] = BETTER_THAN_CHANCE,
+        memory: Memory = _USUAL,
         matrices: bool = True,
+        rho: float = RHO,
     ) -> None:
         self.classes, self.prior, self.memory, self.matrices = classes, prior, memory, matrices
+        self.rho = rho
         self.estimator = _with_stranger(estimator, prior, classes)
         self.stated = np.array([np.nan if p is None else p for p in competences])
         self.labels = np.zeros((0, 4), np.int64)
@@ -110,7 +118,7 @@ class Estimate:
         """The competence of each labeler before it is seen: what was stated, or a stranger's."""
         right, wrong = self.prior
         p = np.where(np.isnan(self.stated), right / (right + wrong), self.stated)
-        return clamp_competence(p, self.classes, RHO)
+        return clamp_competence(p, self.classes, self.rho)
 
     # what is forgotten
 
@@ -177,12 +185,12 @@ class Estimate:
         weight = np.where(np.isnan(self.stated), 0.0, sum(self.prior))
         share = np.divide(weight, weight + seen, out=np.zeros(len(seen)), where=weight + seen > 0)
         p = share * self._expected() + (1 - share) * fitted.competences_
-        p = clamp_competence(p, self.classes, RHO)
+        p = clamp_competence(p, self.classes, self.rho)
         if not self.matrices or "confusions_" not in vars(fitted):
             return Guess(p)
         stated = one_coin(self._expected(), self.classes)
         square = share[:, None, None] * stated + (1 - share)[:, None, None] * fitted.confusions_
-        return Guess(p, clamp_confusions(square, RHO), fitted.priors_.copy())
+        return Guess(p, clamp_confusions(square, self.rho), fitted.priors_.copy())
 
     # snapshots
 

@@ -14,10 +14,13 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Final
 
-__all__ = ["GROWTH", "Periods"]
+__all__ = ["GROWTH", "LONGEST", "Periods"]
 
 #: The length of a period over all the time before it.
 GROWTH: Final = 0.25
+
+#: The usual length of the longest period, in slots.
+LONGEST: Final = 100
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ from venire.experiments.digits.comparison import mean_and_spread, score
 from venire.experiments.digits.picture import queue_of
 from venire.experiments.digits.view import View, watch
 from venire.model import Assigned, Closed
-from venire.scheduling import Everyone, FixedOverlap, Greedy, LearnThenServe
+from venire.scheduling import Algorithm2, Everyone, FixedOverlap, Greedy
 from venire.simulation import Run, simulate
 
 SLOTS = 120
@@ -53,7 +53,7 @@ def engine_and_run(job: DigitJob, seed: int, slots: int) -> tuple[Scheduler, Run
     scheduler = hire(job, seed)
     for _ in work(job, scheduler, seed, slots):
         pass
-    learning = LearnThenServe(LEARNING_SLOTS, seed=seed)
+    learning = Algorithm2(LEARNING_SLOTS, seed=seed)
     return scheduler, simulate(job.world(seed), Greedy(), learning, slots)
 
 
@@ -175,7 +175,7 @@ class TestComparison:
             assert s.answered <= 1 - unlabelled / len(rows)
 
     def test_score_of_nothing_is_nothing(self, job: DigitJob) -> None:
-        empty = simulate(job.world(0), Greedy(), LearnThenServe(1), slots=1)
+        empty = simulate(job.world(0), Greedy(), Algorithm2(1), slots=1)
         assert 0 <= score(empty).answered <= 1
 
     def test_one_seed_has_no_spread(self, job: DigitJob) -> None:

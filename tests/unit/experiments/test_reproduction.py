@@ -14,7 +14,7 @@ import venire.experiments.figures
 from tests import reference
 from tests.reference import PlainItem, PlainWorld
 from tests.strategies import Instance, instances
-from venire import Greedy, Item, Labeler, LabelTable, LearnThenServe, World, simulate
+from venire import Algorithm2, Greedy, Item, Labeler, LabelTable, World, simulate
 from venire.cli import main
 from venire.errors import FetchError, FileError, UnknownName
 from venire.experiments.figures import ORDER
@@ -43,7 +43,7 @@ def recorded(seed: int) -> World:
 @pytest.mark.parametrize("length", [0, 45])
 def test_one_long_run_gives_all_shorter_horizons(make: type, length: int) -> None:
     """Utility to the bit; verdicts but for what is outstanding at the shorter horizon."""
-    learning = LearnThenServe(length) if length else None
+    learning = Algorithm2(length) if length else None
     found = measures.at_horizons(
         simulate(make(3), Greedy(), learning=learning, slots=400), HORIZONS
     )
@@ -59,7 +59,7 @@ def test_one_long_run_gives_all_shorter_horizons(make: type, length: int) -> Non
 def test_a_run_says_what_the_simulator_says() -> None:
     found = measures.stream_run({"set": None}, 1, [100, 500], 45)
     genie = measures.stream_run({"set": None}, 1, [100, 500])
-    run = simulate(World.synthetic(1), Greedy(), learning=LearnThenServe(45, seed=1), slots=500)
+    run = simulate(World.synthetic(1), Greedy(), learning=Algorithm2(45, seed=1), slots=500)
     assert found["utility"][-1] == run.utility
     assert genie["utility"][-1] == run.genie.utility
     assert found["right"][-1] == run.accuracy

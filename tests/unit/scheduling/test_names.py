@@ -45,13 +45,13 @@ def test_what_is_exported() -> None:
         "round-robin",
         "waterfill",
     }
-    assert set(exported(Learning)) == {"then-serve", "while-serving"}
+    assert set(exported(Learning)) == {"algorithm-2", "then-serve", "while-serving"}
 
 
 def test_unknown_names_get_a_suggestion() -> None:
     with pytest.raises(UnknownName, match="did you mean 'round-robin'"):
         policy_named("roundrobin:3")
-    with pytest.raises(UnknownName, match="Known: known, then-serve"):
+    with pytest.raises(UnknownName, match="Known: algorithm-2, known, then-serve"):
         learning_named("magic")
 
 

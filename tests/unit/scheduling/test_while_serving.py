@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from venire import (
+    Algorithm2,
     DawidSkene,
     Greedy,
     InputError,
     Item,
     Label,
     Labeler,
-    LearnThenServe,
     LearnWhileServing,
     LookAhead,
     OneCoin,
@@ -100,7 +100,7 @@ def test_looks_never_end_and_are_few_at_first() -> None:
 def test_it_earns_nearly_what_the_genie_does_from_the_first_slot_on() -> None:
     for seed in range(3):
         run = simulate(World.synthetic(seed), Greedy(), learning=LearnWhileServing(), slots=300)
-        rival = simulate(World.synthetic(seed), Greedy(), learning=LearnThenServe(8), slots=300)
+        rival = simulate(World.synthetic(seed), Greedy(), learning=Algorithm2(8), slots=300)
         assert run.normalised_regret < 2 < 8 < rival.normalised_regret
         assert run.ledger.counts.all()
 
@@ -117,12 +117,12 @@ def test_regret_on_the_synthetic_set(model: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("slots", [100, 1000, 10_000])
 def test_it_beats_the_best_learning_phase(slots: int) -> None:
-    def mean(how: LearnWhileServing | LearnThenServe) -> float:
+    def mean(how: LearnWhileServing | Algorithm2) -> float:
         worlds = map(World.synthetic, range(4))
         return float(np.mean([simulate(w, Greedy(), how, slots).normalised_regret for w in worlds]))
 
     lengths = [n for n in (2, 3, 5, 8, 12, 20, 30, 45, 70, 100) if n <= slots // 4]
-    assert mean(LearnWhileServing()) < 0.2 * min(mean(LearnThenServe(n)) for n in lengths)
+    assert mean(LearnWhileServing()) < 0.2 * min(mean(Algorithm2(n)) for n in lengths)
 
 
 @pytest.mark.parametrize("estimator", [OneCoin(), DawidSkene()])

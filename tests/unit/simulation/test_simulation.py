@@ -11,6 +11,7 @@ from tests import reference
 from tests.reference import PlainItem, PlainWorld
 from tests.strategies import Instance, instances
 from venire import (
+    Algorithm2,
     Bursty,
     Everyone,
     Fixed,
@@ -213,7 +214,7 @@ def test_too_short_and_too_long_a_learning_phase_cost() -> None:
     ratios = {
         slots: np.mean(
             [
-                simulate(World.synthetic(s), Greedy(), LearnThenServe(slots, s), 2000).ratio
+                simulate(World.synthetic(s), Greedy(), Algorithm2(slots, s), 2000).ratio
                 for s in range(3)
             ]
         )
@@ -280,7 +281,7 @@ def ratio_and_error(slots: int) -> tuple[float, float]:
     ratios, errors = [], []
     for seed in range(10):
         world, estimator = World.synthetic(seed), OneCoin(prior=None)
-        run = simulate(world, Greedy(), LearnThenServe(slots, seed, estimator))
+        run = simulate(world, Greedy(), Algorithm2(slots, seed, estimator))
         ratios.append(run.utility / run.genie.utility)
         errors.append(np.abs(estimator.competences_ - world.competences).max())
     return float(np.mean(ratios)), float(np.mean(errors))

@@ -32,7 +32,7 @@ from venire.competence import OneCoin
 from venire.experiments.digits.panel import DIGITS, SLOTS, DigitJob
 from venire.experiments.digits.shift import LEARNING_SLOTS
 from venire.model import Labeler
-from venire.scheduling import Everyone, FixedOverlap, Greedy, LearnThenServe, Policy
+from venire.scheduling import Algorithm2, Everyone, FixedOverlap, Greedy, Policy
 from venire.scheduling.desk import HORIZON
 from venire.simulation import Run, World, simulate
 
@@ -94,7 +94,7 @@ def _learned(
 ) -> tuple[Run, Floats | None]:
     """Algorithms 2, 3 and 1: competences learned without truth."""
     estimator = OneCoin(prior=None)
-    learning = LearnThenServe(learning_slots, seed=seed, estimator=estimator)
+    learning = Algorithm2(learning_slots, seed=seed, estimator=estimator)
     run = simulate(job.world(seed), Greedy(), learning, slots)
     if not hasattr(estimator, "competences_"):  # nothing arrived to learn from
         return run, None

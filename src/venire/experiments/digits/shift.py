@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from venire.engine import Scheduler
 from venire.experiments.digits.panel import SLOTS, DigitJob
 from venire.model import Exit, Item, Label, Labeler
-from venire.scheduling import Greedy, LearnThenServe
+from venire.scheduling import Algorithm2, Greedy
 
 __all__ = ["LEARNING_SLOTS", "Progress", "hire", "work"]
 
@@ -67,7 +67,7 @@ class Progress:
 def hire(job: DigitJob, seed: int = 0, learning_slots: int = LEARNING_SLOTS) -> Scheduler:
     """A scheduler that knows the names of its labelers and how many labels a slot they give."""
     panel = [Labeler(name, capacity=n) for name, n in zip(job.labelers, job.capacity, strict=True)]
-    learning = LearnThenServe(learning_slots, seed=seed)
+    learning = Algorithm2(learning_slots, seed=seed)
     return Scheduler(panel, tuple(job.table.classes), Greedy(), learning)
 
 

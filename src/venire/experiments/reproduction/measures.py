@@ -23,7 +23,7 @@ from venire.experiments.reproduction.exact import accuracy_by_size
 from venire.experiments.reproduction.literal import LiteralGreedy
 from venire.experiments.reproduction.sources import RHO, world_of
 from venire.model import Item, Labeler
-from venire.scheduling import Greedy, LearnThenServe
+from venire.scheduling import Algorithm2, Greedy
 from venire.simulation import Run, World, simulate
 from venire.simulation.metrics import keep_ledger
 from venire.simulation.sweep import Point
@@ -53,7 +53,7 @@ def stream_run(
     """
     world, known = world_of(stream, seed, data)
     estimator = OneCoin(prior=None, sign_rule=sign_rule)
-    learning = LearnThenServe(length, seed, estimator, RHO) if length else None
+    learning = Algorithm2(length, seed, estimator, RHO) if length else None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a short phase may end in the mirror image: it is counted
         run = simulate(world, Greedy(), learning, max(horizons), c)

@@ -19,7 +19,7 @@ from venire.simulation import World
 
 __all__ = ["BIRD", "DOG", "DOG_BINARY", "RHO", "SYNTHETIC", "Source", "world_of"]
 
-#: Nobody is taken to be better than 1 - RHO; the default of `LearnThenServe`.
+#: Nobody is taken to be better than 1 - RHO; the default of `Algorithm2`.
 RHO = 0.01
 
 
