@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from venire.aggregation import MajorityVote as MajorityVote
     from venire.aggregation import Ordinal as Ordinal
     from venire.aggregation import RobustMean as RobustMean
+    from venire.aggregation import Streaming as Streaming
     from venire.aggregation import WeightedMajority as WeightedMajority
     from venire.aggregation import find_clones as find_clones
     from venire.aggregation import find_constant as find_constant
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from venire.competence import DawidSkene as DawidSkene
     from venire.competence import Known as Known
     from venire.competence import OneCoin as OneCoin
-    from venire.competence import Streaming as Streaming
     from venire.competence import Subtypes as Subtypes
     from venire.engine import Scheduler as Scheduler
     from venire.errors import FetchError as FetchError

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from venire.aggregation.anchored import Anchored as Anchored
     from venire.aggregation.auto import Auto as Auto
     from venire.aggregation.calibration import calibrated as calibrated
+    from venire.aggregation.calibration import certainty as certainty
     from venire.aggregation.calibration import residual_dependence as residual_dependence
     from venire.aggregation.calibration import temper as temper
     from venire.aggregation.clones import CloneGroup as CloneGroup
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from venire.aggregation.ordinal import Ordinal as Ordinal
     from venire.aggregation.pairwise import BradleyTerry as BradleyTerry
     from venire.aggregation.robust import RobustMean as RobustMean
+    from venire.aggregation.streaming import Streaming as Streaming
     from venire.aggregation.weighted import WeightedMajority as WeightedMajority
 else:
     __getattr__, __dir__ = attach(__name__)

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from venire.competence.planning import plan as plan
     from venire.competence.spectral import agreement_moments as agreement_moments
     from venire.competence.spectral import spectral_start as spectral_start
-    from venire.competence.streaming import Streaming as Streaming
     from venire.competence.subtypes import Subtypes as Subtypes
 else:
     __getattr__, __dir__ = attach(__name__)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from venire import utility
-from venire.accuracy import RHO, on_grid
+from venire.accuracy import on_grid
 from venire.compiling import inlined, kernel
 from venire.errors import InputError
 from venire.scheduling.base import Belief, Floats, Ints, Kernels, Policy
@@ -75,10 +75,7 @@ def believe(desk: Desk, belief: Belief | None, c: float = 1.0) -> None:
 
 def leaning(belief: Belief | None, classes: int) -> Floats:
     """How much speaks for each class before any label."""
-    if belief is None or belief.prior is None:
-        return np.zeros(classes)
-    share = np.clip(belief.prior, RHO, 1.0)
-    return np.asarray(on_grid(np.log(share / share.sum())), np.float64)
+    return np.zeros(classes) if belief is None else belief.leaning(classes)
 
 
 def decide_apart(

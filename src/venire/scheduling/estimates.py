@@ -9,7 +9,6 @@ window, labels older than a labeler's half-life, and those of a labeler that has
 from __future__ import annotations
 
 import copy
-import math
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
@@ -19,13 +18,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from venire.accuracy import clamp_competence, clamp_confusions, one_coin
+from venire.aggregation.calibration import certainty
 from venire.competence.base import BaseEstimator
 from venire.competence.drift import DriftMonitor
+from venire.competence.watching import ITEM, LABELER, SAID, latest, opinions, posteriors, watch
 from venire.labels import LabelTable
 from venire.scheduling.base import Floats, Ints
 from venire.scheduling.old_estimates import labels_of_stream
 
-__all__ = ["BETTER_THAN_CHANCE", "RHO", "Estimate", "Guess", "Memory"]
+__all__ = ["BETTER_THAN_CHANCE", "RHO", "USUAL", "Estimate", "Guess", "Memory"]
 
 Arrays = dict[str, NDArray[Any]]
 
@@ -35,16 +36,25 @@ BETTER_THAN_CHANCE: Final = (7.0, 3.0)
 #: Nobody is taken to be better than 1 - RHO on the word of an estimator.
 RHO: Final = 0.01
 
-#: Columns of what is remembered of a label.
-ITEM, LABELER, SAID, WATCHED = range(4)
-
 
 class Guess(NamedTuple):
-    """What is thought of the labelers: competences, and full matrices if there are any."""
+    """What is thought of the labelers: competences, and full matrices if there are any.
+
+    `certainty` is what the log-odds of verdicts are multiplied by (`aggregation.certainty`).
+    """
 
     competences: Floats
     confusions: Floats | None = None
     prior: Floats | None = None
+    certainty: float = 1.0
+
+    def read(self, classes: int) -> tuple[Floats, Floats]:
+        """Matrices and class shares, also where there are none."""
+        coins, even = one_coin(self.competences, classes), np.full(classes, 1 / classes)
+        return (
+            coins if self.confusions is None else self.confusions,
+            even if self.prior is None else self.prior,
+        )
 
 
 class Memory(NamedTuple):
@@ -61,7 +71,7 @@ class Memory(NamedTuple):
     drift: float | None = 0.001
 
 
-_USUAL: Final = Memory()
+USUAL: Final = Memory()
 
 
 class Estimate:
@@ -73,7 +83,7 @@ class Estimate:
         competences: Sequence[float | None],
         classes: int,
         prior: tuple[float, float] = BETTER_THAN_CHANCE,
-        memory: Memory = _USUAL,
+        memory: Memory = USUAL,
         matrices: bool = True,
         rho: float = RHO,
     ) -> None:
@@ -105,10 +115,10 @@ class Estimate:
         if self.monitor is not None:
             self.monitor.expand(len(self.stated))
         if self.found is not None:
-            p, square, prior = self.found
+            p, square, prior, certain = self.found
             more = one_coin(self._expected()[-1:], self.classes)
             square = None if square is None else np.concatenate([square, more])
-            self.found = Guess(np.append(p, self._expected()[-1]), square, prior)
+            self.found = Guess(np.append(p, self._expected()[-1]), square, prior, certain)
 
     def guess(self) -> Guess:
         """What the last fit found."""
@@ -128,44 +138,20 @@ class Estimate:
             self.labels = self.labels[self.labels[:, ITEM] >= names[-self.memory.window]]
 
     def _forget_old_labels(self) -> None:
-        if self.memory.half_life is None:
-            return
-        most = math.ceil(self.memory.half_life / math.log(2))
-        who = self.labels[:, LABELER]
-        order = np.argsort(who, kind="stable")
-        place = np.arange(len(who)) - np.searchsorted(who[order], who[order])
-        left = np.bincount(who, minlength=len(self.stated))[who[order]] - place
-        self.labels = self.labels[np.sort(order[left <= most])]
+        if self.memory.half_life is not None:
+            self.labels = self.labels[latest(self.labels, self.memory.half_life)]
 
     def _watch(self) -> None:
         """Test the labels that have company now for drift; forget whoever has changed."""
         if self.monitor is None or self.found is None:
             return
-        before = self.monitor.alarms.copy()
-        fresh = self.labels[:, WATCHED] == 0
-        company = np.bincount(self.labels[:, ITEM])[self.labels[:, ITEM]] >= 2
-        now = fresh & company
-        if now.any():
-            who, said = self.labels[now, LABELER], self.labels[now, SAID]
-            self.monitor.score(who, said, self._others(now))
-            self.labels[now, WATCHED] = 1
-        changed = np.flatnonzero(self.monitor.alarms > before)
+        changed = watch(self.monitor, self.labels, *self.found.read(self.classes))
         if len(changed):
             self.labels = self.labels[~np.isin(self.labels[:, LABELER], changed)]
 
-    def _others(self, which: NDArray[np.bool_]) -> Floats:
-        """What the other labels of an item say of it, for each label in question."""
-        guess = self.guess()
-        square = guess.confusions
-        matrices = one_coin(guess.competences, self.classes) if square is None else square
-        lean = np.zeros(self.classes) if guess.prior is None else np.log(guess.prior)
-        _, item = np.unique(self.labels[:, ITEM], return_inverse=True)
-        told = np.log(matrices[self.labels[:, LABELER], :, self.labels[:, SAID]])
-        total = np.zeros((item.max() + 1, self.classes))
-        np.add.at(total, item, told)
-        rest = lean + total[item[which]] - told[which]
-        rest = np.exp(rest - rest.max(axis=1, keepdims=True))
-        return np.asarray(rest / rest.sum(axis=1, keepdims=True))
+    def alarms(self) -> Ints | None:
+        """How often each labeler was found to have changed; None without the test."""
+        return None if self.monitor is None else self.monitor.alarms
 
     # what is learned
 
@@ -177,7 +163,9 @@ class Estimate:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # few labels, near chance: it will see more
             fitted = copy.copy(self.estimator).fit(table)
-        self.found = self._settled(fitted)
+        found = self._settled(fitted)
+        _, logs = opinions(self.labels, *found.read(self.classes))
+        self.found = found._replace(certainty=certainty(table, posteriors(logs)))
 
     def _settled(self, fitted: BaseEstimator) -> Guess:
         """What was fitted; who was stated to be good begins with that."""
@@ -199,7 +187,7 @@ class Estimate:
         state = {"stated": self.stated.copy(), "labels": self.labels.copy()}
         if self.found is not None:
             named = self.found._asdict().items()
-            state |= {f"found.{name}": a.copy() for name, a in named if a is not None}
+            state |= {f"found.{name}": np.array(a) for name, a in named if a is not None}
         if self.monitor is not None:
             own = self.monitor.arrays()
             state |= {f"monitor.{name}": getattr(self.monitor, name).copy() for name in own}
@@ -213,7 +201,11 @@ class Estimate:
         self.stated, labels = state[stated].copy(), state["labels"]
         self.labels = np.zeros((len(labels), 4), np.int64)
         self.labels[:, : labels.shape[1]] = labels
-        found = {n: state[f"found.{n}"].copy() for n in Guess._fields if f"found.{n}" in state}
+        found: dict[str, Any] = {
+            n: state[f"found.{n}"].copy() for n in Guess._fields if f"found.{n}" in state
+        }
+        if "certainty" in found:
+            found["certainty"] = float(found["certainty"])
         self.found = Guess(**found) if found else None
         if self.monitor is not None:
             self.monitor.expand(len(self.stated))

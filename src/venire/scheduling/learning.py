@@ -227,8 +227,13 @@ class _GoesOn(Learner):
         if self.belief is not None:
             self._believe()
 
+    def alarms(self) -> Ints | None:
+        """How often each labeler was found to have changed."""
+        return self.estimate.alarms()
+
     def _believe(self) -> None:
-        self.belief = Belief(*self.estimate.guess())
+        p, square, prior, certain = self.estimate.guess()
+        self.belief = Belief(p, square, prior, certainty=certain)
 
     def state(self) -> dict[str, NDArray[Any]]:
         """The estimate, and whether anything was learned from it."""

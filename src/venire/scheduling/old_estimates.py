@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from venire.competence.stream_files import unpack
-from venire.competence.streaming import Streaming
+from venire.aggregation.stream_files import old_labels
 
 __all__ = ["labels_of_stream"]
 
@@ -16,19 +16,16 @@ Arrays = dict[str, NDArray[Any]]
 
 
 def labels_of_stream(state: Arrays) -> Arrays:
-    """The labels in the window of a stream that was saved, and what it thought of the labelers."""
-    stream = unpack(Streaming, {name: array.copy() for name, array in state.items()})
-    window = stream._core.window
-    rows = [
-        (item, int(window.labeler[e]), int(window.said[e]), 1)
-        for item, place in stream._places.of.items()
-        for e in range(window.first[place], window.first[place] + window.length[place])
-    ]
+    """The labels in the window of a stream of incremental EM, and what it thought of labelers."""
+    header = json.loads(state["header"].tobytes())
+    rows = [(*row, 1) for row in old_labels(header, state)]
+    confusions = np.exp(state["counts.log_said"]).transpose(0, 2, 1)
+    prior = np.exp(state["counts.log_class"])
     kept = {
-        "stated": np.full(len(stream.labelers_), np.nan),
+        "stated": np.full(len(confusions), np.nan),
         "labels": np.array(sorted(rows), np.int64).reshape(-1, 4),
-        "found.competences": stream.competences_,
+        "found.competences": np.einsum("mkk,k->m", confusions, prior),
     }
-    if stream.model != "one-coin":
-        kept |= {"found.confusions": stream.confusions_, "found.prior": stream.priors_}
+    if header["parameters"]["model"] != "one-coin":
+        kept |= {"found.confusions": confusions, "found.prior": prior}
     return kept

@@ -42,10 +42,9 @@ import numpy as np
 
 from venire.aggregation.anchored import Anchored
 from venire.competence.base import BaseEstimator
-from venire.competence.streaming import BETTER_THAN_CHANCE
 from venire.errors import InputError, UnknownName
 from venire.scheduling.base import Belief, Ints, Learner, Learning, Policy
-from venire.scheduling.estimates import Arrays, Estimate, Memory
+from venire.scheduling.estimates import BETTER_THAN_CHANCE, Arrays, Estimate, Memory
 from venire.scheduling.periods import Periods
 
 __all__ = ["LearnWhileServing"]
@@ -208,13 +207,18 @@ class _WhileServing(Learner):
         self.asked = np.append(self.asked, 0)
         self._believe()
 
+    def alarms(self) -> Ints | None:
+        """How often each labeler was found to have changed."""
+        return self.estimate.alarms()
+
     def _believe(self) -> None:
         guess = self.estimate.guess()
         hoped = None
         if self.exploring and self.starved.any():
             chance = 1.0 / self.classes
             hoped = np.where(self.starved, max(self.how.stranger(), chance), chance)
-        self.belief = Belief(*guess, hoped=hoped, seed=self.slot + 1)
+        p, square, prior, certain = guess
+        self.belief = Belief(p, square, prior, hoped, self.slot + 1, certain)
 
     def state(self) -> Arrays:
         """The estimate, the slot, who was asked, and who is to be explored."""

@@ -13,8 +13,8 @@ from typing import Final
 
 from venire.aggregation.anchored import Anchored
 from venire.aggregation.clones import find_clones
+from venire.aggregation.streaming import Streaming
 from venire.competence.intervals import implied_intervals
-from venire.competence.streaming import Streaming
 from venire.errors import VenireError
 from venire.labels import LabelTable
 from venire.service.hub import Hub
@@ -119,7 +119,7 @@ def _spans(rows: list[tuple[str, str, str]], classes: tuple[str, ...]) -> dict[s
 
 def _drifting(rows: list[tuple[str, str, str]], classes: tuple[str, ...]) -> set[str]:
     """Who has changed, by the stream of labels in the order in which they came."""
-    stream = Streaming(classes=classes, model="one-coin", repeats="first")
+    stream = Streaming(classes=classes, repeats="first")
     for first in range(0, len(rows), 200):
         stream.partial_fit(LabelTable.from_rows(rows[first : first + 200], classes=classes))
     return {str(name) for name, drift in stream.drift_.items() if drift.alarms}

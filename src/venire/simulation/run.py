@@ -72,7 +72,8 @@ def simulate(
     items = world.items(slots)
     stream = stream_of(world, items, slots)
     desk = desk_of(world, items, slots)
-    learner = learning and learning.begin([None] * len(world.panel), len(world.classes))
+    nobody = [None] * len(world.panel)
+    learner = learning.begin(nobody, len(world.classes)) if learning else None
     believe(desk, learner.belief if learner else Belief(world.competences), c)
     slot, heard, first = 0, int(desk.meta[TOUCHES]), 0
     active = _active(policy, learning, slot)
@@ -91,7 +92,7 @@ def simulate(
             put_to_work(desk, active, before)
             first = refile_all(desk, active.kernels(), slot, first)
     _end(desk, slots)
-    return Run(world, policy, learning, slots, c, items, desk)
+    return Run(world, policy, learning, slots, c, items, desk, learner)
 
 
 def _active(policy: Policy, learning: Learning | None, slot: int) -> Policy:
@@ -223,7 +224,7 @@ class Run:
 
     Regret and ratio are measured against Algorithm 1 with the true competences on the same
     stream, and everything by the true competences. Another policy may earn more than that: then
-    the ratio is above 1 and the regret below 0.
+    the ratio is above 1 and the regret below 0. `learner` is what was learned by the end.
 
     >>> simulate(World.synthetic(0), slots=100)
     Run(policy=LookAhead(budget=1000000), learning=None, slots=100, items=539, utility=3251.76)
@@ -236,6 +237,7 @@ class Run:
     c: float
     items: Items
     desk: Desk
+    learner: Learner | None = None
 
     def __repr__(self) -> str:
         said = f"policy={self.policy}, learning={self.learning}, slots={self.slots}"

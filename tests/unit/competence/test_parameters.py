@@ -42,7 +42,7 @@ def test_clone_of_scikit_learn(estimator: Any) -> None:
 
 def other(estimator: Any) -> dict[str, Any]:
     """One parameter with another value."""
-    name = next(n for n in ("tol", "seed", "sweeps") if n in estimator.get_params())
+    name = next(n for n in ("tol", "seed", "max_items") if n in estimator.get_params())
     return {name: estimator.get_params()[name] + 1}
 
 

@@ -142,6 +142,11 @@ def test_what_is_measured_is_of_the_same_labels() -> None:
     assert row["majority"] == pytest.approx(total / len(truth))
     assert row["streamed"] == pytest.approx(own / len(truth))
     assert row["labels"] == len(run.touches) / len(truth)
+    assert run.learner is not None
+    alarms = run.learner.alarms()
+    assert alarms is not None
+    assert (row["labelers"], row["alarms"]) == (16, alarms.sum())
+    assert row["alarms_allowed"] == pytest.approx(0.001 * len(run.touches) / 1000)
 
 
 def test_items_of_a_learning_phase_do_not_count() -> None:

@@ -17,11 +17,13 @@ import numpy as np
 from venire import __version__
 from venire.aggregation import Auto, MajorityVote
 from venire.competence import DawidSkene
+from venire.competence.drift import PER
 from venire.experiments.judging import aggregated, score, streamed
 from venire.experiments.reproduction import fingerprint
 from venire.experiments.trust.worlds import SLOTS, world_named
 from venire.labels import LabelTable
 from venire.scheduling.base import Learning, Policy
+from venire.scheduling.estimates import USUAL
 from venire.simulation import Run, simulate
 from venire.simulation.sweep import Point
 
@@ -84,7 +86,22 @@ def measure(
         row[method.name] = score(aggregated(table, method), truth)["accuracy"]
     batch = score(aggregated(table, Auto()), truth)
     confidence = float(run.rows["confidence"][truth >= 0].mean())
-    return row | {"confidence": confidence} | ours | {"auto_ece": batch["ece"]}
+    row |= {"confidence": confidence} | ours | {"auto_ece": batch["ece"]}
+    return row | _false_alarms(run, len(table.said))
+
+
+def _false_alarms(run: Run, labels: int) -> Row:
+    """How often somebody was said to have changed, though nobody did, and how often one may.
+
+    `alarms_allowed` is the level that was asked for: so many in 1,000 labels of a labeler.
+    """
+    found = run.learner.alarms() if run.learner else None
+    level = getattr(run.learning, "drift", USUAL.drift) or 0.0
+    return {
+        "labelers": len(run.world.panel),
+        "alarms": 0 if found is None else int(found.sum()),
+        "alarms_allowed": 0.0 if found is None else level * labels / PER,
+    }
 
 
 def labels_of(run: Run) -> LabelTable:

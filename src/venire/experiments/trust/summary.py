@@ -24,6 +24,7 @@ MARK: Final = "!"
 _MEASURES: Final = (
     *("items", "labels", "streamed", "majority", "auto", "dawid-skene"),
     *("confidence", "ece", "sure", "sure_wrong", "auto_ece"),
+    *("labelers", "alarms", "alarms_allowed"),
 )
 
 Line = dict[str, Any]
@@ -84,6 +85,7 @@ def concluding(lines: Sequence[Line]) -> list[str]:
             f"{percent(mean([line['ece'] for line in some]))} %, that of Auto "
             f"{percent(mean([line['auto_ece'] for line in some]))} %."
         )
+        said += _false_alarms(learning, some)
     for line in failed:
         which = f"{line['world']}, {line['policy']}, {line['learning']}"
         said.append(
@@ -91,3 +93,17 @@ def concluding(lines: Sequence[Line]) -> list[str]:
             f"{percent(line['majority'])} %, Auto {percent(line['auto'])} %"
         )
     return said
+
+
+def _false_alarms(learning: str, lines: Sequence[Line]) -> list[str]:
+    """Drift alarms in worlds in which nobody changes: all of them are false."""
+    alarms, allowed = (
+        sum(line[name] * line["seeds"] for line in lines) for name in ("alarms", "alarms_allowed")
+    )
+    if not allowed:
+        return []
+    labelers = sum(line["labelers"] * line["seeds"] for line in lines)
+    said = f"{learning}: {alarms:.0f} drift alarms among {labelers:,.0f} labelers who never change"
+    worlds = [line["world"] for line in lines if line["alarms"]]
+    where = f" ({', '.join(dict.fromkeys(worlds))})" if worlds else ""
+    return [f"{said}{where}; the level allows {allowed:.1f}."]

@@ -9,11 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.unit.competence.test_streaming import everything
+from tests.unit.aggregation.test_streaming import everything
 from tests.unit.competence.worlds import simulate
-from venire.competence.streaming import Streaming
+from venire.aggregation.streaming import Streaming
 from venire.errors import FileError, InputError
 from venire.labels import LabelTable
+
+DATA = Path(__file__).parent.parent.parent / "data"
 
 
 def half(seed: int, labelers: list[Any], first: int) -> LabelTable:
@@ -28,13 +30,11 @@ def half(seed: int, labelers: list[Any], first: int) -> LabelTable:
     [
         {},
         {"model": "one-coin", "half_life": 20.0, "drift": None},
-        {"classes": ("x", "y", "z"), "max_items": 32, "max_finals": 40, "prior": (3, 1)},
-        {"labelers": ["ann", 1], "prior": np.eye(3) + 0.5, "class_prior": [0.2, 0.3, 0.5]},
+        {"classes": ("x", "y", "z"), "max_items": 32, "max_finals": 40},
+        {"labelers": ["ann", 1], "classes": np.array(["x", "y", "z"])},
     ],
 )
 def test_goes_on_to_the_bit(tmp_path: Path, how: dict[str, Any]) -> None:
-    if "class_prior" in how:
-        how = {**how, "classes": np.array(["x", "y", "z"])}
     stream = Streaming(**how, repeats="last").partial_fit(half(0, ["ann", 1, 2.5, ("j", None)], 0))
     stream.save(tmp_path / "stream.npz")
     again = Streaming.load(tmp_path / "stream.npz")
@@ -68,11 +68,11 @@ def test_a_newer_version_says_so(tmp_path: Path) -> None:
     path = saved(tmp_path / "s.npz")
 
     def newer(header: Any) -> Any:
-        changed = {**json.loads(header.tobytes()), "version": 2}
+        changed = {**json.loads(header.tobytes()), "version": 3}
         return np.frombuffer(json.dumps(changed).encode(), dtype=np.uint8)
 
     rewrite(path, "header", newer)
-    with pytest.raises(FileError, match=r"s\.npz: its format has version 2, expected at most 1"):
+    with pytest.raises(FileError, match=r"s\.npz: its format has version 3, expected at most 2"):
         Streaming.load(path)
 
 
@@ -92,11 +92,11 @@ def test_a_broken_file_says_so(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "change"),
     [
-        ("window.labeler", lambda a: a + 1000),
-        ("window.first", lambda a: a + 10**6),
-        ("window.length", lambda a: a[:3]),
-        ("counts.kept", lambda a: a[:1]),
-        ("counts.clock", lambda a: a.astype(np.float64)),
+        ("labels", lambda a: a + 1000),
+        ("labels", lambda a: a[:, :3]),
+        ("labels", lambda a: a.astype(np.float64)),
+        ("looked.confusions", lambda a: a[:1]),
+        ("drift.alarms", lambda a: a[:1]),
         ("header", lambda a: a[:50]),
         ("header", lambda a: np.frombuffer(b'{"format": "x", "version": 1}', np.uint8)),
         ("header", lambda a: np.frombuffer(b'{"format": "venire-stream", "version": 1}', np.uint8)),
@@ -107,6 +107,26 @@ def test_arrays_that_do_not_fit_say_so(tmp_path: Path, name: str, change: Any) -
     rewrite(path, name, change)
     with pytest.raises(FileError, match="no whole stream"):
         Streaming.load(path)
+
+
+@pytest.mark.parametrize("model", ["dawid-skene", "one-coin"])
+def test_a_file_of_the_incremental_version_is_read(model: str) -> None:
+    """Its labels in the window (32 of 40 items), its final verdicts and its drift monitor."""
+    rng = np.random.default_rng(0)
+    truth = rng.integers(2, size=(40, 1))
+    said = np.where(rng.random((40, 4)) < [0.9, 0.8, 0.8, 0.7], truth, 1 - truth)
+    stream = Streaming.load(DATA / f"stream-1-{model}.npz")
+    assert stream.model == model
+    assert len(stream._items) == 32
+    kept = {(i, m): k for i, m, k, _ in stream._labels.tolist()}
+    for name, number in stream._items.items():
+        assert [kept[number, m] for m in range(4)] == said[name].tolist()  # type: ignore[index]
+    assert all(stream.is_final(i) for i in range(8))
+    assert stream.drift_[0].alarms == 0
+    fresh = Streaming((0, 1), range(4), model=model)  # type: ignore[arg-type]
+    fresh.update(np.repeat(np.arange(8, 40), 4), np.tile(np.arange(4), 32), said[8:].ravel())
+    np.testing.assert_allclose(stream.confusions_, fresh.confusions_, atol=1e-9)
+    assert len(stream.update([99], [0], [1]).labels_) == 41
 
 
 def test_nothing_in_a_file_is_run(tmp_path: Path) -> None:

@@ -2,13 +2,16 @@
 
 The file is a NumPy .npz archive (a zip of arrays, each with a checksum) of
 
-    header      JSON text in UTF-8: {"format": "venire-stream", "version": 1, "parameters": {...},
-                "classes": [...], "labelers": [...], "places": [...], "free": [...],
+    header      JSON text in UTF-8: {"format": "venire-stream", "version": 2, "parameters": {...},
+                "classes": [...], "labelers": [...], "items": [[name, number], ...],
                 "finals": [...], "counters": {...}}
-    window.*    the items that are kept, see `stream_window.Window`
-    counts.*    what is known of the labelers, see `stream_em.Counts`
+    labels      the labels in the window, see `venire.competence.watching`
+    looked.*    what the last look at who has changed went by; absent before the first
     drift.*     the drift monitor, see `drift.DriftMonitor`; absent if it is off
     finals      the final posteriors
+
+Version 1 was of incremental EM: of it the labels in the window, the final verdicts and the drift
+monitor are read. What it had learned from labels that are gone is not.
 
 Names are JSON text, numbers, true, false or null; a tuple is {"tuple": [...]}; others cannot be
 saved. A stream that is loaded goes on as the one that was saved would have, to the bit. A
@@ -29,19 +32,20 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from venire.competence.drift import DriftMonitor
 from venire.errors import FileError, InputError
 
 if TYPE_CHECKING:
-    from venire.competence.streaming import Streaming
+    from venire.aggregation.streaming import Streaming
 
-__all__ = ["VERSION", "load", "pack", "save", "unpack"]
+__all__ = ["VERSION", "load", "old_labels", "pack", "save", "unpack"]
 
 S = TypeVar("S", bound="Streaming")
 
 FORMAT: Final = "venire-stream"
 
 #: The version of the format that is written, and the newest that can be read.
-VERSION: Final = 1
+VERSION: Final = 2
 
 
 def save(stream: Streaming, path: str | Path) -> None:
@@ -84,19 +88,18 @@ def unpack(kind: type[S], arrays: dict[str, NDArray[Any]], path: str | Path = "a
 
 def pack(stream: Streaming) -> dict[str, NDArray[Any]]:
     """The stream as arrays, those of the file; they are its own, so copy what must not change."""
-    core = stream._core
-    arrays = {f"window.{n}": a for n, a in core.window._asdict().items()}
-    arrays |= {f"counts.{n}": a for n, a in core.counts._asdict().items()}
-    if core.monitor is not None:
-        arrays |= {f"drift.{n}": getattr(core.monitor, n) for n in core.monitor.arrays()}
-    arrays["finals"] = stream._finals.posteriors(stream._finals.of, core.classes)
+    arrays: dict[str, NDArray[Any]] = {"labels": stream._labels}
+    if stream._looked is not None:
+        arrays |= {"looked.confusions": stream._looked[0], "looked.priors": stream._looked[1]}
+    if stream._monitor is not None:
+        arrays |= {f"drift.{n}": getattr(stream._monitor, n) for n in stream._monitor.arrays()}
+    classes = max(2, len(stream._class))
+    arrays["finals"] = stream._finals.posteriors(stream._finals.of, classes)
     text = json.dumps(_header(stream), allow_nan=True).encode()
-    arrays["header"] = np.frombuffer(text, dtype=np.uint8)
-    return arrays
+    return arrays | {"header": np.frombuffer(text, dtype=np.uint8)}
 
 
 def _header(stream: Streaming) -> dict[str, Any]:
-    core, places = stream._core, stream._places
     parameters = {f.name: _plain(getattr(stream, f.name)) for f in fields(stream)}
     for name in ("classes", "labelers"):
         given = getattr(stream, name)
@@ -107,15 +110,12 @@ def _header(stream: Streaming) -> dict[str, Any]:
         "parameters": parameters,
         "classes": [_pack(name) for name in stream._class],
         "labelers": [_pack(name) for name in stream._labeler],
-        "places": [[_pack(name), place] for name, place in places.of.items()],
-        "free": places.free,
+        "items": [[_pack(name), number] for name, number in stream._items.items()],
         "finals": [_pack(name) for name in stream._finals.of],
         "counters": {
-            "calls": core.calls,
-            "labels": core.labels,
-            "next_look": core.next_look,
-            "n_iter": stream.n_iter_,
-            "converged": stream.converged_,
+            "known": stream._known,
+            "taken": stream._taken,
+            "next_look": stream._next_look,
         },
     }
 
@@ -178,52 +178,70 @@ def _broken(path: str | Path, why: str) -> FileError:
     )
 
 
+def old_labels(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> list[tuple[Any, ...]]:
+    """The labels in the window of a file of version 1: item, labeler and class, in order."""
+    first, length = arrays["window.first"], arrays["window.length"]
+    who, said = arrays["window.labeler"], arrays["window.said"]
+    if len(first) != len(length) or len(who) != len(said):
+        raise ValueError("arrays of different lengths")
+    return [
+        (_unpack(name), int(who[e]), int(said[e]))
+        for name, place in header["places"]
+        for e in range(int(first[place]), int(first[place] + length[place]))
+    ]
+
+
+def _today(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
+    """Bring what a file of version 1 holds into today's form."""
+    known = [place[0] for place in header["places"]]
+    number = {_unpack(name): i for i, name in enumerate(known)}
+    rows = [(number[item], m, k, 1) for item, m, k in old_labels(header, arrays)]
+    arrays["labels"] = np.array(rows, np.int64).reshape(-1, 4)
+    header["items"] = [[name, i] for i, name in enumerate(known)]
+    for name in ("prior", "class_prior", "sweeps"):
+        header["parameters"].pop(name)
+    taken = int(header["counters"]["labels"])
+    header["counters"] = {"known": len(known), "taken": taken, "next_look": taken}
+
+
 def _restore(kind: type[S], header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> S:
+    from venire.aggregation.streaming import Found
+
+    if header["version"] == 1:
+        _today(header, arrays)
     given = header["parameters"]
     for name in ("classes", "labelers"):
         if given[name] is not None:
             given[name] = tuple(_unpack(x) for x in given[name])
     stream = kind(**given)
     stream._begin(*([_unpack(x) for x in header[name]] for name in ("classes", "labelers")))
-    core, places, finals = stream._core, stream._places, stream._finals
-    for part in ("window", "counts"):
-        old = getattr(core, part)
-        setattr(core, part, old._replace(**{n: arrays[f"{part}.{n}"] for n in old._fields}))
-    for n in core.monitor.arrays() if core.monitor is not None else ():
-        setattr(core.monitor, n, arrays[f"drift.{n}"])
-    places.of = {_unpack(packed): place for packed, place in header["places"]}
-    places.free = header["free"]
-    places.names = [None] * (len(places.of) + len(places.free))
-    for item, place in places.of.items():
-        places.names[place] = item
-    finals.add([_unpack(name) for name in header["finals"]], arrays["finals"])
+    stream._labels = arrays["labels"]
+    if "looked.confusions" in arrays:
+        stream._looked = Found(arrays["looked.confusions"], arrays["looked.priors"])
+    for n in stream._monitor.arrays() if stream._monitor is not None else ():
+        setattr(stream._monitor, n, arrays[f"drift.{n}"])
+    stream._items = {_unpack(packed): number for packed, number in header["items"]}
+    stream._finals.add([_unpack(name) for name in header["finals"]], arrays["finals"])
     counters = header["counters"]
-    core.calls, core.labels = counters["calls"], counters["labels"]
-    core.next_look = counters["next_look"]
-    stream.n_iter_, stream.converged_ = counters["n_iter"], counters["converged"]
+    stream._known, stream._taken = counters["known"], counters["taken"]
+    stream._next_look = counters["next_look"]
     return stream
 
 
 def _sound(stream: Streaming) -> bool:
     """Whether no array points outside another."""
-    from venire.competence.stream_core import Core
-
-    core, M, K = stream._core, len(stream._labeler), len(stream._class)
-    w, fresh = core.window, Core(core.setting, max(2, K))
-    fresh.add_labelers(M)
-    here: list[NDArray[Any]] = [*core.counts, *w]
-    there: list[NDArray[Any]] = [*fresh.counts, *fresh.window]
-    types = all(a.dtype == b.dtype and a.ndim == b.ndim for a, b in zip(here, there, strict=True))
-    shapes = all(a.shape == b.shape for a, b in zip(core.counts, fresh.counts, strict=True))
-    lengths = len({len(a) for a in w[:5]}) == 1 and len({len(a) for a in w[5:9]}) == 1
-    if not (types and shapes and lengths and len(w.first) >= len(stream._places.names)):
+    labels, M, K = stream._labels, len(stream._labeler), max(2, len(stream._class))
+    if labels.dtype != np.int64 or labels.ndim != 2 or labels.shape[1] != 4:
         return False
-    held = w.length > 0
-    used = np.zeros(len(w.said), np.bool_)
-    inside = (w.first[held] >= 0) & (w.first[held] + w.room[held] <= len(w.said))
-    if not (inside.all() and (w.length <= w.room).all() and w.posterior.shape[1] == core.classes):
-        return False
-    for first, n in zip(w.first[held].tolist(), w.length[held].tolist(), strict=True):
-        used[first : first + n] = True
-    who, what = w.labeler[used], w.said[used]
-    return bool(((who >= 0) & (who < M)).all() and ((what >= 0) & (what < max(K, 2))).all())
+    inside: list[Any] = [(labels[:, column] >= 0).all() for column in range(4)]
+    inside += [(labels[:, 1] < M).all(), (labels[:, 2] < K).all()]
+    inside.append(np.isin(labels[:, 0], list(stream._items.values())).all())
+    inside.append(all(number < stream._known for number in stream._items.values()))
+    if stream._looked is not None:
+        inside.append([a.shape for a in stream._looked[:2]] == [(M, K, K), (K,)])
+    if stream._monitor is not None:
+        fresh = DriftMonitor(2, stream._monitor.false_alarms)
+        fresh.expand(M)
+        pairs = ((getattr(stream._monitor, n), getattr(fresh, n)) for n in fresh.arrays())
+        inside += [a.shape == b.shape and a.dtype == b.dtype for a, b in pairs]
+    return all(map(bool, inside))

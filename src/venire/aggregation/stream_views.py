@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Hashable, Iterable
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from venire.competence.drift import Drift
+from venire.aggregation.stream_names import Finals
+from venire.competence.drift import Drift, DriftMonitor
 from venire.competence.parameters import Parameters
-from venire.competence.stream_core import Core
-from venire.competence.stream_names import Finals, Places
 from venire.competence.ties import winners
+from venire.competence.watching import ITEM, opinions, posteriors
 from venire.errors import InputError
+
+if TYPE_CHECKING:
+    from venire.aggregation.streaming import Found
 
 __all__ = ["StreamViews"]
 
@@ -23,27 +28,52 @@ Ints = NDArray[np.int64]
 class StreamViews(Parameters):
     """The read-only side of `Streaming`: posteriors, verdicts, skills and drift, by name."""
 
-    _core: Core
-    _places: Places
+    _labels: Ints
+    _items: dict[Hashable, int]
     _finals: Finals
+    _monitor: DriftMonitor | None
     _class: dict[Hashable, int]
     _labeler: dict[Hashable, int]
+    _read: Found | None
+
+    @abstractmethod
+    def _fit(self) -> Found:
+        """What the estimator says of the labels in the window."""
+
+    def _present(self) -> Found:
+        """The same, made once and kept until labels come."""
+        if self._read is None:
+            self._read = self._fit()
+        return self._read
 
     def posterior_of(self, items: Iterable[Hashable]) -> Floats:
         """The probability of each class, one row per item: of today, or final."""
         names = list(items)
-        of, finals = self._places.of, self._finals.of
+        of, finals = self._items, self._finals.of
         unknown = next((n for n in names if n not in of and n not in finals), None)
         if unknown is not None:
             raise InputError(
                 f"item {unknown!r} is not known: expected one that was labelled and is among the "
                 f"{len(of)} items in the window or the {len(finals)} final verdicts"
             )
-        out = np.empty((len(names), self._core.classes))
+        present = self._present()
+        out = np.empty((len(names), len(present.priors)))
         here = np.array([n in of for n in names], dtype=np.bool_)
-        out[here] = self._core.beliefs(_ints(of[n] for n in names if n in of))[0]
-        out[~here] = self._finals.posteriors((n for n in names if n not in of), self._core.classes)
+        out[here] = self._posteriors(_ints(of[n] for n in names if n in of))
+        out[~here] = self._finals.posteriors((n for n in names if n not in of), out.shape[1])
         return out
+
+    def _posteriors(self, numbers: Ints) -> Floats:
+        """Of items in the window; one whose labels were all forgotten is as classes come."""
+        found = self._present()
+        wanted = np.unique(numbers)
+        labels = self._labels
+        if len(wanted) < len(self._items):
+            labels = labels[np.isin(labels[:, ITEM], wanted)]
+        items, told = opinions(labels, *found[:2])
+        logs = np.tile(np.log(found.priors), (len(wanted), 1))
+        logs[np.searchsorted(wanted, items)] = told
+        return posteriors(found.certainty * logs)[np.searchsorted(wanted, numbers)]
 
     def skill_of(self, labeler: Hashable) -> float:
         """The chance that this labeler is right about an item."""
@@ -51,9 +81,7 @@ class StreamViews(Parameters):
             raise InputError(
                 f"labeler {labeler!r} is not known: expected one who was declared or seen"
             )
-        m = self._labeler[labeler]
-        own = np.exp(np.diag(self._core.counts.log_said[m]))
-        return float(own @ self._core.priors())
+        return float(self.competences_[self._labeler[labeler]])
 
     def is_final(self, item: Hashable) -> bool:
         """Whether the verdict on this item will not change any more."""
@@ -72,7 +100,7 @@ class StreamViews(Parameters):
     @property
     def items_(self) -> tuple[Hashable, ...]:
         """The items that are known: those with final verdicts, then those in the window."""
-        return (*self._finals.of, *self._places.of)
+        return (*self._finals.of, *self._items)
 
     @property
     def posteriors_(self) -> Floats:
@@ -99,12 +127,12 @@ class StreamViews(Parameters):
     @property
     def confusions_(self) -> Floats:
         """Confusion matrices, labelers x K (truth) x K (said)."""
-        return self._core.confusions()
+        return self._present().confusions.copy()
 
     @property
     def priors_(self) -> Floats:
         """How frequent each class is."""
-        return self._core.priors()
+        return self._present().priors.copy()
 
     @property
     def competences_(self) -> Floats:
@@ -119,13 +147,15 @@ class StreamViews(Parameters):
     @property
     def log_likelihood_(self) -> float:
         """Log-likelihood of the labels in the window."""
-        return self._core.beliefs(_ints(self._places.of.values()))[1]
+        _, told = opinions(self._labels, *self._present()[:2])
+        return float(np.logaddexp.reduce(told, axis=1).sum())
 
     @property
     def drift_(self) -> dict[Hashable, Drift]:
         """Whether each labeler has changed; empty with drift=None."""
-        monitor = self._core.monitor
-        return {} if monitor is None else dict(zip(self._labeler, monitor.drifts(), strict=True))
+        if self._monitor is None:
+            return {}
+        return dict(zip(self._labeler, self._monitor.drifts(), strict=True))
 
 
 def _ints(numbers: Iterable[int]) -> Ints:

@@ -1,57 +1,61 @@
-"""The items of a stream by name: who has which place, and which final verdicts are remembered."""
+"""The names in a stream: codes, distinct items, and which final verdicts are remembered."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
 from itertools import islice
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Finals", "Places"]
+from venire.labels import Codes, Names
+
+__all__ = ["Finals", "codes_of", "distinct", "listed", "numbered", "pick"]
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 
 
-class Places:
-    """Items and their places; a place that is left is given to another item.
+def numbered(names: Iterable[Hashable]) -> dict[Hashable, int]:
+    """Each name once, numbered in order."""
+    return {name: i for i, name in enumerate(dict.fromkeys(names))}
 
-    >>> places = Places()
-    >>> places.add(["a", "b"]), places.leave([0]), places.add(["c", "d"])
-    ([0, 1], ['a'], [0, 2])
+
+def pick(names: Names, index: Codes) -> list[Any]:
+    """Some of the names, as Python objects."""
+    if isinstance(names, np.ndarray):
+        return list(names[index].tolist())
+    return [names[i] for i in index.tolist()]
+
+
+def listed(names: Names) -> list[Any]:
+    """All of the names, as Python objects."""
+    return pick(names, np.arange(len(names)))
+
+
+def codes_of(known: dict[Hashable, int], names: list[Hashable]) -> Ints:
+    """Codes of names; those that are new get the next ones.
+
+    >>> codes_of({"ann": 0, "bob": 1}, ["eve", "bob", "zoe"]).tolist()
+    [2, 1, 3]
     """
+    new = iter(range(len(known), len(known) + len(names)))
+    codes = (known[name] if name in known else next(new) for name in names)
+    return np.fromiter(codes, dtype=np.int64)
 
-    def __init__(self) -> None:
-        self.of: dict[Hashable, int] = {}
-        self.names: list[Hashable] = []
-        self.free: list[int] = []
 
-    def add(self, names: Iterable[Hashable]) -> list[int]:
-        """Give new items a place each."""
-        return [self._add(name) for name in names]
+def distinct(items: Names) -> tuple[list[Hashable], Ints]:
+    """The distinct items, and the position of each among them.
 
-    def _add(self, name: Hashable) -> int:
-        if self.free:
-            place = self.free.pop()
-            self.names[place] = name
-        else:
-            place = len(self.names)
-            self.names.append(name)
-        self.of[name] = place
-        return place
-
-    def find(self, names: list[Hashable]) -> NDArray[np.int64]:
-        """The place of each item, -1 for those that have none."""
-        get = self.of.get
-        return np.array([get(name, -1) for name in names], dtype=np.int64)
-
-    def leave(self, places: list[int]) -> list[Hashable]:
-        """Free these places; the names of those who had them."""
-        left = [self.names[p] for p in places]
-        for name in left:
-            del self.of[name]
-        self.free += sorted(places, reverse=True)
-        return left
+    >>> distinct(["b", "a", "b"])
+    (['b', 'a'], array([0, 1, 0]))
+    """
+    if not isinstance(items, np.ndarray):
+        seen = numbered(items)
+        return list(seen), np.array([seen[name] for name in items], dtype=np.int64)
+    unique, index = np.unique(items, return_inverse=True)
+    return unique.tolist(), index
 
 
 class Finals:
