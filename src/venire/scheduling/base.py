@@ -16,13 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from venire.accuracy import (
-    RHO,
     clamp_competence,
     clamp_confusions,
     confusion_evidence,
     evidence,
     log_likelihoods,
-    on_grid,
     one_coin,
     pair_evidence,
     vote_weight,
@@ -121,8 +119,8 @@ class Belief:
         Labelers who are worth the same are ordered by a draw from this, so that it is not always
         the same ones who label an item together; None: by their number.
     certainty
-        What the log-odds of verdicts are multiplied by, and what a label is worth to a policy that
-        goes by them: below 1 where labels share their errors. No verdict changes.
+        What the log-odds of a verdict are multiplied by to say how sure it is: below 1 where labels
+        share their errors. Neither verdicts nor who gets what depend on it.
     """
 
     competences: Floats
@@ -147,30 +145,15 @@ class Belief:
     def pairs(self, classes: int) -> Floats:
         """How well each tells each pair of classes apart: [labeler, class, class]."""
         own = pair_evidence(self._matrices(classes))
-        if self.hoped is not None:
-            own = np.maximum(own, pair_evidence(one_coin(self.hoped, classes)))
-        return self._tempered(own)
+        if self.hoped is None:
+            return own
+        return np.maximum(own, pair_evidence(one_coin(self.hoped, classes)))
 
     def votes(self, classes: int) -> Floats:
         """How much each label speaks for each class: [labeler, said, class]."""
         if self.confusions is None:
-            own = vote_weight(self.competences, classes)[:, None, None] * np.eye(classes)
-        else:
-            own = log_likelihoods(self.confusions)
-        return self._tempered(own)
-
-    def leaning(self, classes: int) -> Floats:
-        """How much speaks for each class before any label."""
-        if self.prior is None:
-            return np.zeros(classes)
-        share = np.clip(self.prior, RHO, 1.0)
-        return self._tempered(np.asarray(on_grid(np.log(share / share.sum())), np.float64))
-
-    def _tempered(self, logs: Floats) -> Floats:
-        """Logs, on the grid on which sums are exact."""
-        if self.certainty == 1.0:
-            return logs
-        return np.asarray(on_grid(self.certainty * logs), np.float64)
+            return vote_weight(self.competences, classes)[:, None, None] * np.eye(classes)
+        return log_likelihoods(self.confusions)
 
     def order(self, classes: int) -> Ints:
         """The labelers, the best first.

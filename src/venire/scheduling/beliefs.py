@@ -13,13 +13,14 @@ from typing import Any
 import numpy as np
 
 from venire import utility
-from venire.accuracy import on_grid
+from venire.accuracy import RHO, on_grid
 from venire.compiling import inlined, kernel
 from venire.errors import InputError
 from venire.scheduling.base import Belief, Floats, Ints, Kernels, Policy
 from venire.scheduling.desk import (
     BARRED,
     BELIEVED,
+    CERTAINTY,
     N_SETTINGS,
     OUTSTANDING,
     PENDING,
@@ -58,6 +59,7 @@ def believe(desk: Desk, belief: Belief | None, c: float = 1.0) -> None:
     panel, classes = desk.panel, len(desk.scores)
     desk.meta[BELIEVED] = belief is not None
     desk.lean[:] = leaning(belief, classes)
+    desk.bounds[CERTAINTY] = 1.0 if belief is None else belief.certainty
     if belief is None:
         panel["evidence"] = panel["reach"] = 0.0
         desk.bounds[1:3] = 0.0
@@ -75,7 +77,10 @@ def believe(desk: Desk, belief: Belief | None, c: float = 1.0) -> None:
 
 def leaning(belief: Belief | None, classes: int) -> Floats:
     """How much speaks for each class before any label."""
-    return np.zeros(classes) if belief is None else belief.leaning(classes)
+    if belief is None or belief.prior is None:
+        return np.zeros(classes)
+    share = np.clip(belief.prior, RHO, 1.0)
+    return np.asarray(on_grid(np.log(share / share.sum())), np.float64)
 
 
 def decide_apart(
@@ -95,13 +100,16 @@ def decide_apart(
     found, sure = np.empty(len(start) - 1, np.int64), np.empty(len(start) - 1)
     votes = np.zeros((1, classes, classes)) if belief is None else belief.votes(classes)
     lean, scores = leaning(belief, classes), np.zeros(classes)
-    _decide_all(belief is not None, votes, lean, scores, start, labelers, said, found, sure)
+    certain = 1.0 if belief is None else belief.certainty
+    rows = start, labelers, said, found, sure
+    _decide_all(belief is not None, certain, votes, lean, scores, *rows)
     return found, sure
 
 
 @kernel
 def _decide_all(
     believed: bool,
+    certain: float,
     votes: Floats,
     lean: Floats,
     scores: Floats,
@@ -122,7 +130,7 @@ def _decide_all(
                 scores[said[k]] += 1.0
         best, count = best_of(scores), start[i + 1] - start[i]
         found[i] = best if count > 0 else -1
-        sure[i] = confidence_in(scores, believed, best, count)
+        sure[i] = confidence_in(scores, believed, certain, best, count)
 
 
 def put_to_work(desk: Desk, policy: Policy, before: Policy) -> None:
@@ -249,14 +257,17 @@ def add_up(desk: Desk, row: int) -> tuple[int, int]:
 
 
 @inlined
-def confidence_in(scores: Floats, believed: bool, best: int, votes: int) -> float:
-    """How sure a class is by the scores: its posterior, or its share while nothing is known."""
+def confidence_in(scores: Floats, believed: bool, certain: float, best: int, votes: int) -> float:
+    """How sure a class is by the scores: its posterior, or its share while nothing is known.
+
+    The log-odds count as far as `certain` says (see `Belief.certainty`).
+    """
     total = 1.0
     if votes == 0:
         return 0.0
     for j in range(len(scores)):
         if j != best:
-            total += math.exp(scores[j] - scores[best])
+            total += math.exp(certain * (scores[j] - scores[best]))
     return 1.0 / total if believed else scores[best] / votes
 
 
@@ -269,7 +280,8 @@ def decide(desk: Desk, row: int) -> None:
     """
     best, votes = add_up(desk, row)
     desk.rows[row].verdict = best if votes > 0 else -1
-    desk.rows[row].confidence = confidence_in(desk.scores, desk.meta[BELIEVED] != 0, best, votes)
+    believed, certain = desk.meta[BELIEVED] != 0, desk.bounds[CERTAINTY]
+    desk.rows[row].confidence = confidence_in(desk.scores, believed, certain, best, votes)
 
 
 @inlined

@@ -17,7 +17,7 @@ slots work on the same records:
     lean      how much speaks for each class before any label
     scores    one sum of votes per class, to work out a verdict
     bounds    the largest key filed so far; the evidence of everybody, and of all who are here;
-              the confidence that a row is to have
+              the confidence that a row is to have; how far log-odds are believed
     gauges    what the policy at work remembers from slot to slot (see memory.py)
     cases     one per row: what its labels leave to gain, for `Realised` (see cases.py)
     held      evidence by pair of classes: of one label of everybody who is not away, of one
@@ -77,6 +77,7 @@ KEEPS: Final = 25  # 1: a row does not leave below the confidence, 0: it may
 N_META: Final = 26
 
 FLOOR: Final = 3  # of `bounds`: the confidence that a row is to have; 0: any
+CERTAINTY: Final = 4  # of `bounds`: what log-odds are multiplied by to say how sure a verdict is
 
 N_BINS: Final = 384
 
@@ -159,7 +160,7 @@ def allocate(
         pairs=np.zeros((labelers, classes, classes)),
         lean=np.zeros(classes),
         scores=np.zeros(classes),
-        bounds=np.zeros(4),
+        bounds=np.array([0.0, 0.0, 0.0, 0.0, 1.0]),
         gauges=np.zeros(N_GAUGES),
         cases=np.zeros(rows, CASE),
         held=np.zeros((3, classes, classes)),

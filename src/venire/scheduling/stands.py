@@ -20,6 +20,7 @@ from venire.compiling import inlined, kernel
 from venire.scheduling.beliefs import add_up, add_votes, confidence_in
 from venire.scheduling.desk import (
     BELIEVED,
+    CERTAINTY,
     FLOOR,
     HELD,
     KEEPS,
@@ -45,11 +46,11 @@ def confidences(desk: Desk, row: int) -> tuple[float, float]:
     """The confidence of a row now, and once all labels in flight confirm its verdict."""
     best, votes = add_up(desk, row)
     believed = desk.meta[BELIEVED] != 0
-    now = confidence_in(desk.scores, believed, best, votes)
+    now = confidence_in(desk.scores, believed, desk.bounds[CERTAINTY], best, votes)
     if desk.rows[row].pending == 0:
         return now, now
     votes += add_votes(desk, row, best)
-    return now, confidence_in(desk.scores, believed, best, votes)
+    return now, confidence_in(desk.scores, believed, desk.bounds[CERTAINTY], best, votes)
 
 
 @inlined
