@@ -74,7 +74,7 @@ EDGE: Final = 1e-3
 
 #: A pair of labeler and witness begins with the labeler's skill as if so many labels bore it out,
 #: and is tested after so many of its own.
-PAIR, FEW = 30.0, 50
+PAIR, FEW = 10.0, 50
 
 
 class Drift(NamedTuple):

@@ -22,6 +22,10 @@ Ints = NDArray[np.int64]
 #: Columns of what is remembered of a label.
 ITEM, LABELER, SAID, WATCHED = range(4)
 
+#: Labels of an item from which on it is looked at: of two that differ nobody knows who has changed,
+#: and whether there is a second one at all depends on what the first one said.
+COMPANY: Final = 3
+
 #: Nobody: the witness of a label without company.
 _NOBODY: Final = 0
 
@@ -42,20 +46,20 @@ def latest(labels: Ints, half_life: float) -> NDArray[np.bool_]:
 
 
 def watch(monitor: DriftMonitor, labels: Ints, confusions: Floats, prior: Floats) -> Ints:
-    """Test the labels that have company now, and mark them; who has changed.
+    """Test the labels of items with three or more now, and mark them; who has changed.
 
     `confusions` and `prior` are what is believed of the labelers and the classes.
 
     >>> monitor = DriftMonitor(classes=2)
-    >>> monitor.expand(2)
-    >>> labels = np.array([[0, 0, 1, 0], [0, 1, 1, 0], [1, 0, 1, 0]])
-    >>> watch(monitor, labels, np.full((2, 2, 2), 0.5), np.full(2, 0.5)).tolist()
+    >>> monitor.expand(3)
+    >>> labels = np.array([[0, 0, 1, 0], [0, 1, 1, 0], [1, 0, 1, 0], [0, 2, 1, 0]])
+    >>> watch(monitor, labels, np.full((3, 2, 2), 0.5), np.full(2, 0.5)).tolist()
     []
     >>> labels[:, WATCHED].tolist(), monitor.seen.tolist()
-    ([1, 1, 0], [1, 1])
+    ([1, 1, 0, 1], [1, 1, 1])
     """
     company = np.bincount(labels[:, ITEM] - labels[:, ITEM].min(initial=0))
-    several = company[labels[:, ITEM] - labels[:, ITEM].min(initial=0)] >= 2
+    several = company[labels[:, ITEM] - labels[:, ITEM].min(initial=0)] >= COMPANY
     fresh = several & (labels[:, WATCHED] == 0)
     if not fresh.any():
         return np.zeros(0, np.int64)

@@ -173,28 +173,35 @@ def test_refuses() -> None:
 def test_whom_one_labels_with_is_no_change() -> None:
     """A guesser that is taken for good makes everybody look bad who labels with it.
 
-    Labeler 0 first labels with it, then with a good one; its own skill is 0.9 throughout. Without
-    regard to the witness there is an alarm, with it there is none.
+    Labeler 0 first labels with guessers, then with good ones; its own skill is 0.9 throughout.
+    Without regard to the witness there is an alarm, with it there is none.
     """
     rng = np.random.default_rng(0)
     truth = rng.integers(2, size=1200)
-    said = np.where(rng.random((1200, 3)) < [0.9, 0.5, 0.9], truth[:, None], 1 - truth[:, None])
-    with_guesser = np.arange(1200) < 600
-    other = np.where(with_guesser, 1, 2)
-    believed = np.array([one_coin([p], 2)[0] for p in (0.85, 0.8, 0.85)])
-    rows = [(i, m, said[i, m], 0) for i in range(1200) for m in (0, int(other[i]))]
+    skill = [0.9, 0.5, 0.5, 0.9, 0.9]
+    said = np.where(rng.random((1200, 5)) < skill, truth[:, None], 1 - truth[:, None])
+    others = np.where((np.arange(1200) < 600)[:, None], [1, 2], [3, 4])
+    believed = np.array([one_coin([p], 2)[0] for p in (0.85, 0.8, 0.8, 0.85, 0.85)])
+    rows = [(i, m, said[i, m], 0) for i in range(1200) for m in (0, *others[i].tolist())]
     labels = np.array(rows)
     followed, plain = (DriftMonitor(2, 0.05) for _ in range(2))
     for monitor in (followed, plain):
-        monitor.expand(3)
-    shares = np.full(2, 0.5)
-    for stop in range(200, 2401, 200):
-        watch(followed, labels[:stop], believed, shares)
-    mine = labels[labels[:, 1] == 0]
-    rest = believed[other, :, said[np.arange(1200), other]]
-    plain.score(mine[:, 1], mine[:, 2], rest / rest.sum(axis=1, keepdims=True))
+        monitor.expand(5)
+    for stop in range(300, 3601, 300):
+        watch(followed, labels[:stop], believed, np.full(2, 0.5))
+    each = np.arange(1200)[:, None]
+    rest = believed[others, :, said[each, others]].prod(axis=1)
+    plain.score(np.zeros(1200, np.int64), said[:, 0], rest / rest.sum(axis=1, keepdims=True))
     assert plain.alarms[0] > 0
     assert followed.alarms[0] == 0
+
+
+def test_two_labels_do_not_say_who_has_changed() -> None:
+    labels = np.array([(i, m, (i * m) % 2, 0) for i in range(500) for m in (0, 1)])
+    monitor = DriftMonitor(2, 0.05)
+    monitor.expand(2)
+    assert not len(watch(monitor, labels, one_coin([0.9, 0.9], 2), np.full(2, 0.5)))
+    assert monitor.seen.tolist() == [0, 0]
 
 
 @settings(max_examples=25, deadline=None)
