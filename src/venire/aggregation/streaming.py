@@ -103,8 +103,8 @@ class Streaming(StreamViews):
     ...     _ = stream.partial_fit(LabelTable.from_rows(rows, classes=(0, 1)))
     >>> stream.competences_.round(1).tolist()
     [0.8, 0.8, 0.7, 0.7]
-    >>> stream.posterior_of([499]).round(1).tolist(), truth[499].tolist()
-    ([[0.1, 0.9]], [1])
+    >>> stream.labels_[499], truth[499].tolist(), 0.9 < stream.probas_[499][1] < 1
+    (1, [1], True)
     """
 
     classes: Names | None = None

@@ -186,7 +186,8 @@ def test_finished_cells_are_not_run_again(tmp_path: Path) -> None:
     ],
 )
 def test_pass_or_fail(streamed: float, majority: float, auto: float, passed: bool) -> None:
-    known = dict.fromkeys(("confidence", "ece", "sure", "sure_wrong", "auto_ece"), 0.1)
+    names = ("confidence", "ece", "sure", "sure_wrong", "auto_ece")
+    known = dict.fromkeys((*names, "labelers", "alarms", "alarms_allowed"), 0.1)
     one = {
         "suite": "trust-1", "world": "rare", "learning": "while-serving",
         "policy": Realised().describe(), "items": 5, "labels": 2.0, "dawid-skene": 0.9,
