@@ -24,9 +24,9 @@ from numpy.typing import NDArray
 
 from benchmarks.crowds import LABELS, crowd
 from benchmarks.peers import peer_python
-from venire.competence.blocks import usable_processors
-from venire.competence.coin import CoinModel
-from venire.competence.full import FullModel
+from venire.estimators.dawid_skene.e_step import FullModel
+from venire.estimators.one_coin.e_step import CoinModel
+from venire.estimators.passes.blocks import usable_processors
 from venire.labels import LabelTable
 
 ITERATIONS = 10

@@ -9,11 +9,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.zoo_worlds import thin
-from venire.aggregation import Auto, MajorityVote, WeightedMajority, find_clones, merge_clones
-from venire.competence import DawidSkene, OneCoin
-from venire.competence.base import BaseEstimator
+from venire.estimators import (
+    Auto,
+    DawidSkene,
+    MajorityVote,
+    OneCoin,
+    WeightedMajority,
+    find_clones,
+    merge_clones,
+)
+from venire.estimators.base import BaseEstimator
+from venire.estimators.scoring import error_rate
 from venire.labels import LabelTable
-from venire.scoring import error_rate
 
 Ints = NDArray[np.int64]
 

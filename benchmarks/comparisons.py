@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from venire.aggregation import BradleyTerry
-from venire.tables.comparisons import Comparisons
+from venire.estimators import BradleyTerry
+from venire.labels.sources.comparisons import Comparisons
 
 #: The first seed.
 FIRST = 100

@@ -10,11 +10,11 @@ import numpy as np
 
 from benchmarks.numpy_loop import Given, NumpyQueue, NumpyRun
 from venire import Fixed, World, simulate
-from venire.accuracy import evidence, vote_weight
+from venire.paper.accuracy import evidence, vote_weight
+from venire.scheduling.algorithm1.greedy import Greedy
+from venire.scheduling.algorithm1.verdicts import believe
 from venire.scheduling.base import Belief
-from venire.scheduling.beliefs import believe
-from venire.scheduling.desk import OUTSTANDING, ROWS, TOUCHES, Desk
-from venire.scheduling.greedy import Greedy
+from venire.scheduling.state.desk import OUTSTANDING, ROWS, TOUCHES, Desk
 from venire.simulation.run import desk_of, stream_of
 
 SEED = 0

@@ -21,14 +21,13 @@ from typing import Final, TypeAlias
 import numpy as np
 
 from benchmarks.real_data import SETS, Ints, load
-from venire.aggregation import MajorityVote
-from venire.aggregation.anchored import fill, near_the_vote
-from venire.aggregation.calibration import discounted
-from venire.aggregation.screening import screen
-from venire.competence import DawidSkene, OneCoin, Subtypes
-from venire.competence.base import Floats
+from venire.estimators import DawidSkene, MajorityVote, OneCoin, Subtypes
+from venire.estimators.base import Floats
+from venire.estimators.calibration import discounted
+from venire.estimators.scoring import error_rate
+from venire.estimators.screening.screen import screen
+from venire.estimators.votes.anchored import fill, near_the_vote
 from venire.labels import LabelTable
-from venire.scoring import error_rate
 
 MOST_BELOW: Final = 3.0
 OURS: Final = "weighted-majority", "one-step", "subtypes"

@@ -20,7 +20,7 @@ from benchmarks.crowds import LABELS, crowd
 
 
 def venire(method: str, shape: tuple[int, int, int], iterations: int) -> dict[str, Any]:
-    from venire.competence import DawidSkene, OneCoin
+    from venire.estimators import DawidSkene, OneCoin
     from venire.labels import LabelTable
 
     items, labelers, classes = shape

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from venire.competence import DawidSkene, OneCoin
+from venire.estimators import DawidSkene, OneCoin
 from venire.labels import LabelTable
 
 Floats = NDArray[np.float64]

@@ -17,12 +17,11 @@ import numpy as np
 
 from benchmarks.rating_worlds import NUMBERS, SEEN, UNORDERED, UNSEEN, Floats, Ints, Rng, numbers
 from benchmarks.real_data import load
-from venire.aggregation import Auto, MajorityVote, Ordinal, RobustMean
-from venire.competence import DawidSkene
-from venire.competence.base import BaseEstimator
+from venire.estimators import Auto, DawidSkene, MajorityVote, Ordinal, RobustMean
+from venire.estimators.base import BaseEstimator
+from venire.estimators.scoring import error_rate
 from venire.labels import LabelTable
 from venire.labels.entropy import vote_counts
-from venire.scoring import error_rate
 
 #: The first seed.
 FIRST = 100

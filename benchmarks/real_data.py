@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.zoo import FOUR
-from venire.aggregation import Anchored, Auto
-from venire.competence.base import BaseEstimator, Floats
+from venire.estimators import Anchored, Auto
+from venire.estimators.base import BaseEstimator, Floats
+from venire.estimators.scoring import error_rate, expected_calibration_error, right_shares
 from venire.labels import LabelTable
-from venire.scoring import error_rate, expected_calibration_error, right_shares
-from venire.tables import as_table, as_truth
+from venire.labels.sources import as_table, as_truth
 
 Ints = NDArray[np.int64]
 

@@ -79,11 +79,12 @@ def settings(**more: Any) -> Any:
 
 async def started(url: str) -> tuple[Any, Any, float, float]:
     """A service on a store, and the CPU seconds and the seconds that its start took."""
-    from venire.service import Service, ServiceSettings, building
+    from venire.service import Service, ServiceSettings
+    from venire.service.stream import engine_setup
     from venire.storage import open_storage
 
-    building.warm_up(settings())
-    building.warm_up(settings(policy="fixed-overlap:5"))
+    engine_setup.warm_up(settings())
+    engine_setup.warm_up(settings(policy="fixed-overlap:5"))
     storage = open_storage(url)
     service = Service(storage, settings=ServiceSettings(max_batch=100_000))
     begun, wall = cpu(), time.perf_counter()

@@ -9,10 +9,9 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from benchmarks.zoo_worlds import KINDS, World, zoo
-from venire.aggregation import Anchored, Auto, MajorityVote, WeightedMajority
-from venire.competence import DawidSkene, OneCoin
-from venire.competence.base import BaseEstimator, Floats
-from venire.scoring import error_rate, expected_calibration_error, right_shares
+from venire.estimators import Anchored, Auto, DawidSkene, MajorityVote, OneCoin, WeightedMajority
+from venire.estimators.base import BaseEstimator, Floats
+from venire.estimators.scoring import error_rate, expected_calibration_error, right_shares
 
 FOUR: dict[str, Callable[[], BaseEstimator]] = {
     "majority": MajorityVote,

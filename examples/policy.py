@@ -8,17 +8,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from venire.compiling import inlined, kernel
 from venire.experiments.regimes import compare
+from venire.scheduling.algorithm1.exit_wheel import make_settle
+from venire.scheduling.algorithm1.incoming_labels import make_hear
+from venire.scheduling.algorithm1.labeler_turn import begin_serving, make_turn, move, shelve
+from venire.scheduling.algorithm1.ready_queues import release, take_off
+from venire.scheduling.algorithm1.run_slots import make_run
 from venire.scheduling.base import Kernels, Policy
-from venire.scheduling.desk import Desk, room
-from venire.scheduling.hearing import make_hear
-from venire.scheduling.loop import make_run
-from venire.scheduling.overlap import aim, plan_exit, satisfied, take
-from venire.scheduling.shelves import release, take_off
-from venire.scheduling.turns import begin_serving, make_turn, move, shelve
-from venire.scheduling.wheel import make_settle
+from venire.scheduling.policies.baselines.overlap import aim, plan_exit, satisfied, take
+from venire.scheduling.state.desk import Desk, room
 from venire.testing import check_policy
+from venire.tools.compiling import inlined, kernel
 
 LEAST, MOST = -1.0, 1e300
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from venire.accuracy import clamp_competence, evidence
-from venire.utility import gain, reach, residual
+from venire.paper.accuracy import clamp_competence, evidence
+from venire.paper.utility import gain, reach, residual
 
 
 @dataclass

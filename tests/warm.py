@@ -20,8 +20,10 @@ from venire import (
     OneCoin,
     Policy,
 )
-from venire.scheduling.names import exported, policy_named
-from venire.service import StreamSettings, building, skills
+from venire.scheduling.by_name import exported, policy_named
+from venire.service import StreamSettings
+from venire.service.reports import skill_report
+from venire.service.stream import engine_setup
 from venire.testing import check_competence, check_learning, check_policy
 
 #: The longest first, so that the processes end together.
@@ -44,8 +46,8 @@ def jobs() -> list[tuple[Callable[..., None], object]]:
         *((check_policy, policy_named(name)) for name in (*SLOW, *others)),
         *((check_learning, how) for how in ways),
         *((check_competence, fit) for fit in (OneCoin(), DawidSkene())),
-        *((building.warm_up, settings) for settings in SERVED),
-        (skills.warm_up, TWO),
+        *((engine_setup.warm_up, settings) for settings in SERVED),
+        (skill_report.warm_up, TWO),
     ]
 
 

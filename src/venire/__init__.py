@@ -7,29 +7,13 @@ The names below are loaded when they are first used, so that importing the packa
 
 from typing import TYPE_CHECKING
 
-from venire.lazy import attach
+from venire.tools.lazy import attach
 
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from venire.aggregation import Anchored as Anchored
-    from venire.aggregation import Auto as Auto
-    from venire.aggregation import BradleyTerry as BradleyTerry
-    from venire.aggregation import MajorityVote as MajorityVote
-    from venire.aggregation import Ordinal as Ordinal
-    from venire.aggregation import RobustMean as RobustMean
-    from venire.aggregation import Streaming as Streaming
-    from venire.aggregation import WeightedMajority as WeightedMajority
-    from venire.aggregation import find_clones as find_clones
-    from venire.aggregation import find_constant as find_constant
-    from venire.aggregation import krippendorff_alpha as krippendorff_alpha
-    from venire.aggregation import vote_entropy as vote_entropy
     from venire.client import AsyncClient as AsyncClient
     from venire.client import Client as Client
-    from venire.competence import DawidSkene as DawidSkene
-    from venire.competence import Known as Known
-    from venire.competence import OneCoin as OneCoin
-    from venire.competence import Subtypes as Subtypes
     from venire.engine import Scheduler as Scheduler
     from venire.errors import FetchError as FetchError
     from venire.errors import FileError as FileError
@@ -39,7 +23,24 @@ if TYPE_CHECKING:
     from venire.errors import StateError as StateError
     from venire.errors import UnknownName as UnknownName
     from venire.errors import VenireError as VenireError
+    from venire.estimators import Anchored as Anchored
+    from venire.estimators import Auto as Auto
+    from venire.estimators import BradleyTerry as BradleyTerry
+    from venire.estimators import DawidSkene as DawidSkene
+    from venire.estimators import Known as Known
+    from venire.estimators import MajorityVote as MajorityVote
+    from venire.estimators import OneCoin as OneCoin
+    from venire.estimators import Ordinal as Ordinal
+    from venire.estimators import RobustMean as RobustMean
+    from venire.estimators import Streaming as Streaming
+    from venire.estimators import Subtypes as Subtypes
+    from venire.estimators import WeightedMajority as WeightedMajority
+    from venire.estimators import find_clones as find_clones
+    from venire.estimators import find_constant as find_constant
+    from venire.estimators import krippendorff_alpha as krippendorff_alpha
+    from venire.estimators import vote_entropy as vote_entropy
     from venire.labels import LabelTable as LabelTable
+    from venire.labels.sources import as_table as as_table
     from venire.model import Assignment as Assignment
     from venire.model import Bounds as Bounds
     from venire.model import Exit as Exit
@@ -70,6 +71,5 @@ if TYPE_CHECKING:
     from venire.simulation import Trace as Trace
     from venire.simulation import World as World
     from venire.simulation import simulate as simulate
-    from venire.tables import as_table as as_table
 else:
     __getattr__, __dir__ = attach(__name__, "__version__")

@@ -19,13 +19,13 @@ from typing import Any
 
 import numpy as np
 
-from venire.competence.base import BaseEstimator
 from venire.engine import Scheduler
+from venire.estimators.base import BaseEstimator
 from venire.labels import LabelTable
 from venire.model import Assignment, Bounds, Exit, ExitReason, Item, Label, Labeler
+from venire.scheduling.algorithm1.greedy import Greedy
+from venire.scheduling.algorithm1.run_slots import ask
 from venire.scheduling.base import Learner, Learning, Policy
-from venire.scheduling.greedy import Greedy
-from venire.scheduling.loop import ask
 from venire.simulation import Poisson, World, simulate
 from venire.simulation.items import Items
 from venire.simulation.run import stream_of

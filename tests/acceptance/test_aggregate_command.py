@@ -18,12 +18,12 @@ import pytest
 from pyarrow import parquet
 
 import venire
-from tests.unit.tables.bad import BAD_LABELS, BAD_TRUTH, BadFile
+from tests.unit.labels.bad import BAD_LABELS, BAD_TRUTH, BadFile
 from venire.cli import main
 from venire.cli.aggregate import METHOD
 from venire.cli.methods import method_named, methods
-from venire.scoring import error_rate
-from venire.tables import as_table, as_truth
+from venire.estimators.scoring import error_rate
+from venire.labels.sources import as_table, as_truth
 
 METHODS = ("auto", "majority", "weighted-majority", "one-coin", "dawid-skene", "ordinal")
 KEYS = ["method", "chosen", "items", "labelers", "labels", "classes", "iterations"]
@@ -340,14 +340,14 @@ def test_targets_are_checked_before_anything_runs(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("venire.tables.as_table", pytest.fail)
+    monkeypatch.setattr("venire.labels.sources.as_table", pytest.fail)
     assert says in fails(["labels.csv", *args], capsys)
 
 
 def test_a_parquet_target_without_pyarrow(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("venire.datasets.results.find_spec", lambda name: None)
+    monkeypatch.setattr("venire.files.results.find_spec", lambda name: None)
     assert "venire[data]" in fails(["labels.csv", "--out", "v.parquet"], capsys)
 
 

@@ -19,7 +19,7 @@ import pytest
 import venire
 from tests.unit.simulation.points import count
 from venire.experiments.figures import ORDER
-from venire.simulation.store import Store
+from venire.simulation.sweeps.store import Store
 
 VENIRE = [sys.executable, "-m", "venire", "reproduce"]
 REAL = {"bird-regret", "bird-learning", "dog-regret", "dog-learning"}

@@ -20,8 +20,8 @@ import pytest
 import venire
 from tests.integration.web.harness import Process
 from venire.service import StreamSettings
-from venire.service.health import Condition
-from venire.service.tallies import Tally
+from venire.service.runtime.health import Condition
+from venire.service.runtime.webhook_counts import Tally
 from venire.storage import WriterStats
 from venire.web import ServerSettings
 from venire.web.access import ROLES

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 import venire
-from tests.unit.datasets.malformed import BAD_ITEMS, BAD_PANELS, Malformed
+from tests.unit.files.malformed import BAD_ITEMS, BAD_PANELS, Malformed
 from venire import LearnThenServe, LearnWhileServing, Poisson, Random, World, simulate
 from venire.cli import main
 

@@ -16,7 +16,7 @@ from venire import (
     Policy,
     scheduling,
 )
-from venire.competence.base import BaseEstimator
+from venire.estimators.base import BaseEstimator
 from venire.testing import check_competence, check_learning, check_policy
 
 #: What `import venire` had before its names were read from one list; none may be lost.

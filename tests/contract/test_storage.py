@@ -46,9 +46,9 @@ from venire.storage import (
     StreamRow,
     open_storage,
 )
-from venire.storage.archive import read_archive, write_archive
+from venire.storage.maintenance.archive import read_archive, write_archive
+from venire.storage.maintenance.verify import verify
 from venire.storage.testing import check_storage, everything
-from venire.storage.verifying import verify
 
 NewUrl = Callable[[str], str]
 

@@ -19,17 +19,17 @@ from scipy.optimize import brentq
 from tests import reference
 from tests.reference import PlainItem, PlainWorld
 from tests.strategies import Instance, instances
-from tests.unit.competence.reference import online_learn
+from tests.unit.estimators.reference import online_learn
 from venire import Algorithm2, Greedy, Item, Labeler, OneCoin, World, simulate
-from venire.accuracy import evidence
-from venire.competence import theory
-from venire.competence.spectral import spectral_start
+from venire.estimators.one_coin.spectral import spectral_start
+from venire.experiments.common.statistics import growth
 from venire.experiments.figures import synthetic_regret
-from venire.experiments.reproduction.statistics import growth
 from venire.labels import LabelTable
 from venire.model import Assignment
-from venire.scheduling.desk import REASONS
-from venire.utility import f, gain, reach, residual, u
+from venire.paper import lemmas
+from venire.paper.accuracy import evidence
+from venire.paper.utility import f, gain, reach, residual, u
+from venire.scheduling.state.desk import REASONS
 
 Ints = NDArray[np.int64]
 
@@ -235,8 +235,8 @@ TWO = (0.85, 0.7)
 
 def allowed(weights: list[float], competences: tuple[float, ...]) -> float:
     """The error that Lemma 11 allows: any longer delay gives the same Delta here."""
-    gap = theory.delta_gap(weights, competences, max_delay=math.ceil(max(weights)))
-    return theory.required_evidence_error(gap, max(weights), len(competences))
+    gap = lemmas.delta_gap(weights, competences, max_delay=math.ceil(max(weights)))
+    return lemmas.required_evidence_error(gap, max(weights), len(competences))
 
 
 def test_10_an_allowed_error_turns_a_gain() -> None:
@@ -306,8 +306,8 @@ def test_10_with_the_whole_gap_the_lemma_holds(data: st.DataObject) -> None:
     pool = data.draw(st.lists(st.floats(0.5, 12.0), min_size=1, max_size=3))
     items = data.draw(st.lists(st.tuples(st.integers(0, 4), st.sampled_from(pool)), max_size=8))
     slots = 18
-    gap = theory.decision_gap(pool, p, slots)
-    off = theory.required_evidence_error(gap, max(pool), len(p))
+    gap = lemmas.decision_gap(pool, p, slots)
+    off = lemmas.required_evidence_error(gap, max(pool), len(p))
     assume(off > 1e-7 and len(set(p)) == len(p))
     signs = data.draw(st.lists(st.sampled_from([-1, 1]), min_size=len(p), max_size=len(p)))
     believed = [
@@ -331,37 +331,37 @@ def test_10_with_the_whole_gap_the_lemma_holds(data: st.DataObject) -> None:
 def test_11_lemma_13_wants_more_labelers_the_longer_the_stream() -> None:
     """With delta = 1/T^2 a panel of any size is too small from some T on."""
     strict = 1 - PAPER.max()
-    per_log = 2 * math.log(1 / PAPER.min()) / theory.d_bar(PAPER)
+    per_log = 2 * math.log(1 / PAPER.min()) / lemmas.d_bar(PAPER)
     for T in (1e2, 1e4, 1e8, 1e16, 1e32):
-        assert theory.labelers_needed(1, PAPER, 1 / T**2) >= per_log * math.log(T)
-    assert theory.labelers_needed(1, PAPER, 1 / 1e23**2) <= 30
-    assert theory.labelers_needed(1, PAPER, 1 / 1e24**2) > 30
-    assert theory.labelers_needed(1, PAPER, 1 / 690**2, alpha=strict) <= 30
-    assert theory.labelers_needed(1, PAPER, 1 / 710**2, alpha=strict) > 30
+        assert lemmas.labelers_needed(1, PAPER, 1 / T**2) >= per_log * math.log(T)
+    assert lemmas.labelers_needed(1, PAPER, 1 / 1e23**2) <= 30
+    assert lemmas.labelers_needed(1, PAPER, 1 / 1e24**2) > 30
+    assert lemmas.labelers_needed(1, PAPER, 1 / 690**2, alpha=strict) <= 30
+    assert lemmas.labelers_needed(1, PAPER, 1 / 710**2, alpha=strict) > 30
 
 
 def test_11_with_a_panel_that_grows_the_learning_phase_is_a_power_of_the_horizon() -> None:
     """The most favourable gap there is, Delta = w_max = 1, and only T_L >= 1 in Lemma 13."""
-    b = 2 * math.log(2) * math.log(1 / PAPER.min()) / theory.d_bar(PAPER)
-    factor = theory.lipschitz(1 - PAPER.max())
+    b = 2 * math.log(2) * math.log(1 / PAPER.min()) / lemmas.d_bar(PAPER)
+    factor = lemmas.lipschitz(1 - PAPER.max())
     for T in (1e2, 1e4, 1e6, 1e9, 1e12, 1e15):
-        M = theory.labelers_needed(1, PAPER, 1 / T**2)
-        off = theory.required_evidence_error(1.0, 1.0, M)
-        slots = theory.slots_for_bound(M, off / factor, 1 / T**2)
+        M = lemmas.labelers_needed(1, PAPER, 1 / T**2)
+        off = lemmas.required_evidence_error(1.0, 1.0, M)
+        slots = lemmas.slots_for_bound(M, off / factor, 1 / T**2)
         assert T**b <= 2.0**M
         assert slots >= (12 * factor * T**b) ** 2 * 2 * math.log(T)
         assert slots > T
     assert b == pytest.approx(0.385, abs=0.001)
-    assert theory.slots_for_bound(8, theory.required_evidence_error(1, 1, 8) / factor, 1e-12) > 1e10
+    assert lemmas.slots_for_bound(8, lemmas.required_evidence_error(1, 1, 8) / factor, 1e-12) > 1e10
 
 
 def test_11_delta_itself_halves_with_every_labeler() -> None:
     """2^(M-1) sets of others give as many gains between 0 and w_max: some two are near."""
     for M in range(2, 12):
-        gap = theory.delta_gap([10.0], PAPER[:M], max_delay=0)
+        gap = lemmas.delta_gap([10.0], PAPER[:M], max_delay=0)
         assert 0 < gap <= 10 / (2 ** (M - 1) - 1)
-    off = theory.required_evidence_error(10 / (2**29 - 1), 10, 30)
-    slots = theory.slots_for_bound(30, off / theory.lipschitz(1 - PAPER.max()), 1 / 10_000**2)
+    off = lemmas.required_evidence_error(10 / (2**29 - 1), 10, 30)
+    slots = lemmas.slots_for_bound(30, off / lemmas.lipschitz(1 - PAPER.max()), 1 / 10_000**2)
     assert slots > 1e40
 
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from venire import model
-from venire.scheduling import desk
-from venire.storage import tables
+from venire.scheduling.state import desk
+from venire.storage.sql import tables
 
 ROOT = Path(__file__).parent.parent.parent
 SERVE = (ROOT / "docs" / "serve.md").read_text()

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from venire.competence.base import BaseEstimator
+    from venire.estimators.base import BaseEstimator
     from venire.labels import LabelTable
 
 __all__ = ["aggregate", "columns_of", "finite"]
@@ -58,9 +58,9 @@ def aggregate(
     The truth, where you give some, is for comparison: it is never learned from.
     """
     from venire.cli.methods import method_named
-    from venire.datasets import check_targets
+    from venire.files import check_targets
     from venire.labels import Repeats
-    from venire.tables import COLUMNS
+    from venire.labels.sources import COLUMNS
 
     named, called = names_of(classes), columns_of(columns, COLUMNS)
     method = _method(method, ordinal, numeric, classes, probabilities, seed)
@@ -133,8 +133,8 @@ def _read(
     columns: Sequence[str],
     ordered: bool,
 ) -> tuple[LabelTable, NDArray[np.int64] | None]:
-    from venire.tables import as_ordered, as_table, as_truth
-    from venire.tables.ordered import many_numbers
+    from venire.labels.sources import as_ordered, as_table, as_truth
+    from venire.labels.sources.ordered import many_numbers
 
     read = as_ordered if ordered else as_table
     table = read(labels, classes, repeats, columns)  # type: ignore[arg-type] # it was checked
@@ -156,7 +156,7 @@ def _read(
 def _warn(
     truth: Path, table: LabelTable, example: int, number: int, columns: Sequence[str]
 ) -> None:
-    from venire.tables.truth import truth_of
+    from venire.labels.sources.truth import truth_of
 
     task = table.items[example]
     tasks = "1 task" if number == 1 else f"{number:,} tasks"
@@ -170,7 +170,7 @@ def _warn(
 def _write(
     fitted: BaseEstimator, out: Path | None, probabilities: bool, skills: Path | None
 ) -> None:
-    from venire.datasets import Output, skills_output, verdicts_output, write_outputs
+    from venire.files import Output, skills_output, verdicts_output, write_outputs
 
     outputs: list[Output] = []
     if out is not None:

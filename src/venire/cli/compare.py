@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from venire.experiments.regimes import Regime, Row
     from venire.experiments.regimes.page import Setting
     from venire.scheduling import Learning, Policy
-    from venire.simulation.executors import Executor
+    from venire.simulation.sweeps.executors import Executor
 
 __all__ = ["STORE", "compare", "executor_of"]
 
@@ -80,12 +80,12 @@ def compare(
         )
         (suites.equal_labels if equal_labels else suites.trust)(order)
         return
+    from venire.experiments.common.drawing import require_matplotlib
     from venire.experiments.regimes.page import Setting
     from venire.experiments.regimes.suite import divide, regimes_named
     from venire.experiments.regimes.summary import measure_named
-    from venire.experiments.reproduction.drawing import require_matplotlib
     from venire.experiments.reproduction.runner import make_folder
-    from venire.scheduling.names import learning_named, policy_named
+    from venire.scheduling.by_name import learning_named, policy_named
 
     measure_named(measure)
     policies = [policy_named(name) for name in policy] if policy else None
@@ -163,7 +163,7 @@ def _run(
 ) -> list[Row]:
     from venire.experiments import regimes as suite
     from venire.experiments.regimes.files import save
-    from venire.simulation.store import Store
+    from venire.simulation.sweeps.store import Store
 
     try:
         with screen.bar(1, "run", "drawing") as progress, Store(out / STORE) as store:
@@ -183,7 +183,7 @@ def _run(
 
 def executor_of(jobs: int) -> Executor:
     """Where so many jobs run."""
-    from venire.simulation.executors import Processes, Serial
+    from venire.simulation.sweeps.executors import Processes, Serial
 
     return Processes(jobs) if jobs > 1 else Serial()
 

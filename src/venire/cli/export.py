@@ -57,7 +57,7 @@ def export(
 
 
 def _labels(storage: Storage, stream: str, to: Path) -> int:
-    from venire.datasets import Output, check_targets, write_outputs
+    from venire.files import Output, check_targets, write_outputs
 
     check_targets([to])
     with storage.frozen():
@@ -68,7 +68,7 @@ def _labels(storage: Storage, stream: str, to: Path) -> int:
 
 
 def _revisions(storage: Storage, stream: str, to: Path) -> int:
-    from venire.datasets import Output, check_targets, write_outputs
+    from venire.files import Output, check_targets, write_outputs
     from venire.storage import RevisionRow
 
     check_targets([to])
@@ -80,12 +80,12 @@ def _revisions(storage: Storage, stream: str, to: Path) -> int:
 
 
 def _log(storage: Storage, stream: str, to: Path) -> int:
-    from venire.storage.exporting import write_log
+    from venire.storage.maintenance.export import write_log
 
     return write_log(storage, stream, to)
 
 
 def _label_studio(storage: Storage, stream: str, to: Path) -> int:
-    from venire.storage.exporting import write_label_studio
+    from venire.storage.maintenance.export import write_label_studio
 
     return write_label_studio(storage, stream, to)

@@ -112,7 +112,7 @@ def _known(known: list[KeyRow], id: str | None) -> KeyRow:
 def _create(
     storage: Storage, role: str, labeler: str | None, name: str, days: float | None
 ) -> dict[str, Any]:
-    from venire.service.keys import new_row
+    from venire.service.keys.keyring import new_row
     from venire.storage import AddKey
 
     token, row = new_row(name, role, labeler, time.time(), days)
@@ -121,7 +121,7 @@ def _create(
 
 
 def _rotate(storage: Storage, old: KeyRow, hours: float) -> dict[str, Any]:
-    from venire.service.keys import DAY, new_row
+    from venire.service.keys.keyring import DAY, new_row
     from venire.storage import AddKey, ExpireKey
 
     now = time.time()

@@ -1,7 +1,6 @@
 """Ways of aggregating labels by name, as the command line takes them.
 
-Whatever `venire.aggregation` and `venire.competence` export and that has a `name` is known;
-there is no list to keep.
+Whatever `venire.estimators` exports and that has a `name` is known; there is no list to keep.
 """
 
 from __future__ import annotations
@@ -13,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 from venire.errors import UnknownName
 
 if TYPE_CHECKING:
-    from venire.competence.base import BaseEstimator
+    from venire.estimators.base import BaseEstimator
 
 __all__ = ["method_named", "methods"]
 
-PACKAGES = ("venire.aggregation", "venire.competence")
+PACKAGE = "venire.estimators"
 
 
 def method_named(name: str) -> BaseEstimator:
@@ -40,9 +39,9 @@ def methods() -> dict[str, type[Any]]:
     >>> "one-coin" in methods()
     True
     """
-    from venire.competence.base import BaseEstimator
+    from venire.estimators.base import BaseEstimator
 
-    modules = [import_module(package) for package in PACKAGES]
-    found: list[Any] = [getattr(module, name) for module in modules for name in dir(module)]
+    package = import_module(PACKAGE)
+    found: list[Any] = [getattr(package, name) for name in dir(package)]
     kinds: list[Any] = [v for v in found if inspect.isclass(v) and issubclass(v, BaseEstimator)]
     return {kind.name: kind for kind in kinds if isinstance(getattr(kind, "name", None), str)}

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from venire.aggregation import RobustMean
+    from venire.estimators import RobustMean
 
 __all__ = ["aggregate_numbers"]
 
@@ -32,9 +32,9 @@ def aggregate_numbers(
     as_json: bool,
 ) -> None:
     """Read, fit, write, and say what came of it."""
-    from venire.aggregation import RobustMean
-    from venire.datasets import columns_output, write_outputs
-    from venire.tables import as_ratings, as_true_values
+    from venire.estimators import RobustMean
+    from venire.files import columns_output, write_outputs
+    from venire.labels.sources import as_ratings, as_true_values
 
     with screen.working(f"reading {labels.name}") as working:
         table = as_ratings(labels, repeats, columns)  # type: ignore[arg-type] # it was checked
@@ -58,8 +58,8 @@ def _record(
 ) -> dict[str, Any]:
     import numpy as np
 
-    from venire.aggregation.agreement import alpha_of
     from venire.cli.aggregate import finite
+    from venire.estimators.ratings.agreement import alpha_of
 
     table = fitted.table_
     record = {

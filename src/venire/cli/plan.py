@@ -14,7 +14,7 @@ from venire.cli.worlds import names_of, warn_below_chance
 from venire.errors import InputError
 
 if TYPE_CHECKING:
-    from venire.competence import Plan
+    from venire.paper.learning_length import Plan
 
 __all__ = ["plan"]
 
@@ -36,15 +36,15 @@ def plan(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Say how long a learning phase the theory wants."""
-    from venire.competence import planning
-    from venire.datasets import read_panel
+    from venire.files import read_panel
+    from venire.paper import learning_length
 
     if max_delay is not None and weights is None:
         raise InputError("--max-delay needs --weights: give the weights of the items, such as 3,4")
     count = len(names_of(classes) or (1, 2))
     labelers = read_panel(panel)
     warn_below_chance(labelers, count)
-    made = planning.plan(
+    made = learning_length.plan(
         [labeler.competence or 0.0 for labeler in labelers],
         epsilon,
         delta,
@@ -61,7 +61,7 @@ def plan(
 def _weights(text: str | None) -> tuple[float, ...] | None:
     if text is None:
         return None
-    from venire.simulation.names import weights_named
+    from venire.simulation.by_name import weights_named
 
     return weights_named(text)
 

@@ -14,7 +14,7 @@ from venire.cli import screen
 from venire.cli.aggregate import columns_of, finite
 
 if TYPE_CHECKING:
-    from venire.aggregation import BradleyTerry
+    from venire.estimators import BradleyTerry
 
 __all__ = ["rank"]
 
@@ -42,9 +42,9 @@ def rank(
 
     The winner is the name of one of the two sides, or "tie".
     """
-    from venire.aggregation import BradleyTerry
-    from venire.datasets import check_targets, columns_output, write_outputs
-    from venire.tables import COMPARISON_COLUMNS
+    from venire.estimators import BradleyTerry
+    from venire.files import check_targets, columns_output, write_outputs
+    from venire.labels.sources import COMPARISON_COLUMNS
 
     called = columns_of(columns, COMPARISON_COLUMNS)
     check_targets([path for path in (out, skills) if path is not None], [comparisons])

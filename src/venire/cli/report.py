@@ -50,7 +50,7 @@ def _count(number: int, what: str) -> str:
 
 
 def _unfinished(run: Run) -> str:
-    from venire.scheduling.desk import HORIZON
+    from venire.scheduling.state.desk import HORIZON
 
     count = int((run.rows["reason"] == HORIZON).sum())
     return f", {count:,} still waiting at the end" if count else ""

@@ -16,7 +16,7 @@ from venire.errors import InputError
 if TYPE_CHECKING:
     from venire.experiments.reproduction.figure import Figure, Plan
     from venire.experiments.reproduction.report import Section
-    from venire.simulation.executors import Executor
+    from venire.simulation.sweeps.executors import Executor
 
 __all__ = ["reproduce"]
 
@@ -44,7 +44,7 @@ def reproduce(
     """
     start = time.perf_counter()
     workers = _check(data, seeds, jobs)
-    from venire.experiments.reproduction.data import Sets
+    from venire.experiments.common.label_sets import Sets
     from venire.experiments.reproduction.figure import Plan, figures_named
     from venire.experiments.reproduction.report import claims_of, command_of, stem_of
 
@@ -81,7 +81,7 @@ def _check_missing(figures: list[Figure], plan: Plan) -> None:
 
 
 def _executor(jobs: int) -> Executor:
-    from venire.simulation.executors import Processes, Serial
+    from venire.simulation.sweeps.executors import Processes, Serial
 
     return Processes(jobs) if jobs > 1 else Serial()
 

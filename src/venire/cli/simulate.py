@@ -64,8 +64,8 @@ def simulate(
     The stream is the paper's synthetic one (30 labelers, 5 items a slot), or your own: --items
     and --panel. With --panel alone, the synthetic items meet your labelers.
     """
-    from venire.datasets import check_targets
-    from venire.scheduling.names import learning_named, policy_named
+    from venire.files import check_targets
+    from venire.scheduling.by_name import learning_named, policy_named
 
     _check_numbers(slots, seed, c)
     chosen, taught = policy_named(policy, seed), learning_named(learning, seed)
@@ -129,7 +129,7 @@ def _timed(
 
 
 def _write(run: Run, assignments: Path | None, exits: Path | None) -> None:
-    from venire.datasets import Output, assignments_output, exits_output, write_outputs
+    from venire.files import Output, assignments_output, exits_output, write_outputs
 
     outputs: list[Output] = []
     if assignments is not None:

@@ -14,7 +14,7 @@ from venire.cli import screen
 from venire.errors import InputError
 
 if TYPE_CHECKING:
-    from venire.experiments.sheets import Sheet
+    from venire.experiments.common.sheets import Sheet
 
 __all__ = ["Order", "equal_labels", "trust"]
 
@@ -55,7 +55,7 @@ def trust(order: Order) -> None:
     from venire.experiments.trust import SUITE, world_named
     from venire.experiments.trust.comparison import compare
     from venire.experiments.trust.summary import concluding, sheets, summarise
-    from venire.scheduling.names import learning_named, policy_named
+    from venire.scheduling.by_name import learning_named, policy_named
 
     for name in order.names:
         world_named(name)
@@ -87,7 +87,7 @@ def equal_labels(order: Order) -> None:
     from venire.experiments.equal_labels.measures import SUITE
     from venire.experiments.equal_labels.replay import sets_in
     from venire.experiments.equal_labels.summary import concluding, sheets, skipped, summarise
-    from venire.scheduling.names import learning_named, policy_named
+    from venire.scheduling.by_name import learning_named, policy_named
 
     sets_in(order.data, order.names)
     if len(order.policies) > 1:
@@ -119,7 +119,7 @@ def _carry_out(order: Order, run: Callable[..., Rows], find: Callable[[Rows], _F
     """Run with finished cells kept, write the files, and show what came of it."""
     from venire.cli.compare import STORE, executor_of
     from venire.experiments.reproduction.runner import make_folder
-    from venire.simulation.store import Store
+    from venire.simulation.sweeps.store import Store
 
     start = time.perf_counter()
     make_folder(order.out)

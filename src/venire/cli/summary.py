@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from venire.aggregation.agreement import alpha_of
-from venire.aggregation.ordinal import Ordinal
-from venire.competence.intervals import implied_intervals
-from venire.competence.ties import winners
+from venire.estimators.intervals import implied_intervals
+from venire.estimators.ratings.agreement import alpha_of
+from venire.estimators.ratings.ordinal import Ordinal
+from venire.estimators.scoring import TIE, error_rate, expected_calibration_error, right_shares
+from venire.estimators.ties import winners
 from venire.labels.entropy import vote_entropies
-from venire.scoring import TIE, error_rate, expected_calibration_error, right_shares
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from venire.competence.base import BaseEstimator
+    from venire.estimators.base import BaseEstimator
 
 __all__ = ["agreement", "print_summary", "scores"]
 

@@ -16,7 +16,7 @@ from venire.errors import InputError
 
 if TYPE_CHECKING:
     from venire.storage import Storage
-    from venire.storage.verifying import Verification
+    from venire.storage.maintenance.verify import Verification
 
 __all__ = ["verify"]
 
@@ -39,7 +39,7 @@ def verify(
     What was erased or deleted, by the audit trail, must be gone. The server may be running. Exit
     code 1 if anything differs.
     """
-    from venire.storage.erasure import deletions
+    from venire.storage.maintenance.erasure import deletions
 
     traces = [] if absent is None else _search(storage, absent)
     with open_guest(storage) as opened:
@@ -66,8 +66,8 @@ def verify(
 
 def _checked(storage: Storage, stream: str) -> Verification:
     """What the log says, and whether what was erased is gone."""
-    from venire.storage.erasure import not_erased
-    from venire.storage.verifying import verify as check
+    from venire.storage.maintenance.erasure import not_erased
+    from venire.storage.maintenance.verify import verify as check
 
     with screen.working(f"replaying {stream}"):
         found = check(storage, stream)
@@ -76,7 +76,7 @@ def _checked(storage: Storage, stream: str) -> Verification:
 
 def _search(url: str, text: str) -> list[str]:
     """The files of a SQLite store that hold a text; before the store is opened."""
-    from venire.storage.erasure import found_in
+    from venire.storage.maintenance.erasure import found_in
 
     path = url.partition(":///")[2]
     if not url.startswith("sqlite") or not Path(path).is_file():

@@ -38,7 +38,7 @@ def make_world(
 
 
 def _trace(items: Path, panel: Path, classes: Sequence[str] | None, slots: int, seed: int) -> World:
-    from venire.datasets import read_items, read_panel
+    from venire.files import read_items, read_panel
     from venire.simulation import World
 
     labelers = read_panel(panel)
@@ -62,9 +62,9 @@ def _synthetic(
     weights: str | None,
     seed: int,
 ) -> World:
-    from venire.datasets import read_panel
+    from venire.files import read_panel
     from venire.simulation import World
-    from venire.simulation.names import arrivals_named, weights_named
+    from venire.simulation.by_name import arrivals_named, weights_named
 
     world = World.synthetic(
         seed,

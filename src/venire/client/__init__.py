@@ -1,7 +1,7 @@
 """Talking to a server: `Client`, `AsyncClient`, and `Worker`, which makes a callable a labeler."""
 
-from venire.client.asynchronous import AsyncClient
-from venire.client.plain import Client
+from venire.client.async_client import AsyncClient
+from venire.client.sync_client import Client
 from venire.client.types import (
     ItemExit,
     ItemRevision,

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
+from venire.client.backoff import AGAIN, UNDONE, Backoff
 from venire.client.calls import Answer, Call
-from venire.client.retries import AGAIN, UNDONE, Backoff
 from venire.client.types import Unreachable
 from venire.errors import InputError, MissingExtra
 

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 from venire.datasets.download import Told, check_sha256, download, sha256_of
 from venire.datasets.registry import SOURCE, DataSet, RawFile, data_set
-from venire.datasets.results import Output, write_outputs
 from venire.errors import FetchError
+from venire.files.results import Output, write_outputs
 
 if TYPE_CHECKING:
     from venire.labels import LabelTable
@@ -66,7 +66,7 @@ def load(name: str, root: str | Path | None = None) -> tuple[LabelTable, dict[Ha
     Traceback (most recent call last):
     venire.errors.FetchError: rte is not in no-such-folder: fetch it with: venire datasets ...
     """
-    from venire.tables import as_table, as_truth
+    from venire.labels.sources import as_table, as_truth
 
     chosen = data_set(name)
     folder = path_of(name, Path(root) if root is not None else None)

@@ -12,11 +12,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from venire.engine.bounded_queue import BoundedClerk
 from venire.model import Exit
-from venire.scheduling.beliefs import depart, revalue
-from venire.scheduling.bounded import BoundedClerk
-from venire.scheduling.desk import GONE, MAX_LABELS, OUTSTANDING, PENDING, REASONS, TOUCHES
-from venire.scheduling.wheel import never_due_row
+from venire.scheduling.algorithm1.exit_wheel import never_due_row
+from venire.scheduling.algorithm1.verdicts import depart, revalue
+from venire.scheduling.state.desk import GONE, MAX_LABELS, OUTSTANDING, PENDING, REASONS, TOUCHES
 
 __all__ = ["give", "settle_as"]
 

@@ -26,10 +26,11 @@ from typing import Final
 
 import numpy as np
 
+from venire.engine.bounded_queue import BoundedClerk
 from venire.engine.departed import Departed, Kept
-from venire.engine.panel import Panel
+from venire.engine.registry import Roll, changed
 from venire.engine.replaying import follow
-from venire.engine.roll import Roll, changed
+from venire.engine.settings import Panel
 from venire.engine.snapshot import Captured, capture, unpack
 from venire.errors import StateError
 from venire.model import (
@@ -50,11 +51,10 @@ from venire.model import (
     Revision,
     Withdrawn,
 )
+from venire.scheduling.algorithm1.verdicts import check_c
 from venire.scheduling.base import Learning, Policy
-from venire.scheduling.beliefs import check_c
-from venire.scheduling.bounded import BoundedClerk
-from venire.scheduling.desk import PENDING, REASONS
-from venire.scheduling.lookahead import LookAhead
+from venire.scheduling.policies.lookahead.policy import LookAhead
+from venire.scheduling.state.desk import PENDING, REASONS
 
 __all__ = ["Scheduler"]
 

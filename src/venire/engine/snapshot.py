@@ -24,13 +24,13 @@ from numpy.lib.format import descr_to_dtype, dtype_to_descr
 from numpy.typing import NDArray
 
 from venire.engine.departed import Departed
-from venire.engine.kept import from_data, to_data
-from venire.engine.roll import Roll
+from venire.engine.registry import Roll
+from venire.engine.settings_data import from_data, to_data
 from venire.errors import InputError
 from venire.model import Bounds
 from venire.scheduling.base import Learning, Policy
-from venire.scheduling.desk import Desk, allocate
-from venire.scheduling.names import learning_named, policy_named
+from venire.scheduling.by_name import learning_named, policy_named
+from venire.scheduling.state.desk import Desk, allocate
 
 if TYPE_CHECKING:
     from venire.engine.scheduler import Scheduler

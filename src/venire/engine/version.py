@@ -12,7 +12,7 @@ from typing import Final
 __all__ = ["engine_version"]
 
 #: The packages that decide, beside the modules at the root.
-_DECIDES: Final = ("aggregation", "competence", "engine", "labels", "scheduling")
+_DECIDES: Final = ("engine", "estimators", "labels", "paper", "scheduling", "tools")
 
 #: What they reckon with.
 _RECKONS: Final = ("numba", "numpy", "scipy")

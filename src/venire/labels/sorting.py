@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from venire.compiling import threaded
+from venire.tools.compiling import threaded
 
 __all__ = ["is_sorted", "offsets", "sort_labels"]
 

@@ -8,10 +8,10 @@ from typing import Final
 
 import numpy as np
 
+from venire.offline.bound.prices import candidates
 from venire.offline.exact import exact, small
 from venire.offline.instance import Block, Instance, value_of
-from venire.offline.planning import plan
-from venire.offline.prices import candidates
+from venire.offline.schedule.planning import plan
 
 __all__ = ["Certificate", "certify"]
 

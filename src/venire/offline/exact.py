@@ -30,11 +30,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from venire.errors import InputError
+from venire.offline.bound.one_item import lay_bench
+from venire.offline.bound.price_passes import gains
+from venire.offline.bound.prices import find_prices
 from venire.offline.instance import Block, Instance, value_of
-from venire.offline.item import lay_bench
-from venire.offline.kernels import gains
-from venire.offline.planning import plan
-from venire.offline.prices import find_prices
+from venire.offline.schedule.planning import plan
 
 __all__ = ["Exact", "exact", "optimum", "small"]
 

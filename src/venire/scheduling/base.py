@@ -15,7 +15,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from venire.accuracy import (
+from venire.paper.accuracy import (
     clamp_competence,
     clamp_confusions,
     confusion_evidence,
@@ -25,7 +25,7 @@ from venire.accuracy import (
     pair_evidence,
     vote_weight,
 )
-from venire.scheduling.memory import PolicyMemory
+from venire.scheduling.state.policy_memory import PolicyMemory
 
 __all__ = ["Belief", "Kernels", "Learner", "Learning", "Policy"]
 

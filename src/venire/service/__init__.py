@@ -4,17 +4,9 @@
 """
 
 from venire.service.clock import Clock, ManualClock, SystemClock
+from venire.service.messages import Added, Answer, ItemIn, LabelIn, Lease, Nothing, Outcome
 from venire.service.service import Service
 from venire.service.settings import Member, ServiceSettings, StreamSettings
-from venire.service.views import (
-    Added,
-    Answer,
-    ItemIn,
-    LabelIn,
-    Lease,
-    Nothing,
-    Outcome,
-)
 
 __all__ = [
     "Added",

@@ -5,17 +5,17 @@ from __future__ import annotations
 import contextlib
 
 from venire.service.clock import Clock, SystemClock
-from venire.service.erasing import EraseVerbs
-from venire.service.health import Condition
-from venire.service.hub import Hub
-from venire.service.keys import Keyring
-from venire.service.reading import ReadingVerbs
-from venire.service.sessions import Sessions
+from venire.service.keys.keyring import Keyring
+from venire.service.keys.sessions import Sessions
+from venire.service.reports.skill_report import Skills
+from venire.service.runtime.health import Condition
+from venire.service.runtime.runtime import Hub
 from venire.service.settings import ServiceSettings
-from venire.service.skills import Skills
-from venire.service.streams import StreamVerbs
-from venire.service.webhooks import Webhooks
-from venire.service.working import WorkVerbs
+from venire.service.verbs.deletion import EraseVerbs
+from venire.service.verbs.labelling import WorkVerbs
+from venire.service.verbs.reads import ReadingVerbs
+from venire.service.verbs.streams import StreamVerbs
+from venire.service.webhooks.deliveries import Webhooks
 from venire.storage import Storage, WriterStats
 
 __all__ = ["Service"]

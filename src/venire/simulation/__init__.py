@@ -4,6 +4,6 @@ from __future__ import annotations
 
 from venire.simulation.arrivals import Arrivals, Bursty, Fixed, Poisson, Trace
 from venire.simulation.run import Run, simulate
-from venire.simulation.worlds import World
+from venire.simulation.world import World
 
 __all__ = ["Arrivals", "Bursty", "Fixed", "Poisson", "Run", "Trace", "World", "simulate"]

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from venire import utility
-from venire.accuracy import evidence, on_grid
-from venire.compiling import inlined, kernel
+from venire.paper import utility
+from venire.paper.accuracy import evidence, on_grid
+from venire.tools.compiling import inlined, kernel
 
 __all__ = ["Ledger", "keep_ledger"]
 

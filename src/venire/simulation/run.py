@@ -10,12 +10,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from venire.accuracy import evidence, on_grid
 from venire.errors import InputError
 from venire.model import Assignment, Exit, Verdict
+from venire.paper.accuracy import evidence, on_grid
+from venire.scheduling.algorithm1.greedy import Greedy
+from venire.scheduling.algorithm1.run_slots import Stream
+from venire.scheduling.algorithm1.verdicts import (
+    believe,
+    check_c,
+    decide_row,
+    put_to_work,
+    refile_all,
+)
 from venire.scheduling.base import Belief, Learner, Learning, Policy
-from venire.scheduling.beliefs import believe, check_c, decide_row, put_to_work, refile_all
-from venire.scheduling.desk import (
+from venire.scheduling.policies.lookahead.policy import LookAhead
+from venire.scheduling.state.desk import (
     COUNTER,
     HORIZON,
     OUTSTANDING,
@@ -28,12 +37,9 @@ from venire.scheduling.desk import (
     bar,
     grow_touches,
 )
-from venire.scheduling.greedy import Greedy
-from venire.scheduling.lookahead import LookAhead
-from venire.scheduling.loop import Stream
 from venire.simulation.items import Items
 from venire.simulation.metrics import Ledger, keep_ledger
-from venire.simulation.worlds import World
+from venire.simulation.world import World
 
 if TYPE_CHECKING:
     from venire.offline import Certificate, Instance

@@ -4,12 +4,11 @@
     changes     what can be written
     base        `Storage`, what every store can do
     memory      in dictionaries: for tests, and the plain reference
-    sqlite      in a file; `postgres`: in a database (`sql`: what they share, `tables`,
-                `statements`, `schema` and `migrations`)
+    sql         in a SQLite file or in PostgreSQL: tables, statements, migrations
     codec       events as JSON, to the bit
     writer      one thread that commits many requests at once
-    verifying   is the store what its log says?
-    exporting   a stream for other programs; `archive`: a whole store for another store
+    provenance  which engine wrote which part of a log
+    maintenance is the store what its log says? Exports, and archives for another store
     testing     the battery that every store must pass
 
 `open_storage` opens one by its address. A database driver is imported when it is needed.
@@ -51,7 +50,7 @@ from venire.storage.changes import (
     UpdateDelivery,
 )
 from venire.storage.codec import decode, encode
-from venire.storage.memory import MemoryStorage
+from venire.storage.memory.store import MemoryStorage
 from venire.storage.opening import open_storage
 from venire.storage.rows import (
     ERASED,

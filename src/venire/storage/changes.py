@@ -163,7 +163,7 @@ class AddEngine:
 
 @dataclass(frozen=True, slots=True)
 class SaveSnapshot:
-    """Keep a snapshot; older ones go, the more of them the older they are (see `thinning`).
+    """Keep a snapshot; older ones thin out with their age (see `snapshot_retention`).
 
     The first (n = 0) stays, and those with which a version of the engine began.
     """

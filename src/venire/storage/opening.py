@@ -10,7 +10,7 @@ from typing import Final
 
 from venire.errors import InputError, MissingExtra, StoreError
 from venire.storage.base import Storage
-from venire.storage.memory import MemoryStorage
+from venire.storage.memory.store import MemoryStorage
 
 __all__ = ["RESTORING", "open_storage"]
 
@@ -51,10 +51,10 @@ def open_storage(url: str, owner: bool = True) -> Storage:
     except (ArgumentError, ValueError) as error:
         raise InputError(f"got the store {url!r}, which is not an address: {error}") from None
     if kind == "sqlite":
-        from venire.storage.sqlite import SqliteStorage
+        from venire.storage.sql.sqlite import SqliteStorage
 
         return _whole(SqliteStorage(parsed, owner))
-    from venire.storage.postgres import PostgresStorage
+    from venire.storage.sql.postgres import PostgresStorage
 
     return _whole(PostgresStorage(parsed, owner))
 

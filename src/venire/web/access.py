@@ -14,8 +14,8 @@ from starlette.requests import Request
 
 from venire.model import Role
 from venire.service.actors import Actor
+from venire.service.messages import KeyView
 from venire.service.service import Service
-from venire.service.views import KeyView
 from venire.web.errors import RequestError
 
 __all__ = ["COOKIE", "ROLES", "Caller", "admit", "caller_of", "key_of", "no_key", "token_of"]

@@ -17,9 +17,9 @@ from starlette.requests import Request
 from typing_extensions import TypedDict
 
 from venire.model import Role
-from venire.service.keys import LONGEST
+from venire.service.keys.keyring import LONGEST
+from venire.service.messages import ItemIn
 from venire.service.settings import LONGEST_ID, STREAM_NAME, Name, StreamSettings, Weight
-from venire.service.views import ItemIn
 from venire.web.errors import RequestError, invalid
 
 __all__ = [

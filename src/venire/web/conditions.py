@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from venire.service.health import PARTS, Condition
+from venire.service.runtime.health import PARTS, Condition
 
 __all__ = ["Conditions"]
 

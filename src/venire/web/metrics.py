@@ -13,8 +13,8 @@ from prometheus_client import (
     generate_latest,
 )
 
-from venire.service.health import Condition
-from venire.service.views import Insights
+from venire.service.messages import Insights
+from venire.service.runtime.health import Condition
 from venire.web.conditions import Conditions
 
 __all__ = ["Metrics"]

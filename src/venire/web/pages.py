@@ -24,8 +24,8 @@ from venire.web.access import COOKIE, Caller, caller_of, foreign
 from venire.web.answers import event, json_answer, says
 from venire.web.errors import RequestError
 from venire.web.guard import Gate, by_hand, caller
-from venire.web.live import follow
 from venire.web.reference import sections
+from venire.web.server_sent_events import follow
 
 __all__ = ["STATIC", "PageRoutes"]
 

@@ -15,7 +15,9 @@ from types import FrameType
 
 import uvicorn
 
-from venire.service import Service, ServiceSettings, StreamSettings, building, skills
+from venire.service import Service, ServiceSettings, StreamSettings
+from venire.service.reports import skill_report
+from venire.service.stream import engine_setup
 from venire.storage import open_storage
 from venire.web.app import create_app
 from venire.web.guard import Gate
@@ -82,8 +84,8 @@ def warm_up() -> None:
     Those of the store are warmed up when they are loaded, which is also before any request.
     """
     for classes in (("yes", "no"), ("yes", "no", "unsure")):  # two have kernels of their own
-        building.warm_up(StreamSettings(classes=classes))
-        skills.warm_up(classes)
+        engine_setup.warm_up(StreamSettings(classes=classes))
+        skill_report.warm_up(classes)
 
 
 def _collect_seldom() -> None:

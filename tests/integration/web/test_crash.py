@@ -20,7 +20,7 @@ import pytest
 
 from tests.integration.web.harness import Process, serving, until
 from venire.cli import main
-from venire.client import Client, ItemExit, ServerError, Work, retries
+from venire.client import Client, ItemExit, ServerError, Work, backoff
 from venire.storage import open_storage
 
 KILLS = int(os.environ.get("VENIRE_KILLS", "20"))
@@ -167,5 +167,5 @@ def test_nothing_acknowledged_is_lost(
     kind: str, new_url: Callable[[str], str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # the server is up for moments only, which a patient client would miss
-    monkeypatch.setattr(retries, "LONGEST", 0.2)
+    monkeypatch.setattr(backoff, "LONGEST", 0.2)
     crash(new_url(kind), tmp_path)

@@ -8,7 +8,7 @@ import venire
 from venire.cli import VERBS, main, make_app
 from venire.cli.simulate import LEARNING, POLICY
 from venire.scheduling.base import Learning, Policy
-from venire.scheduling.names import exported
+from venire.scheduling.by_name import exported
 
 HEAVY = ("matplotlib", "numba", "numpy", "pandas", "scipy", "sklearn")
 

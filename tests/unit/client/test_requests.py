@@ -9,8 +9,8 @@ import pytest
 
 from venire import Client
 from venire.client import ServerError, calls
+from venire.client.backoff import Backoff
 from venire.client.calls import Answer
-from venire.client.retries import Backoff
 from venire.client.transport import Settings
 from venire.errors import InputError
 

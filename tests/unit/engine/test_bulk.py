@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from venire import Bounds, Item, Label, Labeler, Scheduler
 from venire.errors import InputError, StateError
-from venire.scheduling.names import policy_named
+from venire.scheduling.by_name import policy_named
 
 NAMES = ("ann", "bob", "cat", "dan", "eve")
 ITEMS = ("a", "b", "c", "d")

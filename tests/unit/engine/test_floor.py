@@ -24,7 +24,7 @@ from venire import (
     StateError,
 )
 from venire.model import Changed, Closed, Exit
-from venire.scheduling.desk import HELD, OUTSTANDING, SHORT, SURE
+from venire.scheduling.state.desk import HELD, OUTSTANDING, SHORT, SURE
 from venire.storage.codec import decode, encode
 from venire.storage.rows import EventRow
 

@@ -15,10 +15,10 @@ import numpy as np
 import pytest
 
 from venire import Bounds, Item, Label, Labeler, LookAhead, Policy, Scheduler
+from venire.engine.queue import FILING
 from venire.model import Changed
-from venire.scheduling.clerk import FILING
-from venire.scheduling.desk import COUNTER, LEAST, POOLED, SETTING, TURN
-from venire.scheduling.names import exported, policy_named
+from venire.scheduling.by_name import exported, policy_named
+from venire.scheduling.state.desk import COUNTER, LEAST, POOLED, SETTING, TURN
 
 POLICIES = sorted(exported(Policy))
 PAIRS = list(permutations(POLICIES, 2))

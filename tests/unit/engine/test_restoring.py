@@ -25,8 +25,8 @@ from venire import (
     Scheduler,
     Waterfill,
 )
-from venire.scheduling.beliefs import refile_all
-from venire.scheduling.desk import Desk
+from venire.scheduling.algorithm1.verdicts import refile_all
+from venire.scheduling.state.desk import Desk
 
 POLICIES = (
     Greedy(),

@@ -29,8 +29,8 @@ from venire import (
 )
 from venire.engine.departed import Departed, Kept
 from venire.model import Closed, Event, Exit, ExitReason
+from venire.scheduling.algorithm1.verdicts import decide_apart
 from venire.scheduling.base import Belief
-from venire.scheduling.beliefs import decide_apart
 from venire.storage.codec import decode, encode
 
 NAMES = ("ann", "bob", "cem", "dan", "eve")

@@ -37,8 +37,8 @@ from venire import (
     Waterfill,
     WeightedMajority,
 )
-from venire.competence import Known
-from venire.competence.base import BaseEstimator
+from venire.estimators import Known
+from venire.estimators.base import BaseEstimator
 
 DATA = Path(__file__).parents[2] / "data"
 CLASSES = ("spam", "ok")

@@ -6,8 +6,8 @@ import math
 
 import pytest
 
+from venire.experiments.common.statistics import Estimate
 from venire.experiments.reproduction.claims import Claim, about, at_least, at_most
-from venire.experiments.reproduction.statistics import Estimate
 
 
 @pytest.mark.parametrize(

@@ -32,8 +32,8 @@ from venire.experiments.equal_labels.rivals import shares
 from venire.experiments.equal_labels.summary import concluding, sheets, skipped, summarise
 from venire.labels import LabelTable
 from venire.scheduling import LearnWhileServing
-from venire.simulation.store import Store
-from venire.simulation.sweep import Point
+from venire.simulation.sweeps.store import Store
+from venire.simulation.sweeps.sweep import Point
 
 Triple = tuple[int, int, int]
 

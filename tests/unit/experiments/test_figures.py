@@ -12,12 +12,13 @@ import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure as Canvas
 
+from venire.experiments.common import drawing
+from venire.experiments.common.label_sets import Sets
 from venire.experiments.figures import ORDER
-from venire.experiments.reproduction import drawing, measures
-from venire.experiments.reproduction.data import Sets
+from venire.experiments.reproduction import measures
 from venire.experiments.reproduction.figure import Findings, Plan, all_figures
 from venire.experiments.reproduction.report import Section, command_of, save, stem_of
-from venire.simulation.sweep import Point
+from venire.simulation.sweeps.sweep import Point
 
 
 def made_up(point: Point) -> Any:

@@ -39,9 +39,9 @@ from venire.experiments.regimes.suite import divide
 from venire.experiments.regimes.summary import MEASURES, Table, summarise
 from venire.experiments.regimes.table import as_tables
 from venire.scheduling.base import Policy
-from venire.scheduling.names import exported, policy_named
+from venire.scheduling.by_name import exported, policy_named
 from venire.simulation import Run
-from venire.simulation.store import Store
+from venire.simulation.sweeps.store import Store
 
 MADE = [regime for regime in REGIMES if regime.uses is None]
 REAL = [regime for regime in REGIMES if regime.uses is not None]

@@ -17,14 +17,15 @@ from tests.strategies import Instance, instances
 from venire import Algorithm2, Greedy, Item, Labeler, LabelTable, World, simulate
 from venire.cli import main
 from venire.errors import FetchError, FileError, UnknownName
+from venire.experiments.common import fingerprint
+from venire.experiments.common.label_sets import Sets, share_right
+from venire.experiments.common.statistics import band, growth
 from venire.experiments.figures import ORDER
-from venire.experiments.reproduction import fingerprint, measures
-from venire.experiments.reproduction.data import Sets, share_right
+from venire.experiments.reproduction import measures
 from venire.experiments.reproduction.figure import Plan, all_figures, figures_named
 from venire.experiments.reproduction.literal import LiteralGreedy
 from venire.experiments.reproduction.search import search
 from venire.experiments.reproduction.sources import BIRD, DOG, DOG_BINARY, SYNTHETIC, world_of
-from venire.experiments.reproduction.statistics import band, growth
 from venire.experiments.reproduction.trials import Trials
 
 HORIZONS = [30, 100, 101, 400]

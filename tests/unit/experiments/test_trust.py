@@ -16,8 +16,8 @@ from venire.errors import UnknownName
 from venire.experiments.trust import WORLDS, compare, labels_of, measure, world_named
 from venire.experiments.trust.posts import JUDGES, posts
 from venire.experiments.trust.summary import concluding, sheets, summarise
-from venire.simulation.store import Store
-from venire.simulation.sweep import Point
+from venire.simulation.sweeps.store import Store
+from venire.simulation.sweeps.sweep import Point
 
 ROOT = Path(__file__).parent.parent.parent.parent
 

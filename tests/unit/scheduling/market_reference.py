@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tests.reference import PlainWorld
-from venire.accuracy import clamp_competence
-from venire.utility import gain, reach, residual
+from venire.paper.accuracy import clamp_competence
+from venire.paper.utility import gain, reach, residual
 
 STEP, UNIT, FREE = 2.0**-20, 2.0**32, -(2**25)
 

@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 
 from tests.reference import PlainWorld
-from venire.accuracy import on_grid
-from venire.scheduling import cases, claims, queue_price
+from venire.paper.accuracy import on_grid
+from venire.paper.utility import reach, residual
 from venire.scheduling.base import Belief
-from venire.scheduling.desk import N_BINS
-from venire.utility import reach, residual
+from venire.scheduling.policies.realised import item_value, queue_price, scarce_labelers
+from venire.scheduling.state.desk import N_BINS
 
 
 def plain(function: Any) -> Callable[..., Any]:
@@ -27,7 +27,7 @@ def plain(function: Any) -> Callable[..., Any]:
     return found
 
 
-reserve_price = plain(cases.reserve_price)
+reserve_price = plain(item_value.reserve_price)
 bin_of, edge = plain(queue_price.bin_of), plain(queue_price.edge)
 
 Bins = list[list[float]]
@@ -112,7 +112,7 @@ class Market:
             left = residual(item.weight, sum(self.own[m] for m in used))
             return Case(left, left, cap, least, False, pair)
         coming = sum(self.evidence(m, pair) for m in used if m not in known)
-        left = residual(cases.SHARE * item.weight * math.sqrt(wrong * (1.0 - wrong)), coming)
+        left = residual(item_value.SHARE * item.weight * math.sqrt(wrong * (1.0 - wrong)), coming)
         loss = item.weight * wrong if known else item.weight
         if coming > 0:
             return Case(min(loss, left), left, cap, least, False, pair)
@@ -200,7 +200,7 @@ class Market:
         top, bottom = -(-len(ranked) // 5), len(ranked) // 5
         middle = ranked[top : len(ranked) - bottom]
         usual = max(sum(middle) / max(1, len(middle)), 0.01 * mean)
-        share = 0.5 * cases.SHARE if self.by_labels else 1.0
+        share = 0.5 * item_value.SHARE if self.by_labels else 1.0
         step = math.sqrt(max(0.0, self.mean_square - self.mean_log * self.mean_log)) / 2.0
         for i in range(-3, 4):
             weight = math.exp(self.mean_log + i * step)
@@ -280,7 +280,9 @@ class Market:
         low, spare = 0, 0.0
         if self.held > 0:
             _, low, spare = self.price(list(valued.values()), "stay", next_slot=True)
-        few = {i for i in rows if cases.FEW * len(self.world.items[i].eligible) <= len(self.order)}
+        few = {
+            i for i in rows if item_value.FEW * len(self.world.items[i].eligible) <= len(self.order)
+        }
         served = self._rehearse({i: valued[i] for i in few if bin_of(valued[i].stay) > low})
         for i, case in valued.items():
             b = bin_of(case.stay)
@@ -306,7 +308,7 @@ class Market:
         full = list(self.world.capacities)
         order = sorted(waiting, key=lambda i: (-gain(i, full), i))
         served: set[int] = set()
-        for ahead in range(1, claims.HORIZON + 1):
+        for ahead in range(1, scarce_labelers.HORIZON + 1):
             room = list(self.world.capacities)
             for i in order:
                 if i not in served and gain(i, room) > ahead:

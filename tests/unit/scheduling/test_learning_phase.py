@@ -8,7 +8,7 @@ import pytest
 from venire import Algorithm2, Anchored, Greedy, LabelTable, LearnThenServe, World, simulate
 from venire.experiments.trust import measure
 from venire.scheduling import FixedOverlap, Realised
-from venire.scheduling.names import learning_named
+from venire.scheduling.by_name import learning_named
 
 
 @pytest.mark.parametrize("policy", [Realised(), FixedOverlap(3)], ids=lambda p: p.name)

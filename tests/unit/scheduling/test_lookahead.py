@@ -14,11 +14,11 @@ from scipy.sparse import csr_matrix
 from tests.unit.scheduling import market_reference as plain
 from tests.unit.scheduling.market_reference import STEP, Bid
 from venire import Bursty, InputError, LookAhead, Poisson, Waterfill, World, simulate
-from venire.scheduling.bidding import sorted_bids
-from venire.scheduling.desk import Desk, allocate
-from venire.scheduling.forecast import AHEAD, foresee, note_arrivals
-from venire.scheduling.market import open_stall
-from venire.scheduling.plan import fill, plan_price
+from venire.scheduling.policies.lookahead.bids import sorted_bids
+from venire.scheduling.policies.lookahead.forecast import AHEAD, foresee, note_arrivals
+from venire.scheduling.policies.lookahead.plan import fill, plan_price
+from venire.scheduling.policies.waterfill.market import open_stall
+from venire.scheduling.state.desk import Desk, allocate
 
 QUEUES = st.lists(st.tuples(st.floats(1.0, 100.0), st.integers(0, 5)), min_size=1, max_size=15)
 

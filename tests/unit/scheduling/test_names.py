@@ -2,7 +2,7 @@ import pytest
 
 from venire import Everyone, FixedOverlap, Greedy, InputError, LearnThenServe, Random, UnknownName
 from venire.scheduling.base import Learning, Policy
-from venire.scheduling.names import exported, learning_named, policy_named
+from venire.scheduling.by_name import exported, learning_named, policy_named
 
 
 def test_policies_by_name() -> None:

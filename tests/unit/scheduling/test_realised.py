@@ -30,11 +30,11 @@ from venire import (
     World,
     simulate,
 )
-from venire.scheduling import cases
+from venire.scheduling.algorithm1.run_slots import ask
+from venire.scheduling.algorithm1.verdicts import believe
 from venire.scheduling.base import Belief, Learner, Learning
-from venire.scheduling.beliefs import believe
-from venire.scheduling.desk import OUTSTANDING, ROWS, SETTING, TOUCHES, allocate, link
-from venire.scheduling.loop import ask
+from venire.scheduling.policies.realised import item_value
+from venire.scheduling.state.desk import OUTSTANDING, ROWS, SETTING, TOUCHES, allocate, link
 from venire.simulation.run import stream_of
 from venire.testing import drive
 
@@ -172,12 +172,12 @@ def labelled(votes: list[tuple[int, int]], belief: Belief, classes: int = 2) -> 
     desk = allocate(1, len(votes), len(belief.competences), classes)
     desk.panel["capacity"] = 1
     desk.rows["weight"], desk.rows["state"], desk.meta[ROWS] = 10.0, OUTSTANDING, 1
-    desk.meta[SETTING] = cases.BY_LABELS
+    desk.meta[SETTING] = item_value.BY_LABELS
     believe(desk, belief)
     for m, said in votes:
         link(desk, 0, m, 0, said)
     desk.rows["labels"] = desk.meta[TOUCHES]
-    cases.appraise(desk, 0)
+    item_value.appraise(desk, 0)
     found: np.void = desk.cases[0]
     return found
 

@@ -23,8 +23,8 @@ from venire import (
     World,
     simulate,
 )
-from venire.scheduling.desk import Desk, allocate
-from venire.scheduling.market import choose, find_price, open_stall
+from venire.scheduling.policies.waterfill.market import choose, find_price, open_stall
+from venire.scheduling.state.desk import Desk, allocate
 from venire.testing import drive
 
 #: Competence of a labeler whose label is worth 0.01.

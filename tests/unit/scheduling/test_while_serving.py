@@ -29,10 +29,10 @@ from venire import (
     simulate,
 )
 from venire.errors import UnknownName
-from venire.experiments.reproduction.data import Sets
+from venire.experiments.common.label_sets import Sets
 from venire.scheduling.base import Learner
-from venire.scheduling.names import learning_named
-from venire.scheduling.periods import GROWTH, Periods
+from venire.scheduling.by_name import learning_named
+from venire.scheduling.learning.periods import GROWTH, Periods
 from venire.simulation import Run
 
 PAPER: NDArray[np.float64] = 0.9 - 0.005 * np.arange(1, 31, dtype=np.float64)

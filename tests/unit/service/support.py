@@ -18,7 +18,7 @@ from venire.service import (
     ServiceSettings,
     StreamSettings,
 )
-from venire.service.live import Live
+from venire.service.stream.live_stream import Live
 from venire.storage import Change, MemoryStorage
 
 PANEL = (

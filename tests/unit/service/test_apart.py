@@ -10,11 +10,12 @@ import pytest
 
 from tests.unit.service.support import Bench, Flaky, bench, running, settings_of
 from venire import LearnWhileServing, Scheduler
+from venire.engine import queue
 from venire.errors import TooMuch
-from venire.scheduling import beliefs, clerk
+from venire.scheduling.algorithm1 import verdicts
 from venire.service import ItemIn, Lease, Nothing, ServiceSettings
-from venire.service.hearing import NEWCOMERS
-from venire.service.live import LONG, Live
+from venire.service.stream.live_stream import LONG, Live
+from venire.service.work.labels import NEWCOMERS
 
 OPEN: dict[str, Any] = {"open_panel": True, "learning": "while-serving", "panel": ()}
 
@@ -105,7 +106,7 @@ def test_labelers_who_join_one_after_the_other_are_filed_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     calls: list[int] = []
-    filing = beliefs.refile_all
+    filing = verdicts.refile_all
 
     def counted(*args: Any) -> int:
         calls.append(1)
@@ -114,7 +115,7 @@ def test_labelers_who_join_one_after_the_other_are_filed_once(
     async def come() -> None:
         async with bench(**OPEN) as b:
             await b.add("a", "b")
-            monkeypatch.setattr(clerk, "refile_all", counted)
+            monkeypatch.setattr(queue, "refile_all", counted)
             rows = [("a", f"m{n}", "ok") for n in range(NEWCOMERS - 1)]
             outcomes = await b.service.add_labels("posts", rows)
             assert {outcome.status for outcome in outcomes} == {"accepted"}

@@ -13,8 +13,8 @@ import pytest
 from tests.unit.service.support import Bench, Flaky, bench, running, settings_of
 from venire.engine import Scheduler
 from venire.service import ItemIn, Lease
-from venire.service.hub import BEHIND, MANY, PIECE
-from venire.service.live import LONG
+from venire.service.runtime.runtime import BEHIND, MANY, PIECE
+from venire.service.stream.live_stream import LONG
 from venire.web.answers import dumps, long_answer
 
 OPEN: dict[str, Any] = {"open_panel": True, "learning": "while-serving", "panel": ()}

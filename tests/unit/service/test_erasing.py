@@ -8,10 +8,11 @@ import pytest
 
 from tests.unit.service.support import Flaky, asleep, bench, running, settings_of, until
 from venire.errors import Conflict, NotFound, StateError, StoreDown
-from venire.service import ItemIn, Lease, Service, erasing
+from venire.service import ItemIn, Lease, Service
+from venire.service.verbs import deletion
 from venire.storage import ERASED, MarkDeleted, MemoryStorage, open_storage
-from venire.storage.erasure import Deletion, deletions, found_in, not_erased
-from venire.storage.verifying import verify
+from venire.storage.maintenance.erasure import Deletion, deletions, found_in, not_erased
+from venire.storage.maintenance.verify import verify
 
 SECRET = "what somebody said in confidence"
 
@@ -80,7 +81,7 @@ async def test_what_is_erased_is_in_no_file(tmp_path: Path) -> None:
 async def test_a_stream_is_deleted_with_all_that_belongs_to_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(erasing, "ROWS", 3)
+    monkeypatch.setattr(deletion, "ROWS", 3)
     path = tmp_path / "venire.db"
     with open_storage(f"sqlite:///{path}") as storage:
         service = Service(storage)
@@ -153,8 +154,8 @@ async def test_a_deletion_goes_on_after_a_restart() -> None:
 async def test_a_store_that_goes_away_meanwhile_is_waited_for(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(erasing, "LATER", 0.01)
-    monkeypatch.setattr(erasing, "ROWS", 1)
+    monkeypatch.setattr(deletion, "LATER", 0.01)
+    monkeypatch.setattr(deletion, "ROWS", 1)
     storage = Flaky()
     async with bench(storage) as b:
         await b.add(*(f"p{k}" for k in range(30)))

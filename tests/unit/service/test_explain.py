@@ -11,8 +11,9 @@ import pytest
 
 from tests.unit.service.support import Bench, Flaky, bench, running
 from venire.errors import TooMuch
-from venire.service import ServiceSettings, retracing
-from venire.service.threads import EXPLAINED
+from venire.service import ServiceSettings
+from venire.service.reports import log_replay
+from venire.service.stream.background import EXPLAINED
 from venire.storage import EventRow
 
 
@@ -89,14 +90,14 @@ async def test_what_is_too_far_is_told_from_the_log_alone() -> None:
         await some(b)
         full = await b.service.explain("posts", "a")
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(retracing, "MOST", 0)
+            patch.setattr(log_replay, "MOST", 0)
             told = await b.service.explain("posts", "a")
         assert full.complete
         assert not told.complete
         assert [_bare(given) for given in told.given] == [_bare(given) for given in full.given]
         assert all(given.price is None for given in told.given)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(retracing, "SECONDS", -1.0)
+            patch.setattr(log_replay, "SECONDS", -1.0)
             assert (await b.service.explain("posts", "a")).given == ()
 
 

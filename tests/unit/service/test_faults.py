@@ -11,7 +11,7 @@ from venire.engine import Scheduler
 from venire.errors import Conflict, StoreDown
 from venire.model import NoWork
 from venire.service import ItemIn, LabelIn, Lease, Nothing, ServiceSettings
-from venire.service.live import Live
+from venire.service.stream.live_stream import Live
 from venire.storage import ItemRow
 
 

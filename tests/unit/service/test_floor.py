@@ -10,11 +10,11 @@ from tests.unit.service.support import bench, running
 from venire.engine import Scheduler
 from venire.model import Bounds
 from venire.scheduling import Policy
-from venire.scheduling.names import exported
+from venire.scheduling.by_name import exported
 from venire.service import Lease
-from venire.service.views import ExitView
+from venire.service.messages import ExitView
 from venire.storage import SaveSnapshot
-from venire.storage.verifying import verify
+from venire.storage.maintenance.verify import verify
 
 NAMES = ("ann", "bob", "cec")
 

@@ -12,7 +12,7 @@ import pytest
 from tests.unit.service.support import Flaky, bench, running, until
 from venire.errors import StoreDown
 from venire.service import ItemIn, ManualClock
-from venire.service.health import Watch
+from venire.service.runtime.health import Watch
 
 
 @pytest.fixture

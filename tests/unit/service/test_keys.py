@@ -9,7 +9,7 @@ from tests.unit.service.support import bench, running
 from venire.errors import InputError, NotFound
 from venire.service import Service
 from venire.service.actors import Actor
-from venire.service.sessions import EACH
+from venire.service.keys.sessions import EACH
 from venire.service.tokens import hashed
 from venire.storage import AddKey, KeyRow, MemoryStorage, RevokeKey
 

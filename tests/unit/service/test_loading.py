@@ -10,11 +10,11 @@ from sqlalchemy import event
 
 from tests.unit.service.support import Bench, Flaky, bench, running
 from venire.service import ItemIn, Lease
-from venire.service import live as lives
-from venire.service.live import LARGE
-from venire.service.loading import load
+from venire.service.stream import live_stream as lives
+from venire.service.stream.live_stream import LARGE
+from venire.service.stream.load import load
 from venire.storage import open_storage
-from venire.storage.sql import SqlStorage
+from venire.storage.sql.writing import SqlStorage
 
 
 @running

@@ -5,8 +5,8 @@ from pathlib import Path
 from tests.unit.service.support import bench, running
 from venire.service import Lease
 from venire.storage import MemoryStorage
-from venire.storage.archive import read_archive
-from venire.storage.verifying import verify
+from venire.storage.maintenance.archive import read_archive
+from venire.storage.maintenance.verify import verify
 
 DATA = Path(__file__).parents[2] / "data"
 

@@ -8,7 +8,7 @@ import pytest
 from tests.unit.service.support import bench, running
 from venire.errors import NotFound
 from venire.service import Lease, ServiceSettings
-from venire.service.skills import measure
+from venire.service.reports.skill_report import measure
 from venire.storage import LabelRow
 
 

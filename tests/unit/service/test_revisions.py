@@ -16,13 +16,13 @@ from tests.unit.service.support import Bench, bench, running
 from tests.unit.service.test_webhooks import LOCAL, receiver, send, signed
 from venire.cli.export import export
 from venire.errors import InputError, NotFound
+from venire.service.messages import EventView
 from venire.service.settings import StreamSettings
-from venire.service.views import EventView
 from venire.storage import MemoryStorage, RevisionRow, Storage, open_storage
-from venire.storage.archive import read_archive, write_archive
-from venire.storage.exporting import label_studio_tasks
+from venire.storage.maintenance.archive import read_archive, write_archive
+from venire.storage.maintenance.export import label_studio_tasks
+from venire.storage.maintenance.verify import verify
 from venire.storage.testing import everything
-from venire.storage.verifying import verify
 
 SETTINGS: dict[str, Any] = {
     "panel": tuple({"id": name} for name in ("ann", "bob", "cec", "odd")),

@@ -13,7 +13,7 @@ from venire.engine import engine_version
 from venire.errors import StreamDown
 from venire.service import ItemIn, Lease
 from venire.storage import EngineRow, MemoryStorage
-from venire.storage.verifying import verify
+from venire.storage.maintenance.verify import verify
 
 
 async def filled() -> Flaky:

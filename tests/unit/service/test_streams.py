@@ -6,7 +6,7 @@ from pydantic import ValidationError
 from tests.unit.service.support import Flaky, bench, running, settings_of
 from venire.errors import Conflict, InputError, NotFound, StateError, TooMuch
 from venire.service import ItemIn, Lease, ServiceSettings, StreamSettings
-from venire.service.batch import Batch
+from venire.service.stream.change_batch import Batch
 
 
 @running

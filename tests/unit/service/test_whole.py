@@ -11,7 +11,7 @@ from tests.unit.service.support import Bench, bench, running
 from venire.errors import StateError
 from venire.service import ItemIn, Lease
 from venire.storage import MemoryStorage, Storage, open_storage
-from venire.storage.verifying import verify
+from venire.storage.maintenance.verify import verify
 
 SETTINGS = {
     "bounded": {"max_overlap": 3, "min_confidence": 0.97, "min_labels": 2},

@@ -9,9 +9,9 @@ import time
 from contextlib import closing
 from pathlib import Path
 
-from venire.simulation.executors import Processes
-from venire.simulation.store import Store
-from venire.simulation.sweep import Point, sweep
+from venire.simulation.sweeps.executors import Processes
+from venire.simulation.sweeps.store import Store
+from venire.simulation.sweeps.sweep import Point, sweep
 
 
 def square(x: int, log: str | None = None, seconds: float = 0.0) -> dict[str, int]:

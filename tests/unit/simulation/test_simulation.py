@@ -31,12 +31,12 @@ from venire import (
     World,
     simulate,
 )
-from venire.accuracy import evidence, posterior, verdict
-from venire.scheduling.loop import ask
+from venire.paper.accuracy import evidence, posterior, verdict
+from venire.paper.utility import realised_utility, true_utility, u
+from venire.scheduling.algorithm1.run_slots import ask
 from venire.simulation.arrivals import Arrivals
 from venire.simulation.run import stream_of
 from venire.testing import drive
-from venire.utility import realised_utility, true_utility, u
 
 POLICIES: list[Policy] = [Greedy(), FixedOverlap(3), RoundRobin(3), Random(3), Everyone()]
 

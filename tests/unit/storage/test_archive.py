@@ -21,9 +21,9 @@ from tests.stored import play
 from venire.cli import main
 from venire.errors import FileError, StoreDown, StoreError
 from venire.storage import Change, MemoryStorage, open_storage
-from venire.storage.archive import read_archive, write_archive
+from venire.storage.maintenance.archive import read_archive, write_archive
+from venire.storage.maintenance.verify import verify
 from venire.storage.testing import everything
-from venire.storage.verifying import verify
 
 OLD = Path(__file__).parent.parent.parent / "data" / "archive-1.ndjson"
 
@@ -97,7 +97,7 @@ RESTORE_AND_DIE = """
 import os, signal, sys
 from pathlib import Path
 from venire.storage import AddLabels, open_storage
-from venire.storage.archive import read_archive
+from venire.storage.maintenance.archive import read_archive
 
 storage = open_storage(sys.argv[1])
 write = storage.write

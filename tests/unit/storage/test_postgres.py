@@ -9,11 +9,12 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from venire.errors import StoreDown, StoreError
-from venire.storage import AddStream, SetMeta, StreamRow, Writer, open_storage, schema
+from venire.storage import AddStream, SetMeta, StreamRow, Writer, open_storage
+from venire.storage.sql import schema
 
 psycopg = pytest.importorskip("psycopg")
 
-PATIENCE = "venire.storage.postgres._PATIENCE"
+PATIENCE = "venire.storage.sql.postgres._PATIENCE"
 
 
 @pytest.fixture

@@ -10,8 +10,9 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 
-from venire.storage import open_storage, rows, schema, tables
-from venire.storage.sql import SqlStorage
+from venire.storage import open_storage, rows
+from venire.storage.sql import schema, tables
+from venire.storage.sql.writing import SqlStorage
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"])

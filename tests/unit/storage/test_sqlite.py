@@ -26,13 +26,12 @@ from venire.storage import (
     WebhookRow,
     Writer,
     open_storage,
-    schema,
-    sqlite,
 )
-from venire.storage.archive import write_archive
-from venire.storage.sqlite import SqliteStorage
+from venire.storage.maintenance.archive import write_archive
+from venire.storage.maintenance.verify import verify
+from venire.storage.sql import schema, sqlite
+from venire.storage.sql.sqlite import SqliteStorage
 from venire.storage.testing import everything
-from venire.storage.verifying import verify
 
 DATA = Path(__file__).parent.parent.parent / "data"
 

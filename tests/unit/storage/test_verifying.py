@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from tests.stored import play
 from venire import Item
 from venire.service import ItemIn
-from venire.service.intake import contents
+from venire.service.verbs.intake import contents
 from venire.storage import (
     AddItems,
     AddSettings,
@@ -26,13 +26,13 @@ from venire.storage import (
     SnapshotRow,
     open_storage,
 )
-from venire.storage.archive import read_archive, write_archive
 from venire.storage.contents import compact, digest_of, is_content_of
-from venire.storage.exporting import label_studio_tasks
-from venire.storage.sqlite import SqliteStorage
-from venire.storage.tables import metadata
+from venire.storage.maintenance.archive import read_archive, write_archive
+from venire.storage.maintenance.export import label_studio_tasks
+from venire.storage.maintenance.verify import verify
+from venire.storage.sql.sqlite import SqliteStorage
+from venire.storage.sql.tables import metadata
 from venire.storage.testing import everything
-from venire.storage.verifying import verify
 
 
 @pytest.fixture(scope="module")

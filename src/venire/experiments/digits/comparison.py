@@ -27,13 +27,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from venire.accuracy import clamp_competence
-from venire.competence import OneCoin
+from venire.estimators import OneCoin
 from venire.experiments.digits.panel import DIGITS, SLOTS, DigitJob
 from venire.experiments.digits.shift import LEARNING_SLOTS
 from venire.model import Labeler
+from venire.paper.accuracy import clamp_competence
 from venire.scheduling import Algorithm2, Everyone, FixedOverlap, Greedy, Policy
-from venire.scheduling.desk import HORIZON
+from venire.scheduling.state.desk import HORIZON
 from venire.simulation import Run, World, simulate
 
 __all__ = ["METHODS", "Method", "Score", "Trial", "compare", "mean_and_spread", "score"]

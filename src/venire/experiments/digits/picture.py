@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from venire.errors import MissingExtra
 from venire.experiments.digits.comparison import METHODS, Trial, mean_and_spread
 from venire.experiments.digits.panel import RATE, SLOTS, DigitJob
-from venire.scheduling.desk import HORIZON
+from venire.scheduling.state.desk import HORIZON
 from venire.simulation import Run
 
 if TYPE_CHECKING:

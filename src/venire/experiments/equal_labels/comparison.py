@@ -11,9 +11,9 @@ from venire.experiments.equal_labels.buying import MODES, Mode
 from venire.experiments.equal_labels.measures import RULE, Row, cell
 from venire.experiments.equal_labels.replay import sets_in
 from venire.scheduling.base import Learning, Policy
-from venire.simulation.executors import Executor
-from venire.simulation.store import Store
-from venire.simulation.sweep import sweep
+from venire.simulation.sweeps.executors import Executor
+from venire.simulation.sweeps.store import Store
+from venire.simulation.sweeps.sweep import sweep
 
 __all__ = ["POINTS", "QUICK_SEEDS", "QUICK_SETS", "SEEDS", "compare"]
 

@@ -14,16 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from venire import __version__
-from venire.aggregation import Auto, MajorityVote
-from venire.competence import DawidSkene
+from venire.estimators import Auto, DawidSkene, MajorityVote
+from venire.experiments.common import fingerprint
+from venire.experiments.common.scores import aggregated, score, streamed
 from venire.experiments.equal_labels.buying import Mode, buy
 from venire.experiments.equal_labels.replay import Replay, digest_of, replay
 from venire.experiments.equal_labels.rivals import even_overlap, two_plus_one
-from venire.experiments.judging import aggregated, score, streamed
-from venire.experiments.reproduction import fingerprint
 from venire.labels import LabelTable
 from venire.scheduling.base import Learning, Policy
-from venire.simulation.sweep import Point
+from venire.simulation.sweeps.sweep import Point
 
 __all__ = [
     "COLUMNS",
@@ -56,7 +55,7 @@ COLUMNS: Final = (
 
 _SOURCES: Final = (
     *fingerprint.SOURCES,
-    *("aggregation", "experiments/judging.py"),
+    "experiments/common/scores.py",
     *(f"experiments/equal_labels/{name}.py" for name in ("buying", "measures", "replay", "rivals")),
 )
 

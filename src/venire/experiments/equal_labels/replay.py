@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from venire import datasets
 from venire.errors import InputError, UnknownName
 from venire.labels import LabelTable
-from venire.tables import as_table, as_truth
+from venire.labels.sources import as_table, as_truth
 
 __all__ = ["DEADLINE", "MOST_ITEMS", "SLOTS", "Replay", "digest_of", "read", "replay", "sets_in"]
 

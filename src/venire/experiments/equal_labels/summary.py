@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from venire.experiments.common.sheets import Sheet, mean, percent, points, spread
 from venire.experiments.equal_labels.buying import MODES
 from venire.experiments.equal_labels.comparison import POINTS
 from venire.experiments.equal_labels.measures import OURS, RULE, Row, point_name
-from venire.experiments.sheets import Sheet, mean, percent, points, spread
 
 __all__ = ["GAIN", "LOSS", "concluding", "sheets", "skipped", "summarise"]
 

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from venire.experiments.common import drawing
+from venire.experiments.common.statistics import Estimate, slope
 from venire.experiments.figures import bird_regret, dog_regret, synthetic_regret
-from venire.experiments.reproduction import drawing
 from venire.experiments.reproduction.claims import Claim, about
 from venire.experiments.reproduction.figure import Figure, Findings, Plan, Results
 from venire.experiments.reproduction.search import Search
-from venire.experiments.reproduction.statistics import Estimate, slope
-from venire.simulation.sweep import Point
+from venire.simulation.sweeps.sweep import Point
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas

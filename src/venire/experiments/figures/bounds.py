@@ -12,14 +12,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from venire.accuracy import accuracy, accuracy_lower_bound, accuracy_upper_bound, clamp_competence
-from venire.experiments.reproduction import drawing, measures
+from venire.experiments.common import drawing
+from venire.experiments.common.statistics import band
+from venire.experiments.reproduction import measures
 from venire.experiments.reproduction.claims import Claim, about, at_least
 from venire.experiments.reproduction.exact import best_c, implied_c
 from venire.experiments.reproduction.figure import Figure, Findings, Plan, Results
 from venire.experiments.reproduction.sources import RHO
-from venire.experiments.reproduction.statistics import band
-from venire.simulation.sweep import Point
+from venire.paper.accuracy import (
+    accuracy,
+    accuracy_lower_bound,
+    accuracy_upper_bound,
+    clamp_competence,
+)
+from venire.simulation.sweeps.sweep import Point
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

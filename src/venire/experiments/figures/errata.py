@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from venire.experiments.reproduction import drawing, measures
+from venire.experiments.common import drawing
+from venire.experiments.common.statistics import Estimate, band
+from venire.experiments.reproduction import measures
 from venire.experiments.reproduction.claims import Claim, about, at_least
 from venire.experiments.reproduction.figure import Figure, Findings, Plan, Results
 from venire.experiments.reproduction.sources import SYNTHETIC
-from venire.experiments.reproduction.statistics import Estimate, band
-from venire.simulation.sweep import Point
+from venire.simulation.sweeps.sweep import Point
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -18,10 +18,10 @@ from venire.experiments.regimes.suite import (
 )
 from venire.scheduling import Greedy
 from venire.scheduling.base import Learning, Policy
-from venire.scheduling.names import KNOWN, exported, policy_named
-from venire.simulation.executors import Executor
-from venire.simulation.store import Store
-from venire.simulation.sweep import Point, sweep
+from venire.scheduling.by_name import KNOWN, exported, policy_named
+from venire.simulation.sweeps.executors import Executor
+from venire.simulation.sweeps.store import Store
+from venire.simulation.sweeps.sweep import Point, sweep
 
 __all__ = ["ACCOUNTS", "COLUMNS", "Row", "compare", "default_policies"]
 

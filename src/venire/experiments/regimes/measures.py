@@ -20,13 +20,13 @@ from typing import Any, Final, TypeVar
 import numpy as np
 
 from venire import __version__
+from venire.experiments.common import fingerprint
 from venire.experiments.regimes.suite import SUITE, Regime
-from venire.experiments.reproduction import fingerprint
 from venire.scheduling import Greedy
 from venire.scheduling.base import Learning, Policy
-from venire.scheduling.names import KNOWN
+from venire.scheduling.by_name import KNOWN
 from venire.simulation import Run, simulate
-from venire.simulation.sweep import Point
+from venire.simulation.sweeps.sweep import Point
 
 __all__ = ["Stream", "certified", "certify", "serve", "served"]
 

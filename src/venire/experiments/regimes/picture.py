@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from venire.experiments.common.drawing import COLOURS, look
 from venire.experiments.regimes.comparison import ACCOUNTS, Row
 from venire.experiments.regimes.summary import MEASURES, Cell, Table, short_names
-from venire.experiments.reproduction.drawing import COLOURS, look
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 
 from venire import datasets
 from venire.errors import FileError
-from venire.experiments.reproduction.data import read_set
+from venire.experiments.common.label_sets import read_set
 from venire.labels import LabelTable
 from venire.simulation import Poisson, World
 from venire.simulation.items import Items, Masks
-from venire.simulation.worlds import PAPER_WEIGHTS
+from venire.simulation.world import PAPER_WEIGHTS
 
 __all__ = ["bluebird", "dog", "llmjudge", "medrelex", "right_shares", "rte", "slots_of"]
 

@@ -15,8 +15,8 @@ from typing import Final
 
 from venire import datasets
 from venire.errors import InputError, UnknownName
+from venire.experiments.common.label_sets import Sets
 from venire.experiments.regimes import replayed, synthetic
-from venire.experiments.reproduction.data import Sets
 from venire.simulation import World
 
 __all__ = ["QUICK_SEEDS", "REGIMES", "SEEDS", "SUITE", "Regime", "divide", "regimes_named"]

@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
 
-from venire.accuracy import evidence
 from venire.labels import LabelTable
 from venire.model import Item, Labeler
+from venire.paper.accuracy import evidence
 from venire.simulation import Bursty, Poisson, World
 from venire.simulation.items import Items
 

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from venire.experiments.reproduction.statistics import Estimate
+from venire.experiments.common.statistics import Estimate
 
 __all__ = ["Claim", "about", "at_least", "at_most"]
 

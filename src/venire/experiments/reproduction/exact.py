@@ -10,8 +10,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from venire.accuracy import clamp_competence, evidence, vote_weight
 from venire.errors import InputError
+from venire.paper.accuracy import clamp_competence, evidence, vote_weight
 
 __all__ = ["accuracy_by_size", "best_c", "exact_accuracy", "implied_c"]
 

@@ -14,9 +14,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from venire.errors import UnknownName
+from venire.experiments.common.label_sets import Sets
 from venire.experiments.reproduction.claims import Claim
-from venire.experiments.reproduction.data import Sets
-from venire.simulation.sweep import Point
+from venire.simulation.sweeps.sweep import Point
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas

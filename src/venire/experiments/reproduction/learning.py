@@ -10,15 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from venire.competence.theory import error_bound
-from venire.experiments.reproduction import drawing
+from venire.experiments.common import drawing
+from venire.experiments.common.statistics import Estimate, band, bootstrap, share_band
 from venire.experiments.reproduction.claims import Claim, about, at_least, at_most
 from venire.experiments.reproduction.figure import Figure, Findings, Plan, Results
 from venire.experiments.reproduction.regret import Expected
 from venire.experiments.reproduction.sources import Source
-from venire.experiments.reproduction.statistics import Estimate, band, bootstrap, share_band
 from venire.experiments.reproduction.trials import Grid, Trials, points_of, trials_of
-from venire.simulation.sweep import Point
+from venire.paper.lemmas import error_bound
+from venire.simulation.sweeps.sweep import Point
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -9,12 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from venire.compiling import kernel
+from venire.scheduling.algorithm1.greedy import enter, hear, leave, plan_exit, settle, take_turn
+from venire.scheduling.algorithm1.labeler_turn import begin_serving
+from venire.scheduling.algorithm1.run_slots import Stream, make_run
 from venire.scheduling.base import Kernels, Policy
-from venire.scheduling.desk import TOUCHES, Desk, room
-from venire.scheduling.greedy import enter, hear, leave, plan_exit, settle, take_turn
-from venire.scheduling.loop import Stream, make_run
-from venire.scheduling.turns import begin_serving
+from venire.scheduling.state.desk import TOUCHES, Desk, room
+from venire.tools.compiling import kernel
 
 __all__ = ["LiteralGreedy"]
 

@@ -15,18 +15,18 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 
 from venire import __version__
-from venire.accuracy import evidence
-from venire.competence import OneCoin
-from venire.experiments.reproduction import fingerprint
-from venire.experiments.reproduction.data import share_right
+from venire.estimators import OneCoin
+from venire.experiments.common import fingerprint
+from venire.experiments.common.label_sets import share_right
 from venire.experiments.reproduction.exact import accuracy_by_size
 from venire.experiments.reproduction.literal import LiteralGreedy
 from venire.experiments.reproduction.sources import RHO, world_of
 from venire.model import Item, Labeler
+from venire.paper.accuracy import evidence
 from venire.scheduling import Algorithm2, Greedy
 from venire.simulation import Run, World, simulate
 from venire.simulation.metrics import keep_ledger
-from venire.simulation.sweep import Point
+from venire.simulation.sweeps.sweep import Point
 
 __all__ = ["break_run", "counterexample", "exact_curve", "point", "stream_run"]
 

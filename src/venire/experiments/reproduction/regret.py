@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from venire.experiments.reproduction import drawing
+from venire.experiments.common import drawing
+from venire.experiments.common.statistics import Band, Estimate, band, growth, share_band
 from venire.experiments.reproduction.claims import Claim, about, at_least, at_most
 from venire.experiments.reproduction.claims import Source as Source_
 from venire.experiments.reproduction.figure import Figure, Findings, Plan, Results
 from venire.experiments.reproduction.search import Search, search
 from venire.experiments.reproduction.sources import Source
-from venire.experiments.reproduction.statistics import Band, Estimate, band, growth, share_band
 from venire.experiments.reproduction.trials import Grid, points_of, trials_of
-from venire.simulation.sweep import Point
+from venire.simulation.sweeps.sweep import Point
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from venire.errors import InputError
-from venire.experiments.reproduction import drawing, report
+from venire.experiments.common import drawing
+from venire.experiments.reproduction import report
 from venire.experiments.reproduction.figure import Figure, Plan
 from venire.experiments.reproduction.report import Section
-from venire.simulation.executors import Executor
-from venire.simulation.store import Store
-from venire.simulation.sweep import sweep
+from venire.simulation.sweeps.executors import Executor
+from venire.simulation.sweeps.store import Store
+from venire.simulation.sweeps.sweep import sweep
 
 __all__ = ["STORE", "reproduce"]
 

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from venire.accuracy import clamp_competence
-from venire.experiments.reproduction.data import Sets, load_set
+from venire.experiments.common.label_sets import Sets, load_set
+from venire.paper.accuracy import clamp_competence
 from venire.simulation import World
 
 __all__ = ["BIRD", "DOG", "DOG_BINARY", "RHO", "SYNTHETIC", "Source", "world_of"]

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from venire.experiments.common.label_sets import Sets
 from venire.experiments.reproduction import measures
-from venire.experiments.reproduction.data import Sets
 from venire.experiments.reproduction.figure import Results
 from venire.experiments.reproduction.sources import Source
-from venire.simulation.sweep import Point
+from venire.simulation.sweeps.sweep import Point
 
 __all__ = ["Grid", "Trials", "points_of", "trials_of"]
 

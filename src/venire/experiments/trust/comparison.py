@@ -18,9 +18,9 @@ from venire.scheduling import (
     Waterfill,
 )
 from venire.scheduling.base import Learning, Policy
-from venire.simulation.executors import Executor
-from venire.simulation.store import Store
-from venire.simulation.sweep import sweep
+from venire.simulation.sweeps.executors import Executor
+from venire.simulation.sweeps.store import Store
+from venire.simulation.sweeps.sweep import sweep
 
 __all__ = ["QUICK_SEEDS", "QUICK_SLOTS", "SEEDS", "compare", "default_learning", "default_policies"]
 

@@ -15,17 +15,16 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 
 from venire import __version__
-from venire.aggregation import Auto, MajorityVote
-from venire.competence import DawidSkene
-from venire.competence.drift import PER
-from venire.experiments.judging import aggregated, score, streamed
-from venire.experiments.reproduction import fingerprint
+from venire.estimators import Auto, DawidSkene, MajorityVote
+from venire.estimators.streaming.drift import PER
+from venire.experiments.common import fingerprint
+from venire.experiments.common.scores import aggregated, score, streamed
 from venire.experiments.trust.worlds import SLOTS, world_named
 from venire.labels import LabelTable
 from venire.scheduling.base import Learning, Policy
-from venire.scheduling.estimates import USUAL
+from venire.scheduling.learning.estimates import USUAL
 from venire.simulation import Run, simulate
-from venire.simulation.sweep import Point
+from venire.simulation.sweeps.sweep import Point
 
 __all__ = ["SUITE", "cell", "labels_of", "measure"]
 
@@ -34,7 +33,7 @@ SUITE: Final = "trust-1"
 
 _SOURCES: Final = (
     *fingerprint.SOURCES,
-    *("aggregation", "experiments/judging.py"),
+    "experiments/common/scores.py",
     *(f"experiments/trust/{name}.py" for name in ("measures", "posts", "worlds")),
 )
 

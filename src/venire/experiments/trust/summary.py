@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
+from venire.experiments.common.sheets import Sheet, mean, percent, points
 from venire.experiments.regimes.summary import short_names
-from venire.experiments.sheets import Sheet, mean, percent, points
 from venire.experiments.trust.measures import Row
 
 __all__ = ["BELOW_AUTO", "BELOW_MAJORITY", "concluding", "sheets", "summarise"]

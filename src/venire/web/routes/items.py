@@ -7,13 +7,13 @@ from typing import Annotated, Any
 
 from fastapi import FastAPI, Header, Query, Request, Response
 
-from venire.service.views import Explanation, Insights, ItemView, LabelerView
+from venire.service.messages import Explanation, Insights, ItemView, LabelerView
 from venire.web.answers import body, event, json_answer, lines_answer, long_answer, says
 from venire.web.bodies import NDJSON, ItemBody, item_of, read_list
 from venire.web.errors import RequestError
 from venire.web.guard import Gate, by_hand, caller
-from venire.web.live import follow
 from venire.web.parameters import Item, Stream, Wait, stream_parameter
+from venire.web.server_sent_events import follow
 
 __all__ = ["ItemRoutes"]
 

@@ -11,8 +11,8 @@ from pydantic import ValidationError
 
 from venire.model import Role
 from venire.service.actors import Actor
+from venire.service.messages import SettingsVersion, StreamView
 from venire.service.settings import StreamSettings
-from venire.service.views import SettingsVersion, StreamView
 from venire.web.access import Caller
 from venire.web.answers import body, dumps, json_answer, says
 from venire.web.bodies import NewStream, read, read_object, refused

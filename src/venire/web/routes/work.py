@@ -8,8 +8,8 @@ from fastapi import FastAPI, Query, Request, Response
 
 from venire.model import NoWork
 from venire.service import Lease, Nothing
+from venire.service.messages import Answer
 from venire.service.settings import Name
-from venire.service.views import Answer
 from venire.web.answers import body, json_answer, says
 from venire.web.bodies import LabelBody, ReleaseBody, SaidBody, read, read_list
 from venire.web.errors import RequestError

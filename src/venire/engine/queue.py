@@ -1,0 +1,386 @@
+"""The clerk keeps a desk that grows and shrinks: items, labels and labelers come and go.
+
+The simulator knows its whole stream beforehand and lays the desk once. The engine does not, so
+its clerk makes room as things come, takes labels in flight into account, and throws away what
+has left. Everything is by number; names are the engine's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from venire.scheduling.algorithm1.exit_wheel import never_due_row
+from venire.scheduling.algorithm1.incoming_labels import Bools, Ints, look_up
+from venire.scheduling.algorithm1.verdicts import (
+    believe,
+    decide_row,
+    depart,
+    let_go_row,
+    put_to_work,
+    refile_all,
+    revalue,
+)
+from venire.scheduling.base import Belief, Kernels, Policy
+from venire.scheduling.state.desk import (
+    BARRED,
+    EDGES,
+    FREE_SHELF,
+    GONE,
+    GROUPS,
+    OUTSTANDING,
+    PENDING,
+    POOLED,
+    ROWS,
+    TOUCHES,
+    Desk,
+    add_edge,
+    add_group,
+    allocate,
+    grow_touches,
+    link,
+)
+from venire.scheduling.state.records import LABELER
+
+__all__ = ["Clerk"]
+
+#: Where a row is filed: links that may differ between equal states.
+FILING = (
+    "child", "sibling", "before", "shelf", "settled", "later", "sooner", "place", "paid", "stand",
+)  # fmt: skip
+
+#: Less than this many rows are never worth throwing away.
+LEAST_ROWS = 1024
+
+
+class Clerk:
+    """A desk, the policy at work on it, and what is believed of the labelers."""
+
+    def __init__(self, capacity: Sequence[int], classes: int, policy: Policy, c: float) -> None:
+        self.desk: Desk = allocate(64, 256, len(capacity), classes, 8, 64)
+        self.c = c
+        self.policy = policy
+        self.belief: Belief | None = None
+        self.capacity = np.array(capacity, np.int64)
+        self.use(policy)
+
+    def use(self, policy: Policy) -> None:
+        """Put a policy to work, from the next `refresh` on.
+
+        In the place of one of another class it begins with a fresh memory (see memory.py).
+        """
+        put_to_work(self.desk, policy, self.policy)
+        self.policy = policy
+        self.kernels: Kernels = policy.kernels()
+        self.stale = True
+
+    def believe(self, belief: Belief | None) -> None:
+        """Take this for true, from the next `refresh` on."""
+        self.belief = belief
+        self.stale = True
+
+    def refresh(self, slot: int) -> None:
+        """File everything anew if policy, panel or belief changed since."""
+        if self.stale:
+            self.desk.panel["capacity"] = self.capacity
+            believe(self.desk, self.belief, self.c)
+            refile_all(self.desk, self.kernels, slot)
+            self.stale = False
+
+    # labelers
+
+    def add_labeler(self) -> int:
+        """Make room for one more labeler; it is away until it gets a capacity."""
+        n = len(self.desk.panel)
+        panel = np.zeros(n + 1, LABELER)
+        panel[:n] = self.desk.panel
+        panel["edge"][n] = -1
+        square = np.zeros((n + 1, *self.desk.votes.shape[1:]))
+        self.desk = self.desk._replace(
+            panel=panel,
+            order=np.arange(n + 1, dtype=np.int32),
+            votes=square,
+            pairs=np.zeros_like(square),
+        )
+        self.capacity = np.append(self.capacity, 0)
+        self.stale = True
+        return n
+
+    def set_capacity(self, labeler: int, capacity: int) -> None:
+        """How many labels a slot the labeler gives from now on; 0: it is away."""
+        self.capacity[labeler] = capacity
+        self.stale = True
+
+    def add_group(self, members: Iterable[int]) -> int:
+        """A new group of labelers."""
+        chosen = list(members)
+        self._make_room_for_edges(len(chosen))
+        if self.desk.meta[GROUPS] == len(self.desk.groups):
+            self.desk = self.desk._replace(groups=_doubled(self.desk.groups, -1))
+        return add_group(self.desk, chosen)
+
+    def join_group(self, group: int, labeler: int) -> None:
+        """One more member of a group."""
+        self._make_room_for_edges(1)
+        add_edge(self.desk, group, labeler)
+        self.stale = True
+
+    def _make_room_for_edges(self, more: int) -> None:
+        while self.desk.meta[EDGES] + more > len(self.desk.edges):
+            self.desk = self.desk._replace(edges=_doubled(self.desk.edges))
+
+    # items
+
+    def add_row(self, weight: float, group: int, excluded: Iterable[int], slot: int) -> int:
+        """An item arrives."""
+        if self.desk.meta[ROWS] == len(self.desk.rows):
+            self._make_room_for_rows()
+        row = int(self.desk.meta[ROWS])
+        self.desk.meta[ROWS] += 1
+        r = self.desk.rows[row]
+        r["weight"], r["group"], r["state"] = weight, group, OUTSTANDING
+        r["arrival"] = r["last"] = slot
+        for m in excluded:
+            self._link(row, m, slot, BARRED)
+        self.kernels.enter(self.desk, row, slot)
+        return row
+
+    def bar(self, row: int, labeler: int, slot: int) -> None:
+        """From now on this labeler may not have the row."""
+        self._link(row, labeler, slot, BARRED)
+        self.stale = True
+
+    def in_group(self, row: int, labeler: int) -> bool:
+        """Whether the row's group holds the labeler."""
+        group, edges = self.desk.rows["group"][row], self.desk.edges
+        e = self.desk.groups["edge"][group]
+        while e >= 0 and edges["labeler"][e] != labeler:
+            e = edges["of_group"][e]
+        return bool(group == 0 or e >= 0)
+
+    def outstanding(self) -> NDArray[np.int64]:
+        """The rows that have not left."""
+        return np.flatnonzero(self.desk.rows["state"][: self.desk.meta[ROWS]] == OUTSTANDING)
+
+    def in_flight(self) -> list[tuple[int, int]]:
+        """Row and labeler of every label that has not come."""
+        touches = self.desk.touches[: self.desk.meta[TOUCHES]]
+        held = touches[touches["said"] == PENDING]
+        return list(zip(held["row"].tolist(), held["labeler"].tolist(), strict=True))
+
+    # a slot
+
+    def serve(self, slot: int, asked: Sequence[int] | None = None) -> range:
+        """Hand out work to everyone, or one item to each who asked; the touches made.
+
+        Everyone has as much room as is left of its capacity in this slot; who asks, as much
+        as is left of it beside the labels in flight.
+        """
+        panel = self.desk.panel
+        if asked is None:
+            return self._serve(slot, panel["capacity"] - panel["load"])
+        wanted = np.bincount(np.asarray(asked, np.int64), minlength=len(panel))
+        return self._serve(slot, np.minimum(wanted, panel["capacity"] - panel["inflight"]))
+
+    def _serve(self, slot: int, room: NDArray[np.int64]) -> range:
+        """Hand out at most this much to each labeler."""
+        panel, load, gauges = self.desk.panel, self.desk.panel["load"].copy(), self.desk.gauges
+        room = room.clip(0)  # as in the compiled run: a policy may look at the load
+        most = room.clip(0, int(self.desk.meta[ROWS]))  # nobody labels a row twice
+        self._make_room_for_touches(int(most.sum(dtype=np.int64)))
+        first, before = int(self.desk.meta[TOUCHES]), gauges.copy()
+        full = panel["capacity"] - room
+        panel["load"] = full
+        self.kernels.serve(self.desk, slot)
+        panel["load"] = load + (panel["load"] - full)
+        made = range(first, int(self.desk.meta[TOUCHES]))
+        if not made:  # asking in vain leaves no trace
+            gauges[:] = before
+        return made
+
+    def settle(self, slot: int) -> NDArray[np.int32]:
+        """End the slot; the rows that leave, lowest first, each decided."""
+        gone = np.sort(self.desk.gone[: self.kernels.settle(self.desk, slot)])
+        depart(self.desk, gone)
+        self.desk.panel["load"] = self.desk.panel["inflight"]
+        return gone
+
+    def withdraw(self, row: int) -> None:
+        """Take a row out, whatever its labels say."""
+        self.kernels.leave(self.desk, row)
+        never_due_row(self.desk, row)
+        self.desk.rows["state"][row] = GONE
+        let_go_row(self.desk, row)
+
+    # labels
+
+    def find(self, row: int, labeler: int) -> int:
+        """The touch of this labeler on the row; -1 if there is none."""
+        k = int(self.desk.rows["head"][row])
+        while k >= 0 and self.desk.touches["labeler"][k] != labeler:
+            k = int(self.desk.touches["next"][k])
+        return k
+
+    def look_up(self, labels: Ints) -> tuple[int, int]:
+        """The first label that cannot be and what was said before (BARRED: it may not); or -1.
+
+        One line for each label: row, labeler, class, and 0 (see hearing.py).
+        """
+        held = np.empty(len(labels), np.int64)
+        place = int(look_up(self.desk, labels, held))
+        return place, int(held[place])
+
+    def hear(self, labels: Ints, slot: int) -> Bools:
+        """Labels have come, all of which may; which of them are new.
+
+        Some were waited for, some were not, and some are there already.
+        """
+        fresh = np.empty(len(labels), np.bool_)
+        self._make_room_for_touches(len(labels))
+        self.kernels.hear(self.desk, labels, slot, fresh)
+        return fresh
+
+    def release(self, touch: int, slot: int, bar: bool) -> None:
+        """A label in flight will not come; with `bar` the labeler does not get the row again."""
+        row, labeler = int(self.desk.touches["row"][touch]), self.desk.touches["labeler"][touch]
+        following = self.desk.touches["next"][touch]
+        if self.desk.rows["head"][row] == touch:
+            self.desk.rows["head"][row] = following
+        else:
+            k = int(self.desk.rows["head"][row])
+            while self.desk.touches["next"][k] != touch:
+                k = int(self.desk.touches["next"][k])
+            self.desk.touches["next"][k] = following
+        self.desk.touches[touch]["row"] = -1
+        self.desk.touches[touch]["said"] = BARRED
+        self.desk.panel["inflight"][labeler] -= 1
+        self.desk.panel["load"][labeler] -= 1
+        if bar:
+            self._link(row, int(labeler), slot, BARRED)
+        self._revalue(row, slot)
+
+    def decide(self, row: int) -> tuple[int, float]:
+        """What the labels of the row say now: a class (-1: none) and its confidence."""
+        decide_row(self.desk, row)
+        return int(self.desk.rows["verdict"][row]), float(self.desk.rows["confidence"][row])
+
+    def labels_of(self, row: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Who has labelled the row, and what they said; the newest first."""
+        touches, found = self.desk.touches, []
+        k = int(self.desk.rows["head"][row])
+        while k >= 0:
+            if touches["said"][k] >= 0:
+                found.append((int(touches["labeler"][k]), int(touches["said"][k])))
+            k = int(touches["next"][k])
+        return tuple(m for m, _ in found), tuple(said for _, said in found)
+
+    def columns(self) -> Iterator[NDArray[np.generic]]:
+        """All that matters, column by column; not how it happens to be filed.
+
+        What a row that has not left would be decided as is no part of it: whoever asks writes it.
+        """
+        desk = self.desk
+        rows, touches = desk.rows[: desk.meta[ROWS]], desk.touches[: desk.meta[TOUCHES]]
+        known = ("verdict", "confidence")  # of one that stays, only that somebody had a look
+        for name in known:
+            yield np.where(rows["state"] == OUTSTANDING, 0, rows[name])
+        for records, passing in (
+            (rows, FILING + known),
+            (touches, ()),
+            (desk.panel, ("mark", "pointer")),
+        ):
+            for name in records.dtype.names or ():
+                if name not in passing:
+                    yield records[name]
+        yield desk.pool[: desk.meta[POOLED]]
+        yield desk.gauges
+
+    def _link(self, row: int, labeler: int, slot: int, said: int) -> None:
+        self._make_room_for_touches(1)
+        link(self.desk, row, labeler, slot, said)
+
+    def _revalue(self, row: int, slot: int) -> None:
+        if self.desk.rows["state"][row] != OUTSTANDING:
+            return
+        self.kernels.leave(self.desk, row)
+        revalue(self.desk, row)
+        self.kernels.enter(self.desk, row, slot)
+
+    # room
+
+    def _make_room_for_touches(self, more: int) -> None:
+        needed = self.desk.meta[TOUCHES] + more
+        if needed > len(self.desk.touches):
+            self.desk = grow_touches(self.desk, max(2 * len(self.desk.touches), int(needed)))
+
+    def _make_room_for_rows(self) -> None:
+        """Twice the room; everything stays filed as it is."""
+        desk = self.desk
+        old, fresh = len(desk.rows), allocate(2 * len(desk.rows), 0, 0)
+        fresh.rows[:old], fresh.pool[:old] = desk.rows, desk.pool
+        fresh.shelves[: len(desk.shelves)] = desk.shelves
+        fresh.stalls[:old], fresh.cases[:old] = desk.stalls, desk.cases
+        # the new shelves are linked among themselves: hang the old free list behind them
+        fresh.shelves["next"][-1] = desk.meta[FREE_SHELF]
+        desk.meta[FREE_SHELF] = len(desk.shelves)
+        self.desk = desk._replace(**_by_rows(fresh))
+
+    def tidy(self) -> tuple[NDArray[np.int64], dict[int, int]] | None:
+        """Throw away what has left, if that is at least half.
+
+        Returns the old numbers of the rows that stay, and the new numbers of their groups.
+        """
+        rows, touches = self.desk.rows[: self.desk.meta[ROWS]], self.desk.touches
+        stay = self.outstanding()
+        if len(rows) < LEAST_ROWS or 2 * len(stay) > len(rows):
+            return None
+        kept = np.flatnonzero(np.isin(touches["row"][: self.desk.meta[TOUCHES]], stay))
+        fresh = allocate(max(LEAST_ROWS, 2 * len(stay)), 2 * len(kept) + 256, 0)
+        fresh.rows[: len(stay)] = rows[stay]
+        fresh.touches[: len(kept)] = touches[kept]
+        number = np.full(len(touches) + 1, -1, np.int32)
+        number[kept] = np.arange(len(kept))
+        fresh.rows["head"][: len(stay)] = number[rows["head"][stay]]
+        fresh.touches["row"][: len(kept)] = np.searchsorted(stay, touches["row"][kept])
+        fresh.touches["next"][: len(kept)] = number[touches["next"][kept]]
+        pooled = self.desk.pool[: self.desk.meta[POOLED]]
+        fresh.pool[: len(pooled)] = np.searchsorted(stay, pooled)
+        self.desk.meta[ROWS], self.desk.meta[TOUCHES] = len(stay), len(kept)
+        self.desk = self.desk._replace(touches=fresh.touches, **_by_rows(fresh))
+        self.stale = True
+        return stay, self._tidy_groups()
+
+    def _kept_groups(self) -> list[int]:
+        """Groups to keep even if no row is in them."""
+        return [0]
+
+    def _tidy_groups(self) -> dict[int, int]:
+        """Keep the groups that some row is in; the new number of each."""
+        desk = self.desk
+        rows, edges = desk.rows[: desk.meta[ROWS]], desk.edges[: desk.meta[EDGES]]
+        used = np.unique(np.append(rows["group"], self._kept_groups()))
+        rows["group"] = np.searchsorted(used, rows["group"])
+        members = [edges["labeler"][edges["group"] == g] for g in used[1:]]
+        desk.panel["edge"] = desk.groups["edge"] = -1
+        desk.meta[GROUPS], desk.meta[EDGES] = 1, 0
+        for chosen in members:
+            add_group(desk, chosen.tolist())
+        return {int(g): k for k, g in enumerate(used)}
+
+
+def _by_rows(desk: Desk) -> dict[str, NDArray[Any]]:
+    """The arrays that are as long as there is room for rows."""
+    names = ("rows", "shelves", "pool", "gone", "stalls", "bids", "chosen", "cases")
+    return {name: getattr(desk, name) for name in names}
+
+
+def _doubled(records: NDArray[np.void], fill: int = 0) -> NDArray[np.void]:
+    fresh = np.zeros(2 * len(records), records.dtype)
+    if fill:
+        for name in records.dtype.names or ():
+            fresh[name] = fill
+    fresh[: len(records)] = records
+    return fresh

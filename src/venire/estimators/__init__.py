@@ -1,0 +1,54 @@
+"""What the labels say, and how good each labeler is: every estimator.
+
+    auto          the default
+    votes         majority, weighted, anchored
+    one_coin      the paper's Algorithm 3; `dawid_skene`: confusion matrices, `known`: given
+    streaming     labels as they come
+    ratings       classes with an order, numbers, comparisons
+    screening     copies of each other, and labelers who never look
+    intervals     how sure all that is
+    passes        the compiled loops
+
+Names are loaded when they are first used, so that `Known` needs neither Numba nor SciPy. Adding
+an estimator is one file and one line below.
+"""
+
+from typing import TYPE_CHECKING
+
+from venire.tools.lazy import attach
+
+if TYPE_CHECKING:
+    from venire.estimators.auto import Auto as Auto
+    from venire.estimators.base import CompetenceEstimator as CompetenceEstimator
+    from venire.estimators.calibration import calibrated as calibrated
+    from venire.estimators.calibration import certainty as certainty
+    from venire.estimators.calibration import residual_dependence as residual_dependence
+    from venire.estimators.calibration import temper as temper
+    from venire.estimators.convergence import Monitor as Monitor
+    from venire.estimators.convergence import Step as Step
+    from venire.estimators.dawid_skene.estimator import DawidSkene as DawidSkene
+    from venire.estimators.dawid_skene.subtypes import Subtypes as Subtypes
+    from venire.estimators.intervals import skill_intervals as skill_intervals
+    from venire.estimators.known import Known as Known
+    from venire.estimators.one_coin.estimator import OneCoin as OneCoin
+    from venire.estimators.one_coin.spectral import agreement_moments as agreement_moments
+    from venire.estimators.one_coin.spectral import spectral_start as spectral_start
+    from venire.estimators.ratings.agreement import krippendorff_alpha as krippendorff_alpha
+    from venire.estimators.ratings.agreement import vote_entropy as vote_entropy
+    from venire.estimators.ratings.bradley_terry import BradleyTerry as BradleyTerry
+    from venire.estimators.ratings.ordinal import Ordinal as Ordinal
+    from venire.estimators.ratings.robust_mean import RobustMean as RobustMean
+    from venire.estimators.screening.clones import CloneGroup as CloneGroup
+    from venire.estimators.screening.clones import ClonePair as ClonePair
+    from venire.estimators.screening.clones import Clones as Clones
+    from venire.estimators.screening.clones import find_clones as find_clones
+    from venire.estimators.screening.constant import find_constant as find_constant
+    from venire.estimators.screening.merging import merge_clones as merge_clones
+    from venire.estimators.streaming.drift import Drift as Drift
+    from venire.estimators.streaming.drift import DriftMonitor as DriftMonitor
+    from venire.estimators.streaming.estimator import Streaming as Streaming
+    from venire.estimators.votes.anchored import Anchored as Anchored
+    from venire.estimators.votes.majority import MajorityVote as MajorityVote
+    from venire.estimators.votes.weighted import WeightedMajority as WeightedMajority
+else:
+    __getattr__, __dir__ = attach(__name__)

@@ -1,0 +1,148 @@
+"""The default method: learners that stay near the vote, and a model of what they cannot see."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import Any, ClassVar, Final, Self
+
+import numpy as np
+
+from venire.errors import InputError
+from venire.estimators.base import Floats
+from venire.estimators.calibration import discounted
+from venire.estimators.dawid_skene.subtypes import Subtypes
+from venire.estimators.screening.clones import Clones, find_clones
+from venire.estimators.screening.merging import merge_clones
+from venire.estimators.screening.screen import screen
+from venire.estimators.votes.anchored import at_once, fill, near_the_vote, shares
+from venire.estimators.votes.majority import VoteEstimator
+from venire.labels import LabelTable
+from venire.labels.sources import as_table
+
+__all__ = ["Auto"]
+
+#: Errors this alike make two labelers one voice; likeness of a family is only reported.
+COPIES: Final = 0.95
+
+
+@dataclass(eq=False)
+class Auto(VoteEstimator):
+    r"""The mean of three learners, none of which goes far from the vote on its own word.
+
+    No single model is safe. On 21 real label sets (docs/real-data.md) Dawid-Skene's EM is up to
+    16 points below a plain majority, one-coin's up to 15, and which of them fails cannot be told
+    from how well they predict labels. What is safe is to stay near the vote, and to average
+    learners that err in different ways. The truth is never used. In turn:
+
+    1. *Who counts.* Labelers who say one class whatever they see count for nothing
+       (`find_constant`), nor do those who contradict the vote; labelers whose errors are the
+       same (`find_clones`, correlation 0.95 and more) get one voice.
+    2. *Is there anything to learn?* With fewer than three labelers, without items that share
+       labelers, or with labels that do not agree beyond chance, it stays with the vote.
+    3. *Three learners*: weighted majority, one step of EM from the vote shares (both as in
+       `Anchored`), and a model with hidden types of item, `Subtypes`, which represents
+       specialists, hard items and labels that stay correlated.
+    4. `posteriors_` are their mean, each divided down to the number of independent labels that
+       the labels of an item are worth (`calibrated`).
+
+    Parameters
+    ----------
+    discount_clones : bool
+        Whether to look for copies and give them one voice.
+    calibrate : bool
+        Whether to divide the posteriors down.
+    seed : int
+        For the starts of `Subtypes`.
+    threads : int, optional
+        For the models that use them.
+
+    Attributes
+    ----------
+    why_ : str
+        What was done and why, in words.
+    learned_ : bool
+        Whether labelers were told apart; False where it stays with the vote.
+    parts_ : dict of name to posteriors
+        What each learner says, before anything is divided down.
+    clones_ : Clones
+    constant_, contrary_ : arrays of bool
+        Who says one class whatever it sees, and who contradicts the vote, in the order of
+        `table.labelers`.
+
+    Notes
+    -----
+    Which learners, and their constants, were chosen on the 21 sets; docs/real-data.md judges
+    each set by the choice made without it. Competences and confusion matrices are those that the
+    posteriors imply; a blend has no likelihood.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> truth = rng.integers(2, size=(300, 1))
+    >>> careful, eager = [[0.9, 0.1], [0.2, 0.8]], [[0.4, 0.6], [0.05, 0.95]]
+    >>> panel = np.array([careful, careful, eager, eager, eager])
+    >>> said = (rng.random((300, 5)) < panel[np.arange(5), truth, 1]).astype(int)
+    >>> auto = Auto().fit(LabelTable.from_matrix(said))
+    >>> right = [auto.labels_[s] == truth[s, 0] for s in range(300)]
+    >>> round(float(np.mean(right)), 3)
+    0.913
+    >>> auto.why_
+    'Mean of three learners that stay near the vote: weighted majority, one step of EM, and ...'
+    """
+
+    name: ClassVar[str] = "auto"
+
+    discount_clones: bool = True
+    calibrate: bool = True
+    threads: int | None = None
+
+    def fit(self, labels: Any) -> Self:
+        """Fit the learners, and average them."""
+        if not isinstance(self.seed, int | np.integer) or self.seed < 0:
+            raise InputError(f"got seed={self.seed!r}, expected a whole number from 0 on")
+        table = as_table(labels)
+        found = screen(table)
+        self.constant_, self.contrary_ = found.constant, found.contrary
+        self.learned_ = found.obstacle is None
+        copies = self.discount_clones
+        self.clones_ = (
+            find_clones(found.heard, strength=COPIES, seed=self.seed) if copies else _NOBODY
+        )
+        heard = merge_clones(found.heard, self.clones_.groups)
+        self.why_ = " ".join([found.why(BLENDED), *self._copies()])
+        self.parts_ = self._learn(heard)
+        return self._judge(table, fill(self._mean(heard), heard), at_once())
+
+    def _learn(self, table: LabelTable) -> dict[str, Floats]:
+        if not self.learned_:
+            return {"majority": shares(table)}
+        types = Subtypes(seed=self.seed, threads=self.threads).fit(table).posteriors_
+        weighted, step = near_the_vote(table, self.threads)
+        return {"weighted-majority": weighted, "one-step": step, "subtypes": types}
+
+    def _mean(self, table: LabelTable) -> Floats:
+        calibrated = ("one-step", "subtypes") if self.calibrate else ()
+        parts = self.parts_.items()
+        held = [discounted(table, q) if name in calibrated else q for name, q in parts]
+        return np.asarray(np.mean(held, axis=0))
+
+    def _copies(self) -> list[str]:
+        return [
+            f"{_listed(g.members)} are taken for copies (correlation of errors "
+            f"{g.correlation:.2f}) and have one voice."
+            for g in self.clones_.groups
+        ]
+
+
+BLENDED: Final = (
+    "Mean of three learners that stay near the vote: weighted majority, one step of EM, and a "
+    "model with hidden types of item."
+)
+
+_NOBODY: Final = Clones((), (), 0)
+
+
+def _listed(names: tuple[Hashable, ...]) -> str:
+    shown = [str(n) for n in names[:5]] + ([f"{len(names) - 5} more"] if len(names) > 5 else [])
+    return ", ".join(shown[:-1]) + " and " + shown[-1]

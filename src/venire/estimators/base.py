@@ -1,0 +1,243 @@
+"""The contract of a competence estimator, and the part that all of them share.
+
+The conventions are scikit-learn's: the constructor stores its parameters and nothing else,
+`fit` returns the estimator itself, and what was learned has a trailing underscore.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Protocol, Self, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from venire.errors import StateError
+from venire.estimators.convergence import Monitor, Step
+from venire.estimators.parameters import Parameters
+from venire.estimators.ties import winners
+from venire.labels import LabelTable
+
+if TYPE_CHECKING:
+    from venire.estimators.frames import Backend
+    from venire.estimators.given import Soft
+
+__all__ = ["BaseEstimator", "CompetenceEstimator", "Floats"]
+
+Floats = NDArray[np.float64]
+
+_VIEWS = ("labels_", "probas_", "skills_", "confusions_", "priors_", "skill_intervals_")
+
+
+@runtime_checkable
+class CompetenceEstimator(Protocol):
+    """What every competence estimator offers.
+
+    After `fit`, `competences_` is aligned with `table.labelers` and `posteriors_` has one row
+    per item of the table and one column per class.
+
+    >>> from venire.estimators import Known
+    >>> isinstance(Known({}), CompetenceEstimator)
+    True
+    """
+
+    def fit(self, labels: Any) -> Self:
+        """Estimate how good each labeler of the table is."""
+        ...
+
+    def fit_predict(self, labels: Any) -> dict[Hashable, Hashable]:
+        """Fit, and say the class of each item."""
+        ...
+
+
+@dataclass(eq=False)
+class _Seeded:
+    """What every estimator is given by name."""
+
+    seed: int = field(default=0, kw_only=True, repr=False)
+
+
+class BaseEstimator(_Seeded, Parameters, ABC):
+    """The shared part: named views of what `fit` found.
+
+    Every estimator takes `seed` by name: ties between classes are broken by a draw from it and
+    the names of item and class. `get_params` and `set_params` are scikit-learn's.
+
+    Attributes
+    ----------
+    competences_ : array
+        The competence of each labeler, in the order of `table.labelers`.
+    posteriors_ : array, items x classes
+        The probability of each class for each item.
+    confusions_ : array, labelers x K (truth) x K (said)
+        The confusion matrix of each labeler; with a single competence, the one it implies.
+    priors_ : array of K
+        How frequent each class is.
+    log_likelihood_ : float or None
+        Log-likelihood of the labels under what was found; None where the method has none.
+    n_iter_, converged_, history_
+        How many iterations it took, whether it settled, and its `Step` per iteration.
+    """
+
+    competences_: Floats
+    posteriors_: Floats
+    log_likelihood_: Any  # a float; None where the method has none
+    n_iter_: int
+    converged_: bool
+    history_: tuple[Step, ...]
+    table_: LabelTable
+
+    @abstractmethod
+    def fit(self, labels: Any) -> Self:
+        """Estimate how good each labeler of the table is."""
+
+    def _settle(
+        self,
+        table: LabelTable,
+        competences: Floats,
+        posteriors: Floats,
+        log_likelihood: float | None,
+        monitor: Monitor,
+        confusions: Floats | None = None,
+        priors: Floats | None = None,
+    ) -> Self:
+        """Keep what `fit` found, and forget the views of an earlier fit.
+
+        Without `confusions` those of the one-coin model are implied, without `priors` all
+        classes are equally frequent.
+        """
+        self.table_, self.competences_, self.posteriors_ = table, competences, posteriors
+        self.log_likelihood_ = log_likelihood
+        self.n_iter_, self.converged_ = monitor.n_iter, monitor.converged
+        self.history_ = tuple(monitor.history)
+        for view in _VIEWS:
+            self.__dict__.pop(view, None)
+        if confusions is not None:
+            self.confusions_ = confusions
+        if priors is not None:
+            self.priors_ = priors
+        return self
+
+    def fit_predict(self, labels: Any) -> dict[Hashable, Hashable]:
+        """Fit, and say the class of each item."""
+        return self.fit(labels).labels_
+
+    def fit_predict_proba(self, labels: Any) -> dict[Hashable, dict[Hashable, float]]:
+        """Fit, and say how probable each class is for each item."""
+        return self.fit(labels).probas_
+
+    @cached_property
+    def confusions_(self) -> Floats:
+        """The confusion matrix of each labeler, labelers x K (truth) x K (said)."""
+        K = len(self.table_.classes)
+        p = self.competences_[:, None, None]
+        return np.where(np.eye(K, dtype=np.bool_), p, (1 - p) / (K - 1))
+
+    @cached_property
+    def priors_(self) -> Floats:
+        """How frequent each class is."""
+        K = len(self.table_.classes)
+        return np.full(K, 1 / K)
+
+    @cached_property
+    def labels_(self) -> dict[Hashable, Hashable]:
+        """The most probable class of each item; a tie is broken by a draw from `seed`.
+
+        An item without any label has no verdict: None.
+        """
+        names = self.table_.classes
+        best = winners(self.posteriors_, self.table_.items, names, self.seed)
+        labelled = np.diff(self.table_.start) > 0
+        said = (names[k] if has else None for k, has in zip(best, labelled, strict=True))
+        return dict(zip(self.table_.items, said, strict=True))
+
+    @cached_property
+    def probas_(self) -> dict[Hashable, dict[Hashable, float]]:
+        """The probability of each class for each item."""
+        rows = (dict(zip(self.table_.classes, r, strict=True)) for r in self.posteriors_.tolist())
+        return dict(zip(self.table_.items, rows, strict=True))
+
+    @cached_property
+    def skills_(self) -> dict[Hashable, float]:
+        """The competence of each labeler."""
+        return dict(zip(self.table_.labelers, self.competences_.tolist(), strict=True))
+
+    @cached_property
+    def skill_intervals_(self) -> Floats:
+        """90 % intervals of the skills, labelers x 2: see `venire.estimators.intervals`.
+
+        From draws of the posterior where the method has a likelihood; else from what its
+        posteriors imply (`implied_intervals`).
+        """
+        from venire.estimators.intervals import implied_intervals, skill_intervals
+
+        return implied_intervals(self) if self.log_likelihood_ is None else skill_intervals(self)
+
+    def to_frame(self, backend: Backend | None = None) -> Any:
+        """The verdicts as a dataframe: task, label, confidence, entropy, p(class) for each class.
+
+        `backend` is "pandas", "polars" or "pyarrow"; by default the first of them that is
+        installed. `entropy` is that of the votes, in bits.
+
+        >>> from venire import MajorityVote
+        >>> MajorityVote().fit([("a", "ann", "yes"), ("b", "ann", "no")]).to_frame("pandas")
+          task label  confidence  entropy  p(no)  p(yes)
+        0    a   yes         1.0      0.0    0.0     1.0
+        1    b    no         1.0      0.0    1.0     0.0
+        """
+        from venire.estimators.frames import frame_of, verdict_columns
+
+        return frame_of(verdict_columns(self), backend)
+
+    def skills_frame(self, backend: Backend | None = None, *, intervals: bool = False) -> Any:
+        """The skills as a dataframe: worker, labels, skill; with `intervals` also low and high.
+
+        >>> from venire import MajorityVote
+        >>> rows = [("a", "ann", "yes"), ("b", "ann", "no")]
+        >>> list(MajorityVote().fit(rows).skills_frame("pandas"))
+        ['worker', 'labels', 'skill']
+        """
+        from venire.estimators.frames import frame_of, skill_columns
+
+        return frame_of(skill_columns(self, intervals), backend)
+
+    @property
+    def classes_(self) -> tuple[Hashable, ...]:
+        """The classes, in the order of the columns of `posteriors_`."""
+        return tuple(self.table_.classes)
+
+    def _open_items(self) -> LabelTable:
+        """The labels of the items whose class is not known."""
+        table: LabelTable = self.__dict__.get("_open", self.table_)
+        return table
+
+    def _fixed_counts(self) -> Soft:
+        """The counts of the others, and of history."""
+        from venire.estimators.given import fixed_counts
+
+        return self.__dict__.get("_fixed") or fixed_counts(self.table_)
+
+    def _coin_prior(self) -> tuple[float, float] | None:
+        """The pseudo-labels of a labeler with one competence; None if it has a full matrix."""
+        return None
+
+    def _learns_priors(self) -> bool:
+        """Whether the frequencies of the classes are learned."""
+        return False
+
+    if not TYPE_CHECKING:  # for a type checker every attribute would then exist
+
+        def __getattr__(self, name: str) -> Any:
+            """Explain what is missing when a result is read before `fit`."""
+            kind = type(self).__name__
+            fitted = "table_" in self.__dict__
+            if name.endswith("_") and not name.startswith("_") and not fitted:
+                raise _UnfittedError(f"{kind} has no {name} yet: call fit on a table first")
+            raise AttributeError(f"{kind!r} object has no attribute {name!r}")
+
+
+class _UnfittedError(StateError, AttributeError):
+    """Both a StateError and what `hasattr` expects."""

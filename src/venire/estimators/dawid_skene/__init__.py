@@ -1,0 +1,1 @@
+"""How does each labeler err? Dawid and Skene's confusion matrices."""

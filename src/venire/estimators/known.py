@@ -1,0 +1,93 @@
+"""Competences that are given, not learned (the genie of the paper's section 3.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from venire.errors import InputError
+from venire.estimators.base import BaseEstimator, Floats
+from venire.estimators.convergence import Monitor
+from venire.labels import LabelTable
+from venire.labels.sources import as_table
+from venire.model import Labeler
+from venire.paper.accuracy import vote_weight
+
+__all__ = ["Known"]
+
+
+@dataclass(eq=False)
+class Known(BaseEstimator):
+    r"""The competences are given; `fit` only computes what the labels then say of the items.
+
+    The posterior of an item is that of `venire.paper.accuracy.posterior`: every class equally
+    likely beforehand, each label counted with its vote weight (paper, eq. 1),
+
+        P(class k | labels) ~ exp( sum of vote_weight_m over the labelers m who said k )
+
+    with competences brought into the paper's range, so that a labeler below chance is
+    silent rather than read backwards.
+
+    Parameters
+    ----------
+    competences : mapping of labeler to competence, or sequence of Labeler
+        It may name labelers that the table does not have.
+
+    Examples
+    --------
+    >>> rows = [("a", "ann", "yes"), ("a", "bob", "no"), ("b", "bob", "no")]
+    >>> known = Known({"ann": 0.9, "bob": 0.6}).fit(LabelTable.from_rows(rows))
+    >>> known.labels_
+    {'a': 'yes', 'b': 'no'}
+    >>> known.posteriors_.round(3).tolist()
+    [[0.143, 0.857], [0.6, 0.4]]
+    """
+
+    competences: Mapping[Hashable, float] | Sequence[Labeler]
+
+    def fit(self, labels: Any) -> Self:
+        """Look the labelers up and compute the posteriors of the items."""
+        table = as_table(labels)
+        given = self._by_name()
+        missing = [name for name in table.labelers if name not in given]
+        if missing:
+            raise InputError(
+                f"no competence is given for labeler {missing[0]!r} "
+                f"({len(missing)} in all), expected one for each labeler of the table"
+            )
+        competences = np.array([given[name] for name in table.labelers], dtype=np.float64)
+        settled = Monitor(reason="converged")
+        return self._settle(table, competences, *_posteriors(table, competences), settled)
+
+    def _by_name(self) -> dict[Hashable, float]:
+        given: dict[Hashable, float] = {}
+        pairs = (
+            self.competences.items()
+            if isinstance(self.competences, Mapping)
+            else ((labeler.id, labeler.competence) for labeler in self.competences)
+        )
+        for name, p in pairs:
+            if p is None or not 0 <= p <= 1:
+                raise InputError(
+                    f"labeler {name!r} has competence {p!r}, expected a known probability"
+                )
+            given[name] = float(p)
+        return given
+
+
+def _posteriors(table: LabelTable, competences: Floats) -> tuple[Floats, float]:
+    """Posteriors of all items at once, and the log-likelihood of the labels."""
+    n, K = len(table.items), len(table.classes)
+    weight = vote_weight(competences, K)
+    cell = table.item * K + table.said
+    scores = np.bincount(cell, weight[table.labeler], minlength=n * K).reshape(n, K)
+    top = scores.max(axis=1, keepdims=True)
+    odds = np.exp(scores - top)
+    norm = odds.sum(axis=1, keepdims=True)
+    # p = exp(weight) * q and p + (K - 1) q = 1, so the chance of one wrong class is:
+    log_wrong = -np.log(np.exp(weight) + (K - 1))
+    total = (top + np.log(norm)).sum() - n * np.log(K) + log_wrong[table.labeler].sum()
+    return odds / norm, float(total)

@@ -1,0 +1,337 @@
+r"""Online Learn, the paper's Algorithm 3: a spectral start, then EM on the one-coin model."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any, ClassVar, Final, Literal, NamedTuple, Self, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from venire.errors import InputError, UnknownName
+from venire.estimators.base import BaseEstimator, Floats
+from venire.estimators.convergence import Monitor
+from venire.estimators.given import (
+    ClassPrior,
+    Gold,
+    Soft,
+    check_class_prior,
+    fixed_counts,
+    gold_classes,
+)
+from venire.estimators.one_coin.e_step import CoinModel, Hits
+from venire.estimators.one_coin.rank_one import rank_one_start
+from venire.estimators.one_coin.spectral import MIN_OVERLAP, SignRule, spectral_start
+from venire.labels import LabelTable
+from venire.labels.sources import as_table
+from venire.labels.subset import keep_items
+
+__all__ = ["TINY", "OneCoin"]
+
+#: Competences stay this far from 0 and 1, so that no logarithm is infinite.
+TINY: Final = 1e-10
+
+#: Two pseudo-labels right, one wrong.
+CAUTIOUS: Final = (2.0, 1.0)
+
+#: A mean competence that is less than this above chance gets a warning.
+NEAR: Final = 0.02
+
+Start = Literal["spectral", "rank-one", "majority", "votes", "best"]
+
+
+@dataclass(eq=False)
+class OneCoin(BaseEstimator):
+    r"""Competences and classes from labels alone (paper, Algorithm 3, Online Learn).
+
+    A labeler of competence p is right with probability p and else says any wrong class with
+    equal probability; every class is equally likely beforehand. From the spectral start
+    EM repeats, until no competence moves by more than `tol`,
+
+        q_sk ~ prod_m  p_m  if m said k of s,  else (1 - p_m) / (K - 1)         (lines 5-7)
+        p_m  = mean of q_sk over the labels k that m gave                      (line 8)
+
+    in log space, one pass over the labels per iteration; the log-likelihood
+
+        sum_s log( 1/K sum_k prod_m ... )
+
+    never falls. Labels may be complete or partial: a labeler's mean runs over its own labels.
+    Competences are kept within [1e-10, 1 - 1e-10]. A labeler below chance is read backwards,
+    as in the paper.
+
+    The labels cannot tell a two-class panel from its mirror image, in which everyone who is
+    right is wrong. If EM ends with a mean competence, over labels, below chance, it is the mirror
+    image: all p become 1 - p, with a warning. With more classes there is no exact mirror
+    image, and there is only the warning; nor is a panel turned that gold labels say is upside
+    down. A mean less than 0.02 above chance was near to that, and gets a warning too.
+
+    Parameters
+    ----------
+    max_iter : int
+        At most so many iterations; 0 stops at the start.
+    tol : float
+        Stop when the largest change of a competence is at most this.
+    start : "spectral", "rank-one", "majority", "votes", "best" or array
+        Where EM starts: "spectral" is Algorithm 3; "rank-one" uses the agreement of all pairs
+        of labelers instead of one triple for each; "majority" takes everybody for equally
+        good, (1 + 1/K) / 2; "votes" takes the shares of the votes for posteriors; "best"
+        climbs from "spectral" and "majority" and keeps the likelier end, which costs
+        twice the time and saves the few short learning phases (3 % of those with five items)
+        that the spectral start leads astray; an array of competences in the order of
+        `table.labelers` is a warm start.
+    prior : (right, wrong) or None
+        Pseudo-labels that each labeler is credited with beforehand, kept in every M step:
+        p_m = (right + sum) / (right + wrong + n_m). What never falls is then the
+        log-likelihood + sum_m right * log(p_m) + wrong * log(1 - p_m). The default, two right
+        and one wrong, keeps a labeler of one label from being taken for perfect. None is
+        Algorithm 3, but for the start that is brought within reach and for the look at the
+        mirror image (see Notes): there a labeler who agreed with everyone on five items has
+        competence 1, and one such label outvotes all others for ever.
+    class_prior : "uniform", "learned" or K probabilities
+        How frequent the classes are. Learning it from one competence per labeler is risky:
+        labelers who are better at one class than at another look like a frequent class, and
+        on some sets nearly all items end in it.
+    threads : int, optional
+        By default as many as there are processors. The result is the same to the bit.
+    min_overlap : int
+        See `agreement_moments`; it matters for partial labels only.
+    sign_rule : "fixed" or "literal"
+        "literal" reads line 3 as printed and lets the mirror image stand: see `spectral_start`.
+
+    Notes
+    -----
+    Algorithm 3 as printed cannot be run: its start may lie outside [0, 1], where there is no
+    logarithm. Nearest to it, with line 3 put right, is
+    `OneCoin(prior=None, start=spectral_start(table, reach=1.0), sign_rule="literal")`: the start
+    is brought into [0, 1] and no further, and the mirror image stands (docs/errata.md, 9).
+
+    Little data is no error. With one labeler nothing can be learned and it stays at the start,
+    (1 + 1/K) / 2. Two who label the same items get the same competence, that of their
+    agreement. On a single item everybody ends near 1 or near 0, as they agree with the
+    majority or not (two who disagree: at chance). A labeler without labels stays at its
+    start, or at right / (right + wrong) with a prior.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> truth = rng.integers(2, size=(500, 1))
+    >>> said = np.where(rng.random((500, 4)) < [0.9, 0.8, 0.7, 0.6], truth, 1 - truth)
+    >>> learned = OneCoin().fit(LabelTable.from_matrix(said))
+    >>> learned.competences_.round(2).tolist()
+    [0.92, 0.79, 0.72, 0.64]
+    >>> right = [learned.labels_[s] == truth[s, 0] for s in range(500)]
+    >>> round(float(np.mean(right)), 3), learned.converged_
+    (0.924, True)
+    """
+
+    name: ClassVar[str] = "one-coin"
+
+    max_iter: int = 1000
+    tol: float = 1e-6
+    start: Start | ArrayLike = "spectral"
+    prior: tuple[float, float] | None = CAUTIOUS
+    min_overlap: int = MIN_OVERLAP
+    sign_rule: SignRule = "fixed"
+    class_prior: ClassPrior | ArrayLike = "uniform"
+    threads: int | None = None
+
+    def fit(self, labels: Any, gold: Gold | None = None) -> Self:
+        """Learn the competences and the posteriors of the items.
+
+        Parameters
+        ----------
+        labels
+            Complete or partial labels of any K: anything that `venire.as_table` takes.
+        gold : mapping of item to class, optional
+            Items whose class is known: their posterior is 1 for it.
+        """
+        table = as_table(labels)
+        known = gold_classes(table, gold)
+        open_items = table if known is None else keep_items(table, known < 0)
+        fixed = fixed_counts(table, known)
+        with CoinModel(open_items, self.threads) as model:
+            what = _Likelihood(model, self, _gold_hits(fixed))
+            found, monitor = self._highest(what, self._starts(what, table))
+            found = self._check_mirror(what, found, monitor)
+            posteriors = np.empty((len(table.items), model.classes))
+            posteriors[np.diff(open_items.start) == 0] = found.priors
+            log_likelihood, _ = what.expect(found, posteriors)
+        if known is not None:
+            posteriors[known >= 0] = np.eye(model.classes)[known[known >= 0]]
+        self._open, self._fixed = open_items, fixed
+        p = found.competences
+        return self._settle(
+            table, p, posteriors, log_likelihood, monitor, priors=found.priors.copy()
+        )
+
+    def _learns_priors(self) -> bool:
+        return isinstance(self.class_prior, str) and self.class_prior == "learned"
+
+    def _coin_prior(self) -> tuple[float, float] | None:
+        # the default prior steadies the fit; intervals have one of their own
+        return _check_prior(None if self.prior == CAUTIOUS else self.prior)
+
+    def _starts(self, what: _Likelihood, table: LabelTable) -> list[Floats]:
+        """Where to start from; of equally good ends the first start is taken."""
+        n, chance = len(table.labelers), 1 / len(table.classes)
+        if not isinstance(self.start, str):
+            return [_check_start(self.start, n)]
+        if self.start not in get_args(Start):
+            raise UnknownName("start", self.start, get_args(Start))
+        if self.start == "votes":
+            return [what.maximise(what.at(np.full(n, (1 + chance) / 2)), what.shares()).competences]
+        if self.start == "rank-one":
+            return [rank_one_start(table)]
+        starts = []
+        if self.start != "majority":
+            overlap, rule = self.min_overlap, self.sign_rule
+            starts.append(spectral_start(table, min_overlap=overlap, sign_rule=rule))
+        if self.start != "spectral":
+            starts.append(np.full(n, (1 + chance) / 2))
+        return starts
+
+    def _highest(self, what: _Likelihood, starts: list[Floats]) -> tuple[_Found, Monitor]:
+        """Climb from every start; the highest end and the record of its climb."""
+        ends = []
+        for start in starts:
+            monitor = Monitor(self.tol, self.max_iter)
+            found = what.at(start.clip(TINY, 1 - TINY), votes=_is(self.start, "votes"))
+            ends.append((self._climb(what, found, monitor), monitor))
+        return max(ends, key=lambda end: what.objective(end[0])) if len(ends) > 1 else ends[0]
+
+    def _climb(self, what: _Likelihood, found: _Found, monitor: Monitor) -> _Found:
+        while not monitor.done:
+            log_likelihood, hits = what.expect(found)
+            better = what.maximise(found, hits)
+            monitor.report(log_likelihood + what.penalty(found), better.change(found))
+            found = better
+        return found
+
+    def _check_mirror(self, what: _Likelihood, found: _Found, monitor: Monitor) -> _Found:
+        """Leave the mirror image, where there is one and nothing speaks against it."""
+        p, chance = found.competences, 1 / what.classes
+        # by labels: a crowd of newcomers with a few wrong ones does not turn a panel upside down
+        mean = float(np.average(p, weights=what.given)) if what.given.any() else chance
+        if self.sign_rule != "fixed" or mean == chance or mean >= chance + NEAR:
+            return found
+        said = f"EM ended with a mean competence of {mean:.3f}"
+        if mean > chance:
+            warnings.warn(f"{said}, near chance: check the labels before using them", stacklevel=3)
+            return found
+        mirror = found.mirror()
+        if what.classes > 2 or what.gold.right.any() or what.penalty(mirror) < what.penalty(found):
+            warnings.warn(f"{said}, below chance: check the labels before using them", stacklevel=3)
+            return found
+        warnings.warn(f"{said}, below chance: took its mirror image, all p -> 1 - p", stacklevel=3)
+        if not any(what.prior) and what.item_pseudo == 0:
+            return mirror
+        monitor.resume()
+        return self._climb(what, mirror, monitor)
+
+
+class _Found(NamedTuple):
+    """What EM moves."""
+
+    competences: Floats
+    priors: Floats
+
+    def mirror(self) -> _Found:
+        """The same likelihood, everybody wrong who is right (two classes)."""
+        return _Found(1 - self.competences, self.priors[::-1])
+
+    def change(self, before: _Found) -> float:
+        """The largest change of a parameter."""
+        return float(max(np.abs(a - b).max() for a, b in zip(self, before, strict=True)))
+
+
+class _Likelihood:
+    """The one-coin likelihood of a table, with prior and gold: its E step and its M step."""
+
+    def __init__(self, model: CoinModel, how: OneCoin, gold: _Gold) -> None:
+        self.model, self.classes, self.gold = model, model.classes, gold
+        self.prior = _check_prior(how.prior)
+        self.given = model.given + gold.given
+        self.fixed_priors = check_class_prior(how.class_prior, model.classes)
+        self.item_pseudo = 1.0 if how.prior is not None and self.fixed_priors is None else 0.0
+
+    def at(self, p: Floats, votes: bool = False) -> _Found:
+        """Competences with the class prior to start from."""
+        if self.fixed_priors is not None:
+            return _Found(p, self.fixed_priors)
+        uniform = _Found(p, np.full(self.classes, 1 / self.classes))
+        return _Found(p, self.maximise(uniform, self.shares()).priors) if votes else uniform
+
+    def shares(self) -> Hits:
+        """The expected counts if the votes' shares were the posteriors."""
+        items, right = self.model.shares()
+        return Hits(items + self.gold.items, right + self.gold.right)
+
+    def expect(self, found: _Found, posteriors: Floats | None = None) -> tuple[float, Hits]:
+        """Log-likelihood, and the expected counts."""
+        p, gold = found.competences, self.gold
+        total, (items, right) = self.model.expect(p, found.priors, posteriors)
+        if gold.given.any():
+            log_wrong = np.log1p(-p) - np.log(self.classes - 1)
+            total += float(gold.right @ np.log(p) + (gold.given - gold.right) @ log_wrong)
+            total += float(gold.items @ np.log(found.priors))
+        return total, Hits(items + gold.items, right + gold.right)
+
+    def maximise(self, found: _Found, hits: Hits) -> _Found:
+        """The parameters that explain the expected counts best; as before where there are none."""
+        a, b = self.prior
+        total = self.given + (a + b)
+        better = found.competences.copy()
+        np.divide(hits.right + a, total, out=better, where=total > 0)
+        priors = self.fixed_priors
+        if priors is None:
+            items = hits.items + self.item_pseudo
+            priors = (items / items.sum()).clip(TINY, 1.0)
+        return _Found(better.clip(TINY, 1 - TINY), priors)
+
+    def objective(self, found: _Found) -> float:
+        """What EM climbs."""
+        return self.expect(found)[0] + self.penalty(found)
+
+    def penalty(self, found: _Found) -> float:
+        """What the prior adds to the log-likelihood."""
+        a, b = self.prior
+        p = found.competences
+        total = float((a * np.log(p) + b * np.log1p(-p)).sum()) if a or b else 0.0
+        return total + self.item_pseudo * float(np.log(found.priors).sum())
+
+
+class _Gold(NamedTuple):
+    """The counts of gold items."""
+
+    items: Floats
+    right: Floats
+    given: Floats
+
+
+def _gold_hits(fixed: Soft) -> _Gold:
+    right = np.einsum("mkk->m", fixed.labels)
+    return _Gold(fixed.items, right, fixed.labels.sum(axis=(1, 2)))
+
+
+def _is(start: object, name: str) -> bool:
+    return isinstance(start, str) and start == name
+
+
+def _check_start(start: ArrayLike, labelers: int) -> Floats:
+    p = np.asarray(start, dtype=np.float64)
+    if p.shape != (labelers,) or not ((p >= 0) & (p <= 1)).all():
+        raise InputError(
+            f"got a start of shape {p.shape}, expected a probability for each of the "
+            f"{labelers} labelers of the table"
+        )
+    return p
+
+
+def _check_prior(prior: tuple[float, float] | None) -> tuple[float, float]:
+    if prior is None:
+        return 0.0, 0.0
+    right, wrong = (float(x) for x in prior)
+    if not (0 <= right < np.inf and 0 <= wrong < np.inf):
+        raise InputError(f"got the prior {prior!r}, expected two finite counts, 0 or more")
+    return right, wrong

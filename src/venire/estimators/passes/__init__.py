@@ -1,0 +1,1 @@
+"""The compiled passes over a table of labels that estimators share."""

@@ -1,0 +1,348 @@
+"""The compiled loops of EM: one fused pass over the items.
+
+**Layout.** A pass reads `code`, one narrow integer per label: labeler * K + said. The items of a
+block are arranged by their number of labels, so that inner loops have the same length for long
+(the processor then predicts their ends): `lengths[n]` is how many items have n labels, and
+`order` says which item of the block each one is.
+
+**Logarithms.** Scores are sums of logarithms, as products of many probabilities would vanish.
+But no probability is below 1e-10, so the products of up to `SHORT` labels are safe: such items,
+most of them as a rule, are multiplied out, which saves the exponentials. The log-likelihood is a
+sum of logarithms of norms: norms are multiplied, and the logarithm is taken now and then.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from venire.estimators.passes.exponentials import CHUNK, shares, sigmoids
+from venire.tools.compiling import threaded
+
+__all__ = [
+    "arrange",
+    "count_pass",
+    "full_pass",
+    "one_coin_pass",
+    "pair_pass",
+    "share_pass",
+    "weigh_pass",
+]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Codes = NDArray[np.integer[Any]]
+
+#: Items with at most so many labels are multiplied out.
+SHORT: Final = 16
+
+
+@threaded()
+def arrange(
+    start: Ints, labeler: Codes, said: Codes, classes: int, code: Codes, order: Codes
+) -> Ints:
+    """Fill `code` and `order` for a block, and return `lengths`: see the layout above."""
+    items = start.size - 1
+    longest = 0
+    for i in range(items):
+        longest = max(longest, start[i + 1] - start[i])
+    lengths = np.zeros(longest + 1, dtype=np.int64)
+    for i in range(items):
+        lengths[start[i + 1] - start[i]] += 1
+    place, entry = np.zeros_like(lengths), np.zeros_like(lengths)
+    for n in range(longest):
+        place[n + 1] = place[n] + lengths[n]
+        entry[n + 1] = entry[n] + n * lengths[n]
+    for i in range(items):
+        n = start[i + 1] - start[i]
+        order[place[n]] = i
+        place[n] += 1
+        to = entry[n]
+        for e in range(start[i], start[i + 1]):
+            code[to] = labeler[e] * classes + said[e]
+            to += 1
+        entry[n] = to
+    return lengths
+
+
+@threaded()
+def pair_pass(
+    lengths: Ints,
+    code: Codes,
+    order: Codes,
+    weight: Floats,
+    ratio: Floats,
+    log_odds: float,
+    sums: Floats,
+    posteriors: Floats,
+) -> float:
+    """One fused pass with two classes: E step, soft counts for the M step, log-likelihood.
+
+    `weight[code]` is log P(said | second class) - log P(said | first class) of a labeler,
+    `ratio` its exponential, and `log_odds` is that of the class prior. `sums[code]` receives
+    the expected number of such labels on items of the second class, the last of `sums` the
+    expected number of such items; `posteriors` the posteriors, unless it is empty. Returns the
+    sum over the items of log(1 + odds); what is missing to the log-likelihood does not depend
+    on the items.
+    """
+    x, grown, bits = np.empty(CHUNK), np.empty(CHUNK), np.empty(CHUNK, dtype=np.int64)
+    power = bits.view(np.float64)
+    odds = math.exp(log_odds)
+    total = second = 0.0
+    e = np.uint64(0)
+    place = lengths[0]
+    for n in range(1, lengths.size):
+        step = np.uint64(n)
+        for first in range(0, lengths[n], CHUNK):
+            size = min(CHUNK, lengths[n] - first)
+            begin = e
+            if n <= SHORT:
+                for j in range(size):
+                    product = odds
+                    for f in range(e, e + step):
+                        product *= ratio[np.uint64(code[f])]
+                    x[j] = product
+                    e += step
+                total += shares(x, bits, power, size)
+            else:
+                for j in range(size):
+                    score = log_odds
+                    for f in range(e, e + step):
+                        score += weight[np.uint64(code[f])]
+                    x[j] = score
+                    e += step
+                total += sigmoids(x, grown, bits, power, size)
+            e = begin
+            for j in range(size):
+                q = x[j]
+                second += q
+                for f in range(e, e + step):
+                    sums[np.uint64(code[f])] += q
+                e += step
+            if posteriors.shape[0]:
+                for j in range(size):
+                    i = order[place + j]
+                    posteriors[i, 0], posteriors[i, 1] = 1.0 - x[j], x[j]
+            place += size
+    sums[sums.size - 1] += second
+    return total
+
+
+@threaded()
+def one_coin_pass(
+    lengths: Ints,
+    code: Codes,
+    order: Codes,
+    weight: Floats,
+    ratio: Floats,
+    said_of: Codes,
+    priors: Floats,
+    sums: Floats,
+    posteriors: Floats,
+) -> float:
+    """One fused pass with one competence per labeler, any number of classes.
+
+    `weight[code]` is log((K - 1) p / (1 - p)) of the labeler, `ratio` its exponential,
+    `said_of[code]` the class it said. Only the classes that were said of an item are touched:
+    the others share what is left. `sums[code]` receives the expected number of right labels,
+    the last K of `sums` the expected number of items of each class. Returns the log-likelihood
+    less the sum over the labels of log((1 - p) / (K - 1)).
+    """
+    K = priors.size
+    score, said, seen = np.zeros(K), np.zeros(K, dtype=np.int64), np.zeros(K, dtype=np.bool_)
+    total, product, unsaid = 0.0, 1.0, 0.0
+    items = sums[sums.size - K :]
+    e = np.uint64(0)
+    place = lengths[0]
+    for n in range(1, lengths.size):
+        step = np.uint64(n)
+        for _ in range(lengths[n]):
+            many = 0
+            for f in range(e, e + step):
+                c = np.uint64(code[f])
+                k = np.uint64(said_of[c])
+                if not seen[k]:
+                    seen[k] = True
+                    score[k] = priors[k] if n <= SHORT else 0.0
+                    said[many] = k
+                    many += 1
+                if n <= SHORT:
+                    score[k] *= ratio[c]
+                else:
+                    score[k] += weight[c]
+            rest = 1.0
+            if n > SHORT:
+                top = 0.0 if many < K else score[said[0]]
+                for j in range(many):
+                    top = max(top, score[said[j]])
+                for j in range(many):
+                    score[said[j]] = priors[said[j]] * math.exp(score[said[j]] - top)
+                rest = math.exp(-top)
+                total += top
+            left, norm = 1.0, 0.0
+            for j in range(many):
+                seen[said[j]] = False
+                left -= priors[said[j]]
+                norm += score[said[j]]
+            if many < K:
+                norm += max(left, 0.0) * rest
+            product *= norm
+            if product < 1e-100 or product > 1e100:
+                total += math.log(product)
+                product = 1.0
+            rest = rest / norm if many < K else 0.0
+            unsaid += rest
+            for j in range(many):
+                score[said[j]] /= norm
+                items[said[j]] += score[said[j]] - priors[said[j]] * rest
+            for f in range(e, e + step):
+                c = np.uint64(code[f])
+                sums[c] += score[np.uint64(said_of[c])]
+            e += step
+            if posteriors.shape[0]:
+                row = posteriors[order[place]]
+                for j in range(K):
+                    row[j] = priors[j] * rest
+                for j in range(many):
+                    row[said[j]] = score[said[j]]
+            place += 1
+    for j in range(K):
+        items[j] += priors[j] * unsaid
+    return total + math.log(product)
+
+
+@threaded()
+def full_pass(
+    lengths: Ints,
+    code: Codes,
+    order: Codes,
+    log_said: Floats,
+    said: Floats,
+    log_prior: Floats,
+    sums: Floats,
+    posteriors: Floats,
+) -> float:
+    """One fused pass with full confusion matrices, any number of classes.
+
+    `said[code, truth]` are the confusion matrices, `log_said` their logarithms, `log_prior`
+    that of the class prior. `sums` receives the soft counts: first those of the items of the K
+    classes, then those of the labels, [code, truth]. Returns the log-likelihood.
+    """
+    K = log_prior.size
+    counts = sums[K:].reshape((-1, K))
+    odds, prior = np.empty(K), np.exp(log_prior)
+    total, product = 0.0, 1.0
+    e = np.uint64(0)
+    place = lengths[0]
+    for n in range(1, lengths.size):
+        step = np.uint64(n)
+        for _ in range(lengths[n]):
+            if n <= SHORT:
+                for k in range(K):
+                    odds[k] = prior[k]
+                for f in range(e, e + step):
+                    c = np.uint64(code[f])
+                    for k in range(K):
+                        odds[k] *= said[c, k]
+            else:
+                for k in range(K):
+                    odds[k] = log_prior[k]
+                for f in range(e, e + step):
+                    c = np.uint64(code[f])
+                    for k in range(K):
+                        odds[k] += log_said[c, k]
+                top = odds[0]
+                for k in range(1, K):
+                    top = max(top, odds[k])
+                for k in range(K):
+                    odds[k] = math.exp(odds[k] - top)
+                total += top
+            norm = 0.0
+            for k in range(K):
+                norm += odds[k]
+            product *= norm
+            if product < 1e-100 or product > 1e100:
+                total += math.log(product)
+                product = 1.0
+            for k in range(K):
+                odds[k] /= norm
+                sums[k] += odds[k]
+            for f in range(e, e + step):
+                c = np.uint64(code[f])
+                for k in range(K):
+                    counts[c, k] += odds[k]
+            e += step
+            if posteriors.shape[0]:
+                posteriors[order[place]] = odds
+            place += 1
+    return total + math.log(product)
+
+
+@threaded()
+def share_pass(
+    lengths: Ints,
+    code: Codes,
+    order: Codes,
+    said_of: Codes,
+    classes: int,
+    sums: Floats,
+    posteriors: Floats,
+) -> float:
+    """Soft counts with the votes' shares for posteriors, laid out as in `full_pass`.
+
+    `said_of[code]` is the class that was said.
+    """
+    counts = sums[classes:].reshape((-1, classes))
+    votes = np.empty(classes)
+    e = np.uint64(0)
+    place = lengths[0]
+    for n in range(1, lengths.size):
+        step = np.uint64(n)
+        for _ in range(lengths[n]):
+            votes[:] = 0.0
+            for f in range(e, e + step):
+                votes[said_of[np.uint64(code[f])]] += 1.0
+            for k in range(classes):
+                votes[k] /= n
+                sums[k] += votes[k]
+            for f in range(e, e + step):
+                c = np.uint64(code[f])
+                for k in range(classes):
+                    counts[c, k] += votes[k]
+            e += step
+            if posteriors.shape[0]:
+                posteriors[order[place]] = votes
+            place += 1
+    return 0.0
+
+
+@threaded()
+def weigh_pass(
+    lengths: Ints, code: Codes, order: Codes, classes: int, sums: Floats, posteriors: Floats
+) -> float:
+    """Soft counts with given posteriors, laid out as in `full_pass`."""
+    counts = sums[classes:].reshape((-1, classes))
+    e = 0
+    place = lengths[0]
+    for n in range(1, lengths.size):
+        for _ in range(lengths[n]):
+            row = posteriors[order[place]]
+            for k in range(classes):
+                sums[k] += row[k]
+            for f in range(e, e + n):
+                for k in range(classes):
+                    counts[code[f], k] += row[k]
+            e += n
+            place += 1
+    return 0.0
+
+
+@threaded()
+def count_pass(lengths: Ints, code: Codes, order: Codes, sums: Floats, posteriors: Floats) -> float:
+    """How many labels have each code; returns the number of items that have labels."""
+    for e in range(code.size):
+        sums[code[e]] += 1.0
+    return float(order.size - lengths[0])

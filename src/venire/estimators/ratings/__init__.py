@@ -1,0 +1,1 @@
+"""What if classes have an order? Ordinal labels, numbers, comparisons."""

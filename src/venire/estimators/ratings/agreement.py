@@ -1,0 +1,95 @@
+"""How far labelers agree: Krippendorff's alpha of a table, the entropy of the votes on an item."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from venire.errors import InputError, UnknownName
+from venire.labels import LabelTable
+from venire.labels.entropy import vote_counts, vote_entropies
+from venire.labels.sources import as_table
+from venire.labels.sources.ordered import as_ordered, numbers_of
+
+__all__ = ["Level", "alpha_of", "krippendorff_alpha", "vote_entropy"]
+
+Floats = NDArray[np.float64]
+Level = Literal["nominal", "ordinal", "interval"]
+
+
+def krippendorff_alpha(
+    labels: Any, level: Level = "nominal", order: Sequence[Hashable] | None = None
+) -> float:
+    r"""Krippendorff's alpha: the agreement of the labelers beyond chance; labels may be missing.
+
+        alpha = 1 - D_o / D_e
+
+    with D_o the mean squared distance of two labels of the same item and D_e that of any two
+    labels (Krippendorff, *Computing Krippendorff's Alpha-Reliability*, 2011). 1 is perfect
+    agreement, 0 what chance gives, below 0 systematic disagreement. Items with one label do
+    not count. Where no item has two labels, or only one class was ever said, it is nan.
+
+    Parameters
+    ----------
+    labels
+        Anything that `as_table` takes.
+    level : "nominal", "ordinal" or "interval"
+        How far two classes are apart: all alike; by how many labels lie between them, in
+        order; or by the difference of the numbers that they are.
+    order : sequence of classes, optional
+        For "ordinal": the classes in order. Those that are numbers need none.
+
+    Examples
+    --------
+    >>> rows = [("a", "ann", 1), ("a", "bob", 1), ("b", "ann", 2), ("b", "bob", 2),
+    ...         ("c", "ann", 3), ("c", "bob", 3), ("d", "ann", 3), ("d", "bob", 2)]
+    >>> [round(krippendorff_alpha(rows, x), 3) for x in ("nominal", "ordinal", "interval")]
+    [0.667, 0.79, 0.821]
+    """
+    if level not in get_args(Level):
+        raise UnknownName("level", level, get_args(Level))
+    return alpha_of(as_table(labels) if level == "nominal" else as_ordered(labels, order), level)
+
+
+def alpha_of(table: LabelTable, level: Level = "nominal") -> float:
+    """The same for a table whose classes are in order."""
+    counts = vote_counts(table).astype(np.float64)
+    counts = counts[counts.sum(axis=1) >= 2]
+    if not counts.size:
+        return float("nan")
+    weighted = counts / (counts.sum(axis=1, keepdims=True) - 1)
+    pairs = weighted.T @ counts - np.diag(weighted.sum(axis=0))
+    said = counts.sum(axis=0)
+    distance = _distances(table, level, said)
+    by_chance = (np.outer(said, said) * distance).sum() / (said.sum() - 1)
+    return float(1 - (pairs * distance).sum() / by_chance) if by_chance > 0 else float("nan")
+
+
+def _distances(table: LabelTable, level: Level, said: Floats) -> Floats:
+    """The squared distance of any two classes."""
+    if level == "nominal":
+        return 1 - np.eye(said.size)
+    if level == "ordinal":
+        place = np.cumsum(said) - said / 2
+    else:
+        numbers = numbers_of(table.classes)
+        if numbers is None:
+            raise InputError(
+                f"got the classes {list(table.classes)[:5]}, expected numbers: "
+                'level="interval" needs them; level="ordinal" takes an order'
+            )
+        place = numbers
+    return np.asarray((place[:, None] - place) ** 2)
+
+
+def vote_entropy(labels: Any) -> dict[Hashable, float]:
+    """The entropy of the votes on each item in bits: 0 where all agree.
+
+    >>> vote_entropy([("a", "ann", 1), ("a", "bob", 0), ("b", "ann", 1), ("b", "bob", 1)])
+    {'a': 1.0, 'b': 0.0}
+    """
+    table = as_table(labels)
+    return dict(zip(table.items, vote_entropies(table).tolist(), strict=True))

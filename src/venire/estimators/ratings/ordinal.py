@@ -1,0 +1,220 @@
+"""Classes that have an order, such as ratings from 1 to 5."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar, Final, Self
+
+import numpy as np
+
+from venire.errors import InputError
+from venire.estimators.base import BaseEstimator, Floats
+from venire.estimators.convergence import Monitor
+from venire.estimators.dawid_skene.e_step import FullModel
+from venire.estimators.given import Soft
+from venire.estimators.ratings.agreement import alpha_of
+from venire.estimators.ratings.order import order_strength
+from venire.estimators.ratings.rater_types import RaterTypes, rater_types
+from venire.labels import LabelTable
+from venire.labels.sources.ordered import as_ordered
+
+__all__ = ["Ordinal"]
+
+#: With more classes than this the labels are measurements: `RobustMean` is for them.
+MOST_CLASSES: Final = 100
+
+#: So many imaginary raters are spread over all types.
+_PSEUDO: Final = 5.0
+
+
+@dataclass(eq=False)
+class Ordinal(BaseEstimator):
+    r"""Verdicts and raters where classes have an order: near misses are likelier than far ones.
+
+    Dawid and Skene's model, but a rater's confusion matrix is one of some hundred tables T_c: those
+    of a bias, a spread and a share of careless answers, and of raters who look at nothing
+    (`venire.estimators.ratings.rater_types`). How frequent each type is, rho_c, is learned from the
+    panel. Mean-field EM, from the shares of the votes, repeats until nothing moves by more than
+    `tol`
+
+        r_mc ~ rho_c exp( sum over k, l of n_mkl log T_c(l | k) )     n_mkl: soft counts of labels
+        q_sk ~ pi_k  exp( sum over labels l of s by m, sum_c r_mc log T_c(l | k) )
+
+    with rho and pi the mean shares (plus pseudo-counts); `history_` holds the bound on the
+    log-likelihood, which never falls.
+
+    The order is believed only if the labels show it: two labels of an item that differ have to be
+    neighbours `least_order` times as often, compared with chance, as they are further apart, at
+    every boundary between two classes (`venire.estimators.ratings.order`). Where they are not,
+    mistakes have little to do with the order, and the verdicts are those of `Auto`; with two
+    classes this is always so.
+
+    `labels_` is the most probable class, as everywhere: confidence then is the probability
+    that the label is right. `medians_` has the class of least expected absolute error. They
+    hardly differ: docs/tables.md has both.
+
+    Parameters
+    ----------
+    order : sequence of classes, optional
+        From the lowest to the highest. Classes that are numbers, or text of numbers, need none.
+    max_iter, tol
+        When to stop.
+    least_order : float
+        See above; 0 believes in the order in any case.
+    threads : int, optional
+        By default as many as there are processors. The result is the same to the bit.
+
+    Attributes
+    ----------
+    ordered_ : bool
+        Whether the order was believed.
+    strength_ : float
+        How much more often labels are neighbours, at the weakest boundary.
+    alphas_ : dict
+        Krippendorff's alpha, nominal and ordinal.
+    chosen_, why_ : str
+        "ordinal" or "auto", and why in words.
+    biases_ : array
+        By how many classes each labeler rates higher than the others; nan where `Auto` decided.
+    idle_ : array
+        The probability that a labeler looks at nothing; nan where `Auto` decided.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> truth = rng.integers(5, size=(300, 1))
+    >>> bias, spread = np.array([0.8, 0.0, 0.0, -0.8]), np.array([0.5, 0.5, 1.0, 1.0])
+    >>> seen = truth + bias + spread * rng.normal(size=(300, 4))
+    >>> said = np.clip(np.rint(seen), 0, 4).astype(int)
+    >>> ratings = Ordinal().fit(LabelTable.from_matrix(said, classes=5))
+    >>> [round(b) for b in ratings.biases_.tolist()]
+    [1, 0, 0, -1]
+    >>> found, mean = list(ratings.labels_.values()), np.rint(said.mean(axis=1))
+    >>> [round(float(np.mean(x == truth[:, 0])), 2) for x in (found, mean)]
+    [0.84, 0.81]
+    """
+
+    name: ClassVar[str] = "ordinal"
+
+    order: Sequence[Hashable] | None = None
+    max_iter: int = 200
+    tol: float = 1e-4
+    least_order: float = 1.2
+    threads: int | None = None
+
+    def fit(self, labels: Any) -> Self:
+        """Learn the kinds of the raters and the posteriors of the items."""
+        table = as_ordered(labels, self.order)
+        if len(table.classes) > MOST_CLASSES:
+            raise InputError(
+                f"got {len(table.classes)} classes, expected at most {MOST_CLASSES}: for "
+                "measurements use RobustMean (--numeric)"
+            )
+        self.alphas_ = {
+            "nominal": alpha_of(table, "nominal"),
+            "ordinal": alpha_of(table, "ordinal"),
+        }
+        self.__dict__.pop("medians_", None)  # those of an earlier fit
+        self.strength_ = order_strength(table)
+        self.ordered_ = self.strength_ >= self.least_order
+        self.why_ = _why(self.strength_, self.ordered_)
+        self.chosen_ = "ordinal" if self.ordered_ else "auto"
+        return self._climb(table) if self.ordered_ else self._without_order(table)
+
+    def _climb(self, table: LabelTable) -> Self:
+        kinds = rater_types(len(table.classes))
+        posteriors = np.empty((len(table.items), len(table.classes)))
+        with FullModel(table, self.threads) as model:
+            raters = _Raters(kinds, model.labelers)
+            monitor = Monitor(self.tol, self.max_iter)
+            raters.learn(model.shares())
+            while not monitor.done:
+                total, soft = model.expect(raters.said, raters.priors)
+                monitor.report(total + raters.penalty(), raters.learn(soft))
+            posteriors[np.diff(table.start) == 0] = raters.priors
+            model.expect(raters.said, raters.priors, posteriors)
+        self.biases_, self.idle_ = raters.biases(), raters.idle()
+        confusions = raters.confusions()
+        skills = np.einsum("mkk,k->m", confusions, raters.priors)
+        return self._settle(table, skills, posteriors, None, monitor, confusions, raters.priors)
+
+    def _without_order(self, table: LabelTable) -> Self:
+        from venire.estimators.auto import Auto
+
+        auto = Auto(seed=self.seed, threads=self.threads).fit(table)
+        monitor = Monitor(0.0, auto.n_iter_)
+        monitor.history = list(auto.history_)
+        monitor.reason = "converged" if auto.converged_ else "max_iter"
+        self.biases_ = self.idle_ = np.full(len(table.labelers), np.nan)
+        return self._settle(
+            table,
+            auto.competences_,
+            auto.posteriors_,
+            None,
+            monitor,
+            auto.confusions_,
+            auto.priors_,
+        )
+
+    @cached_property
+    def medians_(self) -> dict[Hashable, Hashable]:
+        """The class of least expected absolute error of each item, None without any label."""
+        below = (np.cumsum(self.posteriors_, axis=1) < 0.5 - 1e-9).sum(axis=1)
+        labelled = np.diff(self.table_.start) > 0
+        names = self.table_.classes
+        said = (names[k] if has else None for k, has in zip(below, labelled, strict=True))
+        return dict(zip(self.table_.items, said, strict=True))
+
+
+class _Raters:
+    """Who is of which type, and how frequent types and classes are."""
+
+    def __init__(self, kinds: RaterTypes, labelers: int) -> None:
+        self.kinds, C = kinds, len(kinds.bias)
+        self._logs = np.log(kinds.tables).transpose(0, 2, 1).reshape(C, -1)  # said x truth
+        self._log_share = np.full(C, -np.log(C))
+        self.said = np.zeros((labelers, *kinds.tables.shape[1:]))
+
+    def learn(self, soft: Soft) -> float:
+        """The M step; returns the largest change of a probability."""
+        M, C = len(self.said), len(self._log_share)
+        fit = soft.labels.reshape(M, -1) @ self._logs.T + self._log_share
+        fit -= fit.max(axis=1, keepdims=True)
+        self.types = np.exp(fit)
+        self.types /= self.types.sum(axis=1, keepdims=True)
+        self._log_share = np.log((self.types.sum(axis=0) + _PSEUDO / C) / (M + _PSEUDO))
+        priors = soft.items + 1
+        self.priors = priors / priors.sum()
+        before, self.said = self.said, np.exp(self.types @ self._logs).reshape(self.said.shape)
+        return float(np.abs(self.said - before).max())
+
+    def penalty(self) -> float:
+        """What the bound has beside the items: how odd the types are, and the pseudo-counts."""
+        kept = np.where(self.types > 0, self.types, 1.0)
+        odd = (self.types * (self._log_share - np.log(kept))).sum()
+        pseudo = _PSEUDO * self._log_share.mean() + np.log(self.priors).sum()
+        return float(odd + pseudo)
+
+    def confusions(self) -> Floats:
+        C, K, _ = self.kinds.tables.shape
+        return np.asarray(self.types @ self.kinds.tables.reshape(C, -1)).reshape(-1, K, K)
+
+    def idle(self) -> Floats:
+        return np.asarray(self.types[:, np.isinf(self.kinds.spread)].sum(axis=1))
+
+    def biases(self) -> Floats:
+        return np.asarray(self.types @ self.kinds.bias)
+
+
+def _why(strength: float, ordered: bool) -> str:
+    if np.isinf(strength):
+        return "Too few labels to see whether the order of the classes matters: it is used."
+    shown = (
+        "At the weakest boundary between two classes, labels that differ are neighbours "
+        f"{strength:.2f} times as often as further apart"
+    )
+    if ordered:
+        return f"{shown}: mistakes are near misses, so the order of the classes is used."
+    return f"{shown}: mistakes have little to do with the order, so it is not used (auto)."

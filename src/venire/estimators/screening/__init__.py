@@ -1,0 +1,1 @@
+"""Whose labels count? Copies of each other, and those who never look."""

@@ -1,0 +1,1 @@
+"""What if labels come one by one? Competences that follow a stream."""

@@ -1,0 +1,404 @@
+"""Labels as they come: what the estimator of tables says of the labels that are remembered."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Hashable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Literal, NamedTuple, Self, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from venire.errors import InputError, UnknownName
+from venire.estimators.calibration import certainty
+from venire.estimators.streaming.drift import DriftMonitor
+from venire.estimators.streaming.items import Finals, codes_of, distinct, listed, numbered, pick
+from venire.estimators.streaming.remembered_labels import (
+    ITEM,
+    LABELER,
+    SAID,
+    latest,
+    opinions,
+    posteriors,
+    watch,
+)
+from venire.estimators.streaming.results import StreamViews
+from venire.estimators.votes.anchored import Anchored
+from venire.labels import LabelTable, Names, Repeats
+from venire.paper.accuracy import clamp_confusions, one_coin
+
+__all__ = ["Found", "Streaming"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+Model = Literal["dawid-skene", "one-coin"]
+
+#: Right and wrong pseudo-labels of somebody unknown, in each class.
+STRANGER: Final = (7.0, 3.0)
+
+#: Nobody is taken to be better than 1 - RHO.
+RHO: Final = 0.01
+
+#: A full window makes room for so many of its items at once.
+_ROOM: Final = 1 / 16
+
+#: Who has changed is looked at when there are so many times more labels, and so many more at least.
+_AGAIN, _ENOUGH = 1 / 16, 100
+
+
+class Found(NamedTuple):
+    """What a fit found: confusion matrices, labelers x truth x said, class shares, certainty."""
+
+    confusions: Floats
+    priors: Floats
+    certainty: float = 1.0
+
+
+@dataclass(eq=False)
+class Streaming(StreamViews):
+    """Competences, confusion matrices and verdicts from batches of labels, in bounded memory.
+
+    What is read at any time is what `Anchored` says of the labels in the window, from the
+    beginning, as `LearnWhileServing` has it: nothing is carried over from an earlier fit, so that
+    no belief feeds on itself, and who says one class whatever it sees counts for nothing. A
+    posterior is that of all labels of an item, by these matrices and class shares, its log-odds
+    divided down as far as labels depend on each other (`venire.estimators.certainty`). The fit is
+    made when something is read and kept until labels come: taking labels in is cheap, and reading
+    after that costs as much as a fit of the window.
+
+    Parameters
+    ----------
+    classes : sequence of names, optional
+        The classes, if they are known; another label is then an error. Otherwise a class is
+        added, after those that are there, when it is first seen.
+    labelers : sequence of names, optional
+        The panel, if it is known; others are still added when they are first seen.
+    model : "dawid-skene" or "one-coin"
+        Full confusion matrices, or one probability of being right.
+    max_items : int, optional
+        So many items keep their labels (once it is full, between 15/16 of that and all of
+        it); None keeps all. Those that have waited longest for a label go: their verdict is final,
+        and their labels are forgotten.
+    max_finals : int, optional
+        So many final verdicts are remembered, by default as many as `max_items`.
+    half_life : float, optional
+        Of each labeler the latest `half_life` / ln 2 labels are learned from, as much in all as
+        if a label counted half after the labeler has given so many more.
+    repeats : "error", "first" or "last"
+        What to do with a second label of a labeler for an item in the window.
+    drift : float, optional
+        The false-alarm probability, per 1,000 labels of a labeler, of the test for a change of
+        skill (see `venire.estimators.streaming.drift`); whoever has changed is learned anew, its
+        labels so far are forgotten. None turns it off. It is looked at with every sixteenth more
+        labels.
+
+    Notes
+    -----
+    A label for an item whose verdict is final comes too late, and nothing is learned from it. An
+    item whose final verdict is forgotten too counts as new. As long as one class only was seen,
+    the arrays have a second one beside it that has no name.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> truth = rng.integers(2, size=(500, 1))
+    >>> said = np.where(rng.random((500, 4)) < [0.9, 0.8, 0.7, 0.6], truth, 1 - truth)
+    >>> stream = Streaming(classes=(0, 1))
+    >>> for i in range(0, 500, 20):
+    ...     rows = [(i + j, m, x) for j in range(20) for m, x in enumerate(said[i + j].tolist())]
+    ...     _ = stream.partial_fit(LabelTable.from_rows(rows, classes=(0, 1)))
+    >>> stream.competences_.round(1).tolist()
+    [0.8, 0.8, 0.7, 0.7]
+    >>> stream.labels_[499], truth[499].tolist(), 0.9 < stream.probas_[499][1] < 1
+    (1, [1], True)
+    """
+
+    classes: Names | None = None
+    labelers: Names | None = None
+    model: Model = "dawid-skene"
+    max_items: int | None = 100_000
+    max_finals: int | None = None
+    half_life: float | None = None
+    repeats: Repeats = "error"
+    drift: float | None = 0.001
+
+    def __post_init__(self) -> None:
+        _check(self)
+        given = ([] if x is None else listed(x) for x in (self.classes, self.labelers))
+        self._begin(*given)
+
+    def _begin(self, classes: list[Hashable], labelers: list[Hashable]) -> None:
+        self._class, self._labeler = numbered(classes), numbered(labelers)
+        self._items: dict[Hashable, int] = {}  # the item that has waited longest first
+        self._labels = np.zeros((0, 4), np.int64)
+        self._finals = Finals(self.max_items if self.max_finals is None else self.max_finals)
+        self._known, self._taken, self._next_look = 0, 0, _ENOUGH
+        self._monitor = None if self.drift is None else DriftMonitor(2, self.drift)
+        self._looked: Found | None = None  # what the last look found, by which the next one tests
+        self._read: Found | None = None
+        self._meet([], [])
+
+    def partial_fit(self, labels: Any) -> Self:
+        """Take a batch of labels in, for new items and for old ones; on an error, none of it.
+
+        Parameters
+        ----------
+        labels
+            A `LabelTable`, or anything that `venire.as_table` takes. A batch may be
+            of one class only, and one without labels changes nothing.
+        """
+        labels = self._as_table(labels, part=True)
+        length = np.diff(labels.start)
+        held = np.flatnonzero(length)
+        spoken, said = np.unique(labels.said, return_inverse=True)
+        heard, labeler = np.unique(labels.labeler, return_inverse=True)
+        classes, labelers = pick(labels.classes, spoken), pick(labels.labelers, heard)
+        self._check_classes(classes)
+        said, labeler = (
+            codes_of(self._class, classes)[said],
+            codes_of(self._labeler, labelers)[labeler],
+        )
+        names, index = pick(labels.items, held), np.repeat(np.arange(held.size), length[held])
+        once = self._once(names, index, labeler, said)
+        self._meet(classes, labelers)
+        return self._take(names, index, labeler, said, once)
+
+    def _as_table(self, labels: Any, part: bool = False) -> LabelTable:
+        if isinstance(labels, LabelTable):
+            return labels
+        from venire.labels.sources.build import as_batch, as_table
+
+        classes = None if self.classes is None else listed(self.classes)
+        return (as_batch if part else as_table)(labels, classes, self.repeats)
+
+    def update(self, items: Names, labeler: ArrayLike, said: ArrayLike) -> Self:
+        """The same without names, for callers in a hurry: one entry per label.
+
+        Parameters
+        ----------
+        items : array of int, or sequence of names
+            The item of each label.
+        labeler, said : arrays of int
+            Codes into `labelers_` and `classes_`, which must be known: declared, or seen before.
+        """
+        who, what = (np.asarray(a, dtype=np.int64) for a in (labeler, said))
+        if not len(items) == who.size == what.size:
+            raise InputError(
+                f"got {len(items)} items, {who.size} labelers and {what.size} labels, expected "
+                "as many of each"
+            )
+        _check_codes("labeler", who, len(self._labeler))
+        _check_codes("class", what, len(self._class))
+        names, index = distinct(items)
+        return self._take(names, index, who, what, self._once(names, index, who, what))
+
+    def _once(self, names: list[Hashable], index: Ints, labeler: Ints, said: Ints) -> Bools:
+        """Which labels to take so that nobody labels an item twice."""
+        keep = _not_repeated(index, labeler, self.repeats)
+        before = self._before(names, index, labeler)
+        old = before >= 0
+        if self.repeats == "error" and (old.any() or not keep.all()):
+            j = int(np.argmax(old | ~keep))
+            raise InputError(
+                f"labeler {self.labelers_[labeler[j]]!r} labels item {names[index[j]]!r} more "
+                "than once, expected one label of each labeler for an item: leave the repeated "
+                'label out, or have repeats="first" or "last"'
+            )
+        return keep & (~old if self.repeats == "first" else before != said)
+
+    def _before(self, names: list[Hashable], index: Ints, labeler: Ints) -> Ints:
+        """What each labeler said of the item before, -1 for nothing."""
+        said = np.full(index.size, -1)
+        known = np.array([self._items.get(name, -1) for name in names], np.int64)
+        if (known < 0).all():
+            return said
+        held = self._labels[np.isin(self._labels[:, ITEM], known)]
+        wide = max(len(self._labeler), int(labeler.max(initial=0)) + 1)
+        keys = held[:, ITEM] * wide + held[:, LABELER]
+        order = np.argsort(keys)
+        wanted = known[index] * wide + labeler
+        place = np.minimum(np.searchsorted(keys[order], wanted), max(0, keys.size - 1))
+        same = (known[index] >= 0) & (keys[order][place] == wanted) if keys.size else place < 0
+        said[same] = held[order[place[same]], SAID]
+        return said
+
+    def _take(
+        self, names: list[Hashable], index: Ints, labeler: Ints, said: Ints, once: Bools
+    ) -> Self:
+        """Labels by the position of their item among `names`, and by codes."""
+        late = np.array([name in self._finals.of for name in names], np.bool_)
+        keep = once & ~late[index]
+        index, labeler, said = index[keep], labeler[keep], said[keep]
+        most = max(1, len(names) if self.max_items is None else self.max_items)
+        for a in range(0, len(names), most):
+            part = (index >= a) & (index < a + most)
+            if part.any():
+                self._take_chunk(names, index[part], labeler[part], said[part])
+        return self
+
+    def _take_chunk(self, names: list[Hashable], index: Ints, labeler: Ints, said: Ints) -> None:
+        """Labels of no more items than the window holds."""
+        self._read = None
+        numbers = np.full(len(names), -1)
+        for i in np.unique(index).tolist():
+            number = self._items.pop(names[i], self._known)  # it goes to the end
+            self._items[names[i]] = numbers[i] = number
+            self._known = max(self._known, number + 1)
+        self._unsay(numbers[index], labeler)
+        new = np.column_stack([numbers[index], labeler, said, np.zeros_like(said)])
+        self._labels = np.concatenate([self._labels, new])
+        self._taken += index.size
+        if self.max_items is not None and len(self._items) > self.max_items:
+            need = max(len(self._items) - self.max_items, int(_ROOM * self.max_items))
+            self._fold(min(need, len(self._items) - np.unique(index).size))
+        if self._taken >= self._next_look:
+            self._look()
+
+    def _unsay(self, items: Ints, labelers: Ints) -> None:
+        """Forget labels that these replace."""
+        if self.repeats == "last" and len(self._labels):
+            wide = len(self._labeler)
+            keys = self._labels[:, ITEM] * wide + self._labels[:, LABELER]
+            self._labels = self._labels[~np.isin(keys, items * wide + labelers)]
+
+    def _fold(self, number: int) -> None:
+        """Let the items go that have waited longest; never those that came just now."""
+        names = list(self._items)[:number]
+        self._finals.add(names, self.posterior_of(names))
+        gone = np.array([self._items.pop(name) for name in names])
+        self._labels = self._labels[~np.isin(self._labels[:, ITEM], gone)]
+        self._read = None
+
+    def _look(self) -> None:
+        """Forget whoever has changed; what is believed now is what the next look tests by."""
+        self._next_look = self._taken + max(_ENOUGH, int(_AGAIN * len(self._labels)))
+        if self._monitor is None:
+            return
+        if self._looked is not None and len(self._labels):
+            changed = watch(self._monitor, self._labels, *self._looked[:2])
+            self._labels = self._labels[~np.isin(self._labels[:, LABELER], changed)]
+        self._looked = self._fit()
+
+    def _fit(self) -> Found:
+        """What the estimator says of the labels that count."""
+        K, M = max(2, len(self._class)), len(self._labeler)
+        right, wrong = STRANGER
+        labels = self._labels
+        if self.half_life is not None:
+            labels = labels[latest(labels, self.half_life)]
+        if not len(labels):
+            return Found(_strangers(M, K), np.full(K, 1 / K))
+        items, index = np.unique(labels[:, ITEM], return_inverse=True)
+        names = range(len(items)), range(M), range(K)
+        table = LabelTable.from_codes(index, labels[:, LABELER], labels[:, SAID], *names)
+        stranger = np.where(np.eye(K, dtype=np.bool_), right, wrong / (K - 1))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # few labels, near chance: it will see more
+            fitted = Anchored(stranger=stranger).fit(table)
+        if self.model == "one-coin":
+            p = np.clip(fitted.competences_, 1 / K, 1 - RHO)
+            found = Found(one_coin(p, K), np.full(K, 1 / K))
+        else:
+            found = Found(clamp_confusions(fitted.confusions_, RHO), fitted.priors_)
+        _, logs = opinions(labels, *found[:2])
+        return found._replace(certainty=certainty(table, posteriors(logs)))
+
+    def refine(self) -> Self:
+        """Fit the window now, so that reading does not have to."""
+        self._present()
+        return self
+
+    def fit(self, labels: Any) -> Self:
+        """Begin afresh with these labels."""
+        table = self._as_table(labels)
+        given = table.classes if self.classes is None else self.classes
+        self._begin(listed(given), listed(table.labelers))
+        return self.partial_fit(table)
+
+    def fit_predict(self, labels: Any) -> dict[Hashable, Hashable]:
+        """Fit, and say the class of each item."""
+        return self.fit(labels).labels_
+
+    def save(self, path: str | Path) -> None:
+        """Write all of it to a file; its format is in `venire.estimators.streaming.persistence`."""
+        from venire.estimators.streaming.persistence import save
+
+        save(self, path)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Go on where the stream that was saved there stopped, to the bit."""
+        from venire.estimators.streaming.persistence import load
+
+        return load(cls, path)
+
+    def _check_classes(self, names: list[Hashable]) -> None:
+        new = [name for name in names if name not in self._class]
+        if new and self.classes is not None:
+            raise InputError(
+                f"got the label {new[0]!r}, expected one of the classes {list(self.classes)}"
+            )
+
+    def _meet(self, classes: list[Hashable], labelers: list[Hashable]) -> None:
+        """Make room for those that are new; who is new is a stranger to the next look."""
+        more = [name for name in labelers if name not in self._labeler]
+        if any(name not in self._class for name in classes):
+            self._looked = None
+        for known, names in ((self._class, classes), (self._labeler, labelers)):
+            for name in names:
+                known.setdefault(name, len(known))
+        if self._monitor is not None:
+            self._monitor.expand(len(self._labeler))
+        if self._looked is not None and more:
+            square, priors, _ = self._looked
+            square = np.concatenate([square, _strangers(len(more), len(priors))])
+            self._looked = Found(square, priors)
+        if more or classes:
+            self._read = None
+
+
+def _strangers(number: int, classes: int) -> Floats:
+    """The matrices of so many labelers of whom nothing is known."""
+    right, wrong = STRANGER
+    return one_coin(np.full(number, max(right / (right + wrong), 1 / classes)), classes)
+
+
+def _check(stream: Streaming) -> None:
+    if stream.model not in get_args(Model):
+        raise UnknownName("model", stream.model, get_args(Model))
+    if stream.repeats not in get_args(Repeats):
+        raise UnknownName("way with repeats", stream.repeats, get_args(Repeats))
+    for name, least in (("max_items", 1), ("max_finals", 0)):
+        value = getattr(stream, name)
+        if value is not None and (value != int(value) or value < least):
+            raise InputError(f"got {name}={value!r}, expected a whole number from {least} on")
+    if stream.half_life is not None and not 1 <= stream.half_life < np.inf:
+        raise InputError(f"got half_life={stream.half_life!r}, expected at least 1 label")
+    for kind, names, least in (("classes", stream.classes, 2), ("labelers", stream.labelers, 0)):
+        if names is not None and len(set(names)) < max(least, len(names)):
+            many = "two or more" if least else "any"
+            raise InputError(f"got the {kind} {list(names)}, expected {many}, each once")
+
+
+def _check_codes(kind: str, codes: Ints, known: int) -> None:
+    if codes.size and not 0 <= codes.min() <= codes.max() < known:
+        raise InputError(
+            f"got {kind} codes from {codes.min()} to {codes.max()}, expected them from 0 to "
+            f"{known - 1}: those declared or seen before"
+        )
+
+
+def _not_repeated(index: Ints, labeler: Ints, repeats: Repeats) -> Bools:
+    """Leave one label of each labeler for an item within a batch: the first, or the last."""
+    keep = np.ones(index.size, dtype=np.bool_)
+    key = index * (labeler.max(initial=0) + 1) + labeler
+    ordered = np.sort(key)
+    if (ordered[1:] == ordered[:-1]).any():
+        keep[:] = False
+        last = repeats == "last"
+        chosen = np.unique(key[::-1] if last else key, return_index=True)[1]
+        keep[index.size - 1 - chosen if last else chosen] = True
+    return keep

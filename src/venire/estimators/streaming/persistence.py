@@ -1,0 +1,247 @@
+"""A stream on disk: one file that holds all of it, and nothing that can run.
+
+The file is a NumPy .npz archive (a zip of arrays, each with a checksum) of
+
+    header      JSON text in UTF-8: {"format": "venire-stream", "version": 2, "parameters": {...},
+                "classes": [...], "labelers": [...], "items": [[name, number], ...],
+                "finals": [...], "counters": {...}}
+    labels      the labels in the window, see `venire.estimators.streaming.remembered_labels`
+    looked.*    what the last look at who has changed went by; absent before the first
+    drift.*     the drift monitor, see `drift.DriftMonitor`; absent if it is off
+    finals      the final posteriors
+
+Version 1 was of incremental EM: of it the labels in the window, the final verdicts and the drift
+monitor are read. What it had learned from labels that are gone is not.
+
+Names are JSON text, numbers, true, false or null; a tuple is {"tuple": [...]}; others cannot be
+saved. A stream that is loaded goes on as the one that was saved would have, to the bit. A
+file is written beside its final place and then moved there, so that it is never half there.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+import zipfile
+from collections.abc import Hashable
+from dataclasses import fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from venire.errors import FileError, InputError
+from venire.estimators.streaming.drift import DriftMonitor
+
+if TYPE_CHECKING:
+    from venire.estimators.streaming.estimator import Streaming
+
+__all__ = ["VERSION", "load", "old_labels", "pack", "save", "unpack"]
+
+S = TypeVar("S", bound="Streaming")
+
+FORMAT: Final = "venire-stream"
+
+#: The version of the format that is written, and the newest that can be read.
+VERSION: Final = 2
+
+
+def save(stream: Streaming, path: str | Path) -> None:
+    """Write a stream to a file, all or nothing."""
+    arrays = pack(stream)
+    target = Path(path)
+    if not target.parent.is_dir():
+        where = f"there is no folder {target.parent}: make it first"
+        raise FileError(path, None, f"cannot be written, {where}")
+    if target.is_dir():
+        raise FileError(path, None, "cannot be written, it is a folder: give the name of a file")
+    handle, beside = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            np.savez(file, allow_pickle=False, **arrays)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(beside, target)
+    except BaseException:
+        Path(beside).unlink(missing_ok=True)
+        raise
+
+
+def load(kind: type[S], path: str | Path) -> S:
+    """Read a stream from a file."""
+    return unpack(kind, _read(path), path)
+
+
+def unpack(kind: type[S], arrays: dict[str, NDArray[Any]], path: str | Path = "a snapshot") -> S:
+    """A stream from its arrays, which it keeps; `path` is where an error says they are from."""
+    header = _check_header(path, arrays)
+    try:
+        stream = _restore(kind, header, arrays)
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+        raise _broken(path, repr(error)) from error
+    if not _sound(stream):
+        raise _broken(path, "its arrays do not fit each other")
+    return stream
+
+
+def pack(stream: Streaming) -> dict[str, NDArray[Any]]:
+    """The stream as arrays, those of the file; they are its own, so copy what must not change."""
+    arrays: dict[str, NDArray[Any]] = {"labels": stream._labels}
+    if stream._looked is not None:
+        arrays |= {"looked.confusions": stream._looked[0], "looked.priors": stream._looked[1]}
+    if stream._monitor is not None:
+        arrays |= {f"drift.{n}": getattr(stream._monitor, n) for n in stream._monitor.arrays()}
+    classes = max(2, len(stream._class))
+    arrays["finals"] = stream._finals.posteriors(stream._finals.of, classes)
+    text = json.dumps(_header(stream), allow_nan=True).encode()
+    return arrays | {"header": np.frombuffer(text, dtype=np.uint8)}
+
+
+def _header(stream: Streaming) -> dict[str, Any]:
+    parameters = {f.name: _plain(getattr(stream, f.name)) for f in fields(stream)}
+    for name in ("classes", "labelers"):
+        given = getattr(stream, name)
+        parameters[name] = None if given is None else [_pack(x) for x in given]
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "parameters": parameters,
+        "classes": [_pack(name) for name in stream._class],
+        "labelers": [_pack(name) for name in stream._labeler],
+        "items": [[_pack(name), number] for name, number in stream._items.items()],
+        "finals": [_pack(name) for name in stream._finals.of],
+        "counters": {
+            "known": stream._known,
+            "taken": stream._taken,
+            "next_look": stream._next_look,
+        },
+    }
+
+
+def _plain(value: Any) -> Any:
+    """A parameter as JSON: text, a number, or an array of numbers."""
+    return value if value is None or isinstance(value, str) else np.asarray(value).tolist()
+
+
+def _pack(name: Hashable) -> Any:
+    if isinstance(name, np.generic):
+        name = name.item()
+    if isinstance(name, tuple):
+        return {"tuple": [_pack(part) for part in name]}
+    if name is None or isinstance(name, str | int | float):
+        return name
+    raise InputError(
+        f"the name {name!r} is a {type(name).__name__}, expected text, a number or a tuple of "
+        "them: a stream with other names cannot be saved"
+    )
+
+
+def _unpack(name: Any) -> Hashable:
+    if isinstance(name, dict):
+        return tuple(_unpack(part) for part in name["tuple"])
+    return name  # type: ignore[no-any-return]
+
+
+def _read(path: str | Path) -> dict[str, NDArray[Any]]:
+    try:
+        with open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:
+            return {name: archive[name] for name in archive.files}
+    except FileNotFoundError:
+        raise FileError(path, None, "there is no such file") from None
+    except (zipfile.BadZipFile, ValueError, OSError, EOFError, AttributeError, KeyError) as error:
+        raise _broken(path, str(error)) from error
+
+
+def _check_header(path: str | Path, arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:
+    try:
+        header: dict[str, Any] = json.loads(arrays["header"].tobytes())
+        found, version = header["format"], int(header["version"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise _broken(path, "it has no header") from error
+    if found != FORMAT:
+        raise _broken(path, f"its format is {found!r}, expected {FORMAT!r}")
+    if version > VERSION:
+        raise FileError(
+            path,
+            None,
+            f"its format has version {version}, expected at most {VERSION}: it was written by a "
+            "newer venire, so read it with that one or upgrade this one",
+        )
+    return header
+
+
+def _broken(path: str | Path, why: str) -> FileError:
+    return FileError(
+        path, None, f"this is no whole stream saved by venire ({why}): save it again, or restore it"
+    )
+
+
+def old_labels(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> list[tuple[Any, ...]]:
+    """The labels in the window of a file of version 1: item, labeler and class, in order."""
+    first, length = arrays["window.first"], arrays["window.length"]
+    who, said = arrays["window.labeler"], arrays["window.said"]
+    if len(first) != len(length) or len(who) != len(said):
+        raise ValueError("arrays of different lengths")
+    return [
+        (_unpack(name), int(who[e]), int(said[e]))
+        for name, place in header["places"]
+        for e in range(int(first[place]), int(first[place] + length[place]))
+    ]
+
+
+def _today(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
+    """Bring what a file of version 1 holds into today's form."""
+    known = [place[0] for place in header["places"]]
+    number = {_unpack(name): i for i, name in enumerate(known)}
+    rows = [(number[item], m, k, 1) for item, m, k in old_labels(header, arrays)]
+    arrays["labels"] = np.array(rows, np.int64).reshape(-1, 4)
+    header["items"] = [[name, i] for i, name in enumerate(known)]
+    for name in ("prior", "class_prior", "sweeps"):
+        header["parameters"].pop(name)
+    taken = int(header["counters"]["labels"])
+    header["counters"] = {"known": len(known), "taken": taken, "next_look": taken}
+
+
+def _restore(kind: type[S], header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> S:
+    from venire.estimators.streaming.estimator import Found
+
+    if header["version"] == 1:
+        _today(header, arrays)
+    given = header["parameters"]
+    for name in ("classes", "labelers"):
+        if given[name] is not None:
+            given[name] = tuple(_unpack(x) for x in given[name])
+    stream = kind(**given)
+    stream._begin(*([_unpack(x) for x in header[name]] for name in ("classes", "labelers")))
+    stream._labels = arrays["labels"]
+    if "looked.confusions" in arrays:
+        stream._looked = Found(arrays["looked.confusions"], arrays["looked.priors"])
+    for n in stream._monitor.arrays() if stream._monitor is not None else ():
+        setattr(stream._monitor, n, arrays[f"drift.{n}"])
+    stream._items = {_unpack(packed): number for packed, number in header["items"]}
+    stream._finals.add([_unpack(name) for name in header["finals"]], arrays["finals"])
+    counters = header["counters"]
+    stream._known, stream._taken = counters["known"], counters["taken"]
+    stream._next_look = counters["next_look"]
+    return stream
+
+
+def _sound(stream: Streaming) -> bool:
+    """Whether no array points outside another."""
+    labels, M, K = stream._labels, len(stream._labeler), max(2, len(stream._class))
+    if labels.dtype != np.int64 or labels.ndim != 2 or labels.shape[1] != 4:
+        return False
+    inside: list[Any] = [(labels[:, column] >= 0).all() for column in range(4)]
+    inside += [(labels[:, 1] < M).all(), (labels[:, 2] < K).all()]
+    inside.append(np.isin(labels[:, 0], list(stream._items.values())).all())
+    inside.append(all(number < stream._known for number in stream._items.values()))
+    if stream._looked is not None:
+        inside.append([a.shape for a in stream._looked[:2]] == [(M, K, K), (K,)])
+    if stream._monitor is not None:
+        fresh = DriftMonitor(2, stream._monitor.false_alarms)
+        fresh.expand(M)
+        pairs = ((getattr(stream._monitor, n), getattr(fresh, n)) for n in fresh.arrays())
+        inside += [a.shape == b.shape and a.dtype == b.dtype for a, b in pairs]
+    return all(map(bool, inside))

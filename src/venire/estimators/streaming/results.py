@@ -1,0 +1,162 @@
+"""What can be read off a stream at any time; reading changes nothing."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Hashable, Iterable
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from venire.errors import InputError
+from venire.estimators.parameters import Parameters
+from venire.estimators.streaming.drift import Drift, DriftMonitor
+from venire.estimators.streaming.items import Finals
+from venire.estimators.streaming.remembered_labels import ITEM, opinions, posteriors
+from venire.estimators.ties import winners
+
+if TYPE_CHECKING:
+    from venire.estimators.streaming.estimator import Found
+
+__all__ = ["StreamViews"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+class StreamViews(Parameters):
+    """The read-only side of `Streaming`: posteriors, verdicts, skills and drift, by name."""
+
+    _labels: Ints
+    _items: dict[Hashable, int]
+    _finals: Finals
+    _monitor: DriftMonitor | None
+    _class: dict[Hashable, int]
+    _labeler: dict[Hashable, int]
+    _read: Found | None
+
+    @abstractmethod
+    def _fit(self) -> Found:
+        """What the estimator says of the labels in the window."""
+
+    def _present(self) -> Found:
+        """The same, made once and kept until labels come."""
+        if self._read is None:
+            self._read = self._fit()
+        return self._read
+
+    def posterior_of(self, items: Iterable[Hashable]) -> Floats:
+        """The probability of each class, one row per item: of today, or final."""
+        names = list(items)
+        of, finals = self._items, self._finals.of
+        unknown = next((n for n in names if n not in of and n not in finals), None)
+        if unknown is not None:
+            raise InputError(
+                f"item {unknown!r} is not known: expected one that was labelled and is among the "
+                f"{len(of)} items in the window or the {len(finals)} final verdicts"
+            )
+        present = self._present()
+        out = np.empty((len(names), len(present.priors)))
+        here = np.array([n in of for n in names], dtype=np.bool_)
+        out[here] = self._posteriors(_ints(of[n] for n in names if n in of))
+        out[~here] = self._finals.posteriors((n for n in names if n not in of), out.shape[1])
+        return out
+
+    def _posteriors(self, numbers: Ints) -> Floats:
+        """Of items in the window; one whose labels were all forgotten is as classes come."""
+        found = self._present()
+        wanted = np.unique(numbers)
+        labels = self._labels
+        if len(wanted) < len(self._items):
+            labels = labels[np.isin(labels[:, ITEM], wanted)]
+        items, told = opinions(labels, *found[:2])
+        logs = np.tile(np.log(found.priors), (len(wanted), 1))
+        logs[np.searchsorted(wanted, items)] = told
+        return posteriors(found.certainty * logs)[np.searchsorted(wanted, numbers)]
+
+    def skill_of(self, labeler: Hashable) -> float:
+        """The chance that this labeler is right about an item."""
+        if labeler not in self._labeler:
+            raise InputError(
+                f"labeler {labeler!r} is not known: expected one who was declared or seen"
+            )
+        return float(self.competences_[self._labeler[labeler]])
+
+    def is_final(self, item: Hashable) -> bool:
+        """Whether the verdict on this item will not change any more."""
+        return item in self._finals.of
+
+    @property
+    def classes_(self) -> tuple[Hashable, ...]:
+        """The classes, in the order of their codes."""
+        return tuple(self._class)
+
+    @property
+    def labelers_(self) -> tuple[Hashable, ...]:
+        """The labelers, in the order of their codes."""
+        return tuple(self._labeler)
+
+    @property
+    def items_(self) -> tuple[Hashable, ...]:
+        """The items that are known: those with final verdicts, then those in the window."""
+        return (*self._finals.of, *self._items)
+
+    @property
+    def posteriors_(self) -> Floats:
+        """The probability of each class, one row for each of `items_`."""
+        return self.posterior_of(self.items_)
+
+    @property
+    def labels_(self) -> dict[Hashable, Hashable]:
+        """The most probable class of each of `items_`; a tie is broken by a draw from names."""
+        names, items = self.classes_, self.items_
+        best = winners(self._named(), items, names).tolist() if names else []
+        return dict(zip(items, (names[k] for k in best), strict=True))
+
+    @property
+    def probas_(self) -> dict[Hashable, dict[Hashable, float]]:
+        """The probability of each class for each of `items_`."""
+        rows = (dict(zip(self.classes_, r, strict=True)) for r in self._named().tolist())
+        return dict(zip(self.items_, rows, strict=True))
+
+    def _named(self) -> Floats:
+        """The posteriors without a second class that nobody has named so far."""
+        return self.posteriors_[:, : max(1, len(self._class))]
+
+    @property
+    def confusions_(self) -> Floats:
+        """Confusion matrices, labelers x K (truth) x K (said)."""
+        return self._present().confusions.copy()
+
+    @property
+    def priors_(self) -> Floats:
+        """How frequent each class is."""
+        return self._present().priors.copy()
+
+    @property
+    def competences_(self) -> Floats:
+        """The chance that a labeler is right, in the order of `labelers_`."""
+        return np.asarray(np.einsum("mkk,k->m", self.confusions_, self.priors_))
+
+    @property
+    def skills_(self) -> dict[Hashable, float]:
+        """The chance that a labeler is right."""
+        return dict(zip(self._labeler, self.competences_.tolist(), strict=True))
+
+    @property
+    def log_likelihood_(self) -> float:
+        """Log-likelihood of the labels in the window."""
+        _, told = opinions(self._labels, *self._present()[:2])
+        return float(np.logaddexp.reduce(told, axis=1).sum())
+
+    @property
+    def drift_(self) -> dict[Hashable, Drift]:
+        """Whether each labeler has changed; empty with drift=None."""
+        if self._monitor is None:
+            return {}
+        return dict(zip(self._labeler, self._monitor.drifts(), strict=True))
+
+
+def _ints(numbers: Iterable[int]) -> Ints:
+    return np.fromiter(numbers, dtype=np.int64)

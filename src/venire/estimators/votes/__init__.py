@@ -1,0 +1,1 @@
+"""What do the labels say if hardly anything is learned? Votes."""

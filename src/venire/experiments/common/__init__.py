@@ -1,0 +1,1 @@
+"""What the experiments share: label sets, scores, statistics, drawing."""

@@ -1,0 +1,24 @@
+"""Files that users bring and take away: items, panels, results, verdicts.
+
+Readers check everything first, writers write all or nothing. Names are loaded when they are first
+used.
+"""
+
+from typing import TYPE_CHECKING
+
+from venire.tools.lazy import attach
+
+if TYPE_CHECKING:
+    from venire.files.items import ItemTable as ItemTable
+    from venire.files.items import read_items as read_items
+    from venire.files.panel import read_panel as read_panel
+    from venire.files.results import Output as Output
+    from venire.files.results import assignments_output as assignments_output
+    from venire.files.results import check_targets as check_targets
+    from venire.files.results import exits_output as exits_output
+    from venire.files.results import write_outputs as write_outputs
+    from venire.files.verdicts import columns_output as columns_output
+    from venire.files.verdicts import skills_output as skills_output
+    from venire.files.verdicts import verdicts_output as verdicts_output
+else:
+    __getattr__, __dir__ = attach(__name__)

@@ -1,0 +1,25 @@
+"""Anything that holds labels, as a `LabelTable`: dataframes, arrays, rows and files.
+
+`as_table` takes what people have; the estimators call it, so that each of them takes the same
+things. `as_truth` does the same for what is known of the truth, `as_ordered` for classes that
+have an order, `as_ratings` for numbers and `as_comparisons` for comparisons of two things.
+"""
+
+from __future__ import annotations
+
+from venire.labels.sources.build import COLUMNS, as_table
+from venire.labels.sources.comparisons import COMPARISON_COLUMNS, as_comparisons
+from venire.labels.sources.ordered import as_ordered, as_ratings
+from venire.labels.sources.truth import TRUTH_COLUMNS, as_true_values, as_truth
+
+__all__ = [
+    "COLUMNS",
+    "COMPARISON_COLUMNS",
+    "TRUTH_COLUMNS",
+    "as_comparisons",
+    "as_ordered",
+    "as_ratings",
+    "as_table",
+    "as_true_values",
+    "as_truth",
+]

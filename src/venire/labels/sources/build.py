@@ -1,0 +1,245 @@
+"""From columns to a `LabelTable`, with errors that say which row is wrong and what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from venire.errors import InputError, VenireError
+from venire.labels import Codes, LabelTable, Names, Repeats
+from venire.labels.sources.coding import Coded, Fault, coded, first_row
+from venire.labels.sources.columns import NoRows, columns_of
+from venire.labels.sources.files import FileColumns, is_path, read_columns
+from venire.labels.sources.text import as_text, as_whole
+
+__all__ = ["COLUMNS", "as_batch", "as_table", "coded_columns", "once_each"]
+
+#: What the columns of a table of labels are called.
+COLUMNS: Final = ("task", "worker", "label")
+
+#: Classes are kept in 16 bits.
+MOST_CLASSES: Final = 2**15 - 1
+
+_REPEATS: Final = (
+    'drop all rows but one, or keep the first or the last of them (repeats="first" or "last", '
+    "--repeats first or last)"
+)
+
+#: Make the error about a row.
+Blame = Callable[[int | None, str], VenireError]
+
+
+def as_table(
+    labels: Any,
+    classes: Sequence[Hashable] | None = None,
+    repeats: Repeats = "error",
+    columns: Sequence[str] = COLUMNS,
+) -> LabelTable:
+    r"""Labels of any form as a `LabelTable`.
+
+    Parameters
+    ----------
+    labels
+        A `LabelTable` (returned as it is); a dataframe of pandas, polars or pyarrow, or a dict
+        of columns; a tuple of three arrays; an iterable of (task, worker, label) rows; or the
+        path of a CSV, Parquet or JSON Lines file. Other columns are ignored.
+    classes
+        What a label may say, in this order. By default the labels that occur, sorted: numbers
+        by size, before text.
+    repeats : "error", "first" or "last"
+        What to do with a worker who labels a task more than once: complain, or keep the first
+        or the last of the rows.
+    columns
+        What the columns of task, worker and label are called, in a dataframe or a file.
+
+    Returns
+    -------
+    LabelTable
+        Tasks and workers keep their order of first appearance.
+
+    Raises
+    ------
+    InputError
+        If a column is missing, a value is missing or of another type than the rest of its
+        column, a label is outside the classes, there is one class only, or (task, worker)
+        repeats. `FileError`, with the line, if it came from a file.
+    MissingExtra
+        Where a dataframe or a Parquet file needs `pip install 'venire[data]'`.
+
+    Notes
+    -----
+    In a CSV file a column is whole numbers if every value is written as Python writes a whole
+    number; else it is text, so that 007 and 7 stay two names. NaN and nan are missing values.
+
+    Examples
+    --------
+    >>> table = as_table([("a", "ann", "yes"), ("b", "ann", "no"), ("a", "bob", "no")])
+    >>> table.items, table.labelers, table.classes
+    (('a', 'b'), ('ann', 'bob'), ('no', 'yes'))
+    >>> columns = {"task": [7, 7, 9], "worker": ["ann", "bob", "ann"], "label": [1, 0, 1]}
+    >>> as_table(columns).said.tolist()
+    [1, 0, 1]
+    >>> as_table([("a", "ann", 1), ("a", "bob", "1")])
+    Traceback (most recent call last):
+    venire.errors.InputError: row 1 (the first is 0): label is '1', text, and 1 in the ...
+    """
+    if isinstance(labels, LabelTable):
+        return _same(labels, classes)
+    return _table(labels, classes, repeats, columns, fewest=2)
+
+
+def as_batch(
+    labels: Any, classes: Sequence[Hashable] | None = None, repeats: Repeats = "error"
+) -> LabelTable:
+    """The same for a part of the labels, which may be of one class, or none at all.
+
+    >>> as_batch([("a", "ann", "yes")]).classes, as_batch([]).said.size
+    (('yes',), 0)
+    """
+    try:
+        return _table(labels, classes, repeats, COLUMNS, fewest=1)
+    except NoRows:
+        none = np.zeros(0, np.uint8)
+        return LabelTable((), (), (), np.zeros(1, np.int64), none, none)
+
+
+def _table(
+    labels: Any,
+    classes: Sequence[Hashable] | None,
+    repeats: Repeats,
+    columns: Sequence[str],
+    fewest: int,
+) -> LabelTable:
+    """A table of so many classes at least."""
+    (task, worker, label), blame = coded_columns(labels, columns, "labels")
+    try:
+        label = _by_class(label, classes, columns[2], is_path(labels), fewest)
+    except Fault as fault:
+        raise blame(fault.row, fault.message) from None
+    return once_each(task, worker, label.codes, label.names, repeats, columns, blame, fewest)
+
+
+def once_each(
+    task: Coded,
+    worker: Coded,
+    said: Codes,
+    classes: Names,
+    repeats: Repeats,
+    columns: Sequence[str],
+    blame: Blame,
+    fewest: int,
+) -> LabelTable:
+    """The table of these labels; the error about a repeated one names its row."""
+    codes, names = (task.codes, worker.codes, said), (task.names, worker.names, classes)
+    try:
+        return LabelTable.from_codes(*codes, *names, repeats=repeats, fewest=fewest)
+    except InputError:
+        row = _repeated_row(task, worker)
+        if row is None or repeats != "error":
+            raise
+        who, what = worker.names[worker.codes[row]], task.names[task.codes[row]]
+        message = f"{columns[1]} {who!r} labels {columns[0]} {what!r} again, expected one label"
+        raise blame(row, f"{message} of each for it: {_REPEATS}") from None
+
+
+def coded_columns(source: Any, columns: Sequence[str], what: str) -> tuple[list[Coded], Blame]:
+    """The columns of a source, coded, and how to complain about a row of it."""
+    blame: Blame = _blame_row
+    if is_path(source):
+        file: FileColumns = read_columns(Path(source), columns, what)
+        blame, values = file.blame, file.values
+    else:
+        values = columns_of(source, columns, what)
+    try:
+        return [
+            value if isinstance(value, Coded) else coded(value, column)
+            for value, column in zip(values, columns, strict=True)
+        ], blame
+    except Fault as fault:
+        raise blame(fault.row, fault.message) from None
+
+
+def _blame_row(row: int | None, message: str) -> VenireError:
+    return InputError(message if row is None else f"row {row} (the first is 0): {message}")
+
+
+def _same(table: LabelTable, classes: Sequence[Hashable] | None) -> LabelTable:
+    if classes is not None and list(classes) != list(table.classes):
+        raise InputError(
+            f"got the classes {list(classes)}, and a table whose classes are "
+            f"{list(table.classes)}: build the table with those classes"
+        )
+    return table
+
+
+def _by_class(
+    label: Coded,
+    classes: Sequence[Hashable] | None,
+    column: str,
+    from_file: bool,
+    fewest: int,
+) -> Coded:
+    """The labels with the codes of their classes, in order."""
+    names: Names = label.names
+    if len(names) > MOST_CLASSES:
+        message = f"{column} has {len(names)} distinct values, expected at most {MOST_CLASSES}"
+        raise Fault(
+            None, f"{message}: is it the right column? For numbers use --numeric (RobustMean)"
+        )
+    if classes is None:
+        ordered = tuple(sorted(names, key=_by_size_or_text))
+        _check_count(ordered, column, fewest)
+    else:
+        ordered = _declared(classes)
+        if from_file:
+            names, ordered = _alike(names, ordered)
+    index = {name: i for i, name in enumerate(ordered)}
+    for code, name in enumerate(names):
+        if name not in index:
+            raise Fault(
+                first_row(label, code),
+                f"{column} is {name!r}, expected one of the classes {list(ordered)}: correct the "
+                "row, or declare the class",
+            )
+    moved = np.array([index[name] for name in names], np.int16)
+    return Coded(moved[label.codes], ordered)
+
+
+def _by_size_or_text(name: Any) -> tuple[bool, Any]:
+    """Numbers before everything else, as `LabelTable.from_rows` has it."""
+    return (False, name) if isinstance(name, int | float) else (True, str(name))
+
+
+def _declared(classes: Sequence[Hashable]) -> tuple[Hashable, ...]:
+    ordered = tuple(classes)
+    if len(ordered) < 2 or len(set(ordered)) < len(ordered):
+        raise InputError(f"got the classes {list(ordered)}, expected two or more, each once")
+    return ordered
+
+
+def _alike(names: Names, classes: tuple[Hashable, ...]) -> tuple[Names, tuple[Hashable, ...]]:
+    """Labels of a file and classes as they are typed: both numbers, if they can be, else text."""
+    if all(isinstance(name, str) for name in classes):
+        typed = as_whole(classes)
+        if typed is None:
+            return as_text(names), classes
+        if all(isinstance(name, int) for name in names):
+            return names, typed
+    return names, classes
+
+
+def _check_count(classes: tuple[Hashable, ...], column: str, fewest: int) -> None:
+    if len(classes) < fewest:
+        message = f"every {column} is {classes[0]!r}: one class only, expected at least two"
+        raise Fault(None, f"{message}: declare all of the classes if the others did not occur")
+
+
+def _repeated_row(task: Coded, worker: Coded) -> int | None:
+    """The first row whose task and worker were there before."""
+    pair = task.codes.astype(np.int64) * len(worker.names) + worker.codes
+    order = np.argsort(pair, kind="stable")
+    again = order[1:][pair[order][1:] == pair[order][:-1]]
+    return int(again.min()) if again.size else None

@@ -1,0 +1,1 @@
+"""How much could anyone have earned at most? Upper bounds from prices."""

@@ -1,0 +1,1 @@
+"""How much could somebody who knows the future earn? Schedules by prices."""

@@ -1,0 +1,133 @@
+"""A schedule guided by prices: what somebody who knows the future can earn at least.
+
+Items go in order of arrival, each takes the set that is best for it at the prices, out of the
+blocks that are left. Then they go again and again, at a smaller share of the prices each time
+and at none in the end: an item gives back what it has, and takes the best of what is left, or
+the same again. At no prices every such step earns more or the same. In the end items trade
+(`offline/schedule/trading.py`).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from venire.offline.bound.one_item import Bench, best_set, lay_bench
+from venire.offline.instance import Block, Instance, Problem
+from venire.offline.schedule.book import Book, replace
+from venire.offline.schedule.trading import lay_counter, trade
+from venire.tools.compiling import inlined, kernel
+
+__all__ = ["plan"]
+
+Floats = NDArray[np.float64]
+
+#: Rounds of trades at most, and how much work they may be; they end when one brings less than
+#: this share of the weights.
+ROUNDS: Final = 30
+WORK: Final = 4e9
+LITTLE: Final = 1e-5
+
+
+@inlined
+def worth(problem: Problem, book: Book, item: int, price: Floats, share: float) -> float:
+    """What an item gains by the blocks it has at a share of the prices."""
+    rest, paid, last = 1.0, 0.0, problem.arrival[item]
+    k = book.head[item]
+    if k < 0:
+        return 0.0
+    while k >= 0:
+        t, m = book.slot[k], book.labeler[k]
+        rest *= 1.0 - problem.reach[problem.phase[t], m]
+        paid += share * price[t, m]
+        last = max(last, t)
+        k = book.next[k]
+    return float(problem.weight[item] * (1.0 - rest) - (last - problem.arrival[item]) - paid)
+
+
+@inlined
+def open_blocks(book: Book, item: int, price: Floats, share: float) -> None:
+    """Offer to everyone what an item has."""
+    k = book.head[item]
+    while k >= 0:
+        t, m = book.slot[k], book.labeler[k]
+        book.left[t, m] += 1
+        book.toll[t, m] = share * price[t, m]
+        k = book.next[k]
+
+
+@inlined
+def close_blocks(book: Book, item: int) -> None:
+    """Offer no more what an item has."""
+    k = book.head[item]
+    while k >= 0:
+        t, m = book.slot[k], book.labeler[k]
+        book.left[t, m] -= 1
+        if book.left[t, m] == 0:
+            book.toll[t, m] = np.inf
+        k = book.next[k]
+
+
+@kernel
+def go_round(problem: Problem, price: Floats, share: float, book: Book, bench: Bench) -> None:
+    """Every item takes the best of what is left, at a share of the prices."""
+    slots, labelers = price.shape
+    for t in range(slots):
+        for m in range(labelers):
+            book.toll[t, m] = share * price[t, m] if book.left[t, m] > 0 else np.inf
+    for s in range(len(problem.weight)):
+        before = worth(problem, book, s, price, share)
+        open_blocks(book, s, price, share)
+        found, _ = best_set(problem, book.toll, s, bench)
+        if found > before:
+            replace(book, s, bench)
+        close_blocks(book, s)
+
+
+def plan(
+    instance: Instance,
+    price: Floats,
+    shares: tuple[float, ...] = (1.0, 0.97, 0.95, 0.9, 0.8, 0.7, 0.5, 0.3, 0.1, 0.0, 0.0),
+) -> list[Block]:
+    """A feasible schedule, good where the prices are.
+
+    >>> tiny = Instance([8.0, 3.0], [0, 0], slots=2, evidence=[[1.0, 0.5]], capacity=[1, 1])
+    >>> plan(tiny, np.zeros((2, 2)))
+    [(0, 0, 0), (0, 1, 0), (1, 0, 1), (1, 1, 1)]
+    """
+    problem, bench = instance.problem(), lay_bench(instance.problem())
+    most = min(instance.slots * int(instance.capacity.sum()), len(instance) * price.shape[1])
+    book = Book(
+        np.full(len(instance), -1, np.int64),
+        np.full(most, -1, np.int64),
+        np.zeros(most, np.int32),
+        np.zeros(most, np.int64),
+        np.concatenate([[most], np.arange(most)]),
+        np.tile(instance.capacity, (instance.slots, 1)),
+        np.zeros(price.shape),
+    )
+    for share in shares:
+        go_round(problem, price, share, book, bench)
+    counter, little = lay_counter(*price.shape), LITTLE * float(instance.weight.sum())
+    for _ in range(_rounds(instance)):
+        if trade(problem, book, counter, bench) <= little:
+            break
+    return list(_blocks(book))
+
+
+def _rounds(instance: Instance) -> int:
+    """How many rounds of trades are affordable: every departure sorts the options anew."""
+    work = float((instance.patience * instance.options**2).sum())
+    return int(min(ROUNDS, WORK / max(1.0, work)))
+
+
+def _blocks(book: Book) -> list[Block]:
+    blocks = []
+    for s, first in enumerate(book.head.tolist()):
+        k = first
+        while k >= 0:
+            blocks.append((s, int(book.labeler[k]), int(book.slot[k])))
+            k = int(book.next[k])
+    return sorted(blocks)

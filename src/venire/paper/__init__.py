@@ -1,0 +1,1 @@
+"""What the paper defines and proves, as functions: accuracy, utility, lemmas."""

@@ -1,0 +1,161 @@
+"""Algorithm 1: the greedy schedule (paper, section 3.1).
+
+In each slot the labelers go in decreasing competence; each takes the outstanding item that it
+may label of the largest gain, if that gain is positive; then an item leaves if no labeler that
+it could still have gives a positive gain in the next slot or later (the paper: in this slot or
+later, which is over). Ties go to the earliest arrival, then to the lowest index. A labeler that
+finds nothing does not end the slot for the lesser ones (the paper's `Break` does). For both see
+docs/errata.md, 8 and 3.
+
+    gain = a * x - d,   a = w exp(-E) the residual,  x = 1 - exp(-evidence) the labeler's reach,
+                        d = slots since the last label
+
+is a line in x, and d depends on the slot of the last label alone. So items stand on shelves by
+that slot, each shelf ordered by a, and only the tops of the shelves compete for a labeler. An
+assignment costs at most the number of shelves (slots for which somebody waits; the largest
+residual bounds how far back it is worth looking) plus the logarithm of their size, not the queue.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+from venire.paper import utility
+from venire.scheduling.algorithm1.exit_wheel import make_settle, set_due
+from venire.scheduling.algorithm1.incoming_labels import Bools, Ints, make_hear
+from venire.scheduling.algorithm1.labeler_turn import begin_serving, make_turn, move, shelve
+from venire.scheduling.algorithm1.ready_queues import take_off
+from venire.scheduling.algorithm1.run_slots import Stream, make_run
+from venire.scheduling.algorithm1.verdicts import make_refile
+from venire.scheduling.base import Kernels, Policy
+from venire.scheduling.state.desk import (
+    EXHAUSTED,
+    NO_GAIN,
+    TOUCHES,
+    Desk,
+    best_unused,
+    room,
+    touch,
+    unused,
+)
+from venire.tools.compiling import inlined, kernel
+
+__all__ = ["Greedy"]
+
+residual = inlined(utility.residual)
+gain = inlined(utility.gain)
+
+FAR = 2**62
+
+
+@inlined
+def score(desk: Desk, labeler: int, row: int, rank: int, slot: int) -> float:
+    return gain(desk.rows[row].key, desk.panel[labeler].reach, slot - rank)
+
+
+@inlined
+def bound(desk: Desk, labeler: int, rank: int, slot: int) -> float:
+    return gain(desk.bounds[0], desk.panel[labeler].reach, slot - rank)
+
+
+@inlined
+def take(desk: Desk, labeler: int, row: int, slot: int) -> None:
+    touch(desk, row, labeler, slot, score(desk, labeler, row, desk.rows[row].last, slot))
+
+
+@inlined
+def refile(desk: Desk, row: int, slot: int) -> None:
+    desk.rows[row].key = residual(desk.rows[row].weight, desk.rows[row].evidence)
+    move(desk, row, desk.rows[row].last)
+
+
+@inlined
+def plan_exit(desk: Desk, row: int, slot: int) -> None:
+    """Find the first slot after which no labeler gives a positive gain: a * x <= t + 1 - last."""
+    span = desk.rows[row].key * best_unused(desk, row)
+    due = desk.rows[row].last - 1 + (math.ceil(span) if span < FAR else FAR)
+    reason = NO_GAIN if span > 0.0 or unused(desk, row, False) > 0 else EXHAUSTED
+    set_due(desk, row, max(due, slot), reason)
+
+
+@kernel
+def enter(desk: Desk, row: int, slot: int) -> None:
+    desk.rows[row].key = residual(desk.rows[row].weight, desk.rows[row].evidence)
+    desk.bounds[0] = max(desk.bounds[0], desk.rows[row].key)
+    shelve(desk, row, desk.rows[row].last)
+    plan_exit(desk, row, slot)
+
+
+@kernel
+def leave(desk: Desk, row: int) -> None:
+    take_off(desk, row)
+
+
+take_turn = make_turn(score, bound, take, refile)
+
+
+@kernel
+def serve(desk: Desk, slot: int) -> None:
+    first = begin_serving(desk)
+    for m in desk.order:
+        if desk.panel[m].reach <= 0.0:
+            break
+        if room(desk, m) > 0:
+            take_turn(desk, m, slot, 0.0)
+    for k in range(first, desk.meta[TOUCHES]):
+        row = desk.touches[k].row
+        if desk.rows[row].head == k:
+            plan_exit(desk, row, slot)
+
+
+settle_slot = make_settle(leave)
+
+
+@kernel
+def settle(desk: Desk, slot: int) -> int:
+    return settle_slot(desk, slot)
+
+
+hear_all = make_hear(leave, enter)
+
+
+@kernel
+def hear(desk: Desk, labels: Ints, slot: int, fresh: Bools) -> int:
+    return hear_all(desk, labels, slot, fresh)
+
+
+file_rows = make_refile(enter)
+
+
+@kernel
+def file_all(desk: Desk, rows: Ints, slot: int) -> None:
+    file_rows(desk, rows, slot)
+
+
+run_slots = make_run(enter, serve, settle)
+
+
+@kernel
+def run(desk: Desk, stream: Stream, start: int, stop: int) -> int:
+    return run_slots(desk, stream, start, stop)
+
+
+@dataclass(frozen=True)
+class Greedy(Policy):
+    """Algorithm 1 of the paper.
+
+    >>> from venire import Item, Labeler, Scheduler
+    >>> panel = [Labeler("ann", 0.9), Labeler("bob", 0.7)]
+    >>> s = Scheduler(panel, classes=["spam", "ok"], policy=Greedy())
+    >>> s.arrive([Item("a", weight=2), Item("b", weight=8)])
+    >>> [(a.item, a.labeler, round(a.gain, 3)) for a in s.assign()]
+    [('b', 'ann', 4.678), ('b', 'bob', 0.518)]
+    """
+
+    name: ClassVar[str] = "greedy"
+
+    def kernels(self) -> Kernels:
+        """Algorithm 1, compiled."""
+        return Kernels(enter, leave, serve, settle, hear, run, file_all)

@@ -1,0 +1,110 @@
+"""Labels come in: many in one call of a kernel, and as if they had come one by one.
+
+A label may be one that was waited for (its touch is there, and says nothing yet), one that nobody
+asked for (it gets a touch), or one that is there already. `look_up` tells these apart from what
+cannot be, and changes nothing; a policy's `hear`, built by `make_hear`, then takes all of them.
+After each the row is valued and filed anew before the next is looked at: what a policy keeps may
+depend on the order, and a log is replayed label by label.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from venire.scheduling.algorithm1.verdicts import revalue
+from venire.scheduling.state.desk import BARRED, OUTSTANDING, PENDING, TOUCHES, Desk, allowed
+from venire.tools.compiling import inlined, kernel
+
+__all__ = ["Bools", "Ints", "look_up", "make_hear"]
+
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+# the columns of labels that come in
+ROW: Final = 0
+LABELER: Final = 1
+SAID: Final = 2
+VOUCHED: Final = 3  # 1: the labeler may have the row, whatever group the row is in
+
+
+@inlined
+def find(desk: Desk, row: int, labeler: int) -> int:
+    """The touch of this labeler on the row; -1 if there is none."""
+    k = desk.rows[row].head
+    while k >= 0 and desk.touches[k].labeler != labeler:
+        k = desk.touches[k].next
+    return k
+
+
+@kernel
+def look_up(desk: Desk, labels: Ints, held: Ints) -> int:
+    """Write what each labeler said of the row before; the first label that cannot be, or -1.
+
+    PENDING: nothing so far, the label may come. BARRED: it may not.
+    """
+    for i in range(len(labels)):
+        row, labeler = labels[i, ROW], labels[i, LABELER]
+        k = find(desk, row, labeler)
+        held[i] = PENDING
+        if k >= 0:
+            held[i] = desk.touches[k].said
+        elif labels[i, VOUCHED] == 0 and not allowed(desk, row, labeler):
+            held[i] = BARRED
+        if held[i] != PENDING and held[i] != labels[i, SAID]:
+            return i
+    return -1
+
+
+@inlined
+def take(desk: Desk, row: int, labeler: int, said: int, slot: int) -> tuple[bool, bool]:
+    """Take one label; whether it is new, and whether the row is worth something else now."""
+    k = find(desk, row, labeler)
+    if k < 0:
+        k = desk.meta[TOUCHES]
+        desk.meta[TOUCHES] = k + 1
+        desk.touches[k].gain = np.nan
+        desk.touches[k].slot = slot
+        desk.touches[k].row = row
+        desk.touches[k].labeler = labeler
+        desk.touches[k].next = desk.rows[row].head
+        desk.touches[k].said = said
+        desk.rows[row].head = k
+        return True, True
+    if desk.touches[k].said != PENDING:
+        return False, False
+    later = desk.touches[k].slot != slot
+    desk.touches[k].said = said
+    desk.touches[k].slot = slot
+    desk.panel[labeler].inflight -= 1
+    desk.rows[row].pending -= 1
+    return True, later
+
+
+def make_hear(
+    leave: Callable[..., Any], enter: Callable[..., Any]
+) -> Callable[[Desk, Ints, int, Bools], int]:
+    """Build `hear(desk, labels, slot, fresh)`: take labels that `look_up` let pass.
+
+    It writes which of them are new; how many rows were filed anew, counted as often as they were.
+    The desk must have room for as many touches.
+    """
+
+    @inlined
+    def hear_all(desk: Desk, labels: Ints, slot: int, fresh: Bools) -> int:
+        moves = 0
+        for i in range(len(labels)):
+            row = labels[i, ROW]
+            fresh[i], moved = take(desk, row, labels[i, LABELER], labels[i, SAID], slot)
+            if moved and desk.rows[row].state == OUTSTANDING:
+                leave(desk, row)
+                revalue(desk, row)
+                enter(desk, row, slot)
+                moves += 1
+        return moves
+
+    hear: Callable[[Desk, Ints, int, Bools], int] = hear_all
+    return hear

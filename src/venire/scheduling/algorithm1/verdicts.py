@@ -1,0 +1,311 @@
+"""What the schedule believes of its labelers, and what it concludes about an item.
+
+`believe` writes competences onto the desk in the form the kernels use; `decide` is the
+weighted-majority rule (paper, eq. 1) over the labels of a row.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from venire.errors import InputError
+from venire.paper import utility
+from venire.paper.accuracy import RHO, on_grid
+from venire.scheduling.algorithm1.exit_wheel import never_due
+from venire.scheduling.base import Belief, Floats, Ints, Kernels, Policy
+from venire.scheduling.state.desk import (
+    BARRED,
+    BELIEVED,
+    CERTAINTY,
+    N_SETTINGS,
+    OUTSTANDING,
+    PENDING,
+    POOLED,
+    ROWS,
+    SETTING,
+    Desk,
+    clear_files,
+    forget,
+)
+from venire.tools.compiling import inlined, kernel
+
+__all__ = [
+    "believe",
+    "check_c",
+    "decide_apart",
+    "decide_gone",
+    "decide_row",
+    "depart",
+    "let_go_row",
+    "make_refile",
+    "put_to_work",
+    "refile_all",
+    "revalue",
+]
+
+
+def check_c(c: float) -> None:
+    """Refuse a constant of the accuracy proxy that is none."""
+    if not (math.isfinite(c) and c > 0):
+        raise InputError(f"got c = {c}, expected a finite number above 0")
+
+
+def believe(desk: Desk, belief: Belief | None, c: float = 1.0) -> None:
+    """Take this for true; None: nothing is known, every vote counts the same."""
+    panel, classes = desk.panel, len(desk.scores)
+    desk.meta[BELIEVED] = belief is not None
+    desk.lean[:] = leaning(belief, classes)
+    desk.bounds[CERTAINTY] = 1.0 if belief is None else belief.certainty
+    if belief is None:
+        panel["evidence"] = panel["reach"] = 0.0
+        desk.bounds[1:3] = 0.0
+        desk.pairs[:] = 0.0
+        desk.votes[:] = np.eye(classes)
+        return
+    panel["evidence"] = on_grid(c * belief.evidence(classes))
+    panel["reach"] = [utility.reach(e) for e in panel["evidence"]]
+    desk.bounds[1] = panel["evidence"].sum()
+    desk.bounds[2] = panel["evidence"][panel["capacity"] > 0].sum()
+    desk.votes[:] = belief.votes(classes)
+    desk.pairs[:] = belief.pairs(classes)
+    desk.order[:] = belief.order(classes)
+
+
+def leaning(belief: Belief | None, classes: int) -> Floats:
+    """How much speaks for each class before any label."""
+    if belief is None or belief.prior is None:
+        return np.zeros(classes)
+    share = np.clip(belief.prior, RHO, 1.0)
+    return np.asarray(on_grid(np.log(share / share.sum())), np.float64)
+
+
+def decide_apart(
+    belief: Belief | None, classes: int, start: Ints, labelers: Ints, said: Ints
+) -> tuple[Ints, Floats]:
+    """What the labels of items say that are on no desk: classes (-1: no label) and confidences.
+
+    Item i has the labels start[i] to start[i + 1] - 1, the newest first, as on a desk; decided
+    as a row of a desk is, to the bit.
+
+    >>> import numpy as np
+    >>> start, who, said = np.array([0, 2, 2]), np.array([0, 1]), np.array([1, 0])
+    >>> found, sure = decide_apart(Belief(np.array([0.9, 0.6])), 2, start, who, said)
+    >>> found.tolist(), sure.round(2).tolist()
+    ([1, -1], [0.86, 0.0])
+    """
+    found, sure = np.empty(len(start) - 1, np.int64), np.empty(len(start) - 1)
+    votes = np.zeros((1, classes, classes)) if belief is None else belief.votes(classes)
+    lean, scores = leaning(belief, classes), np.zeros(classes)
+    certain = 1.0 if belief is None else belief.certainty
+    rows = start, labelers, said, found, sure
+    _decide_all(belief is not None, certain, votes, lean, scores, *rows)
+    return found, sure
+
+
+@kernel
+def _decide_all(
+    believed: bool,
+    certain: float,
+    votes: Floats,
+    lean: Floats,
+    scores: Floats,
+    start: Ints,
+    labelers: Ints,
+    said: Ints,
+    found: Ints,
+    sure: Floats,
+) -> None:
+    for i in range(len(found)):
+        for j in range(len(scores)):
+            scores[j] = lean[j]
+        for k in range(start[i], start[i + 1]):
+            if believed:
+                for j in range(len(scores)):
+                    scores[j] += votes[labelers[k], said[k], j]
+            else:
+                scores[said[k]] += 1.0
+        best, count = best_of(scores), start[i + 1] - start[i]
+        found[i] = best if count > 0 else -1
+        sure[i] = confidence_in(scores, believed, certain, best, count)
+
+
+def put_to_work(desk: Desk, policy: Policy, before: Policy) -> None:
+    """Write the settings of a policy where its kernels read them; file everything anew after it.
+
+    In the place of a policy of another class it begins with a fresh memory (see memory.py).
+    """
+    if type(policy) is not type(before):
+        forget(desk)
+    settings = policy.settings()
+    desk.meta[SETTING : SETTING + N_SETTINGS] = 0
+    desk.meta[SETTING : SETTING + len(settings)] = settings
+
+
+def refile_all(desk: Desk, kernels: Kernels, slot: int, first: int | None = None) -> int:
+    """File every outstanding row anew, after a change of belief, panel or policy.
+
+    Rows that are in the pool keep its order, so that random draws do not depend on this.
+    Returns the first outstanding row: given as `first` the next time, it saves looking at
+    those that have left.
+    """
+    pooled, start = desk.pool[: desk.meta[POOLED]].copy(), first or 0
+    others = desk.rows["state"][start : desk.meta[ROWS]] == OUTSTANDING
+    begin = start + int(others.argmax()) if others.any() else int(desk.meta[ROWS])
+    others[pooled - start] = False
+    clear_files(desk, first)
+    rows = np.concatenate([pooled, start + np.flatnonzero(others)]).astype(np.int64)
+    if kernels.refile is not None:
+        kernels.refile(desk, rows, slot)
+        return begin
+    for row in rows:
+        revalue(desk, row)
+        kernels.enter(desk, row, slot)
+    return begin
+
+
+@kernel
+def revalue(desk: Desk, row: int) -> None:
+    """Recompute what the labels of a row are worth, and when the last one came.
+
+    Whether it leaves, and when, is open again until it is entered anew.
+    """
+    never_due(desk, row)
+    desk.rows[row].evidence = 0.0
+    desk.rows[row].labels = 0
+    desk.rows[row].pending = 0
+    desk.rows[row].last = desk.rows[row].arrival
+    k = desk.rows[row].head
+    while k >= 0:
+        said = desk.touches[k].said
+        if said >= -1:
+            desk.rows[row].evidence += desk.panel[desk.touches[k].labeler].evidence
+            desk.rows[row].last = max(desk.rows[row].last, desk.touches[k].slot)
+            desk.rows[row].labels += 1
+            desk.rows[row].pending += said == -1
+        k = desk.touches[k].next
+
+
+def make_refile(enter: Callable[..., Any]) -> Callable[[Desk, Any, int], None]:
+    """Build `refile(desk, rows, slot)` out of a policy's `enter`."""
+
+    @inlined
+    def refile_rows(desk: Desk, rows: Any, slot: int) -> None:
+        for i in range(len(rows)):
+            revalue(desk, rows[i])
+            enter(desk, rows[i], slot)
+
+    refile: Callable[[Desk, Any, int], None] = refile_rows
+    return refile
+
+
+@inlined
+def let_go(desk: Desk, row: int) -> None:
+    """Nobody waits any more for the labels in flight of a row that has left."""
+    k = desk.rows[row].head
+    while k >= 0 and desk.rows[row].pending > 0:
+        if desk.touches[k].said == PENDING:
+            desk.touches[k].said = BARRED
+            desk.panel[desk.touches[k].labeler].inflight -= 1
+            desk.panel[desk.touches[k].labeler].load -= 1
+            desk.rows[row].pending -= 1
+            desk.rows[row].labels -= 1
+        k = desk.touches[k].next
+
+
+@inlined
+def add_votes(desk: Desk, row: int, coming: int = -1) -> int:
+    """Add what the labels of a row speak for to the scores; how many labels there are.
+
+    With `coming`, the labels in flight instead, as if they will say that class.
+    """
+    scores, votes = desk.scores, 0
+    k = desk.rows[row].head
+    while k >= 0:
+        said = desk.touches[k].said
+        if coming >= 0:
+            said = coming if said == PENDING else BARRED
+        if said >= 0:
+            m = desk.touches[k].labeler
+            for j in range(len(scores)):
+                scores[j] += desk.votes[m, said, j]
+            votes += 1
+        k = desk.touches[k].next
+    return votes
+
+
+@inlined
+def best_of(scores: Floats) -> int:
+    """The class of the highest score; a tie goes to the later one."""
+    best = len(scores) - 1
+    for j in range(len(scores) - 2, -1, -1):
+        if scores[j] > scores[best]:
+            best = j
+    return best
+
+
+@inlined
+def add_up(desk: Desk, row: int) -> tuple[int, int]:
+    """Score the classes by the labels of a row: the best one, and how many labels there are."""
+    for j in range(len(desk.scores)):
+        desk.scores[j] = desk.lean[j]
+    votes = add_votes(desk, row)
+    return best_of(desk.scores), votes
+
+
+@inlined
+def confidence_in(scores: Floats, believed: bool, certain: float, best: int, votes: int) -> float:
+    """How sure a class is by the scores: its posterior, or its share while nothing is known.
+
+    The log-odds count as far as `certain` says (see `Belief.certainty`).
+    """
+    total = 1.0
+    if votes == 0:
+        return 0.0
+    for j in range(len(scores)):
+        if j != best:
+            total += math.exp(certain * (scores[j] - scores[best]))
+    return 1.0 / total if believed else scores[best] / votes
+
+
+@inlined
+def decide(desk: Desk, row: int) -> None:
+    """Write the verdict of a row and its confidence; a tie goes to the later class.
+
+    The confidence is the posterior of the verdict; while nothing is known of the labelers it
+    is the share of the votes.
+    """
+    best, votes = add_up(desk, row)
+    desk.rows[row].verdict = best if votes > 0 else -1
+    believed, certain = desk.meta[BELIEVED] != 0, desk.bounds[CERTAINTY]
+    desk.rows[row].confidence = confidence_in(desk.scores, believed, certain, best, votes)
+
+
+@inlined
+def decide_gone(desk: Desk, count: int) -> None:
+    """Decide the rows that have just left."""
+    for i in range(count):
+        decide(desk, desk.gone[i])
+
+
+@kernel
+def decide_row(desk: Desk, row: int) -> None:
+    """Decide one row by what is believed now."""
+    decide(desk, row)
+
+
+@kernel
+def let_go_row(desk: Desk, row: int) -> None:
+    """Wait no more for the labels in flight of one row."""
+    let_go(desk, row)
+
+
+@kernel
+def depart(desk: Desk, rows: Any) -> None:
+    """Decide rows that leave by what is believed now, and wait no more for their labels."""
+    for i in range(len(rows)):
+        decide(desk, rows[i])
+        let_go(desk, rows[i])

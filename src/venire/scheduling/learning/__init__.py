@@ -1,0 +1,1 @@
+"""How do competences come to be known? First learn, or learn while serving."""

@@ -1,0 +1,232 @@
+"""What learning while serving estimates with: a batch fit of the labels that are remembered.
+
+What is thought of a panel is at any time what the estimator says of the labels in the window, from
+the beginning: no belief is carried over from one fit to the next, so that none can feed on itself.
+What the stream forgets is all that tells it from a table: labels of items that are older than the
+window, labels older than a labeler's half-life, and those of a labeler that has changed.
+"""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, Final, NamedTuple, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from venire.estimators.base import BaseEstimator
+from venire.estimators.calibration import certainty
+from venire.estimators.streaming.drift import DriftMonitor
+from venire.estimators.streaming.remembered_labels import (
+    ITEM,
+    LABELER,
+    SAID,
+    latest,
+    opinions,
+    posteriors,
+    watch,
+)
+from venire.labels import LabelTable
+from venire.paper.accuracy import clamp_competence, clamp_confusions, one_coin
+from venire.scheduling.base import Floats, Ints
+from venire.scheduling.learning.old_estimates import labels_of_stream
+
+__all__ = ["BETTER_THAN_CHANCE", "RHO", "USUAL", "Estimate", "Guess", "Memory"]
+
+Arrays = dict[str, NDArray[Any]]
+
+#: Right and wrong pseudo-labels of a labeler of whom nobody says a competence.
+BETTER_THAN_CHANCE: Final = (7.0, 3.0)
+
+#: Nobody is taken to be better than 1 - RHO on the word of an estimator.
+RHO: Final = 0.01
+
+
+class Guess(NamedTuple):
+    """What is thought of the labelers: competences, and full matrices if there are any.
+
+    `certainty` is what the log-odds of verdicts are multiplied by (`aggregation.certainty`).
+    """
+
+    competences: Floats
+    confusions: Floats | None = None
+    prior: Floats | None = None
+    certainty: float = 1.0
+
+    def read(self, classes: int) -> tuple[Floats, Floats]:
+        """Matrices and class shares, also where there are none."""
+        coins, even = one_coin(self.competences, classes), np.full(classes, 1 / classes)
+        return (
+            coins if self.confusions is None else self.confusions,
+            even if self.prior is None else self.prior,
+        )
+
+
+class Memory(NamedTuple):
+    """What is forgotten, and when.
+
+    Labels of more than `window` items back; of each labeler all but the latest `half_life` / ln 2
+    labels, which weigh as much in all as with a half-life; and everything of a labeler for whom
+    the test of drift raises an alarm, which it does without reason with probability `drift` in
+    1,000 of its labels.
+    """
+
+    window: int = 10_000
+    half_life: float | None = None
+    drift: float | None = 0.001
+
+
+USUAL: Final = Memory()
+
+
+class Estimate:
+    """What is known of a panel, by numbers: labels, and what the estimator says of them."""
+
+    def __init__(
+        self,
+        estimator: BaseEstimator,
+        competences: Sequence[float | None],
+        classes: int,
+        prior: tuple[float, float] = BETTER_THAN_CHANCE,
+        memory: Memory = USUAL,
+        matrices: bool = True,
+        rho: float = RHO,
+    ) -> None:
+        self.classes, self.prior, self.memory, self.matrices = classes, prior, memory, matrices
+        self.rho = rho
+        self.estimator = _with_stranger(estimator, prior, classes)
+        self.stated = np.array([np.nan if p is None else p for p in competences])
+        self.labels = np.zeros((0, 4), np.int64)
+        self.found: Guess | None = None
+        self.monitor = None if memory.drift is None else DriftMonitor(classes, memory.drift)
+        if self.monitor is not None:
+            self.monitor.expand(len(self.stated))
+
+    def take(self, items: Ints, labelers: Ints, said: Ints, thorough: bool) -> None:
+        """Keep the labels; if `thorough`, fit all that are kept."""
+        new = np.column_stack([items, labelers, said, np.zeros_like(said)])
+        self.labels = np.concatenate([self.labels, new])
+        if not thorough or not len(self.labels):
+            return
+        self._forget_items()
+        self._watch()
+        self._forget_old_labels()
+        if len(self.labels):
+            self._fit()
+
+    def join(self, competence: float | None) -> None:
+        """One more labeler."""
+        self.stated = np.append(self.stated, np.nan if competence is None else competence)
+        if self.monitor is not None:
+            self.monitor.expand(len(self.stated))
+        if self.found is not None:
+            p, square, prior, certain = self.found
+            more = one_coin(self._expected()[-1:], self.classes)
+            square = None if square is None else np.concatenate([square, more])
+            self.found = Guess(np.append(p, self._expected()[-1]), square, prior, certain)
+
+    def guess(self) -> Guess:
+        """What the last fit found."""
+        return self.found or Guess(self._expected())
+
+    def _expected(self) -> Floats:
+        """The competence of each labeler before it is seen: what was stated, or a stranger's."""
+        right, wrong = self.prior
+        p = np.where(np.isnan(self.stated), right / (right + wrong), self.stated)
+        return clamp_competence(p, self.classes, self.rho)
+
+    # what is forgotten
+
+    def _forget_items(self) -> None:
+        names = np.unique(self.labels[:, ITEM])
+        if len(names) > self.memory.window:
+            self.labels = self.labels[self.labels[:, ITEM] >= names[-self.memory.window]]
+
+    def _forget_old_labels(self) -> None:
+        if self.memory.half_life is not None:
+            self.labels = self.labels[latest(self.labels, self.memory.half_life)]
+
+    def _watch(self) -> None:
+        """Test the labels that have company now for drift; forget whoever has changed."""
+        if self.monitor is None or self.found is None:
+            return
+        changed = watch(self.monitor, self.labels, *self.found.read(self.classes))
+        if len(changed):
+            self.labels = self.labels[~np.isin(self.labels[:, LABELER], changed)]
+
+    def alarms(self) -> Ints | None:
+        """How often each labeler was found to have changed; None without the test."""
+        return None if self.monitor is None else self.monitor.alarms
+
+    # what is learned
+
+    def _fit(self) -> None:
+        names, index = np.unique(self.labels[:, ITEM], return_inverse=True)
+        panel, classes = tuple(range(len(self.stated))), tuple(range(self.classes))
+        codes = index, self.labels[:, LABELER], self.labels[:, SAID]
+        table = LabelTable.from_codes(*codes, tuple(names.tolist()), panel, classes)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # few labels, near chance: it will see more
+            fitted = copy.copy(self.estimator).fit(table)
+        found = self._settled(fitted)
+        _, logs = opinions(self.labels, *found.read(self.classes))
+        self.found = found._replace(certainty=certainty(table, posteriors(logs)))
+
+    def _settled(self, fitted: BaseEstimator) -> Guess:
+        """What was fitted; who was stated to be good begins with that."""
+        seen = np.bincount(self.labels[:, LABELER], minlength=len(self.stated))
+        weight = np.where(np.isnan(self.stated), 0.0, sum(self.prior))
+        share = np.divide(weight, weight + seen, out=np.zeros(len(seen)), where=weight + seen > 0)
+        p = share * self._expected() + (1 - share) * fitted.competences_
+        p = clamp_competence(p, self.classes, self.rho)
+        if not self.matrices or "confusions_" not in vars(fitted):
+            return Guess(p)
+        stated = one_coin(self._expected(), self.classes)
+        square = share[:, None, None] * stated + (1 - share)[:, None, None] * fitted.confusions_
+        return Guess(p, clamp_confusions(square, self.rho), fitted.priors_.copy())
+
+    # snapshots
+
+    def state(self) -> Arrays:
+        """The labels that are kept, what the last fit found, and the test of drift."""
+        state = {"stated": self.stated.copy(), "labels": self.labels.copy()}
+        if self.found is not None:
+            named = self.found._asdict().items()
+            state |= {f"found.{name}": np.array(a) for name, a in named if a is not None}
+        if self.monitor is not None:
+            own = self.monitor.arrays()
+            state |= {f"monitor.{name}": getattr(self.monitor, name).copy() for name in own}
+        return state
+
+    def restore(self, state: Arrays) -> None:
+        """The same; also from what earlier versions kept."""
+        if "labels" not in state:
+            state = labels_of_stream(state)
+        stated = "stated" if "stated" in state else "given"
+        self.stated, labels = state[stated].copy(), state["labels"]
+        self.labels = np.zeros((len(labels), 4), np.int64)
+        self.labels[:, : labels.shape[1]] = labels
+        found: dict[str, Any] = {
+            n: state[f"found.{n}"].copy() for n in Guess._fields if f"found.{n}" in state
+        }
+        if "certainty" in found:
+            found["certainty"] = float(found["certainty"])
+        self.found = Guess(**found) if found else None
+        if self.monitor is not None:
+            self.monitor.expand(len(self.stated))
+            for name in (n for n in self.monitor.arrays() if f"monitor.{n}" in state):
+                setattr(self.monitor, name, state[f"monitor.{name}"].copy())
+
+
+def _with_stranger(
+    estimator: BaseEstimator, prior: tuple[float, float], classes: int
+) -> BaseEstimator:
+    """The estimator, told how a stranger labels if it wants to know."""
+    if getattr(estimator, "stranger", estimator) is not None:
+        return estimator
+    right, wrong = prior
+    square = np.where(np.eye(classes, dtype=np.bool_), right, wrong / (classes - 1))
+    return cast(BaseEstimator, replace(cast(Any, estimator), stranger=square))

@@ -1,0 +1,299 @@
+"""Algorithm 2: learn first, then serve (paper, section 3.2).
+
+For `slots` slots (the paper's T_L) one item, chosen at random among the arrivals of the slot,
+is labelled by everyone, and the other arrivals leave unlabelled. Then the competences are
+learned from those labels (Algorithm 3, Online Learn), and any policy serves with them as if
+they were true. Utility counts from slot T_L on. That is `Algorithm2`.
+
+`LearnThenServe` has the same phase and is safe where labelers are not what the paper takes them
+for: who says one class whatever it sees, families who err together, few labels each. It learns as
+`LearnWhileServing` does (`venire.scheduling.learning.estimates`) and goes on learning while it
+serves, since a phase that is long enough for every panel would be long indeed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from venire.errors import InputError
+from venire.estimators.base import BaseEstimator
+from venire.estimators.one_coin.estimator import OneCoin
+from venire.estimators.votes.anchored import Anchored
+from venire.labels import LabelTable
+from venire.paper.accuracy import clamp_competence
+from venire.scheduling.algorithm1.exit_wheel import make_settle, set_due
+from venire.scheduling.algorithm1.incoming_labels import Bools, make_hear
+from venire.scheduling.algorithm1.labeler_turn import begin_serving
+from venire.scheduling.algorithm1.run_slots import Stream, make_run
+from venire.scheduling.algorithm1.verdicts import make_refile
+from venire.scheduling.base import Belief, Ints, Kernels, Learner, Learning, Policy
+from venire.scheduling.learning.estimates import RHO, Estimate
+from venire.scheduling.learning.periods import LONGEST, Periods
+from venire.scheduling.state.desk import (
+    DROPPED,
+    LEARNING,
+    OUTSTANDING,
+    ROWS,
+    SETTING,
+    Desk,
+    allowed,
+    barred,
+    room,
+    touch,
+)
+from venire.tools.compiling import kernel
+from venire.tools.splitmix import below
+
+__all__ = ["Algorithm2", "LearnThenServe", "OneForAll"]
+
+
+@kernel
+def enter(desk: Desk, row: int, slot: int) -> None:
+    set_due(desk, row, slot, LEARNING if desk.rows[row].labels > 0 else DROPPED)
+
+
+@kernel
+def leave(desk: Desk, row: int) -> None:
+    """Nothing is kept of a row."""
+
+
+@kernel
+def serve(desk: Desk, slot: int) -> None:
+    begin_serving(desk)
+    first = desk.meta[ROWS]
+    while first > 0 and desk.rows[first - 1].arrival == slot:
+        first -= 1
+        if desk.rows[first].labels > 0:
+            return
+    n = desk.meta[ROWS] - first
+    if n == 0:
+        return
+    row = first + below(desk.meta[SETTING], slot, 0, n)
+    if desk.rows[row].state != OUTSTANDING:  # it was withdrawn
+        return
+    for m in range(len(desk.panel)):
+        if room(desk, m) > 0 and allowed(desk, row, m) and not barred(desk, row, m):
+            touch(desk, row, m, slot, np.nan)
+            set_due(desk, row, slot, LEARNING)
+
+
+settle_slot = make_settle(leave)
+
+
+@kernel
+def settle(desk: Desk, slot: int) -> int:
+    return settle_slot(desk, slot)
+
+
+hear_all = make_hear(leave, enter)
+
+
+@kernel
+def hear(desk: Desk, labels: Ints, slot: int, fresh: Bools) -> int:
+    return hear_all(desk, labels, slot, fresh)
+
+
+file_rows = make_refile(enter)
+
+
+@kernel
+def file_all(desk: Desk, rows: Ints, slot: int) -> None:
+    file_rows(desk, rows, slot)
+
+
+run_slots = make_run(enter, serve, settle)
+
+
+@kernel
+def run(desk: Desk, stream: Stream, start: int, stop: int) -> int:
+    return run_slots(desk, stream, start, stop)
+
+
+@dataclass(frozen=True)
+class OneForAll(Policy):
+    """One arrival of each slot, chosen at random, is labelled by all; the others leave."""
+
+    seed: int = 0
+    name: ClassVar[str] = "one-for-all"
+
+    def kernels(self) -> Kernels:
+        """Phase I of Algorithm 2, compiled."""
+        return Kernels(enter, leave, serve, settle, hear, run, file_all)
+
+    def settings(self) -> tuple[int, ...]:
+        """The seed."""
+        return (self.seed,)
+
+
+@dataclass(frozen=True)
+class LearnThenServe(Learning):
+    """A learning phase of `slots` slots (T_L), then serve, and go on learning.
+
+    In the phase one arrival of each slot is labelled by everyone. What is learned from it, and
+    afterwards from every label, is what `LearnWhileServing` learns: the labels of the window fitted
+    afresh, from the vote, at the end of every period. With an `estimator` it is fitted once, to the
+    labels of the phase, and taken for true for ever: see `Algorithm2`. Nobody is taken to be better
+    than 1 - `rho`.
+
+    >>> from venire import Greedy, World, simulate
+    >>> run = simulate(World.synthetic(seed=0), Greedy(), LearnThenServe(45), slots=1000)
+    >>> 0.9 < run.ratio < 1
+    True
+    """
+
+    slots: int
+    seed: int = 0
+    estimator: BaseEstimator | None = None
+    rho: float = RHO
+    name: ClassVar[str] = "then-serve"
+
+    def __post_init__(self) -> None:
+        if self.slots < 1:
+            raise InputError(f"got a learning phase of {self.slots} slots, expected at least 1")
+        if not 0 < self.rho < 0.5:
+            raise InputError(f"got rho = {self.rho}, expected a number between 0 and 1/2")
+
+    def phase(self, slot: int) -> Policy | None:
+        """The learning policy while the phase lasts."""
+        return OneForAll(self.seed) if slot < self.slots else None
+
+    def next_refresh(self, slot: int) -> int | None:
+        """The end of the phase; then, without an estimator that learns once, of every period."""
+        if slot < self.slots:
+            return self.slots - 1
+        return Periods(LONGEST, 0.0).next_refresh(slot) if self.estimator is None else None
+
+    def begin(self, competences: Sequence[float | None], classes: int) -> Learner:
+        """Nothing is known until the phase ends."""
+        if self.estimator is not None:
+            return _OnlineLearn(self.estimator, self.rho, len(competences), classes)
+        return _GoesOn(Estimate(Anchored(), competences, classes, rho=self.rho))
+
+    def counts_from(self) -> int:
+        """Utility counts from slot T_L on."""
+        return self.slots
+
+    def describe(self) -> str:
+        """Name and length (and rho, if it is another), as `--learning` takes them.
+
+        >>> LearnThenServe(45).describe(), LearnThenServe(45, rho=0.1).describe()
+        ('then-serve:45', 'then-serve:45:0.1')
+        """
+        usual = type(self).rho
+        rho = "" if self.rho == usual else f":{self.rho!r}"
+        return f"{self.name}:{self.slots}{rho}"
+
+
+@dataclass(frozen=True)
+class Algorithm2(LearnThenServe):
+    """The paper's Algorithm 2, as it is: learn for `slots` slots, then serve with what was learned.
+
+    `estimator` is Algorithm 3 (Online Learn). The paper takes nobody to be better than 1 - rho and
+    leaves rho open; it matters here, since after a short phase many labelers have never been seen
+    wrong, and without it one of them would outvote everybody for ever. What somebody says of a
+    labeler is not asked.
+
+    It trusts its model: see docs/learning.md for what becomes of it where that does not hold.
+
+    >>> from venire import Greedy, World, simulate
+    >>> run = simulate(World.synthetic(seed=0), Greedy(), Algorithm2(45), slots=1000)
+    >>> 0.9 < run.ratio < 0.99
+    True
+    """
+
+    estimator: BaseEstimator | None = field(default_factory=lambda: OneCoin(prior=None))
+    name: ClassVar[str] = "algorithm-2"
+
+
+class _GoesOn(Learner):
+    """What the labels of the phase and of all later ones say, fitted afresh each time."""
+
+    def __init__(self, estimate: Estimate) -> None:
+        self.estimate = estimate
+
+    def learn(self, items: Ints, labelers: Ints, said: Ints) -> None:
+        """Fit what is remembered and what is new."""
+        self.estimate.take(items, labelers, said, thorough=True)
+        self._believe()
+
+    def join(self, competence: float | None) -> None:
+        """One more labeler, a stranger unless somebody says its competence."""
+        self.estimate.join(competence)
+        if self.belief is not None:
+            self._believe()
+
+    def alarms(self) -> Ints | None:
+        """How often each labeler was found to have changed."""
+        return self.estimate.alarms()
+
+    def _believe(self) -> None:
+        p, square, prior, certain = self.estimate.guess()
+        self.belief = Belief(p, square, prior, certainty=certain)
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """The estimate, and whether anything was learned from it."""
+        return {"learned": np.array(self.belief is not None)} | self.estimate.state()
+
+    def restore(self, state: dict[str, NDArray[Any]]) -> None:
+        """Go on from there; also from a phase of earlier versions, which learned once."""
+        self.estimate.restore(_labels_forgotten(state) if "joined" in state else state)
+        if state.get("learned", "competences" in state):
+            self._believe()
+
+
+def _labels_forgotten(state: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    """What `_OnlineLearn` kept, as an estimate without labels."""
+    stated = np.append(np.full(int(state["labelers"]), np.nan), state["joined"])
+    found = {"found.competences": state["competences"]} if "competences" in state else {}
+    return {"stated": stated, "labels": np.zeros((0, 4), np.int64)} | found
+
+
+class _OnlineLearn(Learner):
+    """Online Learn (Algorithm 3) on the labels of the phase, kept in the paper's range."""
+
+    def __init__(self, estimator: BaseEstimator, rho: float, labelers: int, classes: int) -> None:
+        self.estimator, self.rho, self.labelers, self.classes = estimator, rho, labelers, classes
+        self.joined: list[float | None] = []
+
+    def learn(self, items: Ints, labelers: Ints, said: Ints) -> None:
+        """Fit the labels of the phase."""
+        self.labelers, self.joined = self.labelers + len(self.joined), []
+        if not len(said):  # nothing arrived: everyone counts the same
+            self.belief = Belief(np.full(self.labelers, (1 + 1 / self.classes) / 2))
+            return
+        names, item = np.unique(items, return_inverse=True)
+        panel, classes = tuple(range(self.labelers)), tuple(range(self.classes))
+        table = LabelTable.from_codes(item, labelers, said, tuple(names.tolist()), panel, classes)
+        learned = self.estimator.fit(table).competences_
+        self._believe(clamp_competence(learned, self.classes, self.rho))
+
+    def join(self, competence: float | None) -> None:
+        """Who joins after the phase counts as the others do, unless somebody knows better."""
+        self.joined.append(competence)
+        if self.belief is not None:
+            self._believe(self.belief.competences[: self.labelers])
+
+    def _believe(self, learned: NDArray[np.float64]) -> None:
+        usual = float(learned.mean())
+        newcomers = [usual if p is None else p for p in self.joined]
+        self.belief = Belief(np.append(learned, newcomers))
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """What was learned, and who joined since."""
+        joined = np.array([np.nan if p is None else p for p in self.joined])
+        state = {"labelers": np.array(self.labelers), "joined": joined}
+        if self.belief is not None:
+            state["competences"] = self.belief.competences
+        return state
+
+    def restore(self, state: dict[str, NDArray[Any]]) -> None:
+        """Go on from there."""
+        self.labelers = int(state["labelers"])
+        self.joined = [None if np.isnan(p) else p for p in state["joined"].tolist()]
+        if "competences" in state:
+            self.belief = Belief(state["competences"])

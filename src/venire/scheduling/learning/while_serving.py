@@ -1,0 +1,236 @@
+"""Learn while serving: no learning phase, a panel is learned from the labels that are given anyway.
+
+Everybody is taken for better than chance at first (Beta(7, 3)), the policy serves with that from
+the first slot, and every label it gets says something of who gave it, however few labels an item
+has. At the end of a period (see `periods`) the belief is formed anew from the labels of the window,
+by the estimator that `aggregate` has too (`venire.estimators.Anchored`), from the vote: what was
+believed before has no say, so no belief can feed on itself. Four things could go wrong.
+
+**Cliques.** Labelers are known by those with whom they share items. Were it always the same ones
+who label an item together (labelers who are worth the same, in the order of the panel), those who
+share an error would find each other reliable. So the order of labelers who are worth the same is
+drawn anew whenever something is learned: whoever is unknown meets everybody. It costs no label.
+
+**The feedback loop.** Whom the policy does not ask, nobody learns about: a labeler believed at
+chance is worth nothing, is never asked, and stays at chance. So in the first slots of each period
+(a share `explore` of them, at least one) whoever got less than that share of the mean number of
+labels lately, outside of such slots, is handed out work as a stranger would be; verdicts go by
+the belief. Lately is since the last time that share was a whole label.
+So nobody is lost: whoever is there gets labels in a share `explore` of the slots in which the
+policy would ask a stranger, newcomers from the next such slot on. And it costs little: in all
+other slots it changes nothing, and in these a label of somebody useless is taken for a
+stranger's, whose evidence is small (0.17 for two classes); under Algorithm 1 it goes last, after
+everybody better, to an item that waits anyway.
+
+**Flips, and panels that agree on nothing.** EM can end where everybody is mirrored, or where all
+items are of one class because a few labelers always say so. The estimator stays near the vote,
+sets labelers aside who say one class whatever they see, and where labels do not tell labelers
+apart every vote counts alike.
+
+**Drift.** Labels count for as long as the window holds them, which is best while nobody changes,
+until the sequential test of a labeler (`venire.estimators.streaming.drift`) raises an alarm: then
+its labels so far are forgotten, and it is learned anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import ClassVar, Literal, get_args
+
+import numpy as np
+
+from venire.errors import InputError, UnknownName
+from venire.estimators.base import BaseEstimator
+from venire.estimators.votes.anchored import Anchored
+from venire.scheduling.base import Belief, Ints, Learner, Learning, Policy
+from venire.scheduling.learning.estimates import BETTER_THAN_CHANCE, Arrays, Estimate, Memory
+from venire.scheduling.learning.periods import Periods
+
+__all__ = ["LearnWhileServing"]
+
+Model = Literal["dawid-skene", "one-coin"]
+
+
+@dataclass(frozen=True)
+class LearnWhileServing(Learning):
+    """Serve from the first slot, and learn from every label.
+
+    Parameters
+    ----------
+    model
+        "dawid-skene" learns a confusion matrix of each labeler and how often each class comes,
+        drawn towards the panel's as far as labels are few; "one-coin" one competence each, as
+        the paper has it.
+    explore
+        In this share of the slots those who are hardly asked are handed out work as strangers.
+    half_life
+        Of each labeler the latest `half_life` / ln 2 labels count, as much in all as if a label
+        counted half after its labeler has given so many more; None: all in the window, unless
+        there is an alarm.
+    drift
+        The false-alarm probability, per 1,000 labels of a labeler, of the test that lets what
+        was learned of a labeler go; None: no test.
+    window
+        The labels of so many items are remembered.
+    longest
+        At most so many slots between two looks.
+    prior
+        Right and wrong pseudo-labels of a labeler of whom nobody says a competence.
+    estimator
+        Any other batch estimator, fitted anew to the labels of the window.
+
+    A competence that somebody says of a labeler is where its prior begins.
+
+    >>> from venire import World, simulate
+    >>> run = simulate(World.synthetic(seed=0), learning=LearnWhileServing(), slots=1000)
+    >>> run.ratio > 0.998
+    True
+    """
+
+    model: Model = "dawid-skene"
+    explore: float = 0.05
+    half_life: float | None = None
+    drift: float | None = 0.001
+    window: int = 10_000
+    longest: int = 100
+    prior: tuple[float, float] = BETTER_THAN_CHANCE
+    estimator: BaseEstimator | None = None
+    name: ClassVar[str] = "while-serving"
+
+    def __post_init__(self) -> None:
+        if self.model not in get_args(Model):
+            raise UnknownName("model", self.model, get_args(Model))
+        if not 0 <= self.explore < 1:
+            raise InputError(f"got explore={self.explore}, expected a share from 0 to below 1")
+        if self.window < 1 or self.longest < 1:
+            raise InputError(
+                f"got a window of {self.window} items and periods of {self.longest} slots, "
+                "expected at least 1 of each"
+            )
+        if self.half_life is not None and not self.half_life >= 1:
+            raise InputError(
+                f"got half_life={self.half_life!r}, expected at least 1 label, or None"
+            )
+        right, wrong = self.prior
+        if not 0 < wrong < right:
+            raise InputError(
+                f"got prior={self.prior!r}, expected more right than wrong pseudo-labels, both "
+                "above 0"
+            )
+
+    def phase(self, slot: int) -> Policy | None:
+        """The policy serves in every slot."""
+        return None
+
+    def next_refresh(self, slot: int) -> int:
+        """The end of a period, or of its exploration."""
+        return self.periods.next_refresh(slot)
+
+    @property
+    def periods(self) -> Periods:
+        """When it looks at what it has learned."""
+        return Periods(self.longest, self.explore)
+
+    def stranger(self) -> float:
+        """The competence of somebody of whom nothing is known.
+
+        >>> LearnWhileServing().stranger()
+        0.7
+        """
+        right, wrong = self.prior
+        return right / (right + wrong)
+
+    def begin(self, competences: Sequence[float | None], classes: int) -> Learner:
+        """A learner that knows only what somebody says of the labelers."""
+        estimate = Estimate(
+            Anchored() if self.estimator is None else self.estimator,
+            competences,
+            classes,
+            self.prior,
+            Memory(self.window, self.half_life, self.drift),
+            matrices=self.model != "one-coin",
+        )
+        return _WhileServing(self, estimate, classes)
+
+    def describe(self) -> str:
+        """Name and settings as far as they are not the usual ones, as `--learning` takes them.
+
+        >>> LearnWhileServing("one-coin").describe(), LearnWhileServing(longest=50).describe()
+        ('while-serving:one-coin', 'while-serving:dawid-skene:0.05:none:0.001:10000:50')
+        """
+        own = [f for f in fields(self) if f.name not in ("prior", "estimator")]
+        while own and getattr(self, own[-1].name) == own[-1].default:
+            own.pop()
+        values = (getattr(self, f.name) for f in own)
+        return ":".join([self.name, *("none" if v is None else str(v) for v in values)])
+
+
+class _WhileServing(Learner):
+    """What was learned while serving: an estimate, and who is to be explored.
+
+    It counts the slots by the schedule, on which it is called.
+    """
+
+    def __init__(self, how: LearnWhileServing, estimate: Estimate, classes: int) -> None:
+        self.how, self.estimate, self.classes = how, estimate, classes
+        self.slot = -1
+        labelers = len(estimate.guess().competences)
+        self.asked = np.zeros(labelers, np.int64)  # labels since `starved` was found out
+        self.starved = np.zeros(labelers, np.bool_)
+        self.exploring = False
+        self._believe()
+
+    def learn(self, items: Ints, labelers: Ints, said: Ints) -> None:
+        """Take the labels in; at the end of a period, see who was hardly asked."""
+        periods = self.how.periods
+        last, self.slot = self.slot, periods.next_refresh(self.slot + 1)
+        start, length = periods.of(self.slot)
+        self.exploring = self.slot == start + length - 1
+        self.estimate.take(items, labelers, said, thorough=self.exploring)
+        if self.exploring and last >= start:  # labels since the exploration of this period
+            self._count(labelers)
+        self._believe()
+
+    def _count(self, labelers: Ints) -> None:
+        """Find out who is hardly asked, as soon as one would be surprised not to see somebody."""
+        self.asked += np.bincount(labelers, minlength=len(self.asked))
+        least = self.how.explore * self.asked.mean()
+        if least >= 1:
+            self.starved = self.asked < least
+            self.asked[:] = 0
+
+    def join(self, competence: float | None) -> None:
+        """One more labeler, a stranger unless somebody says its competence."""
+        self.estimate.join(competence)
+        self.starved = np.append(self.starved, True)
+        self.asked = np.append(self.asked, 0)
+        self._believe()
+
+    def alarms(self) -> Ints | None:
+        """How often each labeler was found to have changed."""
+        return self.estimate.alarms()
+
+    def _believe(self) -> None:
+        guess = self.estimate.guess()
+        hoped = None
+        if self.exploring and self.starved.any():
+            chance = 1.0 / self.classes
+            hoped = np.where(self.starved, max(self.how.stranger(), chance), chance)
+        p, square, prior, certain = guess
+        self.belief = Belief(p, square, prior, hoped, self.slot + 1, certain)
+
+    def state(self) -> Arrays:
+        """The estimate, the slot, who was asked, and who is to be explored."""
+        own = {"slot": np.array(self.slot), "exploring": np.array(self.exploring)}
+        own |= {"asked": self.asked.copy(), "starved": self.starved.copy()}
+        return own | {f"estimate.{name}": a for name, a in self.estimate.state().items()}
+
+    def restore(self, state: Arrays) -> None:
+        """Go on from there."""
+        self.slot, self.exploring = int(state["slot"]), bool(state["exploring"])
+        self.asked, self.starved = state["asked"].copy(), state["starved"].copy()
+        start = len("estimate.")
+        parts = {n[start:]: a for n, a in state.items() if n.startswith("estimate.")}
+        self.estimate.restore(parts)
+        self._believe()

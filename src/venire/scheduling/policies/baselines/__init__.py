@@ -1,0 +1,1 @@
+"""What schedules are compared with: random, in turn, equal overlap."""

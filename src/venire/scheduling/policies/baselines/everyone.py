@@ -1,0 +1,120 @@
+"""Everyone labels everything: the most labels that money can buy, first come, first served.
+
+Each labeler works through the items in order of arrival, its capacity in each slot; an item
+leaves when all who may label it have done so. When items arrive faster than the slowest
+labeler works, the queue grows without bound.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from venire.scheduling.algorithm1.exit_wheel import make_settle
+from venire.scheduling.algorithm1.incoming_labels import Bools, Ints, make_hear
+from venire.scheduling.algorithm1.labeler_turn import begin_serving
+from venire.scheduling.algorithm1.run_slots import Stream, make_run
+from venire.scheduling.algorithm1.verdicts import make_refile
+from venire.scheduling.base import Kernels, Policy
+from venire.scheduling.policies.baselines.overlap import aim, plan_exit, satisfied, take
+from venire.scheduling.state.desk import (
+    OUTSTANDING,
+    ROWS,
+    TOUCHES,
+    TURN,
+    Desk,
+    allowed,
+    barred,
+    room,
+)
+from venire.tools.compiling import kernel
+
+__all__ = ["Everyone"]
+
+
+@kernel
+def enter(desk: Desk, row: int, slot: int) -> None:
+    aim(desk, row)
+    if satisfied(desk, row):
+        plan_exit(desk, row, slot)
+    elif row < desk.meta[TURN]:  # it comes back behind what somebody has passed
+        for m in range(len(desk.panel)):
+            desk.panel[m].pointer = min(desk.panel[m].pointer, row)
+
+
+@kernel
+def leave(desk: Desk, row: int) -> None:
+    """Nothing is kept of a row."""
+
+
+@kernel
+def serve(desk: Desk, slot: int) -> None:
+    first = begin_serving(desk)
+    for m in range(len(desk.panel)):
+        row = desk.panel[m].pointer
+        while room(desk, m) > 0 and row < desk.meta[ROWS]:
+            outstanding = desk.rows[row].state == OUTSTANDING
+            if outstanding and allowed(desk, row, m) and not barred(desk, row, m):
+                take(desk, m, row, slot)
+            row += 1
+        desk.panel[m].pointer = row
+        desk.meta[TURN] = max(desk.meta[TURN], row)
+    for k in range(first, desk.meta[TOUCHES]):
+        row = desk.touches[k].row
+        if desk.rows[row].head == k and satisfied(desk, row):
+            plan_exit(desk, row, slot)
+
+
+settle_slot = make_settle(leave)
+
+
+@kernel
+def settle(desk: Desk, slot: int) -> int:
+    return settle_slot(desk, slot)
+
+
+hear_all = make_hear(leave, enter)
+
+
+@kernel
+def hear(desk: Desk, labels: Ints, slot: int, fresh: Bools) -> int:
+    return hear_all(desk, labels, slot, fresh)
+
+
+file_rows = make_refile(enter)
+
+
+@kernel
+def file_all(desk: Desk, rows: Ints, slot: int) -> None:
+    file_rows(desk, rows, slot)
+
+
+run_slots = make_run(enter, serve, settle)
+
+
+@kernel
+def run(desk: Desk, stream: Stream, start: int, stop: int) -> int:
+    return run_slots(desk, stream, start, stop)
+
+
+@dataclass(frozen=True)
+class Everyone(Policy):
+    """Everyone labels everything, in order of arrival.
+
+    >>> from venire import Item, Labeler, Scheduler
+    >>> panel = [Labeler("ann", 0.9), Labeler("bob", 0.7, capacity=2)]
+    >>> s = Scheduler(panel, classes=["spam", "ok"], policy=Everyone())
+    >>> s.arrive([Item("a"), Item("b")])
+    >>> [(a.item, a.labeler) for a in s.assign()]
+    [('a', 'ann'), ('a', 'bob'), ('b', 'bob')]
+    """
+
+    name: ClassVar[str] = "everyone"
+
+    def kernels(self) -> Kernels:
+        """Everyone labels everything, compiled."""
+        return Kernels(enter, leave, serve, settle, hear, run, file_all)
+
+    def settings(self) -> tuple[int, ...]:
+        """An overlap that nobody reaches."""
+        return (2**31,)

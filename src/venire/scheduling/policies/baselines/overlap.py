@@ -1,0 +1,47 @@
+"""What the policies with a fixed number of labels share: when an item has enough."""
+
+from __future__ import annotations
+
+from venire.paper import utility
+from venire.scheduling.algorithm1.exit_wheel import set_due
+from venire.scheduling.state.desk import EXHAUSTED, OVERLAP, SETTING, Desk, touch, unused
+from venire.tools.compiling import inlined
+
+__all__ = ["aim", "plan_exit", "satisfied", "take"]
+
+residual = inlined(utility.residual)
+gain = inlined(utility.gain)
+
+
+@inlined
+def aim(desk: Desk, row: int) -> None:
+    """Aim at the overlap that was asked for, or at all who may have the row if they are fewer.
+
+    Those who are away do not count, unless the row has no label and nobody is here: it waits.
+    """
+    possible = desk.rows[row].labels + unused(desk, row, True)
+    if possible == 0:
+        possible = unused(desk, row, False)
+    desk.rows[row].target = min(desk.meta[SETTING], possible)
+
+
+@inlined
+def satisfied(desk: Desk, row: int) -> bool:
+    """Whether the row has, or will have, the labels it aims at."""
+    enough: bool = desk.rows[row].labels >= desk.rows[row].target
+    return enough
+
+
+@inlined
+def plan_exit(desk: Desk, row: int, slot: int) -> None:
+    """Let a satisfied row leave at the end of this slot."""
+    reason = OVERLAP if desk.rows[row].labels >= desk.meta[SETTING] else EXHAUSTED
+    set_due(desk, row, slot, reason)
+
+
+@inlined
+def take(desk: Desk, labeler: int, row: int, slot: int) -> None:
+    """Give the row to the labeler. The gain is recorded; these policies do not look at it."""
+    value = residual(desk.rows[row].weight, desk.rows[row].evidence)
+    delay = slot - desk.rows[row].last
+    touch(desk, row, labeler, slot, gain(value, desk.panel[labeler].reach, delay))

@@ -1,0 +1,155 @@
+"""Random: each labeler gets outstanding items at random until each item has its labels.
+
+Labelers go in panel order; each draws uniformly among the outstanding items that it may label
+and that still lack labels. The draws are a function of the seed, the slot and the labeler.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from venire.errors import InputError
+from venire.scheduling.algorithm1.exit_wheel import make_settle
+from venire.scheduling.algorithm1.incoming_labels import Bools, Ints, make_hear
+from venire.scheduling.algorithm1.labeler_turn import begin_serving
+from venire.scheduling.algorithm1.run_slots import Stream, make_run
+from venire.scheduling.algorithm1.verdicts import make_refile
+from venire.scheduling.base import Kernels, Policy
+from venire.scheduling.policies.baselines.overlap import aim, plan_exit, satisfied, take
+from venire.scheduling.state.desk import POOLED, SETTING, Desk, allowed, barred, room
+from venire.tools.compiling import inlined, kernel
+from venire.tools.splitmix import below
+
+__all__ = ["Random"]
+
+TRIES = 16
+
+
+@kernel
+def enter(desk: Desk, row: int, slot: int) -> None:
+    aim(desk, row)
+    if satisfied(desk, row):
+        plan_exit(desk, row, slot)
+        return
+    n = desk.meta[POOLED]
+    desk.pool[n] = row
+    desk.rows[row].shelf = n
+    desk.meta[POOLED] = n + 1
+
+
+@kernel
+def leave(desk: Desk, row: int) -> None:
+    place = desk.rows[row].shelf
+    if place < 0:
+        return
+    n = desk.meta[POOLED] - 1
+    moved = desk.pool[n]
+    desk.pool[place] = moved
+    desk.rows[moved].shelf = place
+    desk.rows[row].shelf = -1
+    desk.meta[POOLED] = n
+
+
+@inlined
+def may_have(desk: Desk, row: int, labeler: int) -> bool:
+    return allowed(desk, row, labeler) and not barred(desk, row, labeler)
+
+
+@inlined
+def draw_row(desk: Desk, labeler: int, slot: int) -> int:
+    """Draw a row for the labeler: a few blind tries, then the k-th of those that it may have."""
+    n = desk.meta[POOLED]
+    seed = desk.meta[SETTING + 1] + desk.panel[labeler].load
+    for attempt in range(TRIES):
+        row = desk.pool[below(seed, slot, labeler * TRIES + attempt, n)]
+        if may_have(desk, row, labeler):
+            return row
+    count = 0
+    for i in range(n):
+        if may_have(desk, desk.pool[i], labeler):
+            count += 1
+    if count == 0:
+        return -1
+    k = below(seed, slot, labeler * TRIES + TRIES - 1, count)
+    for i in range(n):
+        if may_have(desk, desk.pool[i], labeler):
+            if k == 0:
+                return desk.pool[i]
+            k -= 1
+    return -1
+
+
+@kernel
+def serve(desk: Desk, slot: int) -> None:
+    for m in range(len(desk.panel)):
+        while room(desk, m) > 0 and desk.meta[POOLED] > 0:
+            begin_serving(desk)
+            row = draw_row(desk, m, slot)
+            if row < 0:
+                break
+            take(desk, m, row, slot)
+            if satisfied(desk, row):
+                leave(desk, row)
+                plan_exit(desk, row, slot)
+
+
+settle_slot = make_settle(leave)
+
+
+@kernel
+def settle(desk: Desk, slot: int) -> int:
+    return settle_slot(desk, slot)
+
+
+hear_all = make_hear(leave, enter)
+
+
+@kernel
+def hear(desk: Desk, labels: Ints, slot: int, fresh: Bools) -> int:
+    return hear_all(desk, labels, slot, fresh)
+
+
+file_rows = make_refile(enter)
+
+
+@kernel
+def file_all(desk: Desk, rows: Ints, slot: int) -> None:
+    file_rows(desk, rows, slot)
+
+
+run_slots = make_run(enter, serve, settle)
+
+
+@kernel
+def run(desk: Desk, stream: Stream, start: int, stop: int) -> int:
+    return run_slots(desk, stream, start, stop)
+
+
+@dataclass(frozen=True)
+class Random(Policy):
+    """Items at random until each has `overlap` labels.
+
+    >>> from venire import Item, Labeler, Scheduler
+    >>> panel = [Labeler("ann", 0.9), Labeler("bob", 0.7)]
+    >>> s = Scheduler(panel, classes=["spam", "ok"], policy=Random(overlap=1, seed=7))
+    >>> s.arrive([Item("a"), Item("b")])
+    >>> sorted(a.item for a in s.assign())
+    ['a', 'b']
+    """
+
+    overlap: int = 3
+    seed: int = 0
+    name: ClassVar[str] = "random"
+
+    def __post_init__(self) -> None:
+        if self.overlap < 1:
+            raise InputError(f"got an overlap of {self.overlap}, expected at least 1 label an item")
+
+    def kernels(self) -> Kernels:
+        """Random draws, compiled."""
+        return Kernels(enter, leave, serve, settle, hear, run, file_all)
+
+    def settings(self) -> tuple[int, ...]:
+        """The overlap and the seed."""
+        return (self.overlap, self.seed)

@@ -1,0 +1,146 @@
+"""Round-robin: items take turns until each has its number of labels.
+
+Labelers go in panel order; each takes the item that has waited longest since its last turn; an
+item that was given goes to the back of the queue and leaves with `overlap` labels, or sooner
+if no more labelers may have it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from venire.errors import InputError
+from venire.scheduling.algorithm1.exit_wheel import make_settle
+from venire.scheduling.algorithm1.incoming_labels import Bools, Ints, make_hear
+from venire.scheduling.algorithm1.labeler_turn import begin_serving, make_turn, move, shelve
+from venire.scheduling.algorithm1.ready_queues import release, take_off
+from venire.scheduling.algorithm1.run_slots import Stream, make_run
+from venire.scheduling.algorithm1.verdicts import make_refile
+from venire.scheduling.base import Kernels, Policy
+from venire.scheduling.policies.baselines.overlap import aim, plan_exit, satisfied, take
+from venire.scheduling.state.desk import TURN, Desk, room
+from venire.tools.compiling import inlined, kernel
+
+__all__ = ["RoundRobin"]
+
+NONE = -1e300
+
+
+@inlined
+def score(desk: Desk, labeler: int, row: int, rank: int, slot: int) -> float:
+    key: float = desk.rows[row].key
+    return key
+
+
+@inlined
+def bound(desk: Desk, labeler: int, rank: int, slot: int) -> float:
+    return 0.0  # keys are negative
+
+
+@inlined
+def to_the_back(desk: Desk, row: int) -> None:
+    desk.meta[TURN] += 1
+    desk.rows[row].key = -float(desk.meta[TURN])
+
+
+@inlined
+def take_and_queue(desk: Desk, labeler: int, row: int, slot: int) -> None:
+    take(desk, labeler, row, slot)
+    to_the_back(desk, row)
+
+
+@inlined
+def refile(desk: Desk, row: int, slot: int) -> None:
+    if satisfied(desk, row):
+        release(desk, row)
+        plan_exit(desk, row, slot)
+    else:
+        move(desk, row, 0)
+
+
+take_turn = make_turn(score, bound, take_and_queue, refile)
+
+
+@kernel
+def enter(desk: Desk, row: int, slot: int) -> None:
+    aim(desk, row)
+    if satisfied(desk, row):
+        plan_exit(desk, row, slot)
+    else:
+        if desk.rows[row].key == 0.0:
+            to_the_back(desk, row)
+        shelve(desk, row, 0)
+
+
+@kernel
+def leave(desk: Desk, row: int) -> None:
+    take_off(desk, row)
+
+
+@kernel
+def serve(desk: Desk, slot: int) -> None:
+    begin_serving(desk)
+    for m in range(len(desk.panel)):
+        if room(desk, m) > 0:
+            take_turn(desk, m, slot, NONE)
+
+
+settle_slot = make_settle(leave)
+
+
+@kernel
+def settle(desk: Desk, slot: int) -> int:
+    return settle_slot(desk, slot)
+
+
+hear_all = make_hear(leave, enter)
+
+
+@kernel
+def hear(desk: Desk, labels: Ints, slot: int, fresh: Bools) -> int:
+    return hear_all(desk, labels, slot, fresh)
+
+
+file_rows = make_refile(enter)
+
+
+@kernel
+def file_all(desk: Desk, rows: Ints, slot: int) -> None:
+    file_rows(desk, rows, slot)
+
+
+run_slots = make_run(enter, serve, settle)
+
+
+@kernel
+def run(desk: Desk, stream: Stream, start: int, stop: int) -> int:
+    return run_slots(desk, stream, start, stop)
+
+
+@dataclass(frozen=True)
+class RoundRobin(Policy):
+    """Items take turns until each has `overlap` labels.
+
+    >>> from venire import Item, Labeler, Scheduler
+    >>> panel = [Labeler("ann", 0.9), Labeler("bob", 0.7)]
+    >>> s = Scheduler(panel, classes=["spam", "ok"], policy=RoundRobin(2))
+    >>> s.arrive([Item("a"), Item("b")])
+    >>> [(a.item, a.labeler) for a in s.assign()]
+    [('a', 'ann'), ('b', 'bob')]
+    """
+
+    overlap: int = 3
+    name: ClassVar[str] = "round-robin"
+
+    def __post_init__(self) -> None:
+        if self.overlap < 1:
+            raise InputError(f"got an overlap of {self.overlap}, expected at least 1 label an item")
+
+    def kernels(self) -> Kernels:
+        """Round-robin, compiled."""
+        return Kernels(enter, leave, serve, settle, hear, run, file_all)
+
+    def settings(self) -> tuple[int, ...]:
+        """The overlap."""
+        return (self.overlap,)

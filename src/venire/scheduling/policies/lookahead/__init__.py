@@ -1,0 +1,1 @@
+"""Look ahead: plan the slots to come, carry out the first."""

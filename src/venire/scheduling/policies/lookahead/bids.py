@@ -1,0 +1,131 @@
+"""The bids of a plan: every stall by itself, or like stalls together.
+
+A plan wants its bids in order of value. A short queue is sorted. In a long one like stalls stand
+for each other: `CELLS` groups by the logarithm of the value (`GRAIN` wide, down from the largest
+value there is) and by the charge (doubling classes), each with the means of its members. Only the
+prices come from the groups; who is served is then found among the stalls themselves.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+from venire.scheduling.policies.waterfill.market import Ints, copy, surplus, units, wanted
+from venire.scheduling.state.desk import STALLS, Desk
+from venire.tools.compiling import inlined
+
+__all__ = ["CELLS", "grouped_bids", "pick_smallest", "sorted_bids"]
+
+GRAIN: Final = 16.0  # groups in one unit of the logarithm of the value
+STEPS: Final = 64
+CHARGES: Final = 8  # 0, 1, 2..3, 4..7, and so on
+CELLS: Final = STEPS * CHARGES
+
+
+@inlined
+def before(desk: Desk, a: int, b: int) -> bool:
+    """Whether stall a has the smaller value, or the same and the earlier row."""
+    s = desk.stalls
+    return s[a].value < s[b].value or (s[a].value == s[b].value and s[a].row < s[b].row)
+
+
+@inlined
+def sink(desk: Desk, heap: Ints, i: int, count: int) -> None:
+    """Let the i-th of a heap of stalls sink to where it belongs."""
+    while True:
+        j = 2 * i + 1
+        if j + 1 < count and before(desk, heap[j + 1], heap[j]):
+            j += 1
+        if j >= count or not before(desk, heap[j], heap[i]):
+            return
+        heap[i], heap[j] = heap[j], heap[i]
+        i = j
+
+
+@inlined
+def heap_up(desk: Desk, heap: Ints, count: int) -> None:
+    for i in range(count // 2 - 1, -1, -1):
+        sink(desk, heap, i, count)
+
+
+@inlined
+def sorted_bids(desk: Desk, slot: int) -> int:
+    """One bid for each stall that could pay for its delay, the smallest value first; how many."""
+    heap, n = desk.chosen[len(desk.rows) :], 0
+    for i in range(desk.meta[STALLS]):
+        if desk.stalls[i].most > slot - desk.stalls[i].since:
+            heap[n] = i
+            n += 1
+    heap_up(desk, heap, n)
+    for j in range(n):
+        i, left = heap[0], n - j - 1
+        copy(desk.stalls, i, desk.bids, j)
+        desk.bids[j].charge = float(slot - desk.stalls[i].since)
+        desk.bids[j].mass = 1.0
+        heap[0] = heap[left]
+        sink(desk, heap, 0, left)
+    return n
+
+
+@inlined
+def cell_of(log: float, top: float, charge: int) -> int:
+    """The group of a stall; groups of a larger value have larger numbers."""
+    step = STEPS - 1 - int(min(max((top - log) * GRAIN, 0.0), STEPS - 1.0))
+    kind = 0
+    while charge > 0 and kind < CHARGES - 1:
+        charge >>= 1
+        kind += 1
+    return step * CHARGES + kind
+
+
+@inlined
+def grouped_bids(desk: Desk, slot: int) -> int:
+    """One bid for each group of stalls that could pay for their delay; how many."""
+    bids, top = desk.bids, math.log(desk.bounds[0])
+    for c in range(CELLS):
+        bids[c].log = bids[c].cap = bids[c].charge = bids[c].mass = 0.0
+    for i in range(desk.meta[STALLS]):
+        s = desk.stalls[i]
+        charge = slot - s.since
+        if s.most > charge:
+            c = cell_of(s.log, top, charge)
+            bids[c].mass += 1.0
+            bids[c].log += s.log
+            bids[c].cap += s.cap
+            bids[c].charge += charge
+    n = 0
+    for c in range(CELLS):
+        mass = bids[c].mass
+        if mass > 0.0:
+            log, cap = bids[c].log / mass, bids[c].cap / mass
+            bids[n].value, bids[n].log, bids[n].cap = math.exp(log), log, cap
+            bids[n].most = -math.exp(log) * math.expm1(-cap)
+            bids[n].charge, bids[n].mass = bids[c].charge / mass, mass
+            n += 1
+    return n
+
+
+@inlined
+def pick_smallest(desk: Desk, slot: int, supply: float, log: float) -> int:
+    """Choose the stalls that buy at the price exp(log), smallest first, until all is sold."""
+    heap, n = desk.chosen[len(desk.rows) :], 0
+    price, left, picked = math.exp(log), units(supply), 0
+    for i in range(desk.meta[STALLS]):
+        s = desk.stalls[i]
+        if s.log > log and surplus(s, log, price, float(slot - s.since)) > 0.0:
+            heap[n] = i
+            n += 1
+    heap_up(desk, heap, n)
+    while n > 0:
+        i = heap[0]
+        some = units(wanted(desk.stalls[i], log))
+        if picked > 0 and 2 * left < some:
+            break
+        desk.chosen[picked] = desk.stalls[i].row
+        picked += 1
+        left -= some
+        n -= 1
+        heap[0] = heap[n]
+        sink(desk, heap, 0, n)
+    return picked

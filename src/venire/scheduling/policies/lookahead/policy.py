@@ -1,0 +1,220 @@
+"""Look ahead: plan the outstanding items over the slots to come, carry out the first.
+
+Water-filling spreads a burst thinly over its first slot, since nothing is cheaper than a label
+without delay. But an item that is served later gets a lower price, for one unit of delay a slot;
+and the more there is to gain of an item, the more it gains by a lower price. So in each slot the
+queue is planned over this slot and the next ones (plan.py), with what they will bring as far as
+it can be foreseen (forecast.py), and the items that the plan serves in this slot are handed
+labelers (handout.py); those that it serves later must wait, unless somebody is left over.
+
+The plan of a short queue is the optimum of the linear program. In a long queue like items are
+grouped (bidding.py). The time for it is bounded, by a count of operations and not by a clock, so
+that a log replays to the same schedule anywhere: `budget` operations a slot, some ten nanoseconds
+each. A queue for which even the grouped plan would take more is served by water-filling. The
+counters say how often each happened, among the servings that handed anything out:
+
+    planned    the queue item by item
+    grouped    like items together
+    fell_back  water-filling
+
+Items leave as under water-filling. In the first two slots nothing is known of what comes: they are
+served by water-filling too.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar, Final
+
+from venire.errors import InputError
+from venire.scheduling.algorithm1.exit_wheel import make_settle
+from venire.scheduling.algorithm1.labeler_turn import begin_serving
+from venire.scheduling.algorithm1.run_slots import Stream, make_run
+from venire.scheduling.base import Floats, Kernels, Policy
+from venire.scheduling.policies.lookahead.bids import (
+    CELLS,
+    grouped_bids,
+    pick_smallest,
+    sorted_bids,
+)
+from venire.scheduling.policies.lookahead.forecast import (
+    MEMORY,
+    SLOTS,
+    add_kinds,
+    foresee,
+    note_arrivals,
+    note_price,
+)
+from venire.scheduling.policies.lookahead.plan import fill, plan_price
+from venire.scheduling.policies.waterfill.market import STEP, choose, find_price, surplus
+from venire.scheduling.policies.waterfill.policy import (
+    PRICE,
+    anybody_free,
+    enter,
+    file_all,
+    hear,
+    leave,
+    left_of,
+    note_sales,
+    revalue_touched,
+)
+from venire.scheduling.policies.waterfill.prepaid_delay import give, prepay, restore
+from venire.scheduling.policies.waterfill.supply import supply_of
+from venire.scheduling.state.desk import COUNTER, SETTING, STALLS, TOUCHES, Desk
+from venire.scheduling.state.policy_memory import PolicyMemory
+from venire.tools.compiling import inlined, kernel
+
+__all__ = ["LookAhead"]
+
+# counters
+PLANNED: Final = 0
+GROUPED: Final = 1
+FELL_BACK: Final = 2
+
+#: Before so many slots have passed nothing can be foreseen, and no item is made to wait.
+FORESEE: Final = 2
+
+#: About as often a plan is filled until its price is found.
+FILLS: Final = 24
+
+
+@inlined
+def way_to_plan(desk: Desk) -> int:
+    """How the queue can be planned within the budget."""
+    n, budget = desk.meta[STALLS], desk.meta[SETTING]
+    if n * (FILLS + math.log2(n + 1.0)) <= budget:
+        return PLANNED
+    if 4 * n + FILLS * CELLS <= budget:
+        return GROUPED
+    return FELL_BACK
+
+
+@inlined
+def choose_sorted(desk: Desk, first: int, share: float, log: float) -> int:
+    """Of sorted bids, choose those before `first` that buy, and it if half of it fits."""
+    bids, price, picked = desk.bids, math.exp(log), 0
+    for i in range(first):
+        if surplus(bids[i], log, price, bids[i].charge) > 0.0:
+            desk.chosen[picked] = bids[i].row
+            picked += 1
+    if share >= 0.5 or picked == 0:
+        desk.chosen[picked] = bids[first].row
+        picked += 1
+    return picked
+
+
+@inlined
+def this_slot(desk: Desk, slot: int, now: float, guess: int) -> tuple[int, int, float]:
+    """Choose for a slot by itself, as water-filling does: nobody is to wait."""
+    price, bids = find_price(desk, now, slot, guess)
+    return choose(desk, now, price, bids), price, (price + 1) * STEP
+
+
+@inlined
+def look_ahead(desk: Desk, slot: int, now: float, later: float, way: int) -> tuple[int, int, float]:
+    """Choose by a plan: how many, at which price, and the logarithm of the next price.
+
+    Without anybody who waits the next price is said to be no lower than this one.
+    """
+    if desk.gauges[SLOTS] < FORESEE:
+        return this_slot(desk, slot, now, int(desk.gauges[PRICE]))
+    bids = sorted_bids(desk, slot) if way == PLANNED else grouped_bids(desk, slot)
+    kinds = add_kinds(desk, bids)
+    foresee(desk, slot)
+    k = plan_price(desk, bids, now, later, kinds, int(desk.gauges[PRICE]))
+    log = (k + 1) * STEP
+    _, first, share, following = fill(desk, bids, now, later, kinds, k + 1)
+    if first == bids:
+        return this_slot(desk, slot, now, k)
+    if way == PLANNED:
+        return choose_sorted(desk, first, share, log), k, following
+    return pick_smallest(desk, slot, now, log), k, following
+
+
+@kernel
+def serve(desk: Desk, slot: int) -> None:
+    first = begin_serving(desk)
+    if not anybody_free(desk):
+        return
+    later, way = supply_of(desk), way_to_plan(desk)
+    now = left_of(desk, later, slot)
+    if way == FELL_BACK:
+        count, price, following = this_slot(desk, slot, now, int(desk.gauges[PRICE]))
+    else:
+        count, price, following = look_ahead(desk, slot, now, later, way)
+    prepay(desk, count, slot)
+    if following < (price + 1) * STEP:
+        give(desk, slot, True)
+        begin_serving(desk)  # a labeler gets a second turn: what it took in the first is taken
+    give(desk, slot, False)
+    restore(desk, count)
+    if desk.meta[TOUCHES] > first:
+        # a serving that hands out nothing is not in the log: it must leave no trace
+        desk.gauges[PRICE] = price
+        desk.meta[COUNTER + way] += 1
+        note_price(desk, slot, (price + 1) * STEP, following)
+        note_sales(desk, first, slot)
+        revalue_touched(desk, first, slot)
+
+
+settle_slot = make_settle(leave)
+
+
+@kernel
+def settle(desk: Desk, slot: int) -> int:
+    note_arrivals(desk, slot)
+    return settle_slot(desk, slot)
+
+
+run_slots = make_run(enter, serve, settle)
+
+
+@kernel
+def run(desk: Desk, stream: Stream, start: int, stop: int) -> int:
+    return run_slots(desk, stream, start, stop)
+
+
+@dataclass(frozen=True)
+class LookAhead(Policy):
+    """Plan the queue over the slots to come, and serve those whose turn it is.
+
+    Parameters
+    ----------
+    budget
+        Operations that a slot may take for its plan, some ten nanoseconds each: the default is
+        about 10 ms. Past it like items are grouped, and past that the slot is served by
+        water-filling.
+
+    Examples
+    --------
+    A burst for a panel that is too weak to serve it in one slot:
+
+    >>> from venire import Bursty, World, simulate
+    >>> world = World.synthetic(0, [0.6] * 10, Bursty(size=20, every=20), weights=(20,))
+    >>> run = simulate(world, LookAhead(), slots=100)
+    >>> run.counters
+    {'planned': 35, 'grouped': 0, 'fell_back': 0}
+    """
+
+    budget: int = 1_000_000
+
+    name: ClassVar[str] = "lookahead"
+    memory: ClassVar[PolicyMemory] = MEMORY
+    counter_names: ClassVar[tuple[str, ...]] = ("planned", "grouped", "fell_back")
+
+    def __post_init__(self) -> None:
+        if self.budget < 0:
+            raise InputError(f"got a budget of {self.budget} operations, expected at least 0")
+
+    def settings(self) -> tuple[int, ...]:
+        """The budget."""
+        return (self.budget,)
+
+    def kernels(self) -> Kernels:
+        """The look-ahead, compiled."""
+        return Kernels(enter, leave, serve, settle, hear, run, file_all)
+
+    def price(self, gauges: Floats) -> float | None:
+        """The price of the last slot in which work was handed out."""
+        return math.exp(float(gauges[PRICE]) * STEP)

@@ -1,0 +1,98 @@
+"""What is about to arrive: how many rows in a usual slot, how heavy, and what comes in bursts.
+
+The memory of the policy holds the arrivals of the last `WINDOW` slots, and a running mean and
+mean square of the logarithm of their weights. A usual slot brings the mean of those counts
+without the largest and the smallest fifth of them, so that one burst is not taken for a habit;
+the rest of the plain mean is bursts. Weights are taken to be seven, evenly spread over three
+standard deviations around the mean logarithm.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+from venire.scheduling.policies.realised.item_value import (
+    BY_LABELS,
+    SHARE,
+    one_label,
+    reserve_price,
+)
+from venire.scheduling.policies.realised.queue_price import FLOW, NOW, STAY, add, bin_of
+from venire.scheduling.state.desk import SETTING, Desk
+from venire.scheduling.state.policy_memory import PolicyMemory
+from venire.tools.compiling import inlined, kernel
+
+__all__ = ["MEMORY", "PRICE", "expect", "remember", "usual_arrivals"]
+
+WINDOW: Final = 16
+WEIGHTS: Final = 7
+
+MEMORY: Final = PolicyMemory(
+    "log",  # mean logarithm of the weight of an arrival
+    "square",  # mean square of it
+    "slots",  # slots seen
+    "busy",  # slots with arrivals
+    "price",  # the price forecast last
+    counts=WINDOW,  # arrivals in each of the last slots, in a ring
+)
+LOG, SQUARE, SLOTS, BUSY, PRICE, COUNTS = MEMORY.places
+
+
+@inlined
+def remember(desk: Desk, arrived: int, logs: float, squares: float) -> None:
+    """Note what arrived in a slot: how many, and the sums over the logarithms of weights."""
+    g = desk.gauges
+    g[COUNTS + int(g[SLOTS]) % WINDOW] = arrived
+    g[SLOTS] += 1.0
+    if arrived > 0:
+        g[BUSY] += 1.0
+        rate = max(1.0 / WINDOW, 1.0 / g[BUSY])
+        g[LOG] += rate * (logs / arrived - g[LOG])
+        g[SQUARE] += rate * (squares / arrived - g[SQUARE])
+
+
+@inlined
+def usual_arrivals(desk: Desk) -> float:
+    """The mean of the last counts, and of an empty slot, without the largest and smallest fifth."""
+    g = desk.gauges
+    n = min(WINDOW, int(g[SLOTS])) + 1
+    top, bottom = (n + 4) // 5, n // 5
+    total = 0.0
+    for i in range(n - 1):
+        rank = 0
+        for k in range(n - 1):
+            more = g[COUNTS + k] > g[COUNTS + i]
+            if more or (g[COUNTS + k] == g[COUNTS + i] and k < i):
+                rank += 1
+        if top <= rank < n - bottom:
+            total += g[COUNTS + i]
+    return total / max(1, n - top - bottom)
+
+
+@kernel
+def expect(desk: Desk, next_slot: bool) -> float:
+    """Count what usually arrives into the bins; how many times that comes in bursts.
+
+    With `next_slot` these rows are also counted among those who buy.
+    """
+    g = desk.gauges
+    mean = 0.0
+    for i in range(WINDOW):
+        mean += g[COUNTS + i] / WINDOW
+    if mean <= 0.0:
+        return 0.0
+    usual = max(usual_arrivals(desk), 0.01 * mean)
+    share = 0.5 * SHARE if desk.meta[SETTING] == BY_LABELS else 1.0
+    step = math.sqrt(max(0.0, g[SQUARE] - g[LOG] * g[LOG])) / 2.0
+    least, cap, rows = one_label(desk), desk.held[0, 0, 1], usual / WEIGHTS
+    for i in range(WEIGHTS):
+        weight = math.exp(g[LOG] + (i - WEIGHTS // 2) * step)
+        left = share * weight
+        log = math.log(left)
+        now = bin_of(reserve_price(weight, left, least, cap, 0.0))
+        add(desk, now, FLOW, rows, log)
+        if next_slot:
+            add(desk, now, NOW, rows, log)
+            add(desk, bin_of(reserve_price(weight, left, least, cap, 1.0)), STAY, rows, log)
+    return max(0.0, mean / usual - 1.0)

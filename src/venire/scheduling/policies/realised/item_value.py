@@ -1,0 +1,289 @@
+"""What the labels of an item leave to gain: the case of each row.
+
+Two things are asked of a row: what is lost if it leaves now, and how that falls with more
+evidence. Both are read off what its labels are worth on paper, or off what they said.
+
+    by evidence   loss = left = w exp(-E)                    the paper's accuracy
+    by labels     loss = w (1 - q), or w without any label   q: the posterior of the verdict
+                  left = SHARE w sqrt(q (1 - q))
+
+What is `left` falls by exp(-evidence) with each label. By labels that is exact on average: the
+mean of sqrt(q (1 - q)) over what a labeler may say is the old one times the Bhattacharyya
+coefficient of its answers under the two classes, and minus the logarithm of that is its evidence
+(`accuracy.pair_evidence`). The chance that a verdict is wrong, min(q, 1 - q), is at most
+sqrt(q (1 - q)), and equals it at q = 1/2 only; SHARE is how much of it is left on average over
+panels from weak to strong (benchmarks/realised.py shows that 0.7 to 0.9 do as well). Among more
+than two classes, the two most probable ones decide which evidence counts. A first label is
+worth more than its evidence, since an item without any has no verdict at all. Labels in flight
+count by their evidence, as if they will come.
+
+The row would buy evidence up to the price
+
+    reserve = max over x of (loss - cost - left exp(-x)) / x
+
+where `cost` is 1 for a row that must stay one more slot to get it, and x is at least one label
+and at most what those hold who may still label the row.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+from venire.paper import utility
+from venire.scheduling.policies.realised.queue_price import bin_of
+from venire.scheduling.state.desk import BARRED, PENDING, SETTING, Desk, mark_barred, unused
+from venire.tools.compiling import inlined, kernel
+
+__all__ = [
+    "BY_EVIDENCE",
+    "BY_LABELS",
+    "FEW",
+    "SHARE",
+    "appraise",
+    "gain_of",
+    "one_label",
+    "reserve_price",
+    "size_up_panel",
+    "supply",
+]
+
+BY_EVIDENCE: Final = 0
+BY_LABELS: Final = 1
+
+#: The chance of being wrong as a share of sqrt(q (1 - q)).
+SHARE: Final = 0.85
+
+#: Few may label a row if it is one in so many of the panel, or less.
+FEW: Final = 4
+
+NOTHING: Final = -700.0  # the logarithm of nothing
+
+residual = inlined(utility.residual)
+reach = inlined(utility.reach)
+
+
+@inlined
+def evidence_of(desk: Desk, labeler: int, pair: int) -> float:
+    """How much a label of this labeler tells about a pair of classes."""
+    if desk.meta[SETTING] == BY_EVIDENCE:
+        own: float = desk.panel[labeler].evidence
+        return own
+    classes = len(desk.scores)
+    told: float = desk.pairs[labeler, pair // classes, pair % classes]
+    return told
+
+
+@inlined
+def size_up_panel(desk: Desk) -> None:
+    """Add up what those hold who are not away, if anything changed since.
+
+    A label on average is the one that the average bit of evidence comes in: one expert among
+    many who know nothing counts for what it is.
+    """
+    if desk.bounds[0] > 0.0:
+        return
+    desk.bounds[0] = 1.0
+    classes = len(desk.scores)
+    for pair in range(classes * classes):
+        once = slot = squares = 0.0
+        for m in range(len(desk.panel)):
+            capacity = desk.panel[m].capacity
+            if capacity > 0:
+                e = evidence_of(desk, m, pair)
+                once += e
+                slot += capacity * e
+                squares += capacity * e * e
+        j, k = pair // classes, pair % classes
+        desk.held[0, j, k] = once
+        desk.held[1, j, k] = squares / slot if slot > 0.0 else 0.0
+        desk.held[2, j, k] = slot
+
+
+@inlined
+def mean_over_pairs(desk: Desk, what: int) -> float:
+    classes = len(desk.scores)
+    total = 0.0
+    for j in range(classes):
+        for k in range(classes):
+            if j != k:
+                total += desk.held[what, j, k]
+    return total / (classes * (classes - 1))
+
+
+@inlined
+def one_label(desk: Desk) -> float:
+    """The evidence of one label, for the average pair of classes."""
+    return mean_over_pairs(desk, 1)
+
+
+@inlined
+def supply(desk: Desk) -> float:
+    """The evidence that a slot holds, for the average pair of classes."""
+    return mean_over_pairs(desk, 2)
+
+
+@inlined
+def unused_evidence(desk: Desk, row: int, pair: int, away: bool) -> float:
+    """What those hold who may still label the row; with `away`, also those who are away."""
+    group = desk.rows[row].group
+    if group == 0 and not away:
+        classes = len(desk.scores)
+        total = desk.held[0, pair // classes, pair % classes]
+        k = desk.rows[row].head
+        while k >= 0:
+            m = desk.touches[k].labeler
+            if desk.panel[m].capacity > 0:
+                total -= evidence_of(desk, m, pair)
+            k = desk.touches[k].next
+        return total
+    stamp = mark_barred(desk, row)
+    total = 0.0
+    if group == 0:
+        for m in range(len(desk.panel)):
+            if desk.panel[m].mark != stamp:
+                total += evidence_of(desk, m, pair)
+        return total
+    e = desk.groups[group].edge
+    while e >= 0:
+        m = desk.edges[e].labeler
+        if desk.panel[m].mark != stamp and (away or desk.panel[m].capacity > 0):
+            total += evidence_of(desk, m, pair)
+        e = desk.edges[e].of_group
+    return total
+
+
+@inlined
+def may_label(desk: Desk, row: int) -> int:
+    """How many may label the row, or have."""
+    if desk.rows[row].group > 0:
+        return unused(desk, row, False) + desk.rows[row].labels
+    count = len(desk.panel)
+    k = desk.rows[row].head
+    while k >= 0:
+        if desk.touches[k].said == BARRED:
+            count -= 1
+        k = desk.touches[k].next
+    return count
+
+
+@inlined
+def reserve_price(loss: float, left: float, least: float, cap: float, cost: float) -> float:
+    """The price up to which evidence pays that costs this much delay; 0 if it never does.
+
+    The best x solves (1 + x) exp(-x) = (loss - cost) / left, by Newton's method.
+    """
+    most = loss - cost
+    if cap <= 0.0 or most <= left * math.exp(-cap):
+        return 0.0
+    x = min(least, cap)
+    if most < left:
+        r = math.log(most / left)
+        y = math.sqrt(-2.0 * r) - r
+        for _ in range(6):
+            y += (math.log1p(y) - y - r) * (1.0 + y) / y
+        x = min(max(x, y), cap)
+    return max(0.0, (most - left * math.exp(-x)) / x)
+
+
+@inlined
+def read_labels(desk: Desk, row: int) -> tuple[int, float, int]:
+    """The pair of classes in question, the chance that the verdict is wrong, labels held."""
+    scores = desk.scores
+    classes = len(scores)
+    for j in range(classes):
+        scores[j] = desk.lean[j]
+    votes = 0
+    k = desk.rows[row].head
+    while k >= 0:
+        said = desk.touches[k].said
+        if said >= 0:
+            for j in range(classes):
+                scores[j] += desk.votes[desk.touches[k].labeler, said, j]
+            votes += 1
+        k = desk.touches[k].next
+    best = classes - 1
+    for j in range(classes - 2, -1, -1):
+        if scores[j] > scores[best]:
+            best = j
+    second = -1
+    odds = 0.0
+    for j in range(classes - 1, -1, -1):
+        if j != best:
+            odds += math.exp(scores[j] - scores[best])
+            if second < 0 or scores[j] > scores[second]:
+                second = j
+    pair = min(best, second) * classes + max(best, second)
+    return pair, odds / (1.0 + odds), votes
+
+
+@inlined
+def coming_evidence(desk: Desk, row: int, pair: int) -> float:
+    """The evidence of the labels in flight."""
+    coming = 0.0
+    k = desk.rows[row].head
+    while k >= 0:
+        if desk.touches[k].said == PENDING:
+            coming += evidence_of(desk, desk.touches[k].labeler, pair)
+        k = desk.touches[k].next
+    return coming
+
+
+@inlined
+def loss_and_left(desk: Desk, row: int) -> tuple[float, float, int]:
+    """What is lost if the row leaves now, what is left to gain, and of which kind the row is.
+
+    The kind is twice the pair of classes in question, and one more for a row without labels
+    for which a first one is worth more than its evidence.
+    """
+    weight = desk.rows[row].weight
+    if desk.meta[SETTING] == BY_EVIDENCE:
+        left = residual(weight, desk.rows[row].evidence)
+        return left, left, 2
+    pair, wrong, votes = read_labels(desk, row)
+    coming = coming_evidence(desk, row, pair)
+    left = residual(SHARE * weight * math.sqrt(wrong * (1.0 - wrong)), coming)
+    loss = weight * wrong if votes > 0 else weight
+    if coming > 0.0:
+        return min(loss, left), left, 2 * pair
+    return loss, left, 2 * pair + (votes == 0)
+
+
+@kernel
+def appraise(desk: Desk, row: int) -> None:
+    """Write the case of a row, from its labels as they are now."""
+    size_up_panel(desk)
+    loss, left, kind = loss_and_left(desk, row)
+    pair, classes = kind // 2, len(desk.scores)
+    cap = unused_evidence(desk, row, pair, False)
+    few = FEW * may_label(desk, row) <= len(desk.panel)
+    if cap <= 0.0 and desk.rows[row].labels == 0:  # it waits for those who are away
+        cap, few = unused_evidence(desk, row, pair, True), False
+    least = desk.held[1, pair // classes, pair % classes]
+    least = min(least, cap) if least > 0.0 else cap
+    desk.rows[row].key = left
+    desk.cases[row].loss = loss
+    desk.cases[row].left = left
+    desk.cases[row].log = math.log(left) if left > 0.0 else NOTHING
+    desk.cases[row].cap = cap
+    desk.cases[row].least = least
+    desk.cases[row].reserve = reserve_price(loss, left, least, cap, 1.0)
+    desk.cases[row].reserve_now = reserve_price(loss, left, least, cap, 0.0)
+    desk.cases[row].stay = bin_of(desk.cases[row].reserve)
+    desk.cases[row].now = bin_of(desk.cases[row].reserve_now)
+    desk.cases[row].kind = kind
+    desk.cases[row].few = few
+
+
+@inlined
+def gain_of(desk: Desk, labeler: int, row: int) -> float:
+    """How much less is lost, on average, with one label of this labeler."""
+    kind = desk.cases[row].kind
+    e = evidence_of(desk, labeler, kind // 2)
+    if e <= 0.0:
+        return 0.0
+    if kind % 2 == 1:
+        more: float = desk.cases[row].loss - desk.cases[row].left * math.exp(-e)
+        return more
+    less: float = desk.cases[row].left * reach(e)
+    return less

@@ -1,0 +1,386 @@
+"""Realised and true utility: past delay is sunk, and an item leaves as soon as waiting is in vain.
+
+The paper charges delay up to the last label, so Algorithm 1 lets an item wait for nothing at no
+cost; its owner waits all the same. Here an item pays for every slot until it leaves. Delay that
+is past cannot be helped, so it enters no decision; what counts is whether one more slot pays.
+
+In each slot evidence has one price (queue_price.py), found from the items that wait, what they
+have left to gain (cases.py) and what is about to arrive (expecting.py). At that price an item
+wants x = ln(left / price) of evidence, at least one label, and has a surplus of
+
+    loss - left exp(-x) - price x
+
+from it. Those of positive surplus who would not wait for more are served; of those who would,
+the ones who want least, since each of them who waits costs one slot, whatever it wants. Labelers
+go in decreasing competence, each to the chosen item where its label gains most; labelers for
+whom none of the chosen is left serve the others.
+
+When the labels of the slot are in, the items that got any are valued anew, the price of the next
+slot is forecast, and whoever's reserve is below it leaves at once; so does a row that only few
+may label, if these have no time for it (claims.py).
+
+Two policies differ in what they read the value of an item off. `Realised` reads what the labels
+said: two that agree are not two that quarrel. `RealisedProxy` takes the paper's accuracy, which
+knows only who was asked; the realised utility of a run is measured by it.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+from venire.scheduling.algorithm1.exit_wheel import never_due, waits
+from venire.scheduling.algorithm1.incoming_labels import Bools, Ints, make_hear
+from venire.scheduling.algorithm1.labeler_turn import begin_serving, make_turn, move, shelve
+from venire.scheduling.algorithm1.ready_queues import release
+from venire.scheduling.algorithm1.run_slots import Stream, make_run
+from venire.scheduling.algorithm1.verdicts import make_refile
+from venire.scheduling.base import Floats, Kernels, Policy
+from venire.scheduling.policies.realised.arrival_rates import MEMORY, PRICE, expect, remember
+from venire.scheduling.policies.realised.item_value import (
+    BY_EVIDENCE,
+    BY_LABELS,
+    appraise,
+    gain_of,
+    one_label,
+    size_up_panel,
+    supply,
+)
+from venire.scheduling.policies.realised.queue_price import (
+    LOWEST,
+    NOW,
+    STAY,
+    add,
+    clear_bins,
+    find_price,
+)
+from venire.scheduling.policies.realised.scarce_labelers import rehearse
+from venire.scheduling.state.desk import EXHAUSTED, GONE, N_BINS, NO_GAIN, POOLED, Desk, room, touch
+from venire.scheduling.state.policy_memory import PolicyMemory
+from venire.tools.compiling import inlined, kernel
+
+__all__ = ["Realised", "RealisedProxy"]
+
+NEVER = -1  # the turn of a row that nobody can label any more
+FIRST = N_BINS - 1  # the turn of a row that is served before those who would wait
+STEPS = 32  # turns to one unit of evidence wanted
+
+
+@kernel
+def enter(desk: Desk, row: int, slot: int) -> None:
+    """Value the row and put it into the pool, which is in order of arrival."""
+    appraise(desk, row)
+    place = desk.meta[POOLED]
+    desk.meta[POOLED] = place + 1
+    while place > 0 and desk.pool[place - 1] > row:
+        desk.pool[place] = desk.pool[place - 1]
+        place -= 1
+    desk.pool[place] = row
+
+
+@inlined
+def place_of(desk: Desk, row: int) -> int:
+    """Where in the pool the row is, or would be."""
+    low, high = 0, desk.meta[POOLED]
+    while low < high:
+        middle = (low + high) // 2
+        if desk.pool[middle] < row:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@kernel
+def leave(desk: Desk, row: int) -> None:
+    """Take the row out of the pool."""
+    n, low = desk.meta[POOLED], place_of(desk, row)
+    if low < n and desk.pool[low] == row:
+        for i in range(low, n - 1):
+            desk.pool[i] = desk.pool[i + 1]
+        desk.meta[POOLED] = n - 1
+
+
+@inlined
+def stay(desk: Desk, row: int) -> None:
+    """A row that is valued anew keeps its place in the pool."""
+
+
+@inlined
+def enter_again(desk: Desk, row: int, slot: int) -> None:
+    """`leave` and `enter` in one, with nothing moved that is where it belongs."""
+    place = place_of(desk, row)
+    if place < desk.meta[POOLED] and desk.pool[place] == row:
+        appraise(desk, row)
+    else:
+        enter(desk, row, slot)
+
+
+@inlined
+def score(desk: Desk, labeler: int, row: int, rank: int, slot: int) -> float:
+    return gain_of(desk, labeler, row)
+
+
+@inlined
+def bound(desk: Desk, labeler: int, rank: int, slot: int) -> float:
+    return math.inf
+
+
+@inlined
+def take(desk: Desk, labeler: int, row: int, slot: int) -> None:
+    touch(desk, row, labeler, slot, gain_of(desk, labeler, row))
+    appraise(desk, row)
+
+
+@inlined
+def refile(desk: Desk, row: int, slot: int) -> None:
+    move(desk, row, desk.cases[row].kind)
+
+
+take_turn = make_turn(score, bound, take, refile)
+
+
+@inlined
+def wanted(desk: Desk, row: int, price: float, log_price: float) -> tuple[float, float]:
+    """How much evidence a row buys at a price, and its surplus from it."""
+    x, loss = desk.cases[row].log - log_price, desk.cases[row].loss
+    if desk.cases[row].least <= x <= desk.cases[row].cap:
+        return x, loss - price - price * x
+    x = desk.cases[row].least if x < desk.cases[row].least else desk.cases[row].cap
+    return x, loss - desk.cases[row].left * math.exp(-x) - price * x
+
+
+@kernel
+def price_now(desk: Desk, held: float) -> float:
+    """The price in the slot under way."""
+    clear_bins(desk)
+    for i in range(desk.meta[POOLED]):
+        row = desk.pool[i]
+        log = desk.cases[row].log
+        add(desk, desk.cases[row].stay, STAY, 1.0, log)
+        add(desk, desk.cases[row].now, NOW, 1.0, log)
+    price, _, _ = find_price(desk, held, one_label(desk), expect(desk, False))
+    return price
+
+
+@kernel
+def choose(desk: Desk, price: float, held: float) -> int:
+    """Write how early each row is served; the turn from which on rows are chosen."""
+    clear_bins(desk)
+    log_price, total = math.log(price), 0.0
+    for i in range(desk.meta[POOLED]):
+        row = desk.pool[i]
+        b = NEVER
+        if desk.cases[row].cap > 0.0:
+            b, x, surplus = 0, 0.0, 0.0
+            if desk.cases[row].reserve_now > price:
+                x, surplus = wanted(desk, row, price, log_price)
+            if surplus > 0.0:
+                b = FIRST
+                if desk.cases[row].reserve >= price:
+                    b = max(1, FIRST - 1 - int(x * STEPS))
+                desk.cases[row].want = x
+                desk.bins[b, 0] += x
+                total += x
+        desk.cases[row].turn = b
+    if total <= held:
+        return 1
+    cut, left = FIRST, held
+    while cut > 1 and desk.bins[cut, 0] <= left:
+        left -= desk.bins[cut, 0]
+        cut -= 1
+    for i in range(desk.meta[POOLED]):
+        row = desk.pool[i]
+        if desk.cases[row].turn == cut:
+            if left <= 0.0:
+                desk.cases[row].turn = 0
+            left -= desk.cases[row].want
+    return cut
+
+
+@inlined
+def useful(desk: Desk, labeler: int) -> bool:
+    """Whether the labeler has room and its labels tell anything."""
+    tells: bool = room(desk, labeler) > 0 and desk.panel[labeler].evidence > 0.0
+    return tells
+
+
+@kernel
+def hand_out(desk: Desk, slot: int, low: int, high: int) -> None:
+    """Let labelers take their turns over the rows of these turns, and those shelved before."""
+    begin_serving(desk)
+    for i in range(desk.meta[POOLED]):
+        row = desk.pool[i]
+        if low <= desk.cases[row].turn <= high:
+            shelve(desk, row, desk.cases[row].kind)
+    for m in desk.order:
+        if useful(desk, m):
+            take_turn(desk, m, slot, 0.0)
+
+
+@inlined
+def clear_shelves(desk: Desk, low: int) -> None:
+    for i in range(desk.meta[POOLED]):
+        row = desk.pool[i]
+        if desk.cases[row].turn >= low and desk.rows[row].shelf >= 0:
+            release(desk, row)
+
+
+@kernel
+def serve(desk: Desk, slot: int) -> None:
+    size_up_panel(desk)
+    held = supply(desk)
+    if desk.meta[POOLED] == 0 or held <= 0.0:
+        return
+    cut = choose(desk, price_now(desk, held), held)
+    hand_out(desk, slot, cut, FIRST)
+    for m in range(len(desk.panel)):
+        if useful(desk, m):  # nothing of the chosen is left for it
+            hand_out(desk, slot, 0, cut - 1)
+            cut = 0
+            break
+    clear_shelves(desk, cut)
+
+
+@inlined
+def look(desk: Desk, slot: int) -> None:
+    """Value anew what got labels in this slot, count everybody, and remember what arrived."""
+    clear_bins(desk)
+    arrived, logs, squares = 0, 0.0, 0.0
+    for i in range(desk.meta[POOLED]):
+        row = desk.pool[i]
+        if desk.rows[row].arrival == slot:
+            log = math.log(desk.rows[row].weight)
+            arrived, logs, squares = arrived + 1, logs + log, squares + log * log
+        if desk.rows[row].last == slot:
+            appraise(desk, row)
+        b = desk.cases[row].stay
+        add(desk, b, STAY, 1.0, desk.cases[row].log)
+        add(desk, b, NOW, 1.0, desk.cases[row].log)
+    remember(desk, arrived, logs, squares)
+
+
+@kernel
+def settle(desk: Desk, slot: int) -> int:
+    size_up_panel(desk)
+    look(desk, slot)
+    held, price, low, spare = supply(desk), LOWEST, 0, 0.0
+    if held > 0.0:
+        price, low, spare = find_price(desk, held, one_label(desk), expect(desk, True))
+    desk.gauges[PRICE] = price
+    rehearse(desk, low)
+    count = kept = 0
+    for i in range(desk.meta[POOLED]):
+        row = desk.pool[i]
+        stays = desk.cases[row].stay > low or desk.rows[row].pending > 0
+        if desk.cases[row].few:
+            stays = desk.cases[row].turn > 0 or desk.rows[row].pending > 0
+        elif desk.cases[row].stay == low and spare >= 0.5:
+            spare -= 1.0
+            stays = True
+        if desk.rows[row].due >= 0:  # a bound says so
+            stays = waits(desk, row)
+        elif not stays:
+            desk.rows[row].reason = NO_GAIN if desk.cases[row].cap > 0.0 else EXHAUSTED
+            stays = waits(desk, row)
+        if stays:
+            desk.pool[kept] = row
+            kept += 1
+        else:
+            never_due(desk, row)
+            desk.rows[row].state = GONE
+            desk.rows[row].exit = slot
+            desk.gone[count] = row
+            count += 1
+    desk.meta[POOLED] = kept
+    return count
+
+
+hear_all = make_hear(stay, enter_again)
+
+
+@kernel
+def hear(desk: Desk, labels: Ints, slot: int, fresh: Bools) -> int:
+    return hear_all(desk, labels, slot, fresh)
+
+
+file_rows = make_refile(enter)
+
+
+@kernel
+def file_all(desk: Desk, rows: Ints, slot: int) -> None:
+    file_rows(desk, rows, slot)
+
+
+run_slots = make_run(enter, serve, settle)
+
+
+@kernel
+def run(desk: Desk, stream: Stream, start: int, stop: int) -> int:
+    return run_slots(desk, stream, start, stop)
+
+
+@dataclass(frozen=True)
+class Realised(Policy):
+    """For true utility: the weight of right verdicts, less the delay until the item left.
+
+    An item is valued by what its labels said: two that agree are enough where two that quarrel
+    ask for a third.
+
+    >>> from venire import Item, Label, Labeler, Scheduler
+    >>> panel = [Labeler(name, 0.8) for name in ("ann", "bob", "eve", "joe")]
+    >>> s = Scheduler(panel, classes=["spam", "ok"], policy=Realised())
+    >>> s.arrive([Item("a", weight=12), Item("b", weight=12)])
+    >>> said = {("b", "bob"): "ok"}
+    >>> for a in s.assign():
+    ...     s.observe(Label(a.item, a.labeler, said.get((a.item, a.labeler), "spam")))
+    >>> [(e.item, e.verdict.label, round(e.verdict.confidence, 2)) for e in s.close()]
+    [('a', 'spam', 0.94)]
+    >>> s.outstanding
+    ('b',)
+    """
+
+    name: ClassVar[str] = "realised"
+    memory: ClassVar[PolicyMemory] = MEMORY
+
+    def kernels(self) -> Kernels:
+        """The label-aware policy, compiled."""
+        return Kernels(enter, leave, serve, settle, hear, run, file_all)
+
+    def price(self, gauges: Floats) -> float | None:
+        """What a label costs the others by their waiting, as forecast."""
+        return float(gauges[PRICE])
+
+    def settings(self) -> tuple[int, ...]:
+        """What an item is valued by."""
+        return (BY_LABELS,)
+
+
+@dataclass(frozen=True)
+class RealisedProxy(Policy):
+    """For realised utility: the paper's accuracy, less the delay until the item left.
+
+    An item is valued by who labelled it, whatever they said.
+
+    >>> from venire import Greedy, World, simulate
+    >>> world = World.synthetic(seed=0, competences=[0.9, 0.8, 0.7])
+    >>> ours, theirs = (simulate(world, p, slots=200) for p in (RealisedProxy(), Greedy()))
+    >>> ours.realised_utility > theirs.realised_utility
+    True
+    """
+
+    name: ClassVar[str] = "realised-proxy"
+    memory: ClassVar[PolicyMemory] = MEMORY
+
+    def kernels(self) -> Kernels:
+        """The policy by the paper's accuracy, compiled."""
+        return Kernels(enter, leave, serve, settle, hear, run, file_all)
+
+    def price(self, gauges: Floats) -> float | None:
+        """What a label costs the others by their waiting, as forecast."""
+        return float(gauges[PRICE])
+
+    def settings(self) -> tuple[int, ...]:
+        """What an item is valued by."""
+        return (BY_EVIDENCE,)

@@ -1,0 +1,1 @@
+"""Water-filling: a slot sells its evidence at one price."""

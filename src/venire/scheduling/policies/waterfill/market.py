@@ -1,0 +1,295 @@
+"""The market: a slot sells evidence at one price, and rows buy while it pays them.
+
+A row with value a left to gain, `charge` to pay for its delay and at most `cap` of evidence to
+get (the labelers it could still have) gains a (1 - exp(-E)) from evidence E. At the price mu it
+
+    demands  E* = min(cap, ln(a / mu))           where the marginal gain a exp(-E) is mu
+    earns    a (1 - exp(-E*)) - mu E* - charge   its surplus
+    buys     if its surplus is positive
+
+The charge is paid once, however much is bought, so demand falls with the price but jumps where a
+surplus passes zero. The price is where it meets the supply: at the price above the jump less is
+demanded than there is, at the one below more. All that buy at the one above are chosen, then the
+best of those that buy only below, while the supply lasts.
+
+A row that may buy has a stall: value, its logarithm, cap and value (1 - exp(-cap)) in one
+contiguous array, in no order. So looking for the price needs no logarithm and no exponential per
+row, and no look at the rows; it starts at the last price, and only the stalls that would buy at
+the lower end of the bracket are looked at again (the bids).
+
+Prices stand on a grid, exp(k STEP) for whole k, and evidence is counted in whole units. So sums
+are exact whatever their order, and the price does not depend on where the search began.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from venire.scheduling.state.desk import STALLS, STAMP, Desk, Records
+from venire.tools.compiling import inlined
+
+__all__ = ["FREE", "choose", "close_stall", "find_price", "open_stall", "reserve"]
+
+Ints = NDArray[np.int32]
+
+#: Logarithms of prices are whole multiples of this.
+STEP: Final = 2.0**-20
+
+#: Units of evidence in 1.
+UNIT: Final = 2.0**32
+
+#: As good as free: exp(-32).
+FREE: Final = -(2**25)
+
+
+@inlined
+def reserve(desk: Desk, row: int, here: bool) -> float:
+    """The evidence that the row could still get; with `here`, only of those who are not away."""
+    stamp = desk.meta[STAMP] + 1
+    desk.meta[STAMP] = stamp
+    group = desk.rows[row].group
+    total = desk.bounds[2 if here else 1]
+    k = desk.rows[row].head
+    while k >= 0:
+        m = desk.touches[k].labeler
+        if desk.panel[m].mark != stamp and (desk.panel[m].capacity > 0 or not here):
+            total -= desk.panel[m].evidence
+        desk.panel[m].mark = stamp
+        k = desk.touches[k].next
+    if group > 0:
+        total = 0.0
+        e = desk.groups[group].edge
+        while e >= 0:
+            m = desk.edges[e].labeler
+            if desk.panel[m].mark != stamp and (desk.panel[m].capacity > 0 or not here):
+                total += desk.panel[m].evidence
+            e = desk.edges[e].of_group
+    return max(total, 0.0)
+
+
+@inlined
+def open_stall(desk: Desk, row: int, value: float, cap: float, since: int) -> None:
+    """Let the row buy, or change what it is worth: it pays for the delay from slot `since`."""
+    place = desk.rows[row].place
+    if place < 0:
+        place = desk.meta[STALLS]
+        desk.meta[STALLS] = place + 1
+        desk.rows[row].place = place
+    stalls = desk.stalls
+    stalls[place].value = value
+    stalls[place].log = math.log(value) if value > 0.0 else -1e300
+    stalls[place].cap = cap
+    stalls[place].most = -value * math.expm1(-cap)
+    stalls[place].since = since
+    stalls[place].row = row
+
+
+@inlined
+def close_stall(desk: Desk, row: int) -> None:
+    """The row buys no more; nothing happens if it has no stall."""
+    place = desk.rows[row].place
+    if place < 0:
+        return
+    last = desk.meta[STALLS] - 1
+    desk.meta[STALLS] = last
+    if place != last:
+        copy(desk.stalls, last, desk.stalls, place)
+        desk.rows[desk.stalls[place].row].place = place
+    desk.rows[row].place = -1
+
+
+@inlined
+def copy(source: Records, i: int, target: Records, j: int) -> None:
+    target[j].value = source[i].value
+    target[j].log = source[i].log
+    target[j].cap = source[i].cap
+    target[j].most = source[i].most
+    target[j].charge = source[i].charge
+    target[j].since = source[i].since
+    target[j].row = source[i].row
+
+
+@inlined
+def wanted(s: Any, log: float) -> float:
+    """How much evidence a stall demands at the price exp(log); it may not buy."""
+    return max(0.0, min(s.cap, s.log - log))
+
+
+@inlined
+def surplus(s: Any, log: float, price: float, charge: float) -> float:
+    """What a stall earns at this price, with this to pay for the delay."""
+    some = s.log - log
+    if some >= s.cap:
+        return s.most - price * s.cap - charge
+    if some <= 0.0:
+        return -charge
+    return s.value - price - price * some - charge
+
+
+@inlined
+def units(evidence: float) -> int:
+    """Evidence in whole units."""
+    return int(evidence * UNIT)
+
+
+@inlined
+def demand_at(desk: Desk, k: int, slot: int) -> int:
+    """What all stalls together buy at the k-th price."""
+    log, total = k * STEP, 0
+    price = math.exp(log)
+    for i in range(desk.meta[STALLS]):
+        s = desk.stalls[i]
+        if s.log > log and surplus(s, log, price, float(slot - s.since)) > 0.0:
+            total += units(wanted(s, log))
+    return total
+
+
+@inlined
+def take_bids(desk: Desk, k: int, slot: int) -> int:
+    """The bids: all stalls that buy at the k-th price; how many."""
+    log, n = k * STEP, 0
+    price = math.exp(log)
+    for i in range(desk.meta[STALLS]):
+        s = desk.stalls[i]
+        charge = float(slot - s.since)
+        if s.log > log and surplus(s, log, price, charge) > 0.0:
+            copy(desk.stalls, i, desk.bids, n)
+            desk.bids[n].charge = charge
+            n += 1
+    return n
+
+
+@inlined
+def bids_at(desk: Desk, count: int, k: int) -> int:
+    """What the bids together buy at the k-th price."""
+    log, total = k * STEP, 0
+    price = math.exp(log)
+    for i in range(count):
+        s = desk.bids[i]
+        if surplus(s, log, price, s.charge) > 0.0:
+            total += units(wanted(s, log))
+    return total
+
+
+@inlined
+def drop_bids(desk: Desk, count: int, k: int) -> int:
+    """Keep the bids that buy at the k-th price; how many."""
+    log, n = k * STEP, 0
+    price = math.exp(log)
+    for i in range(count):
+        s = desk.bids[i]
+        if surplus(s, log, price, s.charge) > 0.0:
+            if i != n:
+                copy(desk.bids, i, desk.bids, n)
+            n += 1
+    return n
+
+
+@inlined
+def find_price(desk: Desk, supply: float, slot: int, guess: int) -> tuple[int, int]:
+    """The highest k at whose price more is demanded than the supply, and how many bids at it.
+
+    FREE where all that anybody wants is there. `guess` is a price near it; it changes nothing
+    but how long the search takes.
+    """
+    offered = units(supply)
+    high = 1 + math.ceil(math.log(desk.bounds[0]) / STEP) if desk.bounds[0] > 0.0 else FREE + 1
+    high = max(high, FREE + 1)
+    width = 1 << 16
+    low = min(max(guess - width, FREE), high - 1)
+    while low > FREE and demand_at(desk, low, slot) <= offered:
+        high = low
+        width *= 8
+        low = max(low - width, FREE)
+    count = take_bids(desk, low, slot)
+    if low == FREE and bids_at(desk, count, FREE) <= offered:
+        return FREE, count
+    step = 1 << 17
+    while high - low > 1:
+        middle = min(low + step, (low + high) // 2) if step else (low + high) // 2
+        if bids_at(desk, count, middle) > offered:
+            low, step = middle, step * 8
+            count = drop_bids(desk, count, middle)
+        else:
+            high, step = middle, 0
+    return low, count
+
+
+@inlined
+def ahead(desk: Desk, a: int, b: int) -> bool:
+    """Whether bid a has the larger surplus, or the same and the earlier row."""
+    bids = desk.bids
+    return bids[a].surplus > bids[b].surplus or (
+        bids[a].surplus == bids[b].surplus and bids[a].row < bids[b].row
+    )
+
+
+@inlined
+def sift(desk: Desk, heap: Ints, i: int, count: int) -> None:
+    """Let the i-th of a heap of bids sink to where it belongs."""
+    while True:
+        j = 2 * i + 1
+        if j + 1 < count and ahead(desk, heap[j + 1], heap[j]):
+            j += 1
+        if j >= count or not ahead(desk, heap[j], heap[i]):
+            return
+        heap[i], heap[j] = heap[j], heap[i]
+        i = j
+
+
+@inlined
+def choose(desk: Desk, supply: float, k: int, count: int) -> int:
+    """List in `desk.chosen` the rows that get evidence; how many.
+
+    `k` and `count` as `find_price` gave them. Those that buy at the next price up, and of the
+    others the best at this price while the supply lasts.
+    """
+    bids, chosen = desk.bids, desk.chosen
+    if k == FREE:
+        for i in range(count):
+            chosen[i] = bids[i].row
+        return count
+    left, picked, waiting = units(supply), 0, 0
+    heap = desk.chosen[len(desk.rows) :]
+    log, above = k * STEP, (k + 1) * STEP
+    price, price_above = math.exp(log), math.exp(above)
+    for i in range(count):
+        s = bids[i]
+        if surplus(s, above, price_above, s.charge) > 0.0:
+            left -= units(wanted(s, above))
+            chosen[picked] = s.row
+            picked += 1
+        else:
+            bids[i].surplus = surplus(s, log, price, s.charge)
+            heap[waiting] = i
+            waiting += 1
+    for i in range(waiting // 2 - 1, -1, -1):
+        sift(desk, heap, i, waiting)
+    while waiting > 0:
+        s = bids[heap[0]]
+        some = units(wanted(s, log))
+        if some > left and not pays(s, left / UNIT, picked, price):
+            break
+        chosen[picked] = s.row
+        picked += 1
+        left -= some
+        waiting -= 1
+        heap[0] = heap[waiting]
+        sift(desk, heap, 0, waiting)
+    return picked
+
+
+@inlined
+def pays(s: Any, left: float, others: int, price: float) -> bool:
+    """Whether what is left of the supply does more for this bid than for the others.
+
+    They stand at the price: `left` spread over n of them gains n price (1 - exp(-left / n)).
+    """
+    if left <= 0.0:
+        return False
+    share = -others * price * math.expm1(-left / others) if others > 0 else 0.0
+    return -s.value * math.expm1(-min(left, s.cap)) - s.charge > share

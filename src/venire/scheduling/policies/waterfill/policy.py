@@ -1,0 +1,192 @@
+"""Water-filling: a slot sells its evidence at one price.
+
+Algorithm 1 asks of every single label that it pays for the whole delay of its item. Where one
+label is worth little, nobody gets any, although many labels together would pay: f is not
+submodular (docs/errata.md). Here an item buys as much evidence as it likes at the price at which
+the demand of all (market.py) meets what the panel can give them in the slot (supply.py), and pays
+for its delay once. Those that buy are handed labelers as in Algorithm 1, with the delay counted as
+paid (handout.py). An item leaves when even all labelers whom it could still have would together
+not pay for one more slot:
+
+    w exp(-E) (1 - exp(-evidence of all unused)) <= t + 1 - t_last
+
+Where single labels pay, it does what Algorithm 1 does, or nearly.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar, Final
+
+from venire.scheduling.algorithm1.exit_wheel import make_settle, set_due
+from venire.scheduling.algorithm1.incoming_labels import Bools, Ints, make_hear
+from venire.scheduling.algorithm1.labeler_turn import begin_serving
+from venire.scheduling.algorithm1.ready_queues import take_off
+from venire.scheduling.algorithm1.run_slots import Stream, make_run
+from venire.scheduling.algorithm1.verdicts import make_refile
+from venire.scheduling.base import Floats, Kernels, Policy
+from venire.scheduling.policies.waterfill.market import (
+    STEP,
+    choose,
+    close_stall,
+    find_price,
+    open_stall,
+    reserve,
+)
+from venire.scheduling.policies.waterfill.prepaid_delay import file_row, give, prepay, restore
+from venire.scheduling.policies.waterfill.supply import supply_of
+from venire.scheduling.state.desk import EXHAUSTED, NO_GAIN, STALLS, TOUCHES, Desk, room, unused
+from venire.scheduling.state.policy_memory import PolicyMemory
+from venire.tools.compiling import inlined, kernel
+
+__all__ = ["Waterfill"]
+
+FAR: Final = 2.0**62
+
+MEMORY: Final = PolicyMemory(
+    "price",  # number of the last price
+    "sold_in",  # slot in which work was last handed out
+    "sold",  # evidence handed out in that slot
+)
+PRICE, SOLD_IN, SOLD = MEMORY.places
+
+
+@inlined
+def plan_exit(desk: Desk, row: int, slot: int) -> None:
+    """Find the first slot after which all unused labelers together would not pay."""
+    span = -desk.rows[row].key * math.expm1(-reserve(desk, row, False))
+    due = desk.rows[row].last - 1 + math.ceil(min(span, FAR))
+    reason = NO_GAIN if span > 0.0 or unused(desk, row, False) > 0 else EXHAUSTED
+    set_due(desk, row, max(due, slot), reason)
+
+
+@inlined
+def value_row(desk: Desk, row: int, slot: int) -> None:
+    """The row has another residual or other labelers left: say so in the market and the wheel."""
+    open_stall(desk, row, desk.rows[row].key, reserve(desk, row, True), desk.rows[row].last)
+    plan_exit(desk, row, slot)
+
+
+@kernel
+def enter(desk: Desk, row: int, slot: int) -> None:
+    file_row(desk, row)
+    value_row(desk, row, slot)
+
+
+@kernel
+def leave(desk: Desk, row: int) -> None:
+    take_off(desk, row)
+    close_stall(desk, row)
+
+
+@inlined
+def anybody_free(desk: Desk) -> bool:
+    """Whether anything can be handed out at all."""
+    for m in desk.order:
+        if desk.panel[m].reach <= 0.0:
+            return False
+        if room(desk, m) > 0:
+            return desk.meta[STALLS] > 0
+    return False
+
+
+@inlined
+def left_of(desk: Desk, supply: float, slot: int) -> float:
+    """What is left of the supply of this slot after what was handed out in it before."""
+    sold = desk.gauges[SOLD] if desk.gauges[SOLD_IN] == slot else 0.0
+    return max(supply - sold, 0.0)
+
+
+@inlined
+def note_sales(desk: Desk, first: int, slot: int) -> None:
+    """Remember what was handed out in this slot."""
+    if desk.gauges[SOLD_IN] != slot:
+        desk.gauges[SOLD_IN], desk.gauges[SOLD] = slot, 0.0
+    for k in range(first, desk.meta[TOUCHES]):
+        desk.gauges[SOLD] += desk.panel[desk.touches[k].labeler].evidence
+
+
+@inlined
+def revalue_touched(desk: Desk, first: int, slot: int) -> None:
+    """Every row that was given anything since touch `first` is worth less now."""
+    for k in range(first, desk.meta[TOUCHES]):
+        row = desk.touches[k].row
+        if desk.rows[row].head == k:
+            value_row(desk, row, slot)
+
+
+@kernel
+def serve(desk: Desk, slot: int) -> None:
+    first = begin_serving(desk)
+    if not anybody_free(desk):
+        return
+    supply = left_of(desk, supply_of(desk), slot)
+    price, bids = find_price(desk, supply, slot, int(desk.gauges[PRICE]))
+    count = choose(desk, supply, price, bids)
+    prepay(desk, count, slot)
+    give(desk, slot, False)
+    restore(desk, count)
+    if desk.meta[TOUCHES] > first:
+        # a serving that hands out nothing is not in the log: it must leave no trace
+        desk.gauges[PRICE] = price
+        note_sales(desk, first, slot)
+        revalue_touched(desk, first, slot)
+
+
+settle_slot = make_settle(leave)
+
+
+@kernel
+def settle(desk: Desk, slot: int) -> int:
+    return settle_slot(desk, slot)
+
+
+hear_all = make_hear(leave, enter)
+
+
+@kernel
+def hear(desk: Desk, labels: Ints, slot: int, fresh: Bools) -> int:
+    return hear_all(desk, labels, slot, fresh)
+
+
+file_rows = make_refile(enter)
+
+
+@kernel
+def file_all(desk: Desk, rows: Ints, slot: int) -> None:
+    file_rows(desk, rows, slot)
+
+
+run_slots = make_run(enter, serve, settle)
+
+
+@kernel
+def run(desk: Desk, stream: Stream, start: int, stop: int) -> int:
+    return run_slots(desk, stream, start, stop)
+
+
+@dataclass(frozen=True)
+class Waterfill(Policy):
+    """Sell the evidence of a slot at one price; an item pays for its delay once.
+
+    Three labels that are worth 0.6 each pay together for a slot that none pays for alone:
+
+    >>> from venire import Item, Labeler, Scheduler
+    >>> panel = [Labeler(name, 0.6) for name in ("ann", "bob", "cem")]
+    >>> s = Scheduler(panel, classes=["spam", "ok"], policy=Waterfill())
+    >>> s.arrive([Item("a", weight=16), Item("b", weight=16)])
+    >>> [(a.item, a.labeler) for a in s.assign()]
+    [('a', 'ann'), ('b', 'bob'), ('a', 'cem')]
+    """
+
+    name: ClassVar[str] = "waterfill"
+    memory: ClassVar[PolicyMemory] = MEMORY
+
+    def kernels(self) -> Kernels:
+        """Water-filling, compiled."""
+        return Kernels(enter, leave, serve, settle, hear, run, file_all)
+
+    def price(self, gauges: Floats) -> float | None:
+        """The price of the last slot in which work was handed out."""
+        return math.exp(float(gauges[PRICE]) * STEP)

@@ -1,0 +1,97 @@
+"""Hand labelers to chosen rows: Algorithm 1 with the delay of the chosen counted as paid.
+
+The delay that a row pays for a label in this slot is paid once, however many labels it gets.
+Algorithm 1 charges it to the first label alone, and where one label is worth less than a slot
+nobody is the first. Here a policy says which rows are served; those stand on a shelf before all
+others, without a delay, so that labels for them compete by what they add.
+"""
+
+from __future__ import annotations
+
+from venire.paper import utility
+from venire.scheduling.algorithm1.labeler_turn import make_turn, move, shelve
+from venire.scheduling.algorithm1.ready_queues import take_off
+from venire.scheduling.state.desk import Desk, room, touch
+from venire.tools.compiling import inlined
+
+__all__ = ["file_row", "give", "prepay", "restore"]
+
+residual = inlined(utility.residual)
+gain = inlined(utility.gain)
+
+
+@inlined
+def score(desk: Desk, labeler: int, row: int, rank: int, slot: int) -> float:
+    return gain(desk.rows[row].key, desk.panel[labeler].reach, max(slot - rank, 0))
+
+
+@inlined
+def bound(desk: Desk, labeler: int, rank: int, slot: int) -> float:
+    return gain(desk.bounds[0], desk.panel[labeler].reach, max(slot - rank, 0))
+
+
+@inlined
+def score_chosen(desk: Desk, labeler: int, row: int, rank: int, slot: int) -> float:
+    return score(desk, labeler, row, rank, slot) if rank > slot else -1.0
+
+
+@inlined
+def bound_chosen(desk: Desk, labeler: int, rank: int, slot: int) -> float:
+    return bound(desk, labeler, rank, slot) if rank > slot else -1.0
+
+
+@inlined
+def take(desk: Desk, labeler: int, row: int, slot: int) -> None:
+    touch(desk, row, labeler, slot, score(desk, labeler, row, desk.rows[row].last, slot))
+
+
+@inlined
+def refile(desk: Desk, row: int, slot: int) -> None:
+    desk.rows[row].key = residual(desk.rows[row].weight, desk.rows[row].evidence)
+    move(desk, row, slot + 1 if desk.rows[row].paid == slot else desk.rows[row].last)
+
+
+take_turn = make_turn(score, bound, take, refile)
+take_chosen = make_turn(score_chosen, bound_chosen, take, refile)
+
+
+@inlined
+def file_row(desk: Desk, row: int) -> None:
+    """Put a row that is on no shelf where it belongs."""
+    desk.rows[row].key = residual(desk.rows[row].weight, desk.rows[row].evidence)
+    desk.bounds[0] = max(desk.bounds[0], desk.rows[row].key)
+    desk.rows[row].paid = -1
+    shelve(desk, row, desk.rows[row].last)
+
+
+@inlined
+def prepay(desk: Desk, count: int, slot: int) -> None:
+    """Count the delay of the chosen rows as paid: they go before all others."""
+    for i in range(count):
+        row = desk.chosen[i]
+        desk.rows[row].paid = slot
+        take_off(desk, row)
+        shelve(desk, row, slot + 1)
+
+
+@inlined
+def give(desk: Desk, slot: int, chosen_only: bool) -> None:
+    """Every labeler with room takes the rows of the largest gain, the best labeler first."""
+    for m in desk.order:
+        if desk.panel[m].reach <= 0.0:
+            break
+        if room(desk, m) > 0:
+            if chosen_only:
+                take_chosen(desk, m, slot, 0.0)
+            else:
+                take_turn(desk, m, slot, 0.0)
+
+
+@inlined
+def restore(desk: Desk, count: int) -> None:
+    """Put the chosen rows where they belong."""
+    for i in range(count):
+        row = desk.chosen[i]
+        desk.rows[row].paid = -1
+        take_off(desk, row)
+        shelve(desk, row, desk.rows[row].last)

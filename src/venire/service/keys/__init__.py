@@ -1,0 +1,1 @@
+"""Who may ask: API keys, and sessions of browsers."""

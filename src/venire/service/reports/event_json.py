@@ -1,0 +1,142 @@
+"""Rows of the store in words that a reader understands."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from venire.model import (
+    Arrived,
+    Assigned,
+    Changed,
+    Closed,
+    Event,
+    ExitReason,
+    Joined,
+    Left,
+    Observed,
+    Released,
+    Withdrawn,
+)
+from venire.service.messages import ExitView, LabelView, RevisionView
+from venire.storage import EventRow, ItemRow, LabelRow, RevisionRow, decode
+
+__all__ = ["exit_view", "label_view", "number", "revision_view", "told"]
+
+
+def told(row: EventRow) -> dict[str, Any]:
+    """A row of the log as a plain object.
+
+    >>> from venire import Item
+    >>> from venire.storage import encode
+    >>> [row] = encode("posts", 0, 1e9, [Arrived(3, (Item("post-1", 8),))])
+    >>> told(row)
+    {'items': ['post-1']}
+    """
+    events = decode([row])
+    if isinstance(events[0], Observed):
+        return {"labels": [_label(event) for event in events if isinstance(event, Observed)]}
+    return _tell(events[0])
+
+
+def _label(event: Observed) -> dict[str, Any]:
+    label = event.label
+    return {
+        "item": label.item,
+        "labeler": label.labeler,
+        "said": label.said,
+        "late": event.late,
+    }
+
+
+def _tell(event: Event) -> dict[str, Any]:
+    match event:
+        case Arrived(items=items):
+            return {"items": [item.id for item in items]}
+        case Assigned(assignments=work):
+            return {
+                "assignments": [
+                    {"item": a.item, "labeler": a.labeler, "gain": number(a.gain)} for a in work
+                ]
+            }
+        case Released(item=item, labeler=who, barred=barred):
+            return {"item": item, "labeler": who, "barred": barred}
+        case Joined(labeler=labeler):
+            return {"labeler": labeler.id, "capacity": labeler.capacity}
+        case Left(labeler=name):
+            return {"labeler": name}
+        case Closed(exits=exits, revisions=revisions):
+            return {
+                "exits": [
+                    {
+                        "item": e.item,
+                        "verdict": e.verdict.label,
+                        "confidence": e.verdict.confidence,
+                        "labels": e.labels,
+                        "reason": e.reason,
+                    }
+                    for e in exits
+                ],
+                "revisions": [
+                    {
+                        "item": r.item,
+                        "before": r.before.label,
+                        "before_confidence": r.before.confidence,
+                        "verdict": r.verdict.label,
+                        "confidence": r.verdict.confidence,
+                        "labels": r.labels,
+                    }
+                    for r in revisions
+                ],
+            }
+        case Withdrawn(item=item):
+            return {"item": item}
+        case Changed():
+            return {"policy": event.policy, "learning": event.learning}
+        case Observed():
+            return _label(event)
+
+
+def number(value: float) -> float | None:
+    """JSON has no word for what is not a number.
+
+    >>> number(1.5), number(math.nan)
+    (1.5, None)
+    """
+    return value if math.isfinite(value) else None
+
+
+def exit_view(row: ItemRow) -> ExitView:
+    """How an item left."""
+    return ExitView(
+        n=row.exit_n or 0,
+        item=row.id,
+        verdict=row.verdict,
+        confidence=row.confidence or 0.0,
+        labels=row.labels or 0,
+        reason=ExitReason(row.reason or ""),
+        arrived_slot=row.arrived_slot,
+        slot=row.exit_slot or 0,
+        at=row.left_at or 0.0,
+    )
+
+
+def revision_view(row: RevisionRow) -> RevisionView:
+    """A verdict that became another."""
+    return RevisionView(
+        n=row.n,
+        item=row.item,
+        before=row.before,
+        before_confidence=row.before_confidence,
+        verdict=row.verdict,
+        confidence=row.confidence,
+        labels=row.labels,
+        slot=row.slot,
+        at=row.at,
+    )
+
+
+def label_view(row: LabelRow) -> LabelView:
+    """A label of an item."""
+    how = row.lead_seconds, row.source, row.key
+    return LabelView(row.labeler, row.said, row.at, row.slot, bool(row.late), *how)

@@ -1,0 +1,176 @@
+"""Going back in a log to what the scheduler saw when it gave an item away.
+
+The log is replayed from the last snapshot before the item came, which is at most a quarter of
+the log since then away, where there are snapshots. What would take more than `MOST` events or
+`SECONDS` is not replayed: the log itself says who was given the item and for what gain, and only
+the price and the alternatives of that moment are left out.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from venire.engine import Scheduler
+from venire.errors import InputError, StateError
+from venire.model import Assigned, Assignment, Closed, Event, Withdrawn
+from venire.service.messages import Alternative, Given
+from venire.service.reports.event_json import number
+from venire.service.settings import of_body
+from venire.storage import EventRow, ItemRow, Storage, decode
+from venire.storage.provenance import Writers
+
+__all__ = ["Retracing"]
+
+#: So many other items are named beside the one that was given.
+OTHERS: Final = 5
+
+#: At most so many events are replayed, and so many read, and for so many seconds.
+MOST, MOST_READ, SECONDS = 50_000, 500_000, 10.0
+
+
+class Stopped(Exception):
+    """Nobody waits for the answer any more, or it takes too long."""
+
+
+class Retracing:
+    """The search for one item; made for one thread."""
+
+    def __init__(
+        self, storage: Storage, item: ItemRow, stop: threading.Event, seconds: Callable[[], float]
+    ) -> None:
+        self._storage, self._item, self._stop = storage, item, stop
+        self._seconds, self._until = seconds, seconds() + SECONDS
+        self._costs = [(x.at, of_body(x.body)[0].delay_cost) for x in storage.settings(item.stream)]
+
+    def find(self) -> tuple[list[Given], bool]:
+        """Every time the item was given to somebody, and whether all of it was recomputed."""
+        first = self._first_event()
+        try:
+            return self._replayed(first), True
+        except (Stopped, StateError, InputError):  # too far, or another version decided otherwise
+            return self._read(first)
+
+    def _first_event(self) -> int:
+        """The first event of the slot in which the item came, by halving."""
+        stream, slot = self._item.stream, self._item.arrived_slot
+        low, high = 0, self._storage.counts(stream).events
+        while low < high:
+            middle = (low + high) // 2
+            found = self._storage.events(stream, middle - 1, 1)
+            if found and found[0].slot < slot:
+                low = found[0].n + found[0].size
+            else:
+                high = middle
+        return low
+
+    # replayed
+
+    def _replayed(self, first: int) -> list[Given]:
+        engine, n = self._before(first)
+        writers = Writers.of(self._storage, self._item.stream)
+        try:
+            return self._followed(engine, n, writers)
+        finally:
+            engine.dissolve()
+
+    def _followed(self, engine: Scheduler, n: int, writers: Writers) -> list[Given]:
+        found: list[Given] = []
+        for row, place, event in self._events(n, MOST):
+            if isinstance(event, Assigned) and _gives(event, self._item.id):
+                engine.advance(event.slot)
+                engine.drain()
+                found += self._given(engine, event, row, place)
+            engine.follow([event], writers.obeys(place))
+            engine.drain()
+            if _left(event, self._item.id):
+                break
+        return found
+
+    def _before(self, first: int) -> tuple[Scheduler, int]:
+        """The engine at the last snapshot before an event, and the events until then."""
+        for n in reversed(self._storage.snapshot_numbers(self._item.stream)):
+            if n > first or first - n > MOST:
+                continue
+            snapshot = self._storage.snapshot(self._item.stream, n)
+            if snapshot is not None:
+                return Scheduler.restore(snapshot.body), n
+        raise Stopped
+
+    def _events(self, n: int, most: int) -> Iterator[tuple[EventRow, int, Event]]:
+        for row in self._rows(n, most):
+            for place, event in enumerate(decode([row])):
+                self._check()
+                if row.n + place >= n:
+                    yield row, row.n + place, event
+
+    def _rows(self, n: int, most: int) -> Iterator[EventRow]:
+        for row in self._storage.all_events(self._item.stream, n - 1):
+            self._check()
+            if row.n >= n + most:
+                raise Stopped
+            yield row
+
+    def _check(self) -> None:
+        if self._stop.is_set() or self._seconds() > self._until:
+            raise Stopped
+
+    def _given(self, engine: Scheduler, event: Assigned, row: EventRow, place: int) -> list[Given]:
+        """What the engine saw just before it gave the item away."""
+        scale, made = self._scale(row.at), []
+        price = None if engine.price is None else engine.price * scale
+        for a in event.assignments:
+            if a.item == self._item.id:
+                others = [
+                    Alternative(name, _scaled(gain, scale))
+                    for name, gain in engine.ranking(a.labeler, OTHERS + 1)
+                    if name != a.item
+                ][:OTHERS]
+                gain = _scaled(a.gain, scale)
+                made.append(Given(place + 1, a.slot, row.at, a.labeler, gain, price, tuple(others)))
+        return made
+
+    def _scale(self, at: float) -> float:
+        """What a slot of waiting cost then, the unit of weights."""
+        return ([cost for since, cost in self._costs if since <= at] or [self._costs[0][1]])[-1]
+
+    # read
+
+    def _read(self, first: int) -> tuple[list[Given], bool]:
+        """What the log itself says, without what the scheduler saw beside."""
+        found: list[Given] = []
+        wanted = json.dumps(self._item.id, ensure_ascii=False)
+        try:
+            for row in self._rows(first, MOST_READ):
+                if row.kind not in ("assigned", "closed", "withdrawn") or wanted not in row.body:
+                    continue
+                [event] = decode([row])
+                if isinstance(event, Assigned):
+                    given = (a for a in event.assignments if a.item == self._item.id)
+                    found += [self._told(a, row) for a in given]
+                if _left(event, self._item.id):
+                    break
+        except Stopped:
+            pass
+        return found, False
+
+    def _told(self, a: Assignment, row: EventRow) -> Given:
+        gain = _scaled(a.gain, self._scale(row.at))
+        return Given(row.n + 1, a.slot, row.at, a.labeler, gain, None, ())
+
+
+def _scaled(gain: float, scale: float) -> float | None:
+    known = number(gain)
+    return None if known is None else known * scale
+
+
+def _gives(event: Assigned, item: str) -> bool:
+    return any(a.item == item for a in event.assignments)
+
+
+def _left(event: Event, item: str) -> bool:
+    if isinstance(event, Closed):
+        return any(exit.item == item for exit in event.exits)
+    return isinstance(event, Withdrawn) and event.item == item

@@ -1,0 +1,1 @@
+"""What keeps streams going: the runtime, the ticker, health."""

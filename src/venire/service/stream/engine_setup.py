@@ -1,0 +1,140 @@
+"""From settings to an engine, and from a change of settings to what the engine is told."""
+
+from __future__ import annotations
+
+from venire.engine import Scheduler
+from venire.errors import InputError
+from venire.model import Bounds, Item, Label, Labeler
+from venire.scheduling.by_name import KNOWN, learning_named, policy_named
+from venire.service.settings import Member, StreamSettings
+
+__all__ = [
+    "SOMEBODY",
+    "apply_settings",
+    "as_labeler",
+    "bounds_of",
+    "check_new",
+    "new_engine",
+    "warm_up",
+]
+
+#: An open panel without labelers: somebody may come, so items wait while that is worth it. It
+#: is seated and has left; no labeler can have this name.
+SOMEBODY = ""
+
+
+def check_new(settings: StreamSettings) -> None:
+    """Refuse a new stream that is to know how good its labelers are, and is not told.
+
+    >>> check_new(StreamSettings(classes=["a", "b"], learning="known"))
+    Traceback (most recent call last):
+    venire.errors.InputError: learning is 'known', but nobody is on the panel: ...
+    """
+    if settings.learning != KNOWN:
+        return
+    unknown = [member.id for member in settings.panel if member.competence is None]
+    if unknown or not settings.panel:
+        what = f"labeler {unknown[0]!r} has no competence" if unknown else "nobody is on the panel"
+        raise InputError(
+            f"learning is 'known', but {what}: name the labelers with their competences, or set "
+            "learning to 'while-serving'"
+        )
+
+
+def new_engine(settings: StreamSettings, remember: int) -> Scheduler:
+    """The engine of a new stream.
+
+    >>> settings = StreamSettings(classes=["a", "b"], learning="then-serve:45")
+    >>> new_engine(settings, remember=10).slot
+    0
+    """
+    learning = learning_named(settings.learning)
+    nobody = not settings.panel
+    panel = [as_labeler(member) for member in settings.panel]
+    if nobody:
+        panel = [Labeler(SOMEBODY, 0.7 if settings.learning == KNOWN else None)]
+    engine = Scheduler(
+        panel,
+        settings.classes,
+        policy_named(settings.policy),
+        learning,
+        bounds=bounds_of(settings),
+        remember=remember,
+        revisions=settings.revisions,
+    )
+    if nobody:
+        engine.leave(SOMEBODY)
+        engine.drain()
+    return engine
+
+
+def warm_up(settings: StreamSettings) -> None:
+    """Go once through all verbs with an engine like this one, so that they are compiled.
+
+    That takes some seconds the first time on a machine, which nobody should wait for while a
+    stream is served; call it in a thread.
+
+    >>> warm_up(StreamSettings(classes=["a", "b"], learning="then-serve:45"))
+    """
+    engine = new_engine(settings, remember=1)
+    for name in ("one", "two"):
+        if name not in {who.id for who in engine.panel}:
+            engine.join(Labeler(name, 0.7))
+    engine.arrive([Item(f"item {k}", 100.0) for k in range(3)])
+    for labeler in ("one", "two"):
+        for work in engine.assign(asked=[labeler]):
+            engine.observe(Label(work.item, work.labeler, settings.classes[0]))
+    for work in engine.assign(asked=["one"]):
+        engine.release(work.item, work.labeler)
+    engine.observe(Label("item 2", "two", settings.classes[0]))
+    engine.posterior("item 2")
+    engine.ranking("one", 2)
+    engine.withdraw("item 1")
+    engine.change(bounds=Bounds(deadline=0))
+    engine.advance(3)
+    Scheduler.restore(engine.snapshot()).advance(5)
+
+
+def as_labeler(member: Member) -> Labeler:
+    """A member of the panel as the engine knows it."""
+    return Labeler(member.id, member.competence, member.capacity)
+
+
+def bounds_of(settings: StreamSettings, spent: bool = False) -> Bounds:
+    """The bounds of the settings; once the budget of labels is spent, nothing is waited for.
+
+    >>> settings = StreamSettings(classes=["a", "b"], min_labels=2, deadline_slots=9)
+    >>> bounds_of(settings, spent=True)
+    Bounds(min_labels=0, max_labels=None, min_confidence=None, deadline=None, spent=True)
+    """
+    if spent:
+        return Bounds(0, settings.max_overlap, settings.min_confidence, spent=True)
+    return Bounds(
+        settings.min_labels, settings.max_overlap, settings.min_confidence, settings.deadline_slots
+    )
+
+
+def apply_settings(
+    engine: Scheduler, old: StreamSettings, new: StreamSettings, seated: set[str], spent: bool
+) -> set[str]:
+    """Tell the engine what changed; who is on the panel now, of those who were `seated`."""
+    policy = new.policy if new.policy != old.policy else None
+    learning = new.learning if new.learning != old.learning else None
+    bounds = bounds_of(new, spent)
+    revisions = new.revisions if new.revisions != engine.revisions else None
+    # names are looked up before anything is changed
+    policy_named(new.policy), learning_named(new.learning)
+    before = {member.id: as_labeler(member) for member in old.panel}
+    after = {member.id: as_labeler(member) for member in new.panel}
+    guests = seated - set(before) - set(after) if new.open_panel else set()
+    bound = bounds if bounds != engine.bounds else None
+    if policy or learning or bound is not None or revisions is not None:
+        engine.change(policy, learning, bound, revisions=revisions)
+    for name in sorted(seated):
+        if name not in guests and (name not in after or before.get(name) != after[name]):
+            engine.leave(name)
+            seated = seated - {name}
+    for name, labeler in after.items():
+        if name not in seated:
+            engine.join(labeler)
+    return set(after) | guests

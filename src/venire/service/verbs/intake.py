@@ -1,0 +1,130 @@
+"""Items as producers send them: checked, and told apart from those that are there already.
+
+An item is known by its id and by a digest of its content, so a producer may send it again.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from venire.errors import Conflict, InputError
+from venire.model import MOST_WEIGHT
+from venire.service.messages import Added, ItemIn
+from venire.service.settings import LONGEST_ID
+from venire.service.stream.live_stream import Live, Moment
+from venire.storage import ERASED, ItemRow
+from venire.storage.contents import compact, digest_of
+
+__all__ = ["Content", "contents", "sort_out"]
+
+
+class Content(NamedTuple):
+    """What an item holds, as JSON, and its digest."""
+
+    payload: str
+    eligible: str | None
+    excluded: str
+    digest: str
+
+
+def contents(items: Sequence[ItemIn]) -> dict[str, Content]:
+    """The content of each item by id; an error if one is wrong, or an id has two contents.
+
+    >>> sent = contents([ItemIn("post-1", {"b": 1, "a": 2}), ItemIn("post-1", {"a": 2, "b": 1})])
+    >>> sent["post-1"].payload
+    '{"b":1,"a":2}'
+    """
+    found: dict[str, Content] = {}
+    for place, item in enumerate(items):
+        _check(place, item)
+        content = _content(item)
+        if found.setdefault(item.id, content).digest != content.digest:
+            raise Conflict(f"the request has item {item.id!r} twice, with two contents")
+    return found
+
+
+def _check(place: int, item: ItemIn) -> None:
+    if not isinstance(item.id, str) or not 0 < len(item.id) <= LONGEST_ID:
+        raise InputError(
+            f"item {place} has the id {item.id!r}, expected text of 1 to {LONGEST_ID} characters"
+        )
+    if any(ord(letter) < 32 or 0xD800 <= ord(letter) < 0xE000 for letter in item.id):
+        raise InputError(f"item {place} has the id {item.id!r}, expected text that can be printed")
+    weight = item.weight
+    if weight is not None and not (math.isfinite(weight) and 0 < weight <= MOST_WEIGHT):
+        raise InputError(
+            f"item {item.id!r} has weight {weight!r}, expected a number above 0 and up to "
+            f"{MOST_WEIGHT:g}"
+        )
+    for name in ("eligible", "excluded"):
+        names = getattr(item, name)
+        if names is not None and (
+            isinstance(names, str) or not all(isinstance(who, str) for who in names)
+        ):
+            raise InputError(f"item {item.id!r} has {name}={names!r}, expected a list of names")
+
+
+def _content(item: ItemIn) -> Content:
+    only = None if item.eligible is None else sorted(set(item.eligible))
+    barred = sorted(set(item.excluded))
+    try:
+        payload = compact(item.payload)
+        digest = digest_of(item.payload, item.weight, only, barred)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InputError(f"item {item.id!r} has a payload that JSON cannot hold: {error}") from None
+    eligible = None if only is None else compact(only)
+    return Content(payload, eligible, compact(barred), digest)
+
+
+def sort_out(
+    live: Live,
+    items: Sequence[ItemIn],
+    sent: Mapping[str, Content],
+    known: Mapping[str, str],
+    moment: Moment,
+    key: str | None = None,
+) -> tuple[list[ItemRow], list[Added]]:
+    """The rows of the new items, and what became of each that was sent; `Conflict` if changed.
+
+    An item whose payload was erased is there with any content. `key` is the id of the key by which
+    they came.
+    """
+    fresh: dict[str, ItemRow] = {}
+    added: list[Added] = []
+    for item in items:
+        content = sent[item.id]
+        before = _digest(live, item.id) or known.get(item.id)
+        if before not in (None, ERASED, content.digest):
+            raise Conflict(
+                f"there is an item {item.id!r} with another content: nothing of the request was "
+                "taken"
+            )
+        new = before is None and item.id not in fresh
+        added.append(Added(item.id, "created" if new else "exists"))
+        if new:
+            fresh[item.id] = _row(live, item, content, moment, key)
+    return list(fresh.values()), added
+
+
+def _digest(live: Live, id: str) -> str | None:
+    if id in live.open:
+        return live.open[id].digest
+    return live.gone[id].digest if id in live.gone else None
+
+
+def _row(live: Live, item: ItemIn, content: Content, moment: Moment, key: str | None) -> ItemRow:
+    weight = live.settings.default_weight if item.weight is None else float(item.weight)
+    return ItemRow(
+        live.name,
+        item.id,
+        content.digest,
+        content.payload,
+        weight,
+        content.eligible,
+        content.excluded,
+        live.engine.slot,
+        moment.wall,
+        key=key,
+    )

@@ -1,0 +1,1 @@
+"""Exits and revisions sent to others: deliveries, signatures, targets."""

@@ -1,0 +1,1 @@
+"""How work is handed out and labels are taken: leases, labels, who waits."""

@@ -1,0 +1,1 @@
+"""Many runs: points, where they run, and what is kept of them."""

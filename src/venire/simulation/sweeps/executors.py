@@ -1,0 +1,121 @@
+"""Where the points of a sweep run: in this process, or in several.
+
+`Executor` is all that a sweep knows, so that a cluster can be handed in: yield each point with
+its result, in any order, as it finishes.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import threading
+from collections.abc import Iterator, Sequence
+from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor, as_completed
+from contextlib import contextmanager
+from dataclasses import dataclass
+from multiprocessing.connection import wait
+from typing import TYPE_CHECKING, Any, Protocol
+
+from venire.errors import InputError, StateError
+
+if TYPE_CHECKING:
+    from venire.simulation.sweeps.sweep import Point
+
+__all__ = ["Executor", "Processes", "Serial"]
+
+
+class Executor(Protocol):
+    """Something that runs points."""
+
+    def run(self, points: Sequence[Point]) -> Iterator[tuple[Point, Any]]:
+        """Each point with its result, as it finishes."""
+        ...
+
+
+@dataclass(frozen=True)
+class Serial:
+    """One after the other, in this process.
+
+    >>> from venire.simulation.sweeps.sweep import Point
+    >>> [result for _, result in Serial().run([Point("statistics:fmean", {"data": [1, 2]})])]
+    [1.5]
+    """
+
+    def run(self, points: Sequence[Point]) -> Iterator[tuple[Point, Any]]:
+        """Each point with its result, in order."""
+        for point in points:
+            yield point, point.run()
+
+
+@dataclass(frozen=True)
+class Processes:
+    """`jobs` processes of this machine, started afresh (after a fork Numba's threads are dead).
+
+    A process lives as long as the sweep, so that it loads the compiled kernels once, and is
+    handed one point at a time, so that a point is kept as soon as it has finished: handing one
+    over costs a millisecond, running it ten to a thousand. Ctrl-C reaches this process alone;
+    what the others are at is given up. If this process is killed, they end themselves.
+    """
+
+    jobs: int
+
+    def __post_init__(self) -> None:
+        if self.jobs < 1:
+            raise InputError(f"got {self.jobs} jobs, expected at least 1")
+
+    def run(self, points: Sequence[Point]) -> Iterator[tuple[Point, Any]]:
+        """Each point with its result, as it finishes."""
+        if not points:
+            return
+        context = multiprocessing.get_context("spawn")
+        jobs = min(self.jobs, len(points))
+        pool = ProcessPoolExecutor(jobs, mp_context=context, initializer=_outlive_nobody)
+        try:
+            with _no_interrupts():  # inherited: Ctrl-C is for this process to act upon
+                waiting: dict[Future[Any], Point] = {pool.submit(p.run): p for p in points}
+            for done in as_completed(waiting):
+                yield waiting[done], done.result()
+        except BrokenExecutor:
+            raise StateError(
+                "a process died, perhaps for want of memory: what is finished is kept, so try "
+                "again, with fewer jobs"
+            ) from None
+        except BaseException:
+            _stop(pool)
+            raise
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+
+@contextmanager
+def _no_interrupts() -> Iterator[None]:
+    """Keep Ctrl-C for later; processes started within never see it."""
+    if not hasattr(signal, "pthread_sigmask"):  # Windows
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _outlive_nobody() -> None:
+    """In a worker: end when the parent does, even if it was killed."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        watch = threading.Thread(target=_end_with, args=(parent.sentinel,), daemon=True)
+        watch.start()
+
+
+def _end_with(sentinel: int) -> None:
+    wait([sentinel])
+    os._exit(1)
+
+
+def _stop(pool: ProcessPoolExecutor) -> None:
+    """End the workers at once; what they were at is lost, what is finished is not."""
+    for process in list((getattr(pool, "_processes", None) or {}).values()):
+        process.terminate()

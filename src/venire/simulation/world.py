@@ -1,0 +1,304 @@
+"""A world: who is on the panel, what arrives, and what anyone would say of it.
+
+Labels are fixed by the world, not by the schedule: the label of an item by a labeler is the
+same under every policy, so that policies are compared on the same luck.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from venire.errors import InputError
+from venire.labels import LabelTable
+from venire.model import MOST_WEIGHT, Item, Labeler
+from venire.simulation.arrivals import Arrivals, Poisson
+from venire.simulation.items import Items, Masks, arrivals_of
+
+__all__ = ["World"]
+
+#: The paper's weights: 3, 4, ..., 10, equally likely.
+PAPER_WEIGHTS = tuple(range(3, 11))
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class World:
+    """A panel with its true competences, a stream of items, and everybody's labels.
+
+    Make one with `synthetic` (the paper's section 4), `recorded` (the labels of a real data
+    set, replayed) or `trace` (your own items). `items(slots)` draws what arrives; the first
+    slots of a longer stream are those of a shorter one. `changes` are the slots from which on
+    the labelers have other competences, and those: `((500, (0.6, 0.9)),)`.
+
+    >>> world = World.synthetic(seed=0)
+    >>> len(world.panel), world.panel[0].competence, len(world.items(1000))
+    (30, 0.895, 4996)
+    """
+
+    panel: tuple[Labeler, ...]
+    classes: tuple[Hashable, ...]
+    seed: int
+    draw: Callable[[World, int], Items]
+    recorded_labels: LabelTable | None = None
+    changes: tuple[tuple[int, tuple[float, ...]], ...] = ()
+
+    def __post_init__(self) -> None:
+        names = [labeler.id for labeler in self.panel]
+        if not names:
+            raise InputError("the panel is empty, expected at least one labeler")
+        if len(set(names)) < len(names):
+            twice = next(n for n in names if names.count(n) > 1)
+            raise InputError(f"labeler {twice!r} is on the panel twice, expected distinct names")
+        if any(labeler.competence is None for labeler in self.panel):
+            raise InputError("a simulated labeler has no competence, expected one for each")
+        if self.seed < 0:
+            raise InputError(f"got the seed {self.seed}, expected a whole number from 0 on")
+        if len(self.classes) < 2:
+            raise InputError(f"got the classes {list(self.classes)}, expected at least two")
+        starts = [slot for slot, _ in self.changes]
+        if any(a >= b for a, b in zip([0, *starts], starts, strict=False)):
+            raise InputError(f"got changes from the slots {starts}, expected rising ones above 0")
+        if any(len(p) != len(names) for _, p in self.changes):
+            raise InputError(f"a change has too few or too many competences, expected {len(names)}")
+        for slot, levels in self.changes:
+            for name, p in zip(names, levels, strict=True):
+                if not 0 < p < 1:
+                    raise InputError(
+                        f"labeler {name!r} has competence {p} from slot {slot} on, "
+                        "expected a probability strictly between 0 and 1"
+                    )
+
+    @property
+    def competences(self) -> Floats:
+        """The true competences, by which every schedule is judged, before any change."""
+        return np.array([labeler.competence for labeler in self.panel], dtype=np.float64)
+
+    @property
+    def levels(self) -> tuple[NDArray[np.int64], Floats]:
+        """The slots from which on competences hold, and a row of them for each.
+
+        >>> World.synthetic(competences=[0.9, 0.8], changes=[(50, (0.6, 0.8))]).levels
+        (array([ 0, 50]), array([[0.9, 0.8], [0.6, 0.8]]))
+        """
+        since = np.array([0, *(slot for slot, _ in self.changes)], dtype=np.int64)
+        return since, np.vstack([self.competences, *(p for _, p in self.changes)])
+
+    def items(self, slots: int) -> Items:
+        """What arrives in the first `slots` slots."""
+        return self.draw(self, slots)
+
+    def rng(self, purpose: int) -> np.random.Generator:
+        """A generator of its own for each purpose."""
+        return np.random.default_rng([self.seed, purpose])
+
+    def label_seed(self) -> np.uint64:
+        """The seed of everybody's labels."""
+        return np.uint64(self.rng(3).integers(2**63))
+
+    def with_seed(self, seed: int) -> World:
+        """The same world with other luck."""
+        return replace(self, seed=seed)
+
+    @classmethod
+    def synthetic(
+        cls,
+        seed: int = 0,
+        competences: Sequence[float] | Floats | None = None,
+        arrivals: Arrivals | None = None,
+        weights: Sequence[float] = PAPER_WEIGHTS,
+        capacity: int | Sequence[int] = 1,
+        classes: int = 2,
+        changes: Sequence[tuple[int, Sequence[float]]] = (),
+    ) -> World:
+        """The paper's synthetic set: 30 labelers of 0.9 - 0.005 m, Poisson(5), weights 3..10.
+
+        Classes are equally likely; weights are drawn from `weights`, each equally likely.
+        """
+        p = 0.9 - 0.005 * np.arange(1, 31) if competences is None else np.asarray(competences)
+        most = np.broadcast_to(capacity, len(p)).tolist()
+        panel = tuple(Labeler(f"m{i + 1}", round(float(v), 12), most[i]) for i, v in enumerate(p))
+        flow = arrivals or Poisson(5)
+        values = _weights(weights)
+
+        def draw(world: World, slots: int) -> Items:
+            arrival = arrivals_of(flow.draw(world.rng(0), slots))
+            weight = values[world.rng(1).integers(len(values), size=len(arrival))]
+            truth = world.rng(2).integers(classes, size=len(arrival)).astype(np.int16)
+            return Items(arrival, weight, truth)
+
+        later = tuple((int(slot), tuple(map(float, levels))) for slot, levels in changes)
+        return cls(panel, tuple(range(1, classes + 1)), seed, draw, changes=later)
+
+    @classmethod
+    def recorded(
+        cls,
+        table: LabelTable,
+        truth: Mapping[Any, Hashable],
+        competences: Sequence[float] | Floats,
+        seed: int = 0,
+        arrivals: Arrivals | None = None,
+        weights: Sequence[float] = PAPER_WEIGHTS,
+        capacity: int | Sequence[int] = 1,
+        repeats: bool = True,
+    ) -> World:
+        """Replay recorded labels: items of the table are drawn with replacement.
+
+        With `repeats=False` every item of the table arrives at most once, in random order and
+        under its own name; when all have arrived, nothing more does. A labeler may label an
+        item only where the table holds that label. `competences` is who the labelers are
+        taken to be (in the order of `table.labelers`), such as those learned on the whole
+        table; `truth` may cover some of the items. `capacity` is one number for all, or one
+        for each labeler.
+        """
+        panel = tuple(
+            Labeler(str(name), float(np.clip(p, 1e-9, 1 - 1e-9)), int(n))
+            for name, p, n in zip(
+                table.labelers,
+                competences,
+                np.broadcast_to(capacity, len(table.labelers)),
+                strict=True,
+            )
+        )
+        code = {name: k for k, name in enumerate(table.classes)}
+        known = np.array([code.get(truth.get(i), -1) for i in table.items], dtype=np.int16)
+        complete = len(table.labeler) == len(table.items) * len(table.labelers)
+        allowed = [
+            None if complete else frozenset(table.labeler[a:b].tolist())
+            for a, b in zip(table.start[:-1], table.start[1:], strict=True)
+        ]
+        masks = Masks.of(allowed, len(panel))
+        flow = arrivals or Poisson(5)
+        values = _weights(weights)
+
+        def draw(world: World, slots: int) -> Items:
+            arrival = arrivals_of(flow.draw(world.rng(0), slots))
+            if not repeats:
+                arrival = arrival[: len(table.items)]
+            weight = values[world.rng(1).integers(len(values), size=len(arrival))]
+            source = _pick(world.rng(2), len(table.items), len(arrival), repeats)
+            ids = None if repeats else tuple(table.items[i] for i in source)
+            return Items(arrival, weight, known[source], True, ids, source, masks.take(source))
+
+        return cls(panel, tuple(table.classes), seed, draw, table)
+
+    @classmethod
+    def trace(
+        cls,
+        items: Sequence[Item],
+        arrival: Sequence[int] | NDArray[np.int64],
+        panel: Sequence[Labeler],
+        truth: Sequence[Hashable] | None = None,
+        classes: Sequence[Hashable] = (1, 2),
+        seed: int = 0,
+    ) -> World:
+        """Your own items, each with its slot of arrival, and the labels drawn.
+
+        Without `truth` the class that labels are drawn around is drawn itself, and nobody is
+        judged by it. Items of one slot keep the order in which they are given.
+        """
+        names = frozenset(labeler.id for labeler in panel)
+        return cls.columns(
+            [item.id for item in items],
+            arrival,
+            [item.weight for item in items],
+            panel,
+            [_allowed(item, names) for item in items],
+            truth,
+            classes,
+            seed,
+        )
+
+    @classmethod
+    def columns(
+        cls,
+        ids: Sequence[str],
+        arrival: Sequence[int] | NDArray[np.int64],
+        weight: Sequence[float] | Floats,
+        panel: Sequence[Labeler],
+        allowed: Sequence[frozenset[str] | None] | None = None,
+        truth: Sequence[Hashable] | None = None,
+        classes: Sequence[Hashable] = (1, 2),
+        seed: int = 0,
+    ) -> World:
+        """`trace` for a great many items, one column each instead of one `Item` each.
+
+        `allowed` names who may label an item, None for anyone; see `files.read_items`.
+        """
+        lengths = [len(c) for c in (ids, arrival, weight, allowed, truth) if c is not None]
+        if len(set(lengths)) > 1:
+            raise InputError(f"got columns of {lengths} items, expected as many in each")
+        order = np.argsort(np.asarray(arrival, dtype=np.int64), kind="stable")
+        slots = np.asarray(arrival, dtype=np.int64)[order]
+        weights = _weights(weight, empty=True)[order]
+        if len(slots) and slots[0] < 0:
+            raise InputError(f"an item arrives in slot {slots[0]}, expected slot 0 or later")
+        if len(set(ids)) < len(ids):
+            twice = next(name for name, n in Counter(ids).items() if n > 1)
+            raise InputError(f"item {twice!r} is there twice, expected distinct ids")
+        places = order.tolist()
+        names = tuple(ids[i] for i in places)
+        number = {labeler.id: m for m, labeler in enumerate(panel)}
+        masks = Masks()
+        if allowed is not None:
+            masks = Masks.of([_numbers(allowed[i], number) for i in places], len(panel))
+        given = None
+        if truth is not None:
+            given = _codes(truth, classes)[order]
+
+        def draw(world: World, horizon: int) -> Items:
+            latent = given
+            if latent is None:
+                latent = world.rng(2).integers(len(classes), size=len(names)).astype(np.int16)
+            none = np.zeros(0, np.int32)
+            return Items(slots, weights, latent, given is not None, names, none, masks)
+
+        return cls(tuple(panel), tuple(classes), seed, draw)
+
+
+def _weights(weights: Sequence[float] | Floats, empty: bool = False) -> Floats:
+    """Weights that can be; `empty` says whether there may be none."""
+    values = np.asarray(weights, dtype=np.float64)
+    wrong = values[~((values > 0) & (values <= MOST_WEIGHT))]
+    if len(wrong) or not (empty or len(values)):
+        got = f"a weight of {wrong[0]}" if len(wrong) else "no weights"
+        raise InputError(f"got {got}, expected numbers above 0 and up to {MOST_WEIGHT:g}")
+    return values
+
+
+def _pick(rng: np.random.Generator, items: int, count: int, repeats: bool) -> NDArray[np.int32]:
+    """Which item of a recorded table each arrival is."""
+    if repeats:
+        return rng.integers(items, size=count).astype(np.int32)
+    return rng.permutation(items)[:count].astype(np.int32)
+
+
+def _allowed(item: Item, panel: frozenset[str]) -> frozenset[str] | None:
+    """Who may label the item, None for anyone."""
+    if item.eligible is None and not item.excluded:
+        return None
+    unknown = sorted(((item.eligible or frozenset()) | item.excluded) - panel)
+    if unknown:
+        raise InputError(
+            f"item {item.id!r} names labeler {unknown[0]!r}, who is not on the panel: "
+            f"expected some of {sorted(panel)}"
+        )
+    return (panel if item.eligible is None else item.eligible) - item.excluded
+
+
+def _numbers(names: frozenset[str] | None, number: Mapping[str, int]) -> frozenset[int] | None:
+    return None if names is None else frozenset(number[name] for name in names)
+
+
+def _codes(truth: Sequence[Hashable], classes: Sequence[Hashable]) -> NDArray[np.int16]:
+    code = {name: k for k, name in enumerate(classes)}
+    unknown = next((name for name in truth if name not in code), None)
+    if unknown is not None:
+        raise InputError(f"the truth {unknown!r} is none of the classes {list(classes)}")
+    return np.array([code[name] for name in truth], dtype=np.int16)

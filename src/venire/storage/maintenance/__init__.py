@@ -1,0 +1,1 @@
+"""Looking after a store: verify, export, archive, prove erasure."""

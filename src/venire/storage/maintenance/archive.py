@@ -1,0 +1,238 @@
+"""A whole store as lines of JSON, from any kind of store into any other.
+
+The first line says what it is, the last one how many rows of each table there are and what the
+SHA-256 of all lines before it is; every other is a table's name and a row of it. Bytes are in
+base64. Left out are the store's own named values, which a new server makes anew. This is how a
+store moves from SQLite to PostgreSQL, and how one in PostgreSQL is backed up without its tools.
+
+An archive that is not whole is refused before anything is written. While one is put into a store,
+the store says so, and nobody may open it until that is done: see `opening`.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator
+from itertools import groupby, islice
+from pathlib import Path
+from typing import Any
+
+from venire.errors import FileError, StoreError
+from venire.model import ItemStatus
+from venire.storage import changes as c
+from venire.storage import rows as r
+from venire.storage.base import Storage
+from venire.storage.maintenance.export import replacing
+from venire.storage.opening import RESTORING
+
+__all__ = ["read_archive", "write_archive"]
+
+#: What is written. Archives of format 1 have no last line that says what was before it.
+FORMAT = 2
+
+_CHUNK = 5_000
+
+
+def write_archive(storage: Storage, target: Path) -> int:
+    """Write all that a store has; how many rows that is. The store may be in use."""
+    counts: Counter[str] = Counter()
+    digest = hashlib.sha256()
+    with storage.frozen(), replacing(target) as file:
+
+        def write(value: Any) -> None:
+            line = json.dumps(value, ensure_ascii=False) + "\n"
+            digest.update(line.encode())
+            file.write(line)
+
+        write({"venire": "store", "format": FORMAT})
+        for table, row in _rows(storage):
+            write([table, *map(_text, row)])
+            counts[table] += 1
+        write({"rows": counts, "sha256": digest.hexdigest()})
+    return counts.total()
+
+
+def _rows(storage: Storage) -> Iterator[tuple[str, tuple[Any, ...]]]:
+    for key in storage.keys():  # noqa: SIM118 (a store is no dictionary)
+        yield "keys", key
+    yield from (("audit", row) for row in storage.all_audit())
+    for stream in storage.streams():
+        name = stream.name
+        yield "streams", stream
+        yield from (("settings", row) for row in storage.settings(name))
+        yield from (("events", row) for row in storage.all_events(name))
+        yield from (("engines", row) for row in storage.engines(name))
+        for n in storage.snapshot_numbers(name):
+            snapshot = storage.snapshot(name, n)
+            yield from [("snapshots", snapshot)] if snapshot is not None else []
+        yield from (("items", row) for row in storage.all_items(name))
+        yield from (("revisions", row) for row in storage.all_revisions(name))
+        yield from (("labels", row) for row in storage.all_labels(name))
+        yield from (("leases", row) for row in storage.leases(name, None))
+        for hook in storage.webhooks(name):
+            yield "webhooks", hook
+            yield from (("deliveries", row) for row in storage.deliveries(hook.id))
+
+
+def _text(value: Any) -> Any:
+    return base64.b64encode(value).decode() if isinstance(value, bytes) else value
+
+
+def read_archive(storage: Storage, source: Path) -> int:
+    """Put all of an archive into an empty store; how many rows that is.
+
+    >>> import tempfile
+    >>> from venire.storage import AddStream, MemoryStorage, StreamRow
+    >>> one, other = MemoryStorage(), MemoryStorage()
+    >>> one.write([AddStream(StreamRow("posts", 0.0))])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_archive(one, Path(folder, "a.ndjson")), read_archive(
+    ...         other, Path(folder, "a.ndjson")
+    ...     )
+    (1, 1)
+    >>> other.streams() == one.streams()
+    True
+    """
+    if storage.streams() or storage.deleted_streams() or storage.keys():
+        raise StoreError(f"the store {storage.url} is not empty: restore into a new one")
+    if source.is_file():  # and not a pipe, which can be read once
+        for line in _lines(source):
+            _row(source, *line)
+    storage.write([c.SetMeta(RESTORING, source.name)])
+    count = 0
+    parsed = (_row(source, *line) for line in _lines(source, warn=True))
+    for table, group in groupby(parsed, key=lambda pair: pair[0]):
+        rows = (row for _, row in group)
+        while some := list(islice(rows, _CHUNK)):
+            storage.write(_CHANGES[table](some))
+            count += len(some)
+    storage.write([c.SetMeta(RESTORING, "")])
+    return count
+
+
+def _lines(source: Path, warn: bool = False) -> Iterator[tuple[int, Any]]:
+    """Every row with the number of its line; an error if the archive is not whole."""
+    digest, counts, end = hashlib.sha256(), Counter[str](), None
+    try:
+        with open(source, "rb") as file:
+            first = next(file, b"null")
+            form = _format(source, first)
+            digest.update(first)
+            for number, line in enumerate(file, 2):
+                if end is not None:
+                    raise FileError(source, number, "it goes on after its end")
+                value = _value(source, number, line)
+                if isinstance(value, dict):
+                    end = value
+                    continue
+                digest.update(line)
+                counts[value[0]] += 1
+                yield number, value
+    except OSError as error:
+        raise FileError(source, None, f"cannot be read: {error.strerror}") from None
+    if form > 1:
+        _check_end(source, end, counts, digest.hexdigest())
+    elif warn:
+        warnings.warn(
+            f"{source} was written by an earlier version, and does not say how much should be in "
+            f"it: compare the {counts.total():,} rows with what you know, and run venire verify",
+            stacklevel=3,
+        )
+
+
+def _value(source: Path, number: int, line: bytes) -> Any:
+    """What a line says: a row after the name of its table, or what the archive should hold."""
+    try:
+        value = json.loads(line)
+    except ValueError as error:
+        raise FileError(source, number, f"it was cut off here, or changed: {error}") from None
+    if isinstance(value, dict) or (isinstance(value, list) and value and value[0] in _KINDS):
+        return value
+    raise FileError(source, number, f"got {line[:40]!r}, expected a row of a known table")
+
+
+def _format(source: Path, line: bytes) -> int:
+    """The format of an archive by its first line."""
+    try:
+        head = json.loads(line)
+    except ValueError:
+        head = None
+    if not isinstance(head, dict) or head.get("venire") != "store":
+        raise FileError(source, 1, "this is no archive of venire's: see venire backup")
+    form = head.get("format")
+    if form not in (1, FORMAT):
+        raise FileError(source, 1, f"its format is {form}, expected at most {FORMAT}: upgrade")
+    return int(form)
+
+
+def _check_end(source: Path, end: Any, counts: Counter[str], digest: str) -> None:
+    if end is None:
+        raise FileError(
+            source,
+            None,
+            f"it ends after {counts.total():,} rows without saying that this is all: it was cut "
+            "off, take another copy",
+        )
+    expected = end.get("rows")
+    if expected != counts:
+        raise FileError(source, None, f"it has rows {dict(counts)}, its end says {expected}")
+    if end.get("sha256") != digest:
+        raise FileError(source, None, "its content is not what its end says (SHA-256): it changed")
+
+
+def _row(source: Path, line: int, listed: Any) -> tuple[str, Any]:
+    try:
+        table, *values = listed
+        kind = _KINDS[table]
+        if kind is r.SnapshotRow:
+            values[-1] = base64.b64decode(values[-1])
+        return table, kind(*values)
+    except (KeyError, TypeError, ValueError) as error:
+        raise FileError(source, line, f"cannot be understood: {error}") from None
+
+
+def _items(rows: list[r.ItemRow]) -> list[c.Change]:
+    """Items enter open, and leave again."""
+    new = [r.ItemRow(*row[:9]) for row in rows]
+    new = [row._replace(key=old.key) for row, old in zip(new, rows, strict=True)]
+    left = [
+        r.ExitRow._make((*row[:2], *row[9:17])) for row in rows if row.status != ItemStatus.OPEN
+    ]
+    return [c.AddItems(new), c.LeaveItems(left)]
+
+
+_KINDS: dict[str, Callable[..., Any]] = {
+    "streams": r.StreamRow,
+    "settings": r.SettingsRow,
+    "events": r.EventRow,
+    "engines": r.EngineRow,
+    "snapshots": r.SnapshotRow,
+    "items": r.ItemRow,
+    "revisions": r.RevisionRow,
+    "labels": r.LabelRow,
+    "leases": r.LeaseRow,
+    "keys": r.KeyRow,
+    "webhooks": r.WebhookRow,
+    "deliveries": r.DeliveryRow,
+    "audit": r.AuditRow,
+}
+
+_CHANGES: dict[str, Callable[[list[Any]], list[c.Change]]] = {
+    "streams": lambda rows: [c.AddStream(row) for row in rows],
+    "settings": lambda rows: [c.AddSettings(row) for row in rows],
+    "events": lambda rows: [c.AddEvents(rows)],
+    "engines": lambda rows: [c.AddEngine(row) for row in rows],
+    "snapshots": lambda rows: [c.SaveSnapshot(row) for row in rows],
+    "items": _items,
+    "revisions": lambda rows: [c.AddRevisions(rows)],
+    "labels": lambda rows: [c.AddLabels(rows)],
+    "leases": lambda rows: [c.AddLeases(rows)],
+    "keys": lambda rows: [c.AddKey(row) for row in rows],
+    "webhooks": lambda rows: [c.AddWebhook(row) for row in rows],
+    "deliveries": lambda rows: [c.AddDeliveries(rows)],
+    "audit": lambda rows: [c.AddAudit(rows)],
+}

@@ -1,0 +1,1 @@
+"""The stores in SQLite and PostgreSQL: tables, statements, migrations."""

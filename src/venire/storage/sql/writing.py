@@ -1,0 +1,91 @@
+"""What the stores in SQLite and PostgreSQL have in common: writing.
+
+There is one connection that writes, held by this object, and a pool of others that read. A
+backend says how to open a transaction, how to run one statement with many rows, and which errors
+of its driver are worth another try.
+"""
+
+from __future__ import annotations
+
+import threading
+from abc import abstractmethod
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from typing import Any
+
+from venire.errors import StoreError
+from venire.storage import changes as c
+from venire.storage.snapshot_retention import superfluous
+from venire.storage.sql.reading import SqlReading
+from venire.storage.sql.statements import Step, dropping, plan
+
+__all__ = ["SqlStorage"]
+
+#: What may be written by a process that does not own the store.
+_FOR_ALL = (c.AddKey, c.RevokeKey, c.ExpireKey, c.TouchKey, c.AddAudit)
+
+
+class SqlStorage(SqlReading):
+    """A store in a database; see `sqlite` and `postgres`."""
+
+    owner: bool
+    _write_lock: threading.RLock
+    _ends: dict[str, int]  # the number of the next event of a stream
+
+    @abstractmethod
+    def _transaction(self) -> AbstractContextManager[Any]:
+        """A cursor whose statements are committed, durably, when the block ends."""
+
+    @abstractmethod
+    def _many(self, cursor: Any, step: Step) -> int:
+        """Run a statement with all of its rows; how many rows of the table it touched."""
+
+    def write(self, changes: Sequence[c.Change]) -> None:
+        """Make the changes as one transaction."""
+        if not self.owner:
+            refused = next((x for x in changes if not isinstance(x, _FOR_ALL)), None)
+            if refused is not None:
+                raise StoreError(
+                    f"{type(refused).__name__} is for the server that owns the store {self.url}"
+                )
+        with self._write_lock, self._errors():
+            try:
+                old = self._old_snapshots(changes)
+                with self._transaction() as cursor:
+                    for step in (*plan(changes), *old):
+                        if step.statement.table == "events":
+                            self._check_numbers(step.rows)
+                        self._run(cursor, step)
+            except BaseException:
+                self._ends.clear()
+                raise
+            for change in changes:
+                if isinstance(change, c.DeleteStream):
+                    self._ends.pop(change.stream, None)  # there may be another of its name
+
+    def _old_snapshots(self, changes: Sequence[c.Change]) -> list[Step]:
+        """The snapshots that others have made superfluous."""
+        steps = []
+        for change in changes:
+            if isinstance(change, c.SaveSnapshot):
+                stream = change.row.stream
+                began = {row.n for row in self.engines(stream)}
+                began |= {x.row.n for x in changes if isinstance(x, c.AddEngine)}
+                gone = superfluous([*self.snapshot_numbers(stream), change.row.n], began)
+                steps += [dropping(stream, gone)] if gone else []
+        return steps
+
+    def _run(self, cursor: Any, step: Step) -> None:
+        touched = self._many(cursor, step)
+        if step.statement.exact is not None and touched != len(step.rows):
+            raise StoreError(f"{step.statement.exact}: {len(step.rows) - touched} of them")
+
+    def _check_numbers(self, rows: Sequence[Any]) -> None:
+        """Events follow each other without a gap."""
+        for row in rows:
+            end = self._ends.get(row.stream)
+            if end is None:
+                end = self._end_of_log(row.stream)
+            if row.n != end:
+                raise StoreError(f"got event {row.n} of stream {row.stream!r}, expected {end}")
+            self._ends[row.stream] = row.n + row.size

@@ -1,0 +1,1 @@
+"""Tools that know nothing of labels: the compiler's settings, CSV rows, seeded draws."""

@@ -1,0 +1,112 @@
+"""How the kernels are compiled, and when what was compiled is still good.
+
+Three decorators over `numba.njit`, all of which let other threads run:
+
+    @kernel   an entry point, kept in Numba's cache on disk
+    @inlined  a part of one, compiled into whatever calls it
+    @threaded an entry point that may allocate; it takes options of njit
+
+Kernels allocate nothing, so the first two switch reference counting off: it costs two atomic
+operations for every array handed to a function, thirty times what a turn itself costs.
+
+Numba keeps what it compiled until the file of the entry point changes; it does not see a change
+in a part that comes from another file. So the key of a cached kernel holds a digest of all
+sources that a kernel may be made of: after any change there, everything is compiled anew.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import pickle
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from types import MethodType
+from typing import Any, Final, TypeVar
+
+from numba import njit
+from numba.core.caching import FunctionCache
+
+__all__ = ["inlined", "kernel", "threaded"]
+
+#: The packages in which parts of kernels live.
+WITH_KERNELS: Final = (
+    "estimators",
+    "labels",
+    "offline",
+    "paper",
+    "scheduling",
+    "simulation",
+    "tools",
+)
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+# `_nrt` is not in njit's published signature, hence the dictionary. With NumPy's error model a
+# division need not look whether it is by zero; the kernels divide by nothing that can be.
+_LEAN: Final[dict[str, Any]] = {"nogil": True, "_nrt": False, "error_model": "numpy"}
+
+
+def kernel(function: F) -> F:
+    """Compile an entry point, and keep the result on disk until a source of kernels changes."""
+    compiled: F = _kept(njit(**_LEAN)(function))
+    return compiled
+
+
+def inlined(function: F) -> F:
+    """Compile a part of a kernel."""
+    compiled: F = njit(forceinline=True, **_LEAN)(function)
+    return compiled
+
+
+def threaded(**options: Any) -> Callable[[F], F]:
+    """Compile an entry point that may allocate, and keep the result likewise."""
+
+    def compiled(function: F) -> F:
+        kept: F = _kept(njit(nogil=True, **options)(function))
+        return kept
+
+    return compiled
+
+
+def _kept(compiled: Any) -> Any:
+    compiled._cache = _SourceCache(compiled.py_func)
+    return compiled
+
+
+class _SourceCache(FunctionCache):
+    """Numba's cache on disk, with the sources of all kernels in its key."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__(function)  # type: ignore[no-untyped-call]
+        file: Any = self._cache_file
+        file.save = MethodType(_save, file)
+
+    def _index_key(self, sig: Any, codegen: Any) -> tuple[Any, ...]:
+        key = super()._index_key(sig, codegen)  # type: ignore[no-untyped-call]
+        return (*key, _sources())
+
+
+def _save(file: Any, key: Any, data: Any) -> None:
+    """Save under a name of the key's own.
+
+    Numba numbers the files of a function. Two processes that compile it at the same time for
+    different types may take the same number, and a later one would run code for other types.
+    """
+    name = f"{Path(file._index_name).stem}.{hashlib.sha256(pickle.dumps(key)).hexdigest()[:16]}.nbc"
+    file._save_data(name, data)
+    kept = file._load_index()
+    kept[key] = name
+    file._save_index(kept)
+
+
+@cache
+def _sources() -> str:
+    """A digest of names, sizes and times of the source files that kernels are made of."""
+    digest = hashlib.sha256()
+    root = Path(__file__).parent.parent
+    packages = (path for name in WITH_KERNELS for path in (root / name).rglob("*.py"))
+    for path in sorted([*root.glob("*.py"), *packages]):
+        stat = path.stat()
+        digest.update(f"{path.relative_to(root)} {stat.st_size} {stat.st_mtime_ns}\n".encode())
+    return digest.hexdigest()
