@@ -221,7 +221,8 @@ def packed(s: Scheduler, number: int) -> bytes:
 @pytest.mark.parametrize("number", [1, 2])
 def test_snapshots_of_earlier_formats_are_read(number: int) -> None:
     s = begin(0 if number == 1 else 2)
-    s.arrive([Item("a", 1.0), Item("b", 5.0, eligible={NAMES[0]}), Item("c", excluded={NAMES[1]})])
+    one, other = frozenset(NAMES[:1]), frozenset(NAMES[1:2])
+    s.arrive([Item("a", 1.0), Item("b", 5.0, eligible=one), Item("c", excluded=other)])
     s.observe([Label("a", name, "ok") for name in NAMES[:2]])
     s.close()
     s.arrive([Item(f"more-{n}") for n in range(5)])

@@ -81,7 +81,8 @@ def test_it_learns_what_learning_while_serving_learns() -> None:
     learner = LearnWhileServing().begin([None] * 5, 2)
     learner.learn(*(a.astype(np.int64) for a in (table.item, table.labeler, table.said)))
     assert learner.belief is not None
-    np.testing.assert_allclose(stream.confusions_, learner.belief.confusions, atol=1e-9)
+    learned = np.asarray(learner.belief.confusions, dtype=np.float64)
+    np.testing.assert_allclose(stream.confusions_, learned, atol=1e-9)
 
 
 def test_spammers_do_not_deceive_it() -> None:

@@ -120,7 +120,7 @@ def test_a_file_of_the_incremental_version_is_read(model: str) -> None:
     assert len(stream._items) == 32
     kept = {(i, m): k for i, m, k, _ in stream._labels.tolist()}
     for name, number in stream._items.items():
-        assert [kept[number, m] for m in range(4)] == said[name].tolist()  # type: ignore[index]
+        assert [kept[number, m] for m in range(4)] == said[name].tolist()  # type: ignore[call-overload]
     assert all(stream.is_final(i) for i in range(8))
     assert stream.drift_[0].alarms == 0
     fresh = Streaming((0, 1), range(4), model=model)  # type: ignore[arg-type]

@@ -28,7 +28,8 @@ def test_it_believes_what_the_table_says_and_goes_on_learning() -> None:
     truth = rng.integers(2, size=(80, 1))
     said = np.where(rng.random((80, 4)) < [0.9, 0.8, 0.7, 0.6], truth, 1 - truth)
     learner = learning.begin([None] * 4, 2)
-    assert learner.belief is None
+    before = learner.belief
+    assert before is None
     for stop in (40, 80):
         items, labelers = np.divmod(np.arange(4 * stop), 4)
         new = items >= stop - 40
@@ -55,7 +56,8 @@ def test_what_earlier_versions_kept_is_restored() -> None:
     learner = LearnThenServe(5).begin([None] * 3, 2)
     old = {"labelers": np.array(2), "joined": np.array([np.nan]), "slot": np.array(0)}
     learner.restore(old)
-    assert learner.belief is None
+    before = learner.belief
+    assert before is None
     learner.restore(old | {"competences": np.array([0.9, 0.7, 0.8])})
     assert learner.belief is not None
     assert learner.belief.competences.tolist() == [0.9, 0.7, 0.8]
