@@ -123,7 +123,7 @@ def test_a_file_of_the_incremental_version_is_read(model: str) -> None:
         assert [kept[number, m] for m in range(4)] == said[name].tolist()  # type: ignore[call-overload]
     assert all(stream.is_final(i) for i in range(8))
     assert stream.drift_[0].alarms == 0
-    fresh = Streaming((0, 1), range(4), model=model)  # type: ignore[arg-type]
+    fresh = Streaming((0, 1), range(4), model=model)
     fresh.update(np.repeat(np.arange(8, 40), 4), np.tile(np.arange(4), 32), said[8:].ravel())
     np.testing.assert_allclose(stream.confusions_, fresh.confusions_, atol=1e-9)
     assert len(stream.update([99], [0], [1]).labels_) == 41
