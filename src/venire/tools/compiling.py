@@ -81,10 +81,23 @@ class _SourceCache(FunctionCache):
         super().__init__(function)  # type: ignore[no-untyped-call]
         file: Any = self._cache_file
         file.save = MethodType(_save, file)
+        file._load_index = MethodType(_load_index, file)
 
     def _index_key(self, sig: Any, codegen: Any) -> tuple[Any, ...]:
         key = super()._index_key(sig, codegen)  # type: ignore[no-untyped-call]
         return (*key, _sources())
+
+
+def _load_index(file: Any) -> dict[Any, str]:
+    """Numba's index of a cached function; empty where another version of venire wrote it.
+
+    The index names the types of arguments by their modules, and fails to load without them.
+    """
+    try:
+        index: dict[Any, str] = type(file)._load_index(file)
+    except (ImportError, AttributeError):
+        return {}
+    return index
 
 
 def _save(file: Any, key: Any, data: Any) -> None:

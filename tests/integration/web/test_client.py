@@ -369,7 +369,7 @@ def test_a_heartbeat_keeps_the_assignment(process: Process) -> None:
 def test_revisions_are_followed(process: Process) -> None:
     name = next(NAMES)
     panel = [{"id": who} for who in ("ann", "bob", "cec", "odd")]
-    told = {"policy": "fixed-overlap:1", "learning": "then-serve:1", "slot_seconds": 2.0}
+    told = {"policy": "fixed-overlap:1", "learning": "algorithm-2:1", "slot_seconds": 2.0}
     with process.client(timeout=200) as client:
         client.create_stream(name, classes=["spam", "ok"], panel=panel, revisions=50, **told)
         client.add_items(name, items(20))

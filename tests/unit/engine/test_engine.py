@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from venire import (
+    Algorithm2,
     Everyone,
     FixedOverlap,
     Greedy,
@@ -19,7 +20,6 @@ from venire import (
     Item,
     Label,
     Labeler,
-    LearnThenServe,
     LookAhead,
     Policy,
     Random,
@@ -275,7 +275,7 @@ def test_an_item_nobody_may_label_leaves_at_once_without_a_verdict() -> None:
 
 
 def test_a_newcomer_after_learning_counts_as_the_others_do() -> None:
-    _, _, s = drive(World.synthetic(seed=1), Greedy(), 40, LearnThenServe(20))
+    _, _, s = drive(World.synthetic(seed=1), Greedy(), 40, Algorithm2(20))
     assert s.competences is not None
     mean = sum(s.competences.values()) / len(s.competences)
     s.join("newcomer")

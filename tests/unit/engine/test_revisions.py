@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from numpy.lib.format import dtype_to_descr
 
 from venire import (
+    Algorithm2,
     FixedOverlap,
     Greedy,
     InputError,
@@ -152,7 +153,7 @@ def turned() -> Scheduler:
         ("ann", "bob", "cem", "odd"),
         ("spam", "ok"),
         FixedOverlap(1),
-        LearnThenServe(1),
+        Algorithm2(1),
         revisions=100,
     )
     s.arrive([Item(f"i{k}", 5.0) for k in range(20)])

@@ -156,6 +156,7 @@ BOUNDS = st.one_of(
 )
 
 
+@pytest.mark.filterwarnings("ignore::UserWarning")  # labels are drawn by lot
 @settings(max_examples=40)
 @given(policy=POLICIES, learning=LEARNING, bounds=BOUNDS, slots=st.integers(0, 25))
 def test_whatever_the_settings_are_it_goes_on_to_the_bit(

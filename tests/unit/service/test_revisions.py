@@ -27,7 +27,7 @@ from venire.storage.testing import everything
 SETTINGS: dict[str, Any] = {
     "panel": tuple({"id": name} for name in ("ann", "bob", "cec", "odd")),
     "policy": "fixed-overlap:1",
-    "learning": "then-serve:1",
+    "learning": "algorithm-2:1",
     "revisions": 100,
 }
 

@@ -227,7 +227,7 @@ def test_too_short_and_too_long_a_learning_phase_cost() -> None:
 
 def test_a_learning_phase_without_arrivals_takes_everyone_for_equal() -> None:
     world = World.synthetic(seed=0, arrivals=Trace((0, 0, 0, 5, 5)))
-    run = simulate(world, learning=LearnThenServe(2), slots=6)
+    run = simulate(world, learning=Algorithm2(2), slots=6)
     assert run.utility > 0
     assert len({round(v, 12) for v in run.desk.panel["evidence"].tolist()}) == 1
 
