@@ -16,7 +16,7 @@ __all__ = ["Drawn", "draw_audit"]
 class Drawn(NamedTuple):
     """A task to be audited; `extra` if it was drawn for its class, not at random from all."""
 
-    task: Hashable
+    task: Any
     extra: bool = False
 
 

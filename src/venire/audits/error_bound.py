@@ -58,6 +58,8 @@ class ErrorBound:
 
     def __post_init__(self) -> None:
         check_level(self.level)
+        if self.size is not None and self.size < 1:
+            raise InputError(f"got size {self.size}, expected a number of verdicts from 1, or None")
         counts = self.audited, self.wrong, self.skipped
         if min(counts) < 0 or self.wrong + self.skipped > self.audited:
             raise InputError(
@@ -103,7 +105,7 @@ class ErrorBound:
     def _upper(self, count: int, level: float) -> float:
         if self.size is None:
             return float(upper_rate(count, self.audited, level))
-        return upper_count(count, self.audited, self.size, level) / max(self.size, 1)
+        return upper_count(count, self.audited, self.size, level) / self.size
 
     def _check_size(self, more: int) -> None:
         if self.size is not None and self.audited + more > self.size:

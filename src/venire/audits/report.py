@@ -100,6 +100,6 @@ def _check(
     chosen = next(iter(gold.keys() - set(tasks)), None)
     if chosen is not None:
         raise InputError(
-            f"task {chosen!r} has gold and was not drawn, expected gold of drawn tasks only: one that "
-            "somebody chose says nothing about the others, so leave it out"
+            f"task {chosen!r} has gold and was not drawn, expected gold of drawn tasks only: one "
+            "that somebody chose says nothing about the others, so leave it out"
         )

@@ -140,9 +140,10 @@ def _warn(found: Gold, listed: Gold, known: dict[str, str], given: bool) -> None
     strange = [task for task, label in found.labels.items() if label and label not in classes]
     if strange:
         example = f"{found.labels[strange[0]]!r} for task {strange[0]!r}"
+        tasks = "1 task" if len(strange) == 1 else f"{len(strange):,} tasks"
         screen.warn(
-            f"{len(strange):,} trusted labels are none of the verdicts', such as {example}: "
-            "the verdicts on them count as wrong"
+            f"the trusted label of {tasks} is none of the verdicts', such as {example}: "
+            "verdicts on them count as wrong"
         )
 
 

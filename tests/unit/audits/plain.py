@@ -12,8 +12,8 @@ def capital(errors: Sequence[bool], M: int, size: int) -> Fraction | None:
     None if M wrong ones cannot give these errors.
     """
     parts = {Q: Fraction(1, max(M, 1)) for Q in range(M)}
-    seen = wrong = 0
-    for error in errors:
+    wrong = 0
+    for seen, error in enumerate(errors):
         left = size - seen
         fair = Fraction(M - wrong, left) if error else Fraction(left - M + wrong, left)
         if fair <= 0:
@@ -21,7 +21,6 @@ def capital(errors: Sequence[bool], M: int, size: int) -> Fraction | None:
         for Q in parts:
             told = Fraction(Q - wrong, left) if error else Fraction(left - Q + wrong, left)
             parts[Q] *= max(told, Fraction(0)) / fair
-        seen += 1
         wrong += error
     return sum(parts.values(), Fraction(0))
 
@@ -29,7 +28,7 @@ def capital(errors: Sequence[bool], M: int, size: int) -> Fraction | None:
 def upper_count(errors: Sequence[bool], size: int, alpha: Fraction) -> int:
     """The largest number of wrong ones that is possible and not lost 1/alpha against."""
     found = [(M, capital(errors, M, size)) for M in range(size + 1)]
-    return max(M for M, K in found if K is not None and K < 1 / alpha)
+    return max(M for M, K in found if K is not None and 1 / alpha > K)
 
 
 def capital_of_process(errors: Sequence[bool], m: float, parts: int = 20_000) -> float:

@@ -92,7 +92,7 @@ def test_the_bound_is_where_the_capital_reaches_the_threshold(
 @given(counts(200), st.integers(0, 200))
 def test_more_errors_never_give_a_lower_bound(pair: tuple[int, int], more: int) -> None:
     S, n = pair
-    if S < n:
+    if n > S:
         assert upper_rate(S, n) <= upper_rate(S + 1, n)
         assert upper_count(S, n, n + more) <= upper_count(S + 1, n, n + more)
 

@@ -1,4 +1,4 @@
-"""The bounds hold at all times: by exact reckoning, and in streams that are looked at every step."""
+"""The bounds hold at all times: by exact reckoning, and in streams looked at every step."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ answers = st.lists(st.sampled_from([True, False, None]), max_size=40)
 
 @given(answers, st.integers(0, 40))
 def test_one_by_one_equals_all_at_once(given: list[bool | None], more: int) -> None:
-    for size in (None, len(given) + more):
+    for size in (None, len(given) + more + 1):
         one, many = vn.ErrorBound(size=size), vn.ErrorBound(size=size)
         for wrong in given:
             one.update(wrong)
@@ -33,7 +33,7 @@ def test_one_by_one_equals_all_at_once(given: list[bool | None], more: int) -> N
 def test_bounds_enclose_the_estimate_and_each_other(
     given: list[bool | None], more: int, level: float
 ) -> None:
-    bound = vn.ErrorBound(level, len(given) + more)
+    bound = vn.ErrorBound(level, len(given) + more + 1)
     bound.update_many(given)
     low, high = bound.interval
     assert 0 <= low <= (bound.estimate or 0) + 1e-12
@@ -57,6 +57,8 @@ def test_the_ends_are_those_of_the_method() -> None:
 def test_bad_counts() -> None:
     with pytest.raises(InputError, match="got 3 wrong and 0 skipped of 2 audited"):
         vn.ErrorBound(audited=2, wrong=3)
+    with pytest.raises(InputError, match="got size 0, expected a number of verdicts from 1"):
+        vn.ErrorBound(size=0)
     bound = vn.ErrorBound(size=2)
     with pytest.raises(InputError, match="got 3 audits of 2 verdicts, expected each once"):
         bound.update_many([False] * 3)
@@ -84,7 +86,9 @@ def test_a_draw(share: float, seed: int, at_least: int) -> None:
 
 
 def test_every_verdict_is_drawn_as_often() -> None:
-    counts = Counter(task for seed in range(2_000) for task, _ in vn.draw_audit(VERDICTS, 0.1, seed))
+    counts = Counter(
+        task for seed in range(2_000) for task, _ in vn.draw_audit(VERDICTS, 0.1, seed)
+    )
     assert len(counts) == 400
     expected = 200
     chi = sum((count - expected) ** 2 / expected for count in counts.values()) / 0.9
