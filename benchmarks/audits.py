@@ -68,7 +68,7 @@ def _at(S: Ints, n: Ints, function: Callable[[Ints, Ints], Any]) -> NDArray[np.b
     base = int(n[-1]) + 1
     unique, place = np.unique(S * base + n, return_inverse=True)
     found: NDArray[np.bool_] = np.asarray(function(unique // base, unique % base))
-    return found[place.reshape(S.shape)]
+    return np.asarray(found[place.reshape(S.shape)])
 
 
 def widths(rate: float, n: int) -> list[float]:

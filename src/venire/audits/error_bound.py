@@ -99,8 +99,13 @@ class ErrorBound:
         the share of right verdicts, seen from the other side.
         """
         half = (1 + self.level) / 2
-        right = self._upper(self.audited - self.wrong, half)
-        return 1 - right, self._upper(self.wrong + self.skipped, half)
+        return self._lower(half), self._upper(self.wrong + self.skipped, half)
+
+    def _lower(self, level: float) -> float:
+        right = self.audited - self.wrong
+        if self.size is None:
+            return 1 - float(upper_rate(right, self.audited, level))
+        return (self.size - upper_count(right, self.audited, self.size, level)) / self.size
 
     def _upper(self, count: int, level: float) -> float:
         if self.size is None:
