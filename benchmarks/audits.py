@@ -96,7 +96,7 @@ def _clopper_pearson(S: Ints, n: Any, level: float) -> Floats:
 
 
 def upper_by_plug_in(errors: NDArray[np.bool_]) -> float:
-    """One-sided bound by the predictable plug-in bets of Waudby-Smith and Ramdas, section 4."""
+    """One-sided bound by the predictable plug-in bets of Waudby-Smith and Ramdas."""
     x, t = errors.astype(np.float64), np.arange(1, len(errors) + 1)
     mean = (0.5 + x.cumsum()) / (t + 1)
     spread = (0.25 + ((x - mean) ** 2).cumsum()) / (t + 1)
