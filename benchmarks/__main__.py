@@ -29,6 +29,7 @@ SUITES = {
 
 #: These measure quality, or the server, and take options of their own.
 QUALITY = {
+    "audits": "audits",
     "clones": "clones",
     "comparisons": "comparisons",
     "learning": "learning",

@@ -25,6 +25,7 @@ VERBS = (
     "demo",
     "aggregate",
     "rank",
+    "audit",
     "datasets",
     "simulate",
     "compare",

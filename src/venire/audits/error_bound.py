@@ -1,0 +1,120 @@
+"""The error rate of verdicts, from audits that come one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from venire.audits.betting import check_level, upper_count, upper_rate
+from venire.errors import InputError
+
+__all__ = ["ErrorBound"]
+
+
+@dataclass
+class ErrorBound:
+    """What audits drawn at random say about an error rate, at all times.
+
+    With probability `level` the rate is below `upper` after every audit at once, so that one may
+    look whenever one likes and stop when the bound is good enough. The same holds of `interval`,
+    which is bounded on both sides and therefore a little wider above.
+
+    Parameters
+    ----------
+    level
+        The probability with which a bound holds.
+    size
+        Of how many verdicts the audits are drawn without replacement: the bound is then on the
+        share of these that are wrong, and there is nothing left to doubt when all are audited.
+        None for verdicts of a process that goes on, whose rate of errors does not change.
+
+    Attributes
+    ----------
+    audited, wrong, skipped
+        How many were drawn and looked at; how many of them are wrong; of how many the auditor
+        could not say. These count as wrong in upper bounds and as right in lower ones.
+
+    Examples
+    --------
+    >>> bound = ErrorBound(size=2000)
+    >>> for wrong in [False] * 95 + [True] * 5:
+    ...     bound.update(wrong)
+    >>> bound.audited, bound.wrong, bound.estimate, round(bound.upper, 4)
+    (100, 5, 0.05, 0.132)
+    >>> bound.update_many([False] * 100)
+    >>> round(bound.upper, 4), [round(end, 4) for end in bound.interval]
+    (0.066, [0.0035, 0.0715])
+
+    See Also
+    --------
+    venire.audits.betting : the method
+    """
+
+    level: float = 0.95
+    size: int | None = None
+    audited: int = 0
+    wrong: int = 0
+    skipped: int = 0
+
+    def __post_init__(self) -> None:
+        check_level(self.level)
+        if self.size is not None and self.size < 1:
+            raise InputError(f"got size {self.size}, expected a number of verdicts from 1, or None")
+        counts = self.audited, self.wrong, self.skipped
+        if min(counts) < 0 or self.wrong + self.skipped > self.audited:
+            raise InputError(
+                f"got {self.wrong} wrong and {self.skipped} skipped of {self.audited} audited, "
+                "expected counts from 0 of which the first two are parts of the third"
+            )
+        self._check_size(0)
+
+    def update(self, wrong: bool | None) -> None:
+        """Count one audit: whether the verdict was wrong, None if the auditor could not say."""
+        self.update_many([wrong])
+
+    def update_many(self, wrong: Iterable[bool | None]) -> None:
+        """Count several audits."""
+        new = list(wrong)
+        self._check_size(len(new))
+        self.audited += len(new)
+        self.skipped += sum(x is None for x in new)
+        self.wrong += sum(bool(x) for x in new)
+
+    @property
+    def estimate(self) -> float | None:
+        """The share that is wrong of those audited; None before the first."""
+        said = self.audited - self.skipped
+        return self.wrong / said if said else None
+
+    @property
+    def upper(self) -> float:
+        """The rate is at most this, with probability `level`, at all times."""
+        return self._upper(self.wrong + self.skipped, self.level)
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """The rate is between these, with probability `level`, at all times.
+
+        Half of what may go wrong is given to either side; the lower end is the upper bound on
+        the share of right verdicts, seen from the other side.
+        """
+        half = (1 + self.level) / 2
+        return self._lower(half), self._upper(self.wrong + self.skipped, half)
+
+    def _lower(self, level: float) -> float:
+        right = self.audited - self.wrong
+        if self.size is None:
+            return 1 - float(upper_rate(right, self.audited, level))
+        return (self.size - upper_count(right, self.audited, self.size, level)) / self.size
+
+    def _upper(self, count: int, level: float) -> float:
+        if self.size is None:
+            return float(upper_rate(count, self.audited, level))
+        return upper_count(count, self.audited, self.size, level) / self.size
+
+    def _check_size(self, more: int) -> None:
+        if self.size is not None and self.audited + more > self.size:
+            raise InputError(
+                f"got {self.audited + more} audits of {self.size} verdicts, expected each once: "
+                "raise size, or leave it out for verdicts of a process that goes on"
+            )

@@ -1,0 +1,222 @@
+"""`venire audit`: which verdicts to check, and what their error rate is at most."""
+
+from __future__ import annotations
+
+import json
+import math
+import secrets
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from venire.cli import screen
+from venire.cli.aggregate import columns_of
+from venire.errors import FileError, InputError, UnknownName
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from venire.audits import AuditReport, ErrorBound
+    from venire.files.audits import Gold
+
+__all__ = ["audit"]
+
+ACTIONS = ("draw", "bound")
+
+ACTION = "draw: which verdicts to check. bound: what the checked ones say of all."
+VERDICTS = "The verdicts, as venire aggregate --out writes them: task,label."
+GOLD = "With bound: the trusted labels, task,label: the list that was drawn, filled in."
+COLUMNS = "What the columns of the verdicts are called. [default: task,label]"
+SHARE = "With draw: this share of the verdicts. [default: 0.05]"
+AT_LEAST = "With draw: so many of each class of verdicts, or all there are. [default: 0]"
+SEED = "With draw: another seed, another draw. [default: drawn, and printed]"
+OUT = "With draw: write the list, .csv, .parquet or .jsonl: task,label,drawn."
+DRAWN = "With bound: the list that was drawn, if the trusted labels are in a file of their own."
+LEVEL = "With bound: the probability with which a bound holds. [default: 0.95]"
+ONGOING = "With bound: mean verdicts to come too, not only those in the file."
+
+
+def audit(
+    action: Annotated[str, typer.Argument(metavar="ACTION", help=ACTION)],
+    verdicts: Annotated[Path, typer.Argument(metavar="VERDICTS", help=VERDICTS)],
+    gold: Annotated[Path | None, typer.Argument(metavar="GOLD", help=GOLD)] = None,
+    columns: Annotated[str | None, typer.Option(metavar="NAMES", help=COLUMNS)] = None,
+    share: Annotated[float | None, typer.Option(metavar="X", help=SHARE)] = None,
+    at_least: Annotated[int | None, typer.Option(metavar="N", help=AT_LEAST)] = None,
+    seed: Annotated[int | None, typer.Option(help=SEED)] = None,
+    out: Annotated[Path | None, typer.Option(metavar="FILE", help=OUT)] = None,
+    drawn: Annotated[Path | None, typer.Option(metavar="FILE", help=DRAWN)] = None,
+    level: Annotated[float | None, typer.Option(metavar="X", help=LEVEL)] = None,
+    ongoing: Annotated[bool, typer.Option("--ongoing", help=ONGOING)] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Draw verdicts for somebody to check, and bound the error rate of all by what came of it.
+
+    The bound holds at all times: check as many as you like, look whenever you like.
+    """
+    from venire.files import check_targets, read_verdicts
+    from venire.files.audits import COLUMNS
+
+    drawing = {"--share": share, "--at-least": at_least, "--seed": seed, "--out": out}
+    bounding = {"GOLD": gold, "--drawn": drawn, "--level": level, "--ongoing": ongoing or None}
+    _check(action, drawing, bounding)
+    known = read_verdicts(verdicts, columns_of(columns, COLUMNS))
+    if out is not None:
+        seed = secrets.randbelow(2**32) if seed is None else seed
+        check_targets([out], [verdicts])
+        record = _draw(known, out, 0.05 if share is None else share, seed, at_least or 0)
+    elif gold is not None:
+        report = _bound(known, gold, drawn, 0.95 if level is None else level, ongoing)
+        record = _record(report, ongoing)
+    if as_json:
+        print(json.dumps(record, indent=2, allow_nan=False))
+    elif out is not None:
+        _print_drawn(record, verdicts, out)
+    else:
+        _print(report, ongoing)
+
+
+def _check(action: str, drawing: dict[str, Any], bounding: dict[str, Any]) -> None:
+    if action not in ACTIONS:
+        raise UnknownName("action", action, ACTIONS)
+    needed = "--out" if action == "draw" else "GOLD"
+    if {**drawing, **bounding}[needed] is None:
+        file = "a file for the list" if action == "draw" else "the file of the trusted labels"
+        raise InputError(f"audit {action} needs {needed}: give {file}")
+    for name, value in (bounding if action == "draw" else drawing).items():
+        if value is not None:
+            other = "bound" if action == "draw" else "draw"
+            raise InputError(f"{name} goes with audit {other}, not with audit {action}")
+
+
+def _draw(
+    known: dict[str, str], out: Path, share: float, seed: int, at_least: int
+) -> dict[str, Any]:
+    from venire.audits import draw_audit
+    from venire.files import drawn_output, write_outputs
+
+    if out.is_file():
+        raise FileError(
+            out, None, "it is there already, and may hold trusted labels: give another name"
+        )
+    drawn = draw_audit(known, share, seed, at_least)
+    write_outputs([drawn_output(out, drawn)])
+    extra = sum(task.extra for task in drawn)
+    return {"verdicts": len(known), "sample": len(drawn) - extra, "extra": extra, "seed": seed}
+
+
+def _print_drawn(record: dict[str, Any], verdicts: Path, out: Path) -> None:
+    more = f", and {record['extra']:,} more of rare classes" if record["extra"] else ""
+    print(f"{record['sample']:,} of {record['verdicts']:,} verdicts{more}, seed {record['seed']}")
+    print(f"fill in the labels of {out} from the top, without a look at the verdicts; then:")
+    print(f"venire audit bound {verdicts} {out}")
+
+
+def _bound(
+    known: dict[str, str], gold: Path, drawn: Path | None, level: float, ongoing: bool
+) -> AuditReport:
+    from venire.audits import audit_bounds
+    from venire.files import read_gold
+
+    found = read_gold(gold, known)
+    listed = found if drawn is None else read_gold(drawn, known)
+    if not any(found.labels.values()):
+        raise FileError(gold, None, "no label is filled in: give the trusted labels of some tasks")
+    _warn(found, listed, known, drawn is not None)
+    try:
+        return audit_bounds(known, found.labels, listed.drawn, level, ongoing)
+    except InputError as error:
+        raise InputError(f"{gold}: {error}") if drawn is not None else error from None
+
+
+def _warn(found: Gold, listed: Gold, known: dict[str, str], given: bool) -> None:
+    if not (given or listed.marked):
+        screen.warn(
+            "the bounds hold if the tasks were drawn at random: with a list of venire audit draw "
+            "give it, filled in, or by --drawn"
+        )
+    classes = set(known.values())
+    strange = [task for task, label in found.labels.items() if label and label not in classes]
+    if strange:
+        example = f"{found.labels[strange[0]]!r} for task {strange[0]!r}"
+        tasks = "1 task" if len(strange) == 1 else f"{len(strange):,} tasks"
+        screen.warn(
+            f"the trusted label of {tasks} is none of the verdicts', such as {example}: "
+            "verdicts on them count as wrong"
+        )
+
+
+def _record(report: AuditReport, ongoing: bool) -> dict[str, Any]:
+    return {
+        "level": report.overall.level,
+        "ongoing": ongoing,
+        **_row(report.overall),
+        "classes": [{"label": name, **_row(bound)} for name, bound in report.classes.items()],
+    }
+
+
+def _row(bound: ErrorBound) -> dict[str, Any]:
+    low, high = bound.interval
+    return {
+        **({} if bound.size is None else {"verdicts": bound.size}),
+        "audited": bound.audited,
+        "wrong": bound.wrong,
+        "skipped": bound.skipped,
+        "estimate": bound.estimate,
+        "upper": bound.upper,
+        "low": low,
+        "high": high,
+    }
+
+
+def _print(report: AuditReport, ongoing: bool) -> None:
+    from rich.console import Console
+
+    console = Console(markup=False, emoji=False, highlight=False, soft_wrap=True)
+    overall, classes = report.overall, report.classes
+    whose = "of the process that these come from" if ongoing else f"of these {overall.size:,}"
+    level = f"{overall.level * 100:g} %"
+    console.print(
+        f"with probability {level} at most {_up(overall.upper)} of verdicts are wrong, {whose}"
+    )
+    console.print()
+    console.print(_table({"all": overall, **{str(name): b for name, b in classes.items()}}))
+    console.print()
+    skipped = max([overall.skipped, *(bound.skipped for bound in classes.values())])
+    if skipped:
+        console.print(
+            "skipped tasks, which came before audited ones, count as wrong above, right below"
+        )
+    console.print(f"each row holds at {level} by itself, however often you have looked")
+
+
+def _table(bounds: dict[str, ErrorBound]) -> Table:
+    from rich.table import Table
+
+    skipped = any(bound.skipped for bound in bounds.values())
+    table = Table(box=None, pad_edge=False)
+    table.add_column("verdict", no_wrap=True)
+    numbers = ["verdicts", "audited", "wrong", *(["skipped"] if skipped else [])]
+    for name in (*numbers, "estimate", "at most", "interval"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for name, bound in bounds.items():
+        counts = [bound.size, bound.audited, bound.wrong, *([bound.skipped] if skipped else [])]
+        low, high = bound.interval
+        table.add_row(
+            name,
+            *("-" if count is None else f"{count:,}" for count in counts),
+            "-" if bound.estimate is None else f"{bound.estimate:.2%}".replace("%", " %"),
+            _up(bound.upper),
+            f"{math.floor(low * 1e4 + 1e-6) / 100:.2f} to {_up(high)}",
+        )
+    return table
+
+
+def _up(rate: float) -> str:
+    """A rate rounded up, so that "at most" is true.
+
+    >>> _up(0.05), _up(0.050001)
+    ('5.00 %', '5.01 %')
+    """
+    return f"{math.ceil(rate * 1e4 - 1e-6) / 100:.2f} %"

@@ -1,0 +1,163 @@
+"""The files of an audit: the verdicts, which of them were drawn, and the trusted labels.
+
+Whoever audits gets a list with the columns task, label (empty, to be filled in) and drawn (sample
+or extra), without the verdicts, and gives it back as the file of trusted labels. CSV, Parquet and
+JSON Lines, by their ending. Names are compared as text, so that 7 and "7" are one task.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from venire.audits import Drawn
+from venire.errors import FileError
+from venire.files.results import Output
+from venire.labels.sources.files import NAN, is_parquet, read_columns
+from venire.labels.sources.jsonl import is_json_lines, line_of, read_json_lines
+from venire.tools.csv_rows import read_rows, shown, whole
+
+__all__ = ["Gold", "drawn_output", "read_gold", "read_verdicts"]
+
+COLUMNS: Final = ("task", "label")
+
+#: What the column `drawn` says of a task of the sample, and of one that was drawn for its class.
+SAMPLE, EXTRA = "sample", "extra"
+
+#: The fields of a row as text, and how to make the error about the row at a place.
+Rows = tuple[list[list[str]], Callable[[int, str], FileError]]
+
+
+class Gold(NamedTuple):
+    """The trusted label of each task, None where there is none; the tasks in the order drawn.
+
+    `marked` says whether the file has a column `drawn`, as a list of `venire audit draw` has.
+    """
+
+    labels: dict[str, str | None]
+    drawn: list[Drawn]
+    marked: bool
+
+
+def drawn_output(path: str | Path, drawn: Iterable[Drawn]) -> Output:
+    """The list for whoever audits, with the label to be filled in.
+
+    >>> output = drawn_output("to-audit.csv", [Drawn("a"), Drawn("b", extra=True)])
+    >>> output.columns, list(output.rows)
+    (('task', 'label', 'drawn'), [('a', None, 'sample'), ('b', None, 'extra')])
+    """
+    rows = ((task, None, EXTRA if extra else SAMPLE) for task, extra in drawn)
+    return Output(Path(path), (*COLUMNS, "drawn"), rows)
+
+
+def read_verdicts(path: str | Path, columns: Sequence[str] = COLUMNS) -> dict[str, str]:
+    r"""The verdict on each task, as `venire aggregate --out` writes them.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "verdicts.csv")
+    ...     _ = path.write_text("task,label,confidence\n1,spam,0.9\n2,ok,0.8\n")
+    ...     read_verdicts(path)
+    {'1': 'spam', '2': 'ok'}
+    """
+    verdicts: dict[str, str] = {}
+    rows, blame = _rows(Path(path), columns, "verdicts")
+    for place, (task, label) in enumerate(rows):
+        for name, value in zip(columns, (task, label), strict=True):
+            if not value:
+                raise blame(place, f"{name} is empty, expected one in every row: drop the row")
+        if task in verdicts:
+            message = f"task {shown(task)} has a verdict above, expected one: keep one of them"
+            raise blame(place, message)
+        verdicts[task] = label
+    return verdicts
+
+
+def read_gold(
+    path: str | Path, verdicts: Mapping[str, str], columns: Sequence[str] = COLUMNS
+) -> Gold:
+    r"""The trusted labels of tasks that have verdicts; an empty label is none.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "gold.csv")
+    ...     _ = path.write_text("task,label,drawn\n2,ok,sample\n1,,extra\n")
+    ...     read_gold(path, {"1": "spam", "2": "ok"}).labels
+    {'2': 'ok', '1': None}
+    """
+    labels: dict[str, str | None] = {}
+    drawn: list[Drawn] = []
+    rows, blame = _rows(Path(path), columns, "trusted labels", "drawn")
+    classes = set(verdicts.values())
+    for place, (task, label, how) in enumerate(rows):
+        name = _alike(task, verdicts)
+        if name not in verdicts:
+            message = f"there is no verdict on task {shown(task)}, expected one on every audited"
+            raise blame(place, f"{message} task: give the verdicts that the audit was drawn from")
+        if name in labels:
+            raise blame(place, f"task {shown(task)} is above already: keep one of the rows")
+        if how not in ("", SAMPLE, EXTRA):
+            message = f"drawn is {shown(how)}, expected {SAMPLE} or {EXTRA}"
+            raise blame(place, f"{message}: leave it as venire audit draw wrote it")
+        labels[name] = _alike(label, classes) or None
+        drawn.append(Drawn(name, how == EXTRA))
+    return Gold(labels, drawn, any(how for *_, how in rows))
+
+
+def _alike(text: str, known: Collection[str]) -> str:
+    """The name as the verdicts write it: spreadsheets and dataframes make 7.0 of 7."""
+    number = None if text in known else whole(text)
+    return str(number) if number is not None and str(number) in known else text
+
+
+def _rows(path: Path, columns: Sequence[str], what: str, *optional: str) -> Rows:
+    """The columns, then the optional ones, of each row, as text; empty where there is nothing."""
+    if is_parquet(path):
+        values = [column.to_pylist() for column in read_columns(path, columns, what).values]
+        values += [_parquet_column(path, name, len(values[0])) for name in optional]
+    elif is_json_lines(path):
+        values = read_json_lines(path, columns, what)
+        values += [_json_field(path, name) for name in optional]
+    else:
+        return _csv(path, columns, what, optional)
+    rows = [[_text(x) for x in row] for row in zip(*values, strict=True)]
+    if not rows:
+        raise FileError(path, None, f"the {what} have no rows, expected at least one")
+
+    def blame(place: int, message: str) -> FileError:
+        if is_parquet(path):
+            return FileError(path, None, f"row {place + 1}: {message}")
+        return FileError(path, line_of(path, place), message)
+
+    return rows, blame
+
+
+def _csv(path: Path, columns: Sequence[str], what: str, optional: Sequence[str]) -> Rows:
+    names = [column.strip().lower() for column in columns]
+    read = list(read_rows(path, names, optional))
+    if not read:
+        raise FileError(path, 1, f"no {what} below the header: add one line for each")
+    rows = [[_text(x) for x in row] for _, row in read]
+    return rows, lambda place, message: FileError(path, read[place][0], message)
+
+
+def _parquet_column(path: Path, name: str, rows: int) -> list[Any]:
+    from pyarrow import parquet
+
+    if name not in parquet.read_schema(path).names:
+        return [None] * rows
+    found: list[Any] = parquet.read_table(path, columns=[name])[name].to_pylist()
+    return found
+
+
+def _json_field(path: Path, name: str) -> list[Any]:
+    """The field of every line of a file that was read before."""
+    lines = path.read_text(encoding="utf-8-sig").split("\n")
+    return [json.loads(line).get(name) for line in lines if line.strip()]
+
+
+def _text(value: Any) -> str:
+    text = "" if value is None else str(value).strip()
+    return "" if text in NAN else text
