@@ -12,6 +12,11 @@ operations for every array handed to a function, thirty times what a turn itself
 Numba keeps what it compiled until the file of the entry point changes; it does not see a change
 in a part that comes from another file. So the key of a cached kernel holds a digest of all
 sources that a kernel may be made of: after any change there, everything is compiled anew.
+
+A kernel may be built by a function, out of kernels that it is given (see
+`scheduling.algorithm1.build`). Numba's own key would hold these kernels pickled, which is different
+in every process, so that nothing would ever be found on disk. Here the key names each of them, with
+the state of its file.
 """
 
 from __future__ import annotations
@@ -21,7 +26,7 @@ import pickle
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from types import MethodType
+from types import FunctionType, MethodType
 from typing import Any, Final, TypeVar
 
 from numba import njit
@@ -70,22 +75,56 @@ def threaded(**options: Any) -> Callable[[F], F]:
 
 
 def _kept(compiled: Any) -> Any:
-    compiled._cache = _SourceCache(compiled.py_func)
+    function: FunctionType | None = getattr(compiled, "py_func", None)
+    if function is None:  # with NUMBA_DISABLE_JIT nothing is compiled
+        return compiled
+    parts = _parts(function)
+    if parts:  # an index file of its own, not one for all that the same builder makes
+        names = hashlib.sha256(repr([name for name, *_ in parts]).encode()).hexdigest()[:16]
+        function.__qualname__ = f"{function.__name__}.{names}"
+    if all(stamp for _, stamp, _ in parts):  # code from a prompt has no file to check
+        compiled._cache = _SourceCache(function, parts)
     return compiled
 
 
 class _SourceCache(FunctionCache):
     """Numba's cache on disk, with the sources of all kernels in its key."""
 
-    def __init__(self, function: Callable[..., Any]) -> None:
+    def __init__(self, function: FunctionType, parts: list[_Part]) -> None:
         super().__init__(function)  # type: ignore[no-untyped-call]
+        self._parts = parts
         file: Any = self._cache_file
         file.save = MethodType(_save, file)
         file._load_index = MethodType(_load_index, file)
 
     def _index_key(self, sig: Any, codegen: Any) -> tuple[Any, ...]:
-        key = super()._index_key(sig, codegen)  # type: ignore[no-untyped-call]
-        return (*key, _sources())
+        code = hashlib.sha256(self._py_func.__code__.co_code).hexdigest()
+        parts = hashlib.sha256(repr(self._parts).encode()).hexdigest()
+        return sig, codegen.magic_tuple(), (code, parts), _sources()
+
+
+#: The name of a part, the state of its file (empty without one), and the hash of its code.
+_Part = tuple[str, str, str]
+
+
+def _parts(function: FunctionType) -> list[_Part]:
+    """What a built kernel is made of: the functions in its closure, and in theirs."""
+    found: list[_Part] = []
+    for cell in function.__closure__ or ():
+        part = getattr(cell.cell_contents, "py_func", cell.cell_contents)
+        if isinstance(part, FunctionType):
+            path = Path(part.__code__.co_filename)
+            stamp = f"{path} {_stamp(path)}" if path.is_file() else ""
+            code = hashlib.sha256(part.__code__.co_code).hexdigest()
+            found += [(f"{part.__module__}.{part.__qualname__}", stamp, code), *_parts(part)]
+        else:
+            found.append((repr(part), "constant", ""))
+    return found
+
+
+def _stamp(path: Path) -> str:
+    stat = path.stat()
+    return f"{stat.st_size} {stat.st_mtime_ns}"
 
 
 def _load_index(file: Any) -> dict[Any, str]:
@@ -120,6 +159,5 @@ def _sources() -> str:
     root = Path(__file__).parent.parent
     packages = (path for name in WITH_KERNELS for path in (root / name).rglob("*.py"))
     for path in sorted([*root.glob("*.py"), *packages]):
-        stat = path.stat()
-        digest.update(f"{path.relative_to(root)} {stat.st_size} {stat.st_mtime_ns}\n".encode())
+        digest.update(f"{path.relative_to(root)} {_stamp(path)}\n".encode())
     return digest.hexdigest()

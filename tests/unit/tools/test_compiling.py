@@ -1,0 +1,70 @@
+"""Kernels that a function builds are kept on disk, each for what it was built of."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import venire
+
+BUILDER = """
+from venire.tools.compiling import kernel
+
+def twice(step):
+    @kernel
+    def run(x):
+        return step(step(x))
+    return run
+"""
+
+PARTS = """
+from builder import twice
+from venire.tools.compiling import kernel
+
+@kernel
+def more(x):
+    return x + 1.0
+
+@kernel
+def double(x):
+    return 2.0 * x
+
+built = twice(more), twice(double), twice(twice(double))
+"""
+
+MAIN = """
+from parts import built
+print([run(3.0) for run in built], sum(sum(run.stats.cache_misses.values()) for run in built))
+"""
+
+
+def outcome(folder: Path) -> str:
+    """What a fresh process prints."""
+    paths = [str(folder), str(Path(venire.__file__).parents[1])]
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "NUMBA_CACHE_DIR": str(folder)}
+    done = subprocess.run(
+        [sys.executable, "main.py"], cwd=folder, env=env, capture_output=True, text=True, check=True
+    )
+    return done.stdout.strip()
+
+
+def test_a_second_process_compiles_no_built_kernel_until_a_part_changes(tmp_path: Path) -> None:
+    for name, text in {"builder.py": BUILDER, "parts.py": PARTS, "main.py": MAIN}.items():
+        (tmp_path / name).write_text(text)
+    assert outcome(tmp_path) == "[5.0, 12.0, 48.0] 3"
+    assert outcome(tmp_path) == "[5.0, 12.0, 48.0] 0"
+    (tmp_path / "parts.py").write_text(PARTS.replace("x + 1.0", "x + 10.0"))
+    assert outcome(tmp_path).startswith("[23.0, 12.0, 48.0]")
+
+
+def test_a_kernel_built_of_code_without_a_file_is_not_kept(tmp_path: Path) -> None:
+    (tmp_path / "builder.py").write_text(BUILDER)
+    (tmp_path / "main.py").write_text(
+        "from builder import twice\nfrom numba import njit\n"
+        "space = {}\nexec('def less(x): return x - 1.0', space)\n"
+        "run = twice(njit(space['less']))\nprint(run(3.0), type(run._cache).__name__)\n"
+    )
+    assert outcome(tmp_path) == "1.0 NullCache"
+    assert not list(tmp_path.rglob("*run*.nbi"))
