@@ -16,6 +16,7 @@ from venire.scheduling.algorithm1.verdicts import believe
 from venire.scheduling.base import Belief
 from venire.scheduling.state.desk import OUTSTANDING, ROWS, TOUCHES, Desk
 from venire.simulation.run import desk_of, stream_of
+from venire.simulation.run_slots import run_of
 
 SEED = 0
 SERVE = Greedy().kernels().serve
@@ -38,7 +39,7 @@ def standing_queue(items: int, labelers: int) -> tuple[Desk, World, int]:
     believe(desk, Belief(world.competences))
     stream = stream_of(world, stuff, warm_up + 1)
     kernels = Greedy().kernels()
-    kernels.run(desk, stream, 0, warm_up)
+    run_of(kernels)(desk, stream, 0, warm_up)
     for row in range(stream.first[warm_up], stream.first[warm_up + 1]):
         desk.rows["state"][row] = OUTSTANDING
         desk.meta[ROWS] += 1

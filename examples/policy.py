@@ -9,11 +9,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from venire.experiments.regimes import compare
-from venire.scheduling.algorithm1.exit_wheel import make_settle
-from venire.scheduling.algorithm1.incoming_labels import make_hear
+from venire.scheduling.algorithm1.build import compiled
 from venire.scheduling.algorithm1.labeler_turn import begin_serving, make_turn, move, shelve
 from venire.scheduling.algorithm1.ready_queues import release, take_off
-from venire.scheduling.algorithm1.run_slots import make_run
 from venire.scheduling.base import Kernels, Policy
 from venire.scheduling.policies.baselines.overlap import aim, plan_exit, satisfied, take
 from venire.scheduling.state.desk import Desk, room
@@ -74,8 +72,7 @@ def serve(desk: Desk, slot: int) -> None:
             take_turn(desk, m, slot, LEAST)
 
 
-settle, hear = make_settle(leave), make_hear(leave, enter)
-KERNELS = Kernels(enter, leave, serve, settle, hear, make_run(enter, serve, settle))
+KERNELS = compiled(enter, leave, serve)  # the rest follows
 
 
 @dataclass(frozen=True)

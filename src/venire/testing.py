@@ -24,10 +24,10 @@ from venire.estimators.base import BaseEstimator
 from venire.labels import LabelTable
 from venire.model import Assignment, Bounds, Exit, ExitReason, Item, Label, Labeler
 from venire.scheduling.algorithm1.greedy import Greedy
-from venire.scheduling.algorithm1.run_slots import ask
 from venire.scheduling.base import Learner, Learning, Policy
 from venire.simulation import Poisson, World, simulate
 from venire.simulation.items import Items
+from venire.simulation.label_source import ask
 from venire.simulation.run import stream_of
 
 __all__ = ["check_competence", "check_learning", "check_policy", "drive"]

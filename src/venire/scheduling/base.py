@@ -40,10 +40,10 @@ class Kernels(NamedTuple):
     leave(desk, row)          the row is taken out of whatever the policy keeps
     serve(desk, slot)         hand out this slot's work by `touch`
     settle(desk, slot)        end the slot; how many rows leave, listed in `desk.gone`
-    hear(desk, labels, slot, fresh)   labels come in; which are new (see hearing.py)
-    run(desk, stream, a, b)   slots a..b-1 of a simulated stream, by enter, serve and settle
-    refile(desk, rows, slot)  value these rows and enter them, one after the other (beliefs.py);
-                              without it that is done by `enter`, which is slower
+    hear(desk, labels, slot, fresh)   labels come in; which are new (see incoming_labels.py)
+    refile(desk, rows, slot)  value these rows and enter them, one after the other
+
+    A policy writes the first three; `algorithm1.build.compiled` makes the rest.
     """
 
     enter: Callable[..., None]
@@ -51,8 +51,7 @@ class Kernels(NamedTuple):
     serve: Callable[..., None]
     settle: Callable[..., Any]
     hear: Callable[..., int]
-    run: Callable[..., int]
-    refile: Callable[..., None] | None = None
+    refile: Callable[..., None]
 
 
 class Policy(ABC):

@@ -14,7 +14,6 @@ from venire.errors import InputError
 from venire.model import Assignment, Exit, Verdict
 from venire.paper.accuracy import evidence, on_grid
 from venire.scheduling.algorithm1.greedy import Greedy
-from venire.scheduling.algorithm1.run_slots import Stream
 from venire.scheduling.algorithm1.verdicts import (
     believe,
     check_c,
@@ -38,7 +37,9 @@ from venire.scheduling.state.desk import (
     grow_touches,
 )
 from venire.simulation.items import Items
+from venire.simulation.label_source import Stream
 from venire.simulation.metrics import Ledger, keep_ledger
+from venire.simulation.run_slots import run_of
 from venire.simulation.world import World
 
 if TYPE_CHECKING:
@@ -136,9 +137,9 @@ def _run_until(
     progress: Progress | None,
 ) -> Desk:
     """Run slots slot..stop-1 in pieces, so that it can be watched and interrupted."""
-    piece = max(1, min(slots // 50, 10_000))
+    piece, run = max(1, min(slots // 50, 10_000)), run_of(policy.kernels())
     while slot < stop:
-        reached = policy.kernels().run(desk, stream, slot, min(stop, slot + piece))
+        reached = run(desk, stream, slot, min(stop, slot + piece))
         if reached == slot:
             more = most_in_a_slot(desk.panel["capacity"], len(desk.rows))
             desk = grow_touches(desk, 2 * len(desk.touches) + more)

@@ -25,7 +25,7 @@ from venire import (
     Scheduler,
     Waterfill,
 )
-from venire.scheduling.algorithm1.verdicts import refile_all
+from venire.scheduling.algorithm1.verdicts import refile_all, revalue
 from venire.scheduling.state.desk import Desk
 
 POLICIES = (
@@ -78,9 +78,14 @@ def fields(desk: Desk) -> dict[str, Any]:
 def test_filing_all_rows_in_one_call_is_filing_them_one_by_one(policy: Policy) -> None:
     desk = busy(policy)._clerk.desk
     kernels = policy.kernels()
-    assert kernels.refile is not None
+
+    def one_by_one(desk: Desk, rows: Any, slot: int) -> None:
+        for row in rows:
+            revalue(desk, row)
+            kernels.enter(desk, row, slot)
+
     once, each = copied(desk), copied(desk)
-    assert refile_all(once, kernels, 1) == refile_all(each, kernels._replace(refile=None), 1)
+    assert refile_all(once, kernels, 1) == refile_all(each, kernels._replace(refile=one_by_one), 1)
     np.testing.assert_equal(fields(once), fields(each))
 
 

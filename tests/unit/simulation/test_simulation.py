@@ -33,8 +33,8 @@ from venire import (
 )
 from venire.paper.accuracy import evidence, posterior, verdict
 from venire.paper.utility import realised_utility, true_utility, u
-from venire.scheduling.algorithm1.run_slots import ask
 from venire.simulation.arrivals import Arrivals
+from venire.simulation.label_source import ask
 from venire.simulation.run import stream_of
 from venire.testing import drive
 

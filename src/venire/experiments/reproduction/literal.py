@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from venire.scheduling.algorithm1.greedy import enter, hear, leave, plan_exit, settle, take_turn
+from venire.scheduling.algorithm1.build import compiled
+from venire.scheduling.algorithm1.greedy import enter, leave, plan_exit, take_turn
 from venire.scheduling.algorithm1.labeler_turn import begin_serving
-from venire.scheduling.algorithm1.run_slots import Stream, make_run
 from venire.scheduling.base import Kernels, Policy
 from venire.scheduling.state.desk import TOUCHES, Desk, room
 from venire.tools.compiling import kernel
@@ -33,12 +33,7 @@ def serve(desk: Desk, slot: int) -> None:
             plan_exit(desk, row, slot)
 
 
-run_slots = make_run(enter, serve, settle)
-
-
-@kernel
-def run(desk: Desk, stream: Stream, start: int, stop: int) -> int:
-    return run_slots(desk, stream, start, stop)
+KERNELS = compiled(enter, leave, serve)
 
 
 @dataclass(frozen=True)
@@ -49,4 +44,4 @@ class LiteralGreedy(Policy):
 
     def kernels(self) -> Kernels:
         """Algorithm 1 with `Break`, compiled."""
-        return Kernels(enter, leave, serve, settle, hear, run)
+        return KERNELS

@@ -90,8 +90,8 @@ def make_settle(leave: Callable[[Desk, int], None]) -> Callable[[Desk, int], int
     A row with labels in flight waits for them, unless it must go.
     """
 
-    @inlined
-    def settle_slot(desk: Desk, slot: int) -> int:
+    @kernel
+    def settle(desk: Desk, slot: int) -> int:
         rows = desk.rows
         count = 0
         row = desk.wheel[slot & (WHEEL - 1)]
@@ -110,5 +110,4 @@ def make_settle(leave: Callable[[Desk, int], None]) -> Callable[[Desk, int], int
             row = later
         return count
 
-    settle: Callable[[Desk, int], int] = settle_slot
     return settle

@@ -23,12 +23,10 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from venire.paper import utility
-from venire.scheduling.algorithm1.exit_wheel import make_settle, set_due
-from venire.scheduling.algorithm1.incoming_labels import Bools, Ints, make_hear
+from venire.scheduling.algorithm1.build import compiled
+from venire.scheduling.algorithm1.exit_wheel import set_due
 from venire.scheduling.algorithm1.labeler_turn import begin_serving, make_turn, move, shelve
 from venire.scheduling.algorithm1.ready_queues import take_off
-from venire.scheduling.algorithm1.run_slots import Stream, make_run
-from venire.scheduling.algorithm1.verdicts import make_refile
 from venire.scheduling.base import Kernels, Policy
 from venire.scheduling.state.desk import (
     EXHAUSTED,
@@ -110,36 +108,7 @@ def serve(desk: Desk, slot: int) -> None:
             plan_exit(desk, row, slot)
 
 
-settle_slot = make_settle(leave)
-
-
-@kernel
-def settle(desk: Desk, slot: int) -> int:
-    return settle_slot(desk, slot)
-
-
-hear_all = make_hear(leave, enter)
-
-
-@kernel
-def hear(desk: Desk, labels: Ints, slot: int, fresh: Bools) -> int:
-    return hear_all(desk, labels, slot, fresh)
-
-
-file_rows = make_refile(enter)
-
-
-@kernel
-def file_all(desk: Desk, rows: Ints, slot: int) -> None:
-    file_rows(desk, rows, slot)
-
-
-run_slots = make_run(enter, serve, settle)
-
-
-@kernel
-def run(desk: Desk, stream: Stream, start: int, stop: int) -> int:
-    return run_slots(desk, stream, start, stop)
+KERNELS = compiled(enter, leave, serve)
 
 
 @dataclass(frozen=True)
@@ -158,4 +127,4 @@ class Greedy(Policy):
 
     def kernels(self) -> Kernels:
         """Algorithm 1, compiled."""
-        return Kernels(enter, leave, serve, settle, hear, run, file_all)
+        return KERNELS

@@ -93,8 +93,8 @@ def make_hear(
     The desk must have room for as many touches.
     """
 
-    @inlined
-    def hear_all(desk: Desk, labels: Ints, slot: int, fresh: Bools) -> int:
+    @kernel
+    def hear(desk: Desk, labels: Ints, slot: int, fresh: Bools) -> int:
         moves = 0
         for i in range(len(labels)):
             row = labels[i, ROW]
@@ -106,5 +106,4 @@ def make_hear(
                 moves += 1
         return moves
 
-    hear: Callable[[Desk, Ints, int, Bools], int] = hear_all
     return hear

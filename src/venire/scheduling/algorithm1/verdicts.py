@@ -158,12 +158,7 @@ def refile_all(desk: Desk, kernels: Kernels, slot: int, first: int | None = None
     others[pooled - start] = False
     clear_files(desk, first)
     rows = np.concatenate([pooled, start + np.flatnonzero(others)]).astype(np.int64)
-    if kernels.refile is not None:
-        kernels.refile(desk, rows, slot)
-        return begin
-    for row in rows:
-        revalue(desk, row)
-        kernels.enter(desk, row, slot)
+    kernels.refile(desk, rows, slot)
     return begin
 
 
@@ -192,13 +187,12 @@ def revalue(desk: Desk, row: int) -> None:
 def make_refile(enter: Callable[..., Any]) -> Callable[[Desk, Any, int], None]:
     """Build `refile(desk, rows, slot)` out of a policy's `enter`."""
 
-    @inlined
-    def refile_rows(desk: Desk, rows: Any, slot: int) -> None:
+    @kernel
+    def refile(desk: Desk, rows: Any, slot: int) -> None:
         for i in range(len(rows)):
             revalue(desk, rows[i])
             enter(desk, rows[i], slot)
 
-    refile: Callable[[Desk, Any, int], None] = refile_rows
     return refile
 
 

@@ -26,11 +26,9 @@ from venire.estimators.one_coin.estimator import OneCoin
 from venire.estimators.votes.anchored import Anchored
 from venire.labels import LabelTable
 from venire.paper.accuracy import clamp_competence
-from venire.scheduling.algorithm1.exit_wheel import make_settle, set_due
-from venire.scheduling.algorithm1.incoming_labels import Bools, make_hear
+from venire.scheduling.algorithm1.build import compiled
+from venire.scheduling.algorithm1.exit_wheel import set_due
 from venire.scheduling.algorithm1.labeler_turn import begin_serving
-from venire.scheduling.algorithm1.run_slots import Stream, make_run
-from venire.scheduling.algorithm1.verdicts import make_refile
 from venire.scheduling.base import Belief, Ints, Kernels, Learner, Learning, Policy
 from venire.scheduling.learning.estimates import RHO, Estimate
 from venire.scheduling.learning.periods import LONGEST, Periods
@@ -82,36 +80,7 @@ def serve(desk: Desk, slot: int) -> None:
             set_due(desk, row, slot, LEARNING)
 
 
-settle_slot = make_settle(leave)
-
-
-@kernel
-def settle(desk: Desk, slot: int) -> int:
-    return settle_slot(desk, slot)
-
-
-hear_all = make_hear(leave, enter)
-
-
-@kernel
-def hear(desk: Desk, labels: Ints, slot: int, fresh: Bools) -> int:
-    return hear_all(desk, labels, slot, fresh)
-
-
-file_rows = make_refile(enter)
-
-
-@kernel
-def file_all(desk: Desk, rows: Ints, slot: int) -> None:
-    file_rows(desk, rows, slot)
-
-
-run_slots = make_run(enter, serve, settle)
-
-
-@kernel
-def run(desk: Desk, stream: Stream, start: int, stop: int) -> int:
-    return run_slots(desk, stream, start, stop)
+KERNELS = compiled(enter, leave, serve)
 
 
 @dataclass(frozen=True)
@@ -123,7 +92,7 @@ class OneForAll(Policy):
 
     def kernels(self) -> Kernels:
         """Phase I of Algorithm 2, compiled."""
-        return Kernels(enter, leave, serve, settle, hear, run, file_all)
+        return KERNELS
 
     def settings(self) -> tuple[int, ...]:
         """The seed."""

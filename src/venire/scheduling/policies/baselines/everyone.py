@@ -10,11 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from venire.scheduling.algorithm1.exit_wheel import make_settle
-from venire.scheduling.algorithm1.incoming_labels import Bools, Ints, make_hear
+from venire.scheduling.algorithm1.build import compiled
 from venire.scheduling.algorithm1.labeler_turn import begin_serving
-from venire.scheduling.algorithm1.run_slots import Stream, make_run
-from venire.scheduling.algorithm1.verdicts import make_refile
 from venire.scheduling.base import Kernels, Policy
 from venire.scheduling.policies.baselines.overlap import aim, plan_exit, satisfied, take
 from venire.scheduling.state.desk import (
@@ -65,36 +62,7 @@ def serve(desk: Desk, slot: int) -> None:
             plan_exit(desk, row, slot)
 
 
-settle_slot = make_settle(leave)
-
-
-@kernel
-def settle(desk: Desk, slot: int) -> int:
-    return settle_slot(desk, slot)
-
-
-hear_all = make_hear(leave, enter)
-
-
-@kernel
-def hear(desk: Desk, labels: Ints, slot: int, fresh: Bools) -> int:
-    return hear_all(desk, labels, slot, fresh)
-
-
-file_rows = make_refile(enter)
-
-
-@kernel
-def file_all(desk: Desk, rows: Ints, slot: int) -> None:
-    file_rows(desk, rows, slot)
-
-
-run_slots = make_run(enter, serve, settle)
-
-
-@kernel
-def run(desk: Desk, stream: Stream, start: int, stop: int) -> int:
-    return run_slots(desk, stream, start, stop)
+KERNELS = compiled(enter, leave, serve)
 
 
 @dataclass(frozen=True)
@@ -113,7 +81,7 @@ class Everyone(Policy):
 
     def kernels(self) -> Kernels:
         """Everyone labels everything, compiled."""
-        return Kernels(enter, leave, serve, settle, hear, run, file_all)
+        return KERNELS
 
     def settings(self) -> tuple[int, ...]:
         """An overlap that nobody reaches."""

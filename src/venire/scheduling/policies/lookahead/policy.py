@@ -28,9 +28,9 @@ from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from venire.errors import InputError
+from venire.scheduling.algorithm1.build import compiled
 from venire.scheduling.algorithm1.exit_wheel import make_settle
 from venire.scheduling.algorithm1.labeler_turn import begin_serving
-from venire.scheduling.algorithm1.run_slots import Stream, make_run
 from venire.scheduling.base import Floats, Kernels, Policy
 from venire.scheduling.policies.lookahead.bids import (
     CELLS,
@@ -52,8 +52,6 @@ from venire.scheduling.policies.waterfill.policy import (
     PRICE,
     anybody_free,
     enter,
-    file_all,
-    hear,
     leave,
     left_of,
     note_sales,
@@ -158,21 +156,16 @@ def serve(desk: Desk, slot: int) -> None:
         revalue_touched(desk, first, slot)
 
 
-settle_slot = make_settle(leave)
+let_due_leave = make_settle(leave)
 
 
 @kernel
 def settle(desk: Desk, slot: int) -> int:
     note_arrivals(desk, slot)
-    return settle_slot(desk, slot)
+    return let_due_leave(desk, slot)
 
 
-run_slots = make_run(enter, serve, settle)
-
-
-@kernel
-def run(desk: Desk, stream: Stream, start: int, stop: int) -> int:
-    return run_slots(desk, stream, start, stop)
+KERNELS = compiled(enter, leave, serve, settle)
 
 
 @dataclass(frozen=True)
@@ -213,7 +206,7 @@ class LookAhead(Policy):
 
     def kernels(self) -> Kernels:
         """The look-ahead, compiled."""
-        return Kernels(enter, leave, serve, settle, hear, run, file_all)
+        return KERNELS
 
     def price(self, gauges: Floats) -> float | None:
         """The price of the last slot in which work was handed out."""

@@ -30,12 +30,10 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
+from venire.scheduling.algorithm1.build import compiled
 from venire.scheduling.algorithm1.exit_wheel import never_due, waits
-from venire.scheduling.algorithm1.incoming_labels import Bools, Ints, make_hear
 from venire.scheduling.algorithm1.labeler_turn import begin_serving, make_turn, move, shelve
 from venire.scheduling.algorithm1.ready_queues import release
-from venire.scheduling.algorithm1.run_slots import Stream, make_run
-from venire.scheduling.algorithm1.verdicts import make_refile
 from venire.scheduling.base import Floats, Kernels, Policy
 from venire.scheduling.policies.realised.arrival_rates import MEMORY, PRICE, expect, remember
 from venire.scheduling.policies.realised.item_value import (
@@ -100,11 +98,6 @@ def leave(desk: Desk, row: int) -> None:
         for i in range(low, n - 1):
             desk.pool[i] = desk.pool[i + 1]
         desk.meta[POOLED] = n - 1
-
-
-@inlined
-def stay(desk: Desk, row: int) -> None:
-    """A row that is valued anew keeps its place in the pool."""
 
 
 @inlined
@@ -297,28 +290,7 @@ def settle(desk: Desk, slot: int) -> int:
     return count
 
 
-hear_all = make_hear(stay, enter_again)
-
-
-@kernel
-def hear(desk: Desk, labels: Ints, slot: int, fresh: Bools) -> int:
-    return hear_all(desk, labels, slot, fresh)
-
-
-file_rows = make_refile(enter)
-
-
-@kernel
-def file_all(desk: Desk, rows: Ints, slot: int) -> None:
-    file_rows(desk, rows, slot)
-
-
-run_slots = make_run(enter, serve, settle)
-
-
-@kernel
-def run(desk: Desk, stream: Stream, start: int, stop: int) -> int:
-    return run_slots(desk, stream, start, stop)
+KERNELS = compiled(enter, leave, serve, settle, reenter=enter_again)
 
 
 @dataclass(frozen=True)
@@ -346,7 +318,7 @@ class Realised(Policy):
 
     def kernels(self) -> Kernels:
         """The label-aware policy, compiled."""
-        return Kernels(enter, leave, serve, settle, hear, run, file_all)
+        return KERNELS
 
     def price(self, gauges: Floats) -> float | None:
         """What a label costs the others by their waiting, as forecast."""
@@ -375,7 +347,7 @@ class RealisedProxy(Policy):
 
     def kernels(self) -> Kernels:
         """The policy by the paper's accuracy, compiled."""
-        return Kernels(enter, leave, serve, settle, hear, run, file_all)
+        return KERNELS
 
     def price(self, gauges: Floats) -> float | None:
         """What a label costs the others by their waiting, as forecast."""

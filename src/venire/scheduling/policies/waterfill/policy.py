@@ -19,12 +19,10 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
-from venire.scheduling.algorithm1.exit_wheel import make_settle, set_due
-from venire.scheduling.algorithm1.incoming_labels import Bools, Ints, make_hear
+from venire.scheduling.algorithm1.build import compiled
+from venire.scheduling.algorithm1.exit_wheel import set_due
 from venire.scheduling.algorithm1.labeler_turn import begin_serving
 from venire.scheduling.algorithm1.ready_queues import take_off
-from venire.scheduling.algorithm1.run_slots import Stream, make_run
-from venire.scheduling.algorithm1.verdicts import make_refile
 from venire.scheduling.base import Floats, Kernels, Policy
 from venire.scheduling.policies.waterfill.market import (
     STEP,
@@ -134,36 +132,7 @@ def serve(desk: Desk, slot: int) -> None:
         revalue_touched(desk, first, slot)
 
 
-settle_slot = make_settle(leave)
-
-
-@kernel
-def settle(desk: Desk, slot: int) -> int:
-    return settle_slot(desk, slot)
-
-
-hear_all = make_hear(leave, enter)
-
-
-@kernel
-def hear(desk: Desk, labels: Ints, slot: int, fresh: Bools) -> int:
-    return hear_all(desk, labels, slot, fresh)
-
-
-file_rows = make_refile(enter)
-
-
-@kernel
-def file_all(desk: Desk, rows: Ints, slot: int) -> None:
-    file_rows(desk, rows, slot)
-
-
-run_slots = make_run(enter, serve, settle)
-
-
-@kernel
-def run(desk: Desk, stream: Stream, start: int, stop: int) -> int:
-    return run_slots(desk, stream, start, stop)
+KERNELS = compiled(enter, leave, serve)
 
 
 @dataclass(frozen=True)
@@ -185,7 +154,7 @@ class Waterfill(Policy):
 
     def kernels(self) -> Kernels:
         """Water-filling, compiled."""
-        return Kernels(enter, leave, serve, settle, hear, run, file_all)
+        return KERNELS
 
     def price(self, gauges: Floats) -> float | None:
         """The price of the last slot in which work was handed out."""

@@ -1,0 +1,54 @@
+"""The compiled side of a policy, built out of what the policy itself says.
+
+A policy writes three kernels: a row comes in, a row goes, a slot is served. What follows from them
+is the same for every policy, and is built here once: the end of a slot, labels that come in, rows
+that are filed anew. Each policy has its own compiled copy, which Numba keeps on disk (see
+`venire.tools.compiling`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from venire.scheduling.algorithm1.exit_wheel import make_settle
+from venire.scheduling.algorithm1.incoming_labels import make_hear
+from venire.scheduling.algorithm1.verdicts import make_refile
+from venire.scheduling.base import Kernels
+from venire.scheduling.state.desk import Desk
+from venire.tools.compiling import inlined
+
+__all__ = ["compiled"]
+
+Row = Callable[[Desk, int], None]
+RowInSlot = Callable[[Desk, int, int], None]
+
+
+@inlined
+def keep(desk: Desk, row: int) -> None:
+    """Leave the row where it is."""
+
+
+def compiled(
+    enter: RowInSlot,
+    leave: Row,
+    serve: Callable[[Desk, int], None],
+    settle: Callable[[Desk, int], int] | None = None,
+    reenter: RowInSlot | None = None,
+) -> Kernels:
+    """All kernels of a policy, from those that it writes.
+
+    Parameters
+    ----------
+    enter, leave, serve
+        See `Kernels`.
+    settle
+        The end of a slot, where more happens than that the rows leave which are due.
+    reenter
+        What to do with an outstanding row that got a label; by default `leave`, then `enter`.
+
+    >>> from venire import Greedy
+    >>> Greedy().kernels().settle.__name__
+    'settle'
+    """
+    hear = make_hear(leave, enter) if reenter is None else make_hear(keep, reenter)
+    return Kernels(enter, leave, serve, settle or make_settle(leave), hear, make_refile(enter))

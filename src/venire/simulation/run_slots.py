@@ -1,0 +1,62 @@
+"""Many slots in one compiled call, by the kernels that the engine calls one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+
+from venire.scheduling.algorithm1.verdicts import decide_gone
+from venire.scheduling.base import Kernels
+from venire.scheduling.state.desk import OUTSTANDING, ROWS, TOUCHES, Desk
+from venire.simulation.label_source import Stream, ask
+from venire.tools.compiling import inlined, kernel
+
+__all__ = ["run_of"]
+
+
+@inlined
+def observe_all(desk: Desk, stream: Stream, first: int) -> None:
+    """Let every label asked for since touch `first` come within its slot."""
+    for k in range(first, desk.meta[TOUCHES]):
+        row, m = desk.touches[k].row, desk.touches[k].labeler
+        desk.touches[k].said = ask(stream, row, m, desk.touches[k].slot)
+        desk.rows[row].pending = 0
+        desk.panel[m].inflight = 0
+        desk.panel[m].load = 0
+
+
+@inlined
+def most_in_a_slot(desk: Desk) -> int:
+    """The most labels that a slot may bring: nobody labels an item twice."""
+    most = 0
+    for m in range(len(desk.panel)):
+        most += min(desk.panel[m].capacity, len(desk.rows))
+    return most
+
+
+@cache
+def run_of(kernels: Kernels) -> Callable[[Desk, Stream, int, int], int]:
+    """The compiled `run(desk, stream, start, stop)` of a policy: slots start..stop-1.
+
+    It returns the slot reached, which is before `stop` where the desk has no room for the
+    touches of one more slot.
+    """
+    enter, serve, settle = kernels.enter, kernels.serve, kernels.settle
+
+    @kernel
+    def run(desk: Desk, stream: Stream, start: int, stop: int) -> int:
+        most = most_in_a_slot(desk)
+        for slot in range(start, stop):
+            if desk.meta[TOUCHES] + most > len(desk.touches):
+                return slot
+            for row in range(stream.first[slot], stream.first[slot + 1]):
+                desk.rows[row].state = OUTSTANDING
+                desk.meta[ROWS] = row + 1
+                enter(desk, row, slot)
+            first = desk.meta[TOUCHES]
+            serve(desk, slot)
+            observe_all(desk, stream, first)
+            decide_gone(desk, settle(desk, slot))
+        return stop
+
+    return run
