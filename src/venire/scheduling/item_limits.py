@@ -31,9 +31,8 @@ from venire.scheduling.state.desk import (
     SHORT,
     SURE,
     Desk,
-    allowed,
-    mark_barred,
 )
+from venire.scheduling.state.eligibility import any_eligible, in_group, mark_barred
 from venire.tools.compiling import inlined, kernel
 
 __all__ = ["next_short", "note_rows", "note_stand", "survey"]
@@ -54,25 +53,6 @@ def confidences(desk: Desk, row: int) -> tuple[float, float]:
 
 
 @inlined
-def anybody(desk: Desk, row: int) -> bool:
-    """Whether anybody on the panel could still be given the row."""
-    stamp = mark_barred(desk, row)
-    group = desk.rows[row].group
-    if group == 0:
-        for m in range(len(desk.panel)):
-            if desk.panel[m].mark != stamp and desk.panel[m].capacity > 0:
-                return True
-        return False
-    e = desk.groups[group].edge
-    while e >= 0:
-        m = desk.edges[e].labeler
-        if desk.panel[m].mark != stamp and desk.panel[m].capacity > 0:
-            return True
-        e = desk.edges[e].of_group
-    return False
-
-
-@inlined
 def stand_of(desk: Desk, row: int) -> int:
     """Where the row stands."""
     floor, least, labels = desk.bounds[FLOOR], desk.meta[LEAST], desk.rows[row].labels
@@ -85,7 +65,7 @@ def stand_of(desk: Desk, row: int) -> int:
         known = desk.meta[BELIEVED] != 0 or desk.meta[KEEPS] == 0
         if known and labels - desk.rows[row].pending >= max(1, least):
             stand |= SURE
-    elif desk.meta[KEEPS] != 0 and not full and anybody(desk, row):
+    elif desk.meta[KEEPS] != 0 and not full and any_eligible(desk, row):
         stand |= HELD
         if then < floor:
             stand |= SHORT
@@ -138,7 +118,7 @@ def next_short(desk: Desk, labeler: int, cursors: Ints) -> int:
     for row in range(cursors[labeler], desk.meta[ROWS]):
         if desk.rows[row].stand & SHORT == 0 or desk.rows[row].state != OUTSTANDING:
             continue
-        if allowed(desk, row, labeler) and find(desk, row, labeler) < 0:
+        if in_group(desk, row, labeler) and find(desk, row, labeler) < 0:
             cursors[labeler] = row
             return row
     cursors[labeler] = desk.meta[ROWS]

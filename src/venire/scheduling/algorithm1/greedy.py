@@ -7,13 +7,8 @@ later, which is over). Ties go to the earliest arrival, then to the lowest index
 finds nothing does not end the slot for the lesser ones (the paper's `Break` does). For both see
 docs/errata.md, 8 and 3.
 
-    gain = a * x - d,   a = w exp(-E) the residual,  x = 1 - exp(-evidence) the labeler's reach,
-                        d = slots since the last label
-
-is a line in x, and d depends on the slot of the last label alone. So items stand on shelves by
-that slot, each shelf ordered by a, and only the tops of the shelves compete for a labeler. An
-assignment costs at most the number of shelves (slots for which somebody waits; the largest
-residual bounds how far back it is worth looking) plus the logarithm of their size, not the queue.
+An assignment costs at most the number of queues (see gain.py: slots for which somebody waits; the
+largest residual bounds how far back it is worth looking) plus the logarithm of their size.
 """
 
 from __future__ import annotations
@@ -22,76 +17,47 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
-from venire.paper import utility
 from venire.scheduling.algorithm1.build import compiled
 from venire.scheduling.algorithm1.exit_wheel import set_due
-from venire.scheduling.algorithm1.labeler_turn import begin_serving, make_turn, move, shelve
+from venire.scheduling.algorithm1.gain import bound, file_row, refile_at, score, take
+from venire.scheduling.algorithm1.labeler_turn import begin_serving, make_turn
 from venire.scheduling.algorithm1.ready_queues import take_off
 from venire.scheduling.base import Kernels, Policy
-from venire.scheduling.state.desk import (
-    EXHAUSTED,
-    NO_GAIN,
-    TOUCHES,
-    Desk,
-    best_unused,
-    room,
-    touch,
-    unused,
-)
+from venire.scheduling.state.desk import EXHAUSTED, NO_GAIN, TOUCHES, Desk, room
+from venire.scheduling.state.eligibility import best_reach, eligible_count
 from venire.tools.compiling import inlined, kernel
 
 __all__ = ["Greedy"]
-
-residual = inlined(utility.residual)
-gain = inlined(utility.gain)
 
 FAR = 2**62
 
 
 @inlined
-def score(desk: Desk, labeler: int, row: int, rank: int, slot: int) -> float:
-    return gain(desk.rows[row].key, desk.panel[labeler].reach, slot - rank)
-
-
-@inlined
-def bound(desk: Desk, labeler: int, rank: int, slot: int) -> float:
-    return gain(desk.bounds[0], desk.panel[labeler].reach, slot - rank)
-
-
-@inlined
-def take(desk: Desk, labeler: int, row: int, slot: int) -> None:
-    touch(desk, row, labeler, slot, score(desk, labeler, row, desk.rows[row].last, slot))
-
-
-@inlined
 def refile(desk: Desk, row: int, slot: int) -> None:
-    desk.rows[row].key = residual(desk.rows[row].weight, desk.rows[row].evidence)
-    move(desk, row, desk.rows[row].last)
+    refile_at(desk, row, desk.rows[row].last)
+
+
+take_turn = make_turn(score, bound, take, refile)
 
 
 @inlined
 def plan_exit(desk: Desk, row: int, slot: int) -> None:
     """Find the first slot after which no labeler gives a positive gain: a * x <= t + 1 - last."""
-    span = desk.rows[row].key * best_unused(desk, row)
+    span = desk.rows[row].key * best_reach(desk, row)
     due = desk.rows[row].last - 1 + (math.ceil(span) if span < FAR else FAR)
-    reason = NO_GAIN if span > 0.0 or unused(desk, row, False) > 0 else EXHAUSTED
+    reason = NO_GAIN if span > 0.0 or eligible_count(desk, row, False) > 0 else EXHAUSTED
     set_due(desk, row, max(due, slot), reason)
 
 
 @kernel
 def enter(desk: Desk, row: int, slot: int) -> None:
-    desk.rows[row].key = residual(desk.rows[row].weight, desk.rows[row].evidence)
-    desk.bounds[0] = max(desk.bounds[0], desk.rows[row].key)
-    shelve(desk, row, desk.rows[row].last)
+    file_row(desk, row)
     plan_exit(desk, row, slot)
 
 
 @kernel
 def leave(desk: Desk, row: int) -> None:
     take_off(desk, row)
-
-
-take_turn = make_turn(score, bound, take, refile)
 
 
 @kernel

@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from venire.scheduling.algorithm1.verdicts import revalue
-from venire.scheduling.state.desk import BARRED, OUTSTANDING, PENDING, TOUCHES, Desk, allowed
+from venire.scheduling.state.desk import BARRED, OUTSTANDING, PENDING, TOUCHES, Desk
+from venire.scheduling.state.eligibility import in_group
 from venire.tools.compiling import inlined, kernel
 
 __all__ = ["Bools", "Ints", "look_up", "make_hear"]
@@ -52,7 +53,7 @@ def look_up(desk: Desk, labels: Ints, held: Ints) -> int:
         held[i] = PENDING
         if k >= 0:
             held[i] = desk.touches[k].said
-        elif labels[i, VOUCHED] == 0 and not allowed(desk, row, labeler):
+        elif labels[i, VOUCHED] == 0 and not in_group(desk, row, labeler):
             held[i] = BARRED
         if held[i] != PENDING and held[i] != labels[i, SAID]:
             return i

@@ -10,7 +10,8 @@ from collections.abc import Callable
 from typing import Any
 
 from venire.scheduling.algorithm1.ready_queues import pop, push, put, release
-from venire.scheduling.state.desk import SERVING, TOUCHES, Desk, barred, room
+from venire.scheduling.state.desk import SERVING, TOUCHES, Desk, room
+from venire.scheduling.state.eligibility import barred
 from venire.tools.compiling import inlined
 
 __all__ = ["begin_serving", "make_turn", "move", "shelve"]

@@ -39,11 +39,10 @@ from venire.scheduling.state.desk import (
     ROWS,
     SETTING,
     Desk,
-    allowed,
-    barred,
     room,
     touch,
 )
+from venire.scheduling.state.eligibility import may_take
 from venire.tools.compiling import kernel
 from venire.tools.splitmix import below
 
@@ -75,7 +74,7 @@ def serve(desk: Desk, slot: int) -> None:
     if desk.rows[row].state != OUTSTANDING:  # it was withdrawn
         return
     for m in range(len(desk.panel)):
-        if room(desk, m) > 0 and allowed(desk, row, m) and not barred(desk, row, m):
+        if room(desk, m) > 0 and may_take(desk, row, m):
             touch(desk, row, m, slot, np.nan)
             set_due(desk, row, slot, LEARNING)
 

@@ -251,37 +251,6 @@ def forget(desk: Desk) -> None:
 
 
 @inlined
-def barred(desk: Desk, row: int, labeler: int) -> bool:
-    """Whether this labeler has the row already, or may not have it.
-
-    Touches of the serving under way are those of other labelers: each has one turn, and what
-    it takes in its turn is off the shelves until the turn ends.
-    """
-    k = desk.rows[row].head
-    if k >= desk.meta[SERVING]:
-        k = desk.rows[row].settled
-    while k >= 0:
-        if desk.touches[k].labeler == labeler:
-            return True
-        k = desk.touches[k].next
-    return False
-
-
-@inlined
-def allowed(desk: Desk, row: int, labeler: int) -> bool:
-    """Whether the row's group holds this labeler."""
-    group = desk.rows[row].group
-    if group == 0:
-        return True
-    e = desk.groups[group].edge
-    while e >= 0:
-        if desk.edges[e].labeler == labeler:
-            return True
-        e = desk.edges[e].of_group
-    return False
-
-
-@inlined
 def touch(desk: Desk, row: int, labeler: int, slot: int, gain: float) -> None:
     """Give the row to the labeler: valued from now on as if the label will come."""
     k = desk.meta[TOUCHES]
@@ -308,58 +277,3 @@ def touch(desk: Desk, row: int, labeler: int, slot: int, gain: float) -> None:
 def room(desk: Desk, labeler: int) -> int:
     """How many more labels this labeler can give in this slot."""
     return desk.panel[labeler].capacity - desk.panel[labeler].load
-
-
-@inlined
-def mark_barred(desk: Desk, row: int) -> int:
-    """Mark everybody who has the row or may not have it, with a stamp of its own."""
-    stamp = desk.meta[STAMP] + 1
-    desk.meta[STAMP] = stamp
-    k = desk.rows[row].head
-    while k >= 0:
-        desk.panel[desk.touches[k].labeler].mark = stamp
-        k = desk.touches[k].next
-    return stamp
-
-
-@inlined
-def best_unused(desk: Desk, row: int) -> float:
-    """The largest reach among the labelers that the row could still be given to; 0 if none.
-
-    A labeler who is away counts: it may come back.
-    """
-    stamp = mark_barred(desk, row)
-    group = desk.rows[row].group
-    if group == 0:
-        for m in desk.order:
-            if desk.panel[m].mark != stamp:
-                return desk.panel[m].reach
-        return 0.0
-    best = 0.0
-    e = desk.groups[group].edge
-    while e >= 0:
-        m = desk.edges[e].labeler
-        if desk.panel[m].mark != stamp and desk.panel[m].reach > best:
-            best = desk.panel[m].reach
-        e = desk.edges[e].of_group
-    return best
-
-
-@inlined
-def unused(desk: Desk, row: int, here: bool) -> int:
-    """How many labelers could still be given the row; with `here`, only those who are not away."""
-    stamp = mark_barred(desk, row)
-    group = desk.rows[row].group
-    count = 0
-    if group == 0:
-        for m in range(len(desk.panel)):
-            if desk.panel[m].mark != stamp and (desk.panel[m].capacity > 0 or not here):
-                count += 1
-        return count
-    e = desk.groups[group].edge
-    while e >= 0:
-        m = desk.edges[e].labeler
-        if desk.panel[m].mark != stamp and (desk.panel[m].capacity > 0 or not here):
-            count += 1
-        e = desk.edges[e].of_group
-    return count

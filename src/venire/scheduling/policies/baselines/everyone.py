@@ -20,10 +20,9 @@ from venire.scheduling.state.desk import (
     TOUCHES,
     TURN,
     Desk,
-    allowed,
-    barred,
     room,
 )
+from venire.scheduling.state.eligibility import may_take
 from venire.tools.compiling import kernel
 
 __all__ = ["Everyone"]
@@ -51,7 +50,7 @@ def serve(desk: Desk, slot: int) -> None:
         row = desk.panel[m].pointer
         while room(desk, m) > 0 and row < desk.meta[ROWS]:
             outstanding = desk.rows[row].state == OUTSTANDING
-            if outstanding and allowed(desk, row, m) and not barred(desk, row, m):
+            if outstanding and may_take(desk, row, m):
                 take(desk, m, row, slot)
             row += 1
         desk.panel[m].pointer = row

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from venire.paper import utility
 from venire.scheduling.algorithm1.exit_wheel import set_due
-from venire.scheduling.state.desk import EXHAUSTED, OVERLAP, SETTING, Desk, touch, unused
+from venire.scheduling.state.desk import EXHAUSTED, OVERLAP, SETTING, Desk, touch
+from venire.scheduling.state.eligibility import eligible_count
 from venire.tools.compiling import inlined
 
 __all__ = ["aim", "plan_exit", "satisfied", "take"]
@@ -19,9 +20,9 @@ def aim(desk: Desk, row: int) -> None:
 
     Those who are away do not count, unless the row has no label and nobody is here: it waits.
     """
-    possible = desk.rows[row].labels + unused(desk, row, True)
+    possible = desk.rows[row].labels + eligible_count(desk, row, True)
     if possible == 0:
-        possible = unused(desk, row, False)
+        possible = eligible_count(desk, row, False)
     desk.rows[row].target = min(desk.meta[SETTING], possible)
 
 

@@ -14,7 +14,8 @@ from venire.scheduling.algorithm1.build import compiled
 from venire.scheduling.algorithm1.labeler_turn import begin_serving
 from venire.scheduling.base import Kernels, Policy
 from venire.scheduling.policies.baselines.overlap import aim, plan_exit, satisfied, take
-from venire.scheduling.state.desk import POOLED, SETTING, Desk, allowed, barred, room
+from venire.scheduling.state.desk import POOLED, SETTING, Desk, room
+from venire.scheduling.state.eligibility import may_take
 from venire.tools.compiling import inlined, kernel
 from venire.tools.splitmix import below
 
@@ -49,28 +50,23 @@ def leave(desk: Desk, row: int) -> None:
 
 
 @inlined
-def may_have(desk: Desk, row: int, labeler: int) -> bool:
-    return allowed(desk, row, labeler) and not barred(desk, row, labeler)
-
-
-@inlined
 def draw_row(desk: Desk, labeler: int, slot: int) -> int:
     """Draw a row for the labeler: a few blind tries, then the k-th of those that it may have."""
     n = desk.meta[POOLED]
     seed = desk.meta[SETTING + 1] + desk.panel[labeler].load
     for attempt in range(TRIES):
         row = desk.pool[below(seed, slot, labeler * TRIES + attempt, n)]
-        if may_have(desk, row, labeler):
+        if may_take(desk, row, labeler):
             return row
     count = 0
     for i in range(n):
-        if may_have(desk, desk.pool[i], labeler):
+        if may_take(desk, desk.pool[i], labeler):
             count += 1
     if count == 0:
         return -1
     k = below(seed, slot, labeler * TRIES + TRIES - 1, count)
     for i in range(n):
-        if may_have(desk, desk.pool[i], labeler):
+        if may_take(desk, desk.pool[i], labeler):
             if k == 0:
                 return desk.pool[i]
             k -= 1

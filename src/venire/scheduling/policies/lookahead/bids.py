@@ -11,8 +11,9 @@ from __future__ import annotations
 import math
 from typing import Final
 
-from venire.scheduling.policies.waterfill.market import Ints, copy, surplus, units, wanted
+from venire.scheduling.policies.waterfill.market import copy, surplus, units, wanted
 from venire.scheduling.state.desk import STALLS, Desk
+from venire.scheduling.state.heap import make_heap
 from venire.tools.compiling import inlined
 
 __all__ = ["CELLS", "grouped_bids", "pick_smallest", "sorted_bids"]
@@ -30,23 +31,7 @@ def before(desk: Desk, a: int, b: int) -> bool:
     return s[a].value < s[b].value or (s[a].value == s[b].value and s[a].row < s[b].row)
 
 
-@inlined
-def sink(desk: Desk, heap: Ints, i: int, count: int) -> None:
-    """Let the i-th of a heap of stalls sink to where it belongs."""
-    while True:
-        j = 2 * i + 1
-        if j + 1 < count and before(desk, heap[j + 1], heap[j]):
-            j += 1
-        if j >= count or not before(desk, heap[j], heap[i]):
-            return
-        heap[i], heap[j] = heap[j], heap[i]
-        i = j
-
-
-@inlined
-def heap_up(desk: Desk, heap: Ints, count: int) -> None:
-    for i in range(count // 2 - 1, -1, -1):
-        sink(desk, heap, i, count)
+sink, heapify = make_heap(before)
 
 
 @inlined
@@ -57,7 +42,7 @@ def sorted_bids(desk: Desk, slot: int) -> int:
         if desk.stalls[i].most > slot - desk.stalls[i].since:
             heap[n] = i
             n += 1
-    heap_up(desk, heap, n)
+    heapify(desk, heap, n)
     for j in range(n):
         i, left = heap[0], n - j - 1
         copy(desk.stalls, i, desk.bids, j)
@@ -116,7 +101,7 @@ def pick_smallest(desk: Desk, slot: int, supply: float, log: float) -> int:
         if s.log > log and surplus(s, log, price, float(slot - s.since)) > 0.0:
             heap[n] = i
             n += 1
-    heap_up(desk, heap, n)
+    heapify(desk, heap, n)
     while n > 0:
         i = heap[0]
         some = units(wanted(desk.stalls[i], log))

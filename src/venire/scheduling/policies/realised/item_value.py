@@ -32,7 +32,13 @@ from typing import Final
 
 from venire.paper import utility
 from venire.scheduling.policies.realised.queue_price import bin_of
-from venire.scheduling.state.desk import BARRED, PENDING, SETTING, Desk, mark_barred, unused
+from venire.scheduling.state.desk import BARRED, PENDING, SETTING, Desk
+from venire.scheduling.state.eligibility import (
+    eligible_count,
+    first_eligible,
+    labeler_at,
+    next_eligible,
+)
 from venire.tools.compiling import inlined, kernel
 
 __all__ = [
@@ -137,19 +143,13 @@ def unused_evidence(desk: Desk, row: int, pair: int, away: bool) -> float:
                 total -= evidence_of(desk, m, pair)
             k = desk.touches[k].next
         return total
-    stamp = mark_barred(desk, row)
     total = 0.0
-    if group == 0:
-        for m in range(len(desk.panel)):
-            if desk.panel[m].mark != stamp:
-                total += evidence_of(desk, m, pair)
-        return total
-    e = desk.groups[group].edge
-    while e >= 0:
-        m = desk.edges[e].labeler
-        if desk.panel[m].mark != stamp and (away or desk.panel[m].capacity > 0):
+    place = first_eligible(desk, row)
+    while place >= 0:
+        m = labeler_at(desk, row, place)
+        if away or desk.panel[m].capacity > 0:
             total += evidence_of(desk, m, pair)
-        e = desk.edges[e].of_group
+        place = next_eligible(desk, row, place)
     return total
 
 
@@ -157,7 +157,7 @@ def unused_evidence(desk: Desk, row: int, pair: int, away: bool) -> float:
 def may_label(desk: Desk, row: int) -> int:
     """How many may label the row, or have."""
     if desk.rows[row].group > 0:
-        return unused(desk, row, False) + desk.rows[row].labels
+        return eligible_count(desk, row, False) + desk.rows[row].labels
     count = len(desk.panel)
     k = desk.rows[row].head
     while k >= 0:

@@ -23,7 +23,9 @@ import math
 from typing import Final
 
 from venire.scheduling.policies.realised.item_value import evidence_of
-from venire.scheduling.state.desk import POOLED, Desk, mark_barred
+from venire.scheduling.state.desk import POOLED, Desk
+from venire.scheduling.state.eligibility import first_eligible, labeler_at, next_eligible
+from venire.scheduling.state.heap import make_heap
 from venire.tools.compiling import inlined, kernel
 
 __all__ = ["HORIZON", "rehearse"]
@@ -36,63 +38,38 @@ TAKES: Final = 1
 
 
 @inlined
-def before(desk: Desk, a: int, b: int) -> bool:
-    """Whether row a goes before row b: it could gain more, or as much and came earlier."""
+def after(desk: Desk, a: int, b: int) -> bool:
+    """Whether row a goes after row b: it could gain less, or as much and came later."""
     x, y = desk.cases[a].want, desk.cases[b].want
-    return x > y or (x == y and a < b)
+    return x < y or (x == y and a > b)
 
 
-@inlined
-def sink(desk: Desk, i: int, count: int) -> None:
-    """Let the i-th of a heap, whose top goes last, sink to where it belongs."""
-    heap = desk.chosen
-    while True:
-        j = 2 * i + 1
-        if j + 1 < count and before(desk, heap[j], heap[j + 1]):
-            j += 1
-        if j >= count or not before(desk, heap[i], heap[j]):
-            return
-        heap[i], heap[j] = heap[j], heap[i]
-        i = j
+sink, heapify = make_heap(after)
 
 
 @inlined
 def put_in_order(desk: Desk, count: int) -> None:
     """Sort the first rows of `chosen`, who goes first first."""
     heap = desk.chosen
-    for i in range(count // 2 - 1, -1, -1):
-        sink(desk, i, count)
+    heapify(desk, heap, count)
     for last in range(count - 1, 0, -1):
         heap[0], heap[last] = heap[last], heap[0]
-        sink(desk, 0, last)
-
-
-@inlined
-def offered(desk: Desk, row: int, labeler: int, stamp: int, take: bool) -> float:
-    """The evidence of one labeler, if it may label the row and is free."""
-    if desk.panel[labeler].mark == stamp or desk.panel[labeler].pointer <= 0:
-        return 0.0
-    e = evidence_of(desk, labeler, desk.cases[row].kind // 2)
-    if take and e > 0.0:
-        desk.panel[labeler].pointer -= 1
-    return max(0.0, e)
+        sink(desk, heap, 0, last)
 
 
 @inlined
 def on_offer(desk: Desk, row: int, take: bool) -> float:
-    """The evidence of all who may still label the row and are free; with `take` they no longer are.
-
-    It is added up from the last labeler to the first, however it is noted who may label the row.
-    """
-    stamp, group, total = mark_barred(desk, row), desk.rows[row].group, 0.0
-    if group == 0:
-        for m in range(len(desk.panel) - 1, -1, -1):
-            total += offered(desk, row, m, stamp, take)
-        return total
-    k = desk.groups[group].edge
-    while k >= 0:
-        total += offered(desk, row, desk.edges[k].labeler, stamp, take)
-        k = desk.edges[k].of_group
+    """The evidence of all who may still label the row and are free; with `take` they no longer are."""
+    total = 0.0
+    place = first_eligible(desk, row)
+    while place >= 0:
+        m = labeler_at(desk, row, place)
+        if desk.panel[m].pointer > 0:
+            e = evidence_of(desk, m, desk.cases[row].kind // 2)
+            if take and e > 0.0:
+                desk.panel[m].pointer -= 1
+            total += max(0.0, e)
+        place = next_eligible(desk, row, place)
     return total
 
 

@@ -29,7 +29,14 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from venire.scheduling.state.desk import STALLS, STAMP, Desk, Records
+from venire.scheduling.state.desk import STALLS, Desk, Records
+from venire.scheduling.state.eligibility import (
+    first_unmarked,
+    labeler_at,
+    new_stamp,
+    next_eligible,
+)
+from venire.scheduling.state.heap import make_heap
 from venire.tools.compiling import inlined
 
 __all__ = ["FREE", "choose", "close_stall", "find_price", "open_stall", "reserve"]
@@ -49,9 +56,7 @@ FREE: Final = -(2**25)
 @inlined
 def reserve(desk: Desk, row: int, here: bool) -> float:
     """The evidence that the row could still get; with `here`, only of those who are not away."""
-    stamp = desk.meta[STAMP] + 1
-    desk.meta[STAMP] = stamp
-    group = desk.rows[row].group
+    stamp = new_stamp(desk)
     total = desk.bounds[2 if here else 1]
     k = desk.rows[row].head
     while k >= 0:
@@ -60,14 +65,14 @@ def reserve(desk: Desk, row: int, here: bool) -> float:
             total -= desk.panel[m].evidence
         desk.panel[m].mark = stamp
         k = desk.touches[k].next
-    if group > 0:
+    if desk.rows[row].group > 0:
         total = 0.0
-        e = desk.groups[group].edge
-        while e >= 0:
-            m = desk.edges[e].labeler
-            if desk.panel[m].mark != stamp and (desk.panel[m].capacity > 0 or not here):
+        place = first_unmarked(desk, row)
+        while place >= 0:
+            m = labeler_at(desk, row, place)
+            if desk.panel[m].capacity > 0 or not here:
                 total += desk.panel[m].evidence
-            e = desk.edges[e].of_group
+            place = next_eligible(desk, row, place)
     return max(total, 0.0)
 
 
@@ -228,17 +233,7 @@ def ahead(desk: Desk, a: int, b: int) -> bool:
     )
 
 
-@inlined
-def sift(desk: Desk, heap: Ints, i: int, count: int) -> None:
-    """Let the i-th of a heap of bids sink to where it belongs."""
-    while True:
-        j = 2 * i + 1
-        if j + 1 < count and ahead(desk, heap[j + 1], heap[j]):
-            j += 1
-        if j >= count or not ahead(desk, heap[j], heap[i]):
-            return
-        heap[i], heap[j] = heap[j], heap[i]
-        i = j
+sink, heapify = make_heap(ahead)
 
 
 @inlined
@@ -267,8 +262,7 @@ def choose(desk: Desk, supply: float, k: int, count: int) -> int:
             bids[i].surplus = surplus(s, log, price, s.charge)
             heap[waiting] = i
             waiting += 1
-    for i in range(waiting // 2 - 1, -1, -1):
-        sift(desk, heap, i, waiting)
+    heapify(desk, heap, waiting)
     while waiting > 0:
         s = bids[heap[0]]
         some = units(wanted(s, log))
@@ -279,7 +273,7 @@ def choose(desk: Desk, supply: float, k: int, count: int) -> int:
         left -= some
         waiting -= 1
         heap[0] = heap[waiting]
-        sift(desk, heap, 0, waiting)
+        sink(desk, heap, 0, waiting)
     return picked
 
 

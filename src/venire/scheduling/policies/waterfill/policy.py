@@ -21,6 +21,7 @@ from typing import ClassVar, Final
 
 from venire.scheduling.algorithm1.build import compiled
 from venire.scheduling.algorithm1.exit_wheel import set_due
+from venire.scheduling.algorithm1.gain import file_row
 from venire.scheduling.algorithm1.labeler_turn import begin_serving
 from venire.scheduling.algorithm1.ready_queues import take_off
 from venire.scheduling.base import Floats, Kernels, Policy
@@ -32,9 +33,10 @@ from venire.scheduling.policies.waterfill.market import (
     open_stall,
     reserve,
 )
-from venire.scheduling.policies.waterfill.prepaid_delay import file_row, give, prepay, restore
+from venire.scheduling.policies.waterfill.prepaid_delay import give, prepay, restore
 from venire.scheduling.policies.waterfill.supply import supply_of
-from venire.scheduling.state.desk import EXHAUSTED, NO_GAIN, STALLS, TOUCHES, Desk, room, unused
+from venire.scheduling.state.desk import EXHAUSTED, NO_GAIN, STALLS, TOUCHES, Desk, room
+from venire.scheduling.state.eligibility import eligible_count
 from venire.scheduling.state.policy_memory import PolicyMemory
 from venire.tools.compiling import inlined, kernel
 
@@ -55,7 +57,7 @@ def plan_exit(desk: Desk, row: int, slot: int) -> None:
     """Find the first slot after which all unused labelers together would not pay."""
     span = -desk.rows[row].key * math.expm1(-reserve(desk, row, False))
     due = desk.rows[row].last - 1 + math.ceil(min(span, FAR))
-    reason = NO_GAIN if span > 0.0 or unused(desk, row, False) > 0 else EXHAUSTED
+    reason = NO_GAIN if span > 0.0 or eligible_count(desk, row, False) > 0 else EXHAUSTED
     set_due(desk, row, max(due, slot), reason)
 
 
@@ -69,6 +71,7 @@ def value_row(desk: Desk, row: int, slot: int) -> None:
 @kernel
 def enter(desk: Desk, row: int, slot: int) -> None:
     file_row(desk, row)
+    desk.rows[row].paid = -1
     value_row(desk, row, slot)
 
 

@@ -8,26 +8,13 @@ others, without a delay, so that labels for them compete by what they add.
 
 from __future__ import annotations
 
-from venire.paper import utility
-from venire.scheduling.algorithm1.labeler_turn import make_turn, move, shelve
+from venire.scheduling.algorithm1.gain import bound, refile_at, score, take
+from venire.scheduling.algorithm1.labeler_turn import make_turn, shelve
 from venire.scheduling.algorithm1.ready_queues import take_off
-from venire.scheduling.state.desk import Desk, room, touch
+from venire.scheduling.state.desk import Desk, room
 from venire.tools.compiling import inlined
 
-__all__ = ["file_row", "give", "prepay", "restore"]
-
-residual = inlined(utility.residual)
-gain = inlined(utility.gain)
-
-
-@inlined
-def score(desk: Desk, labeler: int, row: int, rank: int, slot: int) -> float:
-    return gain(desk.rows[row].key, desk.panel[labeler].reach, max(slot - rank, 0))
-
-
-@inlined
-def bound(desk: Desk, labeler: int, rank: int, slot: int) -> float:
-    return gain(desk.bounds[0], desk.panel[labeler].reach, max(slot - rank, 0))
+__all__ = ["give", "prepay", "restore"]
 
 
 @inlined
@@ -41,27 +28,12 @@ def bound_chosen(desk: Desk, labeler: int, rank: int, slot: int) -> float:
 
 
 @inlined
-def take(desk: Desk, labeler: int, row: int, slot: int) -> None:
-    touch(desk, row, labeler, slot, score(desk, labeler, row, desk.rows[row].last, slot))
-
-
-@inlined
 def refile(desk: Desk, row: int, slot: int) -> None:
-    desk.rows[row].key = residual(desk.rows[row].weight, desk.rows[row].evidence)
-    move(desk, row, slot + 1 if desk.rows[row].paid == slot else desk.rows[row].last)
+    refile_at(desk, row, slot + 1 if desk.rows[row].paid == slot else desk.rows[row].last)
 
 
 take_turn = make_turn(score, bound, take, refile)
 take_chosen = make_turn(score_chosen, bound_chosen, take, refile)
-
-
-@inlined
-def file_row(desk: Desk, row: int) -> None:
-    """Put a row that is on no shelf where it belongs."""
-    desk.rows[row].key = residual(desk.rows[row].weight, desk.rows[row].evidence)
-    desk.bounds[0] = max(desk.bounds[0], desk.rows[row].key)
-    desk.rows[row].paid = -1
-    shelve(desk, row, desk.rows[row].last)
 
 
 @inlined

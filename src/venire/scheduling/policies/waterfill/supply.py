@@ -14,7 +14,13 @@ what is sold in a slot does not change what the slot had to sell.
 
 from __future__ import annotations
 
-from venire.scheduling.state.desk import BARRED, STALLS, STAMP, Desk
+from venire.scheduling.state.desk import BARRED, STALLS, Desk
+from venire.scheduling.state.eligibility import (
+    first_unmarked,
+    labeler_at,
+    new_stamp,
+    next_eligible,
+)
 from venire.tools.compiling import inlined
 
 __all__ = ["supply_of"]
@@ -26,9 +32,7 @@ def mark_outsiders(desk: Desk, row: int, count: int) -> int:
 
     To the pointer of each is added `count`.
     """
-    stamp = desk.meta[STAMP] + 1
-    desk.meta[STAMP] = stamp
-    barred = 0
+    stamp, barred = new_stamp(desk), 0
     k = desk.rows[row].head
     while k >= 0:
         m = desk.touches[k].labeler
@@ -44,12 +48,10 @@ def mark_outsiders(desk: Desk, row: int, count: int) -> int:
 def count_members(desk: Desk, row: int) -> None:
     """Add the row to the pointers of those of its group who are not barred from it."""
     mark_outsiders(desk, row, 0)
-    e = desk.groups[desk.rows[row].group].edge
-    while e >= 0:
-        m = desk.edges[e].labeler
-        if desk.panel[m].mark != desk.meta[STAMP]:
-            desk.panel[m].pointer += 1
-        e = desk.edges[e].of_group
+    place = first_unmarked(desk, row)
+    while place >= 0:
+        desk.panel[labeler_at(desk, row, place)].pointer += 1
+        place = next_eligible(desk, row, place)
 
 
 @inlined
