@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from venire.labels.table import LabelTable, Names
+from venire.tools.splitmix import mix
 
 __all__ = ["item_draws", "label_draws", "name_codes", "name_draws"]
 
@@ -57,8 +58,5 @@ def name_draws(rows: Names, columns: Names, seed: int = 0) -> NDArray[np.float64
 
 
 def _mix(x: Codes) -> Codes:
-    """The finaliser of splitmix64: every bit of the input reaches every bit of the output."""
     with np.errstate(over="ignore"):
-        x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        return np.asarray(x ^ (x >> np.uint64(31)))
+        return np.asarray(mix(x))

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from venire.tools.compiling import inlined
-from venire.tools.splitmix import uniform
+from venire.tools.draws import uniform
 
 __all__ = ["Stream", "ask"]
 

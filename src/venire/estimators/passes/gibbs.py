@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from venire.estimators.passes.em import SHORT
-from venire.tools.compiling import threaded
+from venire.tools import splitmix
+from venire.tools.compiling import inlined, threaded
+from venire.tools.splitmix import GOLDEN
 
 __all__ = ["draw_pass"]
 
@@ -17,17 +19,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Codes = NDArray[np.integer[Any]]
 
-_STEP: Final = np.uint64(0x9E3779B97F4A7C15)
-_MIX_1: Final = np.uint64(0xBF58476D1CE4E5B9)
-_MIX_2: Final = np.uint64(0x94D049BB133111EB)
-
-
-@threaded()
-def _mixed(state: np.uint64) -> np.uint64:
-    """The output function of SplitMix64 (Steele, Lea and Flood, 2014)."""
-    z = (state ^ (state >> np.uint64(30))) * _MIX_1
-    z = (z ^ (z >> np.uint64(27))) * _MIX_2
-    return z ^ (z >> np.uint64(31))
+mix = inlined(splitmix.mix)
 
 
 @threaded()
@@ -50,7 +42,7 @@ def draw_pass(
     K = log_prior.size
     counts = sums[K:].reshape((-1, K))
     odds, prior = np.empty(K), np.exp(log_prior)
-    state = _mixed(seed + np.uint64(block) * _STEP)
+    state = mix(seed + np.uint64(block) * GOLDEN)
     e = np.uint64(0)
     for n in range(1, lengths.size):
         step = np.uint64(n)
@@ -74,8 +66,8 @@ def draw_pass(
                     odds[k] = math.exp(odds[k] - top)
             for k in range(1, K):
                 odds[k] += odds[k - 1]
-            state += _STEP
-            u = float(_mixed(state) >> np.uint64(11)) * 2.0**-53 * odds[K - 1]
+            state += GOLDEN
+            u = float(mix(state) >> np.uint64(11)) * 2.0**-53 * odds[K - 1]
             drawn = 0
             while drawn < K - 1 and odds[drawn] <= u:
                 drawn += 1

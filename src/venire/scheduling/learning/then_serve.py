@@ -44,7 +44,7 @@ from venire.scheduling.state.desk import (
 )
 from venire.scheduling.state.eligibility import may_take
 from venire.tools.compiling import kernel
-from venire.tools.splitmix import below
+from venire.tools.draws import below
 
 __all__ = ["Algorithm2", "LearnThenServe", "OneForAll"]
 

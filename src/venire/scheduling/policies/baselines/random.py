@@ -17,7 +17,7 @@ from venire.scheduling.policies.baselines.overlap import aim, plan_exit, satisfi
 from venire.scheduling.state.desk import POOLED, SETTING, Desk, room
 from venire.scheduling.state.eligibility import may_take
 from venire.tools.compiling import inlined, kernel
-from venire.tools.splitmix import below
+from venire.tools.draws import below
 
 __all__ = ["Random"]
 

@@ -59,7 +59,7 @@ def put_in_order(desk: Desk, count: int) -> None:
 
 @inlined
 def on_offer(desk: Desk, row: int, take: bool) -> float:
-    """The evidence of all who may still label the row and are free; with `take` they no longer are."""
+    """The evidence of all who may still label the row and are free; with `take` they are taken."""
     total = 0.0
     place = first_eligible(desk, row)
     while place >= 0:

@@ -1,0 +1,32 @@
+"""Random draws that depend on what they are for, not on when they are made.
+
+A counter-based generator (SplitMix64's output function over a seed and two numbers): the label of
+item 7 by labeler 3 is the same under every schedule, so that schedules are compared on the same
+labels, and no state has to be stored or replayed.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from venire.tools import splitmix
+from venire.tools.compiling import inlined
+from venire.tools.splitmix import GOLDEN
+
+__all__ = ["below", "uniform"]
+
+mix = inlined(splitmix.mix)
+
+
+@inlined
+def uniform(seed: int | np.uint64, a: int, b: int) -> float:
+    """A number in [0, 1), the same for the same three numbers."""
+    z = mix(np.uint64(seed) + GOLDEN * (np.uint64(a) + np.uint64(1)))
+    z = mix(z + GOLDEN * (np.uint64(b) + np.uint64(1)))
+    return np.float64(z >> np.uint64(11)) * 2.0**-53
+
+
+@inlined
+def below(seed: int, a: int, b: int, n: int) -> int:
+    """A whole number in 0..n-1, the same for the same four numbers."""
+    return min(int(uniform(seed, a, b) * n), n - 1)
