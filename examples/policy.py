@@ -72,19 +72,13 @@ def serve(desk: Desk, slot: int) -> None:
             take_turn(desk, m, slot, LEAST)
 
 
-KERNELS = compiled(enter, leave, serve)  # the rest follows
-
-
 @dataclass(frozen=True)
 class HeaviestFirst(Policy):
     """Every item gets `overlap` labels, the heaviest first."""
 
     overlap: int = 2
     name: ClassVar[str] = "heaviest-first"
-
-    def kernels(self) -> Kernels:
-        """What is compiled."""
-        return KERNELS
+    built: ClassVar[Kernels] = compiled(enter, leave, serve)
 
     def settings(self) -> tuple[int, ...]:
         """The overlap, which the kernels read."""

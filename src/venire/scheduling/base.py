@@ -54,21 +54,23 @@ class Kernels(NamedTuple):
     refile: Callable[..., None]
 
 
-class Policy(ABC):
+class Policy:
     """Who labels what, and when an item leaves.
 
+    `name` is what `--policy` calls it; `built` are its kernels, from `algorithm1.build.compiled`.
     `memory` names what the kernels remember in `desk.gauges` from slot to slot, and
-    `counter_names` what they count in `meta[COUNTER:]`, up to eight. Both are the policy's own:
-    they begin anew when it takes the place of a policy of another class (see memory.py).
+    `counter_names` what they count in `meta[COUNTER:]`, up to eight. Both belong to the policy:
+    they are reset when it replaces a policy of another class (see state/policy_memory.py).
     """
 
     name: ClassVar[str]
+    built: ClassVar[Kernels]
     memory: ClassVar[PolicyMemory] = PolicyMemory()
     counter_names: ClassVar[tuple[str, ...]] = ()
 
-    @abstractmethod
     def kernels(self) -> Kernels:
         """The compiled kernels."""
+        return self.built
 
     def settings(self) -> tuple[int, ...]:
         """Up to four whole numbers that the kernels read from `meta[SETTING:]`."""

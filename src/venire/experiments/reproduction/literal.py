@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from venire.scheduling.algorithm1.build import compiled
-from venire.scheduling.algorithm1.greedy import enter, leave, plan_exit, take_turn
+from venire.scheduling.algorithm1.greedy import enter, leave, plan_exits, take_turn
 from venire.scheduling.algorithm1.labeler_turn import begin_serving
 from venire.scheduling.base import Kernels, Policy
-from venire.scheduling.state.desk import TOUCHES, Desk, room
+from venire.scheduling.state.desk import Desk, room
 from venire.tools.compiling import kernel
 
 __all__ = ["LiteralGreedy"]
@@ -27,13 +27,7 @@ def serve(desk: Desk, slot: int) -> None:
             take_turn(desk, m, slot, 0.0)
             if room(desk, m) > 0:
                 break
-    for k in range(first, desk.meta[TOUCHES]):
-        row = desk.touches[k].row
-        if desk.rows[row].head == k:
-            plan_exit(desk, row, slot)
-
-
-KERNELS = compiled(enter, leave, serve)
+    plan_exits(desk, first, slot)
 
 
 @dataclass(frozen=True)
@@ -41,7 +35,4 @@ class LiteralGreedy(Policy):
     """Algorithm 1 with `Break`; see the head of this module."""
 
     name: ClassVar[str] = "greedy-break"
-
-    def kernels(self) -> Kernels:
-        """Algorithm 1 with `Break`, compiled."""
-        return KERNELS
+    built: ClassVar[Kernels] = compiled(enter, leave, serve)

@@ -20,10 +20,10 @@ from typing import ClassVar
 from venire.scheduling.algorithm1.build import compiled
 from venire.scheduling.algorithm1.exit_wheel import set_due
 from venire.scheduling.algorithm1.gain import bound, file_row, refile_at, score, take
-from venire.scheduling.algorithm1.labeler_turn import begin_serving, make_turn
+from venire.scheduling.algorithm1.labeler_turn import begin_serving, make_for_served, make_turn
 from venire.scheduling.algorithm1.ready_queues import take_off
 from venire.scheduling.base import Kernels, Policy
-from venire.scheduling.state.desk import EXHAUSTED, NO_GAIN, TOUCHES, Desk, room
+from venire.scheduling.state.desk import EXHAUSTED, NO_GAIN, Desk, room
 from venire.scheduling.state.eligibility import best_reach, eligible_count
 from venire.tools.compiling import inlined, kernel
 
@@ -49,6 +49,9 @@ def plan_exit(desk: Desk, row: int, slot: int) -> None:
     set_due(desk, row, max(due, slot), reason)
 
 
+plan_exits = make_for_served(plan_exit)
+
+
 @kernel
 def enter(desk: Desk, row: int, slot: int) -> None:
     file_row(desk, row)
@@ -68,13 +71,7 @@ def serve(desk: Desk, slot: int) -> None:
             break
         if room(desk, m) > 0:
             take_turn(desk, m, slot, 0.0)
-    for k in range(first, desk.meta[TOUCHES]):
-        row = desk.touches[k].row
-        if desk.rows[row].head == k:
-            plan_exit(desk, row, slot)
-
-
-KERNELS = compiled(enter, leave, serve)
+    plan_exits(desk, first, slot)
 
 
 @dataclass(frozen=True)
@@ -90,7 +87,4 @@ class Greedy(Policy):
     """
 
     name: ClassVar[str] = "greedy"
-
-    def kernels(self) -> Kernels:
-        """Algorithm 1, compiled."""
-        return KERNELS
+    built: ClassVar[Kernels] = compiled(enter, leave, serve)

@@ -14,7 +14,7 @@ from venire.scheduling.state.desk import SERVING, TOUCHES, Desk, room
 from venire.scheduling.state.eligibility import barred
 from venire.tools.compiling import inlined
 
-__all__ = ["begin_serving", "make_turn", "move", "shelve"]
+__all__ = ["begin_serving", "make_for_served", "make_turn", "move", "shelve"]
 
 
 def make_turn(
@@ -115,3 +115,22 @@ def begin_serving(desk: Desk) -> int:
     first: int = desk.meta[TOUCHES]
     desk.meta[SERVING] = first
     return first
+
+
+def make_for_served(
+    act: Callable[[Desk, int, int], None],
+) -> Callable[[Desk, int, int], None]:
+    """Build `for_served(desk, first, slot)`: `act(desk, row, slot)` on every row served.
+
+    That is, once on each row that was given to anybody since touch `first`.
+    """
+
+    @inlined
+    def for_served(desk: Desk, first: int, slot: int) -> None:
+        for k in range(first, desk.meta[TOUCHES]):
+            row = desk.touches[k].row
+            if desk.rows[row].head == k:
+                act(desk, row, slot)
+
+    built: Callable[[Desk, int, int], None] = for_served
+    return built

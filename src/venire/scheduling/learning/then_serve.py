@@ -79,19 +79,13 @@ def serve(desk: Desk, slot: int) -> None:
             set_due(desk, row, slot, LEARNING)
 
 
-KERNELS = compiled(enter, leave, serve)
-
-
 @dataclass(frozen=True)
 class OneForAll(Policy):
     """One arrival of each slot, chosen at random, is labelled by all; the others leave."""
 
     seed: int = 0
     name: ClassVar[str] = "one-for-all"
-
-    def kernels(self) -> Kernels:
-        """Phase I of Algorithm 2, compiled."""
-        return KERNELS
+    built: ClassVar[Kernels] = compiled(enter, leave, serve)
 
     def settings(self) -> tuple[int, ...]:
         """The seed."""

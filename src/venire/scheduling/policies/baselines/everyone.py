@@ -11,19 +11,18 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from venire.scheduling.algorithm1.build import compiled
-from venire.scheduling.algorithm1.labeler_turn import begin_serving
+from venire.scheduling.algorithm1.labeler_turn import begin_serving, make_for_served
 from venire.scheduling.base import Kernels, Policy
 from venire.scheduling.policies.baselines.overlap import aim, plan_exit, satisfied, take
 from venire.scheduling.state.desk import (
     OUTSTANDING,
     ROWS,
-    TOUCHES,
     TURN,
     Desk,
     room,
 )
 from venire.scheduling.state.eligibility import may_take
-from venire.tools.compiling import kernel
+from venire.tools.compiling import inlined, kernel
 
 __all__ = ["Everyone"]
 
@@ -36,6 +35,15 @@ def enter(desk: Desk, row: int, slot: int) -> None:
     elif row < desk.meta[TURN]:  # it comes back behind what somebody has passed
         for m in range(len(desk.panel)):
             desk.panel[m].pointer = min(desk.panel[m].pointer, row)
+
+
+@inlined
+def plan_exit_if_satisfied(desk: Desk, row: int, slot: int) -> None:
+    if satisfied(desk, row):
+        plan_exit(desk, row, slot)
+
+
+plan_exits = make_for_served(plan_exit_if_satisfied)
 
 
 @kernel
@@ -55,13 +63,7 @@ def serve(desk: Desk, slot: int) -> None:
             row += 1
         desk.panel[m].pointer = row
         desk.meta[TURN] = max(desk.meta[TURN], row)
-    for k in range(first, desk.meta[TOUCHES]):
-        row = desk.touches[k].row
-        if desk.rows[row].head == k and satisfied(desk, row):
-            plan_exit(desk, row, slot)
-
-
-KERNELS = compiled(enter, leave, serve)
+    plan_exits(desk, first, slot)
 
 
 @dataclass(frozen=True)
@@ -77,10 +79,7 @@ class Everyone(Policy):
     """
 
     name: ClassVar[str] = "everyone"
-
-    def kernels(self) -> Kernels:
-        """Everyone labels everything, compiled."""
-        return KERNELS
+    built: ClassVar[Kernels] = compiled(enter, leave, serve)
 
     def settings(self) -> tuple[int, ...]:
         """An overlap that nobody reaches."""

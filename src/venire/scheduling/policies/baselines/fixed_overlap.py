@@ -10,12 +10,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from venire.errors import InputError
 from venire.scheduling.algorithm1.build import compiled
 from venire.scheduling.algorithm1.labeler_turn import begin_serving, make_turn, move, shelve
 from venire.scheduling.algorithm1.ready_queues import release, take_off
-from venire.scheduling.base import Kernels, Policy
-from venire.scheduling.policies.baselines.overlap import aim, plan_exit, satisfied, take
+from venire.scheduling.base import Kernels
+from venire.scheduling.policies.baselines.overlap import (
+    OverlapPolicy,
+    aim,
+    plan_exit,
+    satisfied,
+    take,
+)
 from venire.scheduling.state.desk import Desk, room
 from venire.tools.compiling import inlined, kernel
 
@@ -69,11 +74,8 @@ def serve(desk: Desk, slot: int) -> None:
             take_turn(desk, m, slot, NONE)
 
 
-KERNELS = compiled(enter, leave, serve)
-
-
 @dataclass(frozen=True)
-class FixedOverlap(Policy):
+class FixedOverlap(OverlapPolicy):
     """Every item gets `overlap` labels, the least labelled first.
 
     >>> from venire import Item, Labeler, Scheduler
@@ -84,17 +86,5 @@ class FixedOverlap(Policy):
     [('a', 'ann'), ('b', 'bob')]
     """
 
-    overlap: int = 3
     name: ClassVar[str] = "fixed-overlap"
-
-    def __post_init__(self) -> None:
-        if self.overlap < 1:
-            raise InputError(f"got an overlap of {self.overlap}, expected at least 1 label an item")
-
-    def kernels(self) -> Kernels:
-        """Fixed overlap, compiled."""
-        return KERNELS
-
-    def settings(self) -> tuple[int, ...]:
-        """The overlap."""
-        return (self.overlap,)
+    built: ClassVar[Kernels] = compiled(enter, leave, serve)

@@ -1,14 +1,18 @@
-"""What the policies with a fixed number of labels share: when an item has enough."""
+"""What the policies with a fixed overlap share: the setting, and when an item has enough labels."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
+from venire.errors import InputError
 from venire.paper import utility
 from venire.scheduling.algorithm1.exit_wheel import set_due
+from venire.scheduling.base import Policy
 from venire.scheduling.state.desk import EXHAUSTED, OVERLAP, SETTING, Desk, touch
 from venire.scheduling.state.eligibility import eligible_count
 from venire.tools.compiling import inlined
 
-__all__ = ["aim", "plan_exit", "satisfied", "take"]
+__all__ = ["OverlapPolicy", "aim", "plan_exit", "satisfied", "take"]
 
 residual = inlined(utility.residual)
 gain = inlined(utility.gain)
@@ -46,3 +50,18 @@ def take(desk: Desk, labeler: int, row: int, slot: int) -> None:
     value = residual(desk.rows[row].weight, desk.rows[row].evidence)
     delay = slot - desk.rows[row].last
     touch(desk, row, labeler, slot, gain(value, desk.panel[labeler].reach, delay))
+
+
+@dataclass(frozen=True)
+class OverlapPolicy(Policy):
+    """A policy that gives every item the same number of labels."""
+
+    overlap: int = 3
+
+    def __post_init__(self) -> None:
+        if self.overlap < 1:
+            raise InputError(f"got an overlap of {self.overlap}, expected at least 1 label an item")
+
+    def settings(self) -> tuple[int, ...]:
+        """The overlap."""
+        return (self.overlap,)

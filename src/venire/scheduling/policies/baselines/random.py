@@ -9,11 +9,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from venire.errors import InputError
 from venire.scheduling.algorithm1.build import compiled
 from venire.scheduling.algorithm1.labeler_turn import begin_serving
-from venire.scheduling.base import Kernels, Policy
-from venire.scheduling.policies.baselines.overlap import aim, plan_exit, satisfied, take
+from venire.scheduling.base import Kernels
+from venire.scheduling.policies.baselines.overlap import (
+    OverlapPolicy,
+    aim,
+    plan_exit,
+    satisfied,
+    take,
+)
 from venire.scheduling.state.desk import POOLED, SETTING, Desk, room
 from venire.scheduling.state.eligibility import may_take
 from venire.tools.compiling import inlined, kernel
@@ -87,11 +92,8 @@ def serve(desk: Desk, slot: int) -> None:
                 plan_exit(desk, row, slot)
 
 
-KERNELS = compiled(enter, leave, serve)
-
-
 @dataclass(frozen=True)
-class Random(Policy):
+class Random(OverlapPolicy):
     """Items at random until each has `overlap` labels.
 
     >>> from venire import Item, Labeler, Scheduler
@@ -102,17 +104,9 @@ class Random(Policy):
     ['a', 'b']
     """
 
-    overlap: int = 3
     seed: int = 0
     name: ClassVar[str] = "random"
-
-    def __post_init__(self) -> None:
-        if self.overlap < 1:
-            raise InputError(f"got an overlap of {self.overlap}, expected at least 1 label an item")
-
-    def kernels(self) -> Kernels:
-        """Random draws, compiled."""
-        return KERNELS
+    built: ClassVar[Kernels] = compiled(enter, leave, serve)
 
     def settings(self) -> tuple[int, ...]:
         """The overlap and the seed."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from typing import Final
 
-from venire.scheduling.policies.waterfill.market import copy, surplus, units, wanted
+from venire.scheduling.policies.waterfill.market import buys, copy, units, wanted
 from venire.scheduling.state.desk import STALLS, Desk
 from venire.scheduling.state.heap import make_heap
 from venire.tools.compiling import inlined
@@ -97,8 +97,7 @@ def pick_smallest(desk: Desk, slot: int, supply: float, log: float) -> int:
     heap, n = desk.chosen[len(desk.rows) :], 0
     price, left, picked = math.exp(log), units(supply), 0
     for i in range(desk.meta[STALLS]):
-        s = desk.stalls[i]
-        if s.log > log and surplus(s, log, price, float(slot - s.since)) > 0.0:
+        if buys(desk.stalls[i], log, price, slot):
             heap[n] = i
             n += 1
     heapify(desk, heap, n)

@@ -55,7 +55,7 @@ from venire.scheduling.policies.waterfill.policy import (
     leave,
     left_of,
     note_sales,
-    revalue_touched,
+    value_served,
 )
 from venire.scheduling.policies.waterfill.prepaid_delay import give, prepay, restore
 from venire.scheduling.policies.waterfill.supply import supply_of
@@ -153,7 +153,7 @@ def serve(desk: Desk, slot: int) -> None:
         desk.meta[COUNTER + way] += 1
         note_price(desk, slot, (price + 1) * STEP, following)
         note_sales(desk, first, slot)
-        revalue_touched(desk, first, slot)
+        value_served(desk, first, slot)
 
 
 let_due_leave = make_settle(leave)
@@ -163,9 +163,6 @@ let_due_leave = make_settle(leave)
 def settle(desk: Desk, slot: int) -> int:
     note_arrivals(desk, slot)
     return let_due_leave(desk, slot)
-
-
-KERNELS = compiled(enter, leave, serve, settle)
 
 
 @dataclass(frozen=True)
@@ -193,6 +190,7 @@ class LookAhead(Policy):
     budget: int = 1_000_000
 
     name: ClassVar[str] = "lookahead"
+    built: ClassVar[Kernels] = compiled(enter, leave, serve, settle)
     memory: ClassVar[PolicyMemory] = MEMORY
     counter_names: ClassVar[tuple[str, ...]] = ("planned", "grouped", "fell_back")
 
@@ -203,10 +201,6 @@ class LookAhead(Policy):
     def settings(self) -> tuple[int, ...]:
         """The budget."""
         return (self.budget,)
-
-    def kernels(self) -> Kernels:
-        """The look-ahead, compiled."""
-        return KERNELS
 
     def price(self, gauges: Floats) -> float | None:
         """The price of the last slot in which work was handed out."""

@@ -290,11 +290,19 @@ def settle(desk: Desk, slot: int) -> int:
     return count
 
 
-KERNELS = compiled(enter, leave, serve, settle, reenter=enter_again)
+class _Forecasting(Policy):
+    """What the two policies share: kernels, memory and price."""
+
+    memory: ClassVar[PolicyMemory] = MEMORY
+    built: ClassVar[Kernels] = compiled(enter, leave, serve, settle, reenter=enter_again)
+
+    def price(self, gauges: Floats) -> float | None:
+        """What a label costs the others by their waiting, as forecast."""
+        return float(gauges[PRICE])
 
 
 @dataclass(frozen=True)
-class Realised(Policy):
+class Realised(_Forecasting):
     """For true utility: the weight of right verdicts, less the delay until the item left.
 
     An item is valued by what its labels said: two that agree are enough where two that quarrel
@@ -314,15 +322,6 @@ class Realised(Policy):
     """
 
     name: ClassVar[str] = "realised"
-    memory: ClassVar[PolicyMemory] = MEMORY
-
-    def kernels(self) -> Kernels:
-        """The label-aware policy, compiled."""
-        return KERNELS
-
-    def price(self, gauges: Floats) -> float | None:
-        """What a label costs the others by their waiting, as forecast."""
-        return float(gauges[PRICE])
 
     def settings(self) -> tuple[int, ...]:
         """What an item is valued by."""
@@ -330,7 +329,7 @@ class Realised(Policy):
 
 
 @dataclass(frozen=True)
-class RealisedProxy(Policy):
+class RealisedProxy(_Forecasting):
     """For realised utility: the paper's accuracy, less the delay until the item left.
 
     An item is valued by who labelled it, whatever they said.
@@ -343,15 +342,6 @@ class RealisedProxy(Policy):
     """
 
     name: ClassVar[str] = "realised-proxy"
-    memory: ClassVar[PolicyMemory] = MEMORY
-
-    def kernels(self) -> Kernels:
-        """The policy by the paper's accuracy, compiled."""
-        return KERNELS
-
-    def price(self, gauges: Floats) -> float | None:
-        """What a label costs the others by their waiting, as forecast."""
-        return float(gauges[PRICE])
 
     def settings(self) -> tuple[int, ...]:
         """What an item is valued by."""

@@ -136,6 +136,12 @@ def surplus(s: Any, log: float, price: float, charge: float) -> float:
 
 
 @inlined
+def buys(s: Any, log: float, price: float, slot: int) -> bool:
+    """Whether a stall buys at this price, in this slot."""
+    return s.log > log and surplus(s, log, price, float(slot - s.since)) > 0.0
+
+
+@inlined
 def units(evidence: float) -> int:
     """Evidence in whole units."""
     return int(evidence * UNIT)
@@ -147,9 +153,8 @@ def demand_at(desk: Desk, k: int, slot: int) -> int:
     log, total = k * STEP, 0
     price = math.exp(log)
     for i in range(desk.meta[STALLS]):
-        s = desk.stalls[i]
-        if s.log > log and surplus(s, log, price, float(slot - s.since)) > 0.0:
-            total += units(wanted(s, log))
+        if buys(desk.stalls[i], log, price, slot):
+            total += units(wanted(desk.stalls[i], log))
     return total
 
 
@@ -159,11 +164,9 @@ def take_bids(desk: Desk, k: int, slot: int) -> int:
     log, n = k * STEP, 0
     price = math.exp(log)
     for i in range(desk.meta[STALLS]):
-        s = desk.stalls[i]
-        charge = float(slot - s.since)
-        if s.log > log and surplus(s, log, price, charge) > 0.0:
+        if buys(desk.stalls[i], log, price, slot):
             copy(desk.stalls, i, desk.bids, n)
-            desk.bids[n].charge = charge
+            desk.bids[n].charge = float(slot - desk.stalls[i].since)
             n += 1
     return n
 

@@ -22,7 +22,7 @@ from typing import ClassVar, Final
 from venire.scheduling.algorithm1.build import compiled
 from venire.scheduling.algorithm1.exit_wheel import set_due
 from venire.scheduling.algorithm1.gain import file_row
-from venire.scheduling.algorithm1.labeler_turn import begin_serving
+from venire.scheduling.algorithm1.labeler_turn import begin_serving, make_for_served
 from venire.scheduling.algorithm1.ready_queues import take_off
 from venire.scheduling.base import Floats, Kernels, Policy
 from venire.scheduling.policies.waterfill.market import (
@@ -108,13 +108,7 @@ def note_sales(desk: Desk, first: int, slot: int) -> None:
         desk.gauges[SOLD] += desk.panel[desk.touches[k].labeler].evidence
 
 
-@inlined
-def revalue_touched(desk: Desk, first: int, slot: int) -> None:
-    """Every row that was given anything since touch `first` is worth less now."""
-    for k in range(first, desk.meta[TOUCHES]):
-        row = desk.touches[k].row
-        if desk.rows[row].head == k:
-            value_row(desk, row, slot)
+value_served = make_for_served(value_row)
 
 
 @kernel
@@ -132,10 +126,7 @@ def serve(desk: Desk, slot: int) -> None:
         # a serving that hands out nothing is not in the log: it must leave no trace
         desk.gauges[PRICE] = price
         note_sales(desk, first, slot)
-        revalue_touched(desk, first, slot)
-
-
-KERNELS = compiled(enter, leave, serve)
+        value_served(desk, first, slot)
 
 
 @dataclass(frozen=True)
@@ -153,11 +144,8 @@ class Waterfill(Policy):
     """
 
     name: ClassVar[str] = "waterfill"
+    built: ClassVar[Kernels] = compiled(enter, leave, serve)
     memory: ClassVar[PolicyMemory] = MEMORY
-
-    def kernels(self) -> Kernels:
-        """Water-filling, compiled."""
-        return KERNELS
 
     def price(self, gauges: Floats) -> float | None:
         """The price of the last slot in which work was handed out."""
