@@ -10,10 +10,10 @@ from typing import ClassVar
 
 from venire.experiments.regimes import compare
 from venire.scheduling.algorithm1.build import compiled
-from venire.scheduling.algorithm1.labeler_turn import begin_serving, make_turn, move, shelve
-from venire.scheduling.algorithm1.ready_queues import release, take_off
+from venire.scheduling.algorithm1.labeler_turn import begin_serving, enqueue, make_turn, move
+from venire.scheduling.algorithm1.ready_queues import dequeue, release
 from venire.scheduling.base import Kernels, Policy
-from venire.scheduling.policies.baselines.overlap import aim, plan_exit, satisfied, take
+from venire.scheduling.policies.baselines.overlap import plan_exit, satisfied, set_target, take
 from venire.scheduling.state.desk import Desk, room
 from venire.testing import check_policy
 from venire.tools.compiling import inlined, kernel
@@ -23,13 +23,13 @@ LEAST, MOST = -1.0, 1e300
 
 @inlined
 def score(desk: Desk, labeler: int, row: int, rank: int, slot: int) -> float:
-    """How good an item is for a labeler. It may not rise where `key`, set below, falls."""
+    """How good an item is for a labeler. It must not rise where `key`, set below, falls."""
     return float(desk.rows[row].weight)
 
 
 @inlined
 def bound(desk: Desk, labeler: int, rank: int, slot: int) -> float:
-    """No item on this shelf scores more; there is but one shelf, so anything will do."""
+    """No item in this queue scores more; there is only one queue, so any upper bound will do."""
     return MOST
 
 
@@ -49,23 +49,23 @@ take_turn = make_turn(score, bound, take, refile)
 @kernel
 def enter(desk: Desk, row: int, slot: int) -> None:
     """An item arrives, or comes back because a label did not come."""
-    aim(desk, row)  # at `settings()[0]` labels, or at all who may label it if they are fewer
+    set_target(desk, row)  # `settings()[0]` labels, or all eligible labelers if they are fewer
     desk.rows[row].key = desk.rows[row].weight
     if satisfied(desk, row):
         plan_exit(desk, row, slot)
     else:
-        shelve(desk, row, 0)
+        enqueue(desk, row, 0)
 
 
 @kernel
 def leave(desk: Desk, row: int) -> None:
-    """An item goes."""
-    take_off(desk, row)
+    """An item leaves."""
+    dequeue(desk, row)
 
 
 @kernel
 def serve(desk: Desk, slot: int) -> None:
-    """Hand out the work of a slot, to one labeler after the other."""
+    """Assign the work of a slot, to one labeler after the other."""
     begin_serving(desk)
     for m in range(len(desk.panel)):
         if room(desk, m) > 0:

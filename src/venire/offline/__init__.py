@@ -1,6 +1,6 @@
 """What anyone could have earned, knowing the future: bounds, exact optima, certificates.
 
-Names are loaded when they are first used, so that nothing compiles before it must.
+Names are loaded when they are first used, so that nothing is compiled before it is needed.
 """
 
 from typing import TYPE_CHECKING

@@ -1,4 +1,4 @@
-"""A certificate: how much anyone could have earned at most, and how sure that is."""
+"""A certificate: an upper bound on what anyone could have earned, and how tight it is."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from venire.offline.schedule.planning import plan
 
 __all__ = ["Certificate", "certify"]
 
-#: Schedules are planned at all prices whose bound is so near to the best.
+#: Schedules are planned at all prices whose bound is within this share of the best.
 NEAR: Final = 0.02
 
-#: With more items than these only at the last two of them, the rough ones: ties are broken there,
-#: and plans are better for it.
+#: With more items than this, only at the last two of them, the rough ones: they break ties, which
+#: makes better plans.
 MANY: Final = 20_000
 
 
@@ -41,11 +41,11 @@ class Certificate:
 
     @property
     def gap(self) -> float:
-        """By how much the bound may be too high, as a share of what is known to be possible."""
+        """How much the bound may be too high, as a share of what is known to be possible."""
         return self.bound / self.lower - 1.0 if self.lower > 0 else float(self.bound > 0)
 
     def share(self, utility: float) -> float | None:
-        """A utility as a share of the bound; None where there was nothing to earn."""
+        """A utility as a share of the bound; None if there was nothing to earn."""
         return utility / self.bound if self.bound > 0 else None
 
 
@@ -57,9 +57,9 @@ def certify(
 ) -> Certificate:
     """Bound what anyone could earn on an instance, from above and from below.
 
-    `earned` is what some schedule is known to earn. Small instances are solved exactly, the
-    others by prices; where the instance is of medium size, a linear program's are tried too.
-    `sweeps` says how often the items are gone through to find them.
+    `earned` is what some schedule is known to earn. Small instances are solved exactly, others by
+    prices; for instances of medium size those of a linear program are tried too. `sweeps` is the
+    number of passes over the items that find the prices.
 
     >>> tiny = Instance([8.0, 3.0], [0, 0], slots=2, evidence=[[1.0, 0.5]], capacity=[1, 1])
     >>> c = certify(tiny)

@@ -10,9 +10,9 @@ columns and y[s, m, t] for blocks,
     sum over t <= d in the phase of y[s, m, t] >= sum over columns of s that hold the option and
                                                  leave by d of x
 
-For fixed x the rest asks for unit jobs with release times and deadlines on each labeler, which
-is a transport problem, so that y need not be whole numbers in the program; the schedule is
-built by earliest deadline.
+For fixed x the rest is to schedule unit jobs with release times and deadlines on each labeler,
+which is a transportation problem, so y need not be integer in the program; the schedule is built
+by earliest deadline first.
 
 **Few columns.** At prices lambda with the bound L and a schedule that earns V, a column whose
 gain at these prices is below v_s - (L - V) is in no schedule that earns more than V: what the
@@ -30,7 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from venire.errors import InputError
-from venire.offline.bound.one_item import lay_bench
+from venire.offline.bound.one_item import workspace_for
 from venire.offline.bound.price_passes import gains
 from venire.offline.bound.prices import find_prices
 from venire.offline.instance import Block, Instance, value_of
@@ -43,11 +43,11 @@ Floats = NDArray[np.float64]
 #: An option: a labeler, its evidence, and the slots of its phase within the window.
 Option = tuple[int, float, tuple[int, ...]]
 
-#: More columns than these make a program that takes too long.
+#: A program with more columns takes too long.
 COLUMNS: Final = 4_000
 
 
-#: The solver looks at so many nodes at most: a count and no clock, so that it is repeatable.
+#: The most nodes that the solver visits: a count, not a time, so that results are repeatable.
 NODES: Final = 2_000
 
 
@@ -71,7 +71,7 @@ class Column:
 
 
 def small(instance: Instance) -> bool:
-    """Whether the integer program is worth a try."""
+    """Whether the integer program is worth trying."""
     return len(instance) <= 60 and len(instance) * len(instance.capacity) <= 500
 
 
@@ -102,7 +102,7 @@ def exact(
     lower = value_of(instance, schedule)
     gap = max(0.0, bound - lower) + 1e-9 * (1.0 + bound)
     problem, most = instance.problem(), np.zeros(len(instance))
-    gains(problem, price, most, lay_bench(problem))
+    gains(problem, price, most, workspace_for(problem))
     columns: list[Column] = []
     for s in range(len(instance)):
         columns += _columns_of(instance, price, s, most[s] - gap, COLUMNS - len(columns))
@@ -126,7 +126,7 @@ def _columns_of(
 ) -> list[Column]:
     """The columns of an item that gain at least `least` at the prices.
 
-    At least `room` of them mean that there may be more; so those that earn nothing count too.
+    The search stops at `room` of them, those that earn nothing included.
     """
     weight, arrival = float(instance.weight[item]), int(instance.arrival[item])
     columns: list[Column] = []
@@ -152,7 +152,7 @@ def _columns_of(
 def _sets(
     options: list[tuple[float, Option]], weight: float, least: float, room: int
 ) -> list[tuple[float, tuple[Option, ...]]]:
-    """Sets, one option of a labeler at most, that gain at least `least`; with their accuracy."""
+    """Sets with at most one option of a labeler that gain at least `least`; with their accuracy."""
     found: list[tuple[float, tuple[Option, ...]]] = []
 
     def extend(k: int, rest: float, paid: float, taken: tuple[Option, ...]) -> None:
@@ -176,7 +176,7 @@ def _sets(
 
 
 def _solve(instance: Instance, columns: list[Column]) -> tuple[list[Column], float]:
-    """The chosen columns, and the solver's bound on the program; none where it found none."""
+    """The chosen columns, and the solver's bound on the program; none if it found no solution."""
     from scipy.optimize import Bounds, LinearConstraint, milp
     from scipy.sparse import coo_array
 
@@ -231,7 +231,7 @@ def _solve(instance: Instance, columns: list[Column]) -> tuple[list[Column], flo
 
 
 def _by_deadline(instance: Instance, chosen: list[Column]) -> list[Block]:
-    """Slots for the options of the chosen columns, the earliest deadline first."""
+    """Slots for the options of the chosen columns, earliest deadline first."""
     jobs: dict[int, list[tuple[int, int, int]]] = defaultdict(list)
     for column in chosen:
         for m, slots in column.options:
@@ -243,7 +243,7 @@ def _by_deadline(instance: Instance, chosen: list[Column]) -> list[Block]:
             ready = [job for job in waiting if job[1] <= t][: int(instance.capacity[m])]
             for job in ready:
                 if t > job[0]:
-                    raise InputError("the chosen columns do not fit, which cannot be")
+                    raise AssertionError("the chosen columns do not fit into the slots")
                 waiting.remove(job)
                 blocks.append((job[2], m, t))
     return blocks

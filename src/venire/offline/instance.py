@@ -6,8 +6,8 @@ blocks R, the last of them in slot D(R), earns
 
     u_s(R) = max(0, w_s (1 - exp(-sum of evidence)) - (D(R) - a_s))
 
-Whoever knows the future lets an item go with its last useful label, so that the best over
-the way (the paper's u_s) and the utility to the exit have the same optimum, OPT.
+With knowledge of the future an item leaves with its last useful label, so the largest utility on
+the way (the paper's u_s) and the utility at the exit have the same optimum, OPT.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ __all__ = ["Block", "Instance", "Problem", "value_of"]
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-#: An item, a labeler and the slot in which the one labels the other.
+#: An item, a labeler and the slot in which it labels the item.
 Block = tuple[int, int, int]
 
 
 class Problem(NamedTuple):
-    """An instance in the form that the kernels read; lists of lists are start and content."""
+    """An instance in the form that the kernels read; a list of lists is its starts and contents."""
 
     weight: Floats
     arrival: Ints
@@ -53,7 +53,7 @@ class Instance:
 
     `evidence[i, m]` is what a label of m is worth from slot `since[i]` on. `group[s]` picks the
     labelers who may label item s out of `groups`; None and group 0 are everyone. `barred` are
-    pairs of an item and a labeler who may not have it.
+    pairs of an item and a labeler who may not label it.
 
     >>> tiny = Instance([8.0, 3.0], [0, 0], slots=2, evidence=[[1.0, 0.5]], capacity=[1, 1])
     >>> len(tiny), tiny.may_label(0)
@@ -115,7 +115,7 @@ class Instance:
 
     @property
     def options(self) -> Ints:
-        """How many labelers each item may have, but for those that are barred."""
+        """How many labelers each item may have, without regard to `barred`."""
         sizes = np.array([len(self.capacity), *(len(g) for g in self.groups[1:])])
         group = np.zeros(len(self), np.int32) if self.group is None else self.group
         return np.asarray(sizes[group], np.int64)
@@ -148,7 +148,7 @@ class Instance:
 
 
 def value_of(instance: Instance, schedule: Sequence[Block]) -> float:
-    """What a schedule earns; an `InputError` where it breaks a rule. Plain on purpose.
+    """What a schedule earns; an `InputError` if it is not feasible. Plain code on purpose.
 
     >>> tiny = Instance([8.0, 3.0], [0, 0], slots=2, evidence=[[1.0, 0.5]], capacity=[1, 1])
     >>> round(value_of(tiny, [(0, 0, 0), (0, 1, 0), (1, 0, 1)]), 4)
@@ -163,14 +163,14 @@ def value_of(instance: Instance, schedule: Sequence[Block]) -> float:
     group = [0] * len(instance) if instance.group is None else instance.group.tolist()
     for s, m, t in schedule:
         if not instance.arrival[s] <= t < instance.slots:
-            raise InputError(f"item {s} is labelled in slot {t}, outside of its time")
+            raise InputError(f"item {s} is labelled in slot {t}, outside of its window")
         if (s, m) in barred or (group[s] and m not in groups[group[s]]):
             raise InputError(f"labeler {m} may not label item {s}")
         if (s, m) in pairs:
             raise InputError(f"labeler {m} labels item {s} twice")
         used[m, t] = used.get((m, t), 0) + 1
         if used[m, t] > instance.capacity[m]:
-            raise InputError(f"labeler {m} has too much to do in slot {t}")
+            raise InputError(f"labeler {m} is over capacity in slot {t}")
         pairs.add((s, m))
         worth = float(instance.evidence[instance.phase_of(t), m])
         evidence[s] = evidence.get(s, 0.0) + worth

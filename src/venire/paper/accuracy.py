@@ -12,8 +12,8 @@ quarter of the symmetric Kullback-Leibler divergence between what the labeler sa
 different classes, which is what the paper's formula is when K = 2.
 
 **The paper's range.** The paper wants 1/2 < p < 1 - rho. `clamp_competence` brings any p into
-[1/K, 1 - rho]: a labeler at or below chance carries no evidence and no vote, so it is never
-asked; one who is never wrong counts as wrong once in 1/rho labels.
+[1/K, 1 - rho]: a labeler at or below chance has no evidence and no vote, so it is never asked; one
+who is never wrong counts as wrong once in 1/rho labels.
 
 **The grid.** Evidence and vote weights are rounded to multiples of 2**-44 (an error below
 3e-14). Sums of such numbers are exact in double precision, so the order of labels is
@@ -50,7 +50,7 @@ __all__ = [
 
 Floats = NDArray[np.float64]
 
-#: Nobody is trusted to be wrong less than once in a million labels.
+#: The lowest error rate that is believed: once in a million labels.
 RHO: Final = 1e-6
 
 _GRID: Final = 2.0**44
@@ -92,7 +92,7 @@ def evidence(competence: ArrayLike, classes: int = 2, rho: float = RHO) -> Float
 
 
 def one_coin(competence: ArrayLike, classes: int = 2, rho: float = RHO) -> Floats:
-    """The confusion matrix [labeler, truth, said] of somebody as good on every class.
+    """The confusion matrix [labeler, truth, said] of a labeler who is equally good on every class.
 
     >>> one_coin([0.8], classes=3)[0].round(2).tolist()
     [[0.8, 0.1, 0.1], [0.1, 0.8, 0.1], [0.1, 0.1, 0.8]]
@@ -103,7 +103,7 @@ def one_coin(competence: ArrayLike, classes: int = 2, rho: float = RHO) -> Float
 
 
 def clamp_confusions(confusions: ArrayLike, rho: float = RHO) -> Floats:
-    """Bring confusion matrices into a range where nobody is ever sure; rows sum to 1.
+    """Clamp confusion matrices so that no entry is 0 or 1; rows sum to 1.
 
     >>> clamp_confusions([[[1.0, 0.0], [0.5, 0.5]]], rho=0.01).round(2).tolist()
     [[[0.99, 0.01], [0.5, 0.5]]]
@@ -116,7 +116,7 @@ def clamp_confusions(confusions: ArrayLike, rho: float = RHO) -> Floats:
 
 
 def log_likelihoods(confusions: ArrayLike, rho: float = RHO) -> Floats:
-    """How much a label speaks for each class: [labeler, said, truth], the least of a row at 0.
+    """The vote of a label for each class: [labeler, said, truth], the smallest of a row being 0.
 
     >>> log_likelihoods(one_coin([0.9]))[0].round(4).tolist()
     [[2.1972, 0.0], [0.0, 2.1972]]
@@ -128,8 +128,8 @@ def log_likelihoods(confusions: ArrayLike, rho: float = RHO) -> Floats:
 def confusion_evidence(confusions: ArrayLike, rho: float = RHO) -> Floats:
     """The evidence of a confusion matrix: a quarter of the symmetric divergence of its rows.
 
-    The mean over all pairs of classes. For somebody as good on every class it is `evidence`;
-    somebody who is reliably wrong is worth as much as somebody who is reliably right.
+    The mean over all pairs of classes. For a labeler equally good on every class it is `evidence`;
+    one who is reliably wrong is worth as much as one who is reliably right.
 
     >>> float(confusion_evidence(one_coin([0.9]))[0].round(4)), float(evidence(0.9).round(4))
     (0.8789, 0.8789)
@@ -167,7 +167,7 @@ def on_grid(values: ArrayLike) -> Floats:
 
 
 def accuracy(total_evidence: ArrayLike, c: float = 1.0) -> Floats:
-    """Chance that the verdict is right, by the paper's proxy (eq. 4); 0 without labels.
+    """The chance that the verdict is right, by the paper's proxy (eq. 4); 0 without labels.
 
     >>> accuracy([0.0, 1.0]).round(4).tolist()
     [0.0, 0.6321]
@@ -176,7 +176,7 @@ def accuracy(total_evidence: ArrayLike, c: float = 1.0) -> Floats:
 
 
 def accuracy_lower_bound(total_evidence: ArrayLike) -> Floats:
-    """What weighted majority reaches at least: 1 - exp(-evidence / 2) (two classes).
+    """A lower bound on the accuracy of weighted majority: 1 - exp(-evidence / 2) (two classes).
 
     The paper's eq. 2 prints 1 - exp(-evidence), which is not a bound: its source has the half,
     and five good labelers are enough to fall below it (docs/errata.md).
@@ -188,7 +188,7 @@ def accuracy_lower_bound(total_evidence: ArrayLike) -> Floats:
 
 
 def accuracy_upper_bound(total_evidence: ArrayLike) -> Floats:
-    """What weighted majority reaches at most (paper, eq. 2, right side; two classes).
+    """An upper bound on the accuracy of weighted majority (paper, eq. 2; two classes).
 
     >>> float(accuracy_upper_bound(2.0).round(6))
     0.999976

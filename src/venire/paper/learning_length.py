@@ -1,4 +1,4 @@
-"""How long a learning phase the theory wants for a panel, in words."""
+"""How long a learning phase the theory requires for a panel, in words."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Plan:
 
     @property
     def large_enough(self) -> bool:
-        """Whether the panel is as large as the lemma wants."""
+        """Whether the panel is as large as the lemma requires."""
         return self.labelers >= self.labelers_needed
 
     def describe(self) -> list[str]:

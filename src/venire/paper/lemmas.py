@@ -40,7 +40,7 @@ __all__ = [
     "slots_for_lemma",
 ]
 
-#: `delta_gap` looks at every subset of the panel.
+#: The largest panel for `delta_gap`, which enumerates all subsets.
 MAX_LABELERS: Final = 14
 
 #: Values closer than this share of the largest are one value up to rounding.
@@ -142,7 +142,7 @@ def learning_slots(
     alpha: float | None = None,
     constant: float = 1.0,
 ) -> int:
-    """The T_L that the theory wants: f(epsilon, delta) after Lemma 13.
+    """The T_L that the theory requires: f(epsilon, delta) after Lemma 13.
 
     The longer of `slots_for_bound` (so that the bound is epsilon) and `slots_for_lemma` (so
     that the lemma holds).
@@ -283,7 +283,7 @@ def decision_gap(
 def _enumerable(
     weights: ArrayLike, competences: ArrayLike, max_delay: int, classes: int
 ) -> tuple[Floats, Floats]:
-    """The different weights, and the evidence of each labeler, of an instance that is small."""
+    """The distinct weights, and the evidence of each labeler, of a small instance."""
     p = _panel(competences, classes)
     if p.size > MAX_LABELERS:
         raise InputError(
@@ -339,7 +339,7 @@ def _panel(competences: ArrayLike, classes: int) -> Floats:
 
 
 def _learnable(competences: ArrayLike, classes: int) -> Floats:
-    """A panel that the lemma speaks of."""
+    """Validate a panel to which the lemma applies."""
     p = _panel(competences, classes)
     if p.size < 3:
         raise InputError(

@@ -1,7 +1,7 @@
-"""Who labels what: policies, and how competences come to be known while they run.
+"""Who labels what: policies, and how competences are learned while they run.
 
-Names are loaded when they are first used, so that nothing compiles before it must. Adding a
-policy is one file and one line below.
+Names are loaded when they are first used, so that nothing is compiled before it is needed. Adding
+a policy is one file and one line below, which also makes its name known to `--policy`.
 """
 
 from typing import TYPE_CHECKING

@@ -1,8 +1,8 @@
-"""The contract of a policy: who labels what, and when an item leaves.
+"""The interfaces of policies (who labels what, when an item leaves) and of learning.
 
-A policy is a small frozen value (its settings) that names its compiled kernels. The engine and
-the simulator call the same kernels; nothing else decides. To add one: write a file with the
-kernels and a `Policy` subclass, and name it in the package's `__init__`.
+A policy is a small frozen value, its settings, with compiled kernels. The engine and the simulator
+call the same kernels; nothing else decides. To add one, write a file with three kernels and a
+`Policy` subclass, and name it in the package's `__init__` (see examples/policy.py).
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ class Kernels(NamedTuple):
     """The compiled side of a policy; each works on a `Desk`.
 
     enter(desk, row, slot)    the row becomes outstanding, or comes back with another value
-    leave(desk, row)          the row is taken out of whatever the policy keeps
-    serve(desk, slot)         hand out this slot's work by `touch`
-    settle(desk, slot)        end the slot; how many rows leave, listed in `desk.gone`
-    hear(desk, labels, slot, fresh)   labels come in; which are new (see incoming_labels.py)
-    refile(desk, rows, slot)  value these rows and enter them, one after the other
+    leave(desk, row)          the row is removed from whatever the policy keeps
+    serve(desk, slot)         assign this slot's work by `touch`
+    settle(desk, slot)        end the slot; returns how many rows leave, listed in `desk.gone`
+    hear(desk, labels, slot, fresh)   enter labels (see incoming_labels.py)
+    refile(desk, rows, slot)  value these rows again and enter them, one after the other
 
     A policy writes the first three; `algorithm1.build.compiled` makes the rest.
     """
@@ -54,7 +54,7 @@ class Kernels(NamedTuple):
     refile: Callable[..., None]
 
 
-class Policy:
+class Policy(ABC):
     """Who labels what, and when an item leaves.
 
     `name` is what `--policy` calls it; `built` are its kernels, from `algorithm1.build.compiled`.
@@ -77,7 +77,7 @@ class Policy:
         return ()
 
     def price(self, gauges: Floats) -> float | None:
-        """What a unit of evidence cost when work was last handed out; None without prices."""
+        """The price of a unit of evidence when work was last assigned; None without prices."""
         return None
 
     def counters(self, counts: Ints) -> dict[str, int]:
@@ -103,7 +103,7 @@ class Policy:
 
 @dataclass(frozen=True, eq=False)
 class Belief:
-    """What is taken for true of the labelers, and of how often each class comes.
+    """What is believed of the labelers, and of how often each class comes.
 
     Parameters
     ----------
@@ -114,14 +114,14 @@ class Belief:
     prior
         How often each class comes; None: equally often.
     hoped
-        Competences by which work is handed out where they promise more than the belief does,
-        so that a labeler nobody knows gets a chance. Verdicts never use them.
+        Competences by which work is assigned where they are higher than the belief, so that an
+        unknown labeler gets a chance. Verdicts never use them.
     seed
-        Labelers who are worth the same are ordered by a draw from this, so that it is not always
-        the same ones who label an item together; None: by their number.
+        Breaks ties between labelers of equal worth at random, so that it is not always the same
+        ones who label an item together; None: by their number.
     certainty
-        What the log-odds of a verdict are multiplied by to say how sure it is: below 1 where labels
-        share their errors. Neither verdicts nor who gets what depend on it.
+        The factor on the log-odds of a verdict that gives its confidence: below 1 where labels
+        share their errors. Neither verdicts nor assignments depend on it.
     """
 
     competences: Floats
@@ -132,7 +132,7 @@ class Belief:
     certainty: float = 1.0
 
     def evidence(self, classes: int) -> Floats:
-        """How much a label of each is worth, by the paper's measure; work goes by it.
+        """How much a label of each is worth, by the paper's measure; work is assigned by it.
 
         >>> Belief(np.array([0.9, 0.5])).evidence(2).round(3).tolist()
         [0.879, 0.0]
@@ -151,7 +151,7 @@ class Belief:
         return np.maximum(own, pair_evidence(one_coin(self.hoped, classes)))
 
     def votes(self, classes: int) -> Floats:
-        """How much each label speaks for each class: [labeler, said, class]."""
+        """The vote of each label for each class: [labeler, said, class]."""
         if self.confusions is None:
             return vote_weight(self.competences, classes)[:, None, None] * np.eye(classes)
         return log_likelihoods(self.confusions)
@@ -183,57 +183,57 @@ class Belief:
 class Learner(ABC):
     """What one schedule has learned so far; made by `Learning.begin`.
 
-    `belief` is what it takes for true now; None while nothing is known.
+    `belief` is the current belief; None while nothing is known.
     """
 
     belief: Belief | None = None
 
     @abstractmethod
     def learn(self, items: Ints, labelers: Ints, said: Ints) -> None:
-        """Take in the labels that came since the last time, and form `belief` anew.
+        """Learn from the labels since the last call, and update `belief`.
 
-        One entry per label, in the order they came; items are numbered as they arrived,
-        labelers and classes as they are in the panel and the classes.
+        One entry per label, in the order they came; items are numbered by arrival, labelers and
+        classes by their place in the panel and the classes.
         """
 
     @abstractmethod
     def join(self, competence: float | None) -> None:
-        """One more labeler on the panel; its competence if somebody says it."""
+        """Add a labeler to the panel; its competence if it is stated."""
 
     def alarms(self) -> Ints | None:
-        """How often each labeler was found to have changed; None where nobody looks."""
+        """How often each labeler was found to have changed; None without a test for it."""
         return None
 
     @abstractmethod
     def state(self) -> dict[str, NDArray[Any]]:
-        """All of it as arrays, for a snapshot."""
+        """The whole state as arrays, for a snapshot."""
 
     @abstractmethod
     def restore(self, state: dict[str, NDArray[Any]]) -> None:
-        """Go on from what `state` gave, to the bit."""
+        """Continue from what `state` returned, to the bit."""
 
 
 class Learning(ABC):
-    """How the competences come to be known while a policy runs.
+    """How competences are learned while a policy runs.
 
-    Where there is none, the competences are known from the start (the paper's genie).
+    Without one, the competences are known from the start (the paper's genie).
     """
 
     name: ClassVar[str]
 
     @abstractmethod
     def phase(self, slot: int) -> Policy | None:
-        """The policy that takes this slot over, None to serve."""
+        """The policy that replaces the usual one in this slot; None to serve."""
 
     @abstractmethod
     def next_refresh(self, slot: int) -> int | None:
-        """The first slot, this one or a later one, at whose end competences are learned anew."""
+        """The first slot, this one or a later one, at whose end competences are updated."""
 
     @abstractmethod
     def begin(self, competences: Sequence[float | None], classes: int) -> Learner:
         """A learner for this panel, before the first label.
 
-        One entry per labeler: its competence if somebody says it, else None.
+        One entry per labeler: its competence if it is stated, else None.
         """
 
     def counts_from(self) -> int:

@@ -71,7 +71,7 @@ def made_of(
     seed: int | None = None,
     others: tuple[str, ...] = (),
 ) -> T:
-    """Make one of the known classes from `name:setting:setting`.
+    """Make an object of one of the known classes from `name:setting:setting`.
 
     >>> from venire import Greedy
     >>> made_of("policy", "greedy:3", {"greedy": Greedy})
@@ -110,7 +110,7 @@ def _check_count(
 
 
 def _written(kind: Any) -> bool:
-    """Whether a setting of this type can be written: a number, one of some words, or none."""
+    """Whether a setting of this type can be written as text: a number, a known word, or none."""
     if get_origin(kind) is UnionType:
         return all(part is NoneType or _written(part) for part in get_args(kind))
     return kind in (int, float) or get_origin(kind) is Literal

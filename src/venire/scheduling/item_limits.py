@@ -1,14 +1,13 @@
-"""Where a row stands with the bounds: whether it needs labels, must stay, or is sure.
+"""Where a row stands with the limits on labels and confidence.
 
-A row *stays* while it is below the confidence that it must have, does not have the most labels,
-and somebody on the panel may still label it. It *needs labels* if it has fewer than the least, or
-if it would still be below the confidence once all of its labels in flight confirm its verdict: so
-that nothing is asked for that those may make superfluous, and nobody waits for those if they
-cannot be enough. It is *sure* once it has the confidence, by what is believed of the labelers,
-and the fewest labels.
+A row is *held* while it is below the confidence that it must reach, has fewer than the most labels,
+and an eligible labeler is left. It is *short* of labels if it has fewer than the least, or if it
+would still be below the confidence once all of its labels in flight confirm its verdict: so nothing
+is requested that they may make superfluous, and nothing waits for them if they cannot be enough. It
+is *sure* once it has the confidence, by what is believed of the labelers, and the fewest labels.
 
 This is written on the row whenever something happens to it, so that neither closing a slot nor
-asking for work looks at the labels of rows to which nothing happened.
+asking for work looks at the labels of unchanged rows.
 """
 
 from __future__ import annotations
@@ -54,7 +53,7 @@ def confidences(desk: Desk, row: int) -> tuple[float, float]:
 
 @inlined
 def stand_of(desk: Desk, row: int) -> int:
-    """Where the row stands."""
+    """Where the row stands, as flags."""
     floor, least, labels = desk.bounds[FLOOR], desk.meta[LEAST], desk.rows[row].labels
     full = 0 < desk.meta[MOST] <= labels
     stand = SHORT if labels < least and not full else 0
@@ -74,7 +73,7 @@ def stand_of(desk: Desk, row: int) -> int:
 
 @inlined
 def note(desk: Desk, row: int, cursors: Ints) -> int:
-    """Write where the row stands; whoever may be given it now looks at it again."""
+    """Write where the row stands; reset the cursors of labelers who may be given it now."""
     stand = stand_of(desk, row)
     desk.rows[row].stand = stand
     if stand & SHORT:
@@ -110,10 +109,10 @@ def survey(desk: Desk, cursors: Ints) -> None:
 
 @kernel
 def next_short(desk: Desk, labeler: int, cursors: Ints) -> int:
-    """The earliest row that needs labels and that this labeler may be given; -1 if none.
+    """The earliest row that is short of labels and that this labeler may be given; -1 if none.
 
-    `cursors` says of each labeler before which row there is none, so that asking again and
-    again in vain does not look at the same rows.
+    `cursors` holds for each labeler a row before which there is none, so that repeated requests
+    do not look at the same rows.
     """
     for row in range(cursors[labeler], desk.meta[ROWS]):
         if desk.rows[row].stand & SHORT == 0 or desk.rows[row].state != OUTSTANDING:

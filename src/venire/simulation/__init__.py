@@ -1,4 +1,4 @@
-"""Worlds, runs and what came of them."""
+"""Simulated worlds, runs on them, and their results."""
 
 from __future__ import annotations
 

@@ -93,7 +93,7 @@ class Bursty:
 
 @dataclass(frozen=True)
 class Trace:
-    """Arrivals as they were counted; nothing arrives after the last count.
+    """Recorded counts of arrivals; nothing arrives after the last one.
 
     >>> Trace((3, 0, 1)).draw(np.random.default_rng(0), 5).tolist()
     [3, 0, 1, 0, 0]

@@ -17,7 +17,7 @@ _ARRIVALS: dict[str, type[Bursty] | type[Fixed] | type[Poisson]] = {
     "poisson": Poisson,
 }
 
-#: A range of weights is written out, one by one.
+#: The longest range of weights, since all of them are listed.
 LONGEST = 1_000_000
 
 

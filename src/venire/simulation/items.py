@@ -14,7 +14,7 @@ from venire.simulation.arrivals import Counts
 __all__ = ["Items"]
 
 
-#: Up to so many labelers who may not label an item are noted one by one.
+#: The most excluded labelers that are listed for an item; with more it gets a group.
 FEW = 4
 
 
@@ -22,8 +22,8 @@ FEW = 4
 class Masks:
     """Who may label which item.
 
-    `group` picks a set of labelers out of `groups` who alone may label the item; group 0, and no
-    groups at all, is everyone. `barred` are pairs of an item and a labeler who may not have it.
+    `group` picks a set of labelers out of `groups`, who alone may label the item; group 0, like
+    None, is everyone. `barred` are pairs of an item and a labeler who may not label it.
     """
 
     group: NDArray[np.int32] | None = None
@@ -51,7 +51,7 @@ class Masks:
         return cls(group, groups, np.array(barred, np.int32).reshape(-1, 2))
 
     def take(self, rows: NDArray[np.int32]) -> Masks:
-        """The masks of these items, in this order, some perhaps more than once."""
+        """The masks of these items, in this order; items may repeat."""
         if self.group is None:
             return self
         places: dict[int, list[int]] = {}
@@ -71,7 +71,7 @@ class Items:
     """What arrives: one entry per item, in order of arrival.
 
     `truth` is the class that a simulated label is drawn around; `truth_known` says whether
-    anybody may be judged by it. `source` is the item's row in a recorded table.
+    it is used to judge verdicts. `source` is the item's row in a recorded table.
     """
 
     arrival: NDArray[np.int64]

@@ -1,4 +1,4 @@
-"""What a schedule earned, in the three accountings, always by the true competences."""
+"""What a schedule earned by three measures, always with the true competences."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def add_up(
     evidence: Floats,
     best: Floats,
 ) -> None:
-    """Follow every label in the order it was given: evidence held, and the best f_s so far."""
+    """Go through the labels in order: total evidence, and the best f_s so far."""
     for k in range(len(touches)):
         row = touches[k].row
         evidence[row] += worth[k]
@@ -61,7 +61,7 @@ def keep_ledger(
     counts_from: int = 0,
     since: NDArray[np.int64] | None = None,
 ) -> Ledger:
-    """Work out what each item earned, from the labels given and the exits.
+    """Compute what each item earned, from the labels and the exits.
 
     `competences` is one number for each labeler; or, with `since`, a row of them that holds
     from each of these slots on.

@@ -1,4 +1,4 @@
-"""Run a policy on a world, and say what came of it."""
+"""Run a policy on a simulated world; the result."""
 
 from __future__ import annotations
 
@@ -63,8 +63,8 @@ def simulate(
 ) -> Run:
     """Run a policy (`LookAhead` by default) on the first `slots` slots of a world.
 
-    Without `learning` the competences are known, as the paper's genie knows them. `c` is the
-    constant of the accuracy proxy. `progress(slot, slots)` is called now and then.
+    Without `learning` the competences are known, as to the paper's genie. `c` is the constant of
+    the accuracy proxy. `progress(slot, slots)` is called from time to time.
 
     >>> run = simulate(World.synthetic(seed=0), slots=1000)
     >>> round(run.utility / len(run.items), 2), round(run.ratio, 4)
@@ -103,12 +103,12 @@ def simulate(
 
 
 def _active(policy: Policy, learning: Learning | None, slot: int) -> Policy:
-    """The policy at work in a slot."""
+    """The active policy in a slot."""
     return (learning.phase(slot) if learning else None) or policy
 
 
 def _check_kind(what: str, given: object, kind: type, example: str) -> None:
-    """A name or a class instead of an object is an easy slip, and its error far from it."""
+    """Reject a name or a class in place of an object, where the mistake is made."""
     if given is not None and not isinstance(given, kind):
         raise InputError(f"got {what}={given!r}, expected an object such as venire.{example}")
 
@@ -120,7 +120,7 @@ def _next_change(stream: Stream, slot: int) -> int | None:
 
 
 def _learn(learner: Learner, desk: Desk, heard: int) -> int:
-    """Learn from the labels since touch `heard`; how many touches there are now."""
+    """Learn from the labels since touch `heard`; returns how many touches there are now."""
     touches = desk.touches[heard : desk.meta[TOUCHES]]
     touches = touches[touches["said"] >= 0]
     learner.learn(*(touches[name].astype(np.int64) for name in ("row", "labeler", "said")))
@@ -136,7 +136,7 @@ def _run_until(
     slots: int,
     progress: Progress | None,
 ) -> Desk:
-    """Run slots slot..stop-1 in pieces, so that it can be watched and interrupted."""
+    """Run slots slot..stop-1 in pieces, so that it can report progress and be interrupted."""
     piece, run = max(1, min(slots // 50, 10_000)), run_of(policy.kernels())
     while slot < stop:
         reached = run(desk, stream, slot, min(stop, slot + piece))
@@ -168,14 +168,14 @@ def stream_of(world: World, items: Items, slots: int) -> Stream:
 
 
 def most_in_a_slot(capacity: NDArray[Any], items: int) -> int:
-    """Labels that a slot may bring: nobody labels an item twice."""
+    """The most labels that a slot may bring: nobody labels an item twice."""
     return int(np.minimum(capacity, items).sum())
 
 
 def desk_of(world: World, items: Items, slots: int) -> Desk:
-    """A desk laid for the whole stream, nothing of it arrived yet."""
+    """A desk for the whole stream, before the first arrival."""
     capacity = np.array([labeler.capacity for labeler in world.panel])
-    # untouched zeros take no memory, so that this may be generous
+    # zeros that are never written take no memory, so this may be generous
     likely = max(8 * len(items), 1_000_000)
     masks, a_slot = items.masks, most_in_a_slot(capacity, len(items))
     touches = len(masks.barred) + min(slots * a_slot, likely) + a_slot
@@ -195,7 +195,7 @@ def desk_of(world: World, items: Items, slots: int) -> Desk:
 
 
 def offline_of(world: World, items: Items, slots: int, c: float, counts_from: int = 0) -> Instance:
-    """The problem of whoever knows the future: items from slot `counts_from` on, true evidence."""
+    """The offline problem: items from slot `counts_from` on, with the true evidence."""
     from venire.offline import Instance
 
     since, competences = world.levels
@@ -216,7 +216,7 @@ def offline_of(world: World, items: Items, slots: int, c: float, counts_from: in
 
 
 def _end(desk: Desk, slots: int) -> None:
-    """What is outstanding at the horizon is counted by what it has earned."""
+    """Close what is outstanding at the horizon, with what it has earned."""
     rows = desk.rows
     left = np.flatnonzero(rows["state"] == OUTSTANDING)
     rows["exit"][left] = slots - 1
@@ -227,7 +227,7 @@ def _end(desk: Desk, slots: int) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """What came of a policy on a world.
+    """The result of a policy on a world.
 
     Regret and ratio are measured against Algorithm 1 with the true competences on the same
     stream, and everything by the true competences. Another policy may earn more than that: then
@@ -275,7 +275,7 @@ class Run:
         return simulate(self.world, Greedy(), None, self.slots, self.c)
 
     def certificate(self, progress: Progress | None = None) -> Certificate:
-        """How much anyone could have earned on this stream, knowing the future; found once.
+        """What anyone could have earned on this stream, knowing the future; computed once.
 
         Over the items that count, by the true competences. It bounds the utility and the
         realised utility of every schedule (docs/certificates.md).
@@ -315,12 +315,12 @@ class Run:
 
     @property
     def regret(self) -> float:
-        """How much less than the genie it earned (paper, eq. 10)."""
+        """What the genie earned more (paper, eq. 10)."""
         return self.genie.utility - self.utility
 
     @property
     def normalised_regret(self) -> float:
-        """Regret over the mean number of arrivals a slot times the mean weight."""
+        """Regret divided by the mean total weight of the arrivals of a slot."""
         scale = float(self.rows["weight"].sum()) / self.slots
         return self.regret / scale if scale else 0.0
 
@@ -341,7 +341,7 @@ class Run:
 
     @property
     def mean_response(self) -> float:
-        """Slots from arrival to the exit, which is what the owner of the item waits."""
+        """Slots from arrival to the exit: how long the owner of the item waits."""
         return _mean(self.rows["exit"] - self.rows["arrival"], self.ledger.counts)
 
     @property
@@ -354,7 +354,7 @@ class Run:
 
     @property
     def counters(self) -> dict[str, int]:
-        """What the policy counted, by name; empty for most."""
+        """The counters of the policy, by name; empty for most."""
         return self.policy.counters(self.desk.meta[COUNTER:])
 
     def assignments(self) -> Iterator[Assignment]:
@@ -398,7 +398,7 @@ class Run:
 
 
 def _each(records: NDArray[Any], *columns: str, piece: int = 65_536) -> Iterator[tuple[Any, ...]]:
-    """The records as tuples of plain numbers, a piece at a time."""
+    """The records as tuples of plain numbers, read in pieces."""
     for start in range(0, len(records), piece):
         part = records[start : start + piece]
         yield from zip(*(part[name].tolist() for name in columns), strict=True)

@@ -1,7 +1,7 @@
-"""A world: who is on the panel, what arrives, and what anyone would say of it.
+"""A simulated world: a panel, what arrives, and everybody's labels.
 
-Labels are fixed by the world, not by the schedule: the label of an item by a labeler is the
-same under every policy, so that policies are compared on the same luck.
+Labels are fixed by the world, not by the schedule: the label of an item by a labeler is the same
+under every policy, so that policies are compared on the same random draws.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ class World:
 
     Make one with `synthetic` (the paper's section 4), `recorded` (the labels of a real data
     set, replayed) or `trace` (your own items). `items(slots)` draws what arrives; the first
-    slots of a longer stream are those of a shorter one. `changes` are the slots from which on
-    the labelers have other competences, and those: `((500, (0.6, 0.9)),)`.
+    slots of a longer stream are those of a shorter one. `changes` are slots from which on the
+    labelers have other competences, with these: `((500, (0.6, 0.9)),)`.
 
     >>> world = World.synthetic(seed=0)
     >>> len(world.panel), world.panel[0].competence, len(world.items(1000))
@@ -77,7 +77,7 @@ class World:
 
     @property
     def competences(self) -> Floats:
-        """The true competences, by which every schedule is judged, before any change."""
+        """The true competences, by which every schedule is measured, before any change."""
         return np.array([labeler.competence for labeler in self.panel], dtype=np.float64)
 
     @property
@@ -95,7 +95,7 @@ class World:
         return self.draw(self, slots)
 
     def rng(self, purpose: int) -> np.random.Generator:
-        """A generator of its own for each purpose."""
+        """A random generator for each purpose."""
         return np.random.default_rng([self.seed, purpose])
 
     def label_seed(self) -> np.uint64:
@@ -103,7 +103,7 @@ class World:
         return np.uint64(self.rng(3).integers(2**63))
 
     def with_seed(self, seed: int) -> World:
-        """The same world with other luck."""
+        """The same world with other random draws."""
         return replace(self, seed=seed)
 
     @classmethod
@@ -200,8 +200,8 @@ class World:
     ) -> World:
         """Your own items, each with its slot of arrival, and the labels drawn.
 
-        Without `truth` the class that labels are drawn around is drawn itself, and nobody is
-        judged by it. Items of one slot keep the order in which they are given.
+        Without `truth` the true class is drawn too, and no verdict is judged by it. Items of one
+        slot keep their order.
         """
         names = frozenset(labeler.id for labeler in panel)
         return cls.columns(
@@ -227,7 +227,7 @@ class World:
         classes: Sequence[Hashable] = (1, 2),
         seed: int = 0,
     ) -> World:
-        """`trace` for a great many items, one column each instead of one `Item` each.
+        """`trace` for very many items, as columns instead of `Item` objects.
 
         `allowed` names who may label an item, None for anyone; see `files.read_items`.
         """
@@ -263,7 +263,7 @@ class World:
 
 
 def _weights(weights: Sequence[float] | Floats, empty: bool = False) -> Floats:
-    """Weights that can be; `empty` says whether there may be none."""
+    """Validate weights; `empty` says whether there may be none."""
     values = np.asarray(weights, dtype=np.float64)
     wrong = values[~((values > 0) & (values <= MOST_WEIGHT))]
     if len(wrong) or not (empty or len(values)):
@@ -273,7 +273,7 @@ def _weights(weights: Sequence[float] | Floats, empty: bool = False) -> Floats:
 
 
 def _pick(rng: np.random.Generator, items: int, count: int, repeats: bool) -> NDArray[np.int32]:
-    """Which item of a recorded table each arrival is."""
+    """The item of a recorded table for each arrival."""
     if repeats:
         return rng.integers(items, size=count).astype(np.int32)
     return rng.permutation(items)[:count].astype(np.int32)

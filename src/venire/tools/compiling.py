@@ -1,4 +1,4 @@
-"""How the kernels are compiled, and when what was compiled is still good.
+"""How the kernels are compiled, and when compiled code on disk is still valid.
 
 Three decorators over `numba.njit`, all of which let other threads run:
 
@@ -7,11 +7,11 @@ Three decorators over `numba.njit`, all of which let other threads run:
     @threaded an entry point that may allocate; it takes options of njit
 
 Kernels allocate nothing, so the first two switch reference counting off: it costs two atomic
-operations for every array handed to a function, thirty times what a turn itself costs.
+operations for every array passed to a function, thirty times the cost of a labeler's turn.
 
 Numba keeps what it compiled until the file of the entry point changes; it does not see a change
 in a part that comes from another file. So the key of a cached kernel holds a digest of all
-sources that a kernel may be made of: after any change there, everything is compiled anew.
+sources that a kernel may be made of: after any change there, everything is compiled again.
 
 A kernel may be built by a function, out of kernels that it is given (see
 `scheduling.algorithm1.build`). Numba's own key would hold these kernels pickled, which is different
@@ -48,7 +48,7 @@ WITH_KERNELS: Final = (
 F = TypeVar("F", bound=Callable[..., Any])
 
 # `_nrt` is not in njit's published signature, hence the dictionary. With NumPy's error model a
-# division need not look whether it is by zero; the kernels divide by nothing that can be.
+# division is not checked for zero; no kernel divides by zero.
 _LEAN: Final[dict[str, Any]] = {"nogil": True, "_nrt": False, "error_model": "numpy"}
 
 
@@ -65,7 +65,7 @@ def inlined(function: F) -> F:
 
 
 def threaded(**options: Any) -> Callable[[F], F]:
-    """Compile an entry point that may allocate, and keep the result likewise."""
+    """Compile an entry point that may allocate, and keep the result on disk likewise."""
 
     def compiled(function: F) -> F:
         kept: F = _kept(njit(nogil=True, **options)(function))

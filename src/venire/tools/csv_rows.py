@@ -1,8 +1,8 @@
 """CSV tables with a header, read record by record.
 
-Columns may stand in any order; those that nobody asks for are ignored, unless the name is a
-near miss of one that is missing. Whatever is wrong becomes a `FileError` with the line on which
-the record starts (the header is line 1) and what to do about it.
+Columns may be in any order; unknown ones are ignored, unless the name is close to one that is
+missing. An invalid file raises a `FileError` with the line on which the record starts (the header
+is line 1) and what to do about it.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def _check_header(
 def _no_header(names: list[str], required: Sequence[str]) -> str:
     separator = next((s for s in _SEPARATORS if len(names) == 1 and s in names[0]), None)
     if separator is not None:
-        return f"fields are separated by {_SEPARATORS[separator]}, expected commas: save it so"
+        return f"fields are separated by {_SEPARATORS[separator]}, expected commas: convert it"
     got = shown(_list(names))
     return f"no header, got {got}: write {','.join(required)} above the first row"
 
@@ -118,7 +118,7 @@ def _undecodable_line(path: Path) -> int:
 
 
 def shown(text: str | None, width: int = 60) -> str:
-    r"""A field in quotes, on one line and not too long, for a message.
+    r"""A field in quotes, on one line and shortened, for a message.
 
     >>> shown("two\nlines"), shown("x" * 80, width=5)
     ("'two\\nlines'", "'xxxx…'")

@@ -48,7 +48,7 @@ def attach(package: str, *others: str) -> tuple[Callable[[str], Any], Callable[[
 @cache
 def _homes(package: str) -> dict[str, str]:
     """The module of each name, read from the source of the package."""
-    import ast  # not needed by who only imports the package
+    import ast  # not needed to import the package
 
     spec = find_spec(package)
     source = spec.loader.get_source(package) if spec and spec.loader else None  # type: ignore[attr-defined]

@@ -25,7 +25,7 @@ from venire.offline import (
 )
 from venire.offline import exact as exactly
 from venire.offline.bound.linear import linear_prices
-from venire.offline.bound.one_item import best_set, lay_bench
+from venire.offline.bound.one_item import best_set, workspace_for
 from venire.offline.bound.prices import candidates
 
 #: Every policy that the package exports; a new one is covered as soon as it is there.
@@ -81,9 +81,9 @@ def test_what_an_item_buys_is_near_the_best_set_and_the_bound_is_above_it(
     instance = Instance(np.array([weight]), np.array([0]), 1, evidence[np.newaxis], ones)
     best = best_set_by_trying(weight, evidence, price)
     problem = instance.problem()
-    bench = lay_bench(problem, nodes)
-    found, bound = best_set(problem, np.ascontiguousarray(price[np.newaxis]), 0, bench)
-    who = bench.best[: bench.size[0], 0]
+    space = workspace_for(problem, nodes)
+    found, bound = best_set(problem, np.ascontiguousarray(price[np.newaxis]), 0, space)
+    who = space.best[: space.size[0], 0]
     value = -weight * math.expm1(-evidence[who].sum()) - price[who].sum()
     assert found == pytest.approx(value, abs=1e-9)
     assert found <= best + 1e-9
@@ -250,9 +250,9 @@ TINY = Instance(
 @pytest.mark.parametrize(
     ("schedule", "says"),
     [
-        ([(0, 0, 2)], "outside of its time"),
+        ([(0, 0, 2)], "outside of its window"),
         ([(0, 0, 0), (0, 0, 1)], "twice"),
-        ([(0, 0, 0), (1, 0, 0)], "too much to do"),
+        ([(0, 0, 0), (1, 0, 0)], "over capacity"),
     ],
 )
 def test_a_schedule_that_breaks_a_rule_is_refused(

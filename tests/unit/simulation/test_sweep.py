@@ -39,7 +39,7 @@ def test_the_key_is_of_the_settings_not_of_their_order_nor_of_the_inputs() -> No
 
 @pytest.mark.parametrize("value", [float("nan"), {1, 2}, Path("x")])
 def test_settings_are_json(value: object) -> None:
-    with pytest.raises(InputError, match="are no JSON"):
+    with pytest.raises(InputError, match="are not JSON"):
         Point("m:f", {"x": value}).canonical()
 
 
@@ -101,7 +101,7 @@ def test_a_result_that_is_no_json_is_refused() -> None:
 
 def test_a_file_that_is_no_store(tmp_path: Path) -> None:
     (tmp_path / "x").write_text("a diary, not a database " * 100)
-    with pytest.raises(FileError, match="is no store of results"):
+    with pytest.raises(FileError, match="is not a store of results"):
         Store(tmp_path / "x")
 
 

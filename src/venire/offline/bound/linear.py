@@ -1,7 +1,7 @@
 r"""Prices from a linear program, for instances of medium size where everyone may label everything.
 
-Let evidence be a liquid, of which slot t has `supply[t]`, what the whole panel gives in it. Like
-items (arrival and weight) are one kind, n of them. A share of a kind leaves in slot d with one of
+Let evidence be divisible; slot t has `supply[t]`, what the whole panel gives in it. Items of equal
+arrival and weight are one kind, n of them. A share of a kind leaves in slot d with one of
 a few levels of evidence E; with y[d, E] for these shares, x[t] for what the kind is given in slot
 t and z[t] for what is kept of it for those who leave later,
 
@@ -11,9 +11,9 @@ t and z[t] for what is kept of it for those who leave later,
     sum over kinds of x[t] <= supply[t]                   for each slot: its dual is mu[t]
 
 The program is not the bound. Its duals are: a labeler of evidence e has the price mu[t] e in slot
-t, and `bound_at` is a bound at any prices, with whole labels instead of a liquid, rounded
-outward. So neither the tolerance of the solver nor the choice of the levels can make it wrong.
-The levels are set around what items would ask for at prices that are known already.
+t, and `bound_at` is a bound at any prices, with whole labels, rounded outward. So neither the
+tolerance of the solver nor the choice of the levels can invalidate it. The levels are set around
+the demand of the items at prices found before.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ __all__ = ["linear_prices", "medium"]
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-#: Levels of evidence, as shares of what is asked for at the known prices.
+#: Levels of evidence, as shares of the demand at the known prices.
 LEVELS: Final = np.array([0.5, 0.7, 0.85, 1.0, 1.15, 1.4, 2.0])
 
-#: More pairs of a kind and a slot than these make a program that takes too long.
+#: A program with more pairs of a kind and a slot takes too long.
 PAIRS: Final = 4_000
 
 
@@ -48,7 +48,7 @@ class Kinds(NamedTuple):
 
 
 def medium(instance: Instance) -> bool:
-    """Whether the program is worth a try."""
+    """Whether the program is worth trying."""
     return bool(len(instance)) and instance.open and len(_kinds(instance).kind) <= PAIRS
 
 

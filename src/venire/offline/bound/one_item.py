@@ -18,8 +18,8 @@ for each labeler and phase, at most one of a labeler.) Three facts are used:
 `search` is a branch and bound over sets. A branch has bought some options for certain and refused
 others (`weigh`: the same bound on what is left, and a set). It is split at the one option that
 the bound buys in part: that is where the bound is above the set. An expert among weak labelers is
-so decided at once, and what the weak ones are worth in part hardly differs from what they are
-worth whole. After some nodes it gives up, and the highest bound of what is open stands.
+thus decided at once, and for weak ones a part is worth nearly as much as the whole. After some
+nodes it stops, and the highest bound of the open branches holds.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ from numpy.typing import NDArray
 from venire.offline.instance import Problem
 from venire.tools.compiling import inlined, kernel
 
-__all__ = ["Bench", "best_set", "lay_bench"]
+__all__ = ["Workspace", "best_set", "workspace_for"]
 
 Floats = NDArray[np.float64]
 
-#: A branch and bound that took so many nodes gives up.
+#: The most nodes of a branch and bound.
 NODES: Final = 300
 
-#: It is content with a set that is at most this share below the best.
+#: It accepts a set that is at most this share below the best.
 CLOSE: Final = 2e-4
 
 FAR: Final = np.inf
@@ -51,10 +51,10 @@ BOUGHT: Final = 1
 REFUSED: Final = 2
 
 
-class Bench(NamedTuple):
-    """Where one item is worked on; as many options as labelers times phases.
+class Workspace(NamedTuple):
+    """Working arrays for one item; as many options as labelers times phases.
 
-    `best` are the blocks of the best set so far (labeler, slot), `size[0]` how many they are.
+    `best` are the blocks of the best set so far (labeler, slot), `size[0]` their number.
     """
 
     cost: Floats
@@ -78,12 +78,12 @@ class Bench(NamedTuple):
     last: NDArray[np.int64]
 
 
-def lay_bench(problem: Problem, nodes: int = NODES, close: float = CLOSE) -> Bench:
-    """An empty bench for a problem."""
+def workspace_for(problem: Problem, nodes: int = NODES, close: float = CLOSE) -> Workspace:
+    """Empty working arrays for a problem."""
     phases, labelers = problem.evidence.shape
     n = phases * labelers + 1
     floats = [np.zeros(n) for _ in range(4)]
-    return Bench(
+    return Workspace(
         floats[0],
         floats[3],
         np.zeros(n, np.int64),
@@ -115,130 +115,130 @@ def is_barred(problem: Problem, item: int, labeler: int) -> bool:
 
 
 @inlined
-def offer(problem: Problem, item: int, bench: Bench, phase: int, first: int) -> int:
-    """Put the labelers of the item on the bench as they are in a phase; how many options now."""
+def offer(problem: Problem, item: int, space: Workspace, phase: int, first: int) -> int:
+    """Add the labelers of the item in a phase as options; returns how many options there are."""
     n = first
     g = problem.group[item]
     for k in range(problem.start[g], problem.start[g + 1]):
         m = problem.members[k]
         if problem.evidence[phase, m] > 0.0 and not is_barred(problem, item, m):
-            bench.who[n] = m
-            bench.evidence[n] = problem.evidence[phase, m]
-            bench.reach[n] = problem.reach[phase, m]
-            bench.cost[n] = FAR
-            bench.rate[n] = FAR
+            space.who[n] = m
+            space.evidence[n] = problem.evidence[phase, m]
+            space.reach[n] = problem.reach[phase, m]
+            space.cost[n] = FAR
+            space.rate[n] = FAR
             n += 1
-    if bench.last[0] != g or bench.last[1] != n - first or first > 0:
+    if space.last[0] != g or space.last[1] != n - first or first > 0:
         for i in range(n):
-            bench.order[i] = i
-    bench.last[0], bench.last[1] = g if first == 0 else -1, n - first
+            space.order[i] = i
+    space.last[0], space.last[1] = g if first == 0 else -1, n - first
     return n
 
 
 @inlined
-def look(price: Any, bench: Bench, slot: int, weight: float, first: int, n: int) -> float:
-    """Take the prices of a slot into account; how much cheaper the options of a phase became."""
+def look(price: Any, space: Workspace, slot: int, weight: float, first: int, n: int) -> float:
+    """Update the costs by the prices of a slot; returns how much cheaper the options became."""
     fall = 0.0
     for i in range(first, n):
-        now = price[slot, bench.who[i]]
-        if now < bench.cost[i]:
-            most = weight * bench.reach[i]
+        now = price[slot, space.who[i]]
+        if now < space.cost[i]:
+            most = weight * space.reach[i]
             if now < most:
-                fall += min(bench.cost[i], most) - now
-            bench.cost[i] = now
-            bench.rate[i] = now / bench.evidence[i]
-            bench.slot[i] = slot
+                fall += min(space.cost[i], most) - now
+            space.cost[i] = now
+            space.rate[i] = now / space.evidence[i]
+            space.slot[i] = slot
     return fall
 
 
 @inlined
-def sort_options(bench: Bench, n: int, weight: float) -> int:
-    """Queue the options that could be in a best set by cost for evidence; how many they are.
+def sort_options(space: Workspace, n: int, weight: float) -> int:
+    """Queue the options that could be in a best set by cost per evidence; returns how many.
 
-    Insertion into the order of the last time, from which it rarely differs by much.
+    Insertion sort from the previous order, from which it rarely differs by much.
     """
     for i in range(1, n):
-        o = bench.order[i]
-        rate = bench.rate[o]
+        o = space.order[i]
+        rate = space.rate[o]
         k = i
         while k > 0:
-            other = bench.order[k - 1]
-            if bench.rate[other] <= rate:
+            other = space.order[k - 1]
+            if space.rate[other] <= rate:
                 break
-            bench.order[k] = other
+            space.order[k] = other
             k -= 1
-        bench.order[k] = o
+        space.order[k] = o
     count = 0
     for i in range(n):
-        o = bench.order[i]
-        if bench.cost[o] < weight * bench.reach[o]:
-            bench.queue[count] = o
+        o = space.order[i]
+        if space.cost[o] < weight * space.reach[o]:
+            space.queue[count] = o
             count += 1
     return count
 
 
 @inlined
-def keep(bench: Bench, n: int) -> None:
-    """The taken options are the best set so far."""
+def keep(space: Workspace, n: int) -> None:
+    """Record the taken options as the best set so far."""
     size = 0
     for i in range(n):
-        if bench.taken[i]:
-            bench.best[size, 0] = bench.who[i]
-            bench.best[size, 1] = bench.slot[i]
+        if space.taken[i]:
+            space.best[size, 0] = space.who[i]
+            space.best[size, 1] = space.slot[i]
             size += 1
-    bench.size[0] = size
+    space.size[0] = size
 
 
 @inlined
-def take_bought(bench: Bench, count: int, weight: float) -> tuple[float, float]:
-    """Take what is bought for certain and nothing else: the residual, and what was paid."""
+def take_bought(space: Workspace, count: int, weight: float) -> tuple[float, float]:
+    """Take exactly the bought options; returns the residual and what was paid."""
     rest, paid = weight, 0.0
     for i in range(count):
-        o = bench.queue[i]
-        bench.taken[o] = bench.mark[o] == BOUGHT
-        bench.busy[bench.who[o]] = False
+        o = space.queue[i]
+        space.taken[o] = space.mark[o] == BOUGHT
+        space.busy[space.who[o]] = False
     for i in range(count):
-        o = bench.queue[i]
-        if bench.taken[o]:
-            bench.busy[bench.who[o]] = True
-            rest *= 1.0 - bench.reach[o]
-            paid += bench.cost[o]
+        o = space.queue[i]
+        if space.taken[o]:
+            space.busy[space.who[o]] = True
+            rest *= 1.0 - space.reach[o]
+            paid += space.cost[o]
     return rest, paid
 
 
 @kernel
-def weigh(bench: Bench, count: int, weight: float) -> tuple[float, float, int]:
-    """A branch: what a set in it gains, which is taken; a bound on all of them; where to split.
+def weigh(space: Workspace, count: int, weight: float) -> tuple[float, float, int]:
+    """Evaluate a branch: the gain of a set in it, a bound on all its sets, where to split.
 
-    The bound lets open options be bought in part, in order of the queue. The set has those that
-    are bought whole, and others while they pay. The bound can be above the set only by an option
-    that is bought in part, or by two options of a labeler: there the branch is split (-1 if there
-    is neither).
+    The bound allows open options to be bought in part, in order of the queue. The set takes those
+    that are bought whole, and others while they pay. The bound can exceed the set only by an option
+    bought in part, or by two options of a labeler: there the branch is split (-1 if there is
+    neither).
     """
-    first, paid = take_bought(bench, count, weight)
+    first, paid = take_bought(space, count, weight)
     left, owed, rest = first, paid, first
     top, split, flowing = 0.0, -1, True
     for i in range(count):
-        o = bench.queue[i]
-        e, c = bench.evidence[o], bench.cost[o]
-        if bench.mark[o] != OPEN or first * bench.reach[o] <= c:
+        o = space.queue[i]
+        e, c = space.evidence[o], space.cost[o]
+        if space.mark[o] != OPEN or first * space.reach[o] <= c:
             continue
         if flowing and left * e <= c:
             flowing, top = False, weight - left - owed
         if flowing:
-            after = left * (1.0 - bench.reach[o])
+            after = left * (1.0 - space.reach[o])
             if after * e < c:
-                rate = bench.rate[o]
+                rate = space.rate[o]
                 flowing, top = False, weight - rate - owed - rate * math.log(left / rate)
                 split = o
             else:
                 left, owed = after, owed + c
-                if split < 0 and bench.busy[bench.who[o]]:
+                if split < 0 and space.busy[space.who[o]]:
                     split = o
-        if rest * bench.reach[o] > c and not bench.busy[bench.who[o]]:
-            bench.taken[o] = True
-            bench.busy[bench.who[o]] = True
-            rest *= 1.0 - bench.reach[o]
+        if rest * space.reach[o] > c and not space.busy[space.who[o]]:
+            space.taken[o] = True
+            space.busy[space.who[o]] = True
+            rest *= 1.0 - space.reach[o]
             paid += c
     if flowing:
         top = weight - left - owed
@@ -246,139 +246,139 @@ def weigh(bench: Bench, count: int, weight: float) -> tuple[float, float, int]:
 
 
 @inlined
-def buy(bench: Bench, count: int, o: int, end: int) -> int:
-    """Buy an option for certain, and no other of its labeler; the end of the trail."""
-    bench.mark[o] = BOUGHT
-    bench.trail[end] = o
+def buy(space: Workspace, count: int, o: int, end: int) -> int:
+    """Mark an option as bought, and others of its labeler as refused; the end of the trail."""
+    space.mark[o] = BOUGHT
+    space.trail[end] = o
     end += 1
     for i in range(count):
-        other = bench.queue[i]
-        if bench.mark[other] == OPEN and bench.who[other] == bench.who[o]:
-            bench.mark[other] = REFUSED
-            bench.trail[end] = other
+        other = space.queue[i]
+        if space.mark[other] == OPEN and space.who[other] == space.who[o]:
+            space.mark[other] = REFUSED
+            space.trail[end] = other
             end += 1
     return end
 
 
 @inlined
-def refuse(bench: Bench, count: int, o: int, end: int, single: bool) -> int:
-    """Refuse an option, and what is worth no more and costs no less; the end of the trail.
+def refuse(space: Workspace, count: int, o: int, end: int, single: bool) -> int:
+    """Mark an option as refused, and all that it dominates; the end of the trail.
 
-    Some best set of those without the option has none of these either: it could have had the
-    option in the place of one. Not so where the option's labeler may be in by another (`single`).
+    It dominates options that are worth no more and cost no less: a set with one of them could have
+    this option instead. That holds only if no labeler has two options (`single`).
     """
-    bench.mark[o] = REFUSED
-    bench.trail[end] = o
+    space.mark[o] = REFUSED
+    space.trail[end] = o
     end += 1
     for i in range(count):
-        other = bench.queue[i]
+        other = space.queue[i]
         if (
             single
-            and bench.mark[other] == OPEN
-            and bench.cost[other] >= bench.cost[o]
-            and bench.evidence[other] <= bench.evidence[o]
+            and space.mark[other] == OPEN
+            and space.cost[other] >= space.cost[o]
+            and space.evidence[other] <= space.evidence[o]
         ):
-            bench.mark[other] = REFUSED
-            bench.trail[end] = other
+            space.mark[other] = REFUSED
+            space.trail[end] = other
             end += 1
     return end
 
 
 @inlined
-def reopen(bench: Bench, end: int, start: int) -> None:
-    """Take back the decisions of the trail from `start` on."""
+def reopen(space: Workspace, end: int, start: int) -> None:
+    """Undo the decisions of the trail from `start` on."""
     for i in range(start, end):
-        bench.mark[bench.trail[i]] = OPEN
+        space.mark[space.trail[i]] = OPEN
 
 
 @inlined
 def most_of_open(
-    bench: Bench, count: int, weight: float, depth: int, end: int, single: bool
+    space: Workspace, count: int, weight: float, depth: int, end: int, single: bool
 ) -> float:
-    """A bound on all branches that have not been looked at."""
+    """A bound on all branches that have not been visited."""
     most = 0.0
     while depth > 0:
         depth -= 1
-        o, start = bench.split[depth], bench.start[depth]
-        bought = bench.mark[o] == BOUGHT
-        reopen(bench, end, start)
+        o, start = space.split[depth], space.start[depth]
+        bought = space.mark[o] == BOUGHT
+        reopen(space, end, start)
         end = start
         if bought:
-            after = refuse(bench, count, o, end, single)
-            most = max(most, weigh(bench, count, weight)[1])
-            reopen(bench, after, end)
+            after = refuse(space, count, o, end, single)
+            most = max(most, weigh(space, count, weight)[1])
+            reopen(space, after, end)
     return most
 
 
 @inlined
 def search(
-    bench: Bench, n: int, count: int, weight: float, floor: float, enough: float, single: bool
+    space: Workspace, n: int, count: int, weight: float, floor: float, enough: float, single: bool
 ) -> tuple[float, float]:
-    """Branch and bound: the best set above `floor`, which is kept, and a bound on all sets.
+    """Branch and bound: the best set above `floor`, which is recorded, and a bound on all sets.
 
-    It is not begun where no set can be above `enough`. `single` says that no labeler has two
+    It does not start if no set can be above `enough`. `single` says that no labeler has two
     options.
     """
     for i in range(n):
-        bench.mark[i] = OPEN
-        bench.taken[i] = False
-    found, top, split = weigh(bench, count, weight)
-    best, slack, here = floor, bench.close[0] * top, top
+        space.mark[i] = OPEN
+        space.taken[i] = False
+    found, top, split = weigh(space, count, weight)
+    best, slack, here = floor, space.close[0] * top, top
     if top <= enough:
         return best, top
     nodes, depth, end = 0, 0, 0
     while True:
         if found > best:
             best = found
-            keep(bench, n)
+            keep(space, n)
         nodes += 1
         if split >= 0 and here > best + slack:
-            if nodes > bench.nodes[0]:
-                most = most_of_open(bench, count, weight, depth, end, single)
+            if nodes > space.nodes[0]:
+                most = most_of_open(space, count, weight, depth, end, single)
                 return best, min(top, max(here, most, best + slack))
-            bench.split[depth], bench.start[depth] = split, end
+            space.split[depth], space.start[depth] = split, end
             depth += 1
-            end = buy(bench, count, split, end)
+            end = buy(space, count, split, end)
         else:
-            while depth > 0 and bench.mark[bench.split[depth - 1]] == REFUSED:
+            while depth > 0 and space.mark[space.split[depth - 1]] == REFUSED:
                 depth -= 1
-                reopen(bench, end, bench.start[depth])
-                end = bench.start[depth]
+                reopen(space, end, space.start[depth])
+                end = space.start[depth]
             if depth == 0:
                 return best, min(top, best + slack)
-            start = bench.start[depth - 1]
-            reopen(bench, end, start)
-            end = refuse(bench, count, bench.split[depth - 1], start, single)
-        found, here, split = weigh(bench, count, weight)
+            start = space.start[depth - 1]
+            reopen(space, end, start)
+            end = refuse(space, count, space.split[depth - 1], start, single)
+        found, here, split = weigh(space, count, weight)
 
 
 @kernel
-def best_set(problem: Problem, price: Any, item: int, bench: Bench) -> tuple[float, float]:
+def best_set(problem: Problem, price: Any, item: int, space: Workspace) -> tuple[float, float]:
     """What the item gains at these prices by the best set found, and a bound on any set.
 
-    The set is on the bench.
+    The set is in `space.best`.
     """
     weight, arrival = problem.weight[item], problem.arrival[item]
     best, bound, reach, top = 0.0, 0.0, 1.0, 0.0
-    bench.size[0] = 0
+    space.size[0] = 0
     phase, first, n = -1, 0, 0
     for slot in range(arrival, len(problem.phase)):
         if problem.phase[slot] != phase:
             phase = problem.phase[slot]
             first = n
-            n = offer(problem, item, bench, phase, n)
+            n = offer(problem, item, space, phase, n)
             for i in range(first, n):
-                reach *= 1.0 - bench.reach[i]
+                reach *= 1.0 - space.reach[i]
         delay = float(slot - arrival)
         if weight <= delay:
             break
         if phase == problem.phase[-1] and weight * (1.0 - reach) - delay <= bound:
             break
-        top += look(price, bench, slot, weight, first, n)
+        top += look(price, space, slot, weight, first, n)
         if top - delay <= bound:
             continue
-        count = sort_options(bench, n, weight)
-        found, top = search(bench, n, count, weight, best + delay, bound + delay, first == 0)
+        count = sort_options(space, n, weight)
+        found, top = search(space, n, count, weight, best + delay, bound + delay, first == 0)
         best = max(best, found - delay)
         bound = max(bound, top - delay)
     return best, max(bound, best)

@@ -1,4 +1,4 @@
-"""Sweeps over all items at prices: to adjust the prices, and to add up the bound."""
+"""Passes over all items at given prices: to adjust the prices, and to compute the bound."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from venire.offline.bound.one_item import Bench, best_set
+from venire.offline.bound.one_item import Workspace, best_set
 from venire.offline.instance import Problem
 from venire.tools.compiling import kernel
 
@@ -17,11 +17,11 @@ Floats = NDArray[np.float64]
 
 
 @kernel
-def adjust(problem: Problem, price: Floats, step: Floats, bench: Bench) -> None:
+def adjust(problem: Problem, price: Floats, step: Floats, space: Workspace) -> None:
     """One sweep of the incremental subgradient method, in order of arrival.
 
-    Every block offers its capacity once and becomes cheaper for it; every purchase makes it
-    dearer, at once. `step[m]` is by how much.
+    Every block first becomes cheaper by its capacity times `step[m]`; every purchase then raises
+    its price by `step[m]`, at once.
     """
     slots, labelers = price.shape
     s = 0
@@ -29,9 +29,9 @@ def adjust(problem: Problem, price: Floats, step: Floats, bench: Bench) -> None:
         for m in range(labelers):
             price[slot, m] = max(0.0, price[slot, m] - step[m] * problem.capacity[m])
         while s < len(problem.weight) and problem.arrival[s] == slot:
-            best_set(problem, price, s, bench)
-            for k in range(bench.size[0]):
-                m, t = bench.best[k, 0], bench.best[k, 1]
+            best_set(problem, price, s, space)
+            for k in range(space.size[0]):
+                m, t = space.best[k, 0], space.best[k, 1]
                 price[t, m] += step[m]
             s += 1
 
@@ -40,10 +40,10 @@ def adjust(problem: Problem, price: Floats, step: Floats, bench: Bench) -> None:
 def adjust_slots(
     problem: Problem, level: Floats, step: float, supply: Floats, most: Floats
 ) -> None:
-    """The same as if evidence were a liquid with one price, `level[slot]`, for all of a slot.
+    """The same with divisible evidence at one price, `level[slot]`, in each slot.
 
-    `supply[phase]` of it is offered, and an item may have `most[phase, group]`. It buys all of it
-    in the cheapest slot before it leaves: ln(w / level), until that is what one more is worth.
+    The supply is `supply[phase]`, and an item may have `most[phase, group]`. It buys everything
+    in the cheapest slot before it leaves: ln(w / level), up to that limit.
     """
     slots, s = len(level), 0
     for slot in range(slots):
@@ -68,10 +68,10 @@ def adjust_slots(
 
 
 @kernel
-def gains(problem: Problem, price: Floats, most: Floats, bench: Bench) -> None:
+def gains(problem: Problem, price: Floats, most: Floats, space: Workspace) -> None:
     """A bound on what each item gains at these prices."""
     for s in range(len(problem.weight)):
-        _, most[s] = best_set(problem, price, s, bench)
+        _, most[s] = best_set(problem, price, s, space)
 
 
 @kernel
@@ -81,14 +81,14 @@ def sets(
     gain: Floats,
     start: NDArray[np.int64],
     blocks: NDArray[np.int64],
-    bench: Bench,
+    space: Workspace,
 ) -> None:
     """The best set found of each item: blocks[start[s]:start[s + 1]], labeler and slot."""
     n = 0
     for s in range(len(problem.weight)):
-        gain[s], _ = best_set(problem, price, s, bench)
+        gain[s], _ = best_set(problem, price, s, space)
         start[s] = n
-        for k in range(bench.size[0]):
-            blocks[n, 0], blocks[n, 1] = bench.best[k, 0], bench.best[k, 1]
+        for k in range(space.size[0]):
+            blocks[n, 0], blocks[n, 1] = space.best[k, 0], space.best[k, 1]
             n += 1
     start[len(problem.weight)] = n

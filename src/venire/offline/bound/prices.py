@@ -1,19 +1,18 @@
 r"""An upper bound on OPT from prices, and prices that make it small.
 
-Let every block (t, m) have a price lambda[t, m] >= 0. Whatever schedule there is pays for no
-more blocks than there are, so that with v_s(lambda) the most that item s can gain at these
-prices (`offline/bound/one_item.py`)
+Let every block (t, m) have a price lambda[t, m] >= 0. No schedule uses more blocks than there are,
+so with v_s(lambda) the most that item s can gain at these prices (`offline/bound/one_item.py`)
 
     OPT <= L(lambda) = sum of capacity[m] lambda[t, m] + sum over s of v_s(lambda)
 
 for *any* prices (weak duality; docs/certificates.md). L is convex; what an item buys is a part
 of a subgradient. The prices are found by the incremental subgradient method: items go in order
-of arrival, and what one buys is dearer for the next at once. First as if evidence were a liquid
-with one price in each slot, which is quick and, where labelers differ in nothing but how good
-they are, nearly all there is to find; for instances of medium size a linear program finds such
-prices too (`offline/bound/linear.py`). Then with a price for each block, roughly from the first and
-finely from the best so far. Steps shrink geometrically. No clock and no randomness: the same
-instance has the same prices.
+of arrival, and a purchase raises the price for the next item at once. First with divisible evidence
+at one price in each slot, which is fast and, where labelers differ only in competence, nearly
+optimal; for instances of medium size a linear program finds such prices too
+(`offline/bound/linear.py`). Then with a price for each block, coarsely from those prices and finely
+from the best so far. Steps shrink geometrically. No clock and no randomness: the same instance has
+the same prices.
 
 **Rounding.** What is returned is rounded outward. A gain is computed from n options by fewer
 than 8 (n + 8) operations on numbers up to w, each with a relative error of 2^-53; four times
@@ -31,7 +30,7 @@ from numpy.typing import NDArray
 
 from venire.errors import InputError
 from venire.offline.bound.linear import linear_prices, medium
-from venire.offline.bound.one_item import lay_bench
+from venire.offline.bound.one_item import workspace_for
 from venire.offline.bound.price_passes import adjust, adjust_slots, gains
 from venire.offline.instance import Instance, Problem
 
@@ -45,13 +44,13 @@ STEPS: Final = (1.0, 0.002)
 ROUGH_STEPS: Final = (0.5, 0.003)
 FINE_STEPS: Final = (0.05, 0.0005)
 
-#: So many coarse sweeps for each fine one, which takes that much longer.
+#: Coarse sweeps for each fine one, which takes that much longer.
 COARSE: Final = 8
 
-#: A label of so little evidence may as well be bought in part.
+#: Up to this evidence a label may be treated as divisible.
 DROP: Final = 0.1
 
-#: While the prices are moving, a branch and bound may be short and coarse.
+#: Nodes and tolerance of a branch and bound while the prices are moving.
 QUICK: Final = (5, 1e-3)
 
 
@@ -75,7 +74,7 @@ def bound_at(instance: Instance, price: Floats) -> float:
     if not (np.isfinite(price).all() and (price >= 0).all()):
         raise InputError("a price is negative or not finite, expected numbers from 0 on")
     problem, most = instance.problem(), np.zeros(len(instance))
-    gains(problem, price, most, lay_bench(problem))
+    gains(problem, price, most, workspace_for(problem))
     options = problem.evidence.size
     slack = 32.0 * (options + 8) * 2.0**-53 * instance.weight * instance.patience
     blocks = float((price.sum(axis=0) * instance.capacity).sum()) * (1.0 + 1e-13)
@@ -83,7 +82,7 @@ def bound_at(instance: Instance, price: Floats) -> float:
 
 
 def sweeps_for(instance: Instance) -> int:
-    """How often the items are gone through: the more often, the less work it is."""
+    """The number of passes over the items: more of them if a pass is little work."""
     work = float((instance.patience * instance.options).sum())
     return int(np.clip(8e8 / max(1.0, work), 40, 240))
 
@@ -141,10 +140,10 @@ def _by_blocks(
     done: tuple[int, int],
 ) -> tuple[Floats, Floats]:
     """A price for each block, sweep by sweep: the last, and the mean of the last quarter."""
-    price, bench = start.copy(), lay_bench(problem, *QUICK)
+    price, space = start.copy(), workspace_for(problem, *QUICK)
     mean, count = np.zeros_like(price), 0
     for k, step in enumerate(moves):
-        adjust(problem, price, step, bench)
+        adjust(problem, price, step, space)
         _tell(progress, done[0] + k, done[1])
         if 4 * (k + 1) > 3 * len(moves):
             mean += price
@@ -165,7 +164,7 @@ def _by_slots(instance: Instance, problem: Problem, worth: float, sweeps: int) -
 
 
 def _liquid(instance: Instance) -> bool:
-    """Whether evidence comes in drops, for everyone: then a price for each slot is enough."""
+    """Whether evidence is nearly divisible and for everyone: then slot prices are enough."""
     return instance.open and float(instance.evidence.max()) <= DROP
 
 
@@ -179,9 +178,9 @@ def _steps(count: int, first: float, last: float) -> Floats:
 
 
 def _level(instance: Instance) -> float:
-    """The price of evidence at which all items together would ask for all that there is.
+    """The price of evidence at which the demand of all items equals the total supply.
 
-    An item of weight w asks for ln(w / price), and for no more than the panel holds.
+    An item of weight w demands ln(w / price), and no more than the panel has.
     """
     if not len(instance) or not instance.evidence.any():
         return 1.0

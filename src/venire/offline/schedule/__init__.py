@@ -1,1 +1,1 @@
-"""How much could somebody who knows the future earn? Schedules by prices."""
+"""What can be earned with knowledge of the future: schedules guided by prices."""

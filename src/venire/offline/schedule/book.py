@@ -1,4 +1,4 @@
-"""Who has which blocks, while a schedule is being made."""
+"""Which item has which blocks, while a schedule is built."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from venire.offline.bound.one_item import Bench
+from venire.offline.bound.one_item import Workspace
 from venire.tools.compiling import inlined
 
 __all__ = ["Book", "replace"]
@@ -16,7 +16,7 @@ Floats = NDArray[np.float64]
 
 
 class Book(NamedTuple):
-    """Who has what: for each item a list of blocks, `head` and `next`; `free` is a stack.
+    """The blocks of each item, as linked lists `head` and `next`; `free` is a stack of entries.
 
     `toll` is what a block costs now, infinite where nothing of it is left.
     """
@@ -31,8 +31,8 @@ class Book(NamedTuple):
 
 
 @inlined
-def replace(book: Book, item: int, bench: Bench) -> None:
-    """Give the item the set on the bench for what it has."""
+def replace(book: Book, item: int, space: Workspace) -> None:
+    """Replace the blocks of the item by the best set found."""
     k = book.head[item]
     while k >= 0:
         after = book.next[k]
@@ -40,10 +40,10 @@ def replace(book: Book, item: int, bench: Bench) -> None:
         book.free[book.free[0]] = k
         k = after
     book.head[item] = -1
-    for i in range(bench.size[0]):
+    for i in range(space.size[0]):
         k = book.free[book.free[0]]
         book.free[0] -= 1
-        book.labeler[k] = bench.best[i, 0]
-        book.slot[k] = bench.best[i, 1]
+        book.labeler[k] = space.best[i, 0]
+        book.slot[k] = space.best[i, 1]
         book.next[k] = book.head[item]
         book.head[item] = k

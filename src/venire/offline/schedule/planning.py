@@ -1,10 +1,9 @@
-"""A schedule guided by prices: what somebody who knows the future can earn at least.
+"""A schedule guided by prices: a lower bound on what can be earned with knowledge of the future.
 
-Items go in order of arrival, each takes the set that is best for it at the prices, out of the
-blocks that are left. Then they go again and again, at a smaller share of the prices each time
-and at none in the end: an item gives back what it has, and takes the best of what is left, or
-the same again. At no prices every such step earns more or the same. In the end items trade
-(`offline/schedule/trading.py`).
+Items go in order of arrival; each takes the set that is best for it at the prices, from the blocks
+that are left. This is repeated with a decreasing share of the prices, in the end none: an item
+returns its blocks, and takes the best of what is left, or the same again. Without prices no such
+step earns less. Finally items trade (`offline/schedule/trading.py`).
 """
 
 from __future__ import annotations
@@ -14,18 +13,18 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from venire.offline.bound.one_item import Bench, best_set, lay_bench
+from venire.offline.bound.one_item import Workspace, best_set, workspace_for
 from venire.offline.instance import Block, Instance, Problem
 from venire.offline.schedule.book import Book, replace
-from venire.offline.schedule.trading import lay_counter, trade
+from venire.offline.schedule.trading import owners_for, trade
 from venire.tools.compiling import inlined, kernel
 
 __all__ = ["plan"]
 
 Floats = NDArray[np.float64]
 
-#: Rounds of trades at most, and how much work they may be; they end when one brings less than
-#: this share of the weights.
+#: The most rounds of trades, the most work they may be, and the gain of a round, as a share of the
+#: weights, below which they end.
 ROUNDS: Final = 30
 WORK: Final = 4e9
 LITTLE: Final = 1e-5
@@ -33,7 +32,7 @@ LITTLE: Final = 1e-5
 
 @inlined
 def worth(problem: Problem, book: Book, item: int, price: Floats, share: float) -> float:
-    """What an item gains by the blocks it has at a share of the prices."""
+    """What an item gains by its blocks at a share of the prices."""
     rest, paid, last = 1.0, 0.0, problem.arrival[item]
     k = book.head[item]
     if k < 0:
@@ -49,7 +48,7 @@ def worth(problem: Problem, book: Book, item: int, price: Floats, share: float) 
 
 @inlined
 def open_blocks(book: Book, item: int, price: Floats, share: float) -> None:
-    """Offer to everyone what an item has."""
+    """Make the blocks of an item available."""
     k = book.head[item]
     while k >= 0:
         t, m = book.slot[k], book.labeler[k]
@@ -60,7 +59,7 @@ def open_blocks(book: Book, item: int, price: Floats, share: float) -> None:
 
 @inlined
 def close_blocks(book: Book, item: int) -> None:
-    """Offer no more what an item has."""
+    """Make the blocks of an item unavailable again."""
     k = book.head[item]
     while k >= 0:
         t, m = book.slot[k], book.labeler[k]
@@ -71,8 +70,8 @@ def close_blocks(book: Book, item: int) -> None:
 
 
 @kernel
-def go_round(problem: Problem, price: Floats, share: float, book: Book, bench: Bench) -> None:
-    """Every item takes the best of what is left, at a share of the prices."""
+def go_round(problem: Problem, price: Floats, share: float, book: Book, space: Workspace) -> None:
+    """Every item takes the best of the blocks that are left, at a share of the prices."""
     slots, labelers = price.shape
     for t in range(slots):
         for m in range(labelers):
@@ -80,9 +79,9 @@ def go_round(problem: Problem, price: Floats, share: float, book: Book, bench: B
     for s in range(len(problem.weight)):
         before = worth(problem, book, s, price, share)
         open_blocks(book, s, price, share)
-        found, _ = best_set(problem, book.toll, s, bench)
+        found, _ = best_set(problem, book.toll, s, space)
         if found > before:
-            replace(book, s, bench)
+            replace(book, s, space)
         close_blocks(book, s)
 
 
@@ -97,7 +96,7 @@ def plan(
     >>> plan(tiny, np.zeros((2, 2)))
     [(0, 0, 0), (0, 1, 0), (1, 0, 1), (1, 1, 1)]
     """
-    problem, bench = instance.problem(), lay_bench(instance.problem())
+    problem, space = instance.problem(), workspace_for(instance.problem())
     most = min(instance.slots * int(instance.capacity.sum()), len(instance) * price.shape[1])
     book = Book(
         np.full(len(instance), -1, np.int64),
@@ -109,16 +108,16 @@ def plan(
         np.zeros(price.shape),
     )
     for share in shares:
-        go_round(problem, price, share, book, bench)
-    counter, little = lay_counter(*price.shape), LITTLE * float(instance.weight.sum())
+        go_round(problem, price, share, book, space)
+    owners, little = owners_for(*price.shape), LITTLE * float(instance.weight.sum())
     for _ in range(_rounds(instance)):
-        if trade(problem, book, counter, bench) <= little:
+        if trade(problem, book, owners, space) <= little:
             break
     return list(_blocks(book))
 
 
 def _rounds(instance: Instance) -> int:
-    """How many rounds of trades are affordable: every departure sorts the options anew."""
+    """How many rounds of trades are affordable: every departure sorts the options again."""
     work = float((instance.patience * instance.options**2).sum())
     return int(min(ROUNDS, WORK / max(1.0, work)))
 

@@ -1,8 +1,8 @@
-"""The wheel: which rows leave at the end of which slot.
+"""The exit wheel: which rows leave at the end of which slot.
 
-A row is due in a slot that is known as soon as its last label is given, so that closing a slot
-looks only at the rows that are due and not at the whole queue. A hashed timing wheel: row r
-hangs in the list at `due mod WHEEL`; links are on the row.
+When a row is due is known as soon as its last label is given, so closing a slot looks only at the
+rows that are due, not at the whole queue. It is a hashed timing wheel: a row is in the list at
+`due mod WHEEL`; the links are on the row.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def never_due(desk: Desk, row: int) -> None:
 
 @inlined
 def set_due(desk: Desk, row: int, due: int, reason: int) -> None:
-    """Hang the row so that it leaves at the end of slot `due`, for this reason."""
+    """Schedule the row to leave at the end of slot `due`, for this reason."""
     never_due(desk, row)
     first = desk.wheel[due & (WHEEL - 1)]
     desk.rows[row].due = due
@@ -71,8 +71,8 @@ def never_due_row(desk: Desk, row: int) -> None:
 def waits(desk: Desk, row: int) -> bool:
     """Whether a row that is due stays.
 
-    It does for labels in flight, for the fewest labels it must have, and while it is below the
-    confidence it must have and somebody is left who may label it.
+    It waits for labels in flight, for the fewest labels it must have, and while it is below the
+    confidence it must reach and an eligible labeler is left.
     """
     reason = desk.rows[row].reason
     if desk.rows[row].pending > 0:
@@ -85,9 +85,9 @@ def waits(desk: Desk, row: int) -> bool:
 
 
 def make_settle(leave: Callable[[Desk, int], None]) -> Callable[[Desk, int], int]:
-    """Build `settle(desk, slot)`: end a slot; how many rows leave, listed in `desk.gone`.
+    """Build `settle(desk, slot)`: end a slot and return how many rows leave, listed in `desk.gone`.
 
-    A row with labels in flight waits for them, unless it must go.
+    A row with labels in flight waits for them, unless it must leave.
     """
 
     @kernel

@@ -11,7 +11,7 @@ for a labeler. A rank later than the slot counts as no delay.
 from __future__ import annotations
 
 from venire.paper import utility
-from venire.scheduling.algorithm1.labeler_turn import move, shelve
+from venire.scheduling.algorithm1.labeler_turn import enqueue, move
 from venire.scheduling.state.desk import Desk, touch
 from venire.tools.compiling import inlined
 
@@ -51,4 +51,4 @@ def file_row(desk: Desk, row: int) -> None:
     """Put a row that is in no queue where it belongs."""
     desk.rows[row].key = residual(desk.rows[row].weight, desk.rows[row].evidence)
     desk.bounds[0] = max(desk.bounds[0], desk.rows[row].key)
-    shelve(desk, row, desk.rows[row].last)
+    enqueue(desk, row, desk.rows[row].last)

@@ -21,7 +21,7 @@ from venire.scheduling.algorithm1.build import compiled
 from venire.scheduling.algorithm1.exit_wheel import set_due
 from venire.scheduling.algorithm1.gain import bound, file_row, refile_at, score, take
 from venire.scheduling.algorithm1.labeler_turn import begin_serving, make_for_served, make_turn
-from venire.scheduling.algorithm1.ready_queues import take_off
+from venire.scheduling.algorithm1.ready_queues import dequeue
 from venire.scheduling.base import Kernels, Policy
 from venire.scheduling.state.desk import EXHAUSTED, NO_GAIN, Desk, room
 from venire.scheduling.state.eligibility import best_reach, eligible_count
@@ -60,7 +60,7 @@ def enter(desk: Desk, row: int, slot: int) -> None:
 
 @kernel
 def leave(desk: Desk, row: int) -> None:
-    take_off(desk, row)
+    dequeue(desk, row)
 
 
 @kernel

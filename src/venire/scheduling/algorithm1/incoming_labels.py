@@ -1,10 +1,10 @@
-"""Labels come in: many in one call of a kernel, and as if they had come one by one.
+"""Labels come in: many in one call, with the same outcome as one by one.
 
-A label may be one that was waited for (its touch is there, and says nothing yet), one that nobody
-asked for (it gets a touch), or one that is there already. `look_up` tells these apart from what
-cannot be, and changes nothing; a policy's `hear`, built by `make_hear`, then takes all of them.
-After each the row is valued and filed anew before the next is looked at: what a policy keeps may
-depend on the order, and a log is replayed label by label.
+A label may be pending (its touch exists, without an answer), unsolicited (it gets a touch) or a
+repeat of one that is known. `look_up` finds labels that are invalid, and changes nothing; a
+policy's `hear`, built by `make_hear`, then enters all of them. After each label its row is valued
+and refiled before the next: what a policy keeps may depend on the order, and a log is replayed
+label by label.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Bools = NDArray[np.bool_]
 ROW: Final = 0
 LABELER: Final = 1
 SAID: Final = 2
-VOUCHED: Final = 3  # 1: the labeler may have the row, whatever group the row is in
+VOUCHED: Final = 3  # 1: the labeler is eligible, whatever the group of the row
 
 
 @inlined
@@ -43,9 +43,9 @@ def find(desk: Desk, row: int, labeler: int) -> int:
 
 @kernel
 def look_up(desk: Desk, labels: Ints, held: Ints) -> int:
-    """Write what each labeler said of the row before; the first label that cannot be, or -1.
+    """Write into `held` what each labeler said of its row before; the first invalid label, or -1.
 
-    PENDING: nothing so far, the label may come. BARRED: it may not.
+    PENDING: nothing so far, the label is welcome. BARRED: the labeler is not eligible.
     """
     for i in range(len(labels)):
         row, labeler = labels[i, ROW], labels[i, LABELER]
@@ -62,7 +62,7 @@ def look_up(desk: Desk, labels: Ints, held: Ints) -> int:
 
 @inlined
 def take(desk: Desk, row: int, labeler: int, said: int, slot: int) -> tuple[bool, bool]:
-    """Take one label; whether it is new, and whether the row is worth something else now."""
+    """Enter one label; whether it is new, and whether the value of the row has changed."""
     k = find(desk, row, labeler)
     if k < 0:
         k = desk.meta[TOUCHES]
@@ -88,10 +88,10 @@ def take(desk: Desk, row: int, labeler: int, said: int, slot: int) -> tuple[bool
 def make_hear(
     leave: Callable[..., Any], enter: Callable[..., Any]
 ) -> Callable[[Desk, Ints, int, Bools], int]:
-    """Build `hear(desk, labels, slot, fresh)`: take labels that `look_up` let pass.
+    """Build `hear(desk, labels, slot, fresh)`: enter labels that `look_up` found valid.
 
-    It writes which of them are new; how many rows were filed anew, counted as often as they were.
-    The desk must have room for as many touches.
+    It writes into `fresh` which of them are new, and returns how often a row was refiled. There
+    must be room for as many touches.
     """
 
     @kernel

@@ -1,7 +1,8 @@
-"""A labeler's turn: take the best rows off the shelves, up to the labeler's capacity.
+"""A labeler's turn: take the best rows out of the queues, up to the labeler's capacity.
 
-Only the tops of the shelves compete; a top that the labeler may not have is set aside until the
-turn ends. What "best" means is the policy's: `make_turn` builds a turn out of three kernels.
+Only the first row of each queue competes; one for which the labeler is not eligible is set aside
+until the turn ends. The policy says what "best" means: `make_turn` builds a turn out of its
+functions.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from venire.scheduling.state.desk import SERVING, TOUCHES, Desk, room
 from venire.scheduling.state.eligibility import barred
 from venire.tools.compiling import inlined
 
-__all__ = ["begin_serving", "make_for_served", "make_turn", "move", "shelve"]
+__all__ = ["begin_serving", "enqueue", "make_for_served", "make_turn", "move"]
 
 
 def make_turn(
@@ -26,15 +27,15 @@ def make_turn(
     """Build `take_turn(desk, labeler, slot, floor)`: take rows that score above `floor`.
 
     score(desk, labeler, row, rank, slot)   how good a row is; it must not increase down a heap,
-                                            so that the top of a shelf bounds the whole shelf
-    bound(desk, labeler, rank, slot)        no row on a shelf of this rank, or of a lower one,
+                                            so that the first row bounds the whole queue
+    bound(desk, labeler, rank, slot)        no row in a queue of this rank, or of a lower one,
                                             scores more
-    take(desk, labeler, row, slot)          give the row to the labeler, by `touch`
+    take(desk, labeler, row, slot)          assign the row to the labeler, by `touch`
     refile(desk, row, slot)                 put a row that is out of its heap where it belongs
     """
 
     @inlined
-    def best_on_shelf(
+    def best_in_queue(
         desk: Desk, labeler: int, slot: int, shelf: int, best: int, value: float, aside: int
     ) -> tuple[int, float, int]:
         rows, shelves = desk.rows, desk.shelves
@@ -57,7 +58,7 @@ def make_turn(
     ) -> tuple[int, float, int]:
         shelf = desk.groups[group].shelf
         while shelf >= 0 and bound(desk, labeler, desk.shelves[shelf].rank, slot) >= value:
-            best, value, aside = best_on_shelf(desk, labeler, slot, shelf, best, value, aside)
+            best, value, aside = best_in_queue(desk, labeler, slot, shelf, best, value, aside)
             shelf = desk.shelves[shelf].next
         return best, value, aside
 
@@ -93,7 +94,7 @@ def make_turn(
 
 @inlined
 def move(desk: Desk, row: int, rank: int) -> None:
-    """Put a row that is out of its heap onto the shelf of this rank."""
+    """Put a row that is out of its heap into the queue of this rank."""
     s = desk.rows[row].shelf
     if desk.shelves[s].rank != rank:
         release(desk, row)
@@ -103,15 +104,15 @@ def move(desk: Desk, row: int, rank: int) -> None:
 
 
 @inlined
-def shelve(desk: Desk, row: int, rank: int) -> None:
-    """Put a row that is on no shelf onto the shelf of this rank."""
+def enqueue(desk: Desk, row: int, rank: int) -> None:
+    """Put a row that is in no queue into the queue of this rank."""
     put(desk, row, rank)
     push(desk.rows, desk.shelves, desk.rows[row].shelf, row)
 
 
 @inlined
 def begin_serving(desk: Desk) -> int:
-    """Touches from here on are those of this serving; returns the first of them."""
+    """Begin a serving: touches from the returned one on belong to it."""
     first: int = desk.meta[TOUCHES]
     desk.meta[SERVING] = first
     return first

@@ -1,12 +1,12 @@
-"""Shelves: pairing heaps of rows, by group of labelers and rank.
+"""The queues of outstanding rows (`desk.shelves`): pairing heaps, by group of labelers and rank.
 
-All rows on a shelf have the same group and the same rank, so that only the top of each shelf
-can be the best of it for any labeler. For Algorithm 1 the rank is the slot of the last label
-and the key is the residual: the gain is a line in the labeler's reach, `key * reach - delay`,
-and the delay depends on the rank alone.
+All rows of a queue have the same group and the same rank, so only the first of each queue can be
+the best of it for any labeler. For Algorithm 1 the rank is the slot of the last label and the key
+is the residual: the gain is a line in the labeler's reach, `key * reach - delay`, and the delay
+depends on the rank alone.
 
-A pairing heap lives in three links on the row itself, so a shelf of a million rows needs no
-memory of its own. Order: largest key first, then the lowest row, which is the earliest arrival.
+A pairing heap is three links on the row itself, so a queue of a million rows needs no memory of
+its own. Order: largest key first, then the lowest row, which is the earliest arrival.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from __future__ import annotations
 from venire.scheduling.state.desk import FREE_SHELF, Desk, Records
 from venire.tools.compiling import inlined
 
-__all__ = ["pop", "push", "put", "release", "take_off"]
+__all__ = ["dequeue", "pop", "push", "put", "release"]
 
 
 @inlined
@@ -43,7 +43,7 @@ def meld(rows: Records, a: int, b: int) -> int:
 
 @inlined
 def meld_children(rows: Records, parent: int) -> int:
-    """Join the children of a row that leaves: pairs left to right, then right to left."""
+    """Join the children of a row that leaves: in pairs left to right, then right to left."""
     pairs = -1
     a = rows[parent].child
     while a >= 0:
@@ -70,7 +70,7 @@ def meld_children(rows: Records, parent: int) -> int:
 
 @inlined
 def pop(rows: Records, shelves: Records, shelf: int) -> int:
-    """Take the top row out of the heap; it still belongs to the shelf until `take_off`."""
+    """Take the first row out of the heap; it belongs to the queue until `release`."""
     top = shelves[shelf].root
     root = meld_children(rows, top)
     if root >= 0:
@@ -81,7 +81,7 @@ def pop(rows: Records, shelves: Records, shelf: int) -> int:
 
 @inlined
 def push(rows: Records, shelves: Records, shelf: int, row: int) -> None:
-    """Put a row that belongs to the shelf into its heap."""
+    """Put a row that belongs to the queue into its heap."""
     rows[row].child = -1
     rows[row].sibling = -1
     rows[row].before = -1
@@ -90,7 +90,7 @@ def push(rows: Records, shelves: Records, shelf: int, row: int) -> None:
 
 @inlined
 def put(desk: Desk, row: int, rank: int) -> None:
-    """Make the row belong to the shelf of its group and this rank, without pushing it."""
+    """Make the row belong to the queue of its group and this rank, without pushing it."""
     group = desk.rows[row].group
     shelves = desk.shelves
     prev, s = -1, desk.groups[group].shelf
@@ -113,7 +113,7 @@ def put(desk: Desk, row: int, rank: int) -> None:
 
 @inlined
 def release(desk: Desk, row: int) -> None:
-    """Make the row, which is out of its heap, belong to no shelf; an empty shelf is freed."""
+    """Make the row, which is out of its heap, belong to no queue; an empty queue is freed."""
     shelves = desk.shelves
     s = desk.rows[row].shelf
     desk.rows[row].shelf = -1
@@ -131,8 +131,8 @@ def release(desk: Desk, row: int) -> None:
 
 
 @inlined
-def take_off(desk: Desk, row: int) -> None:
-    """Take a row off its shelf, wherever in the heap it is; nothing happens if it is on none."""
+def dequeue(desk: Desk, row: int) -> None:
+    """Take a row out of its queue, wherever in the heap it is; do nothing if it is in none."""
     rows, shelves = desk.rows, desk.shelves
     s = rows[row].shelf
     if s < 0:

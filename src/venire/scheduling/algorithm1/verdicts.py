@@ -1,6 +1,6 @@
-"""What the schedule believes of its labelers, and what it concludes about an item.
+"""What is believed of the labelers, and the verdict on an item that follows from it.
 
-`believe` writes competences onto the desk in the form the kernels use; `decide` is the
+`believe` writes competences onto the desk in the form that the kernels use; `decide` is the
 weighted-majority rule (paper, eq. 1) over the labels of a row.
 """
 
@@ -49,13 +49,13 @@ __all__ = [
 
 
 def check_c(c: float) -> None:
-    """Refuse a constant of the accuracy proxy that is none."""
+    """Validate the constant c of the accuracy proxy."""
     if not (math.isfinite(c) and c > 0):
         raise InputError(f"got c = {c}, expected a finite number above 0")
 
 
 def believe(desk: Desk, belief: Belief | None, c: float = 1.0) -> None:
-    """Take this for true; None: nothing is known, every vote counts the same."""
+    """Use this belief from now on; None: nothing is known, all votes are equal."""
     panel, classes = desk.panel, len(desk.scores)
     desk.meta[BELIEVED] = belief is not None
     desk.lean[:] = leaning(belief, classes)
@@ -76,7 +76,7 @@ def believe(desk: Desk, belief: Belief | None, c: float = 1.0) -> None:
 
 
 def leaning(belief: Belief | None, classes: int) -> Floats:
-    """How much speaks for each class before any label."""
+    """The log prior of each class, 0 for all where classes are equally likely."""
     if belief is None or belief.prior is None:
         return np.zeros(classes)
     share = np.clip(belief.prior, RHO, 1.0)
@@ -86,10 +86,10 @@ def leaning(belief: Belief | None, classes: int) -> Floats:
 def decide_apart(
     belief: Belief | None, classes: int, start: Ints, labelers: Ints, said: Ints
 ) -> tuple[Ints, Floats]:
-    """What the labels of items say that are on no desk: classes (-1: no label) and confidences.
+    """The verdicts on items that are on no desk: classes (-1: no label) and confidences.
 
-    Item i has the labels start[i] to start[i + 1] - 1, the newest first, as on a desk; decided
-    as a row of a desk is, to the bit.
+    Item i has the labels start[i] to start[i + 1] - 1, the newest first, as on a desk; the result
+    is that of `decide`, to the bit.
 
     >>> import numpy as np
     >>> start, who, said = np.array([0, 2, 2]), np.array([0, 1]), np.array([1, 0])
@@ -134,9 +134,9 @@ def _decide_all(
 
 
 def put_to_work(desk: Desk, policy: Policy, before: Policy) -> None:
-    """Write the settings of a policy where its kernels read them; file everything anew after it.
+    """Write the settings of a policy where its kernels read them; refile all rows after it.
 
-    In the place of a policy of another class it begins with a fresh memory (see memory.py).
+    If it replaces a policy of another class, its memory begins empty (see policy_memory.py).
     """
     if type(policy) is not type(before):
         forget(desk)
@@ -146,11 +146,10 @@ def put_to_work(desk: Desk, policy: Policy, before: Policy) -> None:
 
 
 def refile_all(desk: Desk, kernels: Kernels, slot: int, first: int | None = None) -> int:
-    """File every outstanding row anew, after a change of belief, panel or policy.
+    """Refile every outstanding row, after a change of belief, panel or policy.
 
-    Rows that are in the pool keep its order, so that random draws do not depend on this.
-    Returns the first outstanding row: given as `first` the next time, it saves looking at
-    those that have left.
+    Rows in the pool keep their order, so that random draws do not depend on this. Returns the
+    first outstanding row: given as `first` the next time, it saves looking at rows that have left.
     """
     pooled, start = desk.pool[: desk.meta[POOLED]].copy(), first or 0
     others = desk.rows["state"][start : desk.meta[ROWS]] == OUTSTANDING
@@ -166,7 +165,7 @@ def refile_all(desk: Desk, kernels: Kernels, slot: int, first: int | None = None
 def revalue(desk: Desk, row: int) -> None:
     """Recompute what the labels of a row are worth, and when the last one came.
 
-    Whether it leaves, and when, is open again until it is entered anew.
+    The row is not due any more until it is entered again.
     """
     never_due(desk, row)
     desk.rows[row].evidence = 0.0
@@ -198,7 +197,7 @@ def make_refile(enter: Callable[..., Any]) -> Callable[[Desk, Any, int], None]:
 
 @inlined
 def let_go(desk: Desk, row: int) -> None:
-    """Nobody waits any more for the labels in flight of a row that has left."""
+    """Cancel the labels in flight of a row that has left."""
     k = desk.rows[row].head
     while k >= 0 and desk.rows[row].pending > 0:
         if desk.touches[k].said == PENDING:
@@ -212,9 +211,9 @@ def let_go(desk: Desk, row: int) -> None:
 
 @inlined
 def add_votes(desk: Desk, row: int, coming: int = -1) -> int:
-    """Add what the labels of a row speak for to the scores; how many labels there are.
+    """Add the votes of the labels of a row to the scores; returns how many labels there are.
 
-    With `coming`, the labels in flight instead, as if they will say that class.
+    With `coming`, of the labels in flight instead, as if they will say that class.
     """
     scores, votes = desk.scores, 0
     k = desk.rows[row].head
@@ -243,7 +242,7 @@ def best_of(scores: Floats) -> int:
 
 @inlined
 def add_up(desk: Desk, row: int) -> tuple[int, int]:
-    """Score the classes by the labels of a row: the best one, and how many labels there are."""
+    """Score the classes by the labels of a row: the best class, and how many labels there are."""
     for j in range(len(desk.scores)):
         desk.scores[j] = desk.lean[j]
     votes = add_votes(desk, row)
@@ -252,9 +251,9 @@ def add_up(desk: Desk, row: int) -> tuple[int, int]:
 
 @inlined
 def confidence_in(scores: Floats, believed: bool, certain: float, best: int, votes: int) -> float:
-    """How sure a class is by the scores: its posterior, or its share while nothing is known.
+    """The posterior of a class by the scores; its share of votes while nothing is known.
 
-    The log-odds count as far as `certain` says (see `Belief.certainty`).
+    The log-odds are multiplied by `certain` (see `Belief.certainty`).
     """
     total = 1.0
     if votes == 0:
@@ -280,26 +279,26 @@ def decide(desk: Desk, row: int) -> None:
 
 @inlined
 def decide_gone(desk: Desk, count: int) -> None:
-    """Decide the rows that have just left."""
+    """Write the verdicts of the rows that have just left."""
     for i in range(count):
         decide(desk, desk.gone[i])
 
 
 @kernel
 def decide_row(desk: Desk, row: int) -> None:
-    """Decide one row by what is believed now."""
+    """Write the verdict of one row by what is believed now."""
     decide(desk, row)
 
 
 @kernel
 def let_go_row(desk: Desk, row: int) -> None:
-    """Wait no more for the labels in flight of one row."""
+    """Cancel the labels in flight of one row."""
     let_go(desk, row)
 
 
 @kernel
 def depart(desk: Desk, rows: Any) -> None:
-    """Decide rows that leave by what is believed now, and wait no more for their labels."""
+    """Write the verdicts of rows that leave, and cancel their labels in flight."""
     for i in range(len(rows)):
         decide(desk, rows[i])
         let_go(desk, rows[i])

@@ -1,1 +1,1 @@
-"""How do competences come to be known? First learn, or learn while serving."""
+"""How competences are learned: in a phase before serving, or while serving."""

@@ -1,9 +1,9 @@
-"""What learning while serving estimates with: a batch fit of the labels that are remembered.
+"""The estimate of learning while serving: a batch fit of the labels that are remembered.
 
-What is thought of a panel is at any time what the estimator says of the labels in the window, from
-the beginning: no belief is carried over from one fit to the next, so that none can feed on itself.
-What the stream forgets is all that tells it from a table: labels of items that are older than the
-window, labels older than a labeler's half-life, and those of a labeler that has changed.
+The belief about a panel is always what the estimator says of the labels in the window, starting
+afresh: no belief is carried over from one fit to the next, so that none can reinforce itself. The
+only difference from a table is what a stream forgets: labels of items older than the window, labels
+older than a labeler's half-life, and those of a labeler that has changed.
 """
 
 from __future__ import annotations
@@ -38,17 +38,17 @@ __all__ = ["BETTER_THAN_CHANCE", "RHO", "USUAL", "Estimate", "Guess", "Memory"]
 
 Arrays = dict[str, NDArray[Any]]
 
-#: Right and wrong pseudo-labels of a labeler of whom nobody says a competence.
+#: Right and wrong pseudo-labels of a labeler without a stated competence.
 BETTER_THAN_CHANCE: Final = (7.0, 3.0)
 
-#: Nobody is taken to be better than 1 - RHO on the word of an estimator.
+#: No estimated competence is taken to be above 1 - RHO.
 RHO: Final = 0.01
 
 
 class Guess(NamedTuple):
-    """What is thought of the labelers: competences, and full matrices if there are any.
+    """What is believed of the labelers: competences, and full matrices if there are any.
 
-    `certainty` is what the log-odds of verdicts are multiplied by (`aggregation.certainty`).
+    `certainty` is the factor on the log-odds of verdicts (`estimators.calibration.certainty`).
     """
 
     competences: Floats
@@ -57,7 +57,7 @@ class Guess(NamedTuple):
     certainty: float = 1.0
 
     def read(self, classes: int) -> tuple[Floats, Floats]:
-        """Matrices and class shares, also where there are none."""
+        """Matrices and class shares, with defaults where there are none."""
         coins, even = one_coin(self.competences, classes), np.full(classes, 1 / classes)
         return (
             coins if self.confusions is None else self.confusions,
@@ -68,10 +68,10 @@ class Guess(NamedTuple):
 class Memory(NamedTuple):
     """What is forgotten, and when.
 
-    Labels of more than `window` items back; of each labeler all but the latest `half_life` / ln 2
-    labels, which weigh as much in all as with a half-life; and everything of a labeler for whom
-    the test of drift raises an alarm, which it does without reason with probability `drift` in
-    1,000 of its labels.
+    Labels of items before the last `window`; of each labeler all but the latest `half_life` / ln 2
+    labels, which is the total weight of labels with a half-life; and all labels of a labeler for
+    whom the test for drift raises an alarm. The probability of a false alarm is `drift` per 1,000
+    labels.
     """
 
     window: int = 10_000
@@ -83,7 +83,7 @@ USUAL: Final = Memory()
 
 
 class Estimate:
-    """What is known of a panel, by numbers: labels, and what the estimator says of them."""
+    """What is known of a panel: its labels, and what the estimator says of them."""
 
     def __init__(
         self,
@@ -106,7 +106,7 @@ class Estimate:
             self.monitor.expand(len(self.stated))
 
     def take(self, items: Ints, labelers: Ints, said: Ints, thorough: bool) -> None:
-        """Keep the labels; if `thorough`, fit all that are kept."""
+        """Add the labels; if `thorough`, fit all that are remembered."""
         new = np.column_stack([items, labelers, said, np.zeros_like(said)])
         self.labels = np.concatenate([self.labels, new])
         if not thorough or not len(self.labels):
@@ -118,7 +118,7 @@ class Estimate:
             self._fit()
 
     def join(self, competence: float | None) -> None:
-        """One more labeler."""
+        """Add a labeler."""
         self.stated = np.append(self.stated, np.nan if competence is None else competence)
         if self.monitor is not None:
             self.monitor.expand(len(self.stated))
@@ -133,7 +133,7 @@ class Estimate:
         return self.found or Guess(self._expected())
 
     def _expected(self) -> Floats:
-        """The competence of each labeler before it is seen: what was stated, or a stranger's."""
+        """The competence of each labeler before any label: as stated, or that of an unknown one."""
         right, wrong = self.prior
         p = np.where(np.isnan(self.stated), right / (right + wrong), self.stated)
         return clamp_competence(p, self.classes, self.rho)
@@ -150,7 +150,7 @@ class Estimate:
             self.labels = self.labels[latest(self.labels, self.memory.half_life)]
 
     def _watch(self) -> None:
-        """Test the labels that have company now for drift; forget whoever has changed."""
+        """Test labels for drift once their items have others; forget labelers who have changed."""
         if self.monitor is None or self.found is None:
             return
         changed = watch(self.monitor, self.labels, *self.found.read(self.classes))
@@ -169,14 +169,14 @@ class Estimate:
         codes = index, self.labels[:, LABELER], self.labels[:, SAID]
         table = LabelTable.from_codes(*codes, tuple(names.tolist()), panel, classes)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # few labels, near chance: it will see more
+            warnings.simplefilter("ignore")  # few labels, near chance: more will come
             fitted = copy.copy(self.estimator).fit(table)
         found = self._settled(fitted)
         _, logs = opinions(self.labels, *found.read(self.classes))
         self.found = found._replace(certainty=certainty(table, posteriors(logs)))
 
     def _settled(self, fitted: BaseEstimator) -> Guess:
-        """What was fitted; who was stated to be good begins with that."""
+        """What was fitted, shrunk towards the stated competences."""
         seen = np.bincount(self.labels[:, LABELER], minlength=len(self.stated))
         weight = np.where(np.isnan(self.stated), 0.0, sum(self.prior))
         share = np.divide(weight, weight + seen, out=np.zeros(len(seen)), where=weight + seen > 0)
@@ -191,7 +191,7 @@ class Estimate:
     # snapshots
 
     def state(self) -> Arrays:
-        """The labels that are kept, what the last fit found, and the test of drift."""
+        """The labels, what the last fit found, and the test for drift."""
         state = {"stated": self.stated.copy(), "labels": self.labels.copy()}
         if self.found is not None:
             named = self.found._asdict().items()
@@ -202,7 +202,7 @@ class Estimate:
         return state
 
     def restore(self, state: Arrays) -> None:
-        """The same; also from what earlier versions kept."""
+        """Continue from there; also from snapshots of earlier versions."""
         if "labels" not in state:
             state = labels_of_stream(state)
         stated = "stated" if "stated" in state else "given"
@@ -224,7 +224,7 @@ class Estimate:
 def _with_stranger(
     estimator: BaseEstimator, prior: tuple[float, float], classes: int
 ) -> BaseEstimator:
-    """The estimator, told how a stranger labels if it wants to know."""
+    """The estimator, with its `stranger` set if it has that field and it is None."""
     if getattr(estimator, "stranger", estimator) is not None:
         return estimator
     right, wrong = prior

@@ -1,4 +1,4 @@
-"""Snapshots of earlier versions: what they kept of a panel, in today's form."""
+"""Snapshots of earlier versions, converted to the current form."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Arrays = dict[str, NDArray[Any]]
 
 
 def labels_of_stream(state: Arrays) -> Arrays:
-    """The labels in the window of a stream of incremental EM, and what it thought of labelers."""
+    """The labels in the window of a stream of incremental EM, and its estimates."""
     header = json.loads(state["header"].tobytes())
     rows = [(*row, 1) for row in old_labels(header, state)]
     confusions = np.exp(state["counts.log_said"]).transpose(0, 2, 1)

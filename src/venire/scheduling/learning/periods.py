@@ -1,9 +1,9 @@
-"""When learning while serving looks at what it has learned: periods, and their first slots.
+"""When learning while serving updates its belief: periods, and their first slots.
 
-Time is cut into periods that grow geometrically, each a quarter as long as all the time before
-it, until they are as long as they may be; then they stay so long, for ever, so that change is
-followed however late it comes. The first slots of a period, a small share of them, are for
-exploring. Competences are learned anew at the end of a period and at the end of its exploration.
+Time is divided into periods that grow geometrically, each a quarter as long as all the time before
+it, up to a longest one; from then on all have that length, so that change is followed however late
+it comes. The first slots of a period, a small share of them, are for exploring. Competences are
+updated at the end of a period and at the end of its exploration.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Periods:
 
 @cache
 def _growing(longest: int) -> tuple[int, ...]:
-    """The first slots of the periods, up to the first one that is as long as it may be."""
+    """The first slots of the periods, up to the first one of the longest length."""
     starts = [0]
     while (length := max(1, int(GROWTH * starts[-1]))) < longest:
         starts.append(starts[-1] + length)

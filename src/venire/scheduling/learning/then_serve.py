@@ -5,10 +5,10 @@ is labelled by everyone, and the other arrivals leave unlabelled. Then the compe
 learned from those labels (Algorithm 3, Online Learn), and any policy serves with them as if
 they were true. Utility counts from slot T_L on. That is `Algorithm2`.
 
-`LearnThenServe` has the same phase and is safe where labelers are not what the paper takes them
-for: who says one class whatever it sees, families who err together, few labels each. It learns as
-`LearnWhileServing` does (`venire.scheduling.learning.estimates`) and goes on learning while it
-serves, since a phase that is long enough for every panel would be long indeed.
+`LearnThenServe` has the same phase and is robust where labelers are not as the paper assumes: some
+always say the same class, some share their errors, some give few labels. It learns as
+`LearnWhileServing` does (`venire.scheduling.learning.estimates`) and continues to learn while it
+serves, since a phase that is long enough for every panel would be very long.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def enter(desk: Desk, row: int, slot: int) -> None:
 
 @kernel
 def leave(desk: Desk, row: int) -> None:
-    """Nothing is kept of a row."""
+    """Nothing to remove: no queue is kept."""
 
 
 @kernel
@@ -98,9 +98,9 @@ class LearnThenServe(Learning):
 
     In the phase one arrival of each slot is labelled by everyone. What is learned from it, and
     afterwards from every label, is what `LearnWhileServing` learns: the labels of the window fitted
-    afresh, from the vote, at the end of every period. With an `estimator` it is fitted once, to the
-    labels of the phase, and taken for true for ever: see `Algorithm2`. Nobody is taken to be better
-    than 1 - `rho`.
+    again, from the vote, at the end of every period. An `estimator` is fitted once, to the labels
+    of the phase, and its result is never updated: see `Algorithm2`. No competence is taken to be
+    above 1 - `rho`.
 
     >>> from venire import Greedy, World, simulate
     >>> run = simulate(World.synthetic(seed=0), Greedy(), LearnThenServe(45), slots=1000)
@@ -134,14 +134,14 @@ class LearnThenServe(Learning):
         """Nothing is known until the phase ends."""
         if self.estimator is not None:
             return _OnlineLearn(self.estimator, self.rho, len(competences), classes)
-        return _GoesOn(Estimate(Anchored(), competences, classes, rho=self.rho))
+        return _KeepsLearning(Estimate(Anchored(), competences, classes, rho=self.rho))
 
     def counts_from(self) -> int:
         """Utility counts from slot T_L on."""
         return self.slots
 
     def describe(self) -> str:
-        """Name and length (and rho, if it is another), as `--learning` takes them.
+        """Name and length (and rho, if not the default), as `--learning` takes them.
 
         >>> LearnThenServe(45).describe(), LearnThenServe(45, rho=0.1).describe()
         ('then-serve:45', 'then-serve:45:0.1')
@@ -153,14 +153,14 @@ class LearnThenServe(Learning):
 
 @dataclass(frozen=True)
 class Algorithm2(LearnThenServe):
-    """The paper's Algorithm 2, as it is: learn for `slots` slots, then serve with what was learned.
+    """The paper's Algorithm 2, unchanged: learn for `slots` slots, then serve with the result.
 
-    `estimator` is Algorithm 3 (Online Learn). The paper takes nobody to be better than 1 - rho and
-    leaves rho open; it matters here, since after a short phase many labelers have never been seen
-    wrong, and without it one of them would outvote everybody for ever. What somebody says of a
-    labeler is not asked.
+    `estimator` is Algorithm 3 (Online Learn). The paper assumes that no competence is above 1 - rho
+    and leaves rho open; it matters here, since after a short phase many labelers have never been
+    wrong, and without it one of them would outvote all others forever. Stated competences are not
+    used.
 
-    It trusts its model: see docs/learning.md for what becomes of it where that does not hold.
+    It relies on its model: see docs/learning.md for what happens where the model does not hold.
 
     >>> from venire import Greedy, World, simulate
     >>> run = simulate(World.synthetic(seed=0), Greedy(), Algorithm2(45), slots=1000)
@@ -172,19 +172,19 @@ class Algorithm2(LearnThenServe):
     name: ClassVar[str] = "algorithm-2"
 
 
-class _GoesOn(Learner):
-    """What the labels of the phase and of all later ones say, fitted afresh each time."""
+class _KeepsLearning(Learner):
+    """Learns from the labels of the phase and all later ones, fitted again each time."""
 
     def __init__(self, estimate: Estimate) -> None:
         self.estimate = estimate
 
     def learn(self, items: Ints, labelers: Ints, said: Ints) -> None:
-        """Fit what is remembered and what is new."""
+        """Fit the labels in the window and the new ones."""
         self.estimate.take(items, labelers, said, thorough=True)
         self._believe()
 
     def join(self, competence: float | None) -> None:
-        """One more labeler, a stranger unless somebody says its competence."""
+        """Add a labeler, unknown unless its competence is stated."""
         self.estimate.join(competence)
         if self.belief is not None:
             self._believe()
@@ -198,25 +198,25 @@ class _GoesOn(Learner):
         self.belief = Belief(p, square, prior, certainty=certain)
 
     def state(self) -> dict[str, NDArray[Any]]:
-        """The estimate, and whether anything was learned from it."""
+        """The estimate, and whether anything has been learned."""
         return {"learned": np.array(self.belief is not None)} | self.estimate.state()
 
     def restore(self, state: dict[str, NDArray[Any]]) -> None:
-        """Go on from there; also from a phase of earlier versions, which learned once."""
+        """Continue from there; also from snapshots of earlier versions, which learned once."""
         self.estimate.restore(_labels_forgotten(state) if "joined" in state else state)
         if state.get("learned", "competences" in state):
             self._believe()
 
 
 def _labels_forgotten(state: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-    """What `_OnlineLearn` kept, as an estimate without labels."""
+    """The state of `_OnlineLearn`, as an estimate without labels."""
     stated = np.append(np.full(int(state["labelers"]), np.nan), state["joined"])
     found = {"found.competences": state["competences"]} if "competences" in state else {}
     return {"stated": stated, "labels": np.zeros((0, 4), np.int64)} | found
 
 
 class _OnlineLearn(Learner):
-    """Online Learn (Algorithm 3) on the labels of the phase, kept in the paper's range."""
+    """Online Learn (Algorithm 3) on the labels of the phase, clamped to the paper's range."""
 
     def __init__(self, estimator: BaseEstimator, rho: float, labelers: int, classes: int) -> None:
         self.estimator, self.rho, self.labelers, self.classes = estimator, rho, labelers, classes
@@ -225,7 +225,7 @@ class _OnlineLearn(Learner):
     def learn(self, items: Ints, labelers: Ints, said: Ints) -> None:
         """Fit the labels of the phase."""
         self.labelers, self.joined = self.labelers + len(self.joined), []
-        if not len(said):  # nothing arrived: everyone counts the same
+        if not len(said):  # nothing arrived: all labelers are equal
             self.belief = Belief(np.full(self.labelers, (1 + 1 / self.classes) / 2))
             return
         names, item = np.unique(items, return_inverse=True)
@@ -235,7 +235,7 @@ class _OnlineLearn(Learner):
         self._believe(clamp_competence(learned, self.classes, self.rho))
 
     def join(self, competence: float | None) -> None:
-        """Who joins after the phase counts as the others do, unless somebody knows better."""
+        """Who joins after the phase gets the mean competence, unless one is stated."""
         self.joined.append(competence)
         if self.belief is not None:
             self._believe(self.belief.competences[: self.labelers])
@@ -246,7 +246,7 @@ class _OnlineLearn(Learner):
         self.belief = Belief(np.append(learned, newcomers))
 
     def state(self) -> dict[str, NDArray[Any]]:
-        """What was learned, and who joined since."""
+        """What was learned, and who has joined since."""
         joined = np.array([np.nan if p is None else p for p in self.joined])
         state = {"labelers": np.array(self.labelers), "joined": joined}
         if self.belief is not None:
@@ -254,7 +254,7 @@ class _OnlineLearn(Learner):
         return state
 
     def restore(self, state: dict[str, NDArray[Any]]) -> None:
-        """Go on from there."""
+        """Continue from there."""
         self.labelers = int(state["labelers"])
         self.joined = [None if np.isnan(p) else p for p in state["joined"].tolist()]
         if "competences" in state:

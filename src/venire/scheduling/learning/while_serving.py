@@ -1,35 +1,35 @@
-"""Learn while serving: no learning phase, a panel is learned from the labels that are given anyway.
+"""Learn while serving: no learning phase, competences are learned from the labels of the service.
 
-Everybody is taken for better than chance at first (Beta(7, 3)), the policy serves with that from
-the first slot, and every label it gets says something of who gave it, however few labels an item
-has. At the end of a period (see `periods`) the belief is formed anew from the labels of the window,
-by the estimator that `aggregate` has too (`venire.estimators.Anchored`), from the vote: what was
-believed before has no say, so no belief can feed on itself. Four things could go wrong.
+Everybody is assumed to be better than chance at first (Beta(7, 3)), the policy serves with that
+from the first slot, and every label says something about who gave it, however few labels an item
+has. At the end of a period (see `periods`) the belief is recomputed from the labels of the window,
+by the estimator that `aggregate` uses too (`venire.estimators.Anchored`), starting from the vote:
+earlier beliefs have no influence, so no belief can reinforce itself. Four things could go wrong.
 
 **Cliques.** Labelers are known by those with whom they share items. Were it always the same ones
 who label an item together (labelers who are worth the same, in the order of the panel), those who
-share an error would find each other reliable. So the order of labelers who are worth the same is
-drawn anew whenever something is learned: whoever is unknown meets everybody. It costs no label.
+share an error would find each other reliable. So the order of labelers of equal worth is drawn
+again whenever something is learned: an unknown labeler meets everybody. It costs no label.
 
-**The feedback loop.** Whom the policy does not ask, nobody learns about: a labeler believed at
-chance is worth nothing, is never asked, and stays at chance. So in the first slots of each period
-(a share `explore` of them, at least one) whoever got less than that share of the mean number of
-labels lately, outside of such slots, is handed out work as a stranger would be; verdicts go by
-the belief. Lately is since the last time that share was a whole label.
-So nobody is lost: whoever is there gets labels in a share `explore` of the slots in which the
-policy would ask a stranger, newcomers from the next such slot on. And it costs little: in all
-other slots it changes nothing, and in these a label of somebody useless is taken for a
-stranger's, whose evidence is small (0.17 for two classes); under Algorithm 1 it goes last, after
-everybody better, to an item that waits anyway.
+**The feedback loop.** Nothing is learned about labelers whom the policy does not ask: a labeler
+believed at chance is worth nothing, is never asked, and stays at chance. So in the first slots of
+each period (a share `explore` of them, at least one) a labeler who recently got less than that
+share of the mean number of labels, outside of such slots, is assigned work as an unknown labeler
+would be; verdicts use the belief. "Recently" is since the last time that share was a whole label.
+So no labeler is lost: each gets labels in a share `explore` of the slots in which the policy would
+ask an unknown labeler, newcomers from the next such slot on. And it costs little: in all other
+slots it changes nothing, and in these a useless label is valued as an unknown labeler's, whose
+evidence is small (0.17 for two classes); under Algorithm 1 it comes last, after all better ones,
+for an item that waits anyway.
 
-**Flips, and panels that agree on nothing.** EM can end where everybody is mirrored, or where all
+**Flips, and panels that agree on nothing.** EM can end where every class is swapped, or where all
 items are of one class because a few labelers always say so. The estimator stays near the vote,
-sets labelers aside who say one class whatever they see, and where labels do not tell labelers
-apart every vote counts alike.
+ignores labelers who always say the same class, and where labels do not tell labelers apart all
+votes are equal.
 
 **Drift.** Labels count for as long as the window holds them, which is best while nobody changes,
 until the sequential test of a labeler (`venire.estimators.streaming.drift`) raises an alarm: then
-its labels so far are forgotten, and it is learned anew.
+its labels so far are forgotten, and it is learned again.
 """
 
 from __future__ import annotations
@@ -60,27 +60,27 @@ class LearnWhileServing(Learning):
     ----------
     model
         "dawid-skene" learns a confusion matrix of each labeler and how often each class comes,
-        drawn towards the panel's as far as labels are few; "one-coin" one competence each, as
-        the paper has it.
+        shrunk towards the panel's where labels are few; "one-coin" one competence each, as in
+        the paper.
     explore
-        In this share of the slots those who are hardly asked are handed out work as strangers.
+        In this share of the slots, labelers who are rarely asked are assigned work as if unknown.
     half_life
-        Of each labeler the latest `half_life` / ln 2 labels count, as much in all as if a label
-        counted half after its labeler has given so many more; None: all in the window, unless
-        there is an alarm.
+        The latest `half_life` / ln 2 labels of each labeler count, which is the total weight of
+        labels that lose half their weight with every `half_life` later ones; None: all in the
+        window, unless there is an alarm.
     drift
-        The false-alarm probability, per 1,000 labels of a labeler, of the test that lets what
-        was learned of a labeler go; None: no test.
+        The false-alarm probability, per 1,000 labels of a labeler, of the test after which what
+        was learned of a labeler is forgotten; None: no test.
     window
-        The labels of so many items are remembered.
+        How many items' labels are remembered.
     longest
-        At most so many slots between two looks.
+        The most slots between two updates.
     prior
-        Right and wrong pseudo-labels of a labeler of whom nobody says a competence.
+        Right and wrong pseudo-labels of a labeler without a stated competence.
     estimator
-        Any other batch estimator, fitted anew to the labels of the window.
+        Another batch estimator, fitted again to the labels of the window each time.
 
-    A competence that somebody says of a labeler is where its prior begins.
+    A stated competence is where the prior of a labeler begins.
 
     >>> from venire import World, simulate
     >>> run = simulate(World.synthetic(seed=0), learning=LearnWhileServing(), slots=1000)
@@ -129,11 +129,11 @@ class LearnWhileServing(Learning):
 
     @property
     def periods(self) -> Periods:
-        """When it looks at what it has learned."""
+        """When the belief is updated."""
         return Periods(self.longest, self.explore)
 
     def stranger(self) -> float:
-        """The competence of somebody of whom nothing is known.
+        """The competence assumed of an unknown labeler.
 
         >>> LearnWhileServing().stranger()
         0.7
@@ -142,7 +142,7 @@ class LearnWhileServing(Learning):
         return right / (right + wrong)
 
     def begin(self, competences: Sequence[float | None], classes: int) -> Learner:
-        """A learner that knows only what somebody says of the labelers."""
+        """A learner that knows only the stated competences."""
         estimate = Estimate(
             Anchored() if self.estimator is None else self.estimator,
             competences,
@@ -154,7 +154,7 @@ class LearnWhileServing(Learning):
         return _WhileServing(self, estimate, classes)
 
     def describe(self) -> str:
-        """Name and settings as far as they are not the usual ones, as `--learning` takes them.
+        """Name and settings, without trailing defaults, as `--learning` takes them.
 
         >>> LearnWhileServing("one-coin").describe(), LearnWhileServing(longest=50).describe()
         ('while-serving:one-coin', 'while-serving:dawid-skene:0.05:none:0.001:10000:50')
@@ -167,22 +167,22 @@ class LearnWhileServing(Learning):
 
 
 class _WhileServing(Learner):
-    """What was learned while serving: an estimate, and who is to be explored.
+    """What was learned while serving: an estimate, and which labelers to explore.
 
-    It counts the slots by the schedule, on which it is called.
+    It counts slots by the schedule on which it is called.
     """
 
     def __init__(self, how: LearnWhileServing, estimate: Estimate, classes: int) -> None:
         self.how, self.estimate, self.classes = how, estimate, classes
         self.slot = -1
         labelers = len(estimate.guess().competences)
-        self.asked = np.zeros(labelers, np.int64)  # labels since `starved` was found out
+        self.asked = np.zeros(labelers, np.int64)  # labels since `starved` was last computed
         self.starved = np.zeros(labelers, np.bool_)
         self.exploring = False
         self._believe()
 
     def learn(self, items: Ints, labelers: Ints, said: Ints) -> None:
-        """Take the labels in; at the end of a period, see who was hardly asked."""
+        """Learn from the labels; at the end of a period, find out who was rarely asked."""
         periods = self.how.periods
         last, self.slot = self.slot, periods.next_refresh(self.slot + 1)
         start, length = periods.of(self.slot)
@@ -193,7 +193,7 @@ class _WhileServing(Learner):
         self._believe()
 
     def _count(self, labelers: Ints) -> None:
-        """Find out who is hardly asked, as soon as one would be surprised not to see somebody."""
+        """Find out who is rarely asked, once there are enough labels to tell."""
         self.asked += np.bincount(labelers, minlength=len(self.asked))
         least = self.how.explore * self.asked.mean()
         if least >= 1:
@@ -201,7 +201,7 @@ class _WhileServing(Learner):
             self.asked[:] = 0
 
     def join(self, competence: float | None) -> None:
-        """One more labeler, a stranger unless somebody says its competence."""
+        """Add a labeler, unknown unless its competence is stated."""
         self.estimate.join(competence)
         self.starved = np.append(self.starved, True)
         self.asked = np.append(self.asked, 0)
@@ -221,13 +221,13 @@ class _WhileServing(Learner):
         self.belief = Belief(p, square, prior, hoped, self.slot + 1, certain)
 
     def state(self) -> Arrays:
-        """The estimate, the slot, who was asked, and who is to be explored."""
+        """The estimate, the slot, who was asked, and whom to explore."""
         own = {"slot": np.array(self.slot), "exploring": np.array(self.exploring)}
         own |= {"asked": self.asked.copy(), "starved": self.starved.copy()}
         return own | {f"estimate.{name}": a for name, a in self.estimate.state().items()}
 
     def restore(self, state: Arrays) -> None:
-        """Go on from there."""
+        """Continue from there."""
         self.slot, self.exploring = int(state["slot"]), bool(state["exploring"])
         self.asked, self.starved = state["asked"].copy(), state["starved"].copy()
         start = len("estimate.")

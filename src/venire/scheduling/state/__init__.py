@@ -1,1 +1,1 @@
-"""What is kept of a schedule: record arrays, and what every policy does to them."""
+"""The state of a schedule: record arrays, and what every policy does with them."""

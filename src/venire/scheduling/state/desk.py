@@ -1,27 +1,27 @@
-"""The state of a schedule as flat record arrays, and what every policy does to them.
+"""The state of a schedule as flat record arrays, and what every policy does with them.
 
-A `Desk` is what the kernels read and write. One engine call and one compiled run of a million
+A `Desk` holds what the kernels read and write. One engine call and one compiled run of a million
 slots work on the same records:
 
     rows      one per item, in order of arrival, so that a lower row is an earlier arrival
-    touches   one per label given or in flight, linked per row, newest first
-    shelves   groups of rows that compete on one key; each is a pairing heap (see shelves.py)
+    touches   one per assignment: a label, or one in flight; linked per row, newest first
+    shelves   the queues: rows of one group and rank, each a pairing heap (see ready_queues.py)
     panel     one per labeler
     groups    sets of labelers who may label an item; group 0 is everyone
     edges     group members, linked per labeler and per group
-    wheel     rows by the slot in which they leave (see wheel.py)
-    pool      rows in no order, for policies that draw at random
-    gone      the rows that left when the slot was last settled
+    wheel     rows by the slot in which they leave (see exit_wheel.py)
+    pool      outstanding rows, for policies that go through all of them
+    gone      the rows that left at the end of the last slot
     votes     how much a label of a labeler speaks for each class: [labeler, said, class]
     pairs     how well a labeler tells two classes apart: [labeler, class, class]
-    lean      how much speaks for each class before any label
+    lean      the log prior of each class
     scores    one sum of votes per class, to work out a verdict
-    bounds    the largest key filed so far; the evidence of everybody, and of all who are here;
-              the confidence that a row is to have; how far log-odds are believed
-    gauges    what the policy at work remembers from slot to slot (see memory.py)
-    cases     one per row: what its labels leave to gain, for `Realised` (see cases.py)
-    held      evidence by pair of classes: of one label of everybody who is not away, of one
-              label on average, and of all labels of a slot
+    bounds    the largest key so far; the evidence of the whole panel, and of those present; the
+              confidence that a row must reach; the factor on the log-odds of a verdict
+    gauges    what the active policy remembers from slot to slot (see policy_memory.py)
+    cases     one per row: what its labels leave to gain, for `Realised` (see item_value.py)
+    held      evidence by pair of classes: one label of everybody present, one average label,
+              and all labels of a slot
     bins      how many rows want how much evidence at which price (see queue_price.py)
     stalls    rows that buy evidence, in no order; bids: those that may in this slot (market.py)
     chosen    rows picked for this slot (the second half: for sorting); ahead: forecasts
@@ -63,21 +63,21 @@ FREE_SHELF: Final = 3
 STAMP: Final = 4
 POOLED: Final = 5
 TURN: Final = 6
-BELIEVED: Final = 7  # 0: competences unknown, every vote counts the same
+BELIEVED: Final = 7  # 0: competences unknown, all votes are equal
 SETTING: Final = 8  # first of the settings of the policy
 N_SETTINGS: Final = 4
 GROUPS: Final = 12  # groups in use, group 0 among them
 EDGES: Final = 13
 COUNTER: Final = 14  # first of the counters of the policy
 N_COUNTERS: Final = 8
-LEAST: Final = 22  # labels without which a row does not leave for want of gain
+LEAST: Final = 22  # fewest labels with which a row may leave when nothing gains
 STALLS: Final = 23  # stalls in use
-MOST: Final = 24  # labels with which a row must leave; 0: any number
-KEEPS: Final = 25  # 1: a row does not leave below the confidence, 0: it may
+MOST: Final = 24  # labels with which a row must leave; 0: no limit
+KEEPS: Final = 25  # 1: a row below the confidence stays, 0: it may leave
 N_META: Final = 26
 
-FLOOR: Final = 3  # of `bounds`: the confidence that a row is to have; 0: any
-CERTAINTY: Final = 4  # of `bounds`: what log-odds are multiplied by to say how sure a verdict is
+FLOOR: Final = 3  # of `bounds`: the confidence that a row must reach; 0: none
+CERTAINTY: Final = 4  # of `bounds`: the factor on the log-odds of a verdict
 
 N_BINS: Final = 384
 
@@ -88,7 +88,7 @@ GONE: Final = 2
 
 # what a touch says when it holds no label
 PENDING: Final = -1
-BARRED: Final = -2  # not a label: this labeler may not have the row
+BARRED: Final = -2  # not a label: this labeler is not eligible
 
 REASONS: Final = tuple(ExitReason)  # why a row left, by its code
 NO_GAIN: Final = REASONS.index(ExitReason.NO_GAIN)
@@ -101,19 +101,19 @@ MAX_LABELS: Final = REASONS.index(ExitReason.MAX_LABELS)
 CONFIDENT: Final = REASONS.index(ExitReason.CONFIDENT)  # from here on: no wait for labels in flight
 DEADLINE: Final = REASONS.index(ExitReason.DEADLINE)
 BUDGET: Final = REASONS.index(ExitReason.BUDGET)
-UNDECIDED: Final = REASONS.index(ExitReason.UNDECIDED)  # below the confidence that it is to have
+UNDECIDED: Final = REASONS.index(ExitReason.UNDECIDED)  # below the confidence that it must reach
 
-# where a row stands with the bounds (see stands.py)
-SHORT: Final = 1  # it needs labels: whoever gets nothing from the policy is given it
-HELD: Final = 2  # it is below the confidence it must have, and somebody is left
-SURE: Final = 4  # it has the confidence, and the fewest labels
+# where a row stands with its limits (see item_limits.py)
+SHORT: Final = 1  # it needs labels: offered to labelers to whom the policy gives nothing
+HELD: Final = 2  # below the confidence it must reach, and an eligible labeler is left
+SURE: Final = 4  # it has the confidence and the fewest labels
 
 WHEEL: Final = 4096
 SPARE: Final = 1024  # bids that stand for several rows, or for some to come
 
 
 class Desk(NamedTuple):
-    """See the head of this module."""
+    """The state of a schedule; the module docstring describes each array."""
 
     rows: Records
     touches: Records
@@ -144,7 +144,7 @@ class Desk(NamedTuple):
 def allocate(
     rows: int, touches: int, labelers: int, classes: int = 2, groups: int = 1, edges: int = 0
 ) -> Desk:
-    """A desk with room for this much, and nothing on it."""
+    """An empty desk of these sizes."""
     desk = Desk(
         rows=np.zeros(rows, ROW),
         touches=np.zeros(touches, TOUCH),
@@ -182,14 +182,14 @@ def allocate(
 
 
 def grow_touches(desk: Desk, touches: int) -> Desk:
-    """The same desk with room for this many touches."""
+    """The same desk with a larger array of touches."""
     fresh = np.zeros(touches, TOUCH)
     fresh[: len(desk.touches)] = desk.touches
     return desk._replace(touches=fresh)
 
 
 def add_group(desk: Desk, members: Iterable[int]) -> int:
-    """A new group of labelers; the desk must have room for it and its edges."""
+    """Add a group of labelers and return its number; there must be room for it and its edges."""
     group = int(desk.meta[GROUPS])
     desk.meta[GROUPS] += 1
     for m in members:
@@ -198,7 +198,7 @@ def add_group(desk: Desk, members: Iterable[int]) -> int:
 
 
 def add_edge(desk: Desk, group: int, labeler: int) -> None:
-    """One more member of a group; the desk must have room for the edge."""
+    """Add a member to a group; there must be room for the edge."""
     e = int(desk.meta[EDGES])
     desk.meta[EDGES] += 1
     desk.edges[e] = (group, labeler, desk.panel["edge"][labeler], desk.groups["edge"][group])
@@ -206,12 +206,12 @@ def add_edge(desk: Desk, group: int, labeler: int) -> None:
 
 
 def bar(desk: Desk, row: int, labeler: int, slot: int = 0) -> None:
-    """Note that this labeler may not have the row; the desk must have room for the touch."""
+    """Exclude a labeler from a row; there must be room for the touch."""
     link(desk, row, labeler, slot, BARRED)
 
 
 def link(desk: Desk, row: int, labeler: int, slot: int, said: int) -> None:
-    """Hang a touch on a row that no policy gave; the desk must have room for it."""
+    """Add a touch that no policy made; there must be room for it."""
     k = int(desk.meta[TOUCHES])
     desk.meta[TOUCHES] += 1
     desk.touches[k] = (np.nan, slot, row, labeler, desk.rows["head"][row], said)
@@ -219,10 +219,10 @@ def link(desk: Desk, row: int, labeler: int, slot: int, said: int) -> None:
 
 
 def clear_files(desk: Desk, first: int | None = None) -> None:
-    """Take every row off its shelf and off the wheel; what is on the rows stays.
+    """Take every row out of its queue and off the wheel; the rows themselves do not change.
 
-    `first` says that the rows before it had left when this was last done. No more shelves are
-    in use than rows were outstanding since, and the free ones of lowest number go first.
+    `first` says that the rows before it had left when this was last done. No more queues are in
+    use than rows were outstanding since, and free queues are used from the lowest number up.
     """
     rows, shelves = desk.rows, desk.shelves
     if first is not None:
@@ -243,7 +243,7 @@ def clear_files(desk: Desk, first: int | None = None) -> None:
 
 
 def forget(desk: Desk) -> None:
-    """Make the memory of the policy a fresh one (see memory.py); file everything anew after it."""
+    """Reset the memory of the policy (see policy_memory.py); refile all rows after it."""
     desk.gauges[:] = 0.0
     desk.meta[COUNTER : COUNTER + N_COUNTERS] = 0
     desk.meta[TURN] = desk.meta[POOLED] = 0
@@ -252,7 +252,7 @@ def forget(desk: Desk) -> None:
 
 @inlined
 def touch(desk: Desk, row: int, labeler: int, slot: int, gain: float) -> None:
-    """Give the row to the labeler: valued from now on as if the label will come."""
+    """Assign the row to the labeler: from now on it is valued as if the label will come."""
     k = desk.meta[TOUCHES]
     desk.meta[TOUCHES] = k + 1
     head = desk.rows[row].head

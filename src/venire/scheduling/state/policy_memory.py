@@ -1,14 +1,14 @@
-"""What a policy remembers from slot to slot, by name, and who may read it.
+"""What a policy remembers from slot to slot, by name.
 
-A policy declares its memory beside its kernels: names, each of which has a place in `desk.gauges`.
-The same place means something else to another policy, so a memory belongs to one class of policies:
+A policy declares its memory beside its kernels: names, each with a place in `desk.gauges`. The same
+place means something else to another policy, so a memory belongs to one class of policies:
 
-- a policy that takes the place of one of another class begins with a fresh memory;
-- one of the same class, with other settings or not, goes on with the memory there is.
+- a policy that replaces one of another class begins with an empty memory;
+- one of the same class, whatever its settings, keeps the memory.
 
-Besides the gauges, that is what the policy counts, the order of its queue (`key` of the rows, the
-turn) and its pool: see `forget` in desk.py. Everything else on a desk is either the state of items
-and labelers, which every policy reads alike, or filed anew by `refile_all`.
+Its counters, the order of its queue (`key` of the rows, the turn) and its pool are part of it: see
+`forget` in desk.py. Everything else on a desk is the state of items and labelers, which all
+policies read in the same way, or is rebuilt by `refile_all`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from venire.errors import InputError
 
 __all__ = ["N_GAUGES", "PolicyMemory"]
 
-#: So many numbers a policy can remember.
+#: The most numbers that a policy can remember.
 N_GAUGES: Final = 64
 
 #: A list of numbers begins at a multiple of this, with a cache line.
@@ -37,9 +37,9 @@ class PolicyMemory:
     names
         Single numbers.
     after
-        The memory of another policy whose parts this one uses, names and places alike.
+        The memory of another policy that this one extends: names and places.
     lists
-        Names of several numbers each, and how many they are.
+        Names of lists of numbers, and their lengths.
 
     >>> MEMORY = PolicyMemory("price", "sold", counts=16)
     >>> PRICE, SOLD, COUNTS = MEMORY.places
@@ -67,5 +67,5 @@ class PolicyMemory:
         self.places = tuple(own)
 
     def read(self, gauges: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
-        """What is remembered now, by name."""
+        """The values now, by name."""
         return {name: gauges[at : at + size].copy() for name, (at, size) in self.layout.items()}

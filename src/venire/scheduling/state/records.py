@@ -1,4 +1,7 @@
-"""The records of a desk: what is kept of each row, touch, shelf, labeler, group, edge and bid."""
+"""The records of a desk: one row, touch, queue, labeler, group, edge or bid each.
+
+Field names are part of the snapshot format.
+"""
 
 from __future__ import annotations
 
@@ -10,16 +13,16 @@ __all__ = ["CASE", "EDGE", "GROUP", "LABELER", "ROW", "SHELF", "STALL", "TOUCH"]
 
 ROW: Final = np.dtype(
     [
-        ("key", "f8"),  # order within a shelf, largest first
+        ("key", "f8"),  # order within a queue, largest first
         ("child", "i4"),
         ("sibling", "i4"),
         ("before", "i4"),
-        ("shelf", "i4"),  # -1: on no shelf
+        ("shelf", "i4"),  # its queue; -1: none
         ("last", "i8"),  # slot of the latest label, or the arrival
         ("weight", "f8"),
         ("evidence", "f8"),
         ("head", "i4"),  # newest touch
-        ("settled", "i4"),  # newest touch from before the serving under way
+        ("settled", "i4"),  # newest touch from before the current serving
         ("group", "i4"),
         ("labels", "i4"),  # labels given or in flight
         ("arrival", "i8"),
@@ -35,7 +38,7 @@ ROW: Final = np.dtype(
         ("verdict", "i2"),
         ("reason", "i1"),
         ("state", "i1"),
-        ("stand", "i1"),  # where it stands with the bounds (see stands.py)
+        ("stand", "i1"),  # where it stands with its limits (see item_limits.py)
     ],
     align=True,
 )
@@ -65,9 +68,9 @@ LABELER: Final = np.dtype(
         ("reach", "f8"),
         ("mark", "i8"),
         ("capacity", "i4"),  # 0 while the labeler is away
-        ("load", "i4"),  # in flight when the slot began, plus given since
+        ("load", "i4"),  # in flight when the slot began, plus assigned since
         ("inflight", "i4"),
-        ("pointer", "i4"),  # of the policy: how far it has come, or how many rows are for it
+        ("pointer", "i4"),  # for the policy: its position, or how many rows it may label
         ("edge", "i4"),  # first edge
     ]
 )
@@ -80,27 +83,27 @@ CASE: Final = np.dtype(
         ("loss", "f8"),  # what is lost if the row leaves now
         ("left", "f8"),  # what is left to gain, which falls by exp(-evidence)
         ("log", "f8"),  # its logarithm
-        ("cap", "f8"),  # evidence that it could still get
+        ("cap", "f8"),  # evidence that it can still get
         ("reserve", "f8"),  # the price of evidence up to which one more slot pays
-        ("reserve_now", "f8"),  # the same in the slot under way, which costs no delay
+        ("reserve_now", "f8"),  # the same in the current slot, which costs no delay
         ("least", "f8"),  # evidence of one label, on average
-        ("want", "f8"),  # evidence wanted in the slot under way
+        ("want", "f8"),  # evidence wanted in the current slot
         ("stay", "i4"),  # the bin of `reserve`
         ("now", "i4"),  # the bin of `reserve_now`
-        ("turn", "i4"),  # how early it is served in the slot under way
-        ("kind", "i4"),  # the two classes in question, and whether there is no label yet
-        ("few", "i4"),  # 1: only few may label it (see claims.py)
+        ("turn", "i4"),  # how early it is served in the current slot
+        ("kind", "i4"),  # the two most probable classes, and whether there is no label yet
+        ("few", "i4"),  # 1: few labelers are eligible (see scarce_labelers.py)
     ]
 )
 STALL: Final = np.dtype(
     [
         ("value", "f8"),  # what is left to gain
         ("log", "f8"),  # its logarithm
-        ("cap", "f8"),  # evidence that it could still get
+        ("cap", "f8"),  # evidence that it can still get
         ("most", "f8"),  # value * (1 - exp(-cap))
-        ("charge", "f8"),  # in a bid: the delay that it has to pay for
+        ("charge", "f8"),  # in a bid: the delay that it pays for
         ("surplus", "f8"),  # in a bid: what it earns
-        ("mass", "f8"),  # in a bid: how many rows it stands for
+        ("mass", "f8"),  # in a bid: how many rows it represents
         ("since", "i8"),  # slot from which it pays for the delay
         ("row", "i4"),
     ],

@@ -1,1 +1,1 @@
-"""Many runs: points, where they run, and what is kept of them."""
+"""Many runs: points, where they run, and the store of results."""

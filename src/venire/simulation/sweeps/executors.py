@@ -1,7 +1,7 @@
 """Where the points of a sweep run: in this process, or in several.
 
-`Executor` is all that a sweep knows, so that a cluster can be handed in: yield each point with
-its result, in any order, as it finishes.
+A sweep needs nothing but an `Executor`, so a cluster can be passed in: yield each point with its
+result, in any order, as it finishes.
 """
 
 from __future__ import annotations
@@ -50,12 +50,12 @@ class Serial:
 
 @dataclass(frozen=True)
 class Processes:
-    """`jobs` processes of this machine, started afresh (after a fork Numba's threads are dead).
+    """`jobs` spawned processes of this machine (Numba's threads do not survive a fork).
 
-    A process lives as long as the sweep, so that it loads the compiled kernels once, and is
-    handed one point at a time, so that a point is kept as soon as it has finished: handing one
-    over costs a millisecond, running it ten to a thousand. Ctrl-C reaches this process alone;
-    what the others are at is given up. If this process is killed, they end themselves.
+    A process lives as long as the sweep, so that it loads the compiled kernels once, and gets one
+    point at a time, so that a result is stored as soon as it is there: passing a point takes a
+    millisecond, running it ten to a thousand. Ctrl-C reaches this process alone; it stops the
+    others, and their unfinished points are lost. If this process is killed, they exit.
     """
 
     jobs: int
@@ -70,16 +70,16 @@ class Processes:
             return
         context = multiprocessing.get_context("spawn")
         jobs = min(self.jobs, len(points))
-        pool = ProcessPoolExecutor(jobs, mp_context=context, initializer=_outlive_nobody)
+        pool = ProcessPoolExecutor(jobs, mp_context=context, initializer=_end_with_parent)
         try:
-            with _no_interrupts():  # inherited: Ctrl-C is for this process to act upon
+            with _no_interrupts():  # inherited: only this process handles Ctrl-C
                 waiting: dict[Future[Any], Point] = {pool.submit(p.run): p for p in points}
             for done in as_completed(waiting):
                 yield waiting[done], done.result()
         except BrokenExecutor:
             raise StateError(
-                "a process died, perhaps for want of memory: what is finished is kept, so try "
-                "again, with fewer jobs"
+                "a process died, perhaps out of memory: finished results are kept, so try again, "
+                "with fewer jobs"
             ) from None
         except BaseException:
             _stop(pool)
@@ -90,7 +90,7 @@ class Processes:
 
 @contextmanager
 def _no_interrupts() -> Iterator[None]:
-    """Keep Ctrl-C for later; processes started within never see it."""
+    """Defer Ctrl-C; processes started within never see it."""
     if not hasattr(signal, "pthread_sigmask"):  # Windows
         yield
         return
@@ -101,21 +101,21 @@ def _no_interrupts() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _outlive_nobody() -> None:
-    """In a worker: end when the parent does, even if it was killed."""
+def _end_with_parent() -> None:
+    """In a worker: exit when the parent does, even if it was killed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = multiprocessing.parent_process()
     if parent is not None:
-        watch = threading.Thread(target=_end_with, args=(parent.sentinel,), daemon=True)
+        watch = threading.Thread(target=_exit_after, args=(parent.sentinel,), daemon=True)
         watch.start()
 
 
-def _end_with(sentinel: int) -> None:
+def _exit_after(sentinel: int) -> None:
     wait([sentinel])
     os._exit(1)
 
 
 def _stop(pool: ProcessPoolExecutor) -> None:
-    """End the workers at once; what they were at is lost, what is finished is not."""
+    """Terminate the workers; unfinished points are lost, finished ones are kept."""
     for process in list((getattr(pool, "_processes", None) or {}).values()):
         process.terminate()

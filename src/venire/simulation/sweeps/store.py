@@ -1,7 +1,7 @@
-"""Results on disk, one row each, so that what is finished is never done again.
+"""Results on disk, one row each, so that finished points are not run again.
 
-A SQLite file from the standard library, in WAL mode: a row is there, whole, as soon as its
-point has finished, whatever happens to the process next. One process writes; others may read.
+A SQLite file, by the standard library, in WAL mode: a row is committed as soon as its point has
+finished, whatever happens to the process next. One process writes; others may read.
 """
 
 from __future__ import annotations
@@ -51,11 +51,11 @@ class Store:
             self._db.execute(_TABLE)
         except sqlite3.Error as error:
             raise FileError(
-                path, None, f"is no store of results ({error}): move it away and try again"
+                path, None, f"is not a store of results ({error}): move it away and try again"
             ) from None
 
     def put(self, point: Point, result: Any) -> None:
-        """Keep the result of a point, at once."""
+        """Store the result of a point."""
         row = (
             point.key,
             point.function,
@@ -66,7 +66,7 @@ class Store:
         self._db.execute("INSERT OR REPLACE INTO points VALUES (?, ?, ?, ?, ?)", row)
 
     def get(self, keys: Iterable[str]) -> dict[str, Any]:
-        """The results that are there, by key."""
+        """The stored results among these keys."""
         found = {}
         for key in keys:
             query = self._db.execute("SELECT result FROM points WHERE key = ?", (key,))
@@ -75,7 +75,7 @@ class Store:
         return found
 
     def __len__(self) -> int:
-        """How many points are kept."""
+        """How many points are stored."""
         (count,) = self._db.execute("SELECT COUNT(*) FROM points").fetchone()
         return int(count)
 

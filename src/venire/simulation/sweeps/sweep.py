@@ -3,7 +3,7 @@
     with Store("points.sqlite") as store:
         results = sweep(points, store, Processes(2))
 
-An interrupted sweep goes on where it stopped: call it again with the same store.
+An interrupted sweep continues where it stopped: call it again with the same store.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Point:
 
     @cached_property
     def key(self) -> str:
-        """What the point is known by in a store."""
+        """The key of the point in a store."""
         return hashlib.sha256(self.canonical().encode()).hexdigest()
 
     def canonical(self) -> str:
@@ -57,7 +57,7 @@ class Point:
         try:
             return json.dumps(record, sort_keys=True, separators=(",", ":"), allow_nan=False)
         except (TypeError, ValueError) as error:
-            raise InputError(f"the settings {self.settings!r} are no JSON: {error}") from None
+            raise InputError(f"the settings {self.settings!r} are not JSON: {error}") from None
 
     def run(self) -> Any:
         """Call the function. An error says which point it was."""
@@ -81,9 +81,9 @@ def sweep(
     executor: Executor | None = None,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
-    """Run what the store does not hold yet; the results of all points, by key.
+    """Run the points that the store lacks; the results of all points, by key.
 
-    Every result is kept as soon as it is there. `progress(done, total)` is called after each.
+    Every result is stored as soon as it is there. `progress(done, total)` is called after each.
 
     >>> with Store(":memory:") as store:
     ...     points = [Point("statistics:fmean", {"data": [1, n]}) for n in (2, 3, 2)]
@@ -107,7 +107,7 @@ def sweep(
 
 @contextmanager
 def _closing(finished: Iterator[tuple[Point, Any]]) -> Iterator[Iterator[tuple[Point, Any]]]:
-    """Close what can be closed: a generator then ends its processes."""
+    """Close the iterator if it can be closed: a generator then stops its processes."""
     try:
         yield finished
     finally:

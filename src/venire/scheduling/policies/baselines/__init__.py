@@ -1,1 +1,1 @@
-"""What schedules are compared with: random, in turn, equal overlap."""
+"""Baselines: random, round-robin, fixed overlap, everyone."""

@@ -1,7 +1,7 @@
-"""Everyone labels everything: the most labels that money can buy, first come, first served.
+"""Everyone labels everything, first come, first served: the most labels that can be had.
 
-Each labeler works through the items in order of arrival, its capacity in each slot; an item
-leaves when all who may label it have done so. When items arrive faster than the slowest
+Each labeler works through the items in order of arrival, up to its capacity in each slot; an item
+leaves when all eligible labelers have labelled it. When items arrive faster than the slowest
 labeler works, the queue grows without bound.
 """
 
@@ -13,7 +13,7 @@ from typing import ClassVar
 from venire.scheduling.algorithm1.build import compiled
 from venire.scheduling.algorithm1.labeler_turn import begin_serving, make_for_served
 from venire.scheduling.base import Kernels, Policy
-from venire.scheduling.policies.baselines.overlap import aim, plan_exit, satisfied, take
+from venire.scheduling.policies.baselines.overlap import plan_exit, satisfied, set_target, take
 from venire.scheduling.state.desk import (
     OUTSTANDING,
     ROWS,
@@ -29,10 +29,10 @@ __all__ = ["Everyone"]
 
 @kernel
 def enter(desk: Desk, row: int, slot: int) -> None:
-    aim(desk, row)
+    set_target(desk, row)
     if satisfied(desk, row):
         plan_exit(desk, row, slot)
-    elif row < desk.meta[TURN]:  # it comes back behind what somebody has passed
+    elif row < desk.meta[TURN]:  # it comes back, and some labelers are past it
         for m in range(len(desk.panel)):
             desk.panel[m].pointer = min(desk.panel[m].pointer, row)
 
@@ -48,7 +48,7 @@ plan_exits = make_for_served(plan_exit_if_satisfied)
 
 @kernel
 def leave(desk: Desk, row: int) -> None:
-    """Nothing is kept of a row."""
+    """Nothing to remove: no queue is kept."""
 
 
 @kernel
@@ -82,5 +82,5 @@ class Everyone(Policy):
     built: ClassVar[Kernels] = compiled(enter, leave, serve)
 
     def settings(self) -> tuple[int, ...]:
-        """An overlap that nobody reaches."""
+        """An overlap that is never reached."""
         return (2**31,)

@@ -1,8 +1,8 @@
 """Fixed overlap: every item gets the same number of labels, the least labelled first.
 
 What labelling platforms do by default. Labelers go in panel order; each takes the item with
-the fewest labels, the earliest arrival among equals; an item leaves with `overlap` labels, or
-sooner if no more labelers may have it. Nobody's competence and no delay is looked at.
+the fewest labels, the earliest arrival among equals; an item leaves with `overlap` labels, or with
+fewer if no eligible labeler is left. Competences and delays play no part.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from venire.scheduling.algorithm1.build import compiled
-from venire.scheduling.algorithm1.labeler_turn import begin_serving, make_turn, move, shelve
-from venire.scheduling.algorithm1.ready_queues import release, take_off
+from venire.scheduling.algorithm1.labeler_turn import begin_serving, enqueue, make_turn, move
+from venire.scheduling.algorithm1.ready_queues import dequeue, release
 from venire.scheduling.base import Kernels
 from venire.scheduling.policies.baselines.overlap import (
     OverlapPolicy,
-    aim,
     plan_exit,
     satisfied,
+    set_target,
     take,
 )
 from venire.scheduling.state.desk import Desk, room
@@ -53,17 +53,17 @@ take_turn = make_turn(score, bound, take, refile)
 
 @kernel
 def enter(desk: Desk, row: int, slot: int) -> None:
-    aim(desk, row)
+    set_target(desk, row)
     desk.rows[row].key = 0.0
     if satisfied(desk, row):
         plan_exit(desk, row, slot)
     else:
-        shelve(desk, row, -desk.rows[row].labels)
+        enqueue(desk, row, -desk.rows[row].labels)
 
 
 @kernel
 def leave(desk: Desk, row: int) -> None:
-    take_off(desk, row)
+    dequeue(desk, row)
 
 
 @kernel

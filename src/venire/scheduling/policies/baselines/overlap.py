@@ -12,17 +12,17 @@ from venire.scheduling.state.desk import EXHAUSTED, OVERLAP, SETTING, Desk, touc
 from venire.scheduling.state.eligibility import eligible_count
 from venire.tools.compiling import inlined
 
-__all__ = ["OverlapPolicy", "aim", "plan_exit", "satisfied", "take"]
+__all__ = ["OverlapPolicy", "plan_exit", "satisfied", "set_target", "take"]
 
 residual = inlined(utility.residual)
 gain = inlined(utility.gain)
 
 
 @inlined
-def aim(desk: Desk, row: int) -> None:
-    """Aim at the overlap that was asked for, or at all who may have the row if they are fewer.
+def set_target(desk: Desk, row: int) -> None:
+    """Set the target of a row: the overlap, or all eligible labelers if they are fewer.
 
-    Those who are away do not count, unless the row has no label and nobody is here: it waits.
+    Those who are away do not count, unless the row has no label and nobody is present: it waits.
     """
     possible = desk.rows[row].labels + eligible_count(desk, row, True)
     if possible == 0:
@@ -32,7 +32,7 @@ def aim(desk: Desk, row: int) -> None:
 
 @inlined
 def satisfied(desk: Desk, row: int) -> bool:
-    """Whether the row has, or will have, the labels it aims at."""
+    """Whether the row has, or will have, its target of labels."""
     enough: bool = desk.rows[row].labels >= desk.rows[row].target
     return enough
 
@@ -46,7 +46,7 @@ def plan_exit(desk: Desk, row: int, slot: int) -> None:
 
 @inlined
 def take(desk: Desk, labeler: int, row: int, slot: int) -> None:
-    """Give the row to the labeler. The gain is recorded; these policies do not look at it."""
+    """Assign the row to the labeler. The gain is recorded; these policies do not use it."""
     value = residual(desk.rows[row].weight, desk.rows[row].evidence)
     delay = slot - desk.rows[row].last
     touch(desk, row, labeler, slot, gain(value, desk.panel[labeler].reach, delay))

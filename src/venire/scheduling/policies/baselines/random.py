@@ -1,7 +1,7 @@
 """Random: each labeler gets outstanding items at random until each item has its labels.
 
 Labelers go in panel order; each draws uniformly among the outstanding items that it may label
-and that still lack labels. The draws are a function of the seed, the slot and the labeler.
+and that need labels. The draws are a function of the seed, the slot and the labeler.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from venire.scheduling.algorithm1.labeler_turn import begin_serving
 from venire.scheduling.base import Kernels
 from venire.scheduling.policies.baselines.overlap import (
     OverlapPolicy,
-    aim,
     plan_exit,
     satisfied,
+    set_target,
     take,
 )
 from venire.scheduling.state.desk import POOLED, SETTING, Desk, room
@@ -31,7 +31,7 @@ TRIES = 16
 
 @kernel
 def enter(desk: Desk, row: int, slot: int) -> None:
-    aim(desk, row)
+    set_target(desk, row)
     if satisfied(desk, row):
         plan_exit(desk, row, slot)
         return
@@ -56,7 +56,7 @@ def leave(desk: Desk, row: int) -> None:
 
 @inlined
 def draw_row(desk: Desk, labeler: int, slot: int) -> int:
-    """Draw a row for the labeler: a few blind tries, then the k-th of those that it may have."""
+    """Draw a row for the labeler: a few tries, then the k-th of those for which it is eligible."""
     n = desk.meta[POOLED]
     seed = desk.meta[SETTING + 1] + desk.panel[labeler].load
     for attempt in range(TRIES):

@@ -1,8 +1,8 @@
 """Round-robin: items take turns until each has its number of labels.
 
 Labelers go in panel order; each takes the item that has waited longest since its last turn; an
-item that was given goes to the back of the queue and leaves with `overlap` labels, or sooner
-if no more labelers may have it.
+item that was assigned goes to the back of the queue and leaves with `overlap` labels, or with fewer
+if no eligible labeler is left.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from venire.scheduling.algorithm1.build import compiled
-from venire.scheduling.algorithm1.labeler_turn import begin_serving, make_turn, move, shelve
-from venire.scheduling.algorithm1.ready_queues import release, take_off
+from venire.scheduling.algorithm1.labeler_turn import begin_serving, enqueue, make_turn, move
+from venire.scheduling.algorithm1.ready_queues import dequeue, release
 from venire.scheduling.base import Kernels
 from venire.scheduling.policies.baselines.overlap import (
     OverlapPolicy,
-    aim,
     plan_exit,
     satisfied,
+    set_target,
     take,
 )
 from venire.scheduling.state.desk import TURN, Desk, room
@@ -66,18 +66,18 @@ take_turn = make_turn(score, bound, take_and_queue, refile)
 
 @kernel
 def enter(desk: Desk, row: int, slot: int) -> None:
-    aim(desk, row)
+    set_target(desk, row)
     if satisfied(desk, row):
         plan_exit(desk, row, slot)
     else:
         if desk.rows[row].key == 0.0:
             to_the_back(desk, row)
-        shelve(desk, row, 0)
+        enqueue(desk, row, 0)
 
 
 @kernel
 def leave(desk: Desk, row: int) -> None:
-    take_off(desk, row)
+    dequeue(desk, row)
 
 
 @kernel

@@ -1,1 +1,1 @@
-"""Look ahead: plan the slots to come, carry out the first."""
+"""Look ahead: plan the next slots, carry out the first."""

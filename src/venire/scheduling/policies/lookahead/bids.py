@@ -1,7 +1,7 @@
-"""The bids of a plan: every stall by itself, or like stalls together.
+"""The bids of a plan: one for each stall, or one for each group of similar stalls.
 
-A plan wants its bids in order of value. A short queue is sorted. In a long one like stalls stand
-for each other: `CELLS` groups by the logarithm of the value (`GRAIN` wide, down from the largest
+A plan needs its bids in order of value. A short queue is sorted. In a long one similar stalls are
+grouped: `CELLS` groups by the logarithm of the value (`GRAIN` wide, down from the largest
 value there is) and by the charge (doubling classes), each with the means of its members. Only the
 prices come from the groups; who is served is then found among the stalls themselves.
 """

@@ -1,18 +1,17 @@
-"""What the next slots will bring, learned from what came.
+"""A forecast of the arrivals of the next slots, learned from past arrivals.
 
 Whether it pays to wait depends on who else will want the next slots. A mean rate will not do: after
 a burst there is nothing until the next one. So arrivals are remembered by the number of slots
 since the last burst (a slot that brought more than `BURST` times the mean): `RATES` holds a mean
 for each. A steady stream has no bursts and ends up with one rate; bursts that come at equal
-distances are foreseen; those that come at random are spread evenly, as they should be. A count
-that is within the noise of a Poisson number moves a mean a little, any other one much.
+distances are forecast; those that come at random are spread evenly, as they should be. A count
+within the noise of a Poisson number moves a mean a little, any other count much.
 
 What an arrival is worth is told by the mean and spread of the logarithm of the weights: three
 kinds, at the mean and sqrt(3) spreads to either side of it, with masses 1/6, 2/3 and 1/6 (they
 have the first five moments of a normal distribution).
 
-All of it is in the memory of the look-ahead, written when a slot is settled: once a slot, whoever
-drives it.
+All of it is in the memory of the look-ahead, written when a slot is settled: once a slot.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from venire.tools.compiling import inlined
 
 __all__ = ["AHEAD", "MEMORY", "SLOTS", "add_kinds", "foresee", "note_arrivals", "note_price"]
 
-#: Slots foreseen; half of `desk.ahead`, whose other half holds the sums.
+#: Slots forecast; half of `desk.ahead`, whose other half holds the sums.
 AHEAD: Final = 256
 
 #: A slot that brings this many times the mean is a burst.
@@ -43,9 +42,9 @@ MEMORY: Final = PolicyMemory(
     "seen",  # arrivals seen
     "log",  # mean logarithm of a weight
     "square",  # and of its square
-    "crowd",  # logarithm of a factor on the rates, from prices that were not as foreseen
-    "next",  # logarithm of the price foreseen
-    "next_in",  # slot that it was foreseen for
+    "crowd",  # logarithm of a factor on the rates, from prices that were not as forecast
+    "next",  # logarithm of the price forecast
+    "next_in",  # slot that it was forecast for
     after=SALES,
     rates=AGES,  # arrivals by age
 )
@@ -76,7 +75,7 @@ def is_burst(desk: Desk, n: float) -> bool:
 
 @inlined
 def note_rate(desk: Desk, age: int, n: int) -> None:
-    """Learn that so many arrived at this age; an age not seen before begins as the last one."""
+    """Learn that n rows arrived at this age; a new age starts from the rate of the one before."""
     g = desk.gauges
     if age > g[OLDEST]:
         g[OLDEST] = age
@@ -106,7 +105,7 @@ def note_arrivals(desk: Desk, slot: int) -> None:
 
 @inlined
 def foresee(desk: Desk, slot: int) -> None:
-    """Write into `desk.ahead` what each of the next slots will bring, and the sums of it."""
+    """Write into `desk.ahead` the forecast for each of the next slots, and its cumulative sums."""
     g, ahead = desk.gauges, desk.ahead
     age = 0 if is_burst(desk, arrivals(desk, slot)) else int(g[AGE]) + 1
     total, factor = 0.0, math.exp(g[CROWD])
@@ -122,7 +121,7 @@ def foresee(desk: Desk, slot: int) -> None:
 
 @inlined
 def note_price(desk: Desk, slot: int, log: float, following: float) -> None:
-    """Learn from the price of this slot, if it was foreseen; remember the one of the next."""
+    """Learn from the price of this slot, if there was a forecast; remember that of the next."""
     g = desk.gauges
     if g[NEXT_IN] == slot:
         error = math.exp(log) - math.exp(g[NEXT])
@@ -144,7 +143,7 @@ def add_kind(desk: Desk, i: int, log: float, mass: float) -> None:
 
 @inlined
 def add_kinds(desk: Desk, count: int) -> int:
-    """Append the kinds of arrivals to so many bids, the smallest first; how many kinds."""
+    """Append the kinds of arrivals to `count` bids, the smallest first; returns how many kinds."""
     if desk.gauges[SEEN] == 0.0:
         return 0
     mean = desk.gauges[LOG]

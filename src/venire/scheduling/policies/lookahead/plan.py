@@ -5,10 +5,10 @@ panel can give. With one price mu_t a slot, a bid of value a served in t slots f
 
     V(a, mu_t) - t - charge,    V(a, mu) = a - mu - mu ln(a / mu)     (market.py; less if capped)
 
-dV/da = 1 - mu/a grows as the price falls while a slot of waiting costs everybody 1. So whoever
-gains by waiting, those of a larger value gain too: a best plan serves the small ones first, and
-is a partition of the sorted bids into slots. Who is the first of a slot is indifferent between it
-and the slot before, which ties one price to the next:
+dV/da = 1 - mu/a grows as the price falls while a slot of waiting costs every bid 1. So if one bid
+gains by waiting, those of a larger value gain too: a best plan serves the small ones first, and is
+a partition of the sorted bids into slots. The first bid of a slot is indifferent between it and the
+slot before, which ties one price to the next:
 
     V(b, mu_{t+1}) = V(b, mu_t) + 1
 

@@ -4,21 +4,21 @@ Water-filling spreads a burst thinly over its first slot, since nothing is cheap
 without delay. But an item that is served later gets a lower price, for one unit of delay a slot;
 and the more there is to gain of an item, the more it gains by a lower price. So in each slot the
 queue is planned over this slot and the next ones (plan.py), with what they will bring as far as
-it can be foreseen (forecast.py), and the items that the plan serves in this slot are handed
-labelers (handout.py); those that it serves later must wait, unless somebody is left over.
+it can be forecast (forecast.py), and the items that the plan serves in this slot are assigned
+labelers (prepaid_delay.py); those that it serves later must wait, unless labelers are left over.
 
-The plan of a short queue is the optimum of the linear program. In a long queue like items are
-grouped (bidding.py). The time for it is bounded, by a count of operations and not by a clock, so
+The plan of a short queue is the optimum of the linear program. In a long queue similar items are
+grouped (bids.py). The time for it is bounded, by a count of operations and not by a clock, so
 that a log replays to the same schedule anywhere: `budget` operations a slot, some ten nanoseconds
 each. A queue for which even the grouped plan would take more is served by water-filling. The
-counters say how often each happened, among the servings that handed anything out:
+counters say how often each happened, among the servings that assigned anything:
 
     planned    the queue item by item
-    grouped    like items together
+    grouped    similar items together
     fell_back  water-filling
 
-Items leave as under water-filling. In the first two slots nothing is known of what comes: they are
-served by water-filling too.
+Items leave as under water-filling. In the first two slots there is no forecast: they are served by
+water-filling too.
 """
 
 from __future__ import annotations
@@ -70,10 +70,10 @@ PLANNED: Final = 0
 GROUPED: Final = 1
 FELL_BACK: Final = 2
 
-#: Before so many slots have passed nothing can be foreseen, and no item is made to wait.
+#: Slots before the first forecast; until then no item is made to wait.
 FORESEE: Final = 2
 
-#: About as often a plan is filled until its price is found.
+#: About how often a plan is filled until its price is found.
 FILLS: Final = 24
 
 
@@ -90,7 +90,7 @@ def way_to_plan(desk: Desk) -> int:
 
 @inlined
 def choose_sorted(desk: Desk, first: int, share: float, log: float) -> int:
-    """Of sorted bids, choose those before `first` that buy, and it if half of it fits."""
+    """Choose the sorted bids before `first` that buy, and `first` itself if half of it fits."""
     bids, price, picked = desk.bids, math.exp(log), 0
     for i in range(first):
         if surplus(bids[i], log, price, bids[i].charge) > 0.0:
@@ -104,7 +104,7 @@ def choose_sorted(desk: Desk, first: int, share: float, log: float) -> int:
 
 @inlined
 def this_slot(desk: Desk, slot: int, now: float, guess: int) -> tuple[int, int, float]:
-    """Choose for a slot by itself, as water-filling does: nobody is to wait."""
+    """Choose for a slot by itself, as water-filling does: no item waits."""
     price, bids = find_price(desk, now, slot, guess)
     return choose(desk, now, price, bids), price, (price + 1) * STEP
 
@@ -113,7 +113,7 @@ def this_slot(desk: Desk, slot: int, now: float, guess: int) -> tuple[int, int, 
 def look_ahead(desk: Desk, slot: int, now: float, later: float, way: int) -> tuple[int, int, float]:
     """Choose by a plan: how many, at which price, and the logarithm of the next price.
 
-    Without anybody who waits the next price is said to be no lower than this one.
+    If no item waits, the next price returned is no lower than this one.
     """
     if desk.gauges[SLOTS] < FORESEE:
         return this_slot(desk, slot, now, int(desk.gauges[PRICE]))
@@ -144,11 +144,11 @@ def serve(desk: Desk, slot: int) -> None:
     prepay(desk, count, slot)
     if following < (price + 1) * STEP:
         give(desk, slot, True)
-        begin_serving(desk)  # a labeler gets a second turn: what it took in the first is taken
+        begin_serving(desk)  # a labeler gets a second turn, in which its first counts as past
     give(desk, slot, False)
     restore(desk, count)
     if desk.meta[TOUCHES] > first:
-        # a serving that hands out nothing is not in the log: it must leave no trace
+        # a serving that assigns nothing is not in the log: it must not change the state
         desk.gauges[PRICE] = price
         desk.meta[COUNTER + way] += 1
         note_price(desk, slot, (price + 1) * STEP, following)
@@ -172,8 +172,8 @@ class LookAhead(Policy):
     Parameters
     ----------
     budget
-        Operations that a slot may take for its plan, some ten nanoseconds each: the default is
-        about 10 ms. Past it like items are grouped, and past that the slot is served by
+        Operations that a slot may spend on its plan, about ten nanoseconds each: the default is
+        about 10 ms. Beyond it similar items are grouped, and beyond that the slot is served by
         water-filling.
 
     Examples
@@ -203,5 +203,5 @@ class LookAhead(Policy):
         return (self.budget,)
 
     def price(self, gauges: Floats) -> float | None:
-        """The price of the last slot in which work was handed out."""
+        """The price in the last slot in which work was assigned."""
         return math.exp(float(gauges[PRICE]) * STEP)

@@ -1,10 +1,10 @@
-"""What is about to arrive: how many rows in a usual slot, how heavy, and what comes in bursts.
+"""Expected arrivals: how many rows in a usual slot, how heavy, and how much comes in bursts.
 
 The memory of the policy holds the arrivals of the last `WINDOW` slots, and a running mean and
-mean square of the logarithm of their weights. A usual slot brings the mean of those counts
-without the largest and the smallest fifth of them, so that one burst is not taken for a habit;
-the rest of the plain mean is bursts. Weights are taken to be seven, evenly spread over three
-standard deviations around the mean logarithm.
+mean square of the logarithm of their weights. A usual slot brings the mean of those counts without
+the largest and the smallest fifth of them, so that one burst does not count as usual; the rest of
+the plain mean is bursts. Seven weights represent all, evenly spread over three standard deviations
+around the mean logarithm.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ LOG, SQUARE, SLOTS, BUSY, PRICE, COUNTS = MEMORY.places
 
 @inlined
 def remember(desk: Desk, arrived: int, logs: float, squares: float) -> None:
-    """Note what arrived in a slot: how many, and the sums over the logarithms of weights."""
+    """Record the arrivals of a slot: how many, and the sums over the logarithms of weights."""
     g = desk.gauges
     g[COUNTS + int(g[SLOTS]) % WINDOW] = arrived
     g[SLOTS] += 1.0
@@ -54,7 +54,7 @@ def remember(desk: Desk, arrived: int, logs: float, squares: float) -> None:
 
 @inlined
 def usual_arrivals(desk: Desk) -> float:
-    """The mean of the last counts, and of an empty slot, without the largest and smallest fifth."""
+    """The mean of the last counts and a zero, without the largest and the smallest fifth."""
     g = desk.gauges
     n = min(WINDOW, int(g[SLOTS])) + 1
     top, bottom = (n + 4) // 5, n // 5
@@ -72,9 +72,9 @@ def usual_arrivals(desk: Desk) -> float:
 
 @kernel
 def expect(desk: Desk, next_slot: bool) -> float:
-    """Count what usually arrives into the bins; how many times that comes in bursts.
+    """Add the usual arrivals to the bins; returns what comes in bursts as a multiple of them.
 
-    With `next_slot` these rows are also counted among those who buy.
+    With `next_slot` these rows are also counted among those that buy.
     """
     g = desk.gauges
     mean = 0.0

@@ -1,28 +1,28 @@
-"""What the labels of an item leave to gain: the case of each row.
+"""The value of an item: what its labels leave to gain (`desk.cases`).
 
-Two things are asked of a row: what is lost if it leaves now, and how that falls with more
-evidence. Both are read off what its labels are worth on paper, or off what they said.
+Two numbers describe a row: what is lost if it leaves now, and how that falls with more evidence.
+Both follow from who labelled it, or from what the labels said.
 
     by evidence   loss = left = w exp(-E)                    the paper's accuracy
     by labels     loss = w (1 - q), or w without any label   q: the posterior of the verdict
                   left = SHARE w sqrt(q (1 - q))
 
-What is `left` falls by exp(-evidence) with each label. By labels that is exact on average: the
+`left` falls by exp(-evidence) with each label. By labels that is exact on average: the
 mean of sqrt(q (1 - q)) over what a labeler may say is the old one times the Bhattacharyya
 coefficient of its answers under the two classes, and minus the logarithm of that is its evidence
 (`accuracy.pair_evidence`). The chance that a verdict is wrong, min(q, 1 - q), is at most
 sqrt(q (1 - q)), and equals it at q = 1/2 only; SHARE is how much of it is left on average over
 panels from weak to strong (benchmarks/realised.py shows that 0.7 to 0.9 do as well). Among more
 than two classes, the two most probable ones decide which evidence counts. A first label is
-worth more than its evidence, since an item without any has no verdict at all. Labels in flight
-count by their evidence, as if they will come.
+worth more than its evidence, since an item without any has no verdict. Labels in flight count by
+their evidence, as if they will come.
 
 The row would buy evidence up to the price
 
     reserve = max over x of (loss - cost - left exp(-x)) / x
 
-where `cost` is 1 for a row that must stay one more slot to get it, and x is at least one label
-and at most what those hold who may still label the row.
+where `cost` is 1 for a row that must stay one more slot to get it, and x is at least one label and
+at most the evidence of its eligible labelers.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ __all__ = [
     "gain_of",
     "one_label",
     "reserve_price",
-    "size_up_panel",
+    "sum_panel",
     "supply",
 ]
 
@@ -60,10 +60,10 @@ BY_LABELS: Final = 1
 #: The chance of being wrong as a share of sqrt(q (1 - q)).
 SHARE: Final = 0.85
 
-#: Few may label a row if it is one in so many of the panel, or less.
+#: A row is for few if at most one labeler in this many may label it.
 FEW: Final = 4
 
-NOTHING: Final = -700.0  # the logarithm of nothing
+NOTHING: Final = -700.0  # stands for the logarithm of 0
 
 residual = inlined(utility.residual)
 reach = inlined(utility.reach)
@@ -71,7 +71,7 @@ reach = inlined(utility.reach)
 
 @inlined
 def evidence_of(desk: Desk, labeler: int, pair: int) -> float:
-    """How much a label of this labeler tells about a pair of classes."""
+    """The evidence of one label of this labeler for a pair of classes."""
     if desk.meta[SETTING] == BY_EVIDENCE:
         own: float = desk.panel[labeler].evidence
         return own
@@ -81,11 +81,11 @@ def evidence_of(desk: Desk, labeler: int, pair: int) -> float:
 
 
 @inlined
-def size_up_panel(desk: Desk) -> None:
-    """Add up what those hold who are not away, if anything changed since.
+def sum_panel(desk: Desk) -> None:
+    """Add up the evidence of those who are not away, if anything has changed.
 
-    A label on average is the one that the average bit of evidence comes in: one expert among
-    many who know nothing counts for what it is.
+    The average label is weighted by evidence, so that one expert among many who know nothing
+    counts for what it is.
     """
     if desk.bounds[0] > 0.0:
         return
@@ -125,13 +125,13 @@ def one_label(desk: Desk) -> float:
 
 @inlined
 def supply(desk: Desk) -> float:
-    """The evidence that a slot holds, for the average pair of classes."""
+    """The evidence that a slot can give, for the average pair of classes."""
     return mean_over_pairs(desk, 2)
 
 
 @inlined
 def unused_evidence(desk: Desk, row: int, pair: int, away: bool) -> float:
-    """What those hold who may still label the row; with `away`, also those who are away."""
+    """The evidence of the eligible labelers; with `away`, also of those who are away."""
     group = desk.rows[row].group
     if group == 0 and not away:
         classes = len(desk.scores)
@@ -155,7 +155,7 @@ def unused_evidence(desk: Desk, row: int, pair: int, away: bool) -> float:
 
 @inlined
 def may_label(desk: Desk, row: int) -> int:
-    """How many may label the row, or have."""
+    """How many may label the row, or have labelled it."""
     if desk.rows[row].group > 0:
         return eligible_count(desk, row, False) + desk.rows[row].labels
     count = len(desk.panel)
@@ -169,7 +169,7 @@ def may_label(desk: Desk, row: int) -> int:
 
 @inlined
 def reserve_price(loss: float, left: float, least: float, cap: float, cost: float) -> float:
-    """The price up to which evidence pays that costs this much delay; 0 if it never does.
+    """The highest price at which evidence pays, at this cost in delay; 0 if it never does.
 
     The best x solves (1 + x) exp(-x) = (loss - cost) / left, by Newton's method.
     """
@@ -188,7 +188,7 @@ def reserve_price(loss: float, left: float, least: float, cap: float, cost: floa
 
 @inlined
 def read_labels(desk: Desk, row: int) -> tuple[int, float, int]:
-    """The pair of classes in question, the chance that the verdict is wrong, labels held."""
+    """The two most probable classes, the chance that the verdict is wrong, how many labels."""
     scores = desk.scores
     classes = len(scores)
     for j in range(classes):
@@ -233,8 +233,8 @@ def coming_evidence(desk: Desk, row: int, pair: int) -> float:
 def loss_and_left(desk: Desk, row: int) -> tuple[float, float, int]:
     """What is lost if the row leaves now, what is left to gain, and of which kind the row is.
 
-    The kind is twice the pair of classes in question, and one more for a row without labels
-    for which a first one is worth more than its evidence.
+    The kind is twice the pair of most probable classes, plus one for a row without labels, for
+    which a first label is worth more than its evidence.
     """
     weight = desk.rows[row].weight
     if desk.meta[SETTING] == BY_EVIDENCE:
@@ -251,8 +251,8 @@ def loss_and_left(desk: Desk, row: int) -> tuple[float, float, int]:
 
 @kernel
 def appraise(desk: Desk, row: int) -> None:
-    """Write the case of a row, from its labels as they are now."""
-    size_up_panel(desk)
+    """Write the value of a row, from its labels as they are now."""
+    sum_panel(desk)
     loss, left, kind = loss_and_left(desk, row)
     pair, classes = kind // 2, len(desk.scores)
     cap = unused_evidence(desk, row, pair, False)
@@ -277,7 +277,7 @@ def appraise(desk: Desk, row: int) -> None:
 
 @inlined
 def gain_of(desk: Desk, labeler: int, row: int) -> float:
-    """How much less is lost, on average, with one label of this labeler."""
+    """The expected gain of one label of this labeler."""
     kind = desk.cases[row].kind
     e = evidence_of(desk, labeler, kind // 2)
     if e <= 0.0:

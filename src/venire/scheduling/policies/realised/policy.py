@@ -1,27 +1,27 @@
-"""Realised and true utility: past delay is sunk, and an item leaves as soon as waiting is in vain.
+"""Realised and true utility: past delay is sunk, and an item leaves once waiting does not pay.
 
-The paper charges delay up to the last label, so Algorithm 1 lets an item wait for nothing at no
-cost; its owner waits all the same. Here an item pays for every slot until it leaves. Delay that
-is past cannot be helped, so it enters no decision; what counts is whether one more slot pays.
+The paper charges delay up to the last label, so Algorithm 1 lets an item wait for no label at no
+cost; its owner waits all the same. Here an item pays for every slot until it leaves. Past delay
+cannot be changed, so it enters no decision; what counts is whether one more slot pays.
 
 In each slot evidence has one price (queue_price.py), found from the items that wait, what they
-have left to gain (cases.py) and what is about to arrive (expecting.py). At that price an item
+have left to gain (item_value.py) and expected arrivals (arrival_rates.py). At that price an item
 wants x = ln(left / price) of evidence, at least one label, and has a surplus of
 
     loss - left exp(-x) - price x
 
-from it. Those of positive surplus who would not wait for more are served; of those who would,
-the ones who want least, since each of them who waits costs one slot, whatever it wants. Labelers
-go in decreasing competence, each to the chosen item where its label gains most; labelers for
-whom none of the chosen is left serve the others.
+from it. Items of positive surplus that would not wait for more are served; of those that would,
+the ones that want least, since each item that waits costs one slot, whatever it wants. Labelers go
+in decreasing competence, each to the chosen item where its label gains most; labelers for whom no
+chosen item is left serve the others.
 
-When the labels of the slot are in, the items that got any are valued anew, the price of the next
-slot is forecast, and whoever's reserve is below it leaves at once; so does a row that only few
-may label, if these have no time for it (claims.py).
+When the labels of the slot are in, the items that got any are valued again, the price of the next
+slot is forecast, and items whose reserve is below it leave at once; so does an item that few may
+label, if these have no time for it (scarce_labelers.py).
 
-Two policies differ in what they read the value of an item off. `Realised` reads what the labels
-said: two that agree are not two that quarrel. `RealisedProxy` takes the paper's accuracy, which
-knows only who was asked; the realised utility of a run is measured by it.
+Two policies differ in how they value an item. `Realised` uses what the labels said: two that agree
+are not two that disagree. `RealisedProxy` uses the paper's accuracy, which depends only on who was
+asked; the realised utility of a run is measured by it.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from typing import ClassVar
 
 from venire.scheduling.algorithm1.build import compiled
 from venire.scheduling.algorithm1.exit_wheel import never_due, waits
-from venire.scheduling.algorithm1.labeler_turn import begin_serving, make_turn, move, shelve
+from venire.scheduling.algorithm1.labeler_turn import begin_serving, enqueue, make_turn, move
 from venire.scheduling.algorithm1.ready_queues import release
 from venire.scheduling.base import Floats, Kernels, Policy
 from venire.scheduling.policies.realised.arrival_rates import MEMORY, PRICE, expect, remember
@@ -42,7 +42,7 @@ from venire.scheduling.policies.realised.item_value import (
     appraise,
     gain_of,
     one_label,
-    size_up_panel,
+    sum_panel,
     supply,
 )
 from venire.scheduling.policies.realised.queue_price import (
@@ -60,8 +60,8 @@ from venire.tools.compiling import inlined, kernel
 
 __all__ = ["Realised", "RealisedProxy"]
 
-NEVER = -1  # the turn of a row that nobody can label any more
-FIRST = N_BINS - 1  # the turn of a row that is served before those who would wait
+NEVER = -1  # the turn of a row that nobody can label
+FIRST = N_BINS - 1  # the turn of a row that is served before those that would wait
 STEPS = 32  # turns to one unit of evidence wanted
 
 
@@ -102,7 +102,7 @@ def leave(desk: Desk, row: int) -> None:
 
 @inlined
 def enter_again(desk: Desk, row: int, slot: int) -> None:
-    """`leave` and `enter` in one, with nothing moved that is where it belongs."""
+    """`leave` and `enter` in one; a row that is in the pool keeps its place."""
     place = place_of(desk, row)
     if place < desk.meta[POOLED] and desk.pool[place] == row:
         appraise(desk, row)
@@ -194,26 +194,26 @@ def choose(desk: Desk, price: float, held: float) -> int:
 
 @inlined
 def useful(desk: Desk, labeler: int) -> bool:
-    """Whether the labeler has room and its labels tell anything."""
+    """Whether the labeler has room and its labels carry evidence."""
     tells: bool = room(desk, labeler) > 0 and desk.panel[labeler].evidence > 0.0
     return tells
 
 
 @kernel
 def hand_out(desk: Desk, slot: int, low: int, high: int) -> None:
-    """Let labelers take their turns over the rows of these turns, and those shelved before."""
+    """Let labelers take their turns over the rows of these turns, and those queued before."""
     begin_serving(desk)
     for i in range(desk.meta[POOLED]):
         row = desk.pool[i]
         if low <= desk.cases[row].turn <= high:
-            shelve(desk, row, desk.cases[row].kind)
+            enqueue(desk, row, desk.cases[row].kind)
     for m in desk.order:
         if useful(desk, m):
             take_turn(desk, m, slot, 0.0)
 
 
 @inlined
-def clear_shelves(desk: Desk, low: int) -> None:
+def clear_queues(desk: Desk, low: int) -> None:
     for i in range(desk.meta[POOLED]):
         row = desk.pool[i]
         if desk.cases[row].turn >= low and desk.rows[row].shelf >= 0:
@@ -222,23 +222,23 @@ def clear_shelves(desk: Desk, low: int) -> None:
 
 @kernel
 def serve(desk: Desk, slot: int) -> None:
-    size_up_panel(desk)
+    sum_panel(desk)
     held = supply(desk)
     if desk.meta[POOLED] == 0 or held <= 0.0:
         return
     cut = choose(desk, price_now(desk, held), held)
     hand_out(desk, slot, cut, FIRST)
     for m in range(len(desk.panel)):
-        if useful(desk, m):  # nothing of the chosen is left for it
+        if useful(desk, m):  # no chosen row is left for it
             hand_out(desk, slot, 0, cut - 1)
             cut = 0
             break
-    clear_shelves(desk, cut)
+    clear_queues(desk, cut)
 
 
 @inlined
 def look(desk: Desk, slot: int) -> None:
-    """Value anew what got labels in this slot, count everybody, and remember what arrived."""
+    """Value the rows that got labels in this slot, fill the bins, and remember the arrivals."""
     clear_bins(desk)
     arrived, logs, squares = 0, 0.0, 0.0
     for i in range(desk.meta[POOLED]):
@@ -256,7 +256,7 @@ def look(desk: Desk, slot: int) -> None:
 
 @kernel
 def settle(desk: Desk, slot: int) -> int:
-    size_up_panel(desk)
+    sum_panel(desk)
     look(desk, slot)
     held, price, low, spare = supply(desk), LOWEST, 0, 0.0
     if held > 0.0:
@@ -272,7 +272,7 @@ def settle(desk: Desk, slot: int) -> int:
         elif desk.cases[row].stay == low and spare >= 0.5:
             spare -= 1.0
             stays = True
-        if desk.rows[row].due >= 0:  # a bound says so
+        if desk.rows[row].due >= 0:  # because of a limit
             stays = waits(desk, row)
         elif not stays:
             desk.rows[row].reason = NO_GAIN if desk.cases[row].cap > 0.0 else EXHAUSTED
@@ -297,7 +297,7 @@ class _Forecasting(Policy):
     built: ClassVar[Kernels] = compiled(enter, leave, serve, settle, reenter=enter_again)
 
     def price(self, gauges: Floats) -> float | None:
-        """What a label costs the others by their waiting, as forecast."""
+        """The forecast cost of a unit of evidence, in delay of other items."""
         return float(gauges[PRICE])
 
 
@@ -305,8 +305,8 @@ class _Forecasting(Policy):
 class Realised(_Forecasting):
     """For true utility: the weight of right verdicts, less the delay until the item left.
 
-    An item is valued by what its labels said: two that agree are enough where two that quarrel
-    ask for a third.
+    An item is valued by what its labels said: two that agree are enough where two that disagree
+    need a third.
 
     >>> from venire import Item, Label, Labeler, Scheduler
     >>> panel = [Labeler(name, 0.8) for name in ("ann", "bob", "eve", "joe")]
@@ -324,7 +324,7 @@ class Realised(_Forecasting):
     name: ClassVar[str] = "realised"
 
     def settings(self) -> tuple[int, ...]:
-        """What an item is valued by."""
+        """How an item is valued."""
         return (BY_LABELS,)
 
 
@@ -344,5 +344,5 @@ class RealisedProxy(_Forecasting):
     name: ClassVar[str] = "realised-proxy"
 
     def settings(self) -> tuple[int, ...]:
-        """What an item is valued by."""
+        """How an item is valued."""
         return (BY_EVIDENCE,)

@@ -1,17 +1,16 @@
-"""The price of evidence, from those who wait, what a slot holds, and what is about to arrive.
+"""The price of evidence, from the rows that wait, the supply of a slot, and expected arrivals.
 
-Let a slot hold S of evidence, let those who would buy at some price want D of it, and let n of
-them, who want D', be worth one more slot of waiting. If D <= S everybody is served. If not, some
-of the n must wait. One more buyer of x pushes others of x in all out of this slot, these push
-others out of the next, and so on until the queue ends, which takes (D / S - 1) / (1 - load)
-slots if arrivals want `load` of each slot. Each time n x / D' rows wait one slot more; so
-evidence costs
+Let a slot have S of evidence, let the rows that would buy at some price want D of it, and let n of
+them, which want D', be worth one more slot of waiting. If D <= S all are served. If not, some of
+the n must wait. One more buyer of x displaces others of x in total from this slot, these displace
+others from the next, and so on until the queue ends, which takes (D / S - 1) / (1 - load) slots if
+arrivals want `load` of each slot. Each time n x / D' rows wait one slot more; so evidence costs
 
     asked = ceil((D / S - 1) / (1 - load)) n / D'
 
-of delay that others pay, and without end if load >= 1, or if more is wanted by those who cannot
-wait than a slot holds. Demand, ln(left / price) but at least one label, falls with the price,
-and those leave whose reserve is below it: the price is the least that is not below what is asked.
+in delay of others, and is infinite if load >= 1, or if rows that cannot wait want more than a slot
+has. Demand, ln(left / price) but at least one label, falls with the price, and rows leave whose
+reserve is below it: the price is the lowest that is not below `asked`.
 
 Rows are counted in bins by their reserve, eight to a doubling of the price, so that a queue of
 any length costs one look at each row and a few hundred steps.
@@ -28,20 +27,20 @@ from venire.tools.compiling import inlined, kernel
 __all__ = ["FLOW", "LOWEST", "NOW", "STAY", "add", "bin_of", "clear_bins", "edge", "find_price"]
 
 PER_OCTAVE: Final = 8
-LOWEST: Final = 2.0**-12  # a price below this counts as none
+LOWEST: Final = 2.0**-12  # a price below this counts as 0
 PER_LOG: Final = PER_OCTAVE / math.log(2.0)
 
 # columns of the bins, two each: how many rows, and the sum of the logarithms of what they have left
-STAY: Final = 0  # those who would stay one more slot, by their reserve
-NOW: Final = 2  # those who would buy in this slot, by their reserve for it
-FLOW: Final = 4  # what usually arrives in a slot, by the latter
+STAY: Final = 0  # rows that would stay one more slot, by their reserve
+NOW: Final = 2  # rows that would buy in this slot, by their reserve for it
+FLOW: Final = 4  # the usual arrivals of a slot, by their reserve for it
 COLUMNS: Final = 6
 
-#: Sums that differ by less, as they do in another order, count as equal: whole numbers of labels
-#: make whole numbers of slots, and a queue must not be a slot longer by the last bit.
+#: Sums that differ by less, as they do in another order, count as equal: rounding in the last bit
+#: must not make a queue a slot longer.
 ROUND: Final = 1e-9
 
-#: A burst is feared in full when the queue lasts as long as this many slots.
+#: Bursts count in full when the queue is at least this many slots long.
 LONG: Final = 16.0
 
 
@@ -61,7 +60,7 @@ def edge(b: int) -> float:
 
 @inlined
 def clear_bins(desk: Desk) -> None:
-    """Nobody is counted."""
+    """Empty all bins."""
     for b in range(N_BINS):
         for column in range(COLUMNS):
             desk.bins[b, column] = 0.0
@@ -85,7 +84,7 @@ def up_to(desk: Desk, b: int, share: float, column: int) -> float:
 def demand(
     desk: Desk, b: int, share: float, column: int, log_price: float, least: float
 ) -> tuple[float, float]:
-    """How many there are from bin b on, and what they want."""
+    """How many rows there are from bin b on, and how much evidence they want."""
     n = up_to(desk, b, share, column)
     return n, max(up_to(desk, b, share, column + 1) - n * log_price, n * least)
 
@@ -110,9 +109,9 @@ def asked(
 
 @kernel
 def find_price(desk: Desk, held: float, least: float, bursts: float) -> tuple[float, int, float]:
-    """The price, the bin up to which rows leave, and how many of that bin may stay all the same.
+    """The price, the bin up to which rows leave, and how many rows of that bin may stay.
 
-    `bursts` is how many times the usual arrivals come on top of them, in bursts.
+    `bursts` is how much arrives in bursts, as a multiple of the usual arrivals.
     """
     for b in range(N_BINS - 2, 0, -1):
         for column in range(COLUMNS):
@@ -125,7 +124,7 @@ def find_price(desk: Desk, held: float, least: float, bursts: float) -> tuple[fl
     b -= 1
     low, high = edge(b), edge(b + 1)
     count = desk.bins[b, STAY] - desk.bins[b + 1, STAY]
-    if count > 0.0:  # rows that are as good as each other: some may stay, some not
+    if count > 0.0:  # rows of equal value: some may stay, some not
         few, many = 0.0, 1.0
         for _ in range(24):
             half = 0.5 * (few + many)

@@ -1,20 +1,20 @@
-"""Claims: whether those few who may label a row will have time for it.
+"""Rows that few labelers may label: whether those few will have time for them.
 
-One price for all evidence takes everybody's labels to be as good for one row as for another. A
-row that only a few may label is not helped by others who idle, and it competes only with rows
-that want the same few; so at the price it may wait in vain, among many in the same case.
+One price for all evidence assumes that a label is as good for one row as for another. A row that
+only a few may label is not helped by other labelers who are idle, and it competes only with rows
+that need the same few; at that price it may wait for nothing, with many others.
 
-For such rows, those that at most one in `FEW` of the panel may label, the coming slots are
-rehearsed when a slot is settled. In each of them, from the next one on, the rows go in order of
-what they could still gain, and a row gets all of its labelers who are free. It takes them if
+For such rows, those that at most one in `FEW` of the panel may label, the next slots are simulated
+when a slot is settled. In each of them, from the next one on, the rows go in order of what they
+could still gain, and a row gets all of its labelers who are free. It takes them if
 
     loss - left exp(-evidence of these) > slots until then
 
-which is what it gains by that slot, against the delay up to it. Whoever has taken none within
-`HORIZON` slots would wait in vain, and leaves. What is to arrive is left out: it would take
+which is what it gains by that slot, against the delay up to it. A row that has taken none within
+`HORIZON` slots would wait for nothing, and leaves. Future arrivals are ignored: they would take
 some of these labelers, and give the row nothing that it lacks.
 
-The others, whom more may label than that, are governed by the price alone.
+Rows that more labelers may label are governed by the price alone.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from venire.tools.compiling import inlined, kernel
 
 __all__ = ["HORIZON", "rehearse"]
 
-#: So many slots are rehearsed at most.
+#: The most slots that are simulated.
 HORIZON: Final = 16
 
-WAITS: Final = 0  # the turn of a row that has not taken anybody
+WAITS: Final = 0  # the turn of a row that has taken nobody
 TAKES: Final = 1
 
 
@@ -48,8 +48,8 @@ sink, heapify = make_heap(after)
 
 
 @inlined
-def put_in_order(desk: Desk, count: int) -> None:
-    """Sort the first rows of `chosen`, who goes first first."""
+def sort_chosen(desk: Desk, count: int) -> None:
+    """Sort the first rows of `chosen` in the order in which they go."""
     heap = desk.chosen
     heapify(desk, heap, count)
     for last in range(count - 1, 0, -1):
@@ -75,7 +75,7 @@ def on_offer(desk: Desk, row: int, take: bool) -> float:
 
 @inlined
 def begin_slot(desk: Desk, ahead: int) -> None:
-    """Everybody is free, but for labels in flight, which are waited for in the next slot."""
+    """Everybody is free, except for labels in flight in the next slot."""
     for m in range(len(desk.panel)):
         busy = desk.panel[m].inflight if ahead == 1 else 0
         desk.panel[m].pointer = max(0, desk.panel[m].capacity - busy)
@@ -89,7 +89,7 @@ def gained(desk: Desk, row: int, evidence: float) -> float:
 
 @kernel
 def rehearse(desk: Desk, low: int) -> None:
-    """Write into `turn` who of the few-labeler rows above the bin `low` takes labelers."""
+    """Write into `turn` which rows of few labelers above the bin `low` take any."""
     count, begun = 0, False
     for i in range(desk.meta[POOLED]):
         row = desk.pool[i]
@@ -102,7 +102,7 @@ def rehearse(desk: Desk, low: int) -> None:
                 desk.cases[row].want = gained(desk, row, on_offer(desk, row, False))
                 desk.chosen[count] = row
                 count += 1
-    put_in_order(desk, count)
+    sort_chosen(desk, count)
     for ahead in range(1, HORIZON + 1):
         if count == 0:
             return

@@ -1,7 +1,7 @@
 """The market: a slot sells evidence at one price, and rows buy while it pays them.
 
 A row with value a left to gain, `charge` to pay for its delay and at most `cap` of evidence to
-get (the labelers it could still have) gains a (1 - exp(-E)) from evidence E. At the price mu it
+get (from its eligible labelers) gains a (1 - exp(-E)) from evidence E. At the price mu it
 
     demands  E* = min(cap, ln(a / mu))           where the marginal gain a exp(-E) is mu
     earns    a (1 - exp(-E*)) - mu E* - charge   its surplus
@@ -55,7 +55,7 @@ FREE: Final = -(2**25)
 
 @inlined
 def reserve(desk: Desk, row: int, here: bool) -> float:
-    """The evidence that the row could still get; with `here`, only of those who are not away."""
+    """The evidence of the eligible labelers; with `here`, only of those who are not away."""
     stamp = new_stamp(desk)
     total = desk.bounds[2 if here else 1]
     k = desk.rows[row].head
@@ -78,7 +78,7 @@ def reserve(desk: Desk, row: int, here: bool) -> float:
 
 @inlined
 def open_stall(desk: Desk, row: int, value: float, cap: float, since: int) -> None:
-    """Let the row buy, or change what it is worth: it pays for the delay from slot `since`."""
+    """Let the row buy, or update its value: it pays for the delay from slot `since` on."""
     place = desk.rows[row].place
     if place < 0:
         place = desk.meta[STALLS]
@@ -95,7 +95,7 @@ def open_stall(desk: Desk, row: int, value: float, cap: float, since: int) -> No
 
 @inlined
 def close_stall(desk: Desk, row: int) -> None:
-    """The row buys no more; nothing happens if it has no stall."""
+    """Remove the stall of a row; do nothing if it has none."""
     place = desk.rows[row].place
     if place < 0:
         return
@@ -120,13 +120,13 @@ def copy(source: Records, i: int, target: Records, j: int) -> None:
 
 @inlined
 def wanted(s: Any, log: float) -> float:
-    """How much evidence a stall demands at the price exp(log); it may not buy."""
+    """How much evidence a stall demands at the price exp(log), if it buys."""
     return max(0.0, min(s.cap, s.log - log))
 
 
 @inlined
 def surplus(s: Any, log: float, price: float, charge: float) -> float:
-    """What a stall earns at this price, with this to pay for the delay."""
+    """What a stall earns at this price, less this charge for the delay."""
     some = s.log - log
     if some >= s.cap:
         return s.most - price * s.cap - charge
@@ -201,8 +201,8 @@ def drop_bids(desk: Desk, count: int, k: int) -> int:
 def find_price(desk: Desk, supply: float, slot: int, guess: int) -> tuple[int, int]:
     """The highest k at whose price more is demanded than the supply, and how many bids at it.
 
-    FREE where all that anybody wants is there. `guess` is a price near it; it changes nothing
-    but how long the search takes.
+    FREE where the supply covers all demand. `guess` is a price near it; it affects only how long
+    the search takes.
     """
     offered = units(supply)
     high = 1 + math.ceil(math.log(desk.bounds[0]) / STEP) if desk.bounds[0] > 0.0 else FREE + 1
@@ -241,7 +241,7 @@ sink, heapify = make_heap(ahead)
 
 @inlined
 def choose(desk: Desk, supply: float, k: int, count: int) -> int:
-    """List in `desk.chosen` the rows that get evidence; how many.
+    """List in `desk.chosen` the rows that get evidence; returns how many.
 
     `k` and `count` as `find_price` gave them. Those that buy at the next price up, and of the
     others the best at this price while the supply lasts.

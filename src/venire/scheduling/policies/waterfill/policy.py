@@ -1,12 +1,12 @@
 """Water-filling: a slot sells its evidence at one price.
 
-Algorithm 1 asks of every single label that it pays for the whole delay of its item. Where one
-label is worth little, nobody gets any, although many labels together would pay: f is not
-submodular (docs/errata.md). Here an item buys as much evidence as it likes at the price at which
-the demand of all (market.py) meets what the panel can give them in the slot (supply.py), and pays
-for its delay once. Those that buy are handed labelers as in Algorithm 1, with the delay counted as
-paid (handout.py). An item leaves when even all labelers whom it could still have would together
-not pay for one more slot:
+Algorithm 1 requires that every single label pays for the whole delay of its item. Where one label
+is worth little, no item gets any, although many labels together would pay: f is not submodular
+(docs/errata.md). Here an item buys as much evidence as it wants at the price at which total demand
+(market.py) meets what the panel can give in the slot (supply.py), and pays for its delay once.
+Items that buy are assigned labelers as in Algorithm 1, with the delay counted as paid
+(prepaid_delay.py). An item leaves when all eligible labelers together would not pay for one more
+slot:
 
     w exp(-E) (1 - exp(-evidence of all unused)) <= t + 1 - t_last
 
@@ -23,7 +23,7 @@ from venire.scheduling.algorithm1.build import compiled
 from venire.scheduling.algorithm1.exit_wheel import set_due
 from venire.scheduling.algorithm1.gain import file_row
 from venire.scheduling.algorithm1.labeler_turn import begin_serving, make_for_served
-from venire.scheduling.algorithm1.ready_queues import take_off
+from venire.scheduling.algorithm1.ready_queues import dequeue
 from venire.scheduling.base import Floats, Kernels, Policy
 from venire.scheduling.policies.waterfill.market import (
     STEP,
@@ -46,8 +46,8 @@ FAR: Final = 2.0**62
 
 MEMORY: Final = PolicyMemory(
     "price",  # number of the last price
-    "sold_in",  # slot in which work was last handed out
-    "sold",  # evidence handed out in that slot
+    "sold_in",  # slot in which work was last assigned
+    "sold",  # evidence assigned in that slot
 )
 PRICE, SOLD_IN, SOLD = MEMORY.places
 
@@ -63,7 +63,7 @@ def plan_exit(desk: Desk, row: int, slot: int) -> None:
 
 @inlined
 def value_row(desk: Desk, row: int, slot: int) -> None:
-    """The row has another residual or other labelers left: say so in the market and the wheel."""
+    """Update the market and the exit of a row whose residual or eligible labelers have changed."""
     open_stall(desk, row, desk.rows[row].key, reserve(desk, row, True), desk.rows[row].last)
     plan_exit(desk, row, slot)
 
@@ -77,13 +77,13 @@ def enter(desk: Desk, row: int, slot: int) -> None:
 
 @kernel
 def leave(desk: Desk, row: int) -> None:
-    take_off(desk, row)
+    dequeue(desk, row)
     close_stall(desk, row)
 
 
 @inlined
 def anybody_free(desk: Desk) -> bool:
-    """Whether anything can be handed out at all."""
+    """Whether anything can be assigned at all."""
     for m in desk.order:
         if desk.panel[m].reach <= 0.0:
             return False
@@ -94,14 +94,14 @@ def anybody_free(desk: Desk) -> bool:
 
 @inlined
 def left_of(desk: Desk, supply: float, slot: int) -> float:
-    """What is left of the supply of this slot after what was handed out in it before."""
+    """What is left of the supply of this slot after earlier assignments in it."""
     sold = desk.gauges[SOLD] if desk.gauges[SOLD_IN] == slot else 0.0
     return max(supply - sold, 0.0)
 
 
 @inlined
 def note_sales(desk: Desk, first: int, slot: int) -> None:
-    """Remember what was handed out in this slot."""
+    """Remember the evidence assigned in this slot."""
     if desk.gauges[SOLD_IN] != slot:
         desk.gauges[SOLD_IN], desk.gauges[SOLD] = slot, 0.0
     for k in range(first, desk.meta[TOUCHES]):
@@ -123,7 +123,7 @@ def serve(desk: Desk, slot: int) -> None:
     give(desk, slot, False)
     restore(desk, count)
     if desk.meta[TOUCHES] > first:
-        # a serving that hands out nothing is not in the log: it must leave no trace
+        # a serving that assigns nothing is not in the log: it must not change the state
         desk.gauges[PRICE] = price
         note_sales(desk, first, slot)
         value_served(desk, first, slot)
@@ -148,5 +148,5 @@ class Waterfill(Policy):
     memory: ClassVar[PolicyMemory] = MEMORY
 
     def price(self, gauges: Floats) -> float | None:
-        """The price of the last slot in which work was handed out."""
+        """The price in the last slot in which work was assigned."""
         return math.exp(float(gauges[PRICE]) * STEP)

@@ -1,16 +1,16 @@
-"""Hand labelers to chosen rows: Algorithm 1 with the delay of the chosen counted as paid.
+"""Assign labelers to chosen rows: Algorithm 1 with the delay of the chosen rows counted as paid.
 
 The delay that a row pays for a label in this slot is paid once, however many labels it gets.
-Algorithm 1 charges it to the first label alone, and where one label is worth less than a slot
-nobody is the first. Here a policy says which rows are served; those stand on a shelf before all
-others, without a delay, so that labels for them compete by what they add.
+Algorithm 1 charges it to the first label alone, so where one label is worth less than a slot, no
+label is the first. Here a policy chooses the rows to serve; they are in a queue before all others,
+without a delay, so that labels for them compete by what they add.
 """
 
 from __future__ import annotations
 
 from venire.scheduling.algorithm1.gain import bound, refile_at, score, take
-from venire.scheduling.algorithm1.labeler_turn import make_turn, shelve
-from venire.scheduling.algorithm1.ready_queues import take_off
+from venire.scheduling.algorithm1.labeler_turn import enqueue, make_turn
+from venire.scheduling.algorithm1.ready_queues import dequeue
 from venire.scheduling.state.desk import Desk, room
 from venire.tools.compiling import inlined
 
@@ -38,12 +38,12 @@ take_chosen = make_turn(score_chosen, bound_chosen, take, refile)
 
 @inlined
 def prepay(desk: Desk, count: int, slot: int) -> None:
-    """Count the delay of the chosen rows as paid: they go before all others."""
+    """Count the delay of the chosen rows as paid: they come before all others."""
     for i in range(count):
         row = desk.chosen[i]
         desk.rows[row].paid = slot
-        take_off(desk, row)
-        shelve(desk, row, slot + 1)
+        dequeue(desk, row)
+        enqueue(desk, row, slot + 1)
 
 
 @inlined
@@ -65,5 +65,5 @@ def restore(desk: Desk, count: int) -> None:
     for i in range(count):
         row = desk.chosen[i]
         desk.rows[row].paid = -1
-        take_off(desk, row)
-        shelve(desk, row, desk.rows[row].last)
+        dequeue(desk, row)
+        enqueue(desk, row, desk.rows[row].last)

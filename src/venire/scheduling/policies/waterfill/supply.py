@@ -1,15 +1,15 @@
-"""What a slot has to sell: the evidence of those labelers whom somebody in the queue may have.
+"""The supply of a slot: the evidence that labelers can give to rows for which they are eligible.
 
 Where everybody may label everything, that is what the whole panel can give. Where a row is for a
-few labelers only, all others may idle while those few are wanted by many: counted as supply, the
-idle ones would make evidence look cheap, too many rows would buy, each would get a label or two,
-and all would pay for the delay again and again. So a labeler counts for no more labels than there
-are rows that it may label:
+few labelers only, all others may be idle while many rows compete for those few: counted as supply,
+the idle ones would make evidence look cheap, too many rows would buy, each would get a label or
+two, and all would pay for the delay again and again. So a labeler counts for no more labels than
+there are rows that it may label:
 
-    supply = sum over labelers of  evidence * min(capacity, rows that are for it)
+    supply = sum over labelers of  evidence * min(capacity, rows that it may label)
 
-A row is for a labeler of its group who is not barred from it, also if it has that label already:
-what is sold in a slot does not change what the slot had to sell.
+A labeler who has labelled a row already counts as one who may: what is sold in a slot does not
+change the supply of the slot.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ __all__ = ["supply_of"]
 
 @inlined
 def mark_outsiders(desk: Desk, row: int, count: int) -> int:
-    """Mark all who are barred from the row, with a new stamp; how many.
+    """Mark all who are excluded from the row, with a new stamp; returns how many.
 
-    To the pointer of each is added `count`.
+    `count` is added to the pointer of each.
     """
     stamp, barred = new_stamp(desk), 0
     k = desk.rows[row].head
@@ -46,7 +46,7 @@ def mark_outsiders(desk: Desk, row: int, count: int) -> int:
 
 @inlined
 def count_members(desk: Desk, row: int) -> None:
-    """Add the row to the pointers of those of its group who are not barred from it."""
+    """Add the row to the pointers of the members of its group who are not excluded from it."""
     mark_outsiders(desk, row, 0)
     place = first_unmarked(desk, row)
     while place >= 0:
@@ -56,9 +56,9 @@ def count_members(desk: Desk, row: int) -> None:
 
 @inlined
 def count_rows(desk: Desk, enough: int) -> int:
-    """How many rows with a stall are for each labeler: its pointer and what is returned.
+    """Count the rows with a stall that each labeler may label: its pointer plus the result.
 
-    Counting ends when so many rows are for everybody that it is `enough` for each labeler.
+    Counting stops once everybody may label `enough` rows.
     """
     for m in range(len(desk.panel)):
         desk.panel[m].pointer = 0
@@ -78,7 +78,7 @@ def count_rows(desk: Desk, enough: int) -> int:
 
 @inlined
 def supply_of(desk: Desk) -> float:
-    """The evidence that those who are not away can give in a slot; nobody labels a row twice."""
+    """The evidence that the labelers present can give in a slot; nobody labels a row twice."""
     enough = 0
     for m in range(len(desk.panel)):
         enough = max(enough, desk.panel[m].capacity)
