@@ -1,4 +1,4 @@
-"""What a simulated world answers: the label of an item by a labeler.
+"""The labels of a simulated world.
 
 The label does not depend on the schedule, so that schedules are compared on the same labels.
 """
@@ -17,12 +17,12 @@ __all__ = ["Stream", "ask"]
 
 
 class Stream(NamedTuple):
-    """What a simulated world brings: the arrivals, the truth, and what anyone would say.
+    """A simulated world for the kernels: arrivals, truth, and everybody's labels.
 
-    `first[t]` is the first row that arrives in slot t. A label is drawn once for an item and a
-    labeler, from `seed`, `truth` and the competence at the time (`competence[i]` from slot
-    `since[i]` on), whoever asks for it; or it is looked up: item `source[row]` of a recorded
-    table with entries `start[i]:start[i + 1]`, sorted by labeler.
+    `first[t]` is the first row that arrives in slot t. The label of an item by a labeler is a
+    function of `seed`, `truth` and the competence at the time (`competence[i]` from slot
+    `since[i]` on); or it is looked up: item `source[row]` of a recorded table with entries
+    `start[i]:start[i + 1]`, sorted by labeler.
     """
 
     first: NDArray[np.int64]
@@ -39,7 +39,7 @@ class Stream(NamedTuple):
 
 @inlined
 def ask(stream: Stream, row: int, labeler: int, slot: int) -> int:
-    """What the labeler says of the row in this slot; -1 where a recorded table lacks it."""
+    """The label of the row by the labeler in this slot; -1 where a recorded table has none."""
     if len(stream.start) > 0:
         k, stop = stream.start[stream.source[row]], stream.start[stream.source[row] + 1]
         end = stop

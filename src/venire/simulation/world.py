@@ -300,5 +300,5 @@ def _codes(truth: Sequence[Hashable], classes: Sequence[Hashable]) -> NDArray[np
     code = {name: k for k, name in enumerate(classes)}
     unknown = next((name for name in truth if name not in code), None)
     if unknown is not None:
-        raise InputError(f"the truth {unknown!r} is none of the classes {list(classes)}")
+        raise InputError(f"the truth {unknown!r} is not one of the classes {list(classes)}")
     return np.array([code[name] for name in truth], dtype=np.int16)

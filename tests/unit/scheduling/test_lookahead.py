@@ -15,7 +15,7 @@ from tests.unit.scheduling import market_reference as plain
 from tests.unit.scheduling.market_reference import STEP, Bid
 from venire import Bursty, InputError, LookAhead, Poisson, Waterfill, World, simulate
 from venire.scheduling.policies.lookahead.bids import sorted_bids
-from venire.scheduling.policies.lookahead.forecast import AHEAD, foresee, note_arrivals
+from venire.scheduling.policies.lookahead.forecast import AHEAD, forecast, note_arrivals
 from venire.scheduling.policies.lookahead.plan import fill, plan_price
 from venire.scheduling.policies.waterfill.market import open_stall
 from venire.scheduling.state.desk import Desk, allocate
@@ -147,8 +147,8 @@ def test_a_negative_budget_is_refused() -> None:
         LookAhead(-1)
 
 
-def foreseen(counts: list[int]) -> list[float]:
-    """What is foreseen in the last of the slots that brought these counts."""
+def forecasted(counts: list[int]) -> list[float]:
+    """What is forecasted in the last of the slots that brought these counts."""
     desk = allocate(sum(counts), 0, 1)
     desk.rows["weight"] = 5.0
     desk.rows["arrival"] = np.repeat(np.arange(len(counts)), counts)
@@ -156,21 +156,21 @@ def foreseen(counts: list[int]) -> list[float]:
         desk.meta[0] = sum(counts[: slot + 1])
         if slot < len(counts) - 1:
             note_arrivals(desk, slot)
-    foresee(desk, len(counts) - 1)
+    forecast(desk, len(counts) - 1)
     return [float(x) for x in desk.ahead[1:AHEAD]]
 
 
-def test_bursts_at_equal_distances_are_foreseen() -> None:
-    ahead = foreseen(([50] + [0] * 9) * 8 + [50, 0, 0])
+def test_bursts_at_equal_distances_are_forecasted() -> None:
+    ahead = forecasted(([50] + [0] * 9) * 8 + [50, 0, 0])
     assert max(ahead[:7]) < 1.0
     assert ahead[7] > 40.0
     assert max(ahead[8:17]) < 1.0
 
 
-def test_a_steady_stream_is_foreseen_to_go_on() -> None:
+def test_a_steady_stream_is_forecasted_to_go_on() -> None:
     counts = Poisson(5).draw(np.random.default_rng(0), 400).tolist()
-    assert np.mean(foreseen(counts)) == pytest.approx(5.0, abs=1.5)
+    assert np.mean(forecasted(counts)) == pytest.approx(5.0, abs=1.5)
 
 
-def test_nothing_is_foreseen_of_a_stream_that_just_began() -> None:
-    assert foreseen([600]) == [0.0] * (AHEAD - 1)
+def test_nothing_is_forecasted_of_a_stream_that_just_began() -> None:
+    assert forecasted([600]) == [0.0] * (AHEAD - 1)

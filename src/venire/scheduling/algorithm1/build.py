@@ -1,8 +1,8 @@
-"""The compiled side of a policy, built out of what the policy itself says.
+"""All kernels of a policy, built out of the three that it writes.
 
-A policy writes three kernels: a row comes in, a row goes, a slot is served. What follows from them
-is the same for every policy, and is built here once: the end of a slot, labels that come in, rows
-that are filed anew. Each policy has its own compiled copy, which Numba keeps on disk (see
+A policy writes three kernels: a row enters, a row leaves, a slot is served. The others follow from
+them in the same way for every policy, and are built here: the end of a slot, labels that come in,
+rows that are refiled. Each policy has its own compiled copy, which Numba keeps on disk (see
 `venire.tools.compiling`).
 """
 
@@ -42,9 +42,9 @@ def compiled(
     enter, leave, serve
         See `Kernels`.
     settle
-        The end of a slot, where more happens than that the rows leave which are due.
+        The end of a slot, if more happens in it than that due rows leave.
     reenter
-        What to do with an outstanding row that got a label; by default `leave`, then `enter`.
+        For an outstanding row whose labels have changed; by default `leave`, then `enter`.
 
     >>> from venire import Greedy
     >>> Greedy().kernels().settle.__name__

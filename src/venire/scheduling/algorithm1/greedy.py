@@ -7,8 +7,9 @@ later, which is over). Ties go to the earliest arrival, then to the lowest index
 finds nothing does not end the slot for the lesser ones (the paper's `Break` does). For both see
 docs/errata.md, 8 and 3.
 
-An assignment costs at most the number of queues (see gain.py: slots for which somebody waits; the
-largest residual bounds how far back it is worth looking) plus the logarithm of their size.
+An assignment costs at most the number of queues (see gain.py: one for each slot in which a
+waiting item got its last label; the largest residual bounds how far back it is worth looking) plus
+the logarithm of their size.
 """
 
 from __future__ import annotations

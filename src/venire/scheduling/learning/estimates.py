@@ -1,7 +1,7 @@
 """The estimate of learning while serving: a batch fit of the labels that are remembered.
 
-The belief about a panel is always what the estimator says of the labels in the window, starting
-afresh: no belief is carried over from one fit to the next, so that none can reinforce itself. The
+The belief about a panel is always what the estimator says of the labels in the window, from a cold
+start: no belief is carried over from one fit to the next, so that none can reinforce itself. The
 only difference from a table is what a stream forgets: labels of items older than the window, labels
 older than a labeler's half-life, and those of a labeler that has changed.
 """

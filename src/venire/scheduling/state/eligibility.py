@@ -1,14 +1,14 @@
 """Who may still label a row.
 
-A labeler may have a row if the row's group holds it (group 0: everyone) and nothing links it to the
-row yet: no label, none in flight, no note that it may not have it. All who may are gone through so:
+A labeler is eligible for a row if it is in the row's group (group 0: everyone) and has no touch on
+the row: no label, none in flight, and no exclusion. To go through all eligible labelers:
 
     place = first_eligible(desk, row)
     while place >= 0:
         ... labeler_at(desk, row, place) ...
         place = next_eligible(desk, row, place)
 
-Others are marked on the panel with a new stamp; marking another row ends the walk.
+The others are marked on the panel with a new stamp; marking for another row ends the walk.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def new_stamp(desk: Desk) -> int:
 
 @inlined
 def mark_barred(desk: Desk, row: int) -> int:
-    """Mark all who have the row or may not have it, with a new stamp."""
+    """Mark all who have a touch on the row, with a new stamp, which is returned."""
     stamp = new_stamp(desk)
     k = desk.rows[row].head
     while k >= 0:
@@ -90,7 +90,7 @@ def mark_barred(desk: Desk, row: int) -> int:
 
 @inlined
 def unmarked_from(desk: Desk, row: int, place: int) -> int:
-    """The first place, this one or a later one, of somebody without the latest stamp; -1 if none.
+    """The first place, this one or a later one, of a labeler without the latest stamp; -1 if none.
 
     A place is a labeler, from the last to the first, in group 0, and an edge in other groups.
     """

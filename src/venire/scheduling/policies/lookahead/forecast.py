@@ -24,7 +24,7 @@ from venire.scheduling.state.desk import ROWS, Desk
 from venire.scheduling.state.policy_memory import PolicyMemory
 from venire.tools.compiling import inlined
 
-__all__ = ["AHEAD", "MEMORY", "SLOTS", "add_kinds", "foresee", "note_arrivals", "note_price"]
+__all__ = ["AHEAD", "MEMORY", "SLOTS", "add_kinds", "forecast", "note_arrivals", "note_price"]
 
 #: Slots forecast; half of `desk.ahead`, whose other half holds the sums.
 AHEAD: Final = 256
@@ -104,7 +104,7 @@ def note_arrivals(desk: Desk, slot: int) -> None:
 
 
 @inlined
-def foresee(desk: Desk, slot: int) -> None:
+def forecast(desk: Desk, slot: int) -> None:
     """Write into `desk.ahead` the forecast for each of the next slots, and its cumulative sums."""
     g, ahead = desk.gauges, desk.ahead
     age = 0 if is_burst(desk, arrivals(desk, slot)) else int(g[AGE]) + 1

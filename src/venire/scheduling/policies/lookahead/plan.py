@@ -83,7 +83,7 @@ def fill(
     while i < count or (kind < kinds and t > 0):
         coming = kind < kinds and (i >= count or bids[count + kind].value < bids[i].value)
         if coming and t == 0:
-            kind += 1  # smaller than whoever waits: served as it comes
+            kind += 1  # smaller than all that wait: served as it comes
             continue
         s = bids[count + kind] if coming else bids[i]
         charge = 0.0 if coming else s.charge + t

@@ -42,7 +42,7 @@ from venire.scheduling.policies.lookahead.forecast import (
     MEMORY,
     SLOTS,
     add_kinds,
-    foresee,
+    forecast,
     note_arrivals,
     note_price,
 )
@@ -71,7 +71,7 @@ GROUPED: Final = 1
 FELL_BACK: Final = 2
 
 #: Slots before the first forecast; until then no item is made to wait.
-FORESEE: Final = 2
+FORECAST_FROM: Final = 2
 
 #: About how often a plan is filled until its price is found.
 FILLS: Final = 24
@@ -115,11 +115,11 @@ def look_ahead(desk: Desk, slot: int, now: float, later: float, way: int) -> tup
 
     If no item waits, the next price returned is no lower than this one.
     """
-    if desk.gauges[SLOTS] < FORESEE:
+    if desk.gauges[SLOTS] < FORECAST_FROM:
         return this_slot(desk, slot, now, int(desk.gauges[PRICE]))
     bids = sorted_bids(desk, slot) if way == PLANNED else grouped_bids(desk, slot)
     kinds = add_kinds(desk, bids)
-    foresee(desk, slot)
+    forecast(desk, slot)
     k = plan_price(desk, bids, now, later, kinds, int(desk.gauges[PRICE]))
     log = (k + 1) * STEP
     _, first, share, following = fill(desk, bids, now, later, kinds, k + 1)
