@@ -43,7 +43,8 @@ print([run(3.0) for run in built], sum(sum(run.stats.cache_misses.values()) for 
 def outcome(folder: Path) -> str:
     """What a fresh process prints."""
     paths = [str(folder), str(Path(venire.__file__).parents[1])]
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "NUMBA_CACHE_DIR": str(folder)}
+    own = {"PYTHONPATH": os.pathsep.join(paths), "NUMBA_CACHE_DIR": str(folder)}
+    env = {**os.environ, **own, "NUMBA_DISABLE_JIT": "0"}
     done = subprocess.run(
         [sys.executable, "main.py"], cwd=folder, env=env, capture_output=True, text=True, check=True
     )
