@@ -69,3 +69,29 @@ def test_a_kernel_built_of_code_without_a_file_is_not_kept(tmp_path: Path) -> No
     )
     assert outcome(tmp_path) == "1.0 NullCache"
     assert not list(tmp_path.rglob("*run*.nbi"))
+
+
+SHAPES = """
+from typing import NamedTuple
+from venire.tools.compiling import kernel
+
+class Square(NamedTuple):
+    side: float
+
+@kernel
+def area(shape):
+    return shape.side * shape.side
+
+print(area(Square(3.0)), len(area.stats.cache_misses))
+"""
+
+
+def test_an_index_that_names_a_class_which_is_gone_is_written_again(tmp_path: Path) -> None:
+    """As after an upgrade: Numba's files stay where the old version wrote them."""
+    main = tmp_path / "main.py"
+    (tmp_path / "shapes.py").write_text(SHAPES)
+    main.write_text("import shapes")
+    assert outcome(tmp_path) == "9.0 1"
+    (tmp_path / "shapes.py").write_text(SHAPES.replace("Square", "Box"))
+    assert outcome(tmp_path) == "9.0 1"
+    assert outcome(tmp_path) == "9.0 0"
