@@ -209,23 +209,23 @@ class BaseEstimator(_Seeded, Parameters, ABC):
         """The classes, in the order of the columns of `posteriors_`."""
         return tuple(self.table_.classes)
 
-    def _open_items(self) -> LabelTable:
-        """The labels of the items whose class is not known."""
+    def open_items(self) -> LabelTable:
+        """The labels of the items without gold: those whose class is not known."""
         table: LabelTable = self.__dict__.get("_open", self.table_)
         return table
 
-    def _fixed_counts(self) -> Soft:
-        """The counts of the others, and of history."""
+    def fixed_counts(self) -> Soft:
+        """The counts of labels of gold items, and of history."""
         from venire.estimators.given import fixed_counts
 
         return self.__dict__.get("_fixed") or fixed_counts(self.table_)
 
-    def _coin_prior(self) -> tuple[float, float] | None:
+    def coin_prior(self) -> tuple[float, float] | None:
         """The pseudo-labels of a labeler with one competence; None if it has a full matrix."""
         return None
 
-    def _learns_priors(self) -> bool:
-        """Whether the frequencies of the classes are learned."""
+    def learns_priors(self) -> bool:
+        """Whether the class frequencies are learned."""
         return False
 
     if not TYPE_CHECKING:  # for a type checker every attribute would then exist

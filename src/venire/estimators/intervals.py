@@ -121,7 +121,7 @@ def skill_draws(
     """Draws from the posterior of all skills, sweeps x labelers."""
     sampler = _Sampler(estimator, np.random.default_rng(seed))
     draws = np.empty((sweeps, len(estimator.table_.labelers)))
-    table = estimator._open_items()
+    table = estimator.open_items()
     room = sampler.fixed.items.size + sampler.fixed.labels.size
     with Blocks(table, room, threads) as blocks:
         for sweep in range(-WARM_UP, sweeps):
@@ -136,9 +136,9 @@ class _Sampler:
     """The parameters, and how they are drawn; confusions are [labeler, said, truth]."""
 
     def __init__(self, estimator: BaseEstimator, rng: np.random.Generator) -> None:
-        self.rng, self.fixed = rng, estimator._fixed_counts()
-        self.coin: tuple[float, float] | None = estimator._coin_prior()
-        self.learns_priors = estimator._learns_priors()
+        self.rng, self.fixed = rng, estimator.fixed_counts()
+        self.coin: tuple[float, float] | None = estimator.coin_prior()
+        self.learns_priors = estimator.learns_priors()
         self.priors = estimator.priors_
         self.confusions = np.ascontiguousarray(estimator.confusions_.transpose(0, 2, 1))
         self._eye = np.eye(len(self.priors), dtype=np.bool_)

@@ -117,9 +117,9 @@ def test_a_file_of_the_incremental_version_is_read(model: str) -> None:
     said = np.where(rng.random((40, 4)) < [0.9, 0.8, 0.8, 0.7], truth, 1 - truth)
     stream = Streaming.load(DATA / f"stream-1-{model}.npz")
     assert stream.model == model
-    assert len(stream._items) == 32
-    kept = {(i, m): k for i, m, k, _ in stream._labels.tolist()}
-    for name, number in stream._items.items():
+    assert len(stream.state.items) == 32
+    kept = {(i, m): k for i, m, k, _ in stream.state.labels.tolist()}
+    for name, number in stream.state.items.items():
         assert [kept[number, m] for m in range(4)] == said[name].tolist()  # type: ignore[call-overload]
     assert all(stream.is_final(i) for i in range(8))
     assert stream.drift_[0].alarms == 0

@@ -150,7 +150,8 @@ class DawidSkene(BaseEstimator):
         skills = np.einsum("mkk,k->m", *found)
         return self._settle(table, skills, posteriors, log_likelihood, climb.monitor, *found)
 
-    def _learns_priors(self) -> bool:
+    def learns_priors(self) -> bool:
+        """Whether the class frequencies are learned."""
         return isinstance(self.class_prior, str) and self.class_prior == "learned"
 
     def _first(self, model: FullModel, items: int) -> Soft:

@@ -16,7 +16,7 @@ from venire.estimators.passes.em import full_pass, share_pass, weigh_pass
 from venire.labels import LabelTable
 from venire.labels.sources import as_table
 from venire.labels.stable_draws import item_draws
-from venire.labels.subset import keep_items
+from venire.labels.subset import keep_items, slice_items
 
 __all__ = ["Subtypes"]
 
@@ -170,7 +170,7 @@ class _Start:
         out = np.empty((len(table.items), self.K))
         parameters = self._parameters()
         for a in range(0, len(out), PIECE):
-            part = _slice(table, a, min(a + PIECE, len(out)))
+            part = slice_items(table, a, min(a + PIECE, len(out)))
             z = np.zeros((len(part.items), self.T))
             with Blocks(part, self.room, self.how.threads) as blocks:
                 blocks.run(full_pass, self.room, *parameters, posteriors=z)
@@ -233,13 +233,6 @@ def _sample(table: LabelTable) -> LabelTable:
     """The table, or as many of its items as `MOST_LABELS` allow, drawn by their names."""
     share = MOST_LABELS / max(1, len(table.said))
     return table if share >= 1 else keep_items(table, item_draws(table) < share)
-
-
-def _slice(table: LabelTable, first: int, last: int) -> LabelTable:
-    start = table.start[first : last + 1]
-    labels = slice(int(start[0]), int(start[-1]))
-    names = range(first, last), table.labelers, table.classes
-    return LabelTable(*names, start - start[0], table.labeler[labels], table.said[labels])
 
 
 def _slowest(starts: list[_Start]) -> Monitor:

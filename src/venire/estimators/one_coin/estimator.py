@@ -165,10 +165,12 @@ class OneCoin(BaseEstimator):
             table, p, posteriors, log_likelihood, monitor, priors=found.priors.copy()
         )
 
-    def _learns_priors(self) -> bool:
+    def learns_priors(self) -> bool:
+        """Whether the class frequencies are learned."""
         return isinstance(self.class_prior, str) and self.class_prior == "learned"
 
-    def _coin_prior(self) -> tuple[float, float] | None:
+    def coin_prior(self) -> tuple[float, float] | None:
+        """The pseudo-labels that intervals use, right and wrong."""
         # the default prior steadies the fit; intervals have one of their own
         return _check_prior(None if self.prior == CAUTIOUS else self.prior)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
@@ -17,6 +17,7 @@ from venire.estimators.base import BaseEstimator, Floats
 from venire.estimators.screening.shared_errors import Panel, count_pairs, fit_panel
 from venire.labels import LabelTable
 from venire.labels.sources import as_table
+from venire.labels.subset import keep_labels
 
 __all__ = ["CloneGroup", "ClonePair", "Clones", "find_clones"]
 
@@ -188,8 +189,5 @@ def _manageable(
     if pairs > MOST_PAIRS:
         chosen = np.random.default_rng(seed).random(sizes.size) < MOST_PAIRS / pairs
     keep = (number[table.labeler] >= 0) & np.repeat(chosen, sizes)
-    start = np.concatenate([[0], np.cumsum(keep)])[table.start]
-    small = LabelTable(
-        table.items, who, table.classes, start, number[table.labeler[keep]], table.said[keep]
-    )
-    return small, who
+    kept = keep_labels(table, keep)
+    return replace(kept, labelers=who, labeler=number[kept.labeler]), who

@@ -6,15 +6,14 @@ import warnings
 from collections.abc import Hashable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Literal, NamedTuple, Self, get_args
+from typing import Any, Final, Literal, Self, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from venire.errors import InputError, UnknownName
 from venire.estimators.calibration import certainty
-from venire.estimators.streaming.drift import DriftMonitor
-from venire.estimators.streaming.items import Finals, codes_of, distinct, listed, numbered, pick
+from venire.estimators.streaming.items import codes_of, distinct, listed, pick
 from venire.estimators.streaming.remembered_labels import (
     ITEM,
     LABELER,
@@ -25,11 +24,12 @@ from venire.estimators.streaming.remembered_labels import (
     watch,
 )
 from venire.estimators.streaming.results import StreamViews
+from venire.estimators.streaming.state import FIRST_LOOK, Found, StreamState
 from venire.estimators.votes.anchored import Anchored
 from venire.labels import LabelTable, Names, Repeats
 from venire.paper.accuracy import clamp_confusions, one_coin
 
-__all__ = ["Found", "Streaming"]
+__all__ = ["Streaming"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -46,15 +46,7 @@ RHO: Final = 0.01
 _ROOM: Final = 1 / 16
 
 #: Who has changed is looked at when there are so many times more labels, and so many more at least.
-_AGAIN, _ENOUGH = 1 / 16, 100
-
-
-class Found(NamedTuple):
-    """What a fit found: confusion matrices, labelers x truth x said, class shares, certainty."""
-
-    confusions: Floats
-    priors: Floats
-    certainty: float = 1.0
+_AGAIN: Final = 1 / 16
 
 
 @dataclass(eq=False)
@@ -131,15 +123,13 @@ class Streaming(StreamViews):
         self._begin(*given)
 
     def _begin(self, classes: list[Hashable], labelers: list[Hashable]) -> None:
-        self._class, self._labeler = numbered(classes), numbered(labelers)
-        self._items: dict[Hashable, int] = {}  # the item that has waited longest first
-        self._labels = np.zeros((0, 4), np.int64)
-        self._finals = Finals(self.max_items if self.max_finals is None else self.max_finals)
-        self._known, self._taken, self._next_look = 0, 0, _ENOUGH
-        self._monitor = None if self.drift is None else DriftMonitor(2, self.drift)
-        self._looked: Found | None = None  # what the last look found, by which the next one tests
+        self.state = StreamState.begin(classes, labelers, self.finals_kept, self.drift)
         self._read: Found | None = None
-        self._meet([], [])
+
+    @property
+    def finals_kept(self) -> int | None:
+        """How many final verdicts are remembered; None for all."""
+        return self.max_items if self.max_finals is None else self.max_finals
 
     def partial_fit(self, labels: Any) -> Self:
         """Take a batch of labels in, for new items and for old ones; on an error, none of it.
@@ -158,8 +148,8 @@ class Streaming(StreamViews):
         classes, labelers = pick(labels.classes, spoken), pick(labels.labelers, heard)
         self._check_classes(classes)
         said, labeler = (
-            codes_of(self._class, classes)[said],
-            codes_of(self._labeler, labelers)[labeler],
+            codes_of(self.state.classes, classes)[said],
+            codes_of(self.state.labelers, labelers)[labeler],
         )
         names, index = pick(labels.items, held), np.repeat(np.arange(held.size), length[held])
         once = self._once(names, index, labeler, said)
@@ -190,8 +180,8 @@ class Streaming(StreamViews):
                 f"got {len(items)} items, {who.size} labelers and {what.size} labels, expected "
                 "as many of each"
             )
-        _check_codes("labeler", who, len(self._labeler))
-        _check_codes("class", what, len(self._class))
+        _check_codes("labeler", who, len(self.state.labelers))
+        _check_codes("class", what, len(self.state.classes))
         names, index = distinct(items)
         return self._take(names, index, who, what, self._once(names, index, who, what))
 
@@ -211,12 +201,13 @@ class Streaming(StreamViews):
 
     def _before(self, names: list[Hashable], index: Ints, labeler: Ints) -> Ints:
         """What each labeler said of the item before, -1 for nothing."""
+        state = self.state
         said = np.full(index.size, -1)
-        known = np.array([self._items.get(name, -1) for name in names], np.int64)
+        known = np.array([state.items.get(name, -1) for name in names], np.int64)
         if (known < 0).all():
             return said
-        held = self._labels[np.isin(self._labels[:, ITEM], known)]
-        wide = max(len(self._labeler), int(labeler.max(initial=0)) + 1)
+        held = state.labels[np.isin(state.labels[:, ITEM], known)]
+        wide = max(len(state.labelers), int(labeler.max(initial=0)) + 1)
         keys = held[:, ITEM] * wide + held[:, LABELER]
         order = np.argsort(keys)
         wanted = known[index] * wide + labeler
@@ -229,7 +220,7 @@ class Streaming(StreamViews):
         self, names: list[Hashable], index: Ints, labeler: Ints, said: Ints, once: Bools
     ) -> Self:
         """Labels by the position of their item among `names`, and by codes."""
-        late = np.array([name in self._finals.of for name in names], np.bool_)
+        late = np.array([name in self.state.finals.of for name in names], np.bool_)
         keep = once & ~late[index]
         index, labeler, said = index[keep], labeler[keep], said[keep]
         most = max(1, len(names) if self.max_items is None else self.max_items)
@@ -241,52 +232,56 @@ class Streaming(StreamViews):
 
     def _take_chunk(self, names: list[Hashable], index: Ints, labeler: Ints, said: Ints) -> None:
         """Labels of no more items than the window holds."""
+        state = self.state
         self._read = None
         numbers = np.full(len(names), -1)
         for i in np.unique(index).tolist():
-            number = self._items.pop(names[i], self._known)  # it goes to the end
-            self._items[names[i]] = numbers[i] = number
-            self._known = max(self._known, number + 1)
+            number = state.items.pop(names[i], state.known)  # it goes to the end
+            state.items[names[i]] = numbers[i] = number
+            state.known = max(state.known, number + 1)
         self._unsay(numbers[index], labeler)
         new = np.column_stack([numbers[index], labeler, said, np.zeros_like(said)])
-        self._labels = np.concatenate([self._labels, new])
-        self._taken += index.size
-        if self.max_items is not None and len(self._items) > self.max_items:
-            need = max(len(self._items) - self.max_items, int(_ROOM * self.max_items))
-            self._fold(min(need, len(self._items) - np.unique(index).size))
-        if self._taken >= self._next_look:
+        state.labels = np.concatenate([state.labels, new])
+        state.taken += index.size
+        if self.max_items is not None and len(state.items) > self.max_items:
+            need = max(len(state.items) - self.max_items, int(_ROOM * self.max_items))
+            self._fold(min(need, len(state.items) - np.unique(index).size))
+        if state.taken >= state.next_look:
             self._look()
 
     def _unsay(self, items: Ints, labelers: Ints) -> None:
         """Forget labels that these replace."""
-        if self.repeats == "last" and len(self._labels):
-            wide = len(self._labeler)
-            keys = self._labels[:, ITEM] * wide + self._labels[:, LABELER]
-            self._labels = self._labels[~np.isin(keys, items * wide + labelers)]
+        state = self.state
+        if self.repeats == "last" and len(state.labels):
+            wide = len(state.labelers)
+            keys = state.labels[:, ITEM] * wide + state.labels[:, LABELER]
+            state.labels = state.labels[~np.isin(keys, items * wide + labelers)]
 
     def _fold(self, number: int) -> None:
         """Let the items go that have waited longest; never those that came just now."""
-        names = list(self._items)[:number]
-        self._finals.add(names, self.posterior_of(names))
-        gone = np.array([self._items.pop(name) for name in names])
-        self._labels = self._labels[~np.isin(self._labels[:, ITEM], gone)]
+        state = self.state
+        names = list(state.items)[:number]
+        state.finals.add(names, self.posterior_of(names))
+        gone = np.array([state.items.pop(name) for name in names])
+        state.labels = state.labels[~np.isin(state.labels[:, ITEM], gone)]
         self._read = None
 
     def _look(self) -> None:
         """Forget whoever has changed; what is believed now is what the next look tests by."""
-        self._next_look = self._taken + max(_ENOUGH, int(_AGAIN * len(self._labels)))
-        if self._monitor is None:
+        state = self.state
+        state.next_look = state.taken + max(FIRST_LOOK, int(_AGAIN * len(state.labels)))
+        if state.monitor is None:
             return
-        if self._looked is not None and len(self._labels):
-            changed = watch(self._monitor, self._labels, *self._looked[:2])
-            self._labels = self._labels[~np.isin(self._labels[:, LABELER], changed)]
-        self._looked = self._fit()
+        if state.looked is not None and len(state.labels):
+            changed = watch(state.monitor, state.labels, *state.looked[:2])
+            state.labels = state.labels[~np.isin(state.labels[:, LABELER], changed)]
+        state.looked = self._fit()
 
     def _fit(self) -> Found:
         """What the estimator says of the labels that count."""
-        K, M = max(2, len(self._class)), len(self._labeler)
+        K, M = max(2, len(self.state.classes)), len(self.state.labelers)
         right, wrong = STRANGER
-        labels = self._labels
+        labels = self.state.labels
         if self.half_life is not None:
             labels = labels[latest(labels, self.half_life)]
         if not len(labels):
@@ -336,7 +331,7 @@ class Streaming(StreamViews):
         return load(cls, path)
 
     def _check_classes(self, names: list[Hashable]) -> None:
-        new = [name for name in names if name not in self._class]
+        new = [name for name in names if name not in self.state.classes]
         if new and self.classes is not None:
             raise InputError(
                 f"got the label {new[0]!r}, expected one of the classes {list(self.classes)}"
@@ -344,18 +339,19 @@ class Streaming(StreamViews):
 
     def _meet(self, classes: list[Hashable], labelers: list[Hashable]) -> None:
         """Make room for those that are new; who is new is a stranger to the next look."""
-        more = [name for name in labelers if name not in self._labeler]
-        if any(name not in self._class for name in classes):
-            self._looked = None
-        for known, names in ((self._class, classes), (self._labeler, labelers)):
+        state = self.state
+        more = [name for name in labelers if name not in state.labelers]
+        if any(name not in state.classes for name in classes):
+            state.looked = None
+        for known, names in ((state.classes, classes), (state.labelers, labelers)):
             for name in names:
                 known.setdefault(name, len(known))
-        if self._monitor is not None:
-            self._monitor.expand(len(self._labeler))
-        if self._looked is not None and more:
-            square, priors, _ = self._looked
+        if state.monitor is not None:
+            state.monitor.expand(len(state.labelers))
+        if state.looked is not None and more:
+            square, priors, _ = state.looked
             square = np.concatenate([square, _strangers(len(more), len(priors))])
-            self._looked = Found(square, priors)
+            state.looked = Found(square, priors)
         if more or classes:
             self._read = None
 

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
-from venire.errors import InputError
+from venire.experiments.common.runs import run_points, seed_count
 from venire.experiments.equal_labels.buying import MODES, Mode
 from venire.experiments.equal_labels.measures import RULE, Row, cell
 from venire.experiments.equal_labels.replay import sets_in
 from venire.scheduling.base import Learning, Policy
 from venire.simulation.sweeps.executors import Executor
 from venire.simulation.sweeps.store import Store
-from venire.simulation.sweeps.sweep import sweep
 
 __all__ = ["POINTS", "QUICK_SEEDS", "QUICK_SETS", "SEEDS", "compare"]
 
@@ -59,9 +58,7 @@ def compare(
     store, executor, progress
         Where finished cells are kept (by default nowhere), where they are run, who is told.
     """
-    if seeds is not None and seeds < 1:
-        raise InputError(f"got {seeds} seeds, expected at least 1")
-    count = seeds or (QUICK_SEEDS if quick else SEEDS)
+    count = seed_count(seeds, QUICK_SEEDS if quick else SEEDS)
     names = sets_in(data, sets)
     if quick and not sets:
         names = [name for name in names if name in QUICK_SETS] or names[:1]
@@ -72,11 +69,5 @@ def compare(
         for many in labels
         for seed in range(count)
     ]
-    if store is not None:
-        return _rows(sweep(points, store, executor, progress).values())
-    with Store(":memory:") as kept:
-        return _rows(sweep(points, kept, executor, progress).values())
-
-
-def _rows(found: Iterable[list[Row]]) -> list[Row]:
+    found = run_points(points, store, executor, progress).values()
     return [row for rows in found for row in rows]

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 from venire.errors import InputError
+from venire.experiments.common.runs import run_points
 from venire.experiments.regimes.measures import Stream, certified, served
 from venire.experiments.regimes.suite import (
     QUICK_SEEDS,
@@ -21,7 +22,7 @@ from venire.scheduling.base import Learning, Policy
 from venire.scheduling.by_name import KNOWN, exported, policy_named
 from venire.simulation.sweeps.executors import Executor
 from venire.simulation.sweeps.store import Store
-from venire.simulation.sweeps.sweep import Point, sweep
+from venire.simulation.sweeps.sweep import Point
 
 __all__ = ["ACCOUNTS", "COLUMNS", "Row", "compare", "default_policies"]
 
@@ -109,11 +110,7 @@ def compare(
     genie = Greedy()
     points: list[Point] = [certified(s, learning) for s in streams] if certificate else []
     points += [served(s, policy, learning) for s in streams for policy in (genie, *chosen)]
-    if store is None:
-        with Store(":memory:") as kept:
-            results = sweep(points, kept, executor, progress)
-    else:
-        results = sweep(points, store, executor, progress)
+    results = run_points(points, store, executor, progress)
     rows = []
     for stream in streams:
         bound = results[certified(stream, learning).key] if certificate else {}

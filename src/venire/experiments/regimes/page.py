@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
 
 from venire import __version__
+from venire.experiments.common.web_page import closing, data_url, opening
 from venire.experiments.regimes.comparison import ACCOUNTS, Row
 from venire.experiments.regimes.picture import shown
 from venire.experiments.regimes.suite import SUITE, Regime
@@ -68,18 +68,15 @@ def page(rows: Sequence[Row], setting: Setting, picture: bytes) -> str:
 
 
 def _page(rows: Sequence[Row], setting: Setting, picture: bytes) -> Iterator[str]:
-    yield '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">'
-    yield '<meta name="viewport" content="width=device-width, initial-scale=1">'
-    yield f"<title>{_TITLE}</title>\n<style>{_STYLE}</style>\n</head>\n<body>"
+    yield from opening(_TITLE, _STYLE)
     yield f'<h1>{_TITLE}</h1>\n<p class="lead">{escape(_extent(rows, setting))}</p>'
     tables = shown(rows)
     yield '<div class="cards">'
     for table in tables:
         yield from _card(table)
     yield "</div>"
-    image = base64.b64encode(picture).decode()
     yield '<figure><img alt="A dot for each policy on each regime; the numbers are in the '
-    yield f'tables below" src="data:image/png;base64,{image}"></figure>'
+    yield f'tables below" src="{data_url(picture, "png")}"></figure>'
     yield f"<p>{escape(_NOTES)}</p>"
     first = {table.measure.name for table in tables}
     for table in tables:
@@ -95,7 +92,7 @@ def _page(rows: Sequence[Row], setting: Setting, picture: bytes) -> Iterator[str
             yield "</details>"
     yield from _regimes(rows, setting)
     yield f"<p>Again: <code>{escape(setting.command)}</code> (venire {__version__}). Every run is "
-    yield "in regimes.csv, a line for each policy in summary.csv.</p>\n</body>\n</html>"
+    yield "in regimes.csv, a line for each policy in summary.csv.</p>\n" + closing()
 
 
 def _extent(rows: Sequence[Row], setting: Setting) -> str:

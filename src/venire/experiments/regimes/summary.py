@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from statistics import fmean, geometric_mean, stdev
+from statistics import fmean, geometric_mean
 from typing import Any, Final, NamedTuple
 
 from venire.errors import UnknownName
+from venire.experiments.common.sheets import spread
 from venire.experiments.regimes.comparison import ACCOUNTS, Row
 
 __all__ = ["MEASURES", "Cell", "Measure", "Table", "measure_named", "short_names", "summarise"]
@@ -168,7 +169,7 @@ def _cell(values: Sequence[float | None]) -> Cell:
     known = [value for value in values if value is not None]
     if not known or len(known) < len(values):
         return Cell(None, None)
-    return Cell(fmean(known), stdev(known) if len(known) > 1 else 0.0)
+    return Cell(fmean(known), spread(known))
 
 
 def summarise(rows: Sequence[Row]) -> list[dict[str, Any]]:

@@ -13,12 +13,9 @@ from scipy import stats
 from venire.experiments.common import drawing
 from venire.experiments.common.statistics import Estimate, band, bootstrap, share_band
 from venire.experiments.reproduction.claims import Claim, about, at_least, at_most
-from venire.experiments.reproduction.figure import Figure, Findings, Plan, Results
-from venire.experiments.reproduction.regret import Expected
-from venire.experiments.reproduction.sources import Source
-from venire.experiments.reproduction.trials import Grid, Trials, points_of, trials_of
+from venire.experiments.reproduction.figure import Findings, Plan, Results
+from venire.experiments.reproduction.trials import Expected, GridFigure, Trials, trials_of
 from venire.paper.lemmas import error_bound
-from venire.simulation.sweeps.sweep import Point
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -35,32 +32,8 @@ DELTA = 0.05
 
 
 @dataclass(frozen=True)
-class LearningFigure(Figure):
+class LearningFigure(GridFigure):
     """Infinity norm, utility and right verdicts against T_L, at one horizon."""
-
-    name: str
-    title: str
-    paper: str
-    sources: tuple[Source, ...]
-    full: Grid
-    quick: Grid
-    expected: tuple[Expected, ...]
-    assumptions: tuple[str, ...] = ()
-
-    @property
-    def needs(self) -> tuple[str, ...]:
-        """The label sets of its streams."""
-        return tuple(dict.fromkeys(s.set for s in self.sources if s.set is not None))
-
-    def grid(self, plan: Plan) -> tuple[Grid, range]:
-        """What is run, and on which seeds."""
-        grid = plan.pick(self.full, self.quick)
-        return grid, plan.seeds_or(grid.seeds)
-
-    def points(self, plan: Plan) -> list[Point]:
-        """Every length on every seed."""
-        grid, seeds = self.grid(plan)
-        return [p for source in self.sources for p in points_of(source, plan.sets, grid, seeds)]
 
     def measure(self, plan: Plan, results: Results) -> Findings:
         """Bands, claims, and the measured in words."""

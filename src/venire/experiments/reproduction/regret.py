@@ -13,11 +13,10 @@ from venire.experiments.common import drawing
 from venire.experiments.common.statistics import Band, Estimate, band, growth, share_band
 from venire.experiments.reproduction.claims import Claim, about, at_least, at_most
 from venire.experiments.reproduction.claims import Source as Source_
-from venire.experiments.reproduction.figure import Figure, Findings, Plan, Results
+from venire.experiments.reproduction.figure import Findings, Plan, Results
 from venire.experiments.reproduction.search import Search, search
 from venire.experiments.reproduction.sources import Source
-from venire.experiments.reproduction.trials import Grid, points_of, trials_of
-from venire.simulation.sweeps.sweep import Point
+from venire.experiments.reproduction.trials import Expected, GridFigure, trials_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -29,49 +28,14 @@ __all__ = ["Expected", "RegretFigure", "theory_ratio"]
 _COLOURS = (("blue", "orange"), ("red", "purple"))
 
 
-@dataclass(frozen=True)
-class Expected:
-    """A number that should come out: `what` is "regret", "ratio" or "right"."""
-
-    source: str
-    what: str
-    horizon: int
-    target: float
-    tolerance: float
-
-
 def theory_ratio(horizons: NDArray[np.int64]) -> NDArray[np.float64]:
     """The paper's reference curve for the ratio, 1/2 - log(T) / T."""
     return 0.5 - np.log(horizons) / horizons
 
 
 @dataclass(frozen=True)
-class RegretFigure(Figure):
+class RegretFigure(GridFigure):
     """Normalised regret, ratio and right verdicts against T, each at the best T_L for that T."""
-
-    name: str
-    title: str
-    paper: str
-    sources: tuple[Source, ...]
-    full: Grid
-    quick: Grid
-    expected: tuple[Expected, ...]
-    assumptions: tuple[str, ...] = ()
-
-    @property
-    def needs(self) -> tuple[str, ...]:
-        """The label sets of its streams."""
-        return tuple(dict.fromkeys(s.set for s in self.sources if s.set is not None))
-
-    def grid(self, plan: Plan) -> tuple[Grid, range]:
-        """What is run, and on which seeds."""
-        grid = plan.pick(self.full, self.quick)
-        return grid, plan.seeds_or(grid.seeds)
-
-    def points(self, plan: Plan) -> list[Point]:
-        """Every length on every seed, over the longest horizon."""
-        grid, seeds = self.grid(plan)
-        return [p for source in self.sources for p in points_of(source, plan.sets, grid, seeds)]
 
     def searches(self, plan: Plan, results: Results) -> list[Search]:
         """The best lengths, for each stream."""

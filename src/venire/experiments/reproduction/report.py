@@ -5,7 +5,6 @@ The HTML holds its pictures and its style, so that it opens anywhere, offline.
 
 from __future__ import annotations
 
-import base64
 import json
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from venire import __version__
+from venire.experiments.common.web_page import closing, data_url, opening
 from venire.experiments.reproduction.figure import Figure, Findings, Plan
 
 __all__ = ["Section", "claims_of", "command_of", "save", "stem_of"]
@@ -186,9 +186,7 @@ def _markdown(out: Path, sections: Sequence[Section], plan: Plan, command: str) 
 
 
 def _html(out: Path, sections: Sequence[Section], plan: Plan, command: str) -> Iterator[str]:
-    yield '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">'
-    yield '<meta name="viewport" content="width=device-width, initial-scale=1">'
-    yield f"<title>{escape(_TITLE)}</title>\n<style>{_STYLE}</style>\n</head>\n<body>"
+    yield from opening(_TITLE, _STYLE)
     yield f"<h1>{escape(_TITLE)}</h1>\n<p>{escape(_LEAD)}</p>\n<ul>"
     for name, value in _facts(sections, plan, command):
         shown = f"<code>{escape(value)}</code>" if name == "Command" else escape(value)
@@ -196,7 +194,7 @@ def _html(out: Path, sections: Sequence[Section], plan: Plan, command: str) -> I
     yield "</ul>\n<p>" + " · ".join(_link(section.figure) for section in sections) + "</p>"
     for section in sections:
         yield from _html_section(out, section, plan)
-    yield "</body>\n</html>"
+    yield closing()
 
 
 def _link(figure: Figure) -> str:
@@ -211,8 +209,8 @@ def _html_section(out: Path, section: Section, plan: Plan) -> Iterator[str]:
         for name in section.missing:
             yield f'<p class="missing">{escape(plan.sets.remedy(name))}</p>'
         return
-    picture = base64.b64encode((out / f"{figure.name}.svg").read_bytes()).decode()
-    yield f'<figure><img alt="{escape(figure.title)}" src="data:image/svg+xml;base64,{picture}">'
+    picture = data_url((out / f"{figure.name}.svg").read_bytes(), "svg+xml")
+    yield f'<figure><img alt="{escape(figure.title)}" src="{picture}">'
     yield "</figure>\n<p><strong>What we measured.</strong></p>\n<ul>"
     yield from (f"<li>{escape(sentence)}</li>" for sentence in findings.words)
     yield "</ul>"
