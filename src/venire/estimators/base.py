@@ -55,7 +55,7 @@ class CompetenceEstimator(Protocol):
 
 @dataclass(eq=False)
 class _Seeded:
-    """What every estimator is given by name."""
+    """The parameter that every estimator takes by name."""
 
     seed: int = field(default=0, kw_only=True, repr=False)
 
@@ -77,9 +77,9 @@ class BaseEstimator(_Seeded, Parameters, ABC):
     priors_ : array of K
         How frequent each class is.
     log_likelihood_ : float or None
-        Log-likelihood of the labels under what was found; None where the method has none.
+        Log-likelihood of the labels under the fitted model; None for methods without one.
     n_iter_, converged_, history_
-        How many iterations it took, whether it settled, and its `Step` per iteration.
+        How many iterations it took, whether it converged, and its `Step` per iteration.
     """
 
     competences_: Floats
@@ -126,7 +126,7 @@ class BaseEstimator(_Seeded, Parameters, ABC):
         return self.fit(labels).labels_
 
     def fit_predict_proba(self, labels: Any) -> dict[Hashable, dict[Hashable, float]]:
-        """Fit, and say how probable each class is for each item."""
+        """Fit, and return the probability of each class for each item."""
         return self.fit(labels).probas_
 
     @cached_property
@@ -169,7 +169,7 @@ class BaseEstimator(_Seeded, Parameters, ABC):
     def skill_intervals_(self) -> Floats:
         """90 % intervals of the skills, labelers x 2: see `venire.estimators.intervals`.
 
-        From draws of the posterior where the method has a likelihood; else from what its
+        From samples of the posterior where the method has a likelihood, otherwise from what its
         posteriors imply (`implied_intervals`).
         """
         from venire.estimators.intervals import implied_intervals, skill_intervals

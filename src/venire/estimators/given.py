@@ -1,4 +1,4 @@
-"""What is known beforehand: gold labels of items, and counts of labelers from earlier work."""
+"""What is known in advance: gold labels of items, and counts of labelers from earlier work."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Soft(NamedTuple):
 def gold_classes(table: LabelTable, gold: Gold | None) -> NDArray[np.int64] | None:
     """The class of each item by its index, -1 where it is not known; None without gold.
 
-    Items that the table does not have are left out.
+    Items that are not in the table are ignored.
 
     >>> table = LabelTable.from_rows([("a", "ann", "x"), ("b", "ann", "y")])
     >>> gold_classes(table, {"b": "x", "z": "y"}).tolist()
@@ -59,7 +59,7 @@ def gold_classes(table: LabelTable, gold: Gold | None) -> NDArray[np.int64] | No
 def history_counts(table: LabelTable, history: History | None) -> NDArray[np.float64] | None:
     """Counts [labeler, said, truth] from K x K tables of truth x said; None without history.
 
-    Labelers that the table does not have are left out.
+    Labelers who are not in the table are ignored.
 
     >>> table = LabelTable.from_rows([("a", "ann", "x"), ("b", "bob", "y")])
     >>> history_counts(table, {"bob": [[9, 1], [0, 5]]})[1].tolist()

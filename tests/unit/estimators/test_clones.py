@@ -80,7 +80,7 @@ def test_a_copy_in_a_sparse_table_is_found() -> None:
 
 
 def test_discounting_copies_pays() -> None:
-    """Six of 16 copy one of 60 to 85 %: every method is better with one voice for them."""
+    """Six of 16 copy one of 60 to 85 %: every method is better if they are merged."""
     gains = []
     for seed in range(10):
         table, truth = panel(seed, 6, 0.95, labelers=16)
@@ -101,7 +101,7 @@ def test_auto_says_who_the_copies_are() -> None:
     table, truth = panel(1, 6, 0.99, labelers=16)
     with_copies = Auto(discount_clones=False).fit(table)
     auto = Auto().fit(table)
-    assert "0, 1, 2, 3, 4 and 1 more are taken for copies" in auto.why_
+    assert "0, 1, 2, 3, 4 and 1 more are treated as copies" in auto.why_
     assert error_rate(auto.posteriors_, truth) < error_rate(with_copies.posteriors_, truth) - 0.05
 
 

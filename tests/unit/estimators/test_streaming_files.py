@@ -83,7 +83,7 @@ def test_a_broken_file_says_so(tmp_path: Path) -> None:
     flipped[len(whole) // 2] ^= 0xFF
     for broken in (b"", b"not a zip", whole[: len(whole) // 2], whole[:-30], bytes(flipped)):
         path.write_bytes(broken)
-        with pytest.raises(FileError, match="no whole stream"):
+        with pytest.raises(FileError, match="not a complete stream"):
             Streaming.load(path)
     with pytest.raises(FileError, match="there is no such file"):
         Streaming.load(tmp_path / "none")
@@ -105,7 +105,7 @@ def test_a_broken_file_says_so(tmp_path: Path) -> None:
 def test_arrays_that_do_not_fit_say_so(tmp_path: Path, name: str, change: Any) -> None:
     path = saved(tmp_path / "s.npz")
     rewrite(path, name, change)
-    with pytest.raises(FileError, match="no whole stream"):
+    with pytest.raises(FileError, match="not a complete stream"):
         Streaming.load(path)
 
 
@@ -135,7 +135,7 @@ def test_nothing_in_a_file_is_run(tmp_path: Path) -> None:
     np.save(pickled, np.array([{}], dtype=object), allow_pickle=True)
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("header.npy", pickled.getvalue())
-    with pytest.raises(FileError, match="no whole stream"):
+    with pytest.raises(FileError, match="not a complete stream"):
         Streaming.load(path)
 
 

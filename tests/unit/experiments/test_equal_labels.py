@@ -292,7 +292,7 @@ def test_points_above_what_a_set_holds_are_left_out_and_said(folder: Path) -> No
     assert skipped(lines, [1.5]) is None
     assert (
         skipped(lines, [1.5, 3.0])
-        == "Left out, since the set does not hold so many labels: two at 3."
+        == "Left out, since the set does not have enough labels: two at 3."
     )
     assert {row["judged"] for row in rows} == {35}
 

@@ -36,7 +36,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Codes = NDArray[np.integer[Any]]
 
-#: Items with at most so many labels are multiplied out.
+#: Items with at most this many labels use products instead of logarithms.
 SHORT: Final = 16
 
 

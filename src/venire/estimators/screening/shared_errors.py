@@ -26,7 +26,7 @@ __all__ = ["PairCounts", "Panel", "count_pairs", "fit_panel"]
 #: A pair that stands out by more than this is left out when the l are fitted.
 OUTLIER: Final = 3.0
 
-#: Labelers whose pooled agreement is below so many standard errors say nothing about others.
+#: Labelers whose pooled agreement is below this many standard errors say nothing about others.
 INFORMED: Final = 2.0
 
 #: The l stay below this, so that a pair of perfect labelers still leaves room for errors.

@@ -1,4 +1,4 @@
-"""A stream on disk: one file that holds all of it, and nothing that can run.
+"""A stream on disk: one file with its whole state and no executable content.
 
 The file is a NumPy .npz archive (a zip of arrays, each with a checksum) of
 
@@ -6,16 +6,16 @@ The file is a NumPy .npz archive (a zip of arrays, each with a checksum) of
                 "classes": [...], "labelers": [...], "items": [[name, number], ...],
                 "finals": [...], "counters": {...}}
     labels      the labels in the window, see `venire.estimators.streaming.remembered_labels`
-    looked.*    what the last look at who has changed went by; absent before the first
+    looked.*    the beliefs of the last drift check; absent before the first
     drift.*     the drift monitor, see `drift.DriftMonitor`; absent if it is off
     finals      the final posteriors
 
-Version 1 was of incremental EM: of it the labels in the window, the final verdicts and the drift
-monitor are read. What it had learned from labels that are gone is not.
+Version 1 used incremental EM: the labels in the window, the final verdicts and the drift monitor
+are read from it. What it had learned from labels that were dropped is not.
 
 Names are JSON text, numbers, true, false or null; a tuple is {"tuple": [...]}; others cannot be
-saved. A stream that is loaded goes on as the one that was saved would have, to the bit. A
-file is written beside its final place and then moved there, so that it is never half there.
+saved. A loaded stream continues bit for bit as the saved one would have. A file is written under a
+temporary name and then moved into place, so it is never incomplete.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def load(kind: type[S], path: str | Path) -> S:
 
 
 def unpack(kind: type[S], arrays: dict[str, NDArray[Any]], path: str | Path = "a snapshot") -> S:
-    """A stream from its arrays, which it keeps; `path` is where an error says they are from."""
+    """A stream from its arrays, which it keeps; error messages name `path` as their source."""
     header = _check_header(path, arrays)
     try:
         stream = _restore(kind, header, arrays)
@@ -88,7 +88,7 @@ def unpack(kind: type[S], arrays: dict[str, NDArray[Any]], path: str | Path = "a
 
 
 def pack(stream: Streaming) -> dict[str, NDArray[Any]]:
-    """The stream as arrays, those of the file; they are its own, so copy what must not change."""
+    """The stream as the arrays of its file; they are not copied."""
     arrays: dict[str, NDArray[Any]] = {"labels": stream.state.labels}
     if stream.state.looked is not None:
         arrays |= {
@@ -179,9 +179,8 @@ def _check_header(path: str | Path, arrays: dict[str, NDArray[Any]]) -> dict[str
 
 
 def _broken(path: str | Path, why: str) -> FileError:
-    return FileError(
-        path, None, f"this is no whole stream saved by venire ({why}): save it again, or restore it"
-    )
+    message = f"not a complete stream saved by venire ({why})"
+    return FileError(path, None, f"{message}: save it again, or restore a copy")
 
 
 def old_labels(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> list[tuple[Any, ...]]:
@@ -198,7 +197,7 @@ def old_labels(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> list[
 
 
 def _today(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
-    """Bring what a file of version 1 holds into today's form."""
+    """Convert the contents of a version 1 file."""
     known = [place[0] for place in header["places"]]
     number = {_unpack(name): i for i, name in enumerate(known)}
     rows = [(number[item], m, k, 1) for item, m, k in old_labels(header, arrays)]
@@ -235,7 +234,7 @@ def _restore(kind: type[S], header: dict[str, Any], arrays: dict[str, NDArray[An
 
 
 def _sound(stream: Streaming) -> bool:
-    """Whether no array points outside another."""
+    """Whether all indices are within bounds."""
     labels, M, K = (
         stream.state.labels,
         len(stream.state.labelers),

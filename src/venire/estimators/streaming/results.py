@@ -1,4 +1,4 @@
-"""What can be read off a stream at any time; reading changes nothing."""
+"""The results of a stream, readable at any time; reading changes nothing."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ class StreamViews(Parameters):
 
     @abstractmethod
     def _fit(self) -> Found:
-        """What the estimator says of the labels in the window."""
+        """Fit the estimator to the labels in the window."""
 
     def _present(self) -> Found:
-        """The same, made once and kept until labels come."""
+        """The current fit, kept until new labels come."""
         if self._read is None:
             self._read = self._fit()
         return self._read
 
     def posterior_of(self, items: Iterable[Hashable]) -> Floats:
-        """The probability of each class, one row per item: of today, or final."""
+        """The probability of each class, one row per item: current, or final."""
         names = list(items)
         of, finals = self.state.items, self.state.finals.of
         unknown = next((n for n in names if n not in of and n not in finals), None)
@@ -55,7 +55,7 @@ class StreamViews(Parameters):
         return out
 
     def _posteriors(self, numbers: Ints) -> Floats:
-        """Of items in the window; one whose labels were all forgotten is as classes come."""
+        """Posteriors of items in the window; class shares for one whose labels were all dropped."""
         found = self._present()
         wanted = np.unique(numbers)
         labels = self.state.labels
@@ -75,7 +75,7 @@ class StreamViews(Parameters):
         return float(self.competences_[self.state.labelers[labeler]])
 
     def is_final(self, item: Hashable) -> bool:
-        """Whether the verdict on this item will not change any more."""
+        """Whether the verdict on this item is final."""
         return item in self.state.finals.of
 
     @property
@@ -112,7 +112,7 @@ class StreamViews(Parameters):
         return dict(zip(self.items_, rows, strict=True))
 
     def _named(self) -> Floats:
-        """The posteriors without a second class that nobody has named so far."""
+        """The posteriors without a second class that has no name yet."""
         return self.posteriors_[:, : max(1, len(self.state.classes))]
 
     @property

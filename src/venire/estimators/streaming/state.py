@@ -1,4 +1,4 @@
-"""Everything that a stream remembers, in one place: what a file holds, and what readers read."""
+"""The state of a stream, in one place: what a file stores, and what results are computed from."""
 
 from __future__ import annotations
 

@@ -28,44 +28,43 @@ __all__ = ["Anchored", "at_once", "fill", "near_the_vote", "shares"]
 #: Labels of a labeler, on items with others, after which half of a second step of EM is taken.
 LOOSE: Final = 200.0
 
-WEIGHED: Final = "Labelers are weighed by their agreement and by one step of EM from the vote."
+WEIGHED: Final = "Labelers are weighted by their agreement and by one step of EM from the vote."
 
 
 @dataclass(eq=False)
 class Anchored(VoteEstimator):
-    r"""The mean of two learners that stay near the vote, each by its own way.
+    r"""The mean of two learners that stay near the vote, each in its own way.
 
     The risk of EM is how far it goes from the vote: on 21 real sets one M step from the vote
     shares is at most 2.2 points below the majority, 40 steps up to 16 (docs/real-data.md). So
 
-    1. labelers who say one class whatever they see are found (`find_constant`) and count for
-       nothing; so do those who are right less often than one who does not look;
-    2. *weighted majority* weighs labelers by how often they agree with the vote;
+    1. labelers who always say one class (`find_constant`) count for nothing; so do those who
+       are right less often than chance;
+    2. *weighted majority* weights labelers by how often they agree with the vote;
     3. *one step of EM* (`DawidSkene(max_iter=0)`) learns confusion matrices from the vote
-       shares, and reads the labels with them;
+       shares, and computes the posteriors with them;
     4. `posteriors_` are the mean of the two. Confusion matrices and class shares are those that
        they imply, learned from items with at least two labels only: an item with one label
        would be its labeler's own witness. One more step of EM makes them sharper; of it a
        labeler gets the share n / (n + 200), where n is how many labels it gave on such items.
 
-    It stays with the plain vote, and says so in `why_`, if the labels cannot tell labelers
+    It returns the plain vote, and says so in `why_`, if the labels cannot tell labelers
     apart: fewer than three labelers, no item with two labels, or labels that do not agree
     beyond chance.
 
     Parameters
     ----------
     stranger : K x K pseudo-labels, truth by said, optional
-        How somebody unknown labels; the panel's own labels soon outweigh it.
+        How a newcomer labels; the panel's own labels soon outweigh it.
 
     Attributes
     ----------
     why_ : str
         What was done and why, in words.
     learned_ : bool
-        Whether labelers were told apart; False where it stays with the vote.
+        Whether labelers were weighted; False where the result is the vote.
     constant_, contrary_ : arrays of bool
-        Who says one class whatever it sees, and who contradicts the vote, in the order of
-        `table.labelers`.
+        Who always says one class, and who contradicts the vote, in the order of `table.labelers`.
 
     Examples
     --------
@@ -87,7 +86,7 @@ class Anchored(VoteEstimator):
     threads: int | None = None
 
     def fit(self, labels: Any) -> Self:
-        """Find who counts, weigh them, and read the labels."""
+        """Screen the labelers, weight them, and compute the posteriors."""
         table = as_table(labels)
         found = screen(table)
         self.constant_, self.contrary_ = found.constant, found.contrary
@@ -103,11 +102,12 @@ class Anchored(VoteEstimator):
     ) -> tuple[Floats, Floats, Floats]:
         """Confusion matrices, class shares and skills, from items with two labels or more.
 
-        Whose labels say nothing of the class is at chance, whatever the class shares are.
+        A labeler whose labels say nothing about the class is at chance, for any class shares.
         """
         K, M = len(table.classes), len(table.labelers)
         if not self.learned_:
-            rows, shares = np.tile(self._alike(heard, posteriors), (M, 1, 1)), np.full(K, 1 / K)
+            rows = np.tile(self._equal_votes(heard, posteriors), (M, 1, 1))
+            shares = np.full(K, 1 / K)
         else:
             several = np.diff(heard.start) >= 2
             taught = keep_items(heard, several)
@@ -121,14 +121,14 @@ class Anchored(VoteEstimator):
         return rows, shares, skills
 
     def _rows(self, counts: Floats) -> Floats:
-        """Each labeler's matrix, drawn towards the panel's as far as labelers are alike."""
+        """Each labeler's matrix, shrunk towards the panel's as far as labelers are similar."""
         known = np.concatenate([counts, [_stranger(self.stranger, counts.shape[1])]])
         prior = fitted_prior(np.ascontiguousarray(known.transpose(0, 2, 1))).transpose(0, 2, 1)
         rows = (known + prior)[:-1]
         return np.asarray(rows / rows.sum(axis=2, keepdims=True))
 
     def _loosened(self, table: LabelTable, rows: Floats, shares: Floats) -> tuple[Floats, Floats]:
-        """One more step of EM, as far as there are labels to rest it on."""
+        """One more step of EM, weighted by the number of labels."""
         with FullModel(table, self.threads) as model:
             _, soft = model.expect(np.ascontiguousarray(rows.transpose(0, 2, 1)), shares)
         given = np.bincount(table.labeler, minlength=len(rows))
@@ -138,8 +138,8 @@ class Anchored(VoteEstimator):
         items = (soft.items + 1.0) / (soft.items + 1.0).sum()
         return anchor * rows + (1 - anchor) * better, mean * shares + (1 - mean) * items
 
-    def _alike(self, table: LabelTable, posteriors: Floats) -> Floats:
-        """One competence for everybody and every class: all votes count alike."""
+    def _equal_votes(self, table: LabelTable, posteriors: Floats) -> Floats:
+        """One competence for every labeler and class: all votes count the same."""
         K = posteriors.shape[1]
         pooled = _counts(table, posteriors).sum(axis=0) + _stranger(self.stranger, K) + np.eye(K)
         least = (1 / K + 0.1) / 1.1
@@ -148,7 +148,7 @@ class Anchored(VoteEstimator):
 
 
 def near_the_vote(table: LabelTable, threads: int | None = None) -> list[Floats]:
-    """What the weighted majority says, and what one step of EM from the vote does."""
+    """The posteriors of weighted majority, and of one step of EM from the vote."""
     weighted = WeightedMajority(tol=1e-4).fit(table).posteriors_
     return [weighted, DawidSkene(max_iter=0, threads=threads).fit(table).posteriors_]
 
@@ -161,14 +161,14 @@ def shares(table: LabelTable) -> Floats:
 
 
 def at_once() -> Monitor:
-    """The record of a fit without iterations of its own."""
+    """The monitor of a fit without iterations."""
     monitor = Monitor(0.0, 1)
     monitor.report(0.0, 0.0)
     return monitor
 
 
 def fill(posteriors: Floats, heard: LabelTable) -> Floats:
-    """Items that nobody who counts has labelled are as probable as classes are frequent."""
+    """Items without a label that counts get the mean posterior."""
     empty = np.diff(heard.start) == 0
     if empty.any() and not empty.all():
         posteriors[empty] = posteriors[~empty].mean(axis=0)

@@ -1,4 +1,4 @@
-"""Majority vote: every label counts alike."""
+"""Majority vote: every label counts the same."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["MajorityVote", "VoteEstimator"]
 
 
 class VoteEstimator(BaseEstimator):
-    """What methods without a likelihood share: the labelers are judged by the verdicts."""
+    """What methods without a likelihood share: skills are computed from the verdicts."""
 
     def _judge(self, table: LabelTable, posteriors: Floats, monitor: Monitor) -> Self:
         confusions = implied_confusions(table, posteriors)
@@ -38,8 +38,8 @@ class MajorityVote(VoteEstimator):
     A tie stays a tie in `posteriors_`; in `labels_` it is broken by a draw from `seed` and the
     names of item and class. Confusion matrices and skills are those that the shares imply
     (`implied_confusions`); there is no likelihood. It needs no assumption and learns nothing: no
-    labeler is better than another, and a share is no probability (ten labels of seven against
-    three are hardly ever wrong).
+    labeler is better than another, and a share is not a probability (seven labels against three are
+    hardly ever wrong).
 
     Examples
     --------

@@ -71,7 +71,7 @@ _LOOK: Final[Any] = {
 
 
 def require_matplotlib() -> None:
-    """Say what to install if there is no matplotlib."""
+    """Raise an error that says what to install if matplotlib is missing."""
     try:
         import matplotlib  # noqa: F401
     except ImportError:
@@ -80,7 +80,7 @@ def require_matplotlib() -> None:
 
 @contextmanager
 def look() -> Iterator[None]:
-    """Draw like this; everything is as it was afterwards."""
+    """Use this style; the earlier one is restored afterwards."""
     require_matplotlib()
     import matplotlib
 

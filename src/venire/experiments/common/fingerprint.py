@@ -10,8 +10,8 @@ from typing import Final
 
 __all__ = ["SOURCES", "digest_of", "sources_digest"]
 
-#: Files and folders of the package that can change what a point returns. What only measures,
-#: draws or words what the points returned is not among them; label sets have their own digest.
+#: Files and folders of the package that can change what a point returns. Files that only measure,
+#: draw or describe what the points returned are not among them; label sets have their own digest.
 SOURCES: Final = (
     *("model.py", "engine", "estimators", "labels", "paper", "scheduling", "simulation", "tools"),
     "experiments/common/label_sets.py",

@@ -91,7 +91,7 @@ def _width(text: str) -> int:
 
 
 def mean(values: Sequence[float | None]) -> float | None:
-    """The mean of those that are there; None if none is."""
+    """The mean of the values that are not None; None if there are none."""
     known = [value for value in values if value is not None]
     return fmean(known) if known else None
 

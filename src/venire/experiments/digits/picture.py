@@ -42,14 +42,14 @@ _SHORT: Final = {
 }
 #: Queues are smoothed over this many slots.
 _SMOOTH = 10
-#: ... and a line ends where its last so many slots are, on average.
+#: ... and the end of a line is the mean of this many last slots.
 _LATE = 100
-#: Names at the end of lines stand at least so far apart, as a share of the height.
+#: Names at the ends of lines are at least this far apart, as a share of the height.
 _APART = 0.058
 
 
 def require_matplotlib() -> None:
-    """Say what to install if there is no matplotlib."""
+    """Raise an error that says what to install if matplotlib is missing."""
     try:
         import matplotlib  # noqa: F401
     except ImportError:
@@ -57,7 +57,7 @@ def require_matplotlib() -> None:
 
 
 def save_picture(path: Path, job: DigitJob, trials: Sequence[Trial]) -> None:
-    """Draw and save; the folder must be there."""
+    """Draw and save; the folder must exist."""
     draw(job, trials).savefig(path, dpi=160)
 
 

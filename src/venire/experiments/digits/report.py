@@ -29,7 +29,7 @@ _COLUMNS = (
 
 NOTES = (
     "All label the same images, at the same times, and get the same labels. Answered: left with "
-    "a verdict before the stream ended; a learning phase passes images over, a queue that grows "
+    "a verdict before the stream ended; a learning phase skips images, a growing queue "
     "leaves them waiting. Slots are means from the arrival on; what still waits counts up to the "
     "end. True utility: the weight (3 to 10) if the verdict is right, else 0, less the slots to "
     "the exit."

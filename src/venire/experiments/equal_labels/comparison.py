@@ -16,11 +16,11 @@ from venire.simulation.sweeps.store import Store
 
 __all__ = ["POINTS", "QUICK_SEEDS", "QUICK_SETS", "SEEDS", "compare"]
 
-#: Labels an item, on average.
+#: Labels per item, on average.
 POINTS: Final[tuple[float | str, ...]] = (1.5, 2.0, 3.0, 5.0, RULE)
 #: Streams of each set, seeds 0 to SEEDS - 1.
 SEEDS: Final = 5
-#: For a quick look, of those of these sets that are there.
+#: With `quick`: fewer seeds, and those of these sets that are available.
 QUICK_SEEDS: Final = 2
 QUICK_SETS: Final = ("bluebird", "dog", "rte", "temp")
 
@@ -46,17 +46,18 @@ def compare(
     sets
         Names of label sets; none: all of the folder, or with `quick` a few of them.
     seeds
-        How many; None: the suite's.
+        How many seeds; None: the suite's.
     data
         The folder of label sets; None: those that `venire datasets` has.
     quick
         Fewer sets and seeds.
     modes, labels
-        Whether labelers can be chosen or come, and how many labels there are for an item.
+        Whether labelers are chosen or come, and how many labels there are per item.
     policy, learning
         What is measured; None: venire's defaults.
     store, executor, progress
-        Where finished cells are kept (by default nowhere), where they are run, who is told.
+        Where finished cells are stored (by default nowhere), where they run, and a progress
+        callback.
     """
     count = seed_count(seeds, QUICK_SEEDS if quick else SEEDS)
     names = sets_in(data, sets)

@@ -35,7 +35,7 @@ __all__ = [
     "point_name",
 ]
 
-#: The name of this suite: whoever changes a stream, a rival or a measure gives it a new one.
+#: The name of this suite: a change to a stream, a rival or a measure requires a new one.
 SUITE: Final = "equal-labels-2"
 
 #: The point at which the number of labels is that of Toloka's rule.
@@ -44,10 +44,10 @@ RULE: Final = "2+1"
 #: Our two contestants: verdicts as items left, and the labels bought aggregated once more.
 OURS: Final = ("streamed", "revised")
 
-#: A set is replayed at a point if it holds so many labels, or less than this share too few.
+#: A set is skipped at a point if it lacks more than this share of the required labels.
 SHORT: Final = 0.02
 
-#: What a row holds, in this order.
+#: The columns of a row, in this order.
 COLUMNS: Final = (
     *("suite", "set", "mode", "point", "seed", "contestant", "items", "judged", "labels"),
     *("accuracy", "ece", "sure", "sure_wrong", "response"),
@@ -72,7 +72,7 @@ def cell(
     policy: Policy | None = None,
     learning: Learning | None = None,
 ) -> Point:
-    """The cell as a point of a sweep; it is kept under all that it depends on."""
+    """The cell as a point of a sweep; its key covers everything that it depends on."""
     key = {
         "suite": SUITE, "set": name, "files": digest_of(name, data), "mode": mode,
         "labels": labels, "seed": seed, "policy": repr(policy), "learning": repr(learning),
@@ -98,9 +98,9 @@ def measure(
     policy: Policy | None = None,
     learning: Learning | None = None,
 ) -> list[Row]:
-    """Every contestant on one label set, at so many labels an item (`RULE`: as the rule needs).
+    """Every contestant on one label set, with `labels` labels per item (`RULE`: those of the rule).
 
-    Nothing, if the set does not hold so many labels (more than `SHORT` too few).
+    Empty, if the set lacks more than a share `SHORT` of these labels.
     """
     stream = replay(name, None if data is None else Path(data), seed)
     if labels != RULE and float(labels) > (1 + SHORT) * stream.held:

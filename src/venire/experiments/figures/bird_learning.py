@@ -25,6 +25,6 @@ FIGURE = LearningFigure(
     expected=(Expected("bird", "ratio", 45, target=0.95, tolerance=0.02),),
     assumptions=(
         *bird_regret.FIGURE.assumptions,
-        "The error is against the competences learned on all labels, which are no truth.",
+        "The error is against the competences learned on all labels, which are not the truth.",
     ),
 )

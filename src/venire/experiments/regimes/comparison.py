@@ -28,14 +28,14 @@ __all__ = ["ACCOUNTS", "COLUMNS", "Row", "compare", "default_policies"]
 
 Row: TypeAlias = dict[str, Any]
 
-#: Each accounting with its share of what could be had, and its ratio to Algorithm 1's.
+#: Each accounting with its share of the certificate, and its ratio to Algorithm 1's.
 ACCOUNTS: Final = {
     "utility": ("share", "utility_ratio"),
     "realised_utility": ("realised_share", "realised_ratio"),
     "true_utility": ("true_share", "true_ratio"),
 }
 
-#: What a row holds, in this order.
+#: The columns of a row, in this order.
 COLUMNS: Final = (
     *("suite", "regime", "seed", "slots", "policy", "learning"),
     *("items", "labels", "weight", "judged_weight"),
@@ -86,15 +86,16 @@ def compare(
     seeds
         How many, or which; None: the suite's.
     learning
-        How the competences come to be known; None: they are.
+        How competences are learned; None: they are known.
     quick
         Shorter streams and fewer seeds.
     certificate
-        Whether to work out what anybody could have earned.
+        Whether to compute the certificates.
     data
         The folder of label sets; None: those that `venire datasets` has.
     store, executor, progress
-        Where finished points are kept (by default nowhere), where they are run, who is told.
+        Where finished points are stored (by default nowhere), where they run, and a progress
+        callback.
 
     >>> rows = compare(["greedy", "fixed-overlap:3"], ["bursts"], seeds=1, quick=True)
     >>> [(row["policy"], round(row["utility_ratio"], 2)) for row in rows]

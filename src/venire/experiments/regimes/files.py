@@ -14,12 +14,12 @@ from venire.experiments.regimes.summary import summarise
 
 __all__ = ["FILES", "save"]
 
-#: What lies in the folder afterwards, beside the finished points.
+#: The files in the folder, besides the finished points.
 FILES: Final = ("regimes.csv", "summary.csv", "regimes.png", "index.html")
 
 
 def save(out: Path, rows: Sequence[Row], setting: Setting) -> None:
-    """Write `FILES` into the folder; an error leaves those that were there as they were."""
+    """Write `FILES` into the folder; after an error the old files are unchanged."""
     lines = summarise(rows)
     image = picture(rows)
     contents = (

@@ -40,13 +40,13 @@ tr.sum td, tr.sum th { border-top: 2px solid #999; }
 """
 
 _NOTES = (
-    "All policies meet the same items at the same times, and the label of an item by a labeler "
-    "is the same whoever asks for it. The certificate is an upper bound on what anybody could "
-    "have earned on that very stream, knowing the future and the true competences: a share of "
-    "100 % may be out of reach. Utility is the paper's (delay to the last label), realised "
+    "All policies see the same items at the same times, and a labeler's label for an item is the "
+    "same under every policy. The certificate is an upper bound on what any schedule could have "
+    "earned on the same stream, knowing the future and the true competences: a share of 100 % may "
+    "be out of reach. Utility is the paper's (delay to the last label), realised "
     "utility charges the delay to the exit, true utility counts the weight of right verdicts "
-    "less the delay to the exit. A mean over regimes counts each the same; that of ratios is "
-    "geometric, and there is none where a ratio is not above 0. In the picture whiskers are "
+    "less the delay to the exit. A mean over regimes weighs each the same; the mean of ratios is "
+    "geometric, and is left out where a ratio is not positive. In the picture whiskers are "
     "standard deviations over the seeds, and an arrow at the edge is a value beyond it. In the "
     "tables blue is good, orange falls short, bold is the best of its line."
 )

@@ -28,8 +28,8 @@ def as_tables(
 ) -> list[Drawn]:
     """The measure for every regime, and beneath it mean, worst and ratio to Algorithm 1.
 
-    The best policy on average stands on the left; where all do not fit into `width`, the table
-    goes on in another one. The best of a line is bold.
+    The best policy on average is on the left; if not all policies fit into `width`, there are
+    several tables. The best of a line is bold.
     """
     sign = "+-" if ascii_only else "±"
     table, lead = Table.of(rows, measure), _lead(rows, measure)

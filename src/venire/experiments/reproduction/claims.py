@@ -1,4 +1,4 @@
-"""A claim, what was measured, and whether it holds: computed, never typed in."""
+"""A claim, the measured value, and whether it holds: always computed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from venire.experiments.common.statistics import Estimate
 __all__ = ["Claim", "about", "at_least", "at_most"]
 
 Relation = Literal["at least", "at most", "about"]
-#: "our reading": what the paper does not literally say and we take it to mean.
+#: "our reading": what the paper does not say literally, but probably means.
 Source = Literal["paper", "our reading", "venire"]
 
 

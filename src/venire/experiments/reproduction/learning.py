@@ -27,7 +27,7 @@ __all__ = ["LENGTHS", "LearningFigure"]
 LENGTHS = (5, 15, 25, 45, 75, 125, 200, 300, 450, 650, 900, 1250)
 
 _COLOURS = (("blue", "orange"), ("red", "purple"))
-#: Lemma 13 is held against this probability of failing.
+#: The failure probability in Lemma 13's bound.
 DELTA = 0.05
 
 
@@ -36,7 +36,7 @@ class LearningFigure(GridFigure):
     """Infinity norm, utility and right verdicts against T_L, at one horizon."""
 
     def measure(self, plan: Plan, results: Results) -> Findings:
-        """Bands, claims, and the measured in words."""
+        """Bands, claims, and the measurements in words."""
         grid, seeds = self.grid(plan)
         found = [trials_of(s, plan.sets, grid, seeds, results) for s in self.sources]
         claims = [claim for one in found for claim in _claims(one, self.expected)]

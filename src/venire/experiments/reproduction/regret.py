@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Expected", "RegretFigure", "theory_ratio"]
 
-#: The colour of each stream of a figure, and of what it is held against.
+#: The colour of each stream of a figure, and of its reference.
 _COLOURS = (("blue", "orange"), ("red", "purple"))
 
 

@@ -1,6 +1,6 @@
 """report.md and report.html: what the paper claims, what was measured, whether it holds.
 
-The HTML holds its pictures and its style, so that it opens anywhere, offline.
+The HTML contains its pictures and its style, so it opens offline.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ _TITLE = "Scheduling to Learn In An Unsupervised Online Streaming Model, reprodu
 
 _LEAD = (
     "Vaze and Rathod's experiments, run again by venire. Bands and intervals are 95 % over the "
-    "seeds. A claim holds if the measured value is as expected, give or take the tolerance; "
-    "“within noise” says that its interval reaches to the other side. Claims marked “paper” are "
-    "what the paper says, put as numbers by us: its pictures are not in the source that we have, "
-    "so measures and thresholds are ours. Those marked “our reading” it does not literally make: "
-    "we take it to mean them. Those marked “venire” are from an earlier full "
-    "run of this package and should come out again; they confirm nothing. A paper's claim that "
-    "fails is a finding, not a fault of the run."
+    "seeds. A claim holds if the measured value is within the tolerance of what is expected; "
+    "“within noise” says that the interval also contains values for which the answer differs. "
+    "Claims marked “paper” are the paper's, expressed as numbers by us: the source that we have "
+    "does not contain its figures, so measures and thresholds are ours. Claims marked “our "
+    "reading” are not literally in the paper. Those marked “venire” are from an earlier full run "
+    "of this package and guard against changes; they confirm nothing. A paper's claim that fails "
+    "is a finding, not an error of the run."
 )
 
 _WHOSE = {
@@ -58,7 +58,7 @@ td.number { font-variant-numeric: tabular-nums; white-space: nowrap; }
 
 @dataclass(frozen=True, eq=False)
 class Section:
-    """A figure with what it found, or with the label sets that it wants."""
+    """A figure with its findings, or with the label sets that are missing."""
 
     figure: Figure
     findings: Findings | None
@@ -85,7 +85,7 @@ def command_of(names: Sequence[str], plan: Plan, out: Path) -> str:
 
 
 def stem_of(out: Path, sections: Sequence[Section]) -> str:
-    """What is put behind "report" and "claims" in the names of the files.
+    """The suffix of "report" and "claims" in the names of the files.
 
     Nothing, unless the report in the folder covers a figure that this one does not: that one is
     left as it is, and this one is named after its figures. The same before and after saving.
@@ -95,7 +95,7 @@ def stem_of(out: Path, sections: Sequence[Section]) -> str:
 
 
 def _covered(path: Path) -> set[str]:
-    """The figures of a report that is there already; none where it cannot be read."""
+    """The figures of an existing report; none if it cannot be read."""
     try:
         return {row["figure"] for row in json.loads(path.read_text(encoding="utf-8"))["claims"]}
     except (OSError, ValueError, LookupError, TypeError):

@@ -28,9 +28,9 @@ def reproduce(
     progress: Callable[[int, int], None] | None = None,
     command: str = "venire reproduce",
 ) -> list[Section]:
-    """Make the figures and the report in `out`; what was run before is not run again.
+    """Make the figures and the report in `out`; finished runs are not repeated.
 
-    A figure whose label sets are not there becomes a section that says what is missing.
+    A figure whose label sets are missing becomes a section that says so.
     """
     drawing.require_matplotlib()
     make_folder(out)

@@ -71,7 +71,7 @@ class GridFigure(Figure):
 
 @dataclass(frozen=True, eq=False)
 class Trials:
-    """What came of it, as arrays.
+    """The results, as arrays.
 
     Those of Algorithm 2 are lengths x seeds x horizons, those of the genie seeds x horizons,
     `norm` and `mean_error` lengths x seeds. nan: nothing was served yet.

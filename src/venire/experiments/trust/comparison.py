@@ -25,7 +25,7 @@ __all__ = ["QUICK_SEEDS", "QUICK_SLOTS", "SEEDS", "compare", "default_learning",
 
 #: Streams of each world, seeds 0 to SEEDS - 1.
 SEEDS: Final = 5
-#: For a quick look: shorter streams, and fewer of them.
+#: With `quick`: shorter streams, and fewer of them.
 QUICK_SEEDS: Final = 2
 QUICK_SLOTS: Final = 120
 #: How long the learning phase is, where there is one.

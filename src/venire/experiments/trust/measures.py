@@ -41,7 +41,7 @@ Row: TypeAlias = dict[str, Any]
 
 
 def cell(world: str, policy: Policy, learning: Learning, seed: int, slots: int = SLOTS) -> Point:
-    """The cell as a point of a sweep; it is kept under all that it depends on."""
+    """The cell as a point of a sweep; its key covers everything that it depends on."""
     key = {
         "suite": SUITE, "world": world, "seed": seed, "slots": slots,
         "policy": repr(policy), "learning": repr(learning),
@@ -58,7 +58,7 @@ def measure_cell(key: Mapping[str, Any], policy: Policy, learning: Learning) -> 
 def measure(
     world: str, policy: Policy, learning: Learning, seed: int = 0, slots: int = SLOTS
 ) -> Row:
-    """Streamed verdicts, and what is made of the very same labels afterwards.
+    """Streamed verdicts, and the verdicts of other methods on the same labels.
 
     Items that arrive in a learning phase do not count; their labels do, for the methods.
 
@@ -68,7 +68,7 @@ def measure(
     (True, True)
     """
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # learning from little warns; what comes of it is scored
+        warnings.simplefilter("ignore")  # few labels cause warnings; the result is scored
         made = world_named(world).make(seed, slots)
         run = simulate(made, policy, copy.deepcopy(learning), slots)
     table, truth = labels_of(run), run.items.truth.astype(np.int64)
@@ -90,9 +90,10 @@ def measure(
 
 
 def _false_alarms(run: Run, labels: int) -> Row:
-    """How often somebody was said to have changed, though nobody did, and how often one may.
+    """The number of drift alarms, all of them false, and how many the level allows.
 
-    `alarms_allowed` is the level that was asked for: so many in 1,000 labels of a labeler.
+    `alarms_allowed` follows from the level: the false-alarm probability in 1,000 labels of a
+    labeler.
     """
     found = run.learner.alarms() if run.learner else None
     level = getattr(run.learning, "drift", USUAL.drift) or 0.0
