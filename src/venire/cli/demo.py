@@ -41,9 +41,10 @@ def demo(
     """
     from rich.console import Console
 
+    from venire.experiments.common.drawing import require_matplotlib
     from venire.experiments.common.files import make_folder
     from venire.experiments.digits import compare, load_job, report
-    from venire.experiments.digits.picture import require_matplotlib, save_picture
+    from venire.experiments.digits.picture import save_picture
 
     start = time.perf_counter()
     _check(seed, seeds, learning_slots)

@@ -15,8 +15,8 @@ from venire.estimators.dawid_skene.subtypes import Subtypes
 from venire.estimators.screening.clones import Clones, find_clones
 from venire.estimators.screening.merging import merge_clones
 from venire.estimators.screening.screen import screen
-from venire.estimators.votes.anchored import at_once, fill, near_the_vote, shares
-from venire.estimators.votes.majority import VoteEstimator
+from venire.estimators.votes.anchored import fill, near_the_vote
+from venire.estimators.votes.majority import VoteEstimator, one_iteration, vote_shares
 from venire.labels import LabelTable
 from venire.labels.sources import as_table
 
@@ -112,11 +112,11 @@ class Auto(VoteEstimator):
         heard = merge_clones(found.heard, self.clones_.groups)
         self.why_ = " ".join([found.why(BLENDED), *self._copies()])
         self.parts_ = self._learn(heard)
-        return self._judge(table, fill(self._mean(heard), heard), at_once())
+        return self._judge(table, fill(self._mean(heard), heard), one_iteration())
 
     def _learn(self, table: LabelTable) -> dict[str, Floats]:
         if not self.learned_:
-            return {"majority": shares(table)}
+            return {"majority": vote_shares(table)}
         types = Subtypes(seed=self.seed, threads=self.threads).fit(table).posteriors_
         weighted, step = near_the_vote(table, self.threads)
         return {"weighted-majority": weighted, "one-step": step, "subtypes": types}

@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Hashable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol, Self, runtime_checkable
+from typing import TYPE_CHECKING, Any, Final, Protocol, Self, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,9 +25,12 @@ if TYPE_CHECKING:
     from venire.estimators.frames import Backend
     from venire.estimators.given import Soft
 
-__all__ = ["BaseEstimator", "CompetenceEstimator", "Floats"]
+__all__ = ["TINY", "BaseEstimator", "CompetenceEstimator", "Floats"]
 
 Floats = NDArray[np.float64]
+
+#: Learned probabilities stay this far from 0 and 1, so that no logarithm is infinite.
+TINY: Final = 1e-10
 
 _VIEWS = ("labels_", "probas_", "skills_", "confusions_", "priors_", "skill_intervals_")
 

@@ -9,7 +9,7 @@ from tests.unit.estimators.worlds import Ints, label_matrices, plain, simulate
 from venire.errors import InputError
 from venire.estimators import Auto, CloneGroup, DawidSkene, MajorityVote, find_clones, merge_clones
 from venire.estimators.scoring import error_rate
-from venire.estimators.screening.shared_errors import count_pairs
+from venire.estimators.screening.shared_errors import panel_pairs
 from venire.labels import LabelTable
 
 
@@ -40,7 +40,7 @@ def hard_items(seed: int) -> LabelTable:
 @given(label_matrices(max_items=20, min_labelers=2))
 def test_pair_counts_equal_the_plain_reference(drawn: tuple[Ints, int]) -> None:
     matrix, classes = drawn
-    found = count_pairs(LabelTable.from_matrix(matrix, classes)).corrected
+    found = panel_pairs(LabelTable.from_matrix(matrix, classes)).corrected
     said = plain(matrix)
     for a in range(matrix.shape[1]):
         for b in range(matrix.shape[1]):

@@ -96,7 +96,7 @@ def test_only_labels_that_the_set_holds_can_be_asked_for() -> None:
     held = triples(stream.table)
     assert [stream.said(i, m) for i, m, _ in held] == [k for _, _, k in held]
     (i, m, _), (j, _, _) = held
-    with pytest.raises(InputError, match="holds no label"):
+    with pytest.raises(InputError, match="has no label"):
         stream.said(j, m)
     assert i != j
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from venire.errors import InputError, UnknownName
-from venire.estimators.base import BaseEstimator, Floats
+from venire.estimators.base import TINY, BaseEstimator, Floats
 from venire.estimators.convergence import Monitor
 from venire.estimators.dawid_skene.class_matching import best_names, margin
 from venire.estimators.dawid_skene.e_step import FullModel
@@ -29,11 +29,8 @@ from venire.labels.subset import keep_items
 
 __all__ = ["DawidSkene"]
 
-#: Probabilities stay above this, so that no logarithm is infinite.
-TINY: Final = 1e-10
-
 #: Classes closer than this to being swapped cause a warning: see `margin`.
-NEAR: Final = 0.05
+NEAR_SWAP: Final = 0.05
 
 #: Limits of the first, rough run of EM: iterations, and the change at which it stops.
 _LOOK, _ROUGHLY = 20, 1e-3
@@ -269,7 +266,7 @@ class _Climb:
                 return
             warnings.warn(f"{found}: renamed the classes, under which more are", stacklevel=4)
             self._rename(names, soft)
-        elif margin(joint) < NEAR:
+        elif margin(joint) < NEAR_SWAP:
             warnings.warn(
                 "two classes were nearly called by each other's names: check the verdicts, or "
                 "give some gold labels",

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from venire.errors import InputError, UnknownName
-from venire.estimators.base import BaseEstimator, Floats
+from venire.estimators.base import TINY, BaseEstimator, Floats
 from venire.estimators.convergence import Monitor
 from venire.estimators.given import (
     ClassPrior,
@@ -27,16 +27,13 @@ from venire.labels import LabelTable
 from venire.labels.sources import as_table
 from venire.labels.subset import keep_items
 
-__all__ = ["TINY", "OneCoin"]
-
-#: Competences stay this far from 0 and 1, so that no logarithm is infinite.
-TINY: Final = 1e-10
+__all__ = ["OneCoin"]
 
 #: Two pseudo-labels right, one wrong.
 CAUTIOUS: Final = (2.0, 1.0)
 
 #: A mean competence less than this above chance causes a warning.
-NEAR: Final = 0.02
+NEAR_CHANCE: Final = 0.02
 
 Start = Literal["spectral", "rank-one", "majority", "votes", "best"]
 
@@ -214,7 +211,7 @@ class OneCoin(BaseEstimator):
         p, chance = found.competences, 1 / what.classes
         # weighted by labels: a few wrong labels of many newcomers do not flip a panel
         mean = float(np.average(p, weights=what.given)) if what.given.any() else chance
-        if self.sign_rule != "fixed" or mean == chance or mean >= chance + NEAR:
+        if self.sign_rule != "fixed" or mean == chance or mean >= chance + NEAR_CHANCE:
             return found
         said = f"EM ended with a mean competence of {mean:.3f}"
         if mean > chance:

@@ -22,7 +22,7 @@ __all__ = ["RobustMean"]
 Floats = NDArray[np.float64]
 
 #: Pseudo-labels of each labeler, with the panel's variance.
-PSEUDO: Final = 4.0
+VARIANCE_LABELS: Final = 4.0
 
 #: Degrees of freedom of the biases: one labeler far off does not shift the level of all.
 _BIAS_FREEDOM: Final = 3.0
@@ -194,8 +194,8 @@ class _Ratings:
         self._value(weight)
         self._biases(weight)
         off = self._off()
-        noise = np.bincount(self.m, u * off, minlength=self.M) + PSEUDO * self.panel
-        self.sigma2 = np.maximum(noise / (self.given + PSEUDO), _LEAST)
+        noise = np.bincount(self.m, u * off, minlength=self.M) + VARIANCE_LABELS * self.panel
+        self.sigma2 = np.maximum(noise / (self.given + VARIANCE_LABELS), _LEAST)
         self.panel = (self.M + 1) / float((1 / self.sigma2).sum() + 1 / max(self.panel, _LEAST))
         if self._learns:
             self.freedom = _freedom(off / self.sigma2[self.m])

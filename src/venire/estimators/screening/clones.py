@@ -14,7 +14,7 @@ from scipy.special import ndtr
 
 from venire.errors import InputError
 from venire.estimators.base import BaseEstimator, Floats
-from venire.estimators.screening.shared_errors import Panel, count_pairs, fit_panel
+from venire.estimators.screening.shared_errors import Panel, fit_panel, panel_pairs
 from venire.labels import LabelTable
 from venire.labels.sources import as_table
 from venire.labels.subset import keep_labels
@@ -127,7 +127,7 @@ def find_clones(
         raise InputError(f"got min_overlap={min_overlap!r}, expected at least 2")
     table = labels.table_ if isinstance(labels, BaseEstimator) else as_table(labels)
     small, who = _manageable(table, min_overlap, seed)
-    panel = fit_panel(count_pairs(small), min_overlap)
+    panel = fit_panel(panel_pairs(small), min_overlap)
     if panel.first.size < 3:
         return Clones((), (), int(panel.first.size))
     p_value = _holm(ndtr(-panel.z))

@@ -67,7 +67,7 @@ PER: Final = 1000
 SIZES: Final = (0.2, 0.4, 0.8)
 
 #: The reference begins with this skill, weighted as this many labels.
-SKILL, FIRST = 0.7, 2.0
+START_SKILL, START_LABELS = 0.7, 2.0
 
 #: The reference stays this far from 0 and 1.
 EDGE: Final = 1e-3
@@ -137,7 +137,7 @@ class DriftMonitor:
             new = np.zeros((max(labelers, known), *old.shape[1:]), old.dtype)
             new[:known] = old
             setattr(self, name, new)
-        self.skill[known:], self.information[known:] = SKILL, FIRST
+        self.skill[known:], self.information[known:] = START_SKILL, START_LABELS
 
     def arrays(self) -> tuple[str, ...]:
         """The names of its state arrays."""
@@ -164,7 +164,7 @@ class DriftMonitor:
         beliefs.
         """
         old = ~fresh
-        self.skill[:], self.information[:] = SKILL, FIRST
+        self.skill[:], self.information[:] = START_SKILL, START_LABELS
         tried = np.zeros(len(self.seen), np.int64)
         known = labeler[old], said[old], others[old]
         self._run(known[0], *known, (self.skill, self.information, tried), test=False)
@@ -241,7 +241,7 @@ def _score(
             if _alarm(evidence, m, random, knows, threshold):
                 alarms[m] += 1
                 at[m] = began[m] = seen[m]
-                information[c] = FIRST
+                information[c] = START_LABELS
                 for a in range(evidence.shape[1]):
                     evidence[m, a] = 0.0
         spread = skill[c] * (1.0 - skill[c])

@@ -8,22 +8,21 @@ from typing import Any, ClassVar, Final, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from venire.errors import InputError
 from venire.estimators.base import Floats
-from venire.estimators.convergence import Monitor
 from venire.estimators.dawid_skene.e_step import FullModel
 from venire.estimators.dawid_skene.estimator import DawidSkene
 from venire.estimators.dawid_skene.shrinkage import fitted_prior
-from venire.estimators.passes.vote_counts import count_labels, vote_pass
+from venire.estimators.given import check_counts
+from venire.estimators.passes.vote_counts import count_labels
 from venire.estimators.screening.screen import screen
-from venire.estimators.votes.majority import VoteEstimator
+from venire.estimators.votes.majority import VoteEstimator, one_iteration, vote_shares
 from venire.estimators.votes.weighted import WeightedMajority
 from venire.labels import LabelTable
 from venire.labels.sources import as_table
 from venire.labels.subset import keep_items
 from venire.paper.accuracy import one_coin
 
-__all__ = ["Anchored", "at_once", "fill", "near_the_vote", "shares"]
+__all__ = ["Anchored", "fill", "near_the_vote"]
 
 #: Labels of a labeler, on items with others, after which half of a second step of EM is taken.
 LOOSE: Final = 200.0
@@ -92,10 +91,11 @@ class Anchored(VoteEstimator):
         self.constant_, self.contrary_ = found.constant, found.contrary
         self.learned_ = found.obstacle is None
         self.why_ = found.why(WEIGHED)
-        parts = near_the_vote(found.heard, self.threads) if self.learned_ else [shares(found.heard)]
-        posteriors = fill(np.mean(parts, axis=0), found.heard)
-        confusions, priors, skills = self._imply(table, found.heard, posteriors)
-        return self._settle(table, skills, posteriors, None, at_once(), confusions, priors)
+        heard = found.heard
+        parts = near_the_vote(heard, self.threads) if self.learned_ else [vote_shares(heard)]
+        posteriors = fill(np.mean(parts, axis=0), heard)
+        confusions, priors, skills = self._imply(table, heard, posteriors)
+        return self._settle(table, skills, posteriors, None, one_iteration(), confusions, priors)
 
     def _imply(
         self, table: LabelTable, heard: LabelTable, posteriors: Floats
@@ -153,20 +153,6 @@ def near_the_vote(table: LabelTable, threads: int | None = None) -> list[Floats]
     return [weighted, DawidSkene(max_iter=0, threads=threads).fit(table).posteriors_]
 
 
-def shares(table: LabelTable) -> Floats:
-    """The share of the votes of each class, items x K."""
-    shares = np.empty((len(table.items), len(table.classes)))
-    vote_pass(table.start, table.labeler, table.said, np.ones(len(table.labelers)), shares)
-    return shares
-
-
-def at_once() -> Monitor:
-    """The monitor of a fit without iterations."""
-    monitor = Monitor(0.0, 1)
-    monitor.report(0.0, 0.0)
-    return monitor
-
-
 def fill(posteriors: Floats, heard: LabelTable) -> Floats:
     """Items without a label that counts get the mean posterior."""
     empty = np.diff(heard.start) == 0
@@ -178,13 +164,7 @@ def fill(posteriors: Floats, heard: LabelTable) -> Floats:
 def _stranger(given: ArrayLike | None, classes: int) -> Floats:
     if given is None:
         return np.zeros((classes, classes))
-    square = np.asarray(given, dtype=np.float64)
-    if square.shape != (classes, classes) or not (np.isfinite(square) & (square >= 0)).all():
-        raise InputError(
-            f"got a stranger of shape {square.shape}, expected a {classes} x {classes} table of "
-            "pseudo-labels, truth by said, none of them below 0"
-        )
-    return square
+    return check_counts(given, classes, "a stranger")
 
 
 def _counts(table: LabelTable, posteriors: Floats) -> Floats:

@@ -14,7 +14,7 @@ from venire.estimators.votes.implied import implied_confusions, implied_skills
 from venire.labels import LabelTable
 from venire.labels.sources import as_table
 
-__all__ = ["MajorityVote", "VoteEstimator"]
+__all__ = ["MajorityVote", "VoteEstimator", "one_iteration", "vote_shares"]
 
 
 class VoteEstimator(BaseEstimator):
@@ -56,8 +56,22 @@ class MajorityVote(VoteEstimator):
     def fit(self, labels: Any) -> Self:
         """Count the votes."""
         table = as_table(labels)
-        shares = np.empty((len(table.items), len(table.classes)))
-        vote_pass(table.start, table.labeler, table.said, np.ones(len(table.labelers)), shares)
-        monitor = Monitor(0.0, 1)
-        monitor.report(0.0, 0.0)
-        return self._judge(table, shares, monitor)
+        return self._judge(table, vote_shares(table), one_iteration())
+
+
+def vote_shares(table: LabelTable) -> Floats:
+    """The share of the votes of each class, items x K.
+
+    >>> vote_shares(LabelTable.from_matrix([[0, 0, 1, 1], [1, 1, 1, 0]])).tolist()
+    [[0.5, 0.5], [0.25, 0.75]]
+    """
+    shares = np.empty((len(table.items), len(table.classes)))
+    vote_pass(table.start, table.labeler, table.said, np.ones(len(table.labelers)), shares)
+    return shares
+
+
+def one_iteration() -> Monitor:
+    """The monitor of a fit without iterations."""
+    monitor = Monitor(0.0, 1)
+    monitor.report(0.0, 0.0)
+    return monitor

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from venire.errors import MissingExtra
+from venire.experiments.common import drawing
 from venire.experiments.digits.comparison import METHODS, Trial, mean_and_spread
 from venire.experiments.digits.panel import RATE, SLOTS, DigitJob
 from venire.scheduling.state.desk import HORIZON
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["draw", "queue_of", "require_matplotlib", "save_picture"]
+__all__ = ["draw", "queue_of", "save_picture"]
 
 Floats = NDArray[np.float64]
 
@@ -48,14 +48,6 @@ _LATE = 100
 _APART = 0.058
 
 
-def require_matplotlib() -> None:
-    """Raise an error that says what to install if matplotlib is missing."""
-    try:
-        import matplotlib  # noqa: F401
-    except ImportError:
-        raise MissingExtra("matplotlib", "plot") from None
-
-
 def save_picture(path: Path, job: DigitJob, trials: Sequence[Trial]) -> None:
     """Draw and save; the folder must exist."""
     draw(job, trials).savefig(path, dpi=160)
@@ -63,7 +55,7 @@ def save_picture(path: Path, job: DigitJob, trials: Sequence[Trial]) -> None:
 
 def draw(job: DigitJob, trials: Sequence[Trial]) -> Figure:
     """Three plots side by side; nothing of matplotlib's global state is touched."""
-    require_matplotlib()
+    drawing.require_matplotlib()
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(14, 4.8), layout="constrained")

@@ -6,19 +6,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from venire import __version__
 from venire.estimators import Auto, DawidSkene, MajorityVote
 from venire.experiments.common import fingerprint
 from venire.experiments.common.scores import aggregated, score, streamed
 from venire.experiments.equal_labels.buying import Mode, buy
-from venire.experiments.equal_labels.replay import Replay, digest_of, replay
+from venire.experiments.equal_labels.replay import Replay, files_digest, replay
 from venire.experiments.equal_labels.rivals import even_overlap, two_plus_one
 from venire.labels import LabelTable
 from venire.scheduling.base import Learning, Policy
@@ -74,11 +72,11 @@ def cell(
 ) -> Point:
     """The cell as a point of a sweep; its key covers everything that it depends on."""
     key = {
-        "suite": SUITE, "set": name, "files": digest_of(name, data), "mode": mode,
+        "suite": SUITE, "set": name, "files": files_digest(name, data), "mode": mode,
         "labels": labels, "seed": seed, "policy": repr(policy), "learning": repr(learning),
     }  # fmt: skip
     inputs = {"data": data, "policy": policy, "learning": learning}
-    return Point(f"{__name__}:measure_cell", {"key": key}, _version(), inputs)
+    return Point(f"{__name__}:measure_cell", {"key": key}, fingerprint.version_of(_SOURCES), inputs)
 
 
 def measure_cell(
@@ -155,9 +153,3 @@ def _row(name: str, stream: Replay, bought: LabelTable, posteriors: Floats) -> R
     labels = len(bought.said) / len(bought.items)
     row = {"contestant": name, **known, "labels": labels, **score(posteriors, stream.truth)}
     return row | {"response": None}
-
-
-@lru_cache(maxsize=1)
-def _version() -> str:
-    package = Path(__file__).resolve().parents[2]
-    return f"{__version__}/{fingerprint.digest_of(package, _SOURCES)}"

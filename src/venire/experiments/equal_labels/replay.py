@@ -26,7 +26,7 @@ from venire.errors import InputError, UnknownName
 from venire.labels import LabelTable
 from venire.labels.sources import as_table, as_truth
 
-__all__ = ["DEADLINE", "MOST_ITEMS", "SLOTS", "Replay", "digest_of", "read", "replay", "sets_in"]
+__all__ = ["DEADLINE", "MOST_ITEMS", "SLOTS", "Replay", "files_digest", "read", "replay", "sets_in"]
 
 #: The number of slots in which items arrive.
 SLOTS: Final = 200
@@ -157,7 +157,7 @@ def replay(name: str, data: Path | None, seed: int) -> Replay:
 
 
 @lru_cache(maxsize=64)
-def digest_of(name: str, data: Path | None) -> str:
+def files_digest(name: str, data: Path | None) -> str:
     """A digest of the files of a set."""
     folder = (data or datasets.cache_folder()) / name
     files = (folder / "labels.csv", folder / "truth.csv")

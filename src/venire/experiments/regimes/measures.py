@@ -19,7 +19,6 @@ from typing import Any, Final, TypeVar
 
 import numpy as np
 
-from venire import __version__
 from venire.experiments.common import fingerprint
 from venire.experiments.regimes.suite import SUITE, Regime
 from venire.scheduling import Greedy
@@ -77,7 +76,7 @@ def served(stream: Stream, policy: Policy, learning: Learning | None) -> Point:
         "learner": None if learning is None else [_origin(type(learning)), repr(learning)],
     }
     inputs = {"stream": stream, "policy": policy, "learning": learning}
-    return Point(f"{__name__}:serve", {"key": key}, _version(), inputs)
+    return Point(f"{__name__}:serve", {"key": key}, fingerprint.version_of(_SOURCES), inputs)
 
 
 def certified(stream: Stream, learning: Learning | None) -> Point:
@@ -88,7 +87,7 @@ def certified(stream: Stream, learning: Learning | None) -> Point:
     phased = learning if learning is not None and learning.counts_from() else None
     key = stream.key() | {"from": phased.counts_from() if phased else 0}
     inputs = {"stream": stream, "learning": phased}
-    return Point(f"{__name__}:certify", {"key": key}, _version(), inputs)
+    return Point(f"{__name__}:certify", {"key": key}, fingerprint.version_of(_SOURCES), inputs)
 
 
 def serve(
@@ -129,12 +128,6 @@ def _seeded(settings: T, seed: int) -> T:
     if is_dataclass(settings) and any(f.name == "seed" and f.init for f in fields(settings)):
         return replace(settings, seed=seed)  # type: ignore[type-var,unused-ignore]
     return settings
-
-
-@lru_cache(maxsize=1)
-def _version() -> str:
-    package = Path(__file__).resolve().parents[2]
-    return f"{__version__}/{fingerprint.digest_of(package, _SOURCES)}"
 
 
 @lru_cache(maxsize=256)

@@ -12,7 +12,7 @@ __all__ = ["Claim", "about", "at_least", "at_most"]
 
 Relation = Literal["at least", "at most", "about"]
 #: "our reading": what the paper does not say literally, but probably means.
-Source = Literal["paper", "our reading", "venire"]
+ClaimSource = Literal["paper", "our reading", "venire"]
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Claim:
     relation: Relation
     target: float
     tolerance: float
-    source: Source
+    source: ClaimSource
     low: float | None = None
     high: float | None = None
 
@@ -94,7 +94,7 @@ def _claim(
     value: float | Estimate,
     target: float,
     tolerance: float,
-    source: Source,
+    source: ClaimSource,
 ) -> Claim:
     if isinstance(value, Estimate):
         found, ends = value.value, (value.low, value.high)
@@ -107,7 +107,7 @@ def at_least(
     value: float | Estimate,
     target: float,
     tolerance: float = 0.0,
-    source: Source = "paper",
+    source: ClaimSource = "paper",
 ) -> Claim:
     """`value` should be `target` or more."""
     return _claim("at least", text, value, target, tolerance, source)
@@ -118,7 +118,7 @@ def at_most(
     value: float | Estimate,
     target: float,
     tolerance: float = 0.0,
-    source: Source = "paper",
+    source: ClaimSource = "paper",
 ) -> Claim:
     """`value` should be `target` or less."""
     return _claim("at most", text, value, target, tolerance, source)
@@ -129,7 +129,7 @@ def about(
     value: float | Estimate,
     target: float,
     tolerance: float,
-    source: Source = "paper",
+    source: ClaimSource = "paper",
 ) -> Claim:
     """`value` should be within `tolerance` of `target`."""
     return _claim("about", text, value, target, tolerance, source)

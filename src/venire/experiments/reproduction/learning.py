@@ -26,7 +26,6 @@ __all__ = ["LENGTHS", "LearningFigure"]
 #: The paper has {5, 15, 25, 45, ..., 1250} and does not say what the dots stand for.
 LENGTHS = (5, 15, 25, 45, 75, 125, 200, 300, 450, 650, 900, 1250)
 
-_COLOURS = (("blue", "orange"), ("red", "purple"))
 #: The failure probability in Lemma 13's bound.
 DELTA = 0.05
 
@@ -49,14 +48,14 @@ class LearningFigure(GridFigure):
         """Three plots: error, utility, right verdicts."""
         canvas, (top, middle, bottom) = drawing.panels((1.8, 1.9, 2.1))
         several = len(findings.shown) > 1
-        for one, colours in zip(findings.shown, _COLOURS, strict=False):
+        for one, colours in zip(findings.shown, drawing.STREAM_COLOURS, strict=False):
             _draw_error(top, one, colours, several)
             _draw_utility(middle, one, colours[0], several)
             _draw_right(bottom, one, colours, several)
         top.set_ylabel("error of the learned\ncompetences")
         top.set_ylim(0, None)
         middle.set_ylabel("utility\n(thousands)")
-        drawing.percent(bottom, "right verdicts\n(%)")
+        drawing.percent_axis(bottom, "right verdicts\n(%)")
         drawing.decades(bottom, "length of the learning phase $T_L$ (slots)")
         for axes in (top, middle, bottom):
             drawing.legend(axes, columns=2 if several else 3)

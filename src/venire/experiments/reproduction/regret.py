@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from venire.experiments.common import drawing
 from venire.experiments.common.statistics import Band, Estimate, band, growth, share_band
-from venire.experiments.reproduction.claims import Claim, about, at_least, at_most
-from venire.experiments.reproduction.claims import Source as Source_
+from venire.experiments.reproduction.claims import Claim, ClaimSource, about, at_least, at_most
 from venire.experiments.reproduction.figure import Findings, Plan, Results
 from venire.experiments.reproduction.search import Search, search
 from venire.experiments.reproduction.sources import Source
@@ -23,9 +22,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
 
 __all__ = ["Expected", "RegretFigure", "theory_ratio"]
-
-#: The colour of each stream of a figure, and of its reference.
-_COLOURS = (("blue", "orange"), ("red", "purple"))
 
 
 def theory_ratio(horizons: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -55,7 +51,7 @@ class RegretFigure(GridFigure):
         """Three plots: regret, ratio, right verdicts."""
         canvas, (top, middle, bottom) = drawing.panels((2.2, 1.7, 1.9))
         several = len(findings.shown) > 1
-        for one, colours in zip(findings.shown, _COLOURS, strict=False):
+        for one, colours in zip(findings.shown, drawing.STREAM_COLOURS, strict=False):
             _draw_regret(top, one, colours[0], several)
             ratio = band(one.ratio)
             drawing.curve(middle, one.trials.horizons, ratio, colours[0], _name(one, several))
@@ -64,7 +60,7 @@ class RegretFigure(GridFigure):
         drawing.positive(top)
         top.set_ylabel("normalised regret\n(slots)")
         middle.set(ylabel="utility of Alg. 2 /\nthat of Alg. 1", ylim=(0, 1.05))
-        drawing.percent(bottom, "right verdicts\n(%)")
+        drawing.percent_axis(bottom, "right verdicts\n(%)")
         drawing.decades(bottom, "horizon T (slots)")
         for axes in (top, middle, bottom):
             drawing.legend(axes, columns=2 if several else 3)
@@ -108,7 +104,7 @@ def _claims(one: Search, expected: Sequence[Expected]) -> list[Claim]:
     most = int(np.argmax(over_log.mean))
     grown = growth(T, one.regret)
     # The paper says it of the synthetic set; that it is meant of the others is our reading.
-    said: Source_ = "paper" if one.trials.source.set is None else "our reading"
+    said: ClaimSource = "paper" if one.trials.source.set is None else "our reading"
     # What is measured is these horizons; o(log T) speaks of the limit (docs/errata.md, 12).
     power = f"{who}: regret is o(log T), up to T = {T[-1]:,}: b in regret ~ (log T)^b, below 1"
     below = f"{who}: regret lies below log T: regret / log T, most over T"

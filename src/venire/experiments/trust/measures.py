@@ -8,13 +8,10 @@ from __future__ import annotations
 import copy
 import warnings
 from collections.abc import Mapping
-from functools import lru_cache
-from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 import numpy as np
 
-from venire import __version__
 from venire.estimators import Auto, DawidSkene, MajorityVote
 from venire.estimators.streaming.drift import PER
 from venire.experiments.common import fingerprint
@@ -47,7 +44,7 @@ def cell(world: str, policy: Policy, learning: Learning, seed: int, slots: int =
         "policy": repr(policy), "learning": repr(learning),
     }  # fmt: skip
     inputs = {"policy": policy, "learning": learning}
-    return Point(f"{__name__}:measure_cell", {"key": key}, _version(), inputs)
+    return Point(f"{__name__}:measure_cell", {"key": key}, fingerprint.version_of(_SOURCES), inputs)
 
 
 def measure_cell(key: Mapping[str, Any], policy: Policy, learning: Learning) -> Row:
@@ -109,9 +106,3 @@ def labels_of(run: Run) -> LabelTable:
     touches = run.touches[run.touches["said"] >= 0]
     names = range(len(run.rows)), range(len(run.world.panel)), range(len(run.world.classes))
     return LabelTable.from_codes(touches["row"], touches["labeler"], touches["said"], *names)
-
-
-@lru_cache(maxsize=1)
-def _version() -> str:
-    package = Path(__file__).resolve().parents[2]
-    return f"{__version__}/{fingerprint.digest_of(package, _SOURCES)}"
