@@ -87,7 +87,7 @@ def power(panels: int = 20) -> None:
 
 
 def gain(panels: int = 20) -> None:
-    print("\n| error %, as it is -> with one voice | " + " | ".join([*METHODS, "auto"]) + " |")
+    print("\n| error %, as it is -> copies merged | " + " | ".join([*METHODS, "auto"]) + " |")
     print("|-" * (len(METHODS) + 2) + "|")
     for copies in (3, 6, 8):
         found = np.array([_gain(*panel(s, copies, 0.95, labelers=16)) for s in range(panels)])

@@ -76,7 +76,7 @@ def main(arguments: Sequence[str] = ()) -> None:
     parser.add_argument("--seeds", type=int, default=20)
     seeds = parser.parse_args(arguments).seeds
     warnings.simplefilter("ignore")
-    print("| Kendall's tau | share of wins | all honest | BradleyTerry | 90 % intervals hold |")
+    print("| Kendall's tau | share of wins | all honest | BradleyTerry | coverage of intervals |")
     print("|-|-|-|-|-|")
     for kind, how in KINDS.items():
         rngs = map(np.random.default_rng, range(FIRST, FIRST + seeds))

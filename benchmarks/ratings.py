@@ -74,7 +74,7 @@ def ordered(kinds: dict[str, Callable[[Rng], tuple[Ints, Ints, int]]], seeds: in
 
 def measured(seeds: int) -> None:
     """Root mean squared error, and the share of 90 % intervals that hold the truth."""
-    print("\n| RMSE | mean | median | RobustMean | its 90 % intervals hold |\n|-|-|-|-|-|")
+    print("\n| RMSE | mean | median | RobustMean | coverage of its 90 % intervals |\n|-|-|-|-|-|")
     for kind, how in NUMBERS.items():
         rngs = map(np.random.default_rng, range(FIRST, FIRST + seeds))
         rows = [_measure(*numbers(rng, **how)) for rng in rngs]

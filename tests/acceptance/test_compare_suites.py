@@ -73,7 +73,7 @@ def test_equal_labels_shows_both_modes_and_says_whether_the_goals_are_met(
     assert re.search(r"Goal: never more than 1 point below the best rival: (yes|no)\.", text)
     assert "where labelers can be chosen: " in text
     assert "wrong among verdicts at least 95 % sure" in text
-    assert "Left out, since the set does not hold so many labels: four at 5; two at 3 and 5" in text
+    assert "Left out, since the set does not have enough labels: four at 5; two at 3 and 5" in text
     assert "\x1b" not in text
 
 

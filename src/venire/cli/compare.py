@@ -81,10 +81,10 @@ def compare(
         (suites.equal_labels if equal_labels else suites.trust)(order)
         return
     from venire.experiments.common.drawing import require_matplotlib
+    from venire.experiments.common.files import make_folder
     from venire.experiments.regimes.page import Setting
     from venire.experiments.regimes.suite import divide, regimes_named
     from venire.experiments.regimes.summary import measure_named
-    from venire.experiments.reproduction.runner import make_folder
     from venire.scheduling.by_name import learning_named, policy_named
 
     measure_named(measure)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -42,13 +41,15 @@ def demo(
     """
     from rich.console import Console
 
+    from venire.experiments.common.drawing import require_matplotlib
+    from venire.experiments.common.files import make_folder
     from venire.experiments.digits import compare, load_job, report
-    from venire.experiments.digits.picture import require_matplotlib, save_picture
+    from venire.experiments.digits.picture import save_picture
 
     start = time.perf_counter()
     _check(seed, seeds, learning_slots)
     require_matplotlib()
-    _make_folder(out)
+    make_folder(out)
     console = Console(quiet=as_json)
     console.print("Training 12 weak classifiers on 600 digits; 1,197 others are the stream.")
     job = load_job()
@@ -77,17 +78,6 @@ def _check(seed: int, seeds: int, learning_slots: int) -> None:
             f"got --learning-slots {learning_slots}, expected 1 to {SLOTS - 1}: "
             f"the stream has {SLOTS} slots"
         )
-
-
-def _make_folder(out: Path) -> None:
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(
-            f"cannot make the folder {out} ({error.strerror}): give another one with --out"
-        ) from None
-    if not os.access(out, os.W_OK):
-        raise InputError(f"cannot write to the folder {out}: give another one with --out")
 
 
 def _compile(console: Console, job: DigitJob) -> None:

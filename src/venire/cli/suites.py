@@ -118,7 +118,7 @@ def equal_labels(order: Order) -> None:
 def _carry_out(order: Order, run: Callable[..., Rows], find: Callable[[Rows], _Found]) -> None:
     """Run with finished cells kept, write the files, and show what came of it."""
     from venire.cli.compare import STORE, executor_of
-    from venire.experiments.reproduction.runner import make_folder
+    from venire.experiments.common.files import make_folder
     from venire.simulation.sweeps.store import Store
 
     start = time.perf_counter()
@@ -145,13 +145,13 @@ def _carry_out(order: Order, run: Callable[..., Rows], find: Callable[[Rows], _F
 
 
 def _save(order: Order, found: _Found) -> None:
-    from venire.experiments.regimes.files import as_csv, write_all
+    from venire.experiments.common.files import as_csv, write_all
 
     text = [sheet.markdown() for sheet in found.written]
     text += [f"- {line}" for line in found.said]
     head = f"Made by `{order.command}`, suite `{found.suite}`{', a quick look' * order.quick}.\n"
     contents = (
-        as_csv(found.rows, list(found.rows[0])),
+        as_csv(found.rows),
         as_csv(found.lines, list(dict.fromkeys(key for line in found.lines for key in line))),
         "\n".join([head, *text]) + "\n",
     )

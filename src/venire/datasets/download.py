@@ -1,4 +1,4 @@
-"""Download a file so that a broken transfer is taken up where it broke."""
+"""Download a file; an interrupted transfer is resumed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def download(url: str, target: Path, sha256: str | None = None, told: Told | Non
     """Download to `target`, by way of `target.part`, which is kept if the transfer breaks.
 
     A part that is there already is continued (HTTP Range) where the server can do that. What
-    arrives must have the sha256, if that is known; else the part is thrown away.
+    arrives must have the sha256, if that is known; otherwise the part is deleted.
 
     >>> download("http://127.0.0.1:9/x", Path("x"))
     Traceback (most recent call last):
@@ -37,7 +37,7 @@ def download(url: str, target: Path, sha256: str | None = None, told: Told | Non
     except urllib.error.HTTPError as error:
         if error.code != http.client.REQUESTED_RANGE_NOT_SATISFIABLE or not part.exists():
             raise FetchError(f"cannot download {url} (HTTP {error.code} {error.reason})") from None
-        part.unlink()  # more than the whole file is there, so it is another file: begin again
+        part.unlink()  # the part is larger than the file, so it belongs to another one: start again
         return download(url, target, sha256, told)
     except (OSError, http.client.HTTPException) as error:
         raise FetchError(_offline(url, error, part)) from None
@@ -47,7 +47,7 @@ def download(url: str, target: Path, sha256: str | None = None, told: Told | Non
 
 
 def check_sha256(path: Path, sha256: str | None, what: str) -> None:
-    """Throw a file away that is not what it should be."""
+    """Delete a file whose checksum is wrong."""
     if sha256 is None:
         return
     got = sha256_of(path)
@@ -96,5 +96,5 @@ def _offline(url: str, error: Exception, part: Path) -> str:
     words = getattr(reason, "strerror", None) or str(reason) or type(reason).__name__
     remedy = "check the connection and run this again"
     if part.exists() and part.stat().st_size:
-        remedy += f", it goes on after the {part.stat().st_size:,} bytes that are here"
+        remedy += f", it resumes after the {part.stat().st_size:,} bytes that are here"
     return f"cannot download {url} ({words.lower()}): {remedy}"

@@ -93,11 +93,11 @@ def fetch(
     root
         Where to keep it, instead of the cache.
     given
-        A folder with the raw files (or with labels.csv and truth.csv), downloaded by hand.
+        A folder with the raw files (or with labels.csv and truth.csv), downloaded manually.
     source
         Where the repositories are.
     told
-        Told of the bytes that arrive.
+        Called with the number of bytes received.
     """
     chosen = data_set(name)
     home = root or cache_folder()

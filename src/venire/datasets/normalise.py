@@ -110,7 +110,7 @@ def llmjudge2024_binary(raw: Path) -> Tables:
 
 
 def medrelex_cause(raw: Path) -> Tables:
-    """One row an answer: 1 if [CAUSES] is among the relations that the worker ticked.
+    """One row per answer: 1 if [CAUSES] is among the relations that the worker ticked.
 
     Rows of all batches by the time of submission. The truth is the experts', where they gave
     one, 1 for a positive and 0 for a negative.

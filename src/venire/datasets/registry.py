@@ -2,8 +2,8 @@
 
 The data is never shipped. `fetch` downloads the raw files from their source at a fixed commit,
 checks them, and brings them into one form (labels.csv, truth.csv), whose sha256 is recorded
-here: whatever the source serves, what comes out is what our published figures were made from.
-The sha256 of a raw file is recorded where we could compute it, and None elsewhere.
+here, so the result is always what our published figures were made from. The sha256 of a raw file is
+recorded where we could compute it, and None elsewhere.
 """
 
 from __future__ import annotations

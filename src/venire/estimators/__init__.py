@@ -1,12 +1,12 @@
-"""What the labels say, and how good each labeler is: every estimator.
+"""Estimators: verdicts from labels, and how good each labeler is.
 
     auto          the default
     votes         majority, weighted, anchored
     one_coin      the paper's Algorithm 3; `dawid_skene`: confusion matrices, `known`: given
-    streaming     labels as they come
+    streaming     labels that come in batches
     ratings       classes with an order, numbers, comparisons
     screening     copies of each other, and labelers who never look
-    intervals     how sure all that is
+    intervals     confidence intervals of the skills
     passes        the compiled loops
 
 Names are loaded when they are first used, so that `Known` needs neither Numba nor SciPy. Adding

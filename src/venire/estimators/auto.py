@@ -1,4 +1,4 @@
-"""The default method: learners that stay near the vote, and a model of what they cannot see."""
+"""The default method: the mean of three learners that stay near the vote."""
 
 from __future__ import annotations
 
@@ -15,43 +15,44 @@ from venire.estimators.dawid_skene.subtypes import Subtypes
 from venire.estimators.screening.clones import Clones, find_clones
 from venire.estimators.screening.merging import merge_clones
 from venire.estimators.screening.screen import screen
-from venire.estimators.votes.anchored import at_once, fill, near_the_vote, shares
-from venire.estimators.votes.majority import VoteEstimator
+from venire.estimators.votes.anchored import fill, near_the_vote
+from venire.estimators.votes.majority import VoteEstimator, one_iteration, vote_shares
 from venire.labels import LabelTable
 from venire.labels.sources import as_table
 
 __all__ = ["Auto"]
 
-#: Errors this alike make two labelers one voice; likeness of a family is only reported.
+#: Labelers whose errors correlate at least this much are merged; weaker similarity is only
+#: reported.
 COPIES: Final = 0.95
 
 
 @dataclass(eq=False)
 class Auto(VoteEstimator):
-    r"""The mean of three learners, none of which goes far from the vote on its own word.
+    r"""The mean of three learners, each of which stays near the vote.
 
     No single model is safe. On 21 real label sets (docs/real-data.md) Dawid-Skene's EM is up to
-    16 points below a plain majority, one-coin's up to 15, and which of them fails cannot be told
-    from how well they predict labels. What is safe is to stay near the vote, and to average
-    learners that err in different ways. The truth is never used. In turn:
+    16 points below a plain majority, one-coin's up to 15, and how well they predict labels does not
+    show which of them fails. What is safe is to stay near the vote, and to average learners that
+    err in different ways. The truth is never used. In turn:
 
-    1. *Who counts.* Labelers who say one class whatever they see count for nothing
-       (`find_constant`), nor do those who contradict the vote; labelers whose errors are the
-       same (`find_clones`, correlation 0.95 and more) get one voice.
+    1. *Who counts.* Labelers who always say one class (`find_constant`), or who contradict the
+       vote, count for nothing; labelers with the same errors (`find_clones`, correlation 0.95 or
+       more) count as one.
     2. *Is there anything to learn?* With fewer than three labelers, without items that share
-       labelers, or with labels that do not agree beyond chance, it stays with the vote.
+       labelers, or with labels that do not agree beyond chance, it returns the vote.
     3. *Three learners*: weighted majority, one step of EM from the vote shares (both as in
        `Anchored`), and a model with hidden types of item, `Subtypes`, which represents
        specialists, hard items and labels that stay correlated.
-    4. `posteriors_` are their mean, each divided down to the number of independent labels that
-       the labels of an item are worth (`calibrated`).
+    4. `posteriors_` are their mean, each discounted to the number of independent labels that the
+       labels of an item are worth (`calibrated`).
 
     Parameters
     ----------
     discount_clones : bool
-        Whether to look for copies and give them one voice.
+        Whether to look for copies and count them as one.
     calibrate : bool
-        Whether to divide the posteriors down.
+        Whether to discount the posteriors for dependent labels.
     seed : int
         For the starts of `Subtypes`.
     threads : int, optional
@@ -62,18 +63,17 @@ class Auto(VoteEstimator):
     why_ : str
         What was done and why, in words.
     learned_ : bool
-        Whether labelers were told apart; False where it stays with the vote.
+        Whether labelers were weighted; False where it returns the vote.
     parts_ : dict of name to posteriors
-        What each learner says, before anything is divided down.
+        The posteriors of each learner, before they are discounted.
     clones_ : Clones
     constant_, contrary_ : arrays of bool
-        Who says one class whatever it sees, and who contradicts the vote, in the order of
-        `table.labelers`.
+        Who always says one class, and who contradicts the vote, in the order of `table.labelers`.
 
     Notes
     -----
-    Which learners, and their constants, were chosen on the 21 sets; docs/real-data.md judges
-    each set by the choice made without it. Competences and confusion matrices are those that the
+    Which learners, and their constants, were chosen on the 21 sets; docs/real-data.md evaluates
+    each set with the choice made without it. Competences and confusion matrices are those that the
     posteriors imply; a blend has no likelihood.
 
     Examples
@@ -112,11 +112,11 @@ class Auto(VoteEstimator):
         heard = merge_clones(found.heard, self.clones_.groups)
         self.why_ = " ".join([found.why(BLENDED), *self._copies()])
         self.parts_ = self._learn(heard)
-        return self._judge(table, fill(self._mean(heard), heard), at_once())
+        return self._judge(table, fill(self._mean(heard), heard), one_iteration())
 
     def _learn(self, table: LabelTable) -> dict[str, Floats]:
         if not self.learned_:
-            return {"majority": shares(table)}
+            return {"majority": vote_shares(table)}
         types = Subtypes(seed=self.seed, threads=self.threads).fit(table).posteriors_
         weighted, step = near_the_vote(table, self.threads)
         return {"weighted-majority": weighted, "one-step": step, "subtypes": types}
@@ -129,8 +129,8 @@ class Auto(VoteEstimator):
 
     def _copies(self) -> list[str]:
         return [
-            f"{_listed(g.members)} are taken for copies (correlation of errors "
-            f"{g.correlation:.2f}) and have one voice."
+            f"{_listed(g.members)} are treated as copies (correlation of errors "
+            f"{g.correlation:.2f}) and count as one."
             for g in self.clones_.groups
         ]
 

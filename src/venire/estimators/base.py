@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Hashable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol, Self, runtime_checkable
+from typing import TYPE_CHECKING, Any, Final, Protocol, Self, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,9 +25,12 @@ if TYPE_CHECKING:
     from venire.estimators.frames import Backend
     from venire.estimators.given import Soft
 
-__all__ = ["BaseEstimator", "CompetenceEstimator", "Floats"]
+__all__ = ["TINY", "BaseEstimator", "CompetenceEstimator", "Floats"]
 
 Floats = NDArray[np.float64]
+
+#: Learned probabilities stay this far from 0 and 1, so that no logarithm is infinite.
+TINY: Final = 1e-10
 
 _VIEWS = ("labels_", "probas_", "skills_", "confusions_", "priors_", "skill_intervals_")
 
@@ -55,7 +58,7 @@ class CompetenceEstimator(Protocol):
 
 @dataclass(eq=False)
 class _Seeded:
-    """What every estimator is given by name."""
+    """The parameter that every estimator takes by name."""
 
     seed: int = field(default=0, kw_only=True, repr=False)
 
@@ -77,9 +80,9 @@ class BaseEstimator(_Seeded, Parameters, ABC):
     priors_ : array of K
         How frequent each class is.
     log_likelihood_ : float or None
-        Log-likelihood of the labels under what was found; None where the method has none.
+        Log-likelihood of the labels under the fitted model; None for methods without one.
     n_iter_, converged_, history_
-        How many iterations it took, whether it settled, and its `Step` per iteration.
+        How many iterations it took, whether it converged, and its `Step` per iteration.
     """
 
     competences_: Floats
@@ -126,7 +129,7 @@ class BaseEstimator(_Seeded, Parameters, ABC):
         return self.fit(labels).labels_
 
     def fit_predict_proba(self, labels: Any) -> dict[Hashable, dict[Hashable, float]]:
-        """Fit, and say how probable each class is for each item."""
+        """Fit, and return the probability of each class for each item."""
         return self.fit(labels).probas_
 
     @cached_property
@@ -169,7 +172,7 @@ class BaseEstimator(_Seeded, Parameters, ABC):
     def skill_intervals_(self) -> Floats:
         """90 % intervals of the skills, labelers x 2: see `venire.estimators.intervals`.
 
-        From draws of the posterior where the method has a likelihood; else from what its
+        From samples of the posterior where the method has a likelihood, otherwise from what its
         posteriors imply (`implied_intervals`).
         """
         from venire.estimators.intervals import implied_intervals, skill_intervals
@@ -209,23 +212,23 @@ class BaseEstimator(_Seeded, Parameters, ABC):
         """The classes, in the order of the columns of `posteriors_`."""
         return tuple(self.table_.classes)
 
-    def _open_items(self) -> LabelTable:
-        """The labels of the items whose class is not known."""
+    def open_items(self) -> LabelTable:
+        """The labels of the items without gold: those whose class is not known."""
         table: LabelTable = self.__dict__.get("_open", self.table_)
         return table
 
-    def _fixed_counts(self) -> Soft:
-        """The counts of the others, and of history."""
+    def fixed_counts(self) -> Soft:
+        """The counts of labels of gold items, and of history."""
         from venire.estimators.given import fixed_counts
 
         return self.__dict__.get("_fixed") or fixed_counts(self.table_)
 
-    def _coin_prior(self) -> tuple[float, float] | None:
+    def coin_prior(self) -> tuple[float, float] | None:
         """The pseudo-labels of a labeler with one competence; None if it has a full matrix."""
         return None
 
-    def _learns_priors(self) -> bool:
-        """Whether the frequencies of the classes are learned."""
+    def learns_priors(self) -> bool:
+        """Whether the class frequencies are learned."""
         return False
 
     if not TYPE_CHECKING:  # for a type checker every attribute would then exist

@@ -1,4 +1,4 @@
-"""Honest confidence: labels that share their errors are worth less than a model thinks.
+"""Calibrated confidence: labels that share their errors are worth less than a model assumes.
 
 Conditional independence is what makes posteriors of a label model overconfident. How far the
 labels of an item depend on each other, given its class, can be seen without the truth, and it
@@ -19,13 +19,13 @@ from venire.labels import LabelTable
 __all__ = ["calibrated", "certainty", "residual_dependence", "temper"]
 
 
-#: How much more labels depend on each other than the posteriors that they lead to show, and the
-#: pairs of labels on which half of what is seen is believed.
+#: How much stronger the dependence of labels is than the posteriors show, and the number of pairs
+#: of labels at which half of the observed dependence is believed.
 HIDDEN, FEW_PAIRS = 30.0, 300.0
 
 
 def temper(posteriors: ArrayLike, temperature: ArrayLike) -> Floats:
-    """Posteriors to the power `temperature`, normalised: below 1 less sure, the order kept.
+    """Posteriors to the power `temperature`, normalised: below 1 less confident, same order.
 
     `temperature` multiplies the log-odds; one number, or one for each item.
 
@@ -73,8 +73,8 @@ def residual_dependence(table: LabelTable, posteriors: Floats) -> float:
 def certainty(table: LabelTable, posteriors: Floats) -> float:
     r"""What to multiply the log-odds of every verdict by, 1 where labels err independently.
 
-    1 / (1 + 30 rho), where rho is the `residual_dependence`, drawn towards 0 as far as it rests on
-    few pairs of labels of the same item, rho P / (P + 300). One number for all items, so that no
+    1 / (1 + 30 rho), where rho is the `residual_dependence`, shrunk towards 0 while it rests on few
+    pairs of labels of the same item, rho P / (P + 300). It is one number for all items, so no
     verdict changes, however many labels an item has; a schedule can use it. The two constants were
     chosen on the 21 sets of docs/real-data.md, where posteriors themselves hide most of the
     dependence: errors that labelers share pass for the truth.

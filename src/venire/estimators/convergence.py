@@ -1,4 +1,4 @@
-"""The convergence monitor: when to stop climbing, and the record of the climb."""
+"""The convergence monitor: when to stop iterating, and the history of the iterations."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Step(NamedTuple):
 
 @dataclass
 class Monitor:
-    """Stops an iteration when no parameter moves any more, or when it has run long enough.
+    """Stops an iteration when the parameters have converged, or after the maximum number of steps.
 
     Stopping on the change of the parameters, and not of the likelihood, makes the meaning of
     `tol` independent of the number of labels.
@@ -30,7 +30,7 @@ class Monitor:
     tol : float
         Stop when the largest change of a parameter is at most this.
     max_iter : int
-        Stop after so many iterations in any case.
+        The maximum number of iterations.
 
     Attributes
     ----------
@@ -70,7 +70,7 @@ class Monitor:
             self.reason = "converged"
 
     def resume(self) -> None:
-        """Go on after a jump to another start; the iterations done so far still count."""
+        """Continue after a jump to another start; earlier iterations still count."""
         self.reason = None
         self._check_length()
 
@@ -85,7 +85,7 @@ class Monitor:
 
     @property
     def converged(self) -> bool:
-        """Whether it stopped because nothing moved any more."""
+        """Whether it stopped because the parameters no longer changed."""
         return self.reason == "converged"
 
     @property

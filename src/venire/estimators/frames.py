@@ -22,7 +22,7 @@ _MAKERS = {"pandas": "DataFrame", "polars": "DataFrame", "pyarrow": "table"}
 
 
 def frame_of(columns: dict[str, Any], backend: Backend | None = None) -> Any:
-    """Columns as a dataframe: of pandas, polars or pyarrow, or the first of them that is there.
+    """Columns as a dataframe: of pandas, polars or pyarrow, or the first of them that is installed.
 
     >>> frame_of({"task": ["a", "b"], "label": [1, 0]}, "pandas").shape
     (2, 2)

@@ -1,4 +1,4 @@
-"""What is known beforehand: gold labels of items, and counts of labelers from earlier work."""
+"""What is known in advance: gold labels of items, and counts of labelers from earlier work."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ __all__ = [
     "History",
     "Soft",
     "check_class_prior",
+    "check_counts",
     "fixed_counts",
     "gold_classes",
     "history_counts",
@@ -37,7 +38,7 @@ class Soft(NamedTuple):
 def gold_classes(table: LabelTable, gold: Gold | None) -> NDArray[np.int64] | None:
     """The class of each item by its index, -1 where it is not known; None without gold.
 
-    Items that the table does not have are left out.
+    Items that are not in the table are ignored.
 
     >>> table = LabelTable.from_rows([("a", "ann", "x"), ("b", "ann", "y")])
     >>> gold_classes(table, {"b": "x", "z": "y"}).tolist()
@@ -59,7 +60,7 @@ def gold_classes(table: LabelTable, gold: Gold | None) -> NDArray[np.int64] | No
 def history_counts(table: LabelTable, history: History | None) -> NDArray[np.float64] | None:
     """Counts [labeler, said, truth] from K x K tables of truth x said; None without history.
 
-    Labelers that the table does not have are left out.
+    Labelers who are not in the table are ignored.
 
     >>> table = LabelTable.from_rows([("a", "ann", "x"), ("b", "bob", "y")])
     >>> history_counts(table, {"bob": [[9, 1], [0, 5]]})[1].tolist()
@@ -71,14 +72,24 @@ def history_counts(table: LabelTable, history: History | None) -> NDArray[np.flo
     counts = np.zeros((len(table.labelers), K, K))
     place = {name: m for m, name in enumerate(table.labelers)}
     for name, given in history.items():
-        known = np.asarray(given, dtype=np.float64)
-        if known.shape != (K, K) or not (np.isfinite(known) & (known >= 0)).all():
-            raise InputError(
-                f"labeler {name!r} has a history of shape {known.shape}, expected a {K} x {K} "
-                "table of counts, truth by said, none of them below 0"
-            )
+        known = check_counts(given, K, f"a history of labeler {name!r}")
         if name in place:
             counts[place[name]] = known.T
+    return counts
+
+
+def check_counts(given: ArrayLike, classes: int, what: str) -> NDArray[np.float64]:
+    """A K x K table of counts, truth by said; `what` is its name in the error.
+
+    >>> check_counts([[9, 1], [0, 5]], 2, "a history").tolist()
+    [[9.0, 1.0], [0.0, 5.0]]
+    """
+    counts = np.asarray(given, dtype=np.float64)
+    if counts.shape != (classes, classes) or not (np.isfinite(counts) & (counts >= 0)).all():
+        raise InputError(
+            f"got {what} of shape {counts.shape}, expected a {classes} x {classes} table of "
+            "counts, truth by said, none of them below 0"
+        )
     return counts
 
 

@@ -1,4 +1,4 @@
-r"""How sure we are of a labeler's skill: intervals that cover what they say.
+r"""Confidence intervals of labelers' skills, with the coverage that they claim.
 
 A skill is learned from labels whose truth is itself uncertain, together with everybody else's
 skill. Counting the expected right labels as if they were seen makes intervals far too narrow.
@@ -32,11 +32,11 @@ from venire.estimators.passes.gibbs import draw_pass
 
 __all__ = ["implied_intervals", "skill_draws", "skill_intervals"]
 
-#: Sweeps that count, and those before that do not.
+#: Sweeps that are kept, and burn-in sweeps before them.
 SWEEPS: Final = 500
 WARM_UP: Final = 100
 
-#: What the labelers may err in together, as a share of the mean doubt about an item.
+#: The error that the whole panel may share, as a fraction of the mean doubt about an item.
 SHARED: Final = 0.75
 
 _RIGHT, _ERRORS = 2.0, 4.0
@@ -58,11 +58,11 @@ def skill_intervals(
     estimator : OneCoin, DawidSkene or another fitted estimator
         One-coin is sampled as such; anything else with full confusion matrices.
     level : float
-        The share of intervals that should hold the true skill.
+        The share of intervals that should contain the true skill.
     sweeps : int
-        How many draws the interval is made of.
+        How many samples the interval is made from.
     seed : int
-        The same seed gives the same intervals, to the bit.
+        The same seed gives the same intervals, bit for bit.
 
     Examples
     --------
@@ -89,10 +89,10 @@ def implied_intervals(estimator: BaseEstimator, level: float = 0.9) -> Floats:
 
         p (1 - p) / n  +  sum of c (1 - c) / n^2  +  (0.75 u)^2,
 
-    chance; doubt about the items, c being the probability that a label is right; and what the
-    panel may err in as a whole, which no number of labels takes away: u is the mean doubt about
-    an item, one less the largest posterior. The factor 0.75 is what covers 90 % on average over 21
-    real label sets of labelers with 20 labels and more, held against the share of their labels
+    sampling error; doubt about the items, c being the probability that a label is right; and the
+    error of the panel as a whole, which no number of labels removes: u is the mean doubt about an
+    item, one less the largest posterior. The factor 0.75 is what covers 90 % on average over 21
+    real label sets, for labelers with at least 20 labels, compared with the share of their labels
     that is right (docs/real-data.md). The interval lies around the skill that is reported, and
     within [0, 1].
 
@@ -118,10 +118,10 @@ def implied_intervals(estimator: BaseEstimator, level: float = 0.9) -> Floats:
 def skill_draws(
     estimator: BaseEstimator, sweeps: int = SWEEPS, seed: int = 0, threads: int | None = None
 ) -> Floats:
-    """Draws from the posterior of all skills, sweeps x labelers."""
+    """Samples from the posterior of all skills, sweeps x labelers."""
     sampler = _Sampler(estimator, np.random.default_rng(seed))
     draws = np.empty((sweeps, len(estimator.table_.labelers)))
-    table = estimator._open_items()
+    table = estimator.open_items()
     room = sampler.fixed.items.size + sampler.fixed.labels.size
     with Blocks(table, room, threads) as blocks:
         for sweep in range(-WARM_UP, sweeps):
@@ -136,21 +136,21 @@ class _Sampler:
     """The parameters, and how they are drawn; confusions are [labeler, said, truth]."""
 
     def __init__(self, estimator: BaseEstimator, rng: np.random.Generator) -> None:
-        self.rng, self.fixed = rng, estimator._fixed_counts()
-        self.coin: tuple[float, float] | None = estimator._coin_prior()
-        self.learns_priors = estimator._learns_priors()
+        self.rng, self.fixed = rng, estimator.fixed_counts()
+        self.coin: tuple[float, float] | None = estimator.coin_prior()
+        self.learns_priors = estimator.learns_priors()
         self.priors = estimator.priors_
         self.confusions = np.ascontiguousarray(estimator.confusions_.transpose(0, 2, 1))
         self._eye = np.eye(len(self.priors), dtype=np.bool_)
 
     def parameters(self) -> tuple[Any, ...]:
-        """What a pass wants to know."""
+        """The parameters of a pass."""
         said = self.confusions.clip(_TINY).reshape(-1, len(self.priors))
         seed = np.uint64(self.rng.integers(2**63))
         return np.log(said), said, np.log(self.priors.clip(_TINY)), seed
 
     def draw(self, sums: Floats) -> Floats:
-        """Draw all parameters given the classes; the skills that they mean."""
+        """Draw all parameters given the classes; returns the skills that they imply."""
         K = len(self.priors)
         items = sums[:K] + self.fixed.items
         labels = sums[K:].reshape(self.confusions.shape) + self.fixed.labels

@@ -21,7 +21,7 @@ __all__ = ["Known"]
 
 @dataclass(eq=False)
 class Known(BaseEstimator):
-    r"""The competences are given; `fit` only computes what the labels then say of the items.
+    r"""The competences are given; `fit` only computes the posteriors of the items.
 
     The posterior of an item is that of `venire.paper.accuracy.posterior`: every class equally
     likely beforehand, each label counted with its vote weight (paper, eq. 1),
@@ -29,12 +29,12 @@ class Known(BaseEstimator):
         P(class k | labels) ~ exp( sum of vote_weight_m over the labelers m who said k )
 
     with competences brought into the paper's range, so that a labeler below chance is
-    silent rather than read backwards.
+    ignored rather than inverted.
 
     Parameters
     ----------
     competences : mapping of labeler to competence, or sequence of Labeler
-        It may name labelers that the table does not have.
+        It may contain labelers who are not in the table.
 
     Examples
     --------
@@ -49,7 +49,7 @@ class Known(BaseEstimator):
     competences: Mapping[Hashable, float] | Sequence[Labeler]
 
     def fit(self, labels: Any) -> Self:
-        """Look the labelers up and compute the posteriors of the items."""
+        """Look up the competences and compute the posteriors of the items."""
         table = as_table(labels)
         given = self._by_name()
         missing = [name for name in table.labelers if name not in given]

@@ -1,7 +1,7 @@
-"""How right verdicts are, and how honest their confidence, where the truth is known.
+"""Accuracy and calibration of verdicts, where the truth is known.
 
-A tie counts as its share: where the right class is one of t classes on top, the item counts
-as 1/t right, which is what drawing lots among them earns on average.
+A tie counts in part: where the right class is one of t most probable classes, the item counts as
+1/t right, as a random choice among them would on average.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ __all__ = ["TIE", "error_rate", "expected_calibration_error", "right_shares"]
 
 Floats = NDArray[np.float64]
 
-#: Classes whose probabilities differ by no more than this from the largest are on top together.
+#: Classes whose probabilities differ by no more than this from the largest are tied.
 TIE: Final = 1e-9
 
 
@@ -29,7 +29,7 @@ def right_shares(posteriors: ArrayLike, truth: ArrayLike) -> Floats:
     posteriors : array, items x classes
         The probability of each class for each item.
     truth : array of items
-        The index of the right class; one that is no column is never right.
+        The index of the right class; an index outside the columns is never right.
 
     Examples
     --------
@@ -64,7 +64,7 @@ def error_rate(posteriors: ArrayLike, truth: ArrayLike) -> float:
 
 
 def expected_calibration_error(confidence: ArrayLike, right: ArrayLike, bins: int = 10) -> float:
-    r"""How far confidence and success are apart, on average (ECE).
+    r"""The expected calibration error (ECE): the mean gap between confidence and accuracy.
 
         ECE = sum_b  n_b / n  * | mean of right in b  -  mean of confidence in b |
 

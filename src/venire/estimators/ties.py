@@ -1,4 +1,4 @@
-"""Who wins where several classes are on top: a draw, not the order of the classes."""
+"""Breaking ties between the most probable classes: by a draw, not by the order of the classes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def winners(
     """The most probable class of each item, by its index; a tie is broken by a draw.
 
     The draw is made from the seed and the names of item and class, so that neither the order of
-    the rows nor that of the classes nor the other items have a say in it.
+    rows or classes nor the other items matter.
 
     >>> q = np.array([[0.9, 0.1], [0.5, 0.5], [0.5, 0.5], [0.5, 0.5]])
     >>> items = ["post-1", "post-2", "post-3", "post-4"]

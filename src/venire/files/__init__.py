@@ -1,7 +1,7 @@
-"""Files that users bring and take away: items, panels, results, verdicts.
+"""The users' files: items and panels to read, results and verdicts to write.
 
-Readers check everything first, writers write all or nothing. Names are loaded when they are first
-used.
+Readers validate everything first, writers write all files or none. Names are loaded when they are
+first used.
 """
 
 from typing import TYPE_CHECKING

@@ -59,14 +59,14 @@ def read_items(
     slots: int | None = None,
     classes: Sequence[str] | None = None,
 ) -> ItemTable:
-    r"""Read what arrives when, what it is worth, and (if the file says) what it is.
+    r"""Read which items arrive when, their weights, and (if the file has it) their truth.
 
     Parameters
     ----------
     path
-        A CSV file with the columns `item`, `arrival` (a slot, from 0) and `weight`; perhaps
-        `truth` (in every row), `eligible` and `excluded` (names of labelers, separated by |;
-        empty for no restriction).
+        A CSV file with the columns `item`, `arrival` (a slot, from 0) and `weight`; optionally
+        `truth` (in every row), `eligible` and `excluded` (names of labelers, separated by |; empty
+        for no restriction).
     labelers
         The names on the panel.
     slots
@@ -111,7 +111,7 @@ def read_items(
 
 
 def classes_of(truth: Iterable[str]) -> tuple[str, ...]:
-    """The distinct values in order (numbers by size); a second class where there is but one.
+    """The distinct values in order (numbers by size); a second class is added if there is only one.
 
     >>> classes_of(["10", "9", "10"]), classes_of(["spam", "spam"])
     (('9', '10'), ('spam', 'not spam'))
@@ -124,7 +124,7 @@ def classes_of(truth: Iterable[str]) -> tuple[str, ...]:
 
 
 class _Masks:
-    """Who may label what; each pair of fields is worked out once."""
+    """Who may label what; each pair of fields is parsed once."""
 
     def __init__(self, path: Path, labelers: Collection[str]) -> None:
         self.path, self.labelers = path, frozenset(labelers)
@@ -195,7 +195,7 @@ def _check_horizon(
 def _check_truth(
     path: Path, lines: dict[str, int], truths: list[str], classes: Sequence[str] | None
 ) -> tuple[str, ...] | None:
-    """The column of truths, None if it is not there or empty throughout."""
+    """The column of truths, None if it is missing or empty."""
     if not any(truths):
         return None
     good = set(truths) - {""} if classes is None else set(classes)

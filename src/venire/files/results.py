@@ -1,9 +1,8 @@
-"""What a run leaves behind: who labelled what, and what came of each item.
+"""The output files of a run: who labelled what, and the exit of each item.
 
 A file whose name ends in .parquet is written as Parquet, in .jsonl or .ndjson as JSON Lines, any
-other as CSV. Files are written
-beside their target and moved into place when all of them are complete, so that an interrupted
-or failing run leaves nothing half-written.
+other as CSV. Files are written under temporary names and moved into place when all of them are
+complete, so an interrupted or failing run leaves no partial files.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from venire.model import Assignment, Exit
 
 __all__ = ["Output", "assignments_output", "check_targets", "exits_output", "write_outputs"]
 
-#: Of the files that can be written; .pq is Parquet, .ndjson is JSON Lines too.
+#: Known file name endings; .pq is Parquet, .ndjson is JSON Lines.
 ENDINGS: Final = (".csv", ".parquet", ".pq", ".jsonl", ".ndjson")
 
 
@@ -37,7 +36,7 @@ class Output(NamedTuple):
 
 
 def assignments_output(path: str | Path, assignments: Iterable[Assignment]) -> Output:
-    """Who labelled what: slot,item,labeler,gain (empty while the competences are not known).
+    """Who labelled what: slot,item,labeler,gain (empty while competences are unknown).
 
     >>> output = assignments_output("a.csv", [Assignment(0, "post-1", "ann", 4.5)])
     >>> output.columns, list(output.rows)
@@ -48,7 +47,7 @@ def assignments_output(path: str | Path, assignments: Iterable[Assignment]) -> O
 
 
 def exits_output(path: str | Path, exits: Iterable[Exit]) -> Output:
-    """What came of each item: item,arrival,exit,labels,verdict,confidence,reason.
+    """The exit of each item: item,arrival,exit,labels,verdict,confidence,reason.
 
     The verdict is empty where an item left without a label.
 
@@ -81,7 +80,7 @@ def write_outputs(outputs: Iterable[Output]) -> None:
             moves.enter_context(_explained(output.path))
             file = moves.enter_context(_staged(output.path))
             _writer(output.path)(file, output)
-            file.flush()  # so that a full disk is noticed before any file is moved
+            file.flush()  # a full disk is noticed before any file is moved
 
 
 def _writer(path: Path) -> Callable[[BinaryIO, Output], None]:
@@ -121,7 +120,7 @@ def _is_parquet(path: Path) -> bool:
 
 
 def check_targets(targets: Iterable[Path], sources: Iterable[Path] = ()) -> None:
-    """Complain, before anything runs, about files that could not be written afterwards.
+    """Raise an error, before anything runs, if a file could not be written afterwards.
 
     >>> check_targets([Path("no-such-folder/a.csv")])
     Traceback (most recent call last):
@@ -161,7 +160,7 @@ def _special(target: Path) -> bool:
 
 @contextmanager
 def _staged(target: Path) -> Iterator[BinaryIO]:
-    """A file beside the target, moved onto it at the end if nothing went wrong."""
+    """A temporary file, moved onto the target at the end if nothing failed."""
     if _special(target):
         with open(target, "wb") as file:
             yield file

@@ -1,4 +1,4 @@
-"""What an aggregation leaves behind: the verdict on each task, the skill of each worker."""
+"""The output files of an aggregation: the verdict on each task, the skill of each worker."""
 
 from __future__ import annotations
 

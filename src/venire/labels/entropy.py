@@ -1,4 +1,4 @@
-"""How far the labelers of an item are from being of one mind."""
+"""How far the labelers of an item disagree."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ def vote_entropies(table: LabelTable) -> NDArray[np.float64]:
 
         H_s = - sum_k v_sk log2 v_sk,    v_sk the share of the labels of s that say k
 
-    0 where all agree (or nobody said anything), log2(K) where every class has as many votes.
+    0 where all agree (or there is no label), log2(K) where every class has the same number of
+    votes.
 
     >>> vote_entropies(LabelTable.from_matrix([[0, 0, 0, 1], [0, 1, 1, 0], [1, -1, -1, -1]])).round(
     ...     3

@@ -1,7 +1,7 @@
 """Sorting millions of labels by item, then labeler: a counting sort, linear in time.
 
-Besides the result it needs no memory, where sorting by comparison wants an index of 8 bytes a
-label. It is compiled, so small tables are quicker sorted by NumPy.
+It needs no memory besides the result, where sorting by comparison needs an index of 8 bytes per
+label. It is compiled, so small tables are sorted faster by NumPy.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def offsets(item: Codes, items: int) -> Ints:
 
 @threaded()
 def sort_labels(item: Codes, labeler: Codes, said: Codes, start: Ints) -> tuple[Codes, Codes]:
-    """Labelers and classes in order; labels of one labeler for one item stay in theirs.
+    """Labelers and classes, sorted; labels of one labeler for one item keep their order.
 
     >>> item, labeler, said = np.array([1, 0, 1]), np.array([5, 4, 3]), np.array([0, 1, 1])
     >>> [a.tolist() for a in sort_labels(item, labeler, said, offsets(item, 2))]

@@ -16,7 +16,7 @@ Codes = NDArray[np.uint64]
 
 
 def name_codes(names: Names, seed: int = 0) -> Codes:
-    """A number for each name, the same in every run and whatever the others are.
+    """A number for each name, the same in every run and independent of the other names.
 
     >>> name_codes(["ann", "bob"]).tolist() == name_codes(["bob", "ann"])[::-1].tolist()
     True

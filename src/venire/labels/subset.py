@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from venire.labels.table import LabelTable
 
-__all__ = ["keep_items", "keep_labels"]
+__all__ = ["keep_items", "keep_labels", "slice_items"]
 
 
 def keep_labels(table: LabelTable, keep: NDArray[np.bool_]) -> LabelTable:
@@ -32,3 +32,16 @@ def keep_items(table: LabelTable, keep: NDArray[np.bool_]) -> LabelTable:
     [0, 0, 2]
     """
     return keep_labels(table, np.repeat(keep, np.diff(table.start)))
+
+
+def slice_items(table: LabelTable, first: int, last: int) -> LabelTable:
+    """The items `first` to `last` - 1 with their labels, named by their numbers; nothing is copied.
+
+    >>> table = LabelTable.from_matrix([[0, 1], [1, 1], [-1, 0]])
+    >>> slice_items(table, 1, 3).start.tolist()
+    [0, 2, 3]
+    """
+    start = table.start[first : last + 1]
+    labels = slice(int(start[0]), int(start[-1]))
+    names = range(first, last), table.labelers, table.classes
+    return LabelTable(*names, start - start[0], table.labeler[labels], table.said[labels])

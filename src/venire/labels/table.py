@@ -21,7 +21,7 @@ Names = Sequence[Any] | NDArray[Any]
 Codes = NDArray[np.integer[Any]]
 Repeats = Literal["error", "first", "last"]
 
-#: From so many labels on a compiled sort pays.
+#: The number of labels from which a compiled sort pays.
 _MANY: Final = 1 << 16
 
 
@@ -29,7 +29,7 @@ _MANY: Final = 1 << 16
 class LabelTable:
     """Labels by item: entries `start[i]:start[i + 1]` are those of item i.
 
-    Names may be any sequence: a tuple, an array, or a range, which takes no room. Codes are as
+    Names may be any sequence: a tuple, an array, or a range, which takes no memory. Codes are as
     narrow as the numbers of labelers and classes allow.
 
     >>> table = LabelTable.from_rows([("a", "ann", "yes"), ("b", "ann", "no"), ("a", "bob", "no")])
@@ -109,14 +109,14 @@ class LabelTable:
         Parameters
         ----------
         item, labeler, said : arrays of int
-            One entry per label, in any order. Arrays that are already in order and as narrow
-            as can be are not copied.
+            One entry per label, in any order. Arrays that are already sorted and of the narrowest
+            type are not copied.
         items, labelers, classes : sequences of names
             What the codes stand for.
         repeats : "error", "first" or "last"
             What to do with a labeler who labels an item more than once.
         fewest : int
-            So many classes at least there have to be: 1 for a part of a table.
+            The minimum number of classes: 1 for a part of a table.
         """
         _check(classes, repeats, fewest)
         arrays = (
@@ -126,7 +126,7 @@ class LabelTable:
         )
         if len({a.size for a in arrays}) > 1:
             sizes = ", ".join(str(a.size) for a in arrays)
-            raise InputError(f"got {sizes} items, labelers and classes, expected as many of each")
+            raise InputError(f"got {sizes} items, labelers and classes, expected equal numbers")
         table = cls(items, labelers, classes, *_in_order(len(items), *arrays))
         twice = table._twice()
         return table._once(twice, repeats) if twice.size else table
@@ -158,11 +158,11 @@ def _check(classes: Names, repeats: str, fewest: int) -> None:
         many = "two" if fewest == 2 else str(fewest)
         raise InputError(f"got the classes {list(classes)}, expected at least {many}")
     if repeats not in get_args(Repeats):
-        raise UnknownName("way with repeats", repeats, get_args(Repeats))
+        raise UnknownName("value of repeats", repeats, get_args(Repeats))
 
 
 def _narrow(codes: ArrayLike, names: Names, *kinds: type[np.integer[Any]]) -> Codes:
-    """The codes in the first of the kinds of integer that can hold them."""
+    """The codes in the first of these integer types that can represent them."""
     given = np.asarray(codes)
     if given.size and not 0 <= given.min() <= given.max() < len(names):
         raise InputError(
@@ -175,7 +175,7 @@ def _narrow(codes: ArrayLike, names: Names, *kinds: type[np.integer[Any]]) -> Co
 def _in_order(
     items: int, item: Codes, labeler: Codes, said: Codes
 ) -> tuple[NDArray[np.int64], Codes, Codes]:
-    """Where each item starts, and the labels by item, then labeler, else in the order given."""
+    """Where each item starts, and the labels by item, then labeler, then in the order given."""
     if item.size >= _MANY:
         from venire.labels.sorting import is_sorted, offsets, sort_labels
 
@@ -196,7 +196,7 @@ def _codes(names: Iterable[Hashable]) -> tuple[tuple[Hashable, ...], NDArray[np.
 
 
 def sort_key(name: Any) -> tuple[bool, Any]:
-    """Numbers by size before everything else, which goes by its text.
+    """Numbers by size first, then everything else by its text.
 
     >>> sorted(["b", 10, 9, "a"], key=sort_key)
     [9, 10, 'a', 'b']

@@ -9,7 +9,7 @@ from tests.unit.estimators.worlds import Ints, label_matrices, plain, simulate
 from venire.errors import InputError
 from venire.estimators import Auto, CloneGroup, DawidSkene, MajorityVote, find_clones, merge_clones
 from venire.estimators.scoring import error_rate
-from venire.estimators.screening.shared_errors import count_pairs
+from venire.estimators.screening.shared_errors import panel_pairs
 from venire.labels import LabelTable
 
 
@@ -40,7 +40,7 @@ def hard_items(seed: int) -> LabelTable:
 @given(label_matrices(max_items=20, min_labelers=2))
 def test_pair_counts_equal_the_plain_reference(drawn: tuple[Ints, int]) -> None:
     matrix, classes = drawn
-    found = count_pairs(LabelTable.from_matrix(matrix, classes)).corrected
+    found = panel_pairs(LabelTable.from_matrix(matrix, classes)).corrected
     said = plain(matrix)
     for a in range(matrix.shape[1]):
         for b in range(matrix.shape[1]):
@@ -80,7 +80,7 @@ def test_a_copy_in_a_sparse_table_is_found() -> None:
 
 
 def test_discounting_copies_pays() -> None:
-    """Six of 16 copy one of 60 to 85 %: every method is better with one voice for them."""
+    """Six of 16 copy one of 60 to 85 %: every method is better if they are merged."""
     gains = []
     for seed in range(10):
         table, truth = panel(seed, 6, 0.95, labelers=16)
@@ -101,7 +101,7 @@ def test_auto_says_who_the_copies_are() -> None:
     table, truth = panel(1, 6, 0.99, labelers=16)
     with_copies = Auto(discount_clones=False).fit(table)
     auto = Auto().fit(table)
-    assert "0, 1, 2, 3, 4 and 1 more are taken for copies" in auto.why_
+    assert "0, 1, 2, 3, 4 and 1 more are treated as copies" in auto.why_
     assert error_rate(auto.posteriors_, truth) < error_rate(with_copies.posteriors_, truth) - 0.05
 
 

@@ -111,18 +111,19 @@ def test_order_is_irrelevant(drawn: tuple[Ints, int], model: Any, random: Any) -
         for i, m, x in order:
             stream.update([i], [m], [x])
     np.testing.assert_allclose(one.confusions_, two.confusions_, atol=1e-9)
-    items = list(one._items)
+    items = list(one.state.items)
     np.testing.assert_allclose(one.posterior_of(items), two.posterior_of(items), atol=1e-9)
 
 
 def everything(stream: Streaming) -> list[Any]:
     """All that a stream is, to the bit."""
-    arrays: list[Any] = [stream._labels, *(stream._looked or ())[:2]]
-    if stream._monitor is not None:
-        arrays += [getattr(stream._monitor, n) for n in stream._monitor.arrays()]
-    finals = stream._finals.posteriors(stream._finals.of, max(2, len(stream._class)))
-    names = stream._class, stream._labeler, list(stream._items.items()), list(stream._finals.of)
-    rest = finals.tobytes(), stream._known, stream._taken, stream._next_look
+    state = stream.state
+    arrays: list[Any] = [state.labels, *(state.looked or ())[:2]]
+    if state.monitor is not None:
+        arrays += [getattr(state.monitor, n) for n in state.monitor.arrays()]
+    finals = state.finals.posteriors(state.finals.of, max(2, len(state.classes)))
+    names = state.classes, state.labelers, list(state.items.items()), list(state.finals.of)
+    rest = finals.tobytes(), state.known, state.taken, state.next_look
     return [*(a.tobytes() for a in arrays), *map(repr, names + rest)]
 
 
@@ -232,11 +233,11 @@ def test_old_items_leave_and_their_verdicts_are_final() -> None:
     for i in range(0, 500, 5):
         part = slice(table.start[i], table.start[i + 5])
         stream.update(table.item[part], table.labeler[part], table.said[part])
-        assert len(stream._items) <= 64
-        assert len(stream._finals.of) <= 100
+        assert len(stream.state.items) <= 64
+        assert len(stream.state.finals.of) <= 100
     assert stream.is_final(400)
     assert not stream.is_final(499)
-    assert len(stream._labels) == 4 * len(stream._items)
+    assert len(stream.state.labels) == 4 * len(stream.state.items)
     labels = stream.labels_
     assert len(labels) in range(160, 165)
     assert np.mean([labels[i] == truth[int(i)] for i in labels]) > 0.9  # type: ignore[call-overload]
@@ -254,7 +255,7 @@ def test_old_items_leave_and_their_verdicts_are_final() -> None:
 def test_a_batch_larger_than_the_window() -> None:
     table, truth = simulate([0.9, 0.85, 0.8, 0.75], 500, seed=0)
     stream = Streaming(max_items=50, max_finals=1000).partial_fit(table)
-    assert len(stream._items) <= 50
+    assert len(stream.state.items) <= 50
     assert len(stream.labels_) == 500
     assert np.mean([stream.labels_[i] == truth[i] for i in range(500)]) > 0.9
 

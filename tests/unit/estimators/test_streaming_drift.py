@@ -98,7 +98,7 @@ def stream_panel(
         stream.update(index, labeler[i : i + 6].ravel(), said[i : i + 6].ravel())
         if read:
             estimates += [stream.skill_of(0)] * int((labeler[i : i + 6] == 0).sum())
-    monitor = stream._monitor
+    monitor = stream.state.monitor
     alarms = [] if monitor is None else monitor.alarms.tolist()
     return stream, estimates, alarms, int((labeler[:1200] == 0).sum())
 

@@ -83,7 +83,7 @@ def test_a_broken_file_says_so(tmp_path: Path) -> None:
     flipped[len(whole) // 2] ^= 0xFF
     for broken in (b"", b"not a zip", whole[: len(whole) // 2], whole[:-30], bytes(flipped)):
         path.write_bytes(broken)
-        with pytest.raises(FileError, match="no whole stream"):
+        with pytest.raises(FileError, match="not a complete stream"):
             Streaming.load(path)
     with pytest.raises(FileError, match="there is no such file"):
         Streaming.load(tmp_path / "none")
@@ -105,7 +105,7 @@ def test_a_broken_file_says_so(tmp_path: Path) -> None:
 def test_arrays_that_do_not_fit_say_so(tmp_path: Path, name: str, change: Any) -> None:
     path = saved(tmp_path / "s.npz")
     rewrite(path, name, change)
-    with pytest.raises(FileError, match="no whole stream"):
+    with pytest.raises(FileError, match="not a complete stream"):
         Streaming.load(path)
 
 
@@ -117,9 +117,9 @@ def test_a_file_of_the_incremental_version_is_read(model: str) -> None:
     said = np.where(rng.random((40, 4)) < [0.9, 0.8, 0.8, 0.7], truth, 1 - truth)
     stream = Streaming.load(DATA / f"stream-1-{model}.npz")
     assert stream.model == model
-    assert len(stream._items) == 32
-    kept = {(i, m): k for i, m, k, _ in stream._labels.tolist()}
-    for name, number in stream._items.items():
+    assert len(stream.state.items) == 32
+    kept = {(i, m): k for i, m, k, _ in stream.state.labels.tolist()}
+    for name, number in stream.state.items.items():
         assert [kept[number, m] for m in range(4)] == said[name].tolist()  # type: ignore[call-overload]
     assert all(stream.is_final(i) for i in range(8))
     assert stream.drift_[0].alarms == 0
@@ -135,7 +135,7 @@ def test_nothing_in_a_file_is_run(tmp_path: Path) -> None:
     np.save(pickled, np.array([{}], dtype=object), allow_pickle=True)
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("header.npy", pickled.getvalue())
-    with pytest.raises(FileError, match="no whole stream"):
+    with pytest.raises(FileError, match="not a complete stream"):
         Streaming.load(path)
 
 

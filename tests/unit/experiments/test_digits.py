@@ -11,6 +11,7 @@ from rich.console import Console
 
 from venire.engine import Scheduler
 from venire.errors import MissingExtra
+from venire.experiments.common.drawing import require_matplotlib
 from venire.experiments.digits import (
     LEARNING_SLOTS,
     METHODS,
@@ -234,7 +235,7 @@ class TestPicture:
     def test_without_matplotlib_says_what_to_install(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setitem(__import__("sys").modules, "matplotlib", None)
         with pytest.raises(MissingExtra, match=r"pip install 'venire\[plot\]'"):
-            picture.require_matplotlib()
+            require_matplotlib()
 
 
 class TestView:

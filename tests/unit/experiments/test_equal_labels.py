@@ -96,7 +96,7 @@ def test_only_labels_that_the_set_holds_can_be_asked_for() -> None:
     held = triples(stream.table)
     assert [stream.said(i, m) for i, m, _ in held] == [k for _, _, k in held]
     (i, m, _), (j, _, _) = held
-    with pytest.raises(InputError, match="holds no label"):
+    with pytest.raises(InputError, match="has no label"):
         stream.said(j, m)
     assert i != j
 
@@ -292,7 +292,7 @@ def test_points_above_what_a_set_holds_are_left_out_and_said(folder: Path) -> No
     assert skipped(lines, [1.5]) is None
     assert (
         skipped(lines, [1.5, 3.0])
-        == "Left out, since the set does not hold so many labels: two at 3."
+        == "Left out, since the set does not have enough labels: two at 3."
     )
     assert {row["judged"] for row in rows} == {35}
 

@@ -118,7 +118,7 @@ def test_growth_tells_powers_from_logarithms() -> None:
     assert root.power.low < 0.5 < root.power.high
     assert "faster than log T" in root.in_words("it")
     assert log.log_power.low < 1 < log.log_power.high
-    assert "not to be told from log T" in log.in_words("it")
+    assert "indistinguishable from log T" in log.in_words("it")
     assert "slower than log T" in slow.in_words("it")
 
 

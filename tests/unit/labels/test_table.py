@@ -70,7 +70,7 @@ def test_arrays_in_order_are_not_copied_and_names_take_no_room() -> None:
 
 @pytest.mark.parametrize(
     ("codes", "match"),
-    [(([0, 2], [0, 0], [0, 0]), "codes from 0 to 2"), (([0], [0, 0], [0, 1]), "as many")],
+    [(([0, 2], [0, 0], [0, 0]), "codes from 0 to 2"), (([0], [0, 0], [0, 1]), "equal numbers")],
 )
 def test_refuses(codes: tuple[list[int], list[int], list[int]], match: str) -> None:
     with pytest.raises(InputError, match=match):

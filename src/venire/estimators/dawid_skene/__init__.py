@@ -1,1 +1,1 @@
-"""How does each labeler err? Dawid and Skene's confusion matrices."""
+"""A confusion matrix for each labeler: Dawid and Skene's model, and hidden types of item."""

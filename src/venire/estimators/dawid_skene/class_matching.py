@@ -1,6 +1,6 @@
-"""The names of the classes: EM may find the classes and call them by each other's names.
+"""Matching fitted classes to their names: EM may find the classes with their names exchanged.
 
-The likelihood is the same whatever the classes are called; only what labelers say names them.
+The likelihood does not depend on the names; only the labels identify the classes.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ def best_names(joint: Floats) -> NDArray[np.intp]:
 
 
 def margin(joint: Floats) -> float:
-    """How far the names are from being swapped: 1 if no label speaks for it, below 0 if most do.
+    """How far two names are from being swapped: 1 if no label supports it, below 0 if most do.
 
-    For the two classes that are nearest to it, the share of right labels less that of labels
-    that would be right if the two swapped names. Pairs with less than 1 % of the labels between
-    them do not count.
+    For the two classes that are closest to it, the share of right labels less that of labels that
+    would be right if the two swapped names. Pairs with less than 1 % of the labels between them do
+    not count.
 
     >>> margin(np.array([[50.0, 30.0], [0.0, 20.0]]))
     0.4

@@ -35,7 +35,7 @@ class FullModel:
         self.given: Floats = given.reshape(self.labelers, self.classes)
 
     def shares(self) -> Soft:
-        """Soft counts if the votes' shares were the posteriors."""
+        """Soft counts with the vote shares as posteriors."""
         return self._soft(
             self._blocks.run(share_pass, self._room, self._blocks.said_of, self.classes)[1]
         )

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from venire.errors import InputError, UnknownName
-from venire.estimators.base import BaseEstimator, Floats
+from venire.estimators.base import TINY, BaseEstimator, Floats
 from venire.estimators.convergence import Monitor
 from venire.estimators.dawid_skene.class_matching import best_names, margin
 from venire.estimators.dawid_skene.e_step import FullModel
@@ -29,13 +29,10 @@ from venire.labels.subset import keep_items
 
 __all__ = ["DawidSkene"]
 
-#: Probabilities stay above this, so that no logarithm is infinite.
-TINY: Final = 1e-10
+#: Classes closer than this to being swapped cause a warning: see `margin`.
+NEAR_SWAP: Final = 0.05
 
-#: Classes that are nearer than this to being swapped get a warning: see `margin`.
-NEAR: Final = 0.05
-
-#: The first climb only serves to see the panel: so many iterations, or no change above this.
+#: Limits of the first, rough run of EM: iterations, and the change at which it stops.
 _LOOK, _ROUGHLY = 20, 1e-3
 
 Start = Literal["majority"]
@@ -54,29 +51,28 @@ class DawidSkene(BaseEstimator):
         pi_k  ~ 1 + sum_s q_sk
 
     in log space, one pass over the labels per iteration. The pseudo-labels a_mkl are a
-    Dirichlet prior that is kept in every M step, so that nobody is taken for infallible on a
-    handful of labels; what never falls is
+    Dirichlet prior that is added in every M step, so that a handful of labels makes nobody
+    infallible; what never falls is
 
         log-likelihood + sum a_mkl log P_mkl + sum log pi_k.
 
     By default the prior is learned from the panel (`venire.estimators.dawid_skene.shrinkage`): a
-    first, short climb with two pseudo-labels a row, spread as the whole panel's labels are, shows
-    how alike the labelers are; the second climb, the one that is recorded, has the prior that makes
-    what was seen most probable.
+    first, short run of EM with two pseudo-labels per row, distributed like the whole panel's
+    labels, shows how similar the labelers are; the second run, the one in `history_`, uses the
+    prior with the highest likelihood.
 
-    The likelihood does not know the classes by name. If EM ends where labels would be right
-    more often with the classes renamed, they are renamed, with a warning; there is a warning
-    too if that was near.
+    The likelihood does not depend on the names of the classes. If more labels would be right with
+    the classes renamed, they are renamed, with a warning; a close call causes a warning too.
 
     Parameters
     ----------
     max_iter : int
-        At most so many iterations of the climb; 0 stops at the start.
+        The maximum number of iterations; 0 returns the start.
     tol : float
         Stop when the largest change of a probability is at most this.
     prior : "panel", number, array or None
-        Pseudo-labels: learned from the panel; so many a row, spread as the panel's; an array
-        of K x K (truth by said) for everybody or one for each labeler; or none, which is
+        Pseudo-labels: learned from the panel; this many per row, distributed like the panel's; an
+        array of K x K (truth by said) for everyone, or one for each labeler; or None, which is
         maximum likelihood (then the class prior has none either).
     class_prior : "learned", "uniform" or K probabilities
         How frequent the classes are.
@@ -84,7 +80,7 @@ class DawidSkene(BaseEstimator):
         The shares of the votes; or posteriors (items x K); or confusions (labelers x K x K,
         truth by said), from an earlier fit.
     threads : int, optional
-        By default as many as there are processors. The result is the same to the bit.
+        By default as many as there are processors. The result does not depend on it.
 
     Attributes
     ----------
@@ -150,11 +146,12 @@ class DawidSkene(BaseEstimator):
         skills = np.einsum("mkk,k->m", *found)
         return self._settle(table, skills, posteriors, log_likelihood, climb.monitor, *found)
 
-    def _learns_priors(self) -> bool:
+    def learns_priors(self) -> bool:
+        """Whether the class frequencies are learned."""
         return isinstance(self.class_prior, str) and self.class_prior == "learned"
 
     def _first(self, model: FullModel, items: int) -> Soft:
-        """The soft counts that the first M step is made from."""
+        """The soft counts of the first M step."""
         if isinstance(self.start, str):
             if self.start not in get_args(Start):
                 raise UnknownName("start", self.start, get_args(Start))
@@ -175,7 +172,7 @@ class DawidSkene(BaseEstimator):
 
 
 class _Climb:
-    """EM with a prior: the parameters, and how they move."""
+    """EM with a prior: the parameters and their updates."""
 
     def __init__(self, how: DawidSkene, model: FullModel, fixed: Soft) -> None:
         self.how, self.model, self.fixed = how, model, fixed
@@ -185,7 +182,7 @@ class _Climb:
         self.item_pseudo = 0.0 if how.prior is None else 1.0
 
     def run(self, soft: Soft) -> None:
-        """Choose the prior, climb, and see to it that the classes have their own names."""
+        """Choose the prior, run EM, and make sure that the classes have the right names."""
         soft = self._with_fixed(soft)
         self.pseudo = self._prior(soft)
         K = self.model.classes
@@ -209,7 +206,7 @@ class _Climb:
         return Soft(soft.items + self.fixed.items, soft.labels + self.fixed.labels)
 
     def _climb(self, monitor: Monitor, soft: Soft) -> Soft:
-        """To the top; the soft counts of the last E step."""
+        """Run EM to convergence; returns the soft counts of the last E step."""
         while not monitor.done:
             total, soft = self.expect()
             height = total + self._penalty()
@@ -269,7 +266,7 @@ class _Climb:
                 return
             warnings.warn(f"{found}: renamed the classes, under which more are", stacklevel=4)
             self._rename(names, soft)
-        elif margin(joint) < NEAR:
+        elif margin(joint) < NEAR_SWAP:
             warnings.warn(
                 "two classes were nearly called by each other's names: check the verdicts, or "
                 "give some gold labels",
@@ -277,7 +274,7 @@ class _Climb:
             )
 
     def _rename(self, names: NDArray[np.intp], soft: Soft) -> None:
-        """Call class k names[k], and climb on from there."""
+        """Rename class k to names[k], and continue EM from there."""
         old = np.argsort(names)
         self.confusions = self.confusions[:, :, old]
         if self._given_priors is None:

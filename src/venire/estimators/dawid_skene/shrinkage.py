@@ -6,10 +6,10 @@ The row of labeler m for items whose class is k is drawn from a Dirichlet distri
     P_mk ~ Dirichlet(1 + s C_mk),
 
 so s C_mk are pseudo-labels that every M step adds to the labeler's own (MAP). The centre C_mk
-starts from the pooled row of the panel for that class. Where labelers differ in skill more than
-in kind, the labeler's labels on the *other* classes say how good it is, and its chance of being
-right moves with them on the logit scale; errors are spread as the panel's are. A row never has
-a say in its own centre, so nothing is counted twice.
+starts from the pooled row of the panel for that class. Where labelers differ in skill more than in
+type of error, the labeler's labels on the *other* classes say how good it is, and its chance of
+being right moves with them on the logit scale; errors are distributed like the panel's. A row never
+contributes to its own centre, so nothing is counted twice.
 
 How much to trust the centre (s), and how much the other rows (t pseudo-labels of the panel
 against them; infinite means not at all), is what makes the counts most probable: the
@@ -23,13 +23,13 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["FIRST", "centre", "fitted_prior", "pooled_prior"]
+__all__ = ["START_STRENGTH", "centre", "fitted_prior", "pooled_prior"]
 
 Floats = NDArray[np.float64]
 
-#: The pseudo-labels of a row before the panel is known. On 28 kinds of synthetic panel 2, 5 and
-#: K end alike (mean error 5.15, 5.14 and 5.15 %, four worlds each).
-FIRST: Final = 2.0
+#: The pseudo-labels of a row before the panel is known. On 28 kinds of synthetic panel 2, 5 and K
+#: end up the same (mean error 5.15, 5.14 and 5.15 %, four worlds each).
+START_STRENGTH: Final = 2.0
 
 #: Pseudo-labels of the panel against a labeler's own other rows.
 _TRUST: Final = (np.inf, 80.0, 20.0, 5.0)
@@ -37,15 +37,15 @@ _TRUST: Final = (np.inf, 80.0, 20.0, 5.0)
 #: Strengths that are tried, and the width of the hyper-prior in factors of e.
 _STEP, _LEAST, _MOST, _WIDTH = 2**0.25, 2**-3, 2.0**12, 2.0
 
-#: The other rows are heard only if that makes the counts so many times more probable.
+#: The other rows are used only if that makes the counts this many times more probable.
 _EVIDENCE: Final = np.log(10.0)
 
-#: Cells of counts that are looked at; a larger panel is thinned out evenly.
+#: The most cells of counts that are used; a larger panel is sampled evenly.
 _CELLS: Final = 200_000
 
 
-def pooled_prior(counts: Floats, strength: float = FIRST) -> Floats:
-    """So many pseudo-labels a row, as the whole panel gives them; all [labeler, said, truth].
+def pooled_prior(counts: Floats, strength: float = START_STRENGTH) -> Floats:
+    """Pseudo-labels, `strength` per row, distributed like the panel's; [labeler, said, truth].
 
     >>> counts = np.array([[[8.0, 1.0], [0.0, 9.0]], [[2.0, 0.0], [0.0, 0.0]]])
     >>> pooled_prior(counts)[1].round(2).tolist()
@@ -62,8 +62,8 @@ def fitted_prior(counts: Floats) -> Floats:
     [1722.0, 1722.0]
     """
     thin = slice(None, None, 1 + counts.size // _CELLS)
-    best, found = -np.inf, (np.inf, FIRST)
-    strength = FIRST
+    best, found = -np.inf, (np.inf, START_STRENGTH)
+    strength = START_STRENGTH
     for trust in _TRUST:
         strength, value = _strength(counts[thin], centre(counts, trust)[thin], strength)
         value -= _EVIDENCE if np.isfinite(trust) else 0.0
@@ -122,7 +122,7 @@ def _strength(counts: Floats, centres: Floats, start: float) -> tuple[float, flo
     def value(s: float) -> float:
         a = s * centres
         rows = gammaln(s) - gammaln(given + s) + (gammaln(counts + a) - gammaln(a)).sum(axis=1)
-        return float(rows.sum() - (np.log(s / FIRST) / _WIDTH) ** 2 / 2)
+        return float(rows.sum() - (np.log(s / START_STRENGTH) / _WIDTH) ** 2 / 2)
 
     s, best = start, value(start)
     for factor in (_STEP**4, 1 / _STEP**4, _STEP, 1 / _STEP):

@@ -1,4 +1,4 @@
-r"""Items of one class are not all alike: a model with hidden types within each class."""
+r"""A model with hidden types of item within each class."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from venire.estimators.passes.em import full_pass, share_pass, weigh_pass
 from venire.labels import LabelTable
 from venire.labels.sources import as_table
 from venire.labels.stable_draws import item_draws
-from venire.labels.subset import keep_items
+from venire.labels.subset import keep_items, slice_items
 
 __all__ = ["Subtypes"]
 
 #: Types and starts are fitted to the items of at most this many labels.
 MOST_LABELS: Final = 300_000
 
-#: Posteriors of types are worked out for so many items at a time.
+#: Posteriors of types are computed for this many items at a time.
 PIECE: Final = 100_000
 
 
@@ -43,24 +43,25 @@ class Subtypes(BaseEstimator):
 
     where C_k, how the whole panel labels items of class k, is taken from the votes. Each start
     divides the vote shares of an item among the types at random; starts end in different places
-    where the labels do not say which types there are, so the posteriors are the mean over
-    `starts`, which leaves the vote where they contradict each other.
+    where the labels do not determine the types, so the posteriors are the mean over `starts`, which
+    stays at the vote where they contradict each other.
 
     Parameters
     ----------
     types : int
         Hidden types of each class.
     starts : int
-        How many times the fit begins anew.
+        How many random starts are fitted.
     strength : float
         Pseudo-labels of the panel in each row.
     max_iter, tol
-        At most so many iterations of each start; stop when no class probability moves by more.
+        The maximum number of iterations of each start; it stops when no class probability changes
+        by more than `tol`.
     seed : int
         For the starts. They are drawn from the names of the items: the order of the rows is
         irrelevant.
     threads : int, optional
-        By default as many as there are processors. The result is the same to the bit.
+        By default as many as there are processors. The result does not depend on it.
 
     Attributes
     ----------
@@ -96,7 +97,7 @@ class Subtypes(BaseEstimator):
     threads: int | None = None
 
     def fit(self, labels: Any) -> Self:
-        """Fit every start, and average what they say of the items."""
+        """Fit every start, and average the posteriors."""
         _check(self)
         table = as_table(labels)
         sample = _sample(table)
@@ -123,7 +124,7 @@ class _Start:
             self._climb(blocks, _memberships(table, blocks, how, number))
 
     def _prior(self, blocks: Blocks) -> None:
-        """Pseudo-labels [code, type]: everybody is the panel, by the votes."""
+        """Pseudo-labels [code, type]: everyone is like the panel, by the votes."""
         K, M = self.K, self.M
         sums = blocks.run(share_pass, K + M * K * K, blocks.said_of, K)[1]
         panel = pooled_prior(sums[K:].reshape(M, K, K), self.how.strength)
@@ -146,7 +147,7 @@ class _Start:
         self.labels = sums[self.T :].reshape(self.M * self.K, self.T) + self.pseudo
 
     def _parameters(self) -> tuple[Floats, Floats, Floats]:
-        """Expected logarithms as the kernel wants them: of the labels, and of the types."""
+        """Expected logarithms in the layout of the kernel: of the labels, and of the types."""
         from scipy.special import digamma
 
         rows = self.labels.reshape(self.M, self.K, self.T)
@@ -170,7 +171,7 @@ class _Start:
         out = np.empty((len(table.items), self.K))
         parameters = self._parameters()
         for a in range(0, len(out), PIECE):
-            part = _slice(table, a, min(a + PIECE, len(out)))
+            part = slice_items(table, a, min(a + PIECE, len(out)))
             z = np.zeros((len(part.items), self.T))
             with Blocks(part, self.room, self.how.threads) as blocks:
                 blocks.run(full_pass, self.room, *parameters, posteriors=z)
@@ -233,13 +234,6 @@ def _sample(table: LabelTable) -> LabelTable:
     """The table, or as many of its items as `MOST_LABELS` allow, drawn by their names."""
     share = MOST_LABELS / max(1, len(table.said))
     return table if share >= 1 else keep_items(table, item_draws(table) < share)
-
-
-def _slice(table: LabelTable, first: int, last: int) -> LabelTable:
-    start = table.start[first : last + 1]
-    labels = slice(int(start[0]), int(start[-1]))
-    names = range(first, last), table.labelers, table.classes
-    return LabelTable(*names, start - start[0], table.labeler[labels], table.said[labels])
 
 
 def _slowest(starts: list[_Start]) -> Monitor:

@@ -1,1 +1,1 @@
-"""How good is each labeler, by one number? The paper's Algorithm 3."""
+"""One competence for each labeler: the paper's Algorithm 3."""

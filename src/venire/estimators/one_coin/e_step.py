@@ -39,7 +39,7 @@ class CoinModel:
         self.given: Floats = self._said.sum(axis=1)
 
     def shares(self) -> Hits:
-        """Expected counts if the votes' shares were the posteriors."""
+        """Expected counts with the vote shares as posteriors."""
         K = self.classes
         room = K + self.labelers * K * K
         sums = self._blocks.run(share_pass, room, self._blocks.said_of, K)[1]

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from venire.errors import InputError, UnknownName
-from venire.estimators.base import BaseEstimator, Floats
+from venire.estimators.base import TINY, BaseEstimator, Floats
 from venire.estimators.convergence import Monitor
 from venire.estimators.given import (
     ClassPrior,
@@ -27,16 +27,13 @@ from venire.labels import LabelTable
 from venire.labels.sources import as_table
 from venire.labels.subset import keep_items
 
-__all__ = ["TINY", "OneCoin"]
-
-#: Competences stay this far from 0 and 1, so that no logarithm is infinite.
-TINY: Final = 1e-10
+__all__ = ["OneCoin"]
 
 #: Two pseudo-labels right, one wrong.
 CAUTIOUS: Final = (2.0, 1.0)
 
-#: A mean competence that is less than this above chance gets a warning.
-NEAR: Final = 0.02
+#: A mean competence less than this above chance causes a warning.
+NEAR_CHANCE: Final = 0.02
 
 Start = Literal["spectral", "rank-one", "majority", "votes", "best"]
 
@@ -57,60 +54,59 @@ class OneCoin(BaseEstimator):
         sum_s log( 1/K sum_k prod_m ... )
 
     never falls. Labels may be complete or partial: a labeler's mean runs over its own labels.
-    Competences are kept within [1e-10, 1 - 1e-10]. A labeler below chance is read backwards,
-    as in the paper.
+    Competences are kept within [1e-10, 1 - 1e-10]. The labels of a labeler below chance are
+    inverted, as in the paper.
 
-    The labels cannot tell a two-class panel from its mirror image, in which everyone who is
-    right is wrong. If EM ends with a mean competence, over labels, below chance, it is the mirror
-    image: all p become 1 - p, with a warning. With more classes there is no exact mirror
-    image, and there is only the warning; nor is a panel turned that gold labels say is upside
-    down. A mean less than 0.02 above chance was near to that, and gets a warning too.
+    The labels cannot distinguish a two-class panel from its mirror image, in which right
+    and wrong are exchanged. If EM ends with a mean competence, over labels, below chance, that is
+    taken as the mirror image: all p become 1 - p, with a warning. With more classes there is no
+    exact mirror image, so there is only the warning; a panel is not flipped against gold labels
+    either. A mean less than 0.02 above chance causes a warning too.
 
     Parameters
     ----------
     max_iter : int
-        At most so many iterations; 0 stops at the start.
+        The maximum number of iterations; 0 returns the start.
     tol : float
         Stop when the largest change of a competence is at most this.
     start : "spectral", "rank-one", "majority", "votes", "best" or array
         Where EM starts: "spectral" is Algorithm 3; "rank-one" uses the agreement of all pairs
-        of labelers instead of one triple for each; "majority" takes everybody for equally
-        good, (1 + 1/K) / 2; "votes" takes the shares of the votes for posteriors; "best"
-        climbs from "spectral" and "majority" and keeps the likelier end, which costs
-        twice the time and saves the few short learning phases (3 % of those with five items)
-        that the spectral start leads astray; an array of competences in the order of
-        `table.labelers` is a warm start.
+        of labelers instead of one triple for each; "majority" assumes that everyone is equally
+        good, (1 + 1/K) / 2; "votes" uses the vote shares as posteriors; "best" starts from
+        "spectral" and "majority" and keeps the more likely result, which takes twice the time and
+        rescues the few short learning phases (3 % of those with five items) where the spectral
+        start fails; an array of competences in the order of `table.labelers` is a warm start.
     prior : (right, wrong) or None
-        Pseudo-labels that each labeler is credited with beforehand, kept in every M step:
+        Pseudo-labels of each labeler, added in every M step:
         p_m = (right + sum) / (right + wrong + n_m). What never falls is then the
         log-likelihood + sum_m right * log(p_m) + wrong * log(1 - p_m). The default, two right
-        and one wrong, keeps a labeler of one label from being taken for perfect. None is
-        Algorithm 3, but for the start that is brought within reach and for the look at the
-        mirror image (see Notes): there a labeler who agreed with everyone on five items has
-        competence 1, and one such label outvotes all others for ever.
+        and one wrong, keeps a labeler with one label from being considered perfect. None is
+        Algorithm 3, except for the limited start and the check for the mirror image (see Notes):
+        there a labeler who agreed with everyone on five items has competence 1, and one such
+        label outvotes all others forever.
     class_prior : "uniform", "learned" or K probabilities
         How frequent the classes are. Learning it from one competence per labeler is risky:
         labelers who are better at one class than at another look like a frequent class, and
         on some sets nearly all items end in it.
     threads : int, optional
-        By default as many as there are processors. The result is the same to the bit.
+        By default as many as there are processors. The result does not depend on it.
     min_overlap : int
         See `agreement_moments`; it matters for partial labels only.
     sign_rule : "fixed" or "literal"
-        "literal" reads line 3 as printed and lets the mirror image stand: see `spectral_start`.
+        "literal" applies line 3 as printed and keeps the mirror image: see `spectral_start`.
 
     Notes
     -----
     Algorithm 3 as printed cannot be run: its start may lie outside [0, 1], where there is no
-    logarithm. Nearest to it, with line 3 put right, is
+    logarithm. Closest to it, with line 3 corrected, is
     `OneCoin(prior=None, start=spectral_start(table, reach=1.0), sign_rule="literal")`: the start
-    is brought into [0, 1] and no further, and the mirror image stands (docs/errata.md, 9).
+    is only clipped to [0, 1], and the mirror image is kept (docs/errata.md, 9).
 
-    Little data is no error. With one labeler nothing can be learned and it stays at the start,
-    (1 + 1/K) / 2. Two who label the same items get the same competence, that of their
-    agreement. On a single item everybody ends near 1 or near 0, as they agree with the
-    majority or not (two who disagree: at chance). A labeler without labels stays at its
-    start, or at right / (right + wrong) with a prior.
+    Little data is not an error. With one labeler nothing can be learned, and it keeps the start,
+    (1 + 1/K) / 2. Two who label the same items get the same competence, that of their agreement. On
+    a single item everybody ends near 1 or near 0, as they agree with the majority or not (two who
+    disagree: at chance). A labeler without labels stays at its start, or at right / (right + wrong)
+    with a prior.
 
     Examples
     --------
@@ -165,15 +161,17 @@ class OneCoin(BaseEstimator):
             table, p, posteriors, log_likelihood, monitor, priors=found.priors.copy()
         )
 
-    def _learns_priors(self) -> bool:
+    def learns_priors(self) -> bool:
+        """Whether the class frequencies are learned."""
         return isinstance(self.class_prior, str) and self.class_prior == "learned"
 
-    def _coin_prior(self) -> tuple[float, float] | None:
-        # the default prior steadies the fit; intervals have one of their own
+    def coin_prior(self) -> tuple[float, float] | None:
+        """The pseudo-labels that intervals use, right and wrong."""
+        # the default prior stabilises the fit; intervals have their own
         return _check_prior(None if self.prior == CAUTIOUS else self.prior)
 
     def _starts(self, what: _Likelihood, table: LabelTable) -> list[Floats]:
-        """Where to start from; of equally good ends the first start is taken."""
+        """The starts to try; of equally good results the first is kept."""
         n, chance = len(table.labelers), 1 / len(table.classes)
         if not isinstance(self.start, str):
             return [_check_start(self.start, n)]
@@ -192,7 +190,7 @@ class OneCoin(BaseEstimator):
         return starts
 
     def _highest(self, what: _Likelihood, starts: list[Floats]) -> tuple[_Found, Monitor]:
-        """Climb from every start; the highest end and the record of its climb."""
+        """Run EM from every start; the best result and the history of its iterations."""
         ends = []
         for start in starts:
             monitor = Monitor(self.tol, self.max_iter)
@@ -209,11 +207,11 @@ class OneCoin(BaseEstimator):
         return found
 
     def _check_mirror(self, what: _Likelihood, found: _Found, monitor: Monitor) -> _Found:
-        """Leave the mirror image, where there is one and nothing speaks against it."""
+        """Flip a mirror image, if there is one and nothing contradicts it."""
         p, chance = found.competences, 1 / what.classes
-        # by labels: a crowd of newcomers with a few wrong ones does not turn a panel upside down
+        # weighted by labels: a few wrong labels of many newcomers do not flip a panel
         mean = float(np.average(p, weights=what.given)) if what.given.any() else chance
-        if self.sign_rule != "fixed" or mean == chance or mean >= chance + NEAR:
+        if self.sign_rule != "fixed" or mean == chance or mean >= chance + NEAR_CHANCE:
             return found
         said = f"EM ended with a mean competence of {mean:.3f}"
         if mean > chance:
@@ -231,13 +229,13 @@ class OneCoin(BaseEstimator):
 
 
 class _Found(NamedTuple):
-    """What EM moves."""
+    """The parameters that EM optimises."""
 
     competences: Floats
     priors: Floats
 
     def mirror(self) -> _Found:
-        """The same likelihood, everybody wrong who is right (two classes)."""
+        """The parameters with right and wrong exchanged: the same likelihood, for two classes."""
         return _Found(1 - self.competences, self.priors[::-1])
 
     def change(self, before: _Found) -> float:
@@ -290,7 +288,7 @@ class _Likelihood:
         return _Found(better.clip(TINY, 1 - TINY), priors)
 
     def objective(self, found: _Found) -> float:
-        """What EM climbs."""
+        """The objective that EM increases."""
         return self.expect(found)[0] + self.penalty(found)
 
     def penalty(self, found: _Found) -> float:

@@ -1,6 +1,6 @@
 r"""A start from the agreement of all pairs of labelers: a weighted rank-one fit.
 
-Under the one-coin model, for any K and whatever the classes' frequencies,
+Under the one-coin model, for any K and any class frequencies,
 
     K/(K-1) (agreement of a and b - 1/K) = r_a r_b,   r = (K p - 1) / (K - 1),
 
@@ -24,19 +24,19 @@ from venire.labels import LabelTable
 
 __all__ = ["rank_one_start"]
 
-#: Rounds of the fit; from then on EM does the rest better.
+#: Rounds of the fit; EM refines the result.
 _ROUNDS: Final = 50
 
-#: Everybody is credited with so many more items, on which an average labeler agrees as it should.
+#: Pseudo-items for each labeler, with the agreement of an average labeler.
 _SHRINK: Final = 5.0
 
 
 def rank_one_start(table: LabelTable, reach: float = REACH) -> Floats:
     """Competences from the agreement of all pairs; see `spectral_start` for `reach`.
 
-    Each round solves for one labeler's r with all others as they are, all at once and half of
-    the way, so that no order of labelers matters. A labeler whom nobody shares an item with gets
-    the mean of the others. If the mean is below chance, all signs are turned.
+    Each round solves for every labeler's r with the others fixed, and goes half of the way, so the
+    order of the labelers does not matter. A labeler who shares no item with anyone gets the mean of
+    the others. If the mean is below chance, all signs are flipped.
 
     >>> rng = np.random.default_rng(0)
     >>> truth = rng.integers(2, size=(20_000, 1))

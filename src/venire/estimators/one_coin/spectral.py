@@ -1,7 +1,7 @@
 r"""The start of Online Learn: competences from how often labelers agree (Algorithm 3, 2-3).
 
 Under the one-coin model two labelers agree with probability 1/K + K/(K-1) (p_a - 1/K)(p_b - 1/K),
-whatever the classes' frequencies, so the *agreement moment*
+for any class frequencies, so the *agreement moment*
 
     N_ab = (K-1)/K * (share of co-labelled items on which a and b agree - 1/K)
 
@@ -29,9 +29,9 @@ __all__ = ["MIN_OVERLAP", "REACH", "SignRule", "agreement_moments", "pair_counts
 SignRule = Literal["fixed", "literal"]
 
 #: A start goes at most this share of the way from chance to never wrong, or never right. EM
-#: cannot leave an exact 0 or 1, and one labeler who is taken for infallible drags it along: of
-#: 500 learning phases of five items (the paper's panel) it ended at a wrong verdict in 62 with
-#: a share of 0.98, in 17 with 0.8.
+#: cannot leave an exact 0 or 1, and one labeler considered infallible dominates the others: of 500
+#: learning phases of five items (the paper's panel) it ended with wrong verdicts in 62 with a share
+#: of 0.98, in 17 with 0.8.
 REACH: Final = 0.8
 
 #: Two labelers with fewer items in common say too little about each other.
@@ -41,9 +41,9 @@ MIN_OVERLAP: Final = 10
 def agreement_moments(table: LabelTable, min_overlap: int = MIN_OVERLAP) -> Floats:
     """The matrix N_ab of agreement moments, NaN for labelers with too few items in common.
 
-    A moment is defined when the two share at least `min_overlap` items; where no pair of the
-    table shares so many, when they share as many as the best pair does. In a complete table
-    all pairs share all items, so all moments are defined.
+    A moment is defined when the two share at least `min_overlap` items; where no pair of the table
+    shares that many, when they share as many as the best pair does. In a complete table all pairs
+    share all items, so all moments are defined.
 
     >>> N = agreement_moments(LabelTable.from_matrix([[0, 0, 1], [1, 1, 1], [0, 0, 0], [1, 0, 1]]))
     >>> N.tolist()
@@ -91,7 +91,7 @@ def spectral_start(
     where (m_i, m'_i) is the pair of largest abs(N) that leaves out i and whose three moments
     with i are defined; of equal pairs the one that comes first in the table. The sign is
     anchored on m_1, the partner of the first labeler that has a pair. Then, since the
-    labels cannot tell a panel from its mirror image, all p become 2/K - p if their mean is
+    labels cannot distinguish a panel from its mirror image, all p become 2/K - p if their mean is
     *below* 1/K. What the paper leaves open:
 
     - a negative radicand, or N_{m_i m'_i} = 0, says nothing: chance, p = 1/K;
@@ -107,8 +107,8 @@ def spectral_start(
     min_overlap : int
         See `agreement_moments`.
     sign_rule : "fixed" or "literal"
-        "literal" flips when the mean is *at least* 1/K, as printed in line 3. It turns every
-        good panel upside down, and exists for the test that shows it.
+        "literal" flips when the mean is *at least* 1/K, as printed in line 3. It inverts every
+        good panel, and exists for the test that shows this.
     reach : float
         The result is brought into [1/K - reach * 1/K, 1/K + reach * (1 - 1/K)]: for two
         classes and the default of 0.8 that is [0.1, 0.9]. The paper has no such limit, and

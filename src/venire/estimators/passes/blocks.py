@@ -1,8 +1,8 @@
 """Blocks of items: how a pass over a label table is shared among threads.
 
 A table is cut into blocks of items that depend on the table alone. Each block sums into an array
-of its own, and these are added up in the order of the blocks, so that the result is the same to
-the bit whatever the number of threads.
+of its own, and these are added up in the order of the blocks, so the result is the same bit for bit
+with any number of threads.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ __all__ = ["LABELS", "MOST", "Blocks"]
 
 Floats = NDArray[np.float64]
 
-#: A block holds at least so many labels: below that, starting a thread costs more than it saves.
+#: The fewest labels of a block: below that, starting a thread costs more than it saves.
 LABELS: Final = 1 << 15
 
-#: At most so many blocks.
+#: The most blocks.
 MOST: Final = 64
 
 
@@ -99,7 +99,7 @@ class Blocks:
         return float(np.add.accumulate(totals)[-1]), sums[0]
 
     def _arrange(self) -> None:
-        """Lay the labels of each block out as the kernels want them."""
+        """Arrange the labels of each block in the layout of the kernels."""
         start, K = self.table.start, len(self.table.classes)
         self._layout: list[Any] = [None] * self.count
         few = len(self.table.labelers) * K <= 1 << 16
@@ -116,7 +116,7 @@ class Blocks:
         self._each(one)
 
     def _each(self, one: Callable[[int], None]) -> None:
-        """Do one thing for every block; each thread takes the next block that nobody has."""
+        """Call a function for every block; each thread takes the next free block."""
         queue = iter(range(self.count))
 
         def work(queue: Iterator[int]) -> None:

@@ -19,7 +19,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from venire.estimators.passes.exponentials import CHUNK, shares, sigmoids
+from venire.estimators.passes.exponentials import CHUNK, odds_shares, sigmoids
 from venire.tools.compiling import threaded
 
 __all__ = [
@@ -36,7 +36,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Codes = NDArray[np.integer[Any]]
 
-#: Items with at most so many labels are multiplied out.
+#: Items with at most this many labels use products instead of logarithms.
 SHORT: Final = 16
 
 
@@ -106,7 +106,7 @@ def pair_pass(
                         product *= ratio[np.uint64(code[f])]
                     x[j] = product
                     e += step
-                total += shares(x, bits, power, size)
+                total += odds_shares(x, bits, power, size)
             else:
                 for j in range(size):
                     score = log_odds

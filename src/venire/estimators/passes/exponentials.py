@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from venire.tools.compiling import threaded
 
-__all__ = ["CHUNK", "shares", "sigmoids"]
+__all__ = ["CHUNK", "odds_shares", "sigmoids"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -77,7 +77,7 @@ def sigmoids(x: Floats, grown: Floats, bits: Ints, power: Floats, size: int) -> 
 
 
 @threaded()
-def shares(x: Floats, bits: Ints, grown: Floats, size: int) -> float:
+def odds_shares(x: Floats, bits: Ints, grown: Floats, size: int) -> float:
     """Replace x by x / (1 + x); returns the sum of log(1 + x).
 
     The exponents of 1 + x are added up, their mantissas multiplied; `grown` is a view of `bits`.

@@ -20,7 +20,7 @@ Ints = NDArray[np.integer[Any]]
 def vote_pass(start: Ints, labeler: Ints, said: Ints, weight: Floats, shares: Floats) -> None:
     """The share of the weighted votes of each class, items x K.
 
-    Where nobody who has a weight has voted, the votes count alike; without any label every
+    Where no labeler with a weight has voted, the votes count the same; without any label every
     class has the same share.
     """
     classes = shares.shape[1]

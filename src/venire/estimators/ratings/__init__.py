@@ -1,1 +1,1 @@
-"""What if classes have an order? Ordinal labels, numbers, comparisons."""
+"""Ordinal labels, numbers and pairwise comparisons; agreement between labelers."""

@@ -21,46 +21,46 @@ __all__ = ["BradleyTerry"]
 
 Floats = NDArray[np.float64]
 
-#: Where learning the spread starts, within which bounds it stays, and when it has settled.
+#: The start, the bounds and the tolerance of learning the spread.
 _FIRST_SPREAD, _SPREADS, _SETTLED = 2.0, (0.1, 10.0), 0.01
 
-#: What sums may be off by.
+#: The rounding error allowed in sums.
 _ROUNDING: Final = 1e-9
 
-#: At most so many rounds of so many steps go into it.
+#: The most rounds of learning it, and the steps of each.
 _ROUNDS, _STEPS = 30, 5
 
-#: Standard errors are solved for so many things at a time.
+#: Standard errors are solved for this many things at a time.
 _BLOCK: Final = 256
 
 
 @dataclass(eq=False)
 class BradleyTerry(Parameters):
-    r"""Scores of things from who was preferred to whom, by labelers who may not look.
+    r"""Scores of things from pairwise preferences of labelers of unequal quality.
 
     The crowd's Bradley-Terry model (Chen, Bennett, Collins-Thompson and Horvitz, *Pairwise ranking
     aggregation in a crowdsourced setting*, 2013): labeler m prefers i to j with probability
 
         eta_m sigma(t_i - t_j) + (1 - eta_m) sigma(t_j - t_i),    sigma(x) = 1 / (1 + exp(-x))
 
-    so that eta_m = 1 is an honest one, 1/2 one who tosses a coin, and 0 one who says the contrary.
-    A tie counts as half a win of either side. EM repeats, until no score moves by more than
-    `tol`: how probable it is that each answer was meant as it was given; then scores by a
-    Newton step and reliabilities by their mean. What never falls is the log-likelihood with
+    so eta_m = 1 is an honest labeler, 1/2 one who tosses a coin, and 0 one who says the opposite. A
+    tie counts as half a win of either side. EM repeats, until no score moves by more than `tol`:
+    how probable it is that each answer was meant as it was given; then scores by a Newton step and
+    reliabilities by their mean. What never falls is the log-likelihood with
 
         t_i ~ N(0, spread^2),    eta_m ~ Beta(1 + right, 1 + wrong)
 
     The first prior keeps scores finite for a thing that won or lost every comparison, and places
-    groups of things that were never compared with each other around the same level; of the
-    latter there is a warning, for nothing but the prior holds them together.
+    groups of things that were never compared with each other around the same level; such groups
+    cause a warning, because only the prior relates them.
 
     Parameters
     ----------
     spread : float, optional
-        How far apart scores are beforehand, in logits. By default it is learned: with that of
-        five steps, spread^2 = mean of t_i^2 + variance of t_i, until it settles.
+        The prior spread of the scores, in logits. By default it is learned: with that of five
+        steps, spread^2 = mean of t_i^2 + variance of t_i, until it settles.
     prior : (right, wrong) or None
-        Pseudo-answers of each labeler; None takes everybody for honest, which is the plain
+        Pseudo-answers of each labeler; None assumes that everyone is honest, which is the plain
         Bradley-Terry model.
     max_iter, tol
         When to stop.
@@ -74,7 +74,7 @@ class BradleyTerry(Parameters):
     ranking_ : tuple of things, the best first
     spread_ : float
     groups_ : dict of thing to number
-        Which things are linked by comparisons, directly or not; all 0 if every one is.
+        Which things are connected by comparisons, directly or not; all 0 if all are.
     log_likelihood_, n_iter_, converged_, history_
 
     Examples
@@ -156,7 +156,7 @@ class BradleyTerry(Parameters):
 
     @cached_property
     def groups_(self) -> dict[Hashable, int]:
-        """The group of things that are linked by comparisons, of each thing."""
+        """The group of connected things that each thing belongs to."""
         return dict(zip(self.data_.things, self._groups.tolist(), strict=True))
 
     def to_frame(self, backend: Backend | None = None) -> Any:
@@ -218,7 +218,7 @@ class _Climb:
                 return
 
     def step(self) -> tuple[float, float]:
-        """One round: the height it started from, and the largest change of a score."""
+        """One round: the objective before it, and the largest change of a score."""
         height = self._height(self.t)
         meant_left, meant = self._meant()
         if self.prior is not None:
@@ -238,7 +238,7 @@ class _Climb:
         return np.asarray(1 / (1 + np.exp(-gap)))
 
     def _meant(self) -> tuple[Floats, Floats]:
-        """Of each answer the share that saw the left one ahead, and that meant what it said."""
+        """For each answer, the probability that left was seen ahead, and that it was honest."""
         p, eta, left = self._sees_left(), self.eta[self.data.labeler], self.data.won_left
         if self.prior is None:
             return left, np.ones_like(left)
@@ -286,7 +286,7 @@ class _Climb:
         return np.asarray(self.t - self.t.mean())
 
     def errors(self) -> Floats:
-        """The level of all scores together is not counted as an error."""
+        """The common level of all scores is not counted as an error."""
         return np.sqrt(np.maximum(self.variances() - self.spread**2 / self.t.size, 0.0))
 
     def variances(self) -> Floats:

@@ -1,4 +1,4 @@
-"""Whether labels show the order that their classes are said to have."""
+"""Whether labels show the declared order of their classes."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from venire.labels.entropy import vote_counts
 
 __all__ = ["order_strength"]
 
-#: Classes that would meet less often than this by chance tell nothing.
+#: Pairs of classes that would meet less often than this by chance are ignored.
 _FEWEST: Final = 10.0
 
-#: So many pairs, as chance would make them, are added at each boundary.
+#: Pseudo-pairs at each boundary, distributed as by chance.
 _PSEUDO: Final = 4.0
 
 
@@ -28,10 +28,9 @@ def order_strength(table: LabelTable) -> float:
 
         ( o_k,k+1 / e_k,k+1 )  /  ( sum of o_ij / sum of e_ij  over the other i <= k < j )
 
-    is above 1 where somebody who is mistaken across it is mistaken by little (four pairs are added
-    as chance would have them). The strength is that of the weakest boundary: classes that are
-    mistaken for each other in pairs (1 and 2, 3 and 4) have no order. It is infinite where too
-    little is known, and 0 with two classes.
+    is above 1 where errors across it are small (four pairs are added as by chance). The strength is
+    that of the weakest boundary: classes that are confused in pairs (1 and 2, 3 and 4) have no
+    order. It is infinite where too little is known, and 0 with two classes.
 
     >>> order_strength(LabelTable.from_matrix([[0, 1], [1, 2], [1, 1], [2, 2]] * 30, classes=3))
     10.375

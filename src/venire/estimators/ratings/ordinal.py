@@ -25,16 +25,16 @@ __all__ = ["Ordinal"]
 #: With more classes than this the labels are measurements: `RobustMean` is for them.
 MOST_CLASSES: Final = 100
 
-#: So many imaginary raters are spread over all types.
+#: Pseudo-raters, distributed over all types.
 _PSEUDO: Final = 5.0
 
 
 @dataclass(eq=False)
 class Ordinal(BaseEstimator):
-    r"""Verdicts and raters where classes have an order: near misses are likelier than far ones.
+    r"""Verdicts and raters for ordered classes: near misses are more likely than far ones.
 
-    Dawid and Skene's model, but a rater's confusion matrix is one of some hundred tables T_c: those
-    of a bias, a spread and a share of careless answers, and of raters who look at nothing
+    Dawid and Skene's model, but a rater's confusion matrix is one of several hundred tables T_c:
+    those of a bias, a spread and a share of careless answers, and of raters who never look
     (`venire.estimators.ratings.rater_types`). How frequent each type is, rho_c, is learned from the
     panel. Mean-field EM, from the shares of the votes, repeats until nothing moves by more than
     `tol`
@@ -45,11 +45,11 @@ class Ordinal(BaseEstimator):
     with rho and pi the mean shares (plus pseudo-counts); `history_` holds the bound on the
     log-likelihood, which never falls.
 
-    The order is believed only if the labels show it: two labels of an item that differ have to be
-    neighbours `least_order` times as often, compared with chance, as they are further apart, at
-    every boundary between two classes (`venire.estimators.ratings.order`). Where they are not,
-    mistakes have little to do with the order, and the verdicts are those of `Auto`; with two
-    classes this is always so.
+    The order is used only if the labels show it: two different labels of an item must be in
+    adjacent classes `least_order` times as often, relative to chance, as further apart, at every
+    boundary between two classes (`venire.estimators.ratings.order`). Where they are not, mistakes
+    have little to do with the order, and the verdicts are those of `Auto`; with two classes this is
+    always so.
 
     `labels_` is the most probable class, as everywhere: confidence then is the probability
     that the label is right. `medians_` has the class of least expected absolute error. They
@@ -62,16 +62,16 @@ class Ordinal(BaseEstimator):
     max_iter, tol
         When to stop.
     least_order : float
-        See above; 0 believes in the order in any case.
+        See above; 0 always uses the order.
     threads : int, optional
-        By default as many as there are processors. The result is the same to the bit.
+        By default as many as there are processors. The result does not depend on it.
 
     Attributes
     ----------
     ordered_ : bool
-        Whether the order was believed.
+        Whether the order was used.
     strength_ : float
-        How much more often labels are neighbours, at the weakest boundary.
+        How much more often labels are in adjacent classes, at the weakest boundary.
     alphas_ : dict
         Krippendorff's alpha, nominal and ordinal.
     chosen_, why_ : str
@@ -79,7 +79,7 @@ class Ordinal(BaseEstimator):
     biases_ : array
         By how many classes each labeler rates higher than the others; nan where `Auto` decided.
     idle_ : array
-        The probability that a labeler looks at nothing; nan where `Auto` decided.
+        The probability that a labeler never looks; nan where `Auto` decided.
 
     Examples
     --------
@@ -105,7 +105,7 @@ class Ordinal(BaseEstimator):
     threads: int | None = None
 
     def fit(self, labels: Any) -> Self:
-        """Learn the kinds of the raters and the posteriors of the items."""
+        """Learn the types of the raters and the posteriors of the items."""
         table = as_ordered(labels, self.order)
         if len(table.classes) > MOST_CLASSES:
             raise InputError(
@@ -169,7 +169,7 @@ class Ordinal(BaseEstimator):
 
 
 class _Raters:
-    """Who is of which type, and how frequent types and classes are."""
+    """The type of each rater, and the frequencies of types and classes."""
 
     def __init__(self, kinds: RaterTypes, labelers: int) -> None:
         self.kinds, C = kinds, len(kinds.bias)
@@ -191,7 +191,7 @@ class _Raters:
         return float(np.abs(self.said - before).max())
 
     def penalty(self) -> float:
-        """What the bound has beside the items: how odd the types are, and the pseudo-counts."""
+        """The part of the bound that does not depend on the items: types and pseudo-counts."""
         kept = np.where(self.types > 0, self.types, 1.0)
         odd = (self.types * (self._log_share - np.log(kept))).sum()
         pseudo = _PSEUDO * self._log_share.mean() + np.log(self.priors).sum()

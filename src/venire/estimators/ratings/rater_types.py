@@ -1,12 +1,12 @@
-r"""Kinds of rater: what somebody of a bias, a spread and a share of careless answers says.
+r"""Types of rater: what one with a bias, a spread and a share of careless answers says.
 
 A rater of bias b and spread s sees an item of class k (0 to K - 1) at k + b + s * noise, and says
 the class whose interval that falls into; in a share `lapse` of the answers it says anything:
 
     T(l | k) = (1 - lapse) * [ Phi((l + 1/2 - k - b) / s) - Phi((l - 1/2 - k - b) / s) ] + lapse / K
 
-with the first and the last interval open. Besides there are those who look at nothing: one who
-says anything, and for each class one who nearly always says that.
+with the first and the last interval open. In addition there are types who never look: one who
+answers at random, and for each class one who nearly always says it.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ _LAPSES: Final = (0.02, 0.1, 0.3, 0.6)
 #: Spreads grow by this factor, from the first up to half of the classes, and at least to 2.
 _FIRST, _FACTOR, _LEAST = 0.25, 4 / 3, 2.0
 
-#: The share of other answers of one who always says the same.
+#: The share of other answers of a constant rater.
 _CONSTANT: Final = 0.05
 
 
 class RaterTypes:
-    """The kinds: `tables` is types x K (truth) x K (said); `bias` and `spread` of each.
+    """The types: `tables` is types x K (truth) x K (said); `bias` and `spread` of each.
 
-    Of those who look at nothing the bias is 0 and the spread infinite.
+    For those who never look the bias is 0 and the spread infinite.
     """
 
     def __init__(self, tables: Floats, bias: Floats, spread: Floats) -> None:
@@ -42,7 +42,7 @@ class RaterTypes:
 
 
 def rater_types(classes: int) -> RaterTypes:
-    """All kinds of rater for so many classes.
+    """All types of rater for this number of classes.
 
     >>> kinds = rater_types(5)
     >>> kinds.tables.shape, kinds.tables.sum(axis=2).round(9).min()

@@ -21,10 +21,10 @@ __all__ = ["RobustMean"]
 
 Floats = NDArray[np.float64]
 
-#: Pseudo-labels of the panel's variance that each labeler is credited with.
-PSEUDO: Final = 4.0
+#: Pseudo-labels of each labeler, with the panel's variance.
+VARIANCE_LABELS: Final = 4.0
 
-#: Degrees of freedom of the biases: a labeler far off does not move the level of all.
+#: Degrees of freedom of the biases: one labeler far off does not shift the level of all.
 _BIAS_FREEDOM: Final = 3.0
 
 #: Degrees of freedom that are tried.
@@ -43,22 +43,22 @@ class RobustMean(Parameters):
         x_sm = z_s + b_m + sigma_m * e,     e ~ Student's t with `freedom` degrees of freedom
         b_m ~ beta * t with 3 degrees,     sigma_m^2 ~ inverse chi-squared around the panel's
 
-    so that a labeler who rates high is moved down, one who is imprecise counts for little, and a
-    slip of a precise one does not spoil a mean. z has no prior: an item with one label is not
-    drawn towards the others. Mean-field EM, from the medians, repeats until nothing moves by
-    more than `tol` standard deviations of all labels
+    so a labeler who rates high is corrected, an imprecise one counts for little, and an outlier of
+    a precise one does not spoil a mean. z has no prior: an item with one label is not shrunk
+    towards the others. Mean-field EM, from the medians, repeats until nothing moves by more than
+    `tol` standard deviations of all labels
 
         u   = (freedom + 1) / (freedom + E[(x - z - b)^2] / sigma_m^2)            for each label
         z_s = mean of x - b_m with weights u / sigma_m^2,   b_m = the same of x - z_s, shrunk
         sigma_m^2 = (sum of u E[(x - z - b)^2] + 4 panel's) / (labels of m + 4)
 
-    Values have the mean bias of the panel: if everybody rates high, nothing shows it.
+    Values include the mean bias of the panel: if everybody rates high, the labels cannot show it.
 
     Parameters
     ----------
     freedom : float, optional
-        Below 10 slips count for little; `inf` is the normal distribution. By default the one
-        of 2.5 to 200 that makes the labels most probable.
+        Below 10, outliers count for little; `inf` is the normal distribution. By default the one of
+        2.5 to 200 that makes the labels most probable.
     max_iter, tol
         When to stop.
 
@@ -128,7 +128,7 @@ class RobustMean(Parameters):
 
     @cached_property
     def spreads_(self) -> dict[Hashable, float]:
-        """The standard deviation of each labeler's noise, slips apart."""
+        """The standard deviation of each labeler's noise, without outliers."""
         return dict(zip(self.table_.labelers, self._spread.tolist(), strict=True))
 
     def to_frame(self, backend: Backend | None = None) -> Any:
@@ -165,7 +165,7 @@ class RobustMean(Parameters):
 
 
 class _Ratings:
-    """The state of the climb, in units in which all ratings have mean 0 and variance 1."""
+    """The state of EM, in units in which all ratings have mean 0 and variance 1."""
 
     def __init__(self, table: LabelTable, freedom: float | None) -> None:
         self.s, self.m = table.item, table.labeler.astype(np.int64)
@@ -194,8 +194,8 @@ class _Ratings:
         self._value(weight)
         self._biases(weight)
         off = self._off()
-        noise = np.bincount(self.m, u * off, minlength=self.M) + PSEUDO * self.panel
-        self.sigma2 = np.maximum(noise / (self.given + PSEUDO), _LEAST)
+        noise = np.bincount(self.m, u * off, minlength=self.M) + VARIANCE_LABELS * self.panel
+        self.sigma2 = np.maximum(noise / (self.given + VARIANCE_LABELS), _LEAST)
         self.panel = (self.M + 1) / float((1 / self.sigma2).sum() + 1 / max(self.panel, _LEAST))
         if self._learns:
             self.freedom = _freedom(off / self.sigma2[self.m])

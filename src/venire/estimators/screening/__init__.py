@@ -1,1 +1,1 @@
-"""Whose labels count? Copies of each other, and those who never look."""
+"""Whose labels count: copies of each other, and labelers who never look."""

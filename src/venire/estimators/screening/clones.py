@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
@@ -14,28 +14,29 @@ from scipy.special import ndtr
 
 from venire.errors import InputError
 from venire.estimators.base import BaseEstimator, Floats
-from venire.estimators.screening.shared_errors import Panel, count_pairs, fit_panel
+from venire.estimators.screening.shared_errors import Panel, fit_panel, panel_pairs
 from venire.labels import LabelTable
 from venire.labels.sources import as_table
+from venire.labels.subset import keep_labels
 
 __all__ = ["CloneGroup", "ClonePair", "Clones", "find_clones"]
 
 #: Two labelers with fewer items in common are not compared.
 MIN_OVERLAP: Final = 20
 
-#: Errors that are less alike than this do not make two labelers one.
+#: Two labelers whose errors correlate less than this are not copies.
 STRENGTH: Final = 0.7
 
-#: So many labelers, those with most labels, are compared: the matrix of pairs is dense.
+#: The most labelers that are compared, those with most labels: the matrix of pairs is dense.
 MOST_LABELERS: Final = 2000
 
-#: So many pairs of labels are looked at; of a larger table, a sample of its items.
+#: The most pairs of labels that are used; a larger table is sampled by items.
 MOST_PAIRS: Final = 5_000_000
 
 
 @dataclass(frozen=True)
 class ClonePair:
-    """Two labelers whose errors are more alike than the panel's.
+    """Two labelers whose errors are more similar than the panel's.
 
     `correlation` is that of their labels given the truth; `p_value` is Holm's, so it accounts
     for all pairs that were compared.
@@ -89,7 +90,7 @@ def find_clones(
     item difficulty, does not count. A pair is a clone pair if its excess agreement is significant
     at `level` among all pairs compared (Holm), and its errors have a correlation of at least
     `strength`. Groups are what clone pairs connect. No model of the items is fitted: posteriors
-    that copies have captured would explain their agreement away.
+    dominated by copies would explain their agreement away.
 
     It works as long as less than half of the labelers (of those who know something) are copies
     of one another: beyond that nothing in the labels says who the copies are.
@@ -99,15 +100,15 @@ def find_clones(
     labels
         A table of labels in any form, or a fitted estimator.
     level : float
-        Chance of one false pair or more, where there are no clones.
+        The probability of one or more false pairs, if there are no clones.
     strength : float
-        How alike errors must be. Lower finds looser groups: with 0.5 synthetic panels of copies
-        gain another point, and panels of judges with family likeness, each of whom still adds
-        something, lose up to 1.7 (0.7: up to 1.1).
+        How strongly errors must correlate. A lower value finds looser groups: with 0.5 synthetic
+        panels of copies gain another point, and panels of similar judges, each of whom still adds
+        information, lose up to 1.7 (0.7: up to 1.1).
     min_overlap : int
         Items that two labelers must have in common to be compared.
     seed : int
-        For the sample of items, where the table is too large to look at all of it.
+        For the sample of items of a large table.
 
     Examples
     --------
@@ -126,7 +127,7 @@ def find_clones(
         raise InputError(f"got min_overlap={min_overlap!r}, expected at least 2")
     table = labels.table_ if isinstance(labels, BaseEstimator) else as_table(labels)
     small, who = _manageable(table, min_overlap, seed)
-    panel = fit_panel(count_pairs(small), min_overlap)
+    panel = fit_panel(panel_pairs(small), min_overlap)
     if panel.first.size < 3:
         return Clones((), (), int(panel.first.size))
     p_value = _holm(ndtr(-panel.z))
@@ -176,7 +177,7 @@ def _groups(
 def _manageable(
     table: LabelTable, min_overlap: int, seed: int
 ) -> tuple[LabelTable, NDArray[np.int64]]:
-    """The labelers worth comparing, and as many items as can be looked at."""
+    """The labelers worth comparing, and as many items as the limit allows."""
     given = np.bincount(table.labeler, minlength=len(table.labelers))
     who = np.argsort(-given, kind="stable")[:MOST_LABELERS]
     who = np.sort(who[given[who] >= min_overlap])
@@ -188,8 +189,5 @@ def _manageable(
     if pairs > MOST_PAIRS:
         chosen = np.random.default_rng(seed).random(sizes.size) < MOST_PAIRS / pairs
     keep = (number[table.labeler] >= 0) & np.repeat(chosen, sizes)
-    start = np.concatenate([[0], np.cumsum(keep)])[table.start]
-    small = LabelTable(
-        table.items, who, table.classes, start, number[table.labeler[keep]], table.said[keep]
-    )
-    return small, who
+    kept = keep_labels(table, keep)
+    return replace(kept, labelers=who, labeler=number[kept.labeler]), who

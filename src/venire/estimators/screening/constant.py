@@ -1,4 +1,4 @@
-r"""Labelers who say one class whatever they see."""
+r"""Labelers who always say the same class."""
 
 from __future__ import annotations
 
@@ -13,35 +13,35 @@ from venire.labels.sources import as_table
 
 __all__ = ["constant_labelers", "find_constant"]
 
-#: Who says one class this often, in at least so many labels, is looked at.
+#: A labeler who says one class with at least this share, in at least this many labels, is tested.
 MOSTLY: Final = 0.95
 FEWEST: Final = 8
 
-#: A labeler that says one class whatever it sees says another one with this probability.
+#: A constant labeler says another class with this probability.
 SLIP: Final = 0.02
 
-#: A class with this share of the others' votes is what one would say without looking.
+#: A class with this share of the others' votes is the obvious guess.
 COMMON: Final = 2 / 3
 
-#: Evidence of 100 to 1 is wanted before anybody's labels are set aside.
+#: Labels are ignored only on evidence of at least 100 to 1.
 WANTED: Final = np.log(100.0)
 
 
 def find_constant(labels: Any) -> tuple[Any, ...]:
-    """The names of the labelers who say one class whatever they see.
+    """The names of the labelers who always say the same class.
 
-    Whoever says one class in 95 % of eight labels or more is held against the other labelers:
-    one who knows anything says something else of the items that they find to be of another
-    class. Their labels are compared under two explanations,
+    A labeler who says one class in 95 % of eight labels or more is compared with the others: one
+    who knows anything says something else about items that the others find to be of another class.
+    The labels are compared under two explanations,
 
         like the others    sum_k r_k C_k(said), r the shares of the others' votes on the item and
                            C how the others label items on which the rest votes k
-        constant           0.98 for the one class, whatever the item
+        constant           0.98 for the one class, for every item
 
-    and a labeler is named if the second is 100 times more probable. Where one class is rare, or
+    and a labeler is returned if the second is 100 times more probable. Where one class is rare, or
     the others say nothing about its items, both explain the labels equally well, and nobody is
-    named; nor is one whose class has two thirds of the others' votes anyway, for it repeats
-    what is known of the class shares, and without it the rare class would win too often.
+    returned; nor is one whose class has two thirds of the others' votes anyway: it repeats the
+    known class shares, and without it the rare class would win too often.
 
     >>> rng = np.random.default_rng(0)
     >>> truth = rng.integers(2, size=(100, 1))
@@ -55,7 +55,7 @@ def find_constant(labels: Any) -> tuple[Any, ...]:
 
 
 def constant_labelers(table: LabelTable) -> NDArray[np.bool_]:
-    """Whether each labeler of the table says one class whatever it sees."""
+    """Whether each labeler of the table always says the same class."""
     M, K = len(table.labelers), len(table.classes)
     counts = np.bincount(table.labeler.astype(np.int64) * K + table.said, minlength=M * K)
     counts = counts.reshape(M, K)

@@ -1,4 +1,4 @@
-"""Let a group of copies speak with one voice."""
+"""Merge a group of copies into one labeler."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["merge_clones"]
 
 
 def merge_clones(table: LabelTable, groups: Iterable[CloneGroup]) -> LabelTable:
-    """The table in which each group has one label an item: what most of its members said.
+    """The table in which each group has one label per item: what most of its members said.
 
     The label is given by the group's first member. Where members are split evenly, the one with
     the most labels in the table decides (of equals one drawn by name). Labelers and items stay
@@ -42,7 +42,7 @@ def _merge(table: LabelTable, voice: np.ndarray[tuple[int], np.dtype[np.intp]]) 
     spoken, group = np.unique(of, return_inverse=True)
     votes = np.zeros((spoken.size, K))
     np.add.at(votes, (group, table.said), 1.0)
-    # The most industrious of the top classes' members breaks a tie: below one vote, above none.
+    # A tie goes to the class of the member with the most labels: a bonus between 0 and 1 vote.
     rank = np.empty(M)
     rank[np.lexsort((name_codes(table.labelers), given))] = np.arange(M)
     extra = np.zeros_like(votes)

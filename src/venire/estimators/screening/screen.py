@@ -1,4 +1,4 @@
-"""Before anything is learned: whose labels count, and whether labelers can be told apart."""
+"""Screening before learning: whose labels count, and whether labelers can be told apart."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ __all__ = ["Screened", "screen"]
 #: Fewer labelers cannot be told apart by their agreement.
 FEWEST_LABELERS: Final = 3
 
-#: Agreement must be beyond chance by this many standard errors before anybody is weighed.
+#: Agreement must exceed chance by this many standard errors before labelers are weighted.
 BEYOND_CHANCE: Final = 2.0
 
 
-#: Who contradicts the vote in so many labels or more is set aside.
+#: A labeler who contradicts the vote, in at least this many labels, is ignored.
 FEWEST_LABELS: Final = 20
 
 
 class Screened(NamedTuple):
-    """The labels that count, whose do not, and why it cannot be learned from them.
+    """The labels that count, whose do not, and why nothing can be learned from them.
 
-    `constant` say one class whatever they see; `contrary` say a class less often where the vote
+    `constant` labelers always say one class; `contrary` ones say a class less often where the vote
     says it than elsewhere. `obstacle` is None where labelers can be told apart.
     """
 
@@ -38,7 +38,7 @@ class Screened(NamedTuple):
     obstacle: str | None
 
     def why(self, learned: str) -> str:
-        """In words: who was set aside, and what was `learned` or why it stays with the vote."""
+        """In words: who is ignored, and what was `learned` or why the result is the vote."""
         stays = f"It stays with the plain vote: {self.obstacle}."
         told = learned if self.obstacle is None else stays
         names = self.heard.labelers
@@ -48,7 +48,7 @@ class Screened(NamedTuple):
 
 
 def screen(table: LabelTable) -> Screened:
-    """Set aside who says one class whatever it sees; see whether there is anything to learn.
+    """Ignore labelers who always say one class; check whether there is anything to learn.
 
     >>> found = screen(LabelTable.from_matrix([[0, 0], [1, 1]]))
     >>> found.why("learned")

@@ -21,12 +21,12 @@ from scipy.sparse import csr_array
 from venire.estimators.base import Floats
 from venire.labels import LabelTable
 
-__all__ = ["PairCounts", "Panel", "count_pairs", "fit_panel"]
+__all__ = ["PairCounts", "Panel", "fit_panel", "panel_pairs"]
 
 #: A pair that stands out by more than this is left out when the l are fitted.
 OUTLIER: Final = 3.0
 
-#: Labelers whose pooled agreement is below so many standard errors say nothing about others.
+#: Labelers whose pooled agreement is below this many standard errors say nothing about others.
 INFORMED: Final = 2.0
 
 #: The l stay below this, so that a pair of perfect labelers still leaves room for errors.
@@ -61,10 +61,10 @@ class Panel(NamedTuple):
     correlation: Floats
 
 
-def count_pairs(table: LabelTable) -> PairCounts:
+def panel_pairs(table: LabelTable) -> PairCounts:
     """Agreement of all pairs of labelers.
 
-    >>> counts = count_pairs(LabelTable.from_matrix([[0, 0], [1, 1], [0, 1], [1, 1]]))
+    >>> counts = panel_pairs(LabelTable.from_matrix([[0, 0], [1, 1], [0, 1], [1, 1]]))
     >>> counts.agree[0, 1].tolist(), round(float(counts.corrected[0, 1]), 3)
     (3.0, 0.577)
     """

@@ -1,1 +1,1 @@
-"""What if labels come one by one? Competences that follow a stream."""
+"""Labels that come in batches: competences that follow a stream."""

@@ -14,8 +14,8 @@ Two kinds of change are looked for, each in three sizes e:
 The six Shiryaev-Roberts statistics R <- (1 + R) f_1 / f_0 add up the evidence for a change at
 any time in the past. Without a change the mean of R after n labels is n, so by Doob's
 inequality the probability that the mean of the six reaches 1000 / alpha within 1,000 labels is
-at most alpha: the threshold needs no tuning. How vague the other labels were is in r already;
-a label of which they say nothing moves nothing.
+at most alpha: the threshold needs no tuning. How vague the other labels are is already part of r; a
+label about which they say nothing has no effect.
 
 The reference p is learned from the same labels without forgetting, one step of on-line EM each,
 
@@ -28,15 +28,15 @@ whatever the matrix, and a matrix could not be learned from few labels well enou
 No alarm is raised before the reference rests on `burn_in` labels; after an alarm it is
 learned anew.
 
-What the others say of an item is only as good as what is believed of them. Two things that are no
-change of the labeler would look like one, so `follow`
+The other labels of an item are only as informative as the beliefs about their
+labelers. Two things would look like a change of the labeler and are not, so `follow`
 
-- learns the references anew whenever beliefs were, from the labels that are remembered, as the
-  beliefs of today read them;
+- learns the references again whenever beliefs change, from the remembered labels and with the
+  current beliefs;
 - has a reference for each pair of a labeler and its *chief witness*, the best of the others who
-  labelled the item: a guesser that is taken for good makes everybody look bad who labels with it,
-  and whom one labels with changes when the schedule does. A pair begins with the labeler's own
-  reference, and is tested after `FEW` labels.
+  labelled the item: a guesser who is believed to be good makes everyone who labels with it look
+  bad, and partners change when the schedule does. A pair begins with the labeler's own reference,
+  and is tested after `FEW` labels.
 
 Measured on simulated panels (tests/unit/estimators/test_streaming_drift.py): with alpha = 5 %,
 1 to 5 % of those who do not change are flagged within 1,000 labels; a drop from 0.9 to 0.6 is
@@ -60,25 +60,25 @@ __all__ = ["PER", "Drift", "DriftMonitor"]
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-#: The false-alarm probability is meant per so many labels of a labeler.
+#: The false-alarm probability refers to this many labels of a labeler.
 PER: Final = 1000
 
 #: Sizes of change that are looked for: a fifth of the way to chance (or to perfection), ...
 SIZES: Final = (0.2, 0.4, 0.8)
 
-#: The reference begins with this skill, and takes it for that of so many labels.
-SKILL, FIRST = 0.7, 2.0
+#: The reference begins with this skill, weighted as this many labels.
+START_SKILL, START_LABELS = 0.7, 2.0
 
 #: The reference stays this far from 0 and 1.
 EDGE: Final = 1e-3
 
-#: A pair of labeler and witness begins with the labeler's skill as if so many labels bore it out,
-#: and is tested after so many of its own.
+#: A pair of labeler and witness begins with the labeler's skill, weighted as at most `PAIR` labels,
+#: and is tested after `FEW` labels of its own.
 PAIR, FEW = 10.0, 50
 
 
 class Drift(NamedTuple):
-    """What is known of a labeler's constancy.
+    """Whether a labeler has changed.
 
     `alarms` so far, the number of scored labels `at` the latest one (0: none), and `evidence`
     for a change since: 1 raises the next alarm.
@@ -130,21 +130,21 @@ class DriftMonitor:
         self.seen, self.began, self.alarms, self.at = (np.zeros(0, np.int64) for _ in range(4))
 
     def expand(self, labelers: int) -> None:
-        """Make room for so many labelers."""
+        """Make room for this many labelers."""
         known = len(self.seen)
         for name in self.arrays():
             old = getattr(self, name)
             new = np.zeros((max(labelers, known), *old.shape[1:]), old.dtype)
             new[:known] = old
             setattr(self, name, new)
-        self.skill[known:], self.information[known:] = SKILL, FIRST
+        self.skill[known:], self.information[known:] = START_SKILL, START_LABELS
 
     def arrays(self) -> tuple[str, ...]:
-        """The names of what it has to remember."""
+        """The names of its state arrays."""
         return "skill", "information", "evidence", "seen", "began", "alarms", "at"
 
     def score(self, labeler: Ints, said: Ints, others: Floats) -> None:
-        """Take in labels in order of time, with what the other labels say of their items."""
+        """Score labels in order of time; `others` are the posteriors from the other labels."""
         if labeler.size and labeler.max() >= len(self.seen):
             self.expand(int(labeler.max()) + 1)
         reference = self.skill, self.information, np.zeros(len(self.seen), np.int64)
@@ -160,10 +160,11 @@ class DriftMonitor:
     ) -> None:
         """Learn the references from the labels that are not `fresh`; score those that are.
 
-        One entry per label that is remembered, in order of time, read with today's beliefs.
+        One entry per remembered label, in order of time, with the posteriors of the current
+        beliefs.
         """
         old = ~fresh
-        self.skill[:], self.information[:] = SKILL, FIRST
+        self.skill[:], self.information[:] = START_SKILL, START_LABELS
         tried = np.zeros(len(self.seen), np.int64)
         known = labeler[old], said[old], others[old]
         self._run(known[0], *known, (self.skill, self.information, tried), test=False)
@@ -190,7 +191,7 @@ class DriftMonitor:
         scored(cell, labeler, said, others, *reference, *state, *limits)
 
     def drifts(self) -> list[Drift]:
-        """How constant each labeler is."""
+        """The drift of each labeler."""
         share = self.evidence.mean(axis=1) * self.false_alarms / PER
         columns = self.alarms.tolist(), self.at.tolist(), share.tolist()
         return [Drift(*row) for row in zip(*columns, strict=True)]
@@ -240,7 +241,7 @@ def _score(
             if _alarm(evidence, m, random, knows, threshold):
                 alarms[m] += 1
                 at[m] = began[m] = seen[m]
-                information[c] = FIRST
+                information[c] = START_LABELS
                 for a in range(evidence.shape[1]):
                     evidence[m, a] = 0.0
         spread = skill[c] * (1.0 - skill[c])

@@ -1,4 +1,4 @@
-"""Labels as they come: what the estimator of tables says of the labels that are remembered."""
+"""Labels in batches: the estimator of tables, applied to the labels in a window."""
 
 from __future__ import annotations
 
@@ -6,15 +6,14 @@ import warnings
 from collections.abc import Hashable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Literal, NamedTuple, Self, get_args
+from typing import Any, Final, Literal, Self, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from venire.errors import InputError, UnknownName
 from venire.estimators.calibration import certainty
-from venire.estimators.streaming.drift import DriftMonitor
-from venire.estimators.streaming.items import Finals, codes_of, distinct, listed, numbered, pick
+from venire.estimators.streaming.items import codes_of, distinct, listed, pick
 from venire.estimators.streaming.remembered_labels import (
     ITEM,
     LABELER,
@@ -25,81 +24,73 @@ from venire.estimators.streaming.remembered_labels import (
     watch,
 )
 from venire.estimators.streaming.results import StreamViews
+from venire.estimators.streaming.state import FIRST_LOOK, Found, StreamState
 from venire.estimators.votes.anchored import Anchored
 from venire.labels import LabelTable, Names, Repeats
 from venire.paper.accuracy import clamp_confusions, one_coin
 
-__all__ = ["Found", "Streaming"]
+__all__ = ["Streaming"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 Model = Literal["dawid-skene", "one-coin"]
 
-#: Right and wrong pseudo-labels of somebody unknown, in each class.
+#: Right and wrong pseudo-labels of a newcomer, in each class.
 STRANGER: Final = (7.0, 3.0)
 
-#: Nobody is taken to be better than 1 - RHO.
+#: Competences are clamped at 1 - RHO.
 RHO: Final = 0.01
 
-#: A full window makes room for so many of its items at once.
+#: A full window drops this share of its items at once.
 _ROOM: Final = 1 / 16
 
-#: Who has changed is looked at when there are so many times more labels, and so many more at least.
-_AGAIN, _ENOUGH = 1 / 16, 100
-
-
-class Found(NamedTuple):
-    """What a fit found: confusion matrices, labelers x truth x said, class shares, certainty."""
-
-    confusions: Floats
-    priors: Floats
-    certainty: float = 1.0
+#: The next drift check is made after this share of the labels in the window has been added.
+_AGAIN: Final = 1 / 16
 
 
 @dataclass(eq=False)
 class Streaming(StreamViews):
     """Competences, confusion matrices and verdicts from batches of labels, in bounded memory.
 
-    What is read at any time is what `Anchored` says of the labels in the window, from the
-    beginning, as `LearnWhileServing` has it: nothing is carried over from an earlier fit, so that
-    no belief feeds on itself, and who says one class whatever it sees counts for nothing. A
-    posterior is that of all labels of an item, by these matrices and class shares, its log-odds
-    divided down as far as labels depend on each other (`venire.estimators.certainty`). The fit is
-    made when something is read and kept until labels come: taking labels in is cheap, and reading
-    after that costs as much as a fit of the window.
+    Results are those of `Anchored` on the labels in the window, fitted from scratch as in
+    `LearnWhileServing`: nothing is carried over from an earlier fit, so no belief reinforces
+    itself, and labelers who always say one class count for nothing. A posterior uses all labels of
+    an item with these matrices and class shares; its log-odds are discounted for dependence between
+    labels (`venire.estimators.certainty`). The fit is made when a result is read, and kept until
+    new labels come: adding labels is cheap, and the first read after that costs a fit of the
+    window.
 
     Parameters
     ----------
     classes : sequence of names, optional
-        The classes, if they are known; another label is then an error. Otherwise a class is
-        added, after those that are there, when it is first seen.
+        The classes, if they are known; any other label is then an error. Otherwise a class is added
+        when it is first seen.
     labelers : sequence of names, optional
         The panel, if it is known; others are still added when they are first seen.
     model : "dawid-skene" or "one-coin"
         Full confusion matrices, or one probability of being right.
     max_items : int, optional
-        So many items keep their labels (once it is full, between 15/16 of that and all of
-        it); None keeps all. Those that have waited longest for a label go: their verdict is final,
-        and their labels are forgotten.
+        How many items keep their labels (once full, between 15/16 of that and all of it); None
+        keeps all. The items that have waited longest for a label are dropped first: their verdict
+        becomes final, and their labels are forgotten.
     max_finals : int, optional
-        So many final verdicts are remembered, by default as many as `max_items`.
+        How many final verdicts are remembered, by default as many as `max_items`.
     half_life : float, optional
-        Of each labeler the latest `half_life` / ln 2 labels are learned from, as much in all as
-        if a label counted half after the labeler has given so many more.
+        Only the latest `half_life` / ln 2 labels of each labeler are learned from, which is the
+        total weight of labels that decay with this half-life.
     repeats : "error", "first" or "last"
         What to do with a second label of a labeler for an item in the window.
     drift : float, optional
         The false-alarm probability, per 1,000 labels of a labeler, of the test for a change of
-        skill (see `venire.estimators.streaming.drift`); whoever has changed is learned anew, its
-        labels so far are forgotten. None turns it off. It is looked at with every sixteenth more
-        labels.
+        skill (see `venire.estimators.streaming.drift`); the labels of a labeler who has changed are
+        forgotten. None turns it off. The test runs each time the labels grow by a sixteenth.
 
     Notes
     -----
-    A label for an item whose verdict is final comes too late, and nothing is learned from it. An
-    item whose final verdict is forgotten too counts as new. As long as one class only was seen,
-    the arrays have a second one beside it that has no name.
+    A label for an item whose verdict is final comes too late and is ignored. An item whose final
+    verdict has been forgotten counts as new. As long as only one class was seen, the arrays have a
+    second, nameless one.
 
     Examples
     --------
@@ -131,18 +122,16 @@ class Streaming(StreamViews):
         self._begin(*given)
 
     def _begin(self, classes: list[Hashable], labelers: list[Hashable]) -> None:
-        self._class, self._labeler = numbered(classes), numbered(labelers)
-        self._items: dict[Hashable, int] = {}  # the item that has waited longest first
-        self._labels = np.zeros((0, 4), np.int64)
-        self._finals = Finals(self.max_items if self.max_finals is None else self.max_finals)
-        self._known, self._taken, self._next_look = 0, 0, _ENOUGH
-        self._monitor = None if self.drift is None else DriftMonitor(2, self.drift)
-        self._looked: Found | None = None  # what the last look found, by which the next one tests
+        self.state = StreamState.begin(classes, labelers, self.finals_kept, self.drift)
         self._read: Found | None = None
-        self._meet([], [])
+
+    @property
+    def finals_kept(self) -> int | None:
+        """How many final verdicts are remembered; None for all."""
+        return self.max_items if self.max_finals is None else self.max_finals
 
     def partial_fit(self, labels: Any) -> Self:
-        """Take a batch of labels in, for new items and for old ones; on an error, none of it.
+        """Add a batch of labels, for new and for known items; on an error, nothing is added.
 
         Parameters
         ----------
@@ -158,8 +147,8 @@ class Streaming(StreamViews):
         classes, labelers = pick(labels.classes, spoken), pick(labels.labelers, heard)
         self._check_classes(classes)
         said, labeler = (
-            codes_of(self._class, classes)[said],
-            codes_of(self._labeler, labelers)[labeler],
+            codes_of(self.state.classes, classes)[said],
+            codes_of(self.state.labelers, labelers)[labeler],
         )
         names, index = pick(labels.items, held), np.repeat(np.arange(held.size), length[held])
         once = self._once(names, index, labeler, said)
@@ -175,7 +164,7 @@ class Streaming(StreamViews):
         return (as_batch if part else as_table)(labels, classes, self.repeats)
 
     def update(self, items: Names, labeler: ArrayLike, said: ArrayLike) -> Self:
-        """The same without names, for callers in a hurry: one entry per label.
+        """The same with codes instead of names, which is faster: one entry per label.
 
         Parameters
         ----------
@@ -188,10 +177,10 @@ class Streaming(StreamViews):
         if not len(items) == who.size == what.size:
             raise InputError(
                 f"got {len(items)} items, {who.size} labelers and {what.size} labels, expected "
-                "as many of each"
+                "equal numbers"
             )
-        _check_codes("labeler", who, len(self._labeler))
-        _check_codes("class", what, len(self._class))
+        _check_codes("labeler", who, len(self.state.labelers))
+        _check_codes("class", what, len(self.state.classes))
         names, index = distinct(items)
         return self._take(names, index, who, what, self._once(names, index, who, what))
 
@@ -210,13 +199,14 @@ class Streaming(StreamViews):
         return keep & (~old if self.repeats == "first" else before != said)
 
     def _before(self, names: list[Hashable], index: Ints, labeler: Ints) -> Ints:
-        """What each labeler said of the item before, -1 for nothing."""
+        """What each labeler said of the item before, -1 if nothing."""
+        state = self.state
         said = np.full(index.size, -1)
-        known = np.array([self._items.get(name, -1) for name in names], np.int64)
+        known = np.array([state.items.get(name, -1) for name in names], np.int64)
         if (known < 0).all():
             return said
-        held = self._labels[np.isin(self._labels[:, ITEM], known)]
-        wide = max(len(self._labeler), int(labeler.max(initial=0)) + 1)
+        held = state.labels[np.isin(state.labels[:, ITEM], known)]
+        wide = max(len(state.labelers), int(labeler.max(initial=0)) + 1)
         keys = held[:, ITEM] * wide + held[:, LABELER]
         order = np.argsort(keys)
         wanted = known[index] * wide + labeler
@@ -229,7 +219,7 @@ class Streaming(StreamViews):
         self, names: list[Hashable], index: Ints, labeler: Ints, said: Ints, once: Bools
     ) -> Self:
         """Labels by the position of their item among `names`, and by codes."""
-        late = np.array([name in self._finals.of for name in names], np.bool_)
+        late = np.array([name in self.state.finals.of for name in names], np.bool_)
         keep = once & ~late[index]
         index, labeler, said = index[keep], labeler[keep], said[keep]
         most = max(1, len(names) if self.max_items is None else self.max_items)
@@ -241,52 +231,56 @@ class Streaming(StreamViews):
 
     def _take_chunk(self, names: list[Hashable], index: Ints, labeler: Ints, said: Ints) -> None:
         """Labels of no more items than the window holds."""
+        state = self.state
         self._read = None
         numbers = np.full(len(names), -1)
         for i in np.unique(index).tolist():
-            number = self._items.pop(names[i], self._known)  # it goes to the end
-            self._items[names[i]] = numbers[i] = number
-            self._known = max(self._known, number + 1)
+            number = state.items.pop(names[i], state.known)  # it goes to the end
+            state.items[names[i]] = numbers[i] = number
+            state.known = max(state.known, number + 1)
         self._unsay(numbers[index], labeler)
         new = np.column_stack([numbers[index], labeler, said, np.zeros_like(said)])
-        self._labels = np.concatenate([self._labels, new])
-        self._taken += index.size
-        if self.max_items is not None and len(self._items) > self.max_items:
-            need = max(len(self._items) - self.max_items, int(_ROOM * self.max_items))
-            self._fold(min(need, len(self._items) - np.unique(index).size))
-        if self._taken >= self._next_look:
+        state.labels = np.concatenate([state.labels, new])
+        state.taken += index.size
+        if self.max_items is not None and len(state.items) > self.max_items:
+            need = max(len(state.items) - self.max_items, int(_ROOM * self.max_items))
+            self._fold(min(need, len(state.items) - np.unique(index).size))
+        if state.taken >= state.next_look:
             self._look()
 
     def _unsay(self, items: Ints, labelers: Ints) -> None:
-        """Forget labels that these replace."""
-        if self.repeats == "last" and len(self._labels):
-            wide = len(self._labeler)
-            keys = self._labels[:, ITEM] * wide + self._labels[:, LABELER]
-            self._labels = self._labels[~np.isin(keys, items * wide + labelers)]
+        """Drop the labels that these replace."""
+        state = self.state
+        if self.repeats == "last" and len(state.labels):
+            wide = len(state.labelers)
+            keys = state.labels[:, ITEM] * wide + state.labels[:, LABELER]
+            state.labels = state.labels[~np.isin(keys, items * wide + labelers)]
 
     def _fold(self, number: int) -> None:
-        """Let the items go that have waited longest; never those that came just now."""
-        names = list(self._items)[:number]
-        self._finals.add(names, self.posterior_of(names))
-        gone = np.array([self._items.pop(name) for name in names])
-        self._labels = self._labels[~np.isin(self._labels[:, ITEM], gone)]
+        """Drop the items that have waited longest, never those of this batch."""
+        state = self.state
+        names = list(state.items)[:number]
+        state.finals.add(names, self.posterior_of(names))
+        gone = np.array([state.items.pop(name) for name in names])
+        state.labels = state.labels[~np.isin(state.labels[:, ITEM], gone)]
         self._read = None
 
     def _look(self) -> None:
-        """Forget whoever has changed; what is believed now is what the next look tests by."""
-        self._next_look = self._taken + max(_ENOUGH, int(_AGAIN * len(self._labels)))
-        if self._monitor is None:
+        """Drop the labels of labelers who have changed; the next check uses the beliefs of now."""
+        state = self.state
+        state.next_look = state.taken + max(FIRST_LOOK, int(_AGAIN * len(state.labels)))
+        if state.monitor is None:
             return
-        if self._looked is not None and len(self._labels):
-            changed = watch(self._monitor, self._labels, *self._looked[:2])
-            self._labels = self._labels[~np.isin(self._labels[:, LABELER], changed)]
-        self._looked = self._fit()
+        if state.looked is not None and len(state.labels):
+            changed = watch(state.monitor, state.labels, *state.looked[:2])
+            state.labels = state.labels[~np.isin(state.labels[:, LABELER], changed)]
+        state.looked = self._fit()
 
     def _fit(self) -> Found:
-        """What the estimator says of the labels that count."""
-        K, M = max(2, len(self._class)), len(self._labeler)
+        """Fit the estimator to the labels that count."""
+        K, M = max(2, len(self.state.classes)), len(self.state.labelers)
         right, wrong = STRANGER
-        labels = self._labels
+        labels = self.state.labels
         if self.half_life is not None:
             labels = labels[latest(labels, self.half_life)]
         if not len(labels):
@@ -296,7 +290,7 @@ class Streaming(StreamViews):
         table = LabelTable.from_codes(index, labels[:, LABELER], labels[:, SAID], *names)
         stranger = np.where(np.eye(K, dtype=np.bool_), right, wrong / (K - 1))
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # few labels, near chance: it will see more
+            warnings.simplefilter("ignore")  # few labels, near chance: more will come
             fitted = Anchored(stranger=stranger).fit(table)
         if self.model == "one-coin":
             p = np.clip(fitted.competences_, 1 / K, 1 - RHO)
@@ -312,7 +306,7 @@ class Streaming(StreamViews):
         return self
 
     def fit(self, labels: Any) -> Self:
-        """Begin afresh with these labels."""
+        """Start again with these labels."""
         table = self._as_table(labels)
         given = table.classes if self.classes is None else self.classes
         self._begin(listed(given), listed(table.labelers))
@@ -330,38 +324,39 @@ class Streaming(StreamViews):
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
-        """Go on where the stream that was saved there stopped, to the bit."""
+        """Continue a saved stream, bit for bit."""
         from venire.estimators.streaming.persistence import load
 
         return load(cls, path)
 
     def _check_classes(self, names: list[Hashable]) -> None:
-        new = [name for name in names if name not in self._class]
+        new = [name for name in names if name not in self.state.classes]
         if new and self.classes is not None:
             raise InputError(
                 f"got the label {new[0]!r}, expected one of the classes {list(self.classes)}"
             )
 
     def _meet(self, classes: list[Hashable], labelers: list[Hashable]) -> None:
-        """Make room for those that are new; who is new is a stranger to the next look."""
-        more = [name for name in labelers if name not in self._labeler]
-        if any(name not in self._class for name in classes):
-            self._looked = None
-        for known, names in ((self._class, classes), (self._labeler, labelers)):
+        """Add the new names; to the next drift check new labelers are newcomers."""
+        state = self.state
+        more = [name for name in labelers if name not in state.labelers]
+        if any(name not in state.classes for name in classes):
+            state.looked = None
+        for known, names in ((state.classes, classes), (state.labelers, labelers)):
             for name in names:
                 known.setdefault(name, len(known))
-        if self._monitor is not None:
-            self._monitor.expand(len(self._labeler))
-        if self._looked is not None and more:
-            square, priors, _ = self._looked
+        if state.monitor is not None:
+            state.monitor.expand(len(state.labelers))
+        if state.looked is not None and more:
+            square, priors, _ = state.looked
             square = np.concatenate([square, _strangers(len(more), len(priors))])
-            self._looked = Found(square, priors)
+            state.looked = Found(square, priors)
         if more or classes:
             self._read = None
 
 
 def _strangers(number: int, classes: int) -> Floats:
-    """The matrices of so many labelers of whom nothing is known."""
+    """The matrices of this many newcomers."""
     right, wrong = STRANGER
     return one_coin(np.full(number, max(right / (right + wrong), 1 / classes)), classes)
 
@@ -370,7 +365,7 @@ def _check(stream: Streaming) -> None:
     if stream.model not in get_args(Model):
         raise UnknownName("model", stream.model, get_args(Model))
     if stream.repeats not in get_args(Repeats):
-        raise UnknownName("way with repeats", stream.repeats, get_args(Repeats))
+        raise UnknownName("value of repeats", stream.repeats, get_args(Repeats))
     for name, least in (("max_items", 1), ("max_finals", 0)):
         value = getattr(stream, name)
         if value is not None and (value != int(value) or value < least):
@@ -392,7 +387,7 @@ def _check_codes(kind: str, codes: Ints, known: int) -> None:
 
 
 def _not_repeated(index: Ints, labeler: Ints, repeats: Repeats) -> Bools:
-    """Leave one label of each labeler for an item within a batch: the first, or the last."""
+    """Keep one label of each labeler for an item within a batch: the first, or the last."""
     keep = np.ones(index.size, dtype=np.bool_)
     key = index * (labeler.max(initial=0) + 1) + labeler
     ordered = np.sort(key)

@@ -74,7 +74,7 @@ class Finals:
         self._next = 0
 
     def add(self, names: list[Hashable], posteriors: Floats) -> None:
-        """Remember these, and forget the oldest that there is no room for."""
+        """Add these, and drop the oldest beyond the limit."""
         if self.limit is not None:
             names = names[max(0, len(names) - self.limit) :]
             over = len(self.of) + len(names) - self.limit

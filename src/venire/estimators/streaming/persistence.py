@@ -1,4 +1,4 @@
-"""A stream on disk: one file that holds all of it, and nothing that can run.
+"""A stream on disk: one file with its whole state and no executable content.
 
 The file is a NumPy .npz archive (a zip of arrays, each with a checksum) of
 
@@ -6,16 +6,16 @@ The file is a NumPy .npz archive (a zip of arrays, each with a checksum) of
                 "classes": [...], "labelers": [...], "items": [[name, number], ...],
                 "finals": [...], "counters": {...}}
     labels      the labels in the window, see `venire.estimators.streaming.remembered_labels`
-    looked.*    what the last look at who has changed went by; absent before the first
+    looked.*    the beliefs of the last drift check; absent before the first
     drift.*     the drift monitor, see `drift.DriftMonitor`; absent if it is off
     finals      the final posteriors
 
-Version 1 was of incremental EM: of it the labels in the window, the final verdicts and the drift
-monitor are read. What it had learned from labels that are gone is not.
+Version 1 used incremental EM: the labels in the window, the final verdicts and the drift monitor
+are read from it. What it had learned from labels that were dropped is not.
 
 Names are JSON text, numbers, true, false or null; a tuple is {"tuple": [...]}; others cannot be
-saved. A stream that is loaded goes on as the one that was saved would have, to the bit. A
-file is written beside its final place and then moved there, so that it is never half there.
+saved. A loaded stream continues bit for bit as the saved one would have. A file is written under a
+temporary name and then moved into place, so it is never incomplete.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ from numpy.typing import NDArray
 
 from venire.errors import FileError, InputError
 from venire.estimators.streaming.drift import DriftMonitor
+from venire.estimators.streaming.state import Found, StreamState
 
 if TYPE_CHECKING:
     from venire.estimators.streaming.estimator import Streaming
@@ -75,7 +76,7 @@ def load(kind: type[S], path: str | Path) -> S:
 
 
 def unpack(kind: type[S], arrays: dict[str, NDArray[Any]], path: str | Path = "a snapshot") -> S:
-    """A stream from its arrays, which it keeps; `path` is where an error says they are from."""
+    """A stream from its arrays, which it keeps; error messages name `path` as their source."""
     header = _check_header(path, arrays)
     try:
         stream = _restore(kind, header, arrays)
@@ -87,14 +88,19 @@ def unpack(kind: type[S], arrays: dict[str, NDArray[Any]], path: str | Path = "a
 
 
 def pack(stream: Streaming) -> dict[str, NDArray[Any]]:
-    """The stream as arrays, those of the file; they are its own, so copy what must not change."""
-    arrays: dict[str, NDArray[Any]] = {"labels": stream._labels}
-    if stream._looked is not None:
-        arrays |= {"looked.confusions": stream._looked[0], "looked.priors": stream._looked[1]}
-    if stream._monitor is not None:
-        arrays |= {f"drift.{n}": getattr(stream._monitor, n) for n in stream._monitor.arrays()}
-    classes = max(2, len(stream._class))
-    arrays["finals"] = stream._finals.posteriors(stream._finals.of, classes)
+    """The stream as the arrays of its file; they are not copied."""
+    arrays: dict[str, NDArray[Any]] = {"labels": stream.state.labels}
+    if stream.state.looked is not None:
+        arrays |= {
+            "looked.confusions": stream.state.looked[0],
+            "looked.priors": stream.state.looked[1],
+        }
+    if stream.state.monitor is not None:
+        arrays |= {
+            f"drift.{n}": getattr(stream.state.monitor, n) for n in stream.state.monitor.arrays()
+        }
+    classes = max(2, len(stream.state.classes))
+    arrays["finals"] = stream.state.finals.posteriors(stream.state.finals.of, classes)
     text = json.dumps(_header(stream), allow_nan=True).encode()
     return arrays | {"header": np.frombuffer(text, dtype=np.uint8)}
 
@@ -108,14 +114,14 @@ def _header(stream: Streaming) -> dict[str, Any]:
         "format": FORMAT,
         "version": VERSION,
         "parameters": parameters,
-        "classes": [_pack(name) for name in stream._class],
-        "labelers": [_pack(name) for name in stream._labeler],
-        "items": [[_pack(name), number] for name, number in stream._items.items()],
-        "finals": [_pack(name) for name in stream._finals.of],
+        "classes": [_pack(name) for name in stream.state.classes],
+        "labelers": [_pack(name) for name in stream.state.labelers],
+        "items": [[_pack(name), number] for name, number in stream.state.items.items()],
+        "finals": [_pack(name) for name in stream.state.finals.of],
         "counters": {
-            "known": stream._known,
-            "taken": stream._taken,
-            "next_look": stream._next_look,
+            "known": stream.state.known,
+            "taken": stream.state.taken,
+            "next_look": stream.state.next_look,
         },
     }
 
@@ -173,9 +179,8 @@ def _check_header(path: str | Path, arrays: dict[str, NDArray[Any]]) -> dict[str
 
 
 def _broken(path: str | Path, why: str) -> FileError:
-    return FileError(
-        path, None, f"this is no whole stream saved by venire ({why}): save it again, or restore it"
-    )
+    message = f"not a complete stream saved by venire ({why})"
+    return FileError(path, None, f"{message}: save it again, or restore a copy")
 
 
 def old_labels(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> list[tuple[Any, ...]]:
@@ -192,7 +197,7 @@ def old_labels(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> list[
 
 
 def _today(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
-    """Bring what a file of version 1 holds into today's form."""
+    """Convert the contents of a version 1 file."""
     known = [place[0] for place in header["places"]]
     number = {_unpack(name): i for i, name in enumerate(known)}
     rows = [(number[item], m, k, 1) for item, m, k in old_labels(header, arrays)]
@@ -205,8 +210,6 @@ def _today(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
 
 
 def _restore(kind: type[S], header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> S:
-    from venire.estimators.streaming.estimator import Found
-
     if header["version"] == 1:
         _today(header, arrays)
     given = header["parameters"]
@@ -214,34 +217,40 @@ def _restore(kind: type[S], header: dict[str, Any], arrays: dict[str, NDArray[An
         if given[name] is not None:
             given[name] = tuple(_unpack(x) for x in given[name])
     stream = kind(**given)
-    stream._begin(*([_unpack(x) for x in header[name]] for name in ("classes", "labelers")))
-    stream._labels = arrays["labels"]
+    classes, labelers = ([_unpack(x) for x in header[name]] for name in ("classes", "labelers"))
+    state = StreamState.begin(classes, labelers, stream.finals_kept, stream.drift)
+    state.labels = arrays["labels"]
     if "looked.confusions" in arrays:
-        stream._looked = Found(arrays["looked.confusions"], arrays["looked.priors"])
-    for n in stream._monitor.arrays() if stream._monitor is not None else ():
-        setattr(stream._monitor, n, arrays[f"drift.{n}"])
-    stream._items = {_unpack(packed): number for packed, number in header["items"]}
-    stream._finals.add([_unpack(name) for name in header["finals"]], arrays["finals"])
+        state.looked = Found(arrays["looked.confusions"], arrays["looked.priors"])
+    for n in state.monitor.arrays() if state.monitor is not None else ():
+        setattr(state.monitor, n, arrays[f"drift.{n}"])
+    state.items = {_unpack(packed): number for packed, number in header["items"]}
+    state.finals.add([_unpack(name) for name in header["finals"]], arrays["finals"])
     counters = header["counters"]
-    stream._known, stream._taken = counters["known"], counters["taken"]
-    stream._next_look = counters["next_look"]
+    state.known, state.taken = counters["known"], counters["taken"]
+    state.next_look = counters["next_look"]
+    stream.state = state
     return stream
 
 
 def _sound(stream: Streaming) -> bool:
-    """Whether no array points outside another."""
-    labels, M, K = stream._labels, len(stream._labeler), max(2, len(stream._class))
+    """Whether all indices are within bounds."""
+    labels, M, K = (
+        stream.state.labels,
+        len(stream.state.labelers),
+        max(2, len(stream.state.classes)),
+    )
     if labels.dtype != np.int64 or labels.ndim != 2 or labels.shape[1] != 4:
         return False
     inside: list[Any] = [(labels[:, column] >= 0).all() for column in range(4)]
     inside += [(labels[:, 1] < M).all(), (labels[:, 2] < K).all()]
-    inside.append(np.isin(labels[:, 0], list(stream._items.values())).all())
-    inside.append(all(number < stream._known for number in stream._items.values()))
-    if stream._looked is not None:
-        inside.append([a.shape for a in stream._looked[:2]] == [(M, K, K), (K,)])
-    if stream._monitor is not None:
-        fresh = DriftMonitor(2, stream._monitor.false_alarms)
+    inside.append(np.isin(labels[:, 0], list(stream.state.items.values())).all())
+    inside.append(all(number < stream.state.known for number in stream.state.items.values()))
+    if stream.state.looked is not None:
+        inside.append([a.shape for a in stream.state.looked[:2]] == [(M, K, K), (K,)])
+    if stream.state.monitor is not None:
+        fresh = DriftMonitor(2, stream.state.monitor.false_alarms)
         fresh.expand(M)
-        pairs = ((getattr(stream._monitor, n), getattr(fresh, n)) for n in fresh.arrays())
+        pairs = ((getattr(stream.state.monitor, n), getattr(fresh, n)) for n in fresh.arrays())
         inside += [a.shape == b.shape and a.dtype == b.dtype for a, b in pairs]
     return all(map(bool, inside))

@@ -1,7 +1,7 @@
-"""The labels that a stream remembers: what is forgotten, and the look at who has changed.
+"""The labels that a stream remembers: which are dropped, and the check for drift.
 
-Labels are rows of whole numbers in order of time: item, labeler, said, and whether the test of
-drift has seen them. Both `LearnWhileServing` and `Streaming` keep them so.
+Labels are rows of integers in order of time: item, labeler, said, and whether the drift test has
+used them. Both `LearnWhileServing` and `Streaming` store them this way.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ __all__ = ["ITEM", "LABELER", "SAID", "WATCHED", "latest", "opinions", "posterio
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-#: Columns of what is remembered of a label.
+#: Columns of a remembered label.
 ITEM, LABELER, SAID, WATCHED = range(4)
 
-#: Labels of an item from which on it is looked at: of two that differ nobody knows who has changed,
-#: and whether there is a second one at all depends on what the first one said.
+#: Items with fewer labels are not tested: when two labels differ, nobody knows who has changed, and
+#: whether there is a second label depends on the first.
 COMPANY: Final = 3
 
-#: Nobody: the witness of a label without company.
+#: The witness of a label without other labels.
 _NOBODY: Final = 0
 
 
 def latest(labels: Ints, half_life: float) -> NDArray[np.bool_]:
-    """The latest `half_life` / ln 2 labels of each labeler: they weigh as much in all as with it.
+    """The latest `half_life` / ln 2 labels of each labeler, as many as a half-life weighs.
 
     >>> latest(np.array([[0, 0, 1, 0], [1, 0, 1, 0], [1, 7, 0, 0], [2, 0, 0, 0]]), 1.0).tolist()
     [False, True, True, True]
@@ -46,9 +46,9 @@ def latest(labels: Ints, half_life: float) -> NDArray[np.bool_]:
 
 
 def watch(monitor: DriftMonitor, labels: Ints, confusions: Floats, prior: Floats) -> Ints:
-    """Test the labels of items with three or more now, and mark them; who has changed.
+    """Test the labels of items that now have three or more, and mark them; returns who has changed.
 
-    `confusions` and `prior` are what is believed of the labelers and the classes.
+    `confusions` and `prior` are the beliefs about the labelers and the classes.
 
     >>> monitor = DriftMonitor(classes=2)
     >>> monitor.expand(3)
@@ -97,13 +97,13 @@ def _told(labels: Ints, confusions: Floats) -> Floats:
 
 
 def _others(labels: Ints, confusions: Floats, prior: Floats) -> Floats:
-    """What the other labels of an item say of it, for each label."""
+    """For each label, the posterior of its item from the other labels."""
     items, logs = opinions(labels, confusions, prior)
     return posteriors(logs[np.searchsorted(items, labels[:, ITEM])] - _told(labels, confusions))
 
 
 def _order(confusions: Floats, prior: Floats) -> Ints:
-    """The place of each labeler, the best first, from 1 on."""
+    """The rank of each labeler, the best is 1."""
     best = np.argsort(-np.einsum("mkk,k->m", confusions, prior), kind="stable")
     place = np.empty(len(best), np.int64)
     place[best] = np.arange(1, len(best) + 1)
@@ -111,7 +111,7 @@ def _order(confusions: Floats, prior: Floats) -> Ints:
 
 
 def _witness(labels: Ints, place: Ints) -> Ints:
-    """The place of the best of the others who labelled the item, for each label."""
+    """For each label, the rank of the best other labeler of the item."""
     _, item = np.unique(labels[:, ITEM], return_inverse=True)
     own, last = place[labels[:, LABELER]], len(place) + 1
     first, second = (np.full(item.max(initial=-1) + 1, last) for _ in range(2))

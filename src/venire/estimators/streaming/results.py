@@ -1,23 +1,19 @@
-"""What can be read off a stream at any time; reading changes nothing."""
+"""The results of a stream, readable at any time; reading changes nothing."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Hashable, Iterable
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from venire.errors import InputError
 from venire.estimators.parameters import Parameters
-from venire.estimators.streaming.drift import Drift, DriftMonitor
-from venire.estimators.streaming.items import Finals
+from venire.estimators.streaming.drift import Drift
 from venire.estimators.streaming.remembered_labels import ITEM, opinions, posteriors
+from venire.estimators.streaming.state import Found, StreamState
 from venire.estimators.ties import winners
-
-if TYPE_CHECKING:
-    from venire.estimators.streaming.estimator import Found
 
 __all__ = ["StreamViews"]
 
@@ -28,28 +24,23 @@ Ints = NDArray[np.int64]
 class StreamViews(Parameters):
     """The read-only side of `Streaming`: posteriors, verdicts, skills and drift, by name."""
 
-    _labels: Ints
-    _items: dict[Hashable, int]
-    _finals: Finals
-    _monitor: DriftMonitor | None
-    _class: dict[Hashable, int]
-    _labeler: dict[Hashable, int]
+    state: StreamState
     _read: Found | None
 
     @abstractmethod
     def _fit(self) -> Found:
-        """What the estimator says of the labels in the window."""
+        """Fit the estimator to the labels in the window."""
 
     def _present(self) -> Found:
-        """The same, made once and kept until labels come."""
+        """The current fit, kept until new labels come."""
         if self._read is None:
             self._read = self._fit()
         return self._read
 
     def posterior_of(self, items: Iterable[Hashable]) -> Floats:
-        """The probability of each class, one row per item: of today, or final."""
+        """The probability of each class, one row per item: current, or final."""
         names = list(items)
-        of, finals = self._items, self._finals.of
+        of, finals = self.state.items, self.state.finals.of
         unknown = next((n for n in names if n not in of and n not in finals), None)
         if unknown is not None:
             raise InputError(
@@ -60,15 +51,15 @@ class StreamViews(Parameters):
         out = np.empty((len(names), len(present.priors)))
         here = np.array([n in of for n in names], dtype=np.bool_)
         out[here] = self._posteriors(_ints(of[n] for n in names if n in of))
-        out[~here] = self._finals.posteriors((n for n in names if n not in of), out.shape[1])
+        out[~here] = self.state.finals.posteriors((n for n in names if n not in of), out.shape[1])
         return out
 
     def _posteriors(self, numbers: Ints) -> Floats:
-        """Of items in the window; one whose labels were all forgotten is as classes come."""
+        """Posteriors of items in the window; class shares for one whose labels were all dropped."""
         found = self._present()
         wanted = np.unique(numbers)
-        labels = self._labels
-        if len(wanted) < len(self._items):
+        labels = self.state.labels
+        if len(wanted) < len(self.state.items):
             labels = labels[np.isin(labels[:, ITEM], wanted)]
         items, told = opinions(labels, *found[:2])
         logs = np.tile(np.log(found.priors), (len(wanted), 1))
@@ -77,30 +68,30 @@ class StreamViews(Parameters):
 
     def skill_of(self, labeler: Hashable) -> float:
         """The chance that this labeler is right about an item."""
-        if labeler not in self._labeler:
+        if labeler not in self.state.labelers:
             raise InputError(
                 f"labeler {labeler!r} is not known: expected one who was declared or seen"
             )
-        return float(self.competences_[self._labeler[labeler]])
+        return float(self.competences_[self.state.labelers[labeler]])
 
     def is_final(self, item: Hashable) -> bool:
-        """Whether the verdict on this item will not change any more."""
-        return item in self._finals.of
+        """Whether the verdict on this item is final."""
+        return item in self.state.finals.of
 
     @property
     def classes_(self) -> tuple[Hashable, ...]:
         """The classes, in the order of their codes."""
-        return tuple(self._class)
+        return tuple(self.state.classes)
 
     @property
     def labelers_(self) -> tuple[Hashable, ...]:
         """The labelers, in the order of their codes."""
-        return tuple(self._labeler)
+        return tuple(self.state.labelers)
 
     @property
     def items_(self) -> tuple[Hashable, ...]:
         """The items that are known: those with final verdicts, then those in the window."""
-        return (*self._finals.of, *self._items)
+        return (*self.state.finals.of, *self.state.items)
 
     @property
     def posteriors_(self) -> Floats:
@@ -121,8 +112,8 @@ class StreamViews(Parameters):
         return dict(zip(self.items_, rows, strict=True))
 
     def _named(self) -> Floats:
-        """The posteriors without a second class that nobody has named so far."""
-        return self.posteriors_[:, : max(1, len(self._class))]
+        """The posteriors without a second class that has no name yet."""
+        return self.posteriors_[:, : max(1, len(self.state.classes))]
 
     @property
     def confusions_(self) -> Floats:
@@ -142,20 +133,20 @@ class StreamViews(Parameters):
     @property
     def skills_(self) -> dict[Hashable, float]:
         """The chance that a labeler is right."""
-        return dict(zip(self._labeler, self.competences_.tolist(), strict=True))
+        return dict(zip(self.state.labelers, self.competences_.tolist(), strict=True))
 
     @property
     def log_likelihood_(self) -> float:
         """Log-likelihood of the labels in the window."""
-        _, told = opinions(self._labels, *self._present()[:2])
+        _, told = opinions(self.state.labels, *self._present()[:2])
         return float(np.logaddexp.reduce(told, axis=1).sum())
 
     @property
     def drift_(self) -> dict[Hashable, Drift]:
         """Whether each labeler has changed; empty with drift=None."""
-        if self._monitor is None:
+        if self.state.monitor is None:
             return {}
-        return dict(zip(self._labeler, self._monitor.drifts(), strict=True))
+        return dict(zip(self.state.labelers, self.state.monitor.drifts(), strict=True))
 
 
 def _ints(numbers: Iterable[int]) -> Ints:

@@ -1,1 +1,1 @@
-"""What do the labels say if hardly anything is learned? Votes."""
+"""Votes: majority, weighted majority, and a vote that learns a little."""

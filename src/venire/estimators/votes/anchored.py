@@ -8,64 +8,62 @@ from typing import Any, ClassVar, Final, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from venire.errors import InputError
 from venire.estimators.base import Floats
-from venire.estimators.convergence import Monitor
 from venire.estimators.dawid_skene.e_step import FullModel
 from venire.estimators.dawid_skene.estimator import DawidSkene
 from venire.estimators.dawid_skene.shrinkage import fitted_prior
-from venire.estimators.passes.vote_counts import count_labels, vote_pass
+from venire.estimators.given import check_counts
+from venire.estimators.passes.vote_counts import count_labels
 from venire.estimators.screening.screen import screen
-from venire.estimators.votes.majority import VoteEstimator
+from venire.estimators.votes.majority import VoteEstimator, one_iteration, vote_shares
 from venire.estimators.votes.weighted import WeightedMajority
 from venire.labels import LabelTable
 from venire.labels.sources import as_table
 from venire.labels.subset import keep_items
 from venire.paper.accuracy import one_coin
 
-__all__ = ["Anchored", "at_once", "fill", "near_the_vote", "shares"]
+__all__ = ["Anchored", "fill", "near_the_vote"]
 
 #: Labels of a labeler, on items with others, after which half of a second step of EM is taken.
 LOOSE: Final = 200.0
 
-WEIGHED: Final = "Labelers are weighed by their agreement and by one step of EM from the vote."
+WEIGHED: Final = "Labelers are weighted by their agreement and by one step of EM from the vote."
 
 
 @dataclass(eq=False)
 class Anchored(VoteEstimator):
-    r"""The mean of two learners that stay near the vote, each by its own way.
+    r"""The mean of two learners that stay near the vote, each in its own way.
 
     The risk of EM is how far it goes from the vote: on 21 real sets one M step from the vote
     shares is at most 2.2 points below the majority, 40 steps up to 16 (docs/real-data.md). So
 
-    1. labelers who say one class whatever they see are found (`find_constant`) and count for
-       nothing; so do those who are right less often than one who does not look;
-    2. *weighted majority* weighs labelers by how often they agree with the vote;
+    1. labelers who always say one class (`find_constant`) count for nothing; so do those who
+       are right less often than chance;
+    2. *weighted majority* weights labelers by how often they agree with the vote;
     3. *one step of EM* (`DawidSkene(max_iter=0)`) learns confusion matrices from the vote
-       shares, and reads the labels with them;
+       shares, and computes the posteriors with them;
     4. `posteriors_` are the mean of the two. Confusion matrices and class shares are those that
        they imply, learned from items with at least two labels only: an item with one label
        would be its labeler's own witness. One more step of EM makes them sharper; of it a
        labeler gets the share n / (n + 200), where n is how many labels it gave on such items.
 
-    It stays with the plain vote, and says so in `why_`, if the labels cannot tell labelers
+    It returns the plain vote, and says so in `why_`, if the labels cannot tell labelers
     apart: fewer than three labelers, no item with two labels, or labels that do not agree
     beyond chance.
 
     Parameters
     ----------
     stranger : K x K pseudo-labels, truth by said, optional
-        How somebody unknown labels; the panel's own labels soon outweigh it.
+        How a newcomer labels; the panel's own labels soon outweigh it.
 
     Attributes
     ----------
     why_ : str
         What was done and why, in words.
     learned_ : bool
-        Whether labelers were told apart; False where it stays with the vote.
+        Whether labelers were weighted; False where the result is the vote.
     constant_, contrary_ : arrays of bool
-        Who says one class whatever it sees, and who contradicts the vote, in the order of
-        `table.labelers`.
+        Who always says one class, and who contradicts the vote, in the order of `table.labelers`.
 
     Examples
     --------
@@ -87,27 +85,29 @@ class Anchored(VoteEstimator):
     threads: int | None = None
 
     def fit(self, labels: Any) -> Self:
-        """Find who counts, weigh them, and read the labels."""
+        """Screen the labelers, weight them, and compute the posteriors."""
         table = as_table(labels)
         found = screen(table)
         self.constant_, self.contrary_ = found.constant, found.contrary
         self.learned_ = found.obstacle is None
         self.why_ = found.why(WEIGHED)
-        parts = near_the_vote(found.heard, self.threads) if self.learned_ else [shares(found.heard)]
-        posteriors = fill(np.mean(parts, axis=0), found.heard)
-        confusions, priors, skills = self._imply(table, found.heard, posteriors)
-        return self._settle(table, skills, posteriors, None, at_once(), confusions, priors)
+        heard = found.heard
+        parts = near_the_vote(heard, self.threads) if self.learned_ else [vote_shares(heard)]
+        posteriors = fill(np.mean(parts, axis=0), heard)
+        confusions, priors, skills = self._imply(table, heard, posteriors)
+        return self._settle(table, skills, posteriors, None, one_iteration(), confusions, priors)
 
     def _imply(
         self, table: LabelTable, heard: LabelTable, posteriors: Floats
     ) -> tuple[Floats, Floats, Floats]:
         """Confusion matrices, class shares and skills, from items with two labels or more.
 
-        Whose labels say nothing of the class is at chance, whatever the class shares are.
+        A labeler whose labels say nothing about the class is at chance, for any class shares.
         """
         K, M = len(table.classes), len(table.labelers)
         if not self.learned_:
-            rows, shares = np.tile(self._alike(heard, posteriors), (M, 1, 1)), np.full(K, 1 / K)
+            rows = np.tile(self._equal_votes(heard, posteriors), (M, 1, 1))
+            shares = np.full(K, 1 / K)
         else:
             several = np.diff(heard.start) >= 2
             taught = keep_items(heard, several)
@@ -121,14 +121,14 @@ class Anchored(VoteEstimator):
         return rows, shares, skills
 
     def _rows(self, counts: Floats) -> Floats:
-        """Each labeler's matrix, drawn towards the panel's as far as labelers are alike."""
+        """Each labeler's matrix, shrunk towards the panel's as far as labelers are similar."""
         known = np.concatenate([counts, [_stranger(self.stranger, counts.shape[1])]])
         prior = fitted_prior(np.ascontiguousarray(known.transpose(0, 2, 1))).transpose(0, 2, 1)
         rows = (known + prior)[:-1]
         return np.asarray(rows / rows.sum(axis=2, keepdims=True))
 
     def _loosened(self, table: LabelTable, rows: Floats, shares: Floats) -> tuple[Floats, Floats]:
-        """One more step of EM, as far as there are labels to rest it on."""
+        """One more step of EM, weighted by the number of labels."""
         with FullModel(table, self.threads) as model:
             _, soft = model.expect(np.ascontiguousarray(rows.transpose(0, 2, 1)), shares)
         given = np.bincount(table.labeler, minlength=len(rows))
@@ -138,8 +138,8 @@ class Anchored(VoteEstimator):
         items = (soft.items + 1.0) / (soft.items + 1.0).sum()
         return anchor * rows + (1 - anchor) * better, mean * shares + (1 - mean) * items
 
-    def _alike(self, table: LabelTable, posteriors: Floats) -> Floats:
-        """One competence for everybody and every class: all votes count alike."""
+    def _equal_votes(self, table: LabelTable, posteriors: Floats) -> Floats:
+        """One competence for every labeler and class: all votes count the same."""
         K = posteriors.shape[1]
         pooled = _counts(table, posteriors).sum(axis=0) + _stranger(self.stranger, K) + np.eye(K)
         least = (1 / K + 0.1) / 1.1
@@ -148,27 +148,13 @@ class Anchored(VoteEstimator):
 
 
 def near_the_vote(table: LabelTable, threads: int | None = None) -> list[Floats]:
-    """What the weighted majority says, and what one step of EM from the vote does."""
+    """The posteriors of weighted majority, and of one step of EM from the vote."""
     weighted = WeightedMajority(tol=1e-4).fit(table).posteriors_
     return [weighted, DawidSkene(max_iter=0, threads=threads).fit(table).posteriors_]
 
 
-def shares(table: LabelTable) -> Floats:
-    """The share of the votes of each class, items x K."""
-    shares = np.empty((len(table.items), len(table.classes)))
-    vote_pass(table.start, table.labeler, table.said, np.ones(len(table.labelers)), shares)
-    return shares
-
-
-def at_once() -> Monitor:
-    """The record of a fit without iterations of its own."""
-    monitor = Monitor(0.0, 1)
-    monitor.report(0.0, 0.0)
-    return monitor
-
-
 def fill(posteriors: Floats, heard: LabelTable) -> Floats:
-    """Items that nobody who counts has labelled are as probable as classes are frequent."""
+    """Items without a label that counts get the mean posterior."""
     empty = np.diff(heard.start) == 0
     if empty.any() and not empty.all():
         posteriors[empty] = posteriors[~empty].mean(axis=0)
@@ -178,13 +164,7 @@ def fill(posteriors: Floats, heard: LabelTable) -> Floats:
 def _stranger(given: ArrayLike | None, classes: int) -> Floats:
     if given is None:
         return np.zeros((classes, classes))
-    square = np.asarray(given, dtype=np.float64)
-    if square.shape != (classes, classes) or not (np.isfinite(square) & (square >= 0)).all():
-        raise InputError(
-            f"got a stranger of shape {square.shape}, expected a {classes} x {classes} table of "
-            "pseudo-labels, truth by said, none of them below 0"
-        )
-    return square
+    return check_counts(given, classes, "a stranger")
 
 
 def _counts(table: LabelTable, posteriors: Floats) -> Floats:

@@ -10,13 +10,15 @@ from venire.estimators.base import Floats
 from venire.estimators.passes.vote_counts import count_labels
 from venire.labels import LabelTable
 
-__all__ = ["PSEUDO", "implied_confusions", "implied_skills"]
+__all__ = ["PANEL_LABELS", "implied_confusions", "implied_skills"]
 
 #: Pseudo-labels of the whole panel in each row, so that one label makes nobody infallible.
-PSEUDO: Final = 2.0
+PANEL_LABELS: Final = 2.0
 
 
-def implied_confusions(table: LabelTable, posteriors: Floats, pseudo: float = PSEUDO) -> Floats:
+def implied_confusions(
+    table: LabelTable, posteriors: Floats, pseudo: float = PANEL_LABELS
+) -> Floats:
     r"""The confusion matrices that posteriors imply, labelers x K (truth) x K (said).
 
         P_mkl  ~  pseudo * C_kl + sum of q_sk over the items s of which m said l

@@ -1,4 +1,4 @@
-"""Majority vote: every label counts alike."""
+"""Majority vote: every label counts the same."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from venire.estimators.votes.implied import implied_confusions, implied_skills
 from venire.labels import LabelTable
 from venire.labels.sources import as_table
 
-__all__ = ["MajorityVote", "VoteEstimator"]
+__all__ = ["MajorityVote", "VoteEstimator", "one_iteration", "vote_shares"]
 
 
 class VoteEstimator(BaseEstimator):
-    """What methods without a likelihood share: the labelers are judged by the verdicts."""
+    """What methods without a likelihood share: skills are computed from the verdicts."""
 
     def _judge(self, table: LabelTable, posteriors: Floats, monitor: Monitor) -> Self:
         confusions = implied_confusions(table, posteriors)
@@ -38,8 +38,8 @@ class MajorityVote(VoteEstimator):
     A tie stays a tie in `posteriors_`; in `labels_` it is broken by a draw from `seed` and the
     names of item and class. Confusion matrices and skills are those that the shares imply
     (`implied_confusions`); there is no likelihood. It needs no assumption and learns nothing: no
-    labeler is better than another, and a share is no probability (ten labels of seven against
-    three are hardly ever wrong).
+    labeler is better than another, and a share is not a probability (seven labels against three are
+    hardly ever wrong).
 
     Examples
     --------
@@ -56,8 +56,22 @@ class MajorityVote(VoteEstimator):
     def fit(self, labels: Any) -> Self:
         """Count the votes."""
         table = as_table(labels)
-        shares = np.empty((len(table.items), len(table.classes)))
-        vote_pass(table.start, table.labeler, table.said, np.ones(len(table.labelers)), shares)
-        monitor = Monitor(0.0, 1)
-        monitor.report(0.0, 0.0)
-        return self._judge(table, shares, monitor)
+        return self._judge(table, vote_shares(table), one_iteration())
+
+
+def vote_shares(table: LabelTable) -> Floats:
+    """The share of the votes of each class, items x K.
+
+    >>> vote_shares(LabelTable.from_matrix([[0, 0, 1, 1], [1, 1, 1, 0]])).tolist()
+    [[0.5, 0.5], [0.25, 0.75]]
+    """
+    shares = np.empty((len(table.items), len(table.classes)))
+    vote_pass(table.start, table.labeler, table.said, np.ones(len(table.labelers)), shares)
+    return shares
+
+
+def one_iteration() -> Monitor:
+    """The monitor of a fit without iterations."""
+    monitor = Monitor(0.0, 1)
+    monitor.report(0.0, 0.0)
+    return monitor

@@ -38,19 +38,19 @@ class WeightedMajority(VoteEstimator):
     This is the iterative weighted majority vote of Li and Yu, *Error rate bounds and iterative
     weighted majority voting for crowdsourcing* (2014): the weight is linear in the agreement,
     0 at chance and 1 for one who always agrees. It minimises a bound on the error rate, and it
-    does not hand the verdict to a few labelers as log-odds do when agreement nears 1. Shrinking
-    the agreement towards the panel's keeps labelers with few labels near the others.
+    does not let a few labelers decide, as log-odds do when agreement nears 1. Shrinking the
+    agreement towards the panel's keeps labelers with few labels near the others.
 
     `posteriors_` are the shares of the weights. There is no likelihood.
 
     Parameters
     ----------
     max_iter : int
-        At most so many rounds.
+        The maximum number of rounds.
     tol : float
         Stop when the largest change of a weight is at most this.
     shrink : float
-        Labels of the panel's mean agreement that each labeler is credited with.
+        Pseudo-labels of each labeler, with the panel's mean agreement.
 
     Attributes
     ----------
@@ -61,8 +61,8 @@ class WeightedMajority(VoteEstimator):
     -----
     Chosen among eight rules on 11 kinds of synthetic world, 12 worlds of each (mean error,
     majority 16.8 %): linear weights with hard verdicts 15.7, with shares in their place 15.7;
-    log-odds 15.8 and 15.8; with the labeler's own vote left out of the verdict it is held
-    against, 16.0, 15.8, 16.1 and 15.9.
+    log-odds 15.8 and 15.8; with the labeler's own vote left out of the verdict it is compared with,
+    16.0, 15.8, 16.1 and 15.9.
 
     Examples
     --------

@@ -27,7 +27,7 @@ __all__ = [
     "legend",
     "look",
     "panels",
-    "percent",
+    "percent_axis",
     "positive",
     "require_matplotlib",
     "save",
@@ -44,6 +44,9 @@ COLOURS: Final = {
     "black": "#000000",
     "grey": "#7F7F7F",
 }
+
+#: The colour of each stream of a figure, and of its reference.
+STREAM_COLOURS: Final = (("blue", "orange"), ("red", "purple"))
 
 #: The width of a column, in inches.
 COLUMN = 3.4
@@ -71,7 +74,7 @@ _LOOK: Final[Any] = {
 
 
 def require_matplotlib() -> None:
-    """Say what to install if there is no matplotlib."""
+    """Raise an error that says what to install if matplotlib is missing."""
     try:
         import matplotlib  # noqa: F401
     except ImportError:
@@ -80,7 +83,7 @@ def require_matplotlib() -> None:
 
 @contextmanager
 def look() -> Iterator[None]:
-    """Draw like this; everything is as it was afterwards."""
+    """Use this style; the earlier one is restored afterwards."""
     require_matplotlib()
     import matplotlib
 
@@ -132,7 +135,7 @@ def positive(axes: Axes) -> None:
     axes.yaxis.set_major_formatter(lambda y, _: f"{y:,.4g}")
 
 
-def percent(axes: Axes, label: str) -> None:
+def percent_axis(axes: Axes, label: str) -> None:
     """A vertical axis in per cent of shares."""
     axes.set_ylabel(label)
     axes.yaxis.set_major_formatter(lambda y, _: f"{100 * y:.4g}")

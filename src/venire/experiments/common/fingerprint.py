@@ -8,10 +8,12 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
-__all__ = ["SOURCES", "digest_of", "sources_digest"]
+from venire import __version__
 
-#: Files and folders of the package that can change what a point returns. What only measures,
-#: draws or words what the points returned is not among them; label sets have their own digest.
+__all__ = ["SOURCES", "digest_of", "sources_digest", "version_of"]
+
+#: Files and folders of the package that can change what a point returns. Files that only measure,
+#: draw or describe what the points returned are not among them; label sets have their own digest.
 SOURCES: Final = (
     *("model.py", "engine", "estimators", "labels", "paper", "scheduling", "simulation", "tools"),
     "experiments/common/label_sets.py",
@@ -38,3 +40,9 @@ def digest_of(root: Path, sources: Sequence[str] = SOURCES) -> str:
 def sources_digest() -> str:
     """The digest of the package as it is on disk, read once in each process."""
     return digest_of(Path(__file__).resolve().parents[2])
+
+
+@lru_cache(maxsize=8)
+def version_of(sources: tuple[str, ...]) -> str:
+    """The version of the package with the digest of these sources, read once in each process."""
+    return f"{__version__}/{digest_of(Path(__file__).resolve().parents[2], sources)}"

@@ -1,4 +1,4 @@
-"""The real label sets: where they are, what they are, and what to do where they are not.
+"""The real label sets: where they are, what they are, and how to get those that are missing.
 
 The one place that reads them, through `venire.datasets.load`.
 """
@@ -24,13 +24,13 @@ from venire.labels import LabelTable, sort_key
 
 __all__ = ["MERGES", "ORIGINS", "LabelSet", "Sets", "load_set", "read_set"]
 
-#: What to say of a set that is not there.
+#: Where a missing set can be found.
 ORIGINS: Final = {
     "bluebird": "the Bird set, github.com/welinder/cubam, demo/bluebirds",
     "dog": "the DOG set, github.com/zhangyuc/SpectralMethodsMeetEM, src/dog_crowd.txt",
 }
 
-#: Classes put together; the paper makes two of the four breeds of DOG.
+#: Classes that are merged; the paper makes two of the four breeds of DOG.
 MERGES: Final[Mapping[str, Mapping[str, str]]] = {
     "none": {},
     "binary": {"1": "1 or 2", "2": "1 or 2", "3": "3 or 4", "4": "3 or 4"},
@@ -39,7 +39,7 @@ MERGES: Final[Mapping[str, Mapping[str, str]]] = {
 
 @dataclass(frozen=True, eq=False)
 class LabelSet:
-    """A set as the figures use it: the labels, the truth, and what Algorithm 3 makes of all."""
+    """A set as the figures use it: the labels, the truth, and what Algorithm 3 learns."""
 
     table: LabelTable
     truth: Mapping[Any, Hashable]
@@ -47,7 +47,7 @@ class LabelSet:
     digest: str
 
     def majority_accuracy(self) -> float:
-        """Share of items on which most labels are right; a tie counts in parts."""
+        """Share of items on which most labels are right; a tie counts in part."""
         k = len(self.table.classes)
         votes = np.bincount(
             self.table.item * k + self.table.said, minlength=len(self.table.items) * k
@@ -73,7 +73,7 @@ class Sets:
     root: Path | None = None
 
     def has(self, name: str) -> bool:
-        """Whether the set is there."""
+        """Whether the set is available."""
         try:
             datasets.path_of(name, self.root)
         except FetchError:
@@ -81,7 +81,7 @@ class Sets:
         return True
 
     def load(self, name: str, merge: str = "none") -> LabelSet:
-        """The set, its classes put together as `merge` says."""
+        """The set, with its classes merged as `merge` says."""
         return load_set(str(self.root) if self.root is not None else None, name, merge)
 
     def folder(self) -> Path:
@@ -89,7 +89,7 @@ class Sets:
         return self.root if self.root is not None else datasets.cache_folder()
 
     def remedy(self, name: str) -> str:
-        """What to do where the set is not there; then the same command finds it."""
+        """How to get a missing set; then the same command finds it."""
         missing = f"{name} ({ORIGINS.get(name, 'a set of your own')}) is not in {self.folder()}."
         tables = f"{name}/labels.csv (task,worker,label) and {name}/truth.csv (task,label)"
         if self.root is not None:
@@ -117,7 +117,7 @@ def read_set(
     joined = MERGES[merge]
     codes = zip(given.item.tolist(), given.labeler.tolist(), given.said.tolist(), strict=True)
     named = ((given.items[i], given.labelers[m], given.classes[k]) for i, m, k in codes)
-    # Sorted, so that the stream is the same whatever the order of the lines in the file.
+    # Sorted, so that the order of the lines in the file does not matter.
     rows = sorted(((i, m, joined.get(str(k), k)) for i, m, k in named), key=_order)
     right = {i: joined.get(str(k), k) for i, k in sorted(truth.items(), key=_order)}
     text = json.dumps([rows, list(right.items())])

@@ -1,7 +1,7 @@
-"""How right verdicts are, how honest their confidence, and what a method makes of the same labels.
+"""Accuracy and calibration of verdicts, and of what a method concludes from the same labels.
 
-All items of known truth count. A tie counts as its share (`venire.estimators.scoring`), and so does
-no verdict at all: 1 / K, which is what a class drawn at random earns on average.
+All items of known truth count. A tie counts in part (`venire.estimators.scoring`), and so does a
+missing verdict: 1 / K, as a random class would on average.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from venire.labels import LabelTable
 
 __all__ = ["SURE", "aggregated", "score", "streamed"]
 
-#: From this confidence on a verdict is called sure.
+#: From this confidence on a verdict counts as sure.
 SURE: Final = 0.95
 
 Floats = NDArray[np.float64]
@@ -43,14 +43,14 @@ def streamed(verdict: Ints, confidence: Floats, classes: int) -> Floats:
 def aggregated(table: LabelTable, method: BaseEstimator) -> Floats:
     """The posteriors that a method finds in the labels; even ones for items without any."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # what comes of few labels is scored
+        warnings.simplefilter("ignore")  # few labels cause warnings; their result is scored
         q = method.fit(table).posteriors_.copy()
     q[np.diff(table.start) == 0] = 1 / q.shape[1]
     return q
 
 
 def score(posteriors: Floats, truth: Ints) -> dict[str, Any]:
-    """Accuracy, calibration error, and how many verdicts are sure, and wrong at that.
+    """Accuracy, calibration error, the share of sure verdicts, and how many of those are wrong.
 
     `truth` is -1 where it is not known; `sure_wrong` is None where nothing is sure.
 

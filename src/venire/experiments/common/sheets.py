@@ -20,6 +20,9 @@ GAP: Final = 2
 class Sheet:
     """A title, a heading and rows of text; the first column is the name of a row.
 
+    On the terminal, cells in `bold` (row, column) are bold, and a line follows the first `body`
+    rows. A heading may have several lines there.
+
     >>> print(Sheet("Two", ("a", "b"), [["x", "1"]]).markdown())
     **Two**
     <BLANKLINE>
@@ -32,6 +35,8 @@ class Sheet:
     title: str
     columns: Sequence[str]
     rows: Sequence[Sequence[str]]
+    bold: frozenset[tuple[int, int]] = frozenset()
+    body: int | None = None
 
     def markdown(self) -> str:
         """The table as Markdown."""
@@ -44,10 +49,10 @@ class Sheet:
 
         >>> sheet = Sheet("Two", ("a", "bbbb", "cccc"), [["x", "1", "2"]])
         >>> [piece.columns for piece in sheet.fitting(10)]
-        [('a', 'bbbb'), ('a', 'cccc')]
+        [['a', 'bbbb'], ['a', 'cccc']]
         """
         lines = (self.columns, *self.rows)
-        wide = [max(len(line[i]) for line in lines) + GAP for i in range(len(self.columns))]
+        wide = [max(map(_width, column)) + GAP for column in zip(*lines, strict=True)]
         room, some = width - wide[0], list[int]()
         for i in range(1, len(wide)):
             if some and wide[i] > room:
@@ -58,8 +63,10 @@ class Sheet:
         yield self._part(some)
 
     def _part(self, some: Sequence[int]) -> Sheet:
-        rows = [[row[0], *(row[i] for i in some)] for row in self.rows]
-        return Sheet(self.title, (self.columns[0], *(self.columns[i] for i in some)), rows)
+        kept = [0, *some]
+        rows = [[row[i] for i in kept] for row in self.rows]
+        bold = frozenset((r, kept.index(i)) for r, i in self.bold if i in kept)
+        return Sheet(self.title, [self.columns[i] for i in kept], rows, bold, self.body)
 
     def drawn(self) -> Table:
         """The table for the terminal."""
@@ -73,13 +80,18 @@ class Sheet:
         )  # fmt: skip
         for i, name in enumerate(self.columns):
             table.add_column(name, justify="right" if i else "left", no_wrap=True)
-        for row in self.rows:
-            table.add_row(*map(Text, row))
+        for r, row in enumerate(self.rows):
+            cells = [Text(x, "bold" if (r, i) in self.bold else "") for i, x in enumerate(row)]
+            table.add_row(*cells, end_section=r + 1 == self.body)
         return table
 
 
+def _width(text: str) -> int:
+    return max(map(len, text.split("\n")))
+
+
 def mean(values: Sequence[float | None]) -> float | None:
-    """The mean of those that are there; None if none is."""
+    """The mean of the values that are not None; None if there are none."""
     known = [value for value in values if value is not None]
     return fmean(known) if known else None
 

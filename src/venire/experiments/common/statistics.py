@@ -39,7 +39,7 @@ class Band:
 
 
 def band(values: ArrayLike) -> Band:
-    """Mean over the first axis, the seeds; nan marks a seed that has nothing to say.
+    """Mean over the first axis, the seeds; nan marks a seed without a value.
 
     >>> b = band([[1.0, 2.0], [3.0, 2.0]])
     >>> b.mean.tolist(), b.low.round(1).tolist(), b.high.round(1).tolist()
@@ -75,10 +75,10 @@ def bootstrap(values: Floats, statistic: Callable[[Floats], float], seed: int = 
 
 @dataclass(frozen=True)
 class Growth:
-    """How a mean grows: like T^`power`, or like (log T)^`log_power`, whichever one prefers.
+    """How a mean grows: fitted as T^`power` and as (log T)^`log_power`.
 
-    Between the first horizon and the last, that is; a limit it does not tell (docs/errata.md, 12).
-    `over_log` is how often the ratio to log T at the first horizon goes into that at the last.
+    This describes the range between the first and the last horizon, not the limit (docs/errata.md,
+    12). `over_log` is the ratio to log T at the last horizon over that at the first.
     """
 
     power: Estimate
@@ -95,7 +95,7 @@ class Growth:
         elif b.high < 1:
             verdict = "slower than log T"
         else:
-            verdict = "not to be told from log T"
+            verdict = "indistinguishable from log T"
         return (
             f"From T = {self.first:,} to {self.last:,} {what} grows like T^{p.value:.2f} "
             f"(95 % interval {p.low:.2f} to {p.high:.2f}), {verdict}: its ratio to log T becomes "
@@ -105,7 +105,7 @@ class Growth:
 
 
 def slope(x: Floats, y: Floats) -> float:
-    """Of the straight line with the least squared error.
+    """The slope of the least-squares line.
 
     >>> round(slope(np.array([1.0, 2.0, 4.0]), np.array([3.0, 5.0, 9.0])), 12)
     2.0

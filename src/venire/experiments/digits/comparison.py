@@ -21,13 +21,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
-from statistics import fmean, stdev
+from statistics import fmean
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from venire.estimators import OneCoin
+from venire.experiments.common.sheets import spread
 from venire.experiments.digits.panel import DIGITS, SLOTS, DigitJob
 from venire.experiments.digits.shift import LEARNING_SLOTS
 from venire.model import Labeler
@@ -181,4 +182,4 @@ def _mean(values: NDArray[Any]) -> float:
 def mean_and_spread(trials: Sequence[Trial], method: Method, measure: str) -> tuple[float, float]:
     """Mean and standard deviation over the seeds; the deviation of one seed is 0."""
     values = [float(getattr(t.score, measure)) for t in trials if t.method is method]
-    return fmean(values), stdev(values) if len(values) > 1 else 0.0
+    return fmean(values), spread(values)

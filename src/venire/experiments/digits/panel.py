@@ -113,8 +113,8 @@ class DigitJob:
     """The job of the demo: images to be labelled, and what every labeler says of each.
 
     `said[i, m]` is what labeler m says of image i. `competences` is the share of the stream's
-    images that each labeler gets right. Nobody who schedules sees it, nor `truth`: they are for
-    judging, and for the genie.
+    images that each labeler gets right. Schedulers see neither it nor `truth`: they are for
+    evaluation, and for the genie.
 
     >>> job = load_job()
     >>> job.said.shape, job.labelers[int(job.competences.argmax())], sum(job.capacity)

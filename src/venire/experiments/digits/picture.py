@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from venire.errors import MissingExtra
+from venire.experiments.common import drawing
 from venire.experiments.digits.comparison import METHODS, Trial, mean_and_spread
 from venire.experiments.digits.panel import RATE, SLOTS, DigitJob
 from venire.scheduling.state.desk import HORIZON
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["draw", "queue_of", "require_matplotlib", "save_picture"]
+__all__ = ["draw", "queue_of", "save_picture"]
 
 Floats = NDArray[np.float64]
 
@@ -42,28 +42,20 @@ _SHORT: Final = {
 }
 #: Queues are smoothed over this many slots.
 _SMOOTH = 10
-#: ... and a line ends where its last so many slots are, on average.
+#: ... and the end of a line is the mean of this many last slots.
 _LATE = 100
-#: Names at the end of lines stand at least so far apart, as a share of the height.
+#: Names at the ends of lines are at least this far apart, as a share of the height.
 _APART = 0.058
 
 
-def require_matplotlib() -> None:
-    """Say what to install if there is no matplotlib."""
-    try:
-        import matplotlib  # noqa: F401
-    except ImportError:
-        raise MissingExtra("matplotlib", "plot") from None
-
-
 def save_picture(path: Path, job: DigitJob, trials: Sequence[Trial]) -> None:
-    """Draw and save; the folder must be there."""
+    """Draw and save; the folder must exist."""
     draw(job, trials).savefig(path, dpi=160)
 
 
 def draw(job: DigitJob, trials: Sequence[Trial]) -> Figure:
     """Three plots side by side; nothing of matplotlib's global state is touched."""
-    require_matplotlib()
+    drawing.require_matplotlib()
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(14, 4.8), layout="constrained")

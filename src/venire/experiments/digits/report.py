@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 from rich import box
 from rich.table import Table
 
+from venire.experiments.common.files import as_csv
 from venire.experiments.digits.comparison import METHODS, Method, Score, Trial, mean_and_spread
 from venire.experiments.digits.panel import RATE, SLOTS, TRAINING_IMAGES, DigitJob
 
@@ -29,7 +29,7 @@ _COLUMNS = (
 
 NOTES = (
     "All label the same images, at the same times, and get the same labels. Answered: left with "
-    "a verdict before the stream ended; a learning phase passes images over, a queue that grows "
+    "a verdict before the stream ended; a learning phase skips images, a growing queue "
     "leaves them waiting. Slots are means from the arrival on; what still waits counts up to the "
     "end. True utility: the weight (3 to 10) if the verdict is right, else 0, less the slots to "
     "the exit."
@@ -94,9 +94,6 @@ def _summary(trials: Sequence[Trial], method: Method) -> dict[str, Any]:
 def save(folder: Path, record: dict[str, Any]) -> tuple[Path, Path]:
     """Write `demo.csv`, a row for each method and seed, and `demo.json`, everything."""
     table, everything = folder / "demo.csv", folder / "demo.json"
-    with table.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, list(record["trials"][0]), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(record["trials"])
+    table.write_text(as_csv(record["trials"]), encoding="utf-8", newline="")
     everything.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
     return table, everything

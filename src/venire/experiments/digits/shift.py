@@ -2,8 +2,8 @@
 
 Algorithm 2 of the paper. In the learning phase one arrival of each slot is labelled by all and
 the others leave without an answer; then the competences are learned from those labels, without
-any truth (Algorithm 3), and Algorithm 1 serves with them. Truth is looked at only to count how
-many verdicts are right.
+any truth (Algorithm 3), and Algorithm 1 serves with them. The truth is used only to count right
+verdicts.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from venire.scheduling import Algorithm2, Greedy
 __all__ = ["LEARNING_SLOTS", "Progress", "hire", "work"]
 
 #: The paper's T_L, one slot in twenty of the stream. It was chosen with the truth in view, after
-#: trying 10, 20, 30 and 40 on ten streams: longer learns better and passes more images over.
+#: trying 10, 20, 30 and 40 on ten streams: a longer phase learns better and skips more images.
 LEARNING_SLOTS = 20
 
-#: How many of the latest verdicts a watcher gets to see.
+#: How many of the latest verdicts are shown.
 _LATEST = 6
 
 
@@ -74,7 +74,7 @@ def hire(job: DigitJob, seed: int = 0, learning_slots: int = LEARNING_SLOTS) -> 
 def work(
     job: DigitJob, scheduler: Scheduler, seed: int = 0, slots: int = SLOTS
 ) -> Iterator[Progress]:
-    """Do the job with the four verbs; says how far it is after every slot.
+    """Do the job with the four verbs; yields the progress after every slot.
 
     >>> from venire.experiments.digits import hire, load_job, work
     >>> job = load_job()

@@ -1,4 +1,4 @@
-"""The job as it goes: a live view on a terminal, a few plain lines anywhere else."""
+"""Progress of the job: a live view on a terminal, a few plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ def watch(
 ) -> Progress:
     """Show the job as it goes, slowed down to take about `seconds` on a terminal.
 
-    Where the console is no terminal or a small one, or `seconds` is 0, it prints a line now and
-    then instead, at full speed. Returns how the job ended.
+    If the console is not a terminal or too small, or `seconds` is 0, it prints a line now and then
+    instead, at full speed. Returns how the job ended.
     """
     if not seconds or not _fits(console):
         return _in_lines(progress, console, learning_slots, slots)

@@ -1,4 +1,4 @@
-"""What venire does with a budget of labels, by its public verbs only.
+"""How venire spends a budget of labels, with its public verbs only.
 
 With every item that arrives, `labels` more labels may be bought; what is not spent is kept. In
 each slot:
@@ -10,9 +10,9 @@ each slot:
     come    the labelers who come in this slot ask for work one after the other (`asked`), until
             the budget of the slot is spent; the rest of them go away with nothing.
 
-Labels come back at once. An item leaves when venire says so, at the latest after `DEADLINE`
-slots. All items weigh the same, and so much that nothing leaves for want of patience: the budget
-is what limits the number of labels.
+Labels come back at once. An item leaves when venire decides so, at the latest after `DEADLINE`
+slots. All items have the same, large weight, so nothing leaves because of delay: only the budget
+limits the number of labels.
 """
 
 from __future__ import annotations
@@ -42,16 +42,16 @@ MODES: Final = get_args(Mode)
 #: What a right verdict is worth, in slots of delay.
 WEIGHT: Final = 1e6
 
-#: In so many rounds the budget of a slot is spent: nobody is asked twice in a round.
+#: The budget of a slot is spent in this many rounds: nobody is asked twice in a round.
 ROUNDS: Final = 4
 
-#: So sure a verdict should be; an item that is leaves at once.
+#: The required confidence; an item that reaches it leaves at once.
 ENOUGH: Final = 0.999
 
 
 @dataclass(frozen=True, eq=False)
 class Bought:
-    """What venire bought and said: the labels, and of each item verdict (-1: none) and delay."""
+    """The labels that venire bought, and for each item its verdict (-1: none) and delay."""
 
     table: LabelTable
     verdict: Ints
@@ -71,7 +71,7 @@ def buy(
     policy: Policy | None = None,
     learning: Learning | None = None,
 ) -> Bought:
-    """Serve the stream with `labels` labels an item; by default as venire does by default.
+    """Serve the stream with `labels` labels per item, with venire's defaults unless given.
 
     >>> rows = [(i, w, i % 2) for i in range(40) for w in "abc"]
     >>> stream = Replay.of(LabelTable.from_rows(rows), np.arange(40) % 2, seed=0)
@@ -82,7 +82,7 @@ def buy(
     if mode not in MODES:
         raise UnknownName("mode", mode, MODES)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # learning from little warns; what comes of it is scored
+        warnings.simplefilter("ignore")  # few labels cause warnings; the result is scored
         return _Buyer(replay, mode, labels, policy, learning).run()
 
 
@@ -114,7 +114,7 @@ class _Buyer:
         self.response = np.zeros(items, np.int64)
 
     def run(self) -> Bought:
-        """All slots, and then what is left."""
+        """Run all slots, then finish the remaining items."""
         visits = self.replay.visits(self.labels)
         arrived = np.searchsorted(self.replay.arrival, np.arange(len(visits)), "right")
         first = 0
@@ -143,7 +143,7 @@ class _Buyer:
             yield Item(str(i), WEIGHT, None if everyone else frozenset(map(str, able.tolist())))
 
     def _choose(self, budget: int) -> None:
-        """Every labeler is handed an item; buy the best of that, while the budget lasts.
+        """Every labeler is given an item; buy the best of these assignments while the budget lasts.
 
         A part of the budget at a time, so that the best labelers can be asked again.
         """
@@ -158,7 +158,7 @@ class _Buyer:
                 return
 
     def _receive(self, visitors: list[int], budget: int) -> None:
-        """Whoever comes asks for work, while the budget lasts."""
+        """Each visitor asks for work while the budget lasts."""
         while visitors and (left := budget - len(self.bought)) > 0:
             here, visitors = visitors[:left], visitors[left:]
             self._ask(self.scheduler.assign([str(m) for m in here]))

@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
-from venire.errors import InputError
+from venire.experiments.common.runs import run_points, seed_count
 from venire.experiments.equal_labels.buying import MODES, Mode
 from venire.experiments.equal_labels.measures import RULE, Row, cell
 from venire.experiments.equal_labels.replay import sets_in
 from venire.scheduling.base import Learning, Policy
 from venire.simulation.sweeps.executors import Executor
 from venire.simulation.sweeps.store import Store
-from venire.simulation.sweeps.sweep import sweep
 
 __all__ = ["POINTS", "QUICK_SEEDS", "QUICK_SETS", "SEEDS", "compare"]
 
-#: Labels an item, on average.
+#: Labels per item, on average.
 POINTS: Final[tuple[float | str, ...]] = (1.5, 2.0, 3.0, 5.0, RULE)
 #: Streams of each set, seeds 0 to SEEDS - 1.
 SEEDS: Final = 5
-#: For a quick look, of those of these sets that are there.
+#: With `quick`: fewer seeds, and those of these sets that are available.
 QUICK_SEEDS: Final = 2
 QUICK_SETS: Final = ("bluebird", "dog", "rte", "temp")
 
@@ -47,21 +46,20 @@ def compare(
     sets
         Names of label sets; none: all of the folder, or with `quick` a few of them.
     seeds
-        How many; None: the suite's.
+        How many seeds; None: the suite's.
     data
         The folder of label sets; None: those that `venire datasets` has.
     quick
         Fewer sets and seeds.
     modes, labels
-        Whether labelers can be chosen or come, and how many labels there are for an item.
+        Whether labelers are chosen or come, and how many labels there are per item.
     policy, learning
         What is measured; None: venire's defaults.
     store, executor, progress
-        Where finished cells are kept (by default nowhere), where they are run, who is told.
+        Where finished cells are stored (by default nowhere), where they run, and a progress
+        callback.
     """
-    if seeds is not None and seeds < 1:
-        raise InputError(f"got {seeds} seeds, expected at least 1")
-    count = seeds or (QUICK_SEEDS if quick else SEEDS)
+    count = seed_count(seeds, QUICK_SEEDS if quick else SEEDS)
     names = sets_in(data, sets)
     if quick and not sets:
         names = [name for name in names if name in QUICK_SETS] or names[:1]
@@ -72,11 +70,5 @@ def compare(
         for many in labels
         for seed in range(count)
     ]
-    if store is not None:
-        return _rows(sweep(points, store, executor, progress).values())
-    with Store(":memory:") as kept:
-        return _rows(sweep(points, kept, executor, progress).values())
-
-
-def _rows(found: Iterable[list[Row]]) -> list[Row]:
+    found = run_points(points, store, executor, progress).values()
     return [row for rows in found for row in rows]

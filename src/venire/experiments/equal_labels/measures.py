@@ -6,19 +6,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from venire import __version__
 from venire.estimators import Auto, DawidSkene, MajorityVote
 from venire.experiments.common import fingerprint
 from venire.experiments.common.scores import aggregated, score, streamed
 from venire.experiments.equal_labels.buying import Mode, buy
-from venire.experiments.equal_labels.replay import Replay, digest_of, replay
+from venire.experiments.equal_labels.replay import Replay, files_digest, replay
 from venire.experiments.equal_labels.rivals import even_overlap, two_plus_one
 from venire.labels import LabelTable
 from venire.scheduling.base import Learning, Policy
@@ -35,7 +33,7 @@ __all__ = [
     "point_name",
 ]
 
-#: The name of this suite: whoever changes a stream, a rival or a measure gives it a new one.
+#: The name of this suite: a change to a stream, a rival or a measure requires a new one.
 SUITE: Final = "equal-labels-2"
 
 #: The point at which the number of labels is that of Toloka's rule.
@@ -44,10 +42,10 @@ RULE: Final = "2+1"
 #: Our two contestants: verdicts as items left, and the labels bought aggregated once more.
 OURS: Final = ("streamed", "revised")
 
-#: A set is replayed at a point if it holds so many labels, or less than this share too few.
+#: A set is skipped at a point if it lacks more than this share of the required labels.
 SHORT: Final = 0.02
 
-#: What a row holds, in this order.
+#: The columns of a row, in this order.
 COLUMNS: Final = (
     *("suite", "set", "mode", "point", "seed", "contestant", "items", "judged", "labels"),
     *("accuracy", "ece", "sure", "sure_wrong", "response"),
@@ -72,13 +70,13 @@ def cell(
     policy: Policy | None = None,
     learning: Learning | None = None,
 ) -> Point:
-    """The cell as a point of a sweep; it is kept under all that it depends on."""
+    """The cell as a point of a sweep; its key covers everything that it depends on."""
     key = {
-        "suite": SUITE, "set": name, "files": digest_of(name, data), "mode": mode,
+        "suite": SUITE, "set": name, "files": files_digest(name, data), "mode": mode,
         "labels": labels, "seed": seed, "policy": repr(policy), "learning": repr(learning),
     }  # fmt: skip
     inputs = {"data": data, "policy": policy, "learning": learning}
-    return Point(f"{__name__}:measure_cell", {"key": key}, _version(), inputs)
+    return Point(f"{__name__}:measure_cell", {"key": key}, fingerprint.version_of(_SOURCES), inputs)
 
 
 def measure_cell(
@@ -98,9 +96,9 @@ def measure(
     policy: Policy | None = None,
     learning: Learning | None = None,
 ) -> list[Row]:
-    """Every contestant on one label set, at so many labels an item (`RULE`: as the rule needs).
+    """Every contestant on one label set, with `labels` labels per item (`RULE`: those of the rule).
 
-    Nothing, if the set does not hold so many labels (more than `SHORT` too few).
+    Empty, if the set lacks more than a share `SHORT` of these labels.
     """
     stream = replay(name, None if data is None else Path(data), seed)
     if labels != RULE and float(labels) > (1 + SHORT) * stream.held:
@@ -155,9 +153,3 @@ def _row(name: str, stream: Replay, bought: LabelTable, posteriors: Floats) -> R
     labels = len(bought.said) / len(bought.items)
     row = {"contestant": name, **known, "labels": labels, **score(posteriors, stream.truth)}
     return row | {"response": None}
-
-
-@lru_cache(maxsize=1)
-def _version() -> str:
-    package = Path(__file__).resolve().parents[2]
-    return f"{__version__}/{fingerprint.digest_of(package, _SOURCES)}"

@@ -1,12 +1,12 @@
 """A label set as a stream in which every item comes once.
 
-Items come in a random order, as many in each of `SLOTS` slots, and have to leave within
-`DEADLINE` slots. A labeler can be asked for an item only where the set holds that label.
+Items arrive in random order, spread evenly over `SLOTS` slots, and must leave within `DEADLINE`
+slots. A labeler can be asked about an item only where the set has that label.
 
 Where labelers cannot be chosen, they come as they did: each label of the set stands for a visit
-of its labeler while the item was open, at a random time of that. Of these visits so many take
-place, drawn at random, as there are labels to be bought, and a `SPARE` part more, since some
-come when there is nothing for them.
+of its labeler at a random time while the item was open. Of these visits a random sample takes
+place: as many as there are labels to buy, plus a share `SPARE`, since some visitors find nothing to
+do.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from venire.errors import InputError, UnknownName
 from venire.labels import LabelTable
 from venire.labels.sources import as_table, as_truth
 
-__all__ = ["DEADLINE", "MOST_ITEMS", "SLOTS", "Replay", "digest_of", "read", "replay", "sets_in"]
+__all__ = ["DEADLINE", "MOST_ITEMS", "SLOTS", "Replay", "files_digest", "read", "replay", "sets_in"]
 
-#: Items arrive in so many slots.
+#: The number of slots in which items arrive.
 SLOTS: Final = 200
-#: An item leaves so many slots after its arrival at the latest.
+#: The most slots that an item stays.
 DEADLINE: Final = 50
-#: Larger sets are thinned to so many items, half of them with truth where there are as many.
+#: Larger sets are sampled down to this many items, half of them with truth if enough have it.
 MOST_ITEMS: Final = 2000
 
-#: So many more labelers come than labels can be bought.
+#: The surplus of visitors over the labels that can be bought.
 SPARE: Final = 0.1
 
 Ints = NDArray[np.int64]
@@ -86,11 +86,11 @@ class Replay:
 
     @property
     def held(self) -> float:
-        """Labels an item, if all are bought."""
+        """Labels per item, if all are bought."""
         return len(self.table.labeler) / len(self.table.items)
 
     def visits(self, labels: float) -> list[Ints]:
-        """The labelers who come in each slot, in this order, if so many labels are bought an item.
+        """The labelers who come in each slot, in order, if `labels` labels are bought per item.
 
         >>> table = LabelTable.from_matrix(np.zeros((1000, 5), int))
         >>> come = Replay.of(table, np.zeros(1000, int), seed=0).visits(2)
@@ -106,11 +106,11 @@ class Replay:
         return np.split(self.table.labeler[drawn[order]].astype(np.int64), ends)
 
     def said(self, item: int, labeler: int) -> int:
-        """What the labeler said of the item; an error if the set does not hold it."""
+        """What the labeler said of the item; an error if the set does not have it."""
         a, b = self.table.start[item : item + 2]
         k = a + np.searchsorted(self.table.labeler[a:b], labeler)
         if k == b or self.table.labeler[k] != labeler:
-            raise InputError(f"the set holds no label of item {item} by labeler {labeler}")
+            raise InputError(f"the set has no label of item {item} by labeler {labeler}")
         return int(self.table.said[k])
 
 
@@ -157,7 +157,7 @@ def replay(name: str, data: Path | None, seed: int) -> Replay:
 
 
 @lru_cache(maxsize=64)
-def digest_of(name: str, data: Path | None) -> str:
+def files_digest(name: str, data: Path | None) -> str:
     """A digest of the files of a set."""
     folder = (data or datasets.cache_folder()) / name
     files = (folder / "labels.csv", folder / "truth.csv")

@@ -1,8 +1,8 @@
-"""What venire is held against: even overlap with random labelers, and Toloka's 2 + 1 rule.
+"""What venire is compared with: even overlap with random labelers, and Toloka's 2 + 1 rule.
 
-Both buy labels of the same stream: anybody's who labelled the item where labelers can be chosen
-(they are drawn at random), else those of the labelers who come, in the order in which they come.
-Neither has a deadline or a pace: an item takes labels until it has its share.
+Both buy labels of the same stream: where labelers can be chosen, those of random labelers of the
+item, otherwise those of the visitors, in the order in which they come. Neither has a deadline or a
+rate: an item takes labels until it has its share.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ Wants = Callable[[Ints, Bools], Bools]
 
 
 def even_overlap(replay: Replay, mode: Mode, labels: int, seed: int) -> LabelTable:
-    """So many labels in all, as many for each item as for any other, by random labelers.
+    """`labels` labels in total, the same number for each item, from random labelers.
 
-    Where the visits do not suffice for that, those who came in vain are asked again for
-    whatever they can label, so that it is always so many labels.
+    If the visits do not suffice, visitors without work are asked again for any item that they can
+    label, so the total is always reached.
 
     >>> rows = [(i, w, i % 2) for i in range(40) for w in "abc"]
     >>> stream = Replay.of(LabelTable.from_rows(rows), np.arange(40) % 2, seed=0)
@@ -67,9 +67,9 @@ def two_plus_one(replay: Replay, mode: Mode, seed: int) -> LabelTable:
 
 
 def shares(held: Ints, labels: int, rng: np.random.Generator) -> Ints:
-    """How many labels each item gets of so many in all, no item more than it has.
+    """How many of the total labels each item gets, no item more than it has.
 
-    As equal as can be; who gets one more than others is drawn.
+    As equal as possible; which items get one more is drawn.
 
     >>> shares(np.array([1, 5, 5]), 6, np.random.default_rng(0)).tolist()
     [1, 3, 2]
@@ -100,9 +100,9 @@ def _differ(item: Ints, said: NDArray[np.integer], items: int) -> Bools:
 
 
 def _by_visits(replay: Replay, visits: list[Ints], rng: np.random.Generator, wants: Wants) -> Bools:
-    """Which labels are bought if each who comes gets one of the items that want a label.
+    """Which labels are bought if each visitor gets one of the items that need a label.
 
-    Of those that it may label and has not, a random one of the fewest labels.
+    A random one of those with the fewest labels that the visitor may label and has not yet.
     """
     table = replay.table
     by_labeler = np.argsort(table.labeler, kind="stable")

@@ -1,4 +1,4 @@
-"""Means over the seeds, differences to the best rival, and the lines that sum it up."""
+"""Means over the seeds, differences to the best rival, and a summary in words."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def _line(which: tuple[str, str, str], found: Mapping[str, Sequence[Row]]) -> Li
 
 
 def concluding(lines: Sequence[Line]) -> list[str]:
-    """What it comes to, in words."""
+    """The conclusions, in words."""
     said = []
     for mode in (mode for mode in MODES if any(line["mode"] == mode for line in lines)):
         some = [line for line in lines if line["mode"] == mode]
@@ -116,7 +116,7 @@ def skipped(lines: Sequence[Line], labels: Sequence[float | str] = POINTS) -> st
     if not lacking:
         return None
     listed = "; ".join(f"{name} at {' and '.join(which)}" for name, which in lacking.items())
-    return f"Left out, since the set does not hold so many labels: {listed}."
+    return f"Left out, since the set does not have enough labels: {listed}."
 
 
 def sheets(lines: Sequence[Line], full: bool = False) -> list[Sheet]:
@@ -147,7 +147,7 @@ def _differences(mode: str, lines: Sequence[Line]) -> Sheet:
         f"{points(mean([x['revised_gain'] for x in some]))}"
         for some in at
     ]
-    return Sheet(title, ("labels an item", *known), [*rows, ["mean", *averages]])
+    return Sheet(title, ("labels per item", *known), [*rows, ["mean", *averages]])
 
 
 def _pair(line: Line) -> str:

@@ -30,7 +30,7 @@ _LOOK = (("blue", "o"), ("green", "s"), ("red", "^"), ("purple", "v"))
 
 
 class BestLearningLength(Figure):
-    """The same runs as the regret figures; the label sets that are not there are left out."""
+    """The same runs as the regret figures; missing label sets are left out."""
 
     name = "best-learning-length"
     title = "The best length of the learning phase against the horizon"

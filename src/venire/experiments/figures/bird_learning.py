@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from venire.experiments.figures import bird_regret
 from venire.experiments.reproduction.learning import LENGTHS, LearningFigure
-from venire.experiments.reproduction.regret import Expected
 from venire.experiments.reproduction.sources import BIRD
-from venire.experiments.reproduction.trials import Grid
+from venire.experiments.reproduction.trials import Expected, Grid
 
 __all__ = ["FIGURE"]
 
@@ -26,6 +25,6 @@ FIGURE = LearningFigure(
     expected=(Expected("bird", "ratio", 45, target=0.95, tolerance=0.02),),
     assumptions=(
         *bird_regret.FIGURE.assumptions,
-        "The error is against the competences learned on all labels, which are no truth.",
+        "The error is against the competences learned on all labels, which are not the truth.",
     ),
 )

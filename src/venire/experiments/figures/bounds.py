@@ -207,7 +207,7 @@ def _words(shown: Shown) -> list[str]:
         f"{bought}, as many as Algorithm 1 buys for an item, it is {implied[bought - 1]:.2f}: "
         f"c = 1 is {near} right where the algorithm works.",
         f"With c = {shown.constants[best]:.2f} instead of 1, Algorithm 1 on the synthetic stream "
-        f"buys {labels[best]:.2f} labels an item instead of {labels[one]:.2f}, is right on "
+        f"buys {labels[best]:.2f} labels per item instead of {labels[one]:.2f}, is right on "
         f"{right[best]:.2%} instead of {right[one]:.2%}, and earns a true utility of "
         f"{true[best]:.3f} an item instead of {true[one]:.3f}. Of the constants tried, "
         f"c = {shown.constants[top]:.2f} earns most, {true[top]:.3f}.",

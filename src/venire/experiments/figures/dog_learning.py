@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from venire.experiments.figures import dog_regret
 from venire.experiments.reproduction.learning import LENGTHS, LearningFigure
-from venire.experiments.reproduction.regret import Expected
 from venire.experiments.reproduction.sources import DOG, DOG_BINARY
-from venire.experiments.reproduction.trials import Grid
+from venire.experiments.reproduction.trials import Expected, Grid
 
 __all__ = ["FIGURE"]
 

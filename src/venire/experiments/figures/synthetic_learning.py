@@ -6,9 +6,8 @@ venire reproduce --figure synthetic-learning
 from __future__ import annotations
 
 from venire.experiments.reproduction.learning import LENGTHS, LearningFigure
-from venire.experiments.reproduction.regret import Expected
 from venire.experiments.reproduction.sources import SYNTHETIC
-from venire.experiments.reproduction.trials import Grid
+from venire.experiments.reproduction.trials import Expected, Grid
 
 __all__ = ["FIGURE"]
 

@@ -5,9 +5,9 @@ venire reproduce --figure synthetic-regret
 
 from __future__ import annotations
 
-from venire.experiments.reproduction.regret import Expected, RegretFigure
+from venire.experiments.reproduction.regret import RegretFigure
 from venire.experiments.reproduction.sources import SYNTHETIC
-from venire.experiments.reproduction.trials import Grid
+from venire.experiments.reproduction.trials import Expected, Grid
 
 __all__ = ["FIGURE"]
 

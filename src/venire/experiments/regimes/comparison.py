@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 from venire.errors import InputError
+from venire.experiments.common.runs import run_points
 from venire.experiments.regimes.measures import Stream, certified, served
 from venire.experiments.regimes.suite import (
     QUICK_SEEDS,
@@ -21,20 +22,20 @@ from venire.scheduling.base import Learning, Policy
 from venire.scheduling.by_name import KNOWN, exported, policy_named
 from venire.simulation.sweeps.executors import Executor
 from venire.simulation.sweeps.store import Store
-from venire.simulation.sweeps.sweep import Point, sweep
+from venire.simulation.sweeps.sweep import Point
 
 __all__ = ["ACCOUNTS", "COLUMNS", "Row", "compare", "default_policies"]
 
 Row: TypeAlias = dict[str, Any]
 
-#: Each accounting with its share of what could be had, and its ratio to Algorithm 1's.
+#: Each accounting with its share of the certificate, and its ratio to Algorithm 1's.
 ACCOUNTS: Final = {
     "utility": ("share", "utility_ratio"),
     "realised_utility": ("realised_share", "realised_ratio"),
     "true_utility": ("true_share", "true_ratio"),
 }
 
-#: What a row holds, in this order.
+#: The columns of a row, in this order.
 COLUMNS: Final = (
     *("suite", "regime", "seed", "slots", "policy", "learning"),
     *("items", "labels", "weight", "judged_weight"),
@@ -85,15 +86,16 @@ def compare(
     seeds
         How many, or which; None: the suite's.
     learning
-        How the competences come to be known; None: they are.
+        How competences are learned; None: they are known.
     quick
         Shorter streams and fewer seeds.
     certificate
-        Whether to work out what anybody could have earned.
+        Whether to compute the certificates.
     data
         The folder of label sets; None: those that `venire datasets` has.
     store, executor, progress
-        Where finished points are kept (by default nowhere), where they are run, who is told.
+        Where finished points are stored (by default nowhere), where they run, and a progress
+        callback.
 
     >>> rows = compare(["greedy", "fixed-overlap:3"], ["bursts"], seeds=1, quick=True)
     >>> [(row["policy"], round(row["utility_ratio"], 2)) for row in rows]
@@ -109,11 +111,7 @@ def compare(
     genie = Greedy()
     points: list[Point] = [certified(s, learning) for s in streams] if certificate else []
     points += [served(s, policy, learning) for s in streams for policy in (genie, *chosen)]
-    if store is None:
-        with Store(":memory:") as kept:
-            results = sweep(points, kept, executor, progress)
-    else:
-        results = sweep(points, store, executor, progress)
+    results = run_points(points, store, executor, progress)
     rows = []
     for stream in streams:
         bound = results[certified(stream, learning).key] if certificate else {}

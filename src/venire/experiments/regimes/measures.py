@@ -1,8 +1,8 @@
 """What is measured on one stream: plain functions that return JSON, the points of a sweep.
 
-A point is kept under the suite, the regime, the seed, the slots, the policy, the way of
+The key of a point covers the suite, the regime, the seed, the slots, the policy, the way of
 learning, the digest of replayed labels and a digest of the package's sources; for a policy or a
-regime of your own, also of the file it is written in. Change any of these and it is run anew.
+regime of your own, also of its file. If any of these changes, the point is computed again.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from typing import Any, Final, TypeVar
 
 import numpy as np
 
-from venire import __version__
 from venire.experiments.common import fingerprint
 from venire.experiments.regimes.suite import SUITE, Regime
 from venire.scheduling import Greedy
@@ -41,7 +40,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Stream:
-    """One regime with one seed, over so many slots."""
+    """One regime with one seed, over a number of slots."""
 
     regime: Regime
     seed: int
@@ -53,7 +52,7 @@ class Stream:
         world = self.regime.world(self.seed, self.slots, self.data)
         taught = None if learning is None else _seeded(copy.deepcopy(learning), self.seed)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # learning from little warns; what it earns is counted
+            warnings.simplefilter("ignore")  # few labels cause warnings; the result is counted
             return simulate(world, _seeded(policy, self.seed), taught, self.slots)
 
     def key(self) -> dict[str, Any]:
@@ -77,24 +76,24 @@ def served(stream: Stream, policy: Policy, learning: Learning | None) -> Point:
         "learner": None if learning is None else [_origin(type(learning)), repr(learning)],
     }
     inputs = {"stream": stream, "policy": policy, "learning": learning}
-    return Point(f"{__name__}:serve", {"key": key}, _version(), inputs)
+    return Point(f"{__name__}:serve", {"key": key}, fingerprint.version_of(_SOURCES), inputs)
 
 
 def certified(stream: Stream, learning: Learning | None) -> Point:
-    """The point at which it is worked out what anybody could have earned on the stream.
+    """The point that computes the certificate of the stream.
 
     It is the same for every way of learning that has no phase of its own.
     """
     phased = learning if learning is not None and learning.counts_from() else None
     key = stream.key() | {"from": phased.counts_from() if phased else 0}
     inputs = {"stream": stream, "learning": phased}
-    return Point(f"{__name__}:certify", {"key": key}, _version(), inputs)
+    return Point(f"{__name__}:certify", {"key": key}, fingerprint.version_of(_SOURCES), inputs)
 
 
 def serve(
     key: Mapping[str, Any], stream: Stream, policy: Policy, learning: Learning | None
 ) -> dict[str, Any]:
-    """Run the policy, and count. `key` is what the result is kept under."""
+    """Run the policy, and count. `key` identifies the result."""
     run = stream.run(policy, learning)
     counts, rows = run.ledger.counts, run.rows
     wait = (rows["exit"] - rows["arrival"])[counts]
@@ -115,7 +114,7 @@ def serve(
 
 
 def certify(key: Mapping[str, Any], stream: Stream, learning: Learning | None) -> dict[str, Any]:
-    """An upper bound on what anybody could have earned, and how far it may be off."""
+    """An upper bound on what any schedule could have earned, and how far it may be off."""
     found = stream.run(Greedy(), learning).certificate()
     return {
         "certificate": float(found.bound),
@@ -129,12 +128,6 @@ def _seeded(settings: T, seed: int) -> T:
     if is_dataclass(settings) and any(f.name == "seed" and f.init for f in fields(settings)):
         return replace(settings, seed=seed)  # type: ignore[type-var,unused-ignore]
     return settings
-
-
-@lru_cache(maxsize=1)
-def _version() -> str:
-    package = Path(__file__).resolve().parents[2]
-    return f"{__version__}/{fingerprint.digest_of(package, _SOURCES)}"
 
 
 @lru_cache(maxsize=256)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
 
 from venire import __version__
+from venire.experiments.common.web_page import closing, data_url, opening
 from venire.experiments.regimes.comparison import ACCOUNTS, Row
 from venire.experiments.regimes.picture import shown
 from venire.experiments.regimes.suite import SUITE, Regime
@@ -40,13 +40,13 @@ tr.sum td, tr.sum th { border-top: 2px solid #999; }
 """
 
 _NOTES = (
-    "All policies meet the same items at the same times, and the label of an item by a labeler "
-    "is the same whoever asks for it. The certificate is an upper bound on what anybody could "
-    "have earned on that very stream, knowing the future and the true competences: a share of "
-    "100 % may be out of reach. Utility is the paper's (delay to the last label), realised "
+    "All policies see the same items at the same times, and a labeler's label for an item is the "
+    "same under every policy. The certificate is an upper bound on what any schedule could have "
+    "earned on the same stream, knowing the future and the true competences: a share of 100 % may "
+    "be out of reach. Utility is the paper's (delay to the last label), realised "
     "utility charges the delay to the exit, true utility counts the weight of right verdicts "
-    "less the delay to the exit. A mean over regimes counts each the same; that of ratios is "
-    "geometric, and there is none where a ratio is not above 0. In the picture whiskers are "
+    "less the delay to the exit. A mean over regimes weighs each the same; the mean of ratios is "
+    "geometric, and is left out where a ratio is not positive. In the picture whiskers are "
     "standard deviations over the seeds, and an arrow at the edge is a value beyond it. In the "
     "tables blue is good, orange falls short, bold is the best of its line."
 )
@@ -68,18 +68,15 @@ def page(rows: Sequence[Row], setting: Setting, picture: bytes) -> str:
 
 
 def _page(rows: Sequence[Row], setting: Setting, picture: bytes) -> Iterator[str]:
-    yield '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">'
-    yield '<meta name="viewport" content="width=device-width, initial-scale=1">'
-    yield f"<title>{_TITLE}</title>\n<style>{_STYLE}</style>\n</head>\n<body>"
+    yield from opening(_TITLE, _STYLE)
     yield f'<h1>{_TITLE}</h1>\n<p class="lead">{escape(_extent(rows, setting))}</p>'
     tables = shown(rows)
     yield '<div class="cards">'
     for table in tables:
         yield from _card(table)
     yield "</div>"
-    image = base64.b64encode(picture).decode()
     yield '<figure><img alt="A dot for each policy on each regime; the numbers are in the '
-    yield f'tables below" src="data:image/png;base64,{image}"></figure>'
+    yield f'tables below" src="{data_url(picture, "png")}"></figure>'
     yield f"<p>{escape(_NOTES)}</p>"
     first = {table.measure.name for table in tables}
     for table in tables:
@@ -95,7 +92,7 @@ def _page(rows: Sequence[Row], setting: Setting, picture: bytes) -> Iterator[str
             yield "</details>"
     yield from _regimes(rows, setting)
     yield f"<p>Again: <code>{escape(setting.command)}</code> (venire {__version__}). Every run is "
-    yield "in regimes.csv, a line for each policy in summary.csv.</p>\n</body>\n</html>"
+    yield "in regimes.csv, a line for each policy in summary.csv.</p>\n" + closing()
 
 
 def _extent(rows: Sequence[Row], setting: Setting) -> str:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["draw", "picture", "shown"]
 
-#: The paper's Algorithm 1 is always red, so that one finds it; the others by rank.
+#: The paper's Algorithm 1 is always red, so that it is easy to find; the others by rank.
 _GREEDY: Final = ("greedy", "red", "D")
 _STYLES: Final = (
     ("blue", "o"), ("green", "s"), ("orange", "^"), ("purple", "v"), ("sky", "P"),

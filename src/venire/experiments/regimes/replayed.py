@@ -1,8 +1,8 @@
-"""The real label sets as streams: recorded labels, and who labelled what may label it again.
+"""The real label sets as streams: recorded labels; who labelled an item may label it.
 
-A labeler's competence is its share of right labels by the truth of the set, drawn towards the
-panel's by `PRIOR` labels, since some have labelled little: nobody learns anything here, and the
-policies are told the same.
+A labeler's competence is its share of right labels by the truth of the set, shrunk towards the
+panel's by `PRIOR` labels, since some have labelled little. Nothing is learned here; all policies
+are told the same.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from venire.simulation.world import PAPER_WEIGHTS
 
 __all__ = ["bluebird", "dog", "llmjudge", "medrelex", "right_shares", "rte", "slots_of"]
 
-#: So many labels of an ordinary labeler are added to each one's own.
+#: Pseudo-labels of an average labeler that are added to each one's own.
 PRIOR = 4.0
-#: Nobody is taken to be better than 1 - RHO.
+#: Competences are clamped at 1 - RHO.
 RHO = 0.01
 #: Seconds in a slot of the set with real times.
 SLOT = 600
-#: So many slots at most pass with nothing new: nights, and the months between the campaigns.
+#: The longest gap without new items, in slots: nights, and months between campaigns, are cut.
 LONGEST_GAP = 6
 
 Floats = NDArray[np.float64]
@@ -89,7 +89,7 @@ def _replay(name: str, rate: float, seed: int, data: str | None) -> World:
 
 
 def right_shares(table: LabelTable, truth: Mapping[Any, Hashable]) -> Floats:
-    """Each labeler's share of right labels, drawn towards the panel's.
+    """Each labeler's share of right labels, shrunk towards the panel's.
 
     >>> table = LabelTable.from_matrix([[0, 0], [1, 0], [1, -1]])
     >>> right_shares(table, {0: 0, 1: 1, 2: 1}).round(3).tolist()
@@ -130,7 +130,7 @@ def _begun(path: Path, table: LabelTable) -> NDArray[np.datetime64]:
     with path.open(newline="", encoding="utf-8") as file:
         for row in csv.DictReader(file):
             if not row.get("started"):
-                raise FileError(path, None, "has labels without a start: fetch the set anew")
+                raise FileError(path, None, "has labels without a start: fetch the set again")
             task, start = row["task"], row["started"]
             first[task] = min(first.get(task, start), start)
     return np.array([first[str(name)] for name in table.items], dtype="datetime64[s]")

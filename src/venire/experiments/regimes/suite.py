@@ -1,7 +1,7 @@
 """The suite: which worlds there are, by name.
 
-A result is quoted with the name of the suite, `SUITE`: whoever changes a world, its slots or its
-number of seeds gives it a new one, so that two tables of the same name can be compared.
+A result is quoted with the name of the suite, `SUITE`: a change to a world, its slots or its number
+of seeds requires a new name, so that two tables of the same name can be compared.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ __all__ = ["QUICK_SEEDS", "REGIMES", "SEEDS", "SUITE", "Regime", "divide", "regi
 SUITE: Final = "regimes-1"
 #: Streams of each world, seeds 0 to SEEDS - 1.
 SEEDS: Final = 5
-#: The same for a quick look.
+#: The same with `quick`.
 QUICK_SEEDS: Final = 2
 
 
@@ -41,7 +41,7 @@ class Regime:
         A function of a module: `make(seed, slots)` is the world; with `uses`, it is called with
         the folder of label sets too.
     slots, quick_slots
-        How long a run is, and how long for a quick look.
+        The length of a run, and with `quick`.
     uses
         The label set that is replayed; None for a made world.
 
@@ -58,7 +58,7 @@ class Regime:
     uses: str | None = None
 
     def world(self, seed: int, slots: int | None = None, data: Path | None = None) -> World:
-        """The world of this seed, made for so many slots."""
+        """The world of this seed, for this number of slots."""
         horizon = self.slots if slots is None else slots
         if self.uses is None:
             return self.make(seed, horizon)
@@ -125,9 +125,9 @@ def regimes_named(names: Sequence[str]) -> list[Regime]:
 def divide(
     regimes: Sequence[Regime], data: Path | None, wanted: bool = False
 ) -> tuple[list[Regime], dict[str, str]]:
-    """Those that can be run, and for the others what to do about their label sets.
+    """The regimes that can be run, and for the others how to get their label sets.
 
-    With `wanted` somebody asked for each of them, and it is an error if one cannot be run.
+    With `wanted` each of them was requested, and it is an error if one cannot be run.
     """
     sets = Sets(data)
     lacking = {r.name: r.uses for r in regimes if r.uses is not None and not sets.has(r.uses)}

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from statistics import fmean, geometric_mean, stdev
+from statistics import fmean, geometric_mean
 from typing import Any, Final, NamedTuple
 
 from venire.errors import UnknownName
+from venire.experiments.common.sheets import spread
 from venire.experiments.regimes.comparison import ACCOUNTS, Row
 
 __all__ = ["MEASURES", "Cell", "Measure", "Table", "measure_named", "short_names", "summarise"]
@@ -17,8 +18,8 @@ __all__ = ["MEASURES", "Cell", "Measure", "Table", "measure_named", "short_names
 class Measure:
     """Something that is compared: `better` is 1 where more is better, -1 where less is.
 
-    Means over regimes are arithmetic, those of ratios geometric: half in one regime and twice
-    in another is no gain, and no single regime carries the mean.
+    Means over regimes are arithmetic, those of ratios geometric: half in one regime and twice in
+    another cancel, and no single regime dominates the mean.
     """
 
     name: str
@@ -42,7 +43,7 @@ class Measure:
 
 
 def _measures() -> dict[str, Measure]:
-    certificate = "what anybody could have earned, knowing the future (an upper bound)"
+    certificate = "the certificate, an upper bound on what any schedule could have earned"
     listed = (
         Measure("share", "utility, % of the certificate",
                 f"the paper's utility over {certificate}", 1, 1, True),
@@ -62,7 +63,7 @@ def _measures() -> dict[str, Measure]:
                 "over that of Algorithm 1 on the same stream", 1, 3, ratio=True),
         Measure("accuracy", "right verdicts, %",
                 "of all items whose truth is known; no verdict is not right", 1, 1, True),
-        Measure("labels_per_item", "labels an item", "labels spent over items", 0, 2),
+        Measure("labels_per_item", "labels per item", "labels spent over items", 0, 2),
         Measure("mean_response", "slots to the exit, mean",
                 "from the arrival to the exit", -1, 2),
         Measure("p95_response", "slots to the exit, 95th percentile",
@@ -164,11 +165,11 @@ class Table:
 
 
 def _cell(values: Sequence[float | None]) -> Cell:
-    """Nothing where any of the seeds has nothing: a mean over others would flatter."""
+    """Empty if any of the seeds has no value: a mean over the others would be too good."""
     known = [value for value in values if value is not None]
     if not known or len(known) < len(values):
         return Cell(None, None)
-    return Cell(fmean(known), stdev(known) if len(known) > 1 else 0.0)
+    return Cell(fmean(known), spread(known))
 
 
 def summarise(rows: Sequence[Row]) -> list[dict[str, Any]]:

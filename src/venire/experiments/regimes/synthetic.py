@@ -1,7 +1,7 @@
-"""The made worlds of the suite: each a function of the seed and the number of slots.
+"""The synthetic worlds of the suite: each a function of the seed and the number of slots.
 
-All have 30 labelers, Poisson(5) arrivals and weights 3 to 10, as the paper has them, unless the
-regime is about just that. Change none of them without a new name for the suite.
+All have 30 labelers, Poisson(5) arrivals and weights 3 to 10, as in the paper, unless the regime is
+about that. A change to any of them requires a new name for the suite.
 """
 
 from __future__ import annotations
@@ -86,9 +86,9 @@ def drift(seed: int, slots: int) -> World:
 def clones(seed: int, slots: int) -> World:
     """30 labelers of 0.6 to 0.85 in families of five: four repeat what the first says.
 
-    A clone repeats its original nine times in ten and else labels by itself, so that each
-    labeler is as good as it says, and together they are worse than they seem. What everybody
-    says of every item is drawn beforehand; nothing arrives after the `slots` it is drawn for.
+    A clone repeats its original nine times in ten and otherwise labels independently, so each
+    labeler is as good as stated, and together they are worse than they seem. What everyone says of
+    every item is drawn in advance; nothing arrives after the `slots` it is drawn for.
     """
     panel = np.repeat(np.linspace(0.85, 0.6, 30 // FAMILY), FAMILY)
     world = World.synthetic(seed, panel)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from venire.experiments.common.sheets import Sheet
 from venire.experiments.regimes.comparison import ACCOUNTS, Row
 from venire.experiments.regimes.summary import MEASURES, Measure, Table, short_names
 
@@ -12,10 +13,6 @@ if TYPE_CHECKING:
     from rich.table import Table as Drawn
 
 __all__ = ["as_tables"]
-
-#: Room for the names of regimes, and between two columns.
-_NAMES = 16
-_GAP = 2
 
 
 class _Line(NamedTuple):
@@ -28,11 +25,11 @@ class _Line(NamedTuple):
 
 def as_tables(
     rows: Sequence[Row], measure: Measure, width: int = 100, ascii_only: bool = False
-) -> Iterator[Drawn]:
+) -> list[Drawn]:
     """The measure for every regime, and beneath it mean, worst and ratio to Algorithm 1.
 
-    The best policy on average stands on the left; where all do not fit into `width`, the table
-    goes on in another one. The best of a line is bold.
+    The best policy on average is on the left; if not all policies fit into `width`, there are
+    several tables. The best of a line is bold.
     """
     sign = "+-" if ascii_only else "±"
     table, lead = Table.of(rows, measure), _lead(rows, measure)
@@ -40,9 +37,16 @@ def as_tables(
     title = measure.title + (f", {sign} standard deviation over the seeds" if several else "")
     body = [_body(table, regime, sign) for regime in table.regimes]
     foot = list(_foot(rows, lead))
-    names = {p: name.replace("-", "-\n") for p, name in short_names(table.policies).items()}
-    for some in _fitting(lead.ranked(), [*body, *foot], names, width):
-        yield _draw(title, body, foot, {policy: names[policy] for policy in some})
+    names, ranked = short_names(table.policies), lead.ranked()
+    lines = [*body, *foot]
+    sheet = Sheet(
+        title,
+        ["regime", *(names[p].replace("-", "-\n") for p in ranked)],
+        [[line.label, *(line.cells[p] for p in ranked)] for line in lines],
+        frozenset((r, ranked.index(p) + 1) for r, line in enumerate(lines) for p in line.best),
+        len(body),
+    )
+    return [piece.drawn() for piece in sheet.fitting(width)]
 
 
 def _lead(rows: Sequence[Row], measure: Measure) -> Table:
@@ -78,38 +82,3 @@ def _foot(rows: Sequence[Row], lead: Table) -> Iterator[_Line]:
             yield _Line(
                 "ratio to greedy", {p: other.measure.write(other.mean(p)) for p in policies}
             )
-
-
-def _fitting(
-    policies: Sequence[str], lines: Sequence[_Line], names: Mapping[str, str], width: int
-) -> Iterator[list[str]]:
-    """The policies in as few groups as fit into the width."""
-    room, some = width - _NAMES, list[str]()
-    for policy in policies:
-        texts = [*names[policy].split("\n"), *(line.cells[policy] for line in lines)]
-        wide = max(map(len, texts)) + _GAP
-        if some and wide > room:
-            yield some
-            room, some = width - _NAMES, []
-        room -= wide
-        some.append(policy)
-    yield some
-
-
-def _draw(
-    title: str, body: Sequence[_Line], foot: Sequence[_Line], names: Mapping[str, str]
-) -> Drawn:
-    from rich import box
-    from rich.table import Table as Drawn
-
-    drawn = Drawn(
-        title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD,
-        show_edge=False, pad_edge=False, padding=(0, 1, 0, 0),
-    )  # fmt: skip
-    drawn.add_column("regime", no_wrap=True)
-    for name in names.values():
-        drawn.add_column(name, justify="right", no_wrap=True)
-    for line in (*body, *foot):
-        cells = [f"[bold]{line.cells[p]}[/]" if p in line.best else line.cells[p] for p in names]
-        drawn.add_row(line.label, *cells, end_section=line is body[-1])
-    return drawn

@@ -1,4 +1,4 @@
-"""A claim, what was measured, and whether it holds: computed, never typed in."""
+"""A claim, the measured value, and whether it holds: always computed."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from venire.experiments.common.statistics import Estimate
 __all__ = ["Claim", "about", "at_least", "at_most"]
 
 Relation = Literal["at least", "at most", "about"]
-#: "our reading": what the paper does not literally say and we take it to mean.
-Source = Literal["paper", "our reading", "venire"]
+#: "our reading": what the paper does not say literally, but probably means.
+ClaimSource = Literal["paper", "our reading", "venire"]
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Claim:
     relation: Relation
     target: float
     tolerance: float
-    source: Source
+    source: ClaimSource
     low: float | None = None
     high: float | None = None
 
@@ -94,7 +94,7 @@ def _claim(
     value: float | Estimate,
     target: float,
     tolerance: float,
-    source: Source,
+    source: ClaimSource,
 ) -> Claim:
     if isinstance(value, Estimate):
         found, ends = value.value, (value.low, value.high)
@@ -107,7 +107,7 @@ def at_least(
     value: float | Estimate,
     target: float,
     tolerance: float = 0.0,
-    source: Source = "paper",
+    source: ClaimSource = "paper",
 ) -> Claim:
     """`value` should be `target` or more."""
     return _claim("at least", text, value, target, tolerance, source)
@@ -118,7 +118,7 @@ def at_most(
     value: float | Estimate,
     target: float,
     tolerance: float = 0.0,
-    source: Source = "paper",
+    source: ClaimSource = "paper",
 ) -> Claim:
     """`value` should be `target` or less."""
     return _claim("at most", text, value, target, tolerance, source)
@@ -129,7 +129,7 @@ def about(
     value: float | Estimate,
     target: float,
     tolerance: float,
-    source: Source = "paper",
+    source: ClaimSource = "paper",
 ) -> Claim:
     """`value` should be within `tolerance` of `target`."""
     return _claim("about", text, value, target, tolerance, source)

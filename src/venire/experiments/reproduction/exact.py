@@ -2,7 +2,7 @@
 
 With labelers of competence p_m the sum of signed vote weights takes 2^n values. Two halves of
 the panel are enumerated, equal sums joined (vote weights lie on a grid, so that equal sums are
-equal to the bit), and the halves are put together by sorting: 2^(n/2) work.
+bit-equal), and the halves are combined by sorting: 2^(n/2) work.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ __all__ = ["accuracy_by_size", "best_c", "exact_accuracy", "implied_c"]
 
 Floats = NDArray[np.float64]
 
-#: A half of the panel may have so many different sums.
+#: The most different sums of a half of the panel.
 MOST_SUMS = 2**22
 
 
@@ -41,7 +41,7 @@ def exact_accuracy(competences: ArrayLike) -> float:
 
 
 def _competent(competences: ArrayLike) -> Floats:
-    """Below 1/2 the vote would count the other way round; nan is no competence either."""
+    """Reject competences below 1/2, whose votes would count the other way, and nan."""
     p = np.asarray(competences, dtype=np.float64)
     if not ((p >= 0.5) & (p <= 1.0)).all():
         wrong = float(p[~((p >= 0.5) & (p <= 1.0))].flat[0])

@@ -31,18 +31,18 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Plan:
-    """What is asked for: a quick look or the whole, on how many seeds, with which label sets."""
+    """The request: quick or full, on how many seeds, with which label sets."""
 
     quick: bool = False
     seeds: int | None = None
     sets: Sets = field(default_factory=Sets)
 
     def pick(self, full: T, quick: T) -> T:
-        """The configuration that is asked for."""
+        """The configuration of this plan."""
         return quick if self.quick else full
 
     def seeds_or(self, usual: int) -> range:
-        """The seeds 0, 1, ...: as many as asked for, or as many as usual."""
+        """The seeds 0, 1, ...: as many as requested, or the default."""
         return range(self.seeds or usual)
 
 
@@ -67,8 +67,8 @@ class Findings:
 class Figure(ABC):
     """A figure of the paper, or one that it should have had.
 
-    `paper` is what the paper claims, in words; `assumptions` are what it leaves open and we had
-    to take.
+    `paper` is what the paper claims, in words; `assumptions` are our choices where it leaves
+    something open.
     """
 
     name: str
@@ -83,7 +83,7 @@ class Figure(ABC):
 
     @property
     def uses(self) -> tuple[str, ...]:
-        """The label sets that it takes in where they are there."""
+        """The label sets that it uses if they are available."""
         return self.needs
 
     @abstractmethod
@@ -99,7 +99,7 @@ class Figure(ABC):
         """The picture."""
 
     def missing(self, plan: Plan) -> tuple[str, ...]:
-        """The label sets that it needs and that are not there."""
+        """The label sets that it needs and that are missing."""
         return tuple(name for name in self.needs if not plan.sets.has(name))
 
 

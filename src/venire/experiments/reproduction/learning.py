@@ -13,12 +13,9 @@ from scipy import stats
 from venire.experiments.common import drawing
 from venire.experiments.common.statistics import Estimate, band, bootstrap, share_band
 from venire.experiments.reproduction.claims import Claim, about, at_least, at_most
-from venire.experiments.reproduction.figure import Figure, Findings, Plan, Results
-from venire.experiments.reproduction.regret import Expected
-from venire.experiments.reproduction.sources import Source
-from venire.experiments.reproduction.trials import Grid, Trials, points_of, trials_of
+from venire.experiments.reproduction.figure import Findings, Plan, Results
+from venire.experiments.reproduction.trials import Expected, GridFigure, Trials, trials_of
 from venire.paper.lemmas import error_bound
-from venire.simulation.sweeps.sweep import Point
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -29,41 +26,16 @@ __all__ = ["LENGTHS", "LearningFigure"]
 #: The paper has {5, 15, 25, 45, ..., 1250} and does not say what the dots stand for.
 LENGTHS = (5, 15, 25, 45, 75, 125, 200, 300, 450, 650, 900, 1250)
 
-_COLOURS = (("blue", "orange"), ("red", "purple"))
-#: Lemma 13 is held against this probability of failing.
+#: The failure probability in Lemma 13's bound.
 DELTA = 0.05
 
 
 @dataclass(frozen=True)
-class LearningFigure(Figure):
+class LearningFigure(GridFigure):
     """Infinity norm, utility and right verdicts against T_L, at one horizon."""
 
-    name: str
-    title: str
-    paper: str
-    sources: tuple[Source, ...]
-    full: Grid
-    quick: Grid
-    expected: tuple[Expected, ...]
-    assumptions: tuple[str, ...] = ()
-
-    @property
-    def needs(self) -> tuple[str, ...]:
-        """The label sets of its streams."""
-        return tuple(dict.fromkeys(s.set for s in self.sources if s.set is not None))
-
-    def grid(self, plan: Plan) -> tuple[Grid, range]:
-        """What is run, and on which seeds."""
-        grid = plan.pick(self.full, self.quick)
-        return grid, plan.seeds_or(grid.seeds)
-
-    def points(self, plan: Plan) -> list[Point]:
-        """Every length on every seed."""
-        grid, seeds = self.grid(plan)
-        return [p for source in self.sources for p in points_of(source, plan.sets, grid, seeds)]
-
     def measure(self, plan: Plan, results: Results) -> Findings:
-        """Bands, claims, and the measured in words."""
+        """Bands, claims, and the measurements in words."""
         grid, seeds = self.grid(plan)
         found = [trials_of(s, plan.sets, grid, seeds, results) for s in self.sources]
         claims = [claim for one in found for claim in _claims(one, self.expected)]
@@ -76,14 +48,14 @@ class LearningFigure(Figure):
         """Three plots: error, utility, right verdicts."""
         canvas, (top, middle, bottom) = drawing.panels((1.8, 1.9, 2.1))
         several = len(findings.shown) > 1
-        for one, colours in zip(findings.shown, _COLOURS, strict=False):
+        for one, colours in zip(findings.shown, drawing.STREAM_COLOURS, strict=False):
             _draw_error(top, one, colours, several)
             _draw_utility(middle, one, colours[0], several)
             _draw_right(bottom, one, colours, several)
         top.set_ylabel("error of the learned\ncompetences")
         top.set_ylim(0, None)
         middle.set_ylabel("utility\n(thousands)")
-        drawing.percent(bottom, "right verdicts\n(%)")
+        drawing.percent_axis(bottom, "right verdicts\n(%)")
         drawing.decades(bottom, "length of the learning phase $T_L$ (slots)")
         for axes in (top, middle, bottom):
             drawing.legend(axes, columns=2 if several else 3)

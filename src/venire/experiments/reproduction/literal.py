@@ -1,6 +1,6 @@
-"""Algorithm 1 as printed, with its `Break`: to be shown failing, not to be used.
+"""Algorithm 1 as printed, with its `Break`: for the test that shows it failing.
 
-The best labeler that finds nothing to do ends the slot for all lesser ones (docs/errata.md, 3).
+The first labeler that finds nothing to do ends the slot for all worse ones (docs/errata.md, 3).
 Meant for labelers of capacity 1, as in the paper.
 """
 

@@ -1,7 +1,7 @@
 """What is measured at one point of a sweep: plain functions of JSON that return JSON.
 
-Results are kept under the version of the package and a digest of the sources behind them: change
-a formula or a constant, and everything is run anew.
+Results are keyed by the version of the package and a digest of the sources they depend on: after a
+change of a formula or a constant they are computed again.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def stream_run(
     estimator = OneCoin(prior=None, sign_rule=sign_rule)
     learning = Algorithm2(length, seed, estimator, RHO) if length else None
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a short phase may end in the mirror image: it is counted
+        warnings.simplefilter("ignore")  # a short phase may end in the mirror image, with a warning
         run = simulate(world, Greedy(), learning, max(horizons), c)
     learned = getattr(estimator, "competences_", None)
     return at_horizons(run, horizons) | {
@@ -128,7 +128,7 @@ def counterexample(labelers: int) -> dict[str, float]:
 
 
 def plain_schedule(labelers: int, items: int, label: float, weight: float) -> float:
-    """Each slot is given whole to a few fresh items, as many as earn the most.
+    """Each slot is devoted to a few new items, as many as earn the most.
 
     >>> round(plain_schedule(300, 600, 0.01, 99.0))
     7417
@@ -148,7 +148,7 @@ def plain_schedule(labelers: int, items: int, label: float, weight: float) -> fl
 
 
 def break_run(share: float, seed: int, slots: int) -> dict[str, float]:
-    """Erratum 3: Algorithm 1 with and without `Break` where each item is for some only.
+    """Erratum 3: Algorithm 1 with and without `Break`, with restricted eligibility.
 
     The synthetic stream; each labeler is in each of 60 groups with probability `share`, and each
     item is for one group.

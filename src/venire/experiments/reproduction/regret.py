@@ -11,33 +11,17 @@ from numpy.typing import NDArray
 
 from venire.experiments.common import drawing
 from venire.experiments.common.statistics import Band, Estimate, band, growth, share_band
-from venire.experiments.reproduction.claims import Claim, about, at_least, at_most
-from venire.experiments.reproduction.claims import Source as Source_
-from venire.experiments.reproduction.figure import Figure, Findings, Plan, Results
+from venire.experiments.reproduction.claims import Claim, ClaimSource, about, at_least, at_most
+from venire.experiments.reproduction.figure import Findings, Plan, Results
 from venire.experiments.reproduction.search import Search, search
 from venire.experiments.reproduction.sources import Source
-from venire.experiments.reproduction.trials import Grid, points_of, trials_of
-from venire.simulation.sweeps.sweep import Point
+from venire.experiments.reproduction.trials import Expected, GridFigure, trials_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Canvas
 
 __all__ = ["Expected", "RegretFigure", "theory_ratio"]
-
-#: The colour of each stream of a figure, and of what it is held against.
-_COLOURS = (("blue", "orange"), ("red", "purple"))
-
-
-@dataclass(frozen=True)
-class Expected:
-    """A number that should come out: `what` is "regret", "ratio" or "right"."""
-
-    source: str
-    what: str
-    horizon: int
-    target: float
-    tolerance: float
 
 
 def theory_ratio(horizons: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -46,32 +30,8 @@ def theory_ratio(horizons: NDArray[np.int64]) -> NDArray[np.float64]:
 
 
 @dataclass(frozen=True)
-class RegretFigure(Figure):
+class RegretFigure(GridFigure):
     """Normalised regret, ratio and right verdicts against T, each at the best T_L for that T."""
-
-    name: str
-    title: str
-    paper: str
-    sources: tuple[Source, ...]
-    full: Grid
-    quick: Grid
-    expected: tuple[Expected, ...]
-    assumptions: tuple[str, ...] = ()
-
-    @property
-    def needs(self) -> tuple[str, ...]:
-        """The label sets of its streams."""
-        return tuple(dict.fromkeys(s.set for s in self.sources if s.set is not None))
-
-    def grid(self, plan: Plan) -> tuple[Grid, range]:
-        """What is run, and on which seeds."""
-        grid = plan.pick(self.full, self.quick)
-        return grid, plan.seeds_or(grid.seeds)
-
-    def points(self, plan: Plan) -> list[Point]:
-        """Every length on every seed, over the longest horizon."""
-        grid, seeds = self.grid(plan)
-        return [p for source in self.sources for p in points_of(source, plan.sets, grid, seeds)]
 
     def searches(self, plan: Plan, results: Results) -> list[Search]:
         """The best lengths, for each stream."""
@@ -91,7 +51,7 @@ class RegretFigure(Figure):
         """Three plots: regret, ratio, right verdicts."""
         canvas, (top, middle, bottom) = drawing.panels((2.2, 1.7, 1.9))
         several = len(findings.shown) > 1
-        for one, colours in zip(findings.shown, _COLOURS, strict=False):
+        for one, colours in zip(findings.shown, drawing.STREAM_COLOURS, strict=False):
             _draw_regret(top, one, colours[0], several)
             ratio = band(one.ratio)
             drawing.curve(middle, one.trials.horizons, ratio, colours[0], _name(one, several))
@@ -100,7 +60,7 @@ class RegretFigure(Figure):
         drawing.positive(top)
         top.set_ylabel("normalised regret\n(slots)")
         middle.set(ylabel="utility of Alg. 2 /\nthat of Alg. 1", ylim=(0, 1.05))
-        drawing.percent(bottom, "right verdicts\n(%)")
+        drawing.percent_axis(bottom, "right verdicts\n(%)")
         drawing.decades(bottom, "horizon T (slots)")
         for axes in (top, middle, bottom):
             drawing.legend(axes, columns=2 if several else 3)
@@ -144,7 +104,7 @@ def _claims(one: Search, expected: Sequence[Expected]) -> list[Claim]:
     most = int(np.argmax(over_log.mean))
     grown = growth(T, one.regret)
     # The paper says it of the synthetic set; that it is meant of the others is our reading.
-    said: Source_ = "paper" if one.trials.source.set is None else "our reading"
+    said: ClaimSource = "paper" if one.trials.source.set is None else "our reading"
     # What is measured is these horizons; o(log T) speaks of the limit (docs/errata.md, 12).
     power = f"{who}: regret is o(log T), up to T = {T[-1]:,}: b in regret ~ (log T)^b, below 1"
     below = f"{who}: regret lies below log T: regret / log T, most over T"

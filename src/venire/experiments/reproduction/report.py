@@ -1,11 +1,10 @@
 """report.md and report.html: what the paper claims, what was measured, whether it holds.
 
-The HTML holds its pictures and its style, so that it opens anywhere, offline.
+The HTML contains its pictures and its style, so it opens offline.
 """
 
 from __future__ import annotations
 
-import base64
 import json
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from venire import __version__
+from venire.experiments.common.web_page import closing, data_url, opening
 from venire.experiments.reproduction.figure import Figure, Findings, Plan
 
 __all__ = ["Section", "claims_of", "command_of", "save", "stem_of"]
@@ -23,13 +23,13 @@ _TITLE = "Scheduling to Learn In An Unsupervised Online Streaming Model, reprodu
 
 _LEAD = (
     "Vaze and Rathod's experiments, run again by venire. Bands and intervals are 95 % over the "
-    "seeds. A claim holds if the measured value is as expected, give or take the tolerance; "
-    "“within noise” says that its interval reaches to the other side. Claims marked “paper” are "
-    "what the paper says, put as numbers by us: its pictures are not in the source that we have, "
-    "so measures and thresholds are ours. Those marked “our reading” it does not literally make: "
-    "we take it to mean them. Those marked “venire” are from an earlier full "
-    "run of this package and should come out again; they confirm nothing. A paper's claim that "
-    "fails is a finding, not a fault of the run."
+    "seeds. A claim holds if the measured value is within the tolerance of what is expected; "
+    "“within noise” says that the interval also contains values for which the answer differs. "
+    "Claims marked “paper” are the paper's, expressed as numbers by us: the source that we have "
+    "does not contain its figures, so measures and thresholds are ours. Claims marked “our "
+    "reading” are not literally in the paper. Those marked “venire” are from an earlier full run "
+    "of this package and guard against changes; they confirm nothing. A paper's claim that fails "
+    "is a finding, not an error of the run."
 )
 
 _WHOSE = {
@@ -58,7 +58,7 @@ td.number { font-variant-numeric: tabular-nums; white-space: nowrap; }
 
 @dataclass(frozen=True, eq=False)
 class Section:
-    """A figure with what it found, or with the label sets that it wants."""
+    """A figure with its findings, or with the label sets that are missing."""
 
     figure: Figure
     findings: Findings | None
@@ -85,7 +85,7 @@ def command_of(names: Sequence[str], plan: Plan, out: Path) -> str:
 
 
 def stem_of(out: Path, sections: Sequence[Section]) -> str:
-    """What is put behind "report" and "claims" in the names of the files.
+    """The suffix of "report" and "claims" in the names of the files.
 
     Nothing, unless the report in the folder covers a figure that this one does not: that one is
     left as it is, and this one is named after its figures. The same before and after saving.
@@ -95,7 +95,7 @@ def stem_of(out: Path, sections: Sequence[Section]) -> str:
 
 
 def _covered(path: Path) -> set[str]:
-    """The figures of a report that is there already; none where it cannot be read."""
+    """The figures of an existing report; none if it cannot be read."""
     try:
         return {row["figure"] for row in json.loads(path.read_text(encoding="utf-8"))["claims"]}
     except (OSError, ValueError, LookupError, TypeError):
@@ -186,9 +186,7 @@ def _markdown(out: Path, sections: Sequence[Section], plan: Plan, command: str) 
 
 
 def _html(out: Path, sections: Sequence[Section], plan: Plan, command: str) -> Iterator[str]:
-    yield '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">'
-    yield '<meta name="viewport" content="width=device-width, initial-scale=1">'
-    yield f"<title>{escape(_TITLE)}</title>\n<style>{_STYLE}</style>\n</head>\n<body>"
+    yield from opening(_TITLE, _STYLE)
     yield f"<h1>{escape(_TITLE)}</h1>\n<p>{escape(_LEAD)}</p>\n<ul>"
     for name, value in _facts(sections, plan, command):
         shown = f"<code>{escape(value)}</code>" if name == "Command" else escape(value)
@@ -196,7 +194,7 @@ def _html(out: Path, sections: Sequence[Section], plan: Plan, command: str) -> I
     yield "</ul>\n<p>" + " · ".join(_link(section.figure) for section in sections) + "</p>"
     for section in sections:
         yield from _html_section(out, section, plan)
-    yield "</body>\n</html>"
+    yield closing()
 
 
 def _link(figure: Figure) -> str:
@@ -211,8 +209,8 @@ def _html_section(out: Path, section: Section, plan: Plan) -> Iterator[str]:
         for name in section.missing:
             yield f'<p class="missing">{escape(plan.sets.remedy(name))}</p>'
         return
-    picture = base64.b64encode((out / f"{figure.name}.svg").read_bytes()).decode()
-    yield f'<figure><img alt="{escape(figure.title)}" src="data:image/svg+xml;base64,{picture}">'
+    picture = data_url((out / f"{figure.name}.svg").read_bytes(), "svg+xml")
+    yield f'<figure><img alt="{escape(figure.title)}" src="{picture}">'
     yield "</figure>\n<p><strong>What we measured.</strong></p>\n<ul>"
     yield from (f"<li>{escape(sentence)}</li>" for sentence in findings.words)
     yield "</ul>"

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import csv
-import json
-import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
-from venire.errors import InputError
 from venire.experiments.common import drawing
+from venire.experiments.common.files import as_csv, make_folder
 from venire.experiments.reproduction import report
 from venire.experiments.reproduction.figure import Figure, Plan
 from venire.experiments.reproduction.report import Section
@@ -32,9 +28,9 @@ def reproduce(
     progress: Callable[[int, int], None] | None = None,
     command: str = "venire reproduce",
 ) -> list[Section]:
-    """Make the figures and the report in `out`; what was run before is not run again.
+    """Make the figures and the report in `out`; finished runs are not repeated.
 
-    A figure whose label sets are not there becomes a section that says what is missing.
+    A figure whose label sets are missing becomes a section that says so.
     """
     drawing.require_matplotlib()
     make_folder(out)
@@ -49,35 +45,10 @@ def reproduce(
             sections.append(Section(figure, None, missing[figure.name]))
             continue
         findings = figure.measure(plan, results)
-        write_csv(out / f"{figure.name}.csv", findings.drawn)
-        write_csv(out / f"{figure.name}-runs.csv", findings.runs)
+        for name, rows in ((figure.name, findings.drawn), (f"{figure.name}-runs", findings.runs)):
+            (out / f"{name}.csv").write_text(as_csv(list(rows)), encoding="utf-8", newline="")
         with drawing.look():
             drawing.save(figure.draw(findings), out, figure.name)
         sections.append(Section(figure, findings, ()))
     report.save(out, sections, plan, command)
     return sections
-
-
-def make_folder(out: Path) -> None:
-    """Make the folder, or say why it cannot be written to."""
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(
-            f"cannot make the folder {out} ({error.strerror}): give another one with --out"
-        ) from None
-    if not os.access(out, os.W_OK):
-        raise InputError(f"cannot write to the folder {out}: give another one with --out")
-
-
-def write_csv(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
-    """One line for each row; the columns are those of the first."""
-    listed = list(rows)
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, list(listed[0]) if listed else [], lineterminator="\n")
-        writer.writeheader()
-        writer.writerows({k: _plain(v) for k, v in row.items()} for row in listed)
-
-
-def _plain(value: Any) -> Any:
-    return json.dumps(float(value)) if isinstance(value, float) else value

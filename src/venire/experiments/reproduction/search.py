@@ -1,9 +1,8 @@
-"""The best length of the learning phase, by a search that is honest about optimism.
+"""The best length of the learning phase, by a search without optimism bias.
 
 The best of many lengths on the seeds it was chosen on looks better than it is. Seeds are split
-in two halves; on each half a length is chosen, the one of highest mean utility, and judged on
-the other half. What the search would claim without this, the best length of each seed after
-the fact, is kept beside it.
+in two halves; on each half the length with the highest mean utility is chosen, and evaluated on the
+other half. The biased result, the best length of each seed in hindsight, is reported too.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ class Search:
 
 
 def search(trials: Trials, seed: int = 0) -> Search:
-    """Choose on one half of the seeds, judge on the other, for every horizon."""
+    """Choose on one half of the seeds, evaluate on the other, for every horizon."""
     value = np.where(trials.usable[:, None, :], trials.utility, -np.inf)
     seeds = np.arange(len(trials.seeds))
     chosen = np.empty(value.shape[1:], dtype=np.int64)

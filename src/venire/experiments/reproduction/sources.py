@@ -19,7 +19,7 @@ from venire.simulation import World
 
 __all__ = ["BIRD", "DOG", "DOG_BINARY", "RHO", "SYNTHETIC", "Source", "world_of"]
 
-#: Nobody is taken to be better than 1 - RHO; the default of `Algorithm2`.
+#: Competences are clamped at 1 - RHO; the default of `Algorithm2`.
 RHO = 0.01
 
 
@@ -59,7 +59,7 @@ DOG = Source("dog", "DOG, four classes", "four classes", "dog")
 def world_of(
     stream: dict[str, Any], seed: int, data: str | None = None
 ) -> tuple[World, NDArray[np.float64]]:
-    """The world, and its true competences as they are before they are kept in range."""
+    """The world, and its true competences before they are clamped."""
     if stream["set"] is None:
         world = World.synthetic(seed)
         return world, world.competences

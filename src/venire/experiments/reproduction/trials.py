@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 from venire.experiments.common.label_sets import Sets
 from venire.experiments.reproduction import measures
-from venire.experiments.reproduction.figure import Results
+from venire.experiments.reproduction.figure import Figure, Plan, Results
 from venire.experiments.reproduction.sources import Source
 from venire.simulation.sweeps.sweep import Point
 
-__all__ = ["Grid", "Trials", "points_of", "trials_of"]
+__all__ = ["Expected", "Grid", "GridFigure", "Trials", "trials_of"]
 
 Floats = NDArray[np.float64]
 
@@ -29,9 +29,49 @@ class Grid:
     seeds: int
 
 
+@dataclass(frozen=True)
+class Expected:
+    """A number that should come out: `what` is "regret", "ratio", "norm" or "right"."""
+
+    source: str
+    what: str
+    horizon: int
+    target: float
+    tolerance: float
+
+
+@dataclass(frozen=True)
+class GridFigure(Figure):
+    """A figure made of a grid of runs: every length on every seed, of each of its streams."""
+
+    name: str
+    title: str
+    paper: str
+    sources: tuple[Source, ...]
+    full: Grid
+    quick: Grid
+    expected: tuple[Expected, ...]
+    assumptions: tuple[str, ...] = ()
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """The label sets of its streams."""
+        return tuple(dict.fromkeys(s.set for s in self.sources if s.set is not None))
+
+    def grid(self, plan: Plan) -> tuple[Grid, range]:
+        """What is run, and on which seeds."""
+        grid = plan.pick(self.full, self.quick)
+        return grid, plan.seeds_or(grid.seeds)
+
+    def points(self, plan: Plan) -> list[Point]:
+        """Every length on every seed."""
+        grid, seeds = self.grid(plan)
+        return [p for source in self.sources for p in points_of(source, plan.sets, grid, seeds)]
+
+
 @dataclass(frozen=True, eq=False)
 class Trials:
-    """What came of it, as arrays.
+    """The results, as arrays.
 
     Those of Algorithm 2 are lengths x seeds x horizons, those of the genie seeds x horizons,
     `norm` and `mean_error` lengths x seeds. nan: nothing was served yet.

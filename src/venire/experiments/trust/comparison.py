@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from venire.errors import InputError
+from venire.experiments.common.runs import run_points, seed_count
 from venire.experiments.trust.measures import Row, cell
 from venire.experiments.trust.worlds import SLOTS, WORLDS, world_named
 from venire.scheduling import (
@@ -20,13 +20,12 @@ from venire.scheduling import (
 from venire.scheduling.base import Learning, Policy
 from venire.simulation.sweeps.executors import Executor
 from venire.simulation.sweeps.store import Store
-from venire.simulation.sweeps.sweep import sweep
 
 __all__ = ["QUICK_SEEDS", "QUICK_SLOTS", "SEEDS", "compare", "default_learning", "default_policies"]
 
 #: Streams of each world, seeds 0 to SEEDS - 1.
 SEEDS: Final = 5
-#: For a quick look: shorter streams, and fewer of them.
+#: With `quick`: shorter streams, and fewer of them.
 QUICK_SEEDS: Final = 2
 QUICK_SLOTS: Final = 120
 #: How long the learning phase is, where there is one.
@@ -65,17 +64,13 @@ def compare(
     >>> [(row["world"], row["policy"], row["seed"]) for row in rows]
     [('panel-4', 'fixed-overlap:3', 0)]
     """
-    if seeds is not None and seeds < 1:
-        raise InputError(f"got {seeds} seeds, expected at least 1")
+    count = seed_count(seeds, QUICK_SEEDS if quick else SEEDS)
     names = [world_named(name).name for name in worlds] or [world.name for world in WORLDS]
     points = [
         cell(name, policy, how, seed, QUICK_SLOTS if quick else SLOTS)
         for name in names
         for how in (default_learning() if learning is None else learning)
         for policy in (default_policies() if policies is None else policies)
-        for seed in range(seeds or (QUICK_SEEDS if quick else SEEDS))
+        for seed in range(count)
     ]
-    if store is not None:
-        return list(sweep(points, store, executor, progress).values())
-    with Store(":memory:") as kept:
-        return list(sweep(points, kept, executor, progress).values())
+    return list(run_points(points, store, executor, progress).values())

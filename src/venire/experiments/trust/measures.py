@@ -8,13 +8,10 @@ from __future__ import annotations
 import copy
 import warnings
 from collections.abc import Mapping
-from functools import lru_cache
-from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 import numpy as np
 
-from venire import __version__
 from venire.estimators import Auto, DawidSkene, MajorityVote
 from venire.estimators.streaming.drift import PER
 from venire.experiments.common import fingerprint
@@ -41,13 +38,13 @@ Row: TypeAlias = dict[str, Any]
 
 
 def cell(world: str, policy: Policy, learning: Learning, seed: int, slots: int = SLOTS) -> Point:
-    """The cell as a point of a sweep; it is kept under all that it depends on."""
+    """The cell as a point of a sweep; its key covers everything that it depends on."""
     key = {
         "suite": SUITE, "world": world, "seed": seed, "slots": slots,
         "policy": repr(policy), "learning": repr(learning),
     }  # fmt: skip
     inputs = {"policy": policy, "learning": learning}
-    return Point(f"{__name__}:measure_cell", {"key": key}, _version(), inputs)
+    return Point(f"{__name__}:measure_cell", {"key": key}, fingerprint.version_of(_SOURCES), inputs)
 
 
 def measure_cell(key: Mapping[str, Any], policy: Policy, learning: Learning) -> Row:
@@ -58,7 +55,7 @@ def measure_cell(key: Mapping[str, Any], policy: Policy, learning: Learning) -> 
 def measure(
     world: str, policy: Policy, learning: Learning, seed: int = 0, slots: int = SLOTS
 ) -> Row:
-    """Streamed verdicts, and what is made of the very same labels afterwards.
+    """Streamed verdicts, and the verdicts of other methods on the same labels.
 
     Items that arrive in a learning phase do not count; their labels do, for the methods.
 
@@ -68,7 +65,7 @@ def measure(
     (True, True)
     """
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # learning from little warns; what comes of it is scored
+        warnings.simplefilter("ignore")  # few labels cause warnings; the result is scored
         made = world_named(world).make(seed, slots)
         run = simulate(made, policy, copy.deepcopy(learning), slots)
     table, truth = labels_of(run), run.items.truth.astype(np.int64)
@@ -90,9 +87,10 @@ def measure(
 
 
 def _false_alarms(run: Run, labels: int) -> Row:
-    """How often somebody was said to have changed, though nobody did, and how often one may.
+    """The number of drift alarms, all of them false, and how many the level allows.
 
-    `alarms_allowed` is the level that was asked for: so many in 1,000 labels of a labeler.
+    `alarms_allowed` follows from the level: the false-alarm probability in 1,000 labels of a
+    labeler.
     """
     found = run.learner.alarms() if run.learner else None
     level = getattr(run.learning, "drift", USUAL.drift) or 0.0
@@ -108,9 +106,3 @@ def labels_of(run: Run) -> LabelTable:
     touches = run.touches[run.touches["said"] >= 0]
     names = range(len(run.rows)), range(len(run.world.panel)), range(len(run.world.classes))
     return LabelTable.from_codes(touches["row"], touches["labeler"], touches["said"], *names)
-
-
-@lru_cache(maxsize=1)
-def _version() -> str:
-    package = Path(__file__).resolve().parents[2]
-    return f"{__version__}/{fingerprint.digest_of(package, _SOURCES)}"

@@ -11,11 +11,11 @@ from venire.experiments.trust.measures import Row
 
 __all__ = ["BELOW_AUTO", "BELOW_MAJORITY", "concluding", "sheets", "summarise"]
 
-#: Streamed verdicts may be so far below the majority of the same labels, and below batch `Auto`.
+#: How far streamed verdicts may be below the majority of the same labels, and below batch `Auto`.
 BELOW_MAJORITY: Final = 0.01
 BELOW_AUTO: Final = 0.03
 
-#: Differences of sums that are equal but for rounding are.
+#: Differences below this are rounding errors.
 ROUNDING: Final = 1e-9
 
 #: Marks a cell that does not pass.
@@ -71,7 +71,7 @@ def _cell(line: Line) -> str:
 
 
 def concluding(lines: Sequence[Line]) -> list[str]:
-    """What it comes to, in words: how many pass, and each that does not."""
+    """The conclusions, in words: how many pass, and each that does not."""
     failed = [line for line in lines if not line["passed"]]
     said = [
         f"{len(lines) - len(failed)} of {len(lines)} pass: at most 1 point below the majority of "

@@ -1,9 +1,9 @@
-"""The worlds of the suite: panels that deceive, each a function of the seed and the slots.
+"""The worlds of the suite: panels that violate the model; functions of seed and slots.
 
-What everybody would say of every item is drawn beforehand, so that a labeler may err in any way:
-always say the same, copy another, know some kinds of items only. Items weigh 20 to 100 and come
-at random, about four labels each if everybody works, unless it says otherwise. Change none of
-them without a new name for the suite.
+What every labeler would say of every item is drawn in advance, so a labeler may err in any way:
+always say the same, copy another, know only some kinds of items. Items weigh 20 to 100 and arrive
+at random, with about four labels each if everybody works, unless stated otherwise. A change to any
+of them requires a new name for the suite.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ SLOTS: Final = 300
 #: What items weigh: enough for a label or two more.
 HEAVY: Final = tuple(range(20, 101, 10))
 
-#: Labels an item, if everybody works all the time.
+#: Labels per item, if everybody works all the time.
 EACH: Final = 4.0
 
 Ints = NDArray[np.int64]
@@ -56,7 +56,7 @@ def made(
     capacity: int = 1,
     may: May | None = None,
 ) -> World:
-    """A world in which `say` tells what everybody says; classes come in these shares."""
+    """A world in which `say` draws what everyone says; classes have these shares."""
     flow = arrivals or Poisson(labelers / EACH)
     classes, coin = len(shares), [0.5] * labelers
     world = World.synthetic(seed, coin, flow, weights, capacity, classes)
@@ -93,7 +93,7 @@ def coins(truth: Ints, p: Floats, classes: int, rng: np.random.Generator) -> Int
 
 
 def spammers(seed: int, slots: int, many: int) -> World:
-    """12 labelers of 0.8, and so many who always say the first class."""
+    """12 labelers of 0.8, and `many` who always say the first class."""
 
     def say(truth: Ints, rng: np.random.Generator) -> Ints:
         honest = coins(truth, np.full(12, 0.8), 2, rng)
@@ -103,7 +103,7 @@ def spammers(seed: int, slots: int, many: int) -> World:
 
 
 def small_panel(seed: int, slots: int, many: int) -> World:
-    """So many labelers of 0.9 to 0.6, about two and a half labels an item."""
+    """A small panel of labelers of 0.9 to 0.6, about two and a half labels per item."""
     p = np.linspace(0.9, 0.6, many)
     flow = Poisson(many / 2.5)
     return made(seed, slots, lambda truth, rng: coins(truth, p, 2, rng), many, arrivals=flow)
@@ -145,7 +145,7 @@ def type_specialists(seed: int, slots: int) -> World:
 def families(seed: int, slots: int) -> World:
     """16 judges in four families of 0.85 to 0.65; four in five times all say what one of them does.
 
-    A member errs by itself in the other fifth, so that each is as good as its family.
+    In the other fifth a member errs independently, so each is as good as its family.
     """
     p = np.repeat(np.linspace(0.85, 0.65, 4), 4)
 
@@ -179,7 +179,7 @@ def come_and_go(seed: int, slots: int) -> World:
 
 
 def few_labels(seed: int, slots: int) -> World:
-    """300 labelers of 0.9 to 0.55, five of whom may label an item: some 12 labels each."""
+    """300 labelers of 0.9 to 0.55, five of whom may label an item: about 12 labels each."""
     p = np.linspace(0.9, 0.55, 300)
 
     def may(arrival: Ints, rng: np.random.Generator) -> Bools:
@@ -232,7 +232,7 @@ WORLDS: Final = (
     TrustWorld("families", "16 judges in four families that err together", families),
     TrustWorld("adversaries", "4 of 14 labelers are wrong more often than right", adversaries),
     TrustWorld("come-and-go", "40 labelers, each there for a quarter of the time", come_and_go),
-    TrustWorld("few-labels", "300 labelers, some 12 labels each", few_labels),
+    TrustWorld("few-labels", "300 labelers, about 12 labels each", few_labels),
     TrustWorld("walk-through", "three of the programs of docs/serve.md", walk_through),
 )  # fmt: skip
 

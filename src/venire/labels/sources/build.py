@@ -28,7 +28,7 @@ _REPEATS: Final = (
     "--repeats first or last)"
 )
 
-#: Make the error about a row.
+#: Makes the error about a row.
 Blame = Callable[[int | None, str], VenireError]
 
 
@@ -50,7 +50,7 @@ def as_table(
         What a label may say, in this order. By default the labels that occur, sorted: numbers
         by size, before text.
     repeats : "error", "first" or "last"
-        What to do with a worker who labels a task more than once: complain, or keep the first
+        What to do with a worker who labels a task more than once: raise an error, or keep the first
         or the last of the rows.
     columns
         What the columns of task, worker and label are called, in a dataframe or a file.
@@ -94,7 +94,7 @@ def as_table(
 def as_batch(
     labels: Any, classes: Sequence[Hashable] | None = None, repeats: Repeats = "error"
 ) -> LabelTable:
-    """The same for a part of the labels, which may be of one class, or none at all.
+    """The same for a batch of labels, which may have one class only, or no labels at all.
 
     >>> as_batch([("a", "ann", "yes")]).classes, as_batch([]).said.size
     (('yes',), 0)
@@ -113,7 +113,7 @@ def _table(
     columns: Sequence[str],
     fewest: int,
 ) -> LabelTable:
-    """A table of so many classes at least."""
+    """A table with at least `fewest` classes."""
     (task, worker, label), blame = coded_columns(labels, columns, "labels")
     try:
         label = _by_class(label, classes, columns[2], is_path(labels), fewest)
@@ -146,7 +146,7 @@ def once_each(
 
 
 def coded_columns(source: Any, columns: Sequence[str], what: str) -> tuple[list[Coded], Blame]:
-    """The columns of a source, coded, and how to complain about a row of it."""
+    """The columns of a source, coded, and what makes the error about one of its rows."""
     blame: Blame = _blame_row
     if is_path(source):
         file: FileColumns = read_columns(Path(source), columns, what)
@@ -209,7 +209,7 @@ def _by_class(
 
 
 def _by_size_or_text(name: Any) -> tuple[bool, Any]:
-    """Numbers before everything else, as `LabelTable.from_rows` has it."""
+    """Numbers before everything else, as in `LabelTable.from_rows`."""
     return (False, name) if isinstance(name, int | float) else (True, str(name))
 
 
@@ -221,7 +221,7 @@ def _declared(classes: Sequence[Hashable]) -> tuple[Hashable, ...]:
 
 
 def _alike(names: Names, classes: tuple[Hashable, ...]) -> tuple[Names, tuple[Hashable, ...]]:
-    """Labels of a file and classes as they are typed: both numbers, if they can be, else text."""
+    """Labels of a file and classes as typed by the user: both numbers if possible, else text."""
     if all(isinstance(name, str) for name in classes):
         typed = as_whole(classes)
         if typed is None:

@@ -18,7 +18,7 @@ from venire.labels import Codes, Names
 
 __all__ = ["Coded", "Fault", "coded", "first_row", "missing"]
 
-#: Of so many distinct whole numbers or fewer the names are a tuple, of more an array.
+#: Up to this many distinct integers the names are a tuple, beyond it an array.
 MANY = 2**20
 
 
@@ -31,7 +31,7 @@ class Coded:
 
 
 class Fault(Exception):
-    """What is wrong with a row (the first is 0), for those who know where it came from.
+    """What is wrong with a row (the first is 0); the caller knows where it came from.
 
     The row is None where the column as a whole is wrong.
     """
@@ -54,7 +54,7 @@ def coded(values: Any, column: str) -> Coded:
     if not isinstance(values, np.ndarray):
         values = list(values)
         if set(map(type, values)) == {int}:
-            made = np.asarray(values)  # beyond 64 bits these are objects, or even floats
+            made = np.asarray(values)  # beyond 64 bits these are objects, or floats
             values = made if made.dtype.kind in "iu" else values
     if isinstance(values, np.ndarray):
         if values.dtype.kind in "iub" and values.ndim == 1:

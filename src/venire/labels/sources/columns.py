@@ -16,7 +16,7 @@ _FRAMES = ("pandas", "polars", "pyarrow", "modin", "cudf", "narwhals", "dask", "
 
 
 class NoRows(InputError):
-    """There are columns, and nothing in them."""
+    """There are columns, but no rows."""
 
 
 def columns_of(source: Any, columns: Sequence[str], what: str) -> list[Any]:

@@ -1,8 +1,8 @@
 """The columns of a CSV, Parquet or JSON Lines file.
 
-A CSV file is read by pyarrow where that is installed. Whatever it stumbles over, and quoted or
-padded fields, on which it has views of its own, are read again by the csv module, which names
-the line at fault; without pyarrow the csv module reads it all. Both give the same columns.
+A CSV file is read by pyarrow if that is installed. Files that it cannot read, and quoted or padded
+fields, which it parses differently, are read again by the csv module, which names the line of an
+error; without pyarrow the csv module reads everything. Both give the same columns.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ __all__ = ["FileColumns", "is_parquet", "is_path", "read_columns"]
 
 
 class NoRowsInFile(FileError, NoRows):
-    """A file has columns, and nothing in them."""
+    """A file has columns, but no rows."""
 
 
 @dataclass(frozen=True, slots=True)
 class FileColumns:
-    """The columns of a file, and how to complain about one of its rows."""
+    """The columns of a file, and the error about one of its rows."""
 
     path: Path
     columns: Sequence[str]

@@ -26,7 +26,7 @@ def as_ordered(
     repeats: Repeats = "error",
     columns: Sequence[str] = COLUMNS,
 ) -> LabelTable:
-    """A table whose classes stand in order: in the order given, or else by their size.
+    """A table with ordered classes: in the order given, or else by their size.
 
     >>> rows = [("a", "ann", "ok"), ("b", "ann", "bad"), ("b", "bob", "good")]
     >>> as_ordered(rows, ["bad", "ok", "good"]).classes
@@ -35,7 +35,7 @@ def as_ordered(
     ('9.5', '10')
     >>> as_ordered(rows)
     Traceback (most recent call last):
-    venire.errors.InputError: the classes 'bad', 'good', 'ok' are no numbers, so their order is ...
+    venire.errors.InputError: the classes 'bad', 'good', 'ok' are not numbers, so their order is ...
     """
     if not isinstance(labels, LabelTable):
         table = as_table(labels, order, repeats, columns)
@@ -119,7 +119,7 @@ def _by_size(classes: Sequence[Any]) -> tuple[Hashable, ...]:
         named = [repr(name) for name in classes]
         shown = ", ".join(named[:5] + ["..."] * (len(named) > 5))
         raise InputError(
-            f"the classes {shown} are no numbers, so their order is not known: give it, from the "
+            f"the classes {shown} are not numbers, so their order is not known: give it, from the "
             "lowest to the highest (order=[...], --classes low,medium,high)"
         )
     return tuple(classes[i] for i in np.argsort(sizes, kind="stable"))

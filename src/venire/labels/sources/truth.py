@@ -1,4 +1,4 @@
-"""What is known of the truth, beside a table of labels."""
+"""What is known of the truth for a table of labels."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def as_truth(
     ----------
     truth
         A dict from task to class, or a table with the columns task and label in any form that
-        `as_table` takes. It may cover some of the tasks only, and others besides.
+        `as_table` takes. It may cover only some of the tasks, and also others.
     table : LabelTable
         The labels.
     columns
@@ -39,7 +39,7 @@ def as_truth(
     Returns
     -------
     array of items
-        A class that is none of the table's, since nobody ever said it, has the index K.
+        A class that is not in the table, because nobody ever said it, has the index K.
 
     Examples
     --------
@@ -92,7 +92,7 @@ def _read(
 def truth_of(
     truth: Any, table: LabelTable, item: Hashable, columns: Sequence[str] = TRUTH_COLUMNS
 ) -> Hashable:
-    """What a file of truths has for an item of a table, whether it is a class or not."""
+    """The truth of an item in a file, whether it is a class of the table or not."""
     (task, label), _ = coded_columns(truth, columns, "truths")
     code = like(task.names, table.items).index(item)
     said: Hashable = label.names[label.codes[first_row(task, code)]]

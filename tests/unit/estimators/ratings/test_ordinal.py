@@ -213,7 +213,7 @@ def test_a_second_fit_forgets_the_first() -> None:
 
 def test_words_need_an_order() -> None:
     rows = [(s, m, ("low", "mid", "high")[(s + m // 2) % 3]) for s in range(9) for m in range(3)]
-    with pytest.raises(InputError, match=r"'high', 'low', 'mid' are no numbers.*--classes"):
+    with pytest.raises(InputError, match=r"'high', 'low', 'mid' are not numbers.*--classes"):
         Ordinal().fit(rows)
     found = Ordinal(order=["low", "mid", "high"]).fit(rows)
     assert found.classes_ == ("low", "mid", "high")
