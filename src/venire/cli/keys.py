@@ -144,14 +144,14 @@ def _revoke(storage: Storage, row: KeyRow) -> dict[str, Any]:
 
 def _told(action: str, key: str, **details: Any) -> AddAudit:
     """A line of the audit trail: somebody with access to the store has no key."""
-    from venire.service.actors import done_by
+    from venire.service.actors import audit_row
     from venire.storage import AddAudit
 
     try:
         user = getpass.getuser()
     except (OSError, KeyError):  # a container may have no name for it
         user = "somebody"
-    return AddAudit([done_by(f"{user}, by venire keys", time.time(), action, None, key, **details)])
+    return AddAudit([audit_row(f"{user}, by venire keys", time.time(), action, None, key, **details)])
 
 
 def _shown(row: KeyRow) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from starlette.requests import Request
 
 from venire.model import Role
 from venire.service.actors import Actor
-from venire.service.messages import KeyView
+from venire.service.admin_messages import KeyView
 from venire.service.service import Service
 from venire.web.errors import RequestError
 

@@ -17,7 +17,7 @@ from starlette.requests import Request
 from typing_extensions import TypedDict
 
 from venire.model import Role
-from venire.service.keys.keyring import LONGEST
+from venire.service.keys.keyring import MAX_DAYS
 from venire.service.messages import ItemIn
 from venire.service.settings import LONGEST_ID, STREAM_NAME, Name, StreamSettings, Weight
 from venire.web.errors import RequestError, invalid
@@ -151,7 +151,7 @@ class KeyBody(BaseModel):
     name: Name
     role: Role
     labeler: Name | None = None
-    days: Annotated[float, Field(gt=0, le=LONGEST)] | None = None
+    days: Annotated[float, Field(gt=0, le=MAX_DAYS)] | None = None
 
 
 class RotateBody(BaseModel):

@@ -62,7 +62,7 @@ async def _serve(settings: ServerSettings, tell: Tell) -> None:
 async def _start(service: Service, server: _Server, tell: Tell) -> None:
     """Load everything, then say that the server serves; it ends if that fails."""
     try:
-        if not await asyncio.to_thread(service.hub.storage.streams):
+        if not await asyncio.to_thread(service.runtime.storage.streams):
             await asyncio.to_thread(warm_up)  # the kernels of those there are, `start` sees to
         first_key = await service.start()
         if first_key is not None:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from fastapi import FastAPI, Query, Request, Response
 
-from venire.service.messages import AuditView, Deleted, Erased
+from venire.service.admin_messages import AuditView, Deleted, Erased
 from venire.web.answers import json_answer, says
 from venire.web.guard import Gate, caller
 from venire.web.parameters import SLUG, Item, Stream

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from fastapi import FastAPI, Path, Request, Response
 
-from venire.service.messages import KeyView, NewKey
+from venire.service.admin_messages import KeyView, NewKey
 from venire.web.access import Caller
 from venire.web.answers import body, json_answer, says
 from venire.web.bodies import KeyBody, RotateBody, read

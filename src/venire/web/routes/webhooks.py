@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from fastapi import FastAPI, Path, Request, Response
 
-from venire.service.messages import DeliveryView, WebhookView
+from venire.service.admin_messages import DeliveryView, WebhookView
 from venire.web.answers import body, json_answer, says
 from venire.web.bodies import RedeliverBody, SecretBody, WebhookBody, read
 from venire.web.guard import Gate, by_hand, caller
