@@ -381,7 +381,7 @@ def check_name(labeler: str) -> None:
 
 def _check_owner(owner: str, labeler: str | None) -> None:
     if labeler is not None and owner != labeler:
-        raise NotFound("assignment", None, f"the token is not one of {labeler!r}")
+        raise NotFound("assignment", None, f"the token was not issued to {labeler!r}")
 
 
 def _same_answer(first: Answer, said: str) -> Answer:
