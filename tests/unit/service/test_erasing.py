@@ -154,7 +154,7 @@ async def test_a_deletion_goes_on_after_a_restart() -> None:
 async def test_a_store_that_goes_away_meanwhile_is_waited_for(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(deletion, "RETRY_SECONDS", 0.01)
+    monkeypatch.setattr(deletion, "PURGE_RETRY_SECONDS", 0.01)
     monkeypatch.setattr(deletion, "PURGE_ROWS", 1)
     storage = Flaky()
     async with bench(storage) as b:

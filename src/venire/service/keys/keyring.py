@@ -99,7 +99,7 @@ class Keyring:
         return await self._add(token, row, [ExpireKey(key, at + overlap), AddAudit([entry])])
 
     async def _add(self, token: str, row: KeyRow, more: builtins.list[Change]) -> NewKey:
-        view = _view(row)
+        view = _key_view(row)
         async with self._lock:
             await self._runtime.write([AddKey(row), *more])
             self._by_hash[row.hash] = self._by_id[row.id] = view
@@ -148,7 +148,7 @@ class Keyring:
         """Reload all keys."""
         async with self._lock:
             rows = await self._runtime.read_committed(self._runtime.storage.keys)
-            self._by_hash = {row.hash: _view(row) for row in rows}
+            self._by_hash = {row.hash: _key_view(row) for row in rows}
             self._by_id = {view.id: view for view in self._by_hash.values()}
 
     def _seen(self, view: KeyView) -> KeyView:
@@ -195,7 +195,7 @@ def new_row(
     return token, row
 
 
-def _view(row: KeyRow) -> KeyView:
+def _key_view(row: KeyRow) -> KeyView:
     role = Role(row.role)
     times = row.created_at, row.last_used_at, row.revoked_at, row.expires_at
     return KeyView(row.id, row.name, role, row.labeler, *times)

@@ -60,7 +60,7 @@ class Condition:
 @dataclass(slots=True)
 class _Outage:
     since: float
-    told: float
+    logged: float
     last: float
 
 
@@ -99,8 +99,8 @@ class HealthMonitor:
                 _log.error("%s: %s", _WHAT[part], cause)
                 return
             outage.last = now
-            if now - outage.told >= REMIND:
-                outage.told = now
+            if now - outage.logged >= REMIND:
+                outage.logged = now
                 _log.error("%s, for %.0f s now: %s", _WHAT[part], now - outage.since, cause)
 
     def up(self, part: Part) -> None:

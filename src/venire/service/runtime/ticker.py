@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["RELOAD_SECONDS", "Ticker"]
 
 #: The longest sleep of the ticker, and the sleep while the store is down, in seconds.
-MAX_SLEEP, RETRY_SECONDS = 1.0, 0.25
+MAX_SLEEP, OUTAGE_SLEEP = 1.0, 0.25
 
 #: Seconds after which a stream that failed is reloaded.
 RELOAD_SECONDS: Final = 5.0
@@ -116,7 +116,7 @@ class Ticker:
                 await self._sleep()
             except Exception:
                 _log.exception("the ticker failed; retrying")
-                await asyncio.sleep(RETRY_SECONDS)
+                await asyncio.sleep(OUTAGE_SLEEP)
 
     async def _sleep(self) -> None:
         """Sleep until something is due."""
@@ -126,7 +126,7 @@ class Ticker:
         self._sleeps_until = min(due, now + MAX_SLEEP)
         self._woken.clear()
         up = self._runtime.writer.up
-        pause = max(self._sleeps_until - now, 0.0) if up else RETRY_SECONDS
+        pause = max(self._sleeps_until - now, 0.0) if up else OUTAGE_SLEEP
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(pause):
                 await self._woken.wait()

@@ -29,7 +29,7 @@ __all__ = ["DeletionOperations"]
 PURGE_ROWS: Final = 500
 
 #: Seconds before a retry.
-RETRY_SECONDS: Final = 1.0
+PURGE_RETRY_SECONDS: Final = 1.0
 
 
 class DeletionOperations:
@@ -116,7 +116,7 @@ class DeletionOperations:
                         await runtime.write([PurgeStream(name, PURGE_ROWS)])
                     await runtime.write([DeleteStream(name)])
                 except StoreDown:
-                    await asyncio.sleep(RETRY_SECONDS)
+                    await asyncio.sleep(PURGE_RETRY_SECONDS)
         finally:
             runtime.deleting.pop(name, None)
 
@@ -127,7 +127,7 @@ class DeletionOperations:
 
     async def _scrub_later(self) -> None:
         while not await self._scrubbed():
-            await asyncio.sleep(RETRY_SECONDS)
+            await asyncio.sleep(PURGE_RETRY_SECONDS)
 
     async def _scrubbed(self) -> bool:
         with contextlib.suppress(StoreDown):

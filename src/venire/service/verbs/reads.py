@@ -38,7 +38,7 @@ T = TypeVar("T")
 AWAY: Final = 120.0
 
 #: Rows of the log to read at once; seconds after which a follower checks whether to stop.
-PAGE, POLL_SECONDS = 500, 15.0
+LOG_PAGE, FOLLOW_SECONDS = 500, 15.0
 
 
 class ReadOperations:
@@ -100,9 +100,9 @@ class ReadOperations:
         position = runtime.log_position(stream)
         last = position.event if after is None else after - 1  # the store counts from 0
         while runtime.running and not position.ended:
-            if not await position.wait_for_event(last, POLL_SECONDS):
+            if not await position.wait_for_event(last, FOLLOW_SECONDS):
                 continue
-            for row in await runtime.read(runtime.storage.events, stream, last, PAGE):
+            for row in await runtime.read(runtime.storage.events, stream, last, LOG_PAGE):
                 yield event_view(row)
                 last = max(last, row.n + row.size - 1)
 

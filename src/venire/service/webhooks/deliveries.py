@@ -44,7 +44,7 @@ POLL_SECONDS = 1.0
 MAX_PAUSE: Final = 60.0
 
 #: Pending deliveries of a webhook to read at once, longest overdue first.
-PAGE: Final = 1000
+PENDING_PAGE: Final = 1000
 
 #: Read deliveries whatever their due time: that is kept on the monotonic clock.
 ANY_TIME: Final = 1e15
@@ -121,7 +121,9 @@ class Deliveries:
         if queue:
             return
         self._ended.clear()
-        rows = await self._runtime.read(self._runtime.storage.due_deliveries, hook, ANY_TIME, PAGE)
+        rows = await self._runtime.read(
+            self._runtime.storage.due_deliveries, hook, ANY_TIME, PENDING_PAGE
+        )
         now, wall = self._runtime.clock.monotonic(), self._runtime.clock.wall()
         for row in rows:
             key = _key(row)

@@ -60,11 +60,11 @@ class Webhooks:
         live.hooks[row.id] = None
         entry = audit_row(actor, at, "webhook.add", stream, row.id, url=url)
         await self._runtime.write([AddWebhook(row), AddAudit([entry])])
-        return _view(row, secret)
+        return _webhook_view(row, secret)
 
     async def list(self, stream: str) -> builtins.list[WebhookView]:
         """The webhooks of a stream."""
-        return [_view(row) for row in await self._rows(stream)]
+        return [_webhook_view(row) for row in await self._rows(stream)]
 
     async def rotate(
         self, stream: str, webhook: str, keep_seconds: float, actor: Actor | str = PROGRAM
@@ -77,7 +77,7 @@ class Webhooks:
         await self._runtime.write([RotateSecret(webhook, secret, until), AddAudit([entry])])
         row = row._replace(secret=secret, old_secret=row.secret, old_until=until)
         self.deliveries.update(row)  # queued messages are signed with the new secret too
-        return _view(row, secret)
+        return _webhook_view(row, secret)
 
     async def tallies(self) -> builtins.list[Tally]:
         """Message counts of each webhook; pending and dead are None if the store is down."""
@@ -167,6 +167,6 @@ def _delivery_view(row: DeliveryRow) -> DeliveryView:
     )
 
 
-def _view(row: WebhookRow, secret: str | None = None) -> WebhookView:
+def _webhook_view(row: WebhookRow, secret: str | None = None) -> WebhookView:
     kept = row.id, row.stream, row.url, row.created_at
     return WebhookView(*kept, active=True, secret=secret, old_secret_until=row.old_until)

@@ -45,7 +45,7 @@ ACCEPTED, EXISTS, LATE = Outcome("accepted"), Outcome("exists"), Outcome("late")
 _TWICE = Outcome("refused", "changed", "the same request has a different label before this one")
 
 #: Pairs (item, labeler) that have or had a lease.
-Given: TypeAlias = Set[tuple[str, str]]
+LeasedPairs: TypeAlias = Set[tuple[str, str]]
 
 
 @dataclass
@@ -124,7 +124,7 @@ def accept_labels(
     known: Known,
     batch: Batch,
     moment: Moment,
-    given: Given | None = None,
+    given: LeasedPairs | None = None,
 ) -> list[Outcome]:
     """Accept labels sent without a lease; the outcome of each.
 
@@ -149,7 +149,7 @@ def accept_labels(
     return outcomes
 
 
-def _was_given(live: LiveStream, row: Row, outcome: Outcome, given: Given) -> bool:
+def _was_given(live: LiveStream, row: Row, outcome: Outcome, given: LeasedPairs) -> bool:
     """Whether the labeler may know about the item: it has or had a lease, or labelled it."""
     pair = row[0], row[1]
     there = outcome is EXISTS or outcome.code == "changed"
