@@ -157,7 +157,7 @@ def test_undo_takes_back_a_skip_too_and_says_when_it_is_too_late(
         sign_in(page, process, ann)
         begin(page, process, "undo")
         assert press(page, "u", "s", "u", "2") == [
-            "first | nothing to take back",
+            "first | nothing to undo",
             "first",
             "first | the skip undone",
             "first | ok",
@@ -165,7 +165,7 @@ def test_undo_takes_back_a_skip_too_and_says_when_it_is_too_late(
         until(lambda: labels(client, "undo", "i0") == [("ann", "ok")])
         until(lambda: page.inner_text("#done") == "1")
         shows(page, "second")
-        assert press(page, "u") == ["second | too late: the server has it, and keeps it as it is"]
+        assert press(page, "u") == ["second | too late to undo: the label has been sent"]
 
 
 def test_who_may_hold_one_item_sees_what_was_answered_until_the_next(
@@ -214,7 +214,7 @@ def test_keys_count_on_keyboards_with_letters_and_digits_elsewhere(
         assert press(page, "é Digit2", "г KeyU", "7 Digit7", "S KeyS") == [
             "first | ok",
             "first | “ok” undone",
-            "first | there is no 7 here",
+            "first | there is no class 7",
             "first",
         ]
         shows(page, "second")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from venire.cli.worlds import names_of, warn_below_chance
+from venire.cli.worlds import PANEL, names_of, warn_below_chance
 from venire.errors import InputError
 
 if TYPE_CHECKING:
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
 __all__ = ["plan"]
 
-PANEL = "Your labelers: CSV with labeler,competence and optionally capacity."
 EPSILON = "The error within which every competence is learned, ..."
 DELTA = "... with probability at least 1 - DELTA."
 CLASSES = "The possible labels, such as spam,ok. [default: 1,2]"

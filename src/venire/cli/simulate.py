@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from venire.cli import screen
-from venire.cli.worlds import make_world, names_of, warn_below_chance
+from venire.cli.worlds import PANEL, make_world, names_of, warn_below_chance
 from venire.errors import InputError
 
 if TYPE_CHECKING:
@@ -31,7 +31,6 @@ LEARNING = (
 )
 SEED = "Seed of the stream, the labels, the random policy and the learning phase."
 ITEMS = "Your items: CSV with item,arrival,weight and optionally truth, eligible, excluded."
-PANEL = "Your labelers: CSV with labeler,competence and optionally capacity."
 CLASSES = "The possible labels, such as spam,ok. [default: the truths in the items, or 1,2]"
 ARRIVALS = (
     "Without --items: poisson[:RATE], fixed[:N] or bursty[:SIZE[:EVERY[:TRICKLE]]]. [poisson:5]"

@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     from venire.model import Labeler
     from venire.simulation import World
 
-__all__ = ["make_world", "names_of", "warn_below_chance"]
+__all__ = ["PANEL", "make_world", "names_of", "warn_below_chance"]
+
+PANEL = "Your labelers: CSV with labeler,competence and optionally capacity."
 
 
 def make_world(

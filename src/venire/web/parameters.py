@@ -8,7 +8,7 @@ from fastapi import Path, Query
 
 from venire.service.settings import LONGEST_ID, STREAM_NAME
 
-__all__ = ["Item", "Stream", "Wait", "stream_parameter", "token_parameter"]
+__all__ = ["Item", "Limit", "Stream", "Wait", "stream_parameter", "token_parameter"]
 
 SLUG: Final = f"^{STREAM_NAME}$"
 LONGEST_WAIT: Final = 3600
@@ -18,6 +18,7 @@ Item: TypeAlias = Annotated[
     str,
     Path(description="The id of the item.", max_length=LONGEST_ID, pattern=r"^[^\x00-\x1f\x7f]+$"),
 ]
+Limit: TypeAlias = Annotated[int, Query(description="Maximum number of results.", ge=1, le=10_000)]
 Wait: TypeAlias = Annotated[
     float,
     Query(

@@ -9,12 +9,11 @@ from fastapi import FastAPI, Query, Request, Response
 from venire.service.admin_messages import AuditView, Deleted, Erased
 from venire.web.answers import json_answer, says
 from venire.web.guard import Gate, caller
-from venire.web.parameters import SLUG, Item, Stream
+from venire.web.parameters import SLUG, Item, Limit, Stream
 
 __all__ = ["EraseRoutes"]
 
 After = Annotated[int, Query(description="Entries after this number.", ge=0, le=2**53)]
-Limit = Annotated[int, Query(description="Maximum number of results.", ge=1, le=10_000)]
 About = Annotated[str | None, Query(description="Only entries about this stream.", pattern=SLUG)]
 
 

@@ -12,14 +12,13 @@ from venire.web.answers import body, event, json_answer, lines_answer, long_answ
 from venire.web.bodies import NDJSON, ItemBody, item_of, read_list
 from venire.web.errors import RequestError
 from venire.web.guard import Gate, by_hand, caller
-from venire.web.parameters import Item, Stream, Wait, stream_parameter
+from venire.web.parameters import Item, Limit, Stream, Wait, stream_parameter
 from venire.web.server_sent_events import follow
 
 __all__ = ["ItemRoutes"]
 
 SSE = "text/event-stream"
 Cursor = Annotated[int, Query(description="The cursor: results after this number.", ge=0, le=2**53)]
-Limit = Annotated[int, Query(description="Maximum number of results.", ge=1, le=10_000)]
 
 AFTER_EVENT = "Events after this number; they count from 1, so 0 means all of them."
 

@@ -157,9 +157,9 @@ async function ask() {
   // Request work until there is some; use a long poll only after showing why there is none.
   if (asking) return;
   asking = true;
-  let told = false;
+  let explained = false;
   for (let wait = 500; current === null; wait = Math.min(8000, wait * 2)) {
-    const seconds = told && held === null ? 20 : 0;
+    const seconds = explained && held === null ? 20 : 0;
     const path = `/v1/streams/${stream}/next?labeler=${labeler}&wait=${seconds}`;
     const answer = await fetch(path).catch(() => null);
     if (answer === null) say("the server cannot be reached; retrying…");
@@ -167,8 +167,8 @@ async function ask() {
     else if (answer.status === 204) {
       wait = 250;
       const reason = answer.headers.get("venire-reason");
-      told = !(await goOn(reason));
-      if (!told) continue;
+      explained = !(await goOn(reason));
+      if (!explained) continue;
       if (reason === "closed") break;
     } else if (answer.status === 401 && unsent === 0 && held === null) {
       location.href = `/?to=${encodeURIComponent(location.pathname + location.search)}`;
@@ -231,8 +231,8 @@ async function flush(answer) {
   else if (!skipped) {
     done += 1;
     doneCount.textContent = String(done);
-    const told = await reply.json().catch(() => null);
-    if (told?.late) note(`${nameOf(answer)} arrived after the verdict; it is kept for learning`);
+    const outcome = await reply.json().catch(() => null);
+    if (outcome?.late) note(`${nameOf(answer)} arrived after the verdict; it is kept for learning`);
   }
   answer.settle();
 }
