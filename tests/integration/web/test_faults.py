@@ -102,7 +102,7 @@ def test_a_server_without_file_descriptors_says_so_and_goes_on(tmp_path: Path) -
             until(lambda: any("no file can be opened" in line for line in logged(server)))
         resource.prlimit(pid, resource.RLIMIT_NOFILE, usual)
         goes_on(server, "after")
-        until(lambda: any(line.endswith("connection accepted") for line in logged(server)))
+        until(lambda: any("recovered after" in line for line in logged(server)))
         assert "Too many open files" in logged(server)[0]
         told = server.metrics()
         assert told["process_open_fds"] < told["process_max_fds"]
