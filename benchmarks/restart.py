@@ -59,12 +59,12 @@ async def calls(service: Any, found: dict[str, Any]) -> None:
 
 async def slots(service: Any, found: dict[str, Any]) -> None:
     """Close some slots; CPU milliseconds of the usual one, and of the longest."""
-    hub, took = service.hub, list[float]()
+    runtime, took = service.runtime, list[float]()
     for _ in range(SLOTS):
-        live = await hub.live("s")
-        live.slots.fall_behind(live.engine.slot + 1, hub.clock.monotonic())
-        await timed(hub.live("s"), took)
-    await hub.flush()
+        live = await runtime.live_stream("s")
+        live.slots.fall_behind(live.engine.slot + 1, runtime.clock.monotonic())
+        await timed(runtime.live_stream("s"), took)
+    await runtime.flush()
     found["slot_ms"], found["slot_most_ms"] = 1000 * sorted(took)[SLOTS // 2], 1000 * max(took)
 
 
@@ -110,8 +110,8 @@ async def fill_open(url: str, count: int, payload: int) -> dict[str, Any]:
         await service.add_items("s", [ItemIn(f"item-{n}", f"{text}{n}") for n in some])
     found: dict[str, Any] = {"ingest_us": 1e6 * (cpu() - begun) / count}
     await calls(service, found)
-    await service.hub.snapshot(await service.hub.live("s"))
-    await service.hub.flush()
+    await service.runtime.snapshot(await service.runtime.live_stream("s"))
+    await service.runtime.flush()
     await slots(service, found)  # these, and what comes after, are replayed
     await calls(service, found)
     return {**found, "peak_mb": peak()}
@@ -130,9 +130,9 @@ async def fill_labels(url: str, count: int) -> dict[str, Any]:
         said = [(n, f"m{(n + k) % PEOPLE}") for k in range(5) for n in range(each)]
         rows = [(names[n], labeler, "ok") for n, labeler in said]
         await service.add_labels("s", rows)
-        live = await service.hub.live("s")
-        live.slots.fall_behind(live.engine.slot + 1, service.hub.clock.monotonic())
-        await service.hub.live("s")
+        live = await service.runtime.live_stream("s")
+        live.slots.fall_behind(live.engine.slot + 1, service.runtime.clock.monotonic())
+        await service.runtime.live_stream("s")
     found = {"fill_us": 1e6 * (cpu() - begun) / count}
     await service.add_items("s", [ItemIn(f"last-{n}", "text") for n in range(1000)])
     await service.stop()
@@ -145,7 +145,7 @@ async def start(url: str, work: bool) -> dict[str, Any]:
     found: dict[str, Any] = {"start_s": seconds, "start_wall_s": wall, "peak_mb": peak()}
     if work:
         await calls(service, found)
-        if (await service.hub.live("s")).settings.policy == "realised":
+        if (await service.runtime.live_stream("s")).settings.policy == "realised":
             await slots(service, found)
     await service.stop()
     storage.close()

@@ -125,7 +125,7 @@ def test_a_truth_that_nobody_names(more: list[str], capsys: pytest.CaptureFixtur
     assert main(["aggregate", *args]) == 0
     out, err = capsys.readouterr()
     assert err == (
-        "warning: the truth of 2 tasks is none of the classes, such as 'Y' for task 8: "
+        "warning: the truth of 2 tasks is not one of the classes, such as 'Y' for task 8: "
         "verdicts on them count as wrong\n"
     )
     assert json.loads(out)["error"] == pytest.approx(2 / 3) if more else "66.67%" in out

@@ -120,6 +120,6 @@ def test_numbers_as_classes_get_a_warning(capsys: pytest.CaptureFixture[str]) ->
     assert main(["aggregate", "numbers.csv", "--method", "majority"]) == 0
     err = capsys.readouterr().err
     assert err == (
-        "warning: the labels are 238 different numbers, and each is taken for a class of its own: "
-        "for measurements use --numeric, for ratings in order --ordinal\n"
+        "warning: the labels are 238 different numbers, each treated as a class of its own: "
+        "for measurements use --numeric, for ordered ratings --ordinal\n"
     )

@@ -156,7 +156,7 @@ def test_a_label_that_no_verdict_says(capsys: pytest.CaptureFixture[str]) -> Non
     Path("to-audit.csv").write_text(text)
     capsys.readouterr()
     assert main(["audit", "bound", "verdicts.csv", "to-audit.csv"]) == 0
-    warning = "warning: the trusted label of 1 task is none of the verdicts', such as 'eggs'"
+    warning = "warning: the trusted label of 1 task is not one of the verdicts', such as 'eggs'"
     assert warning in capsys.readouterr().err
 
 
@@ -166,13 +166,16 @@ def test_a_label_that_no_verdict_says(capsys: pytest.CaptureFixture[str]) -> Non
         (["drew", "verdicts.csv"], "unknown action 'drew': did you mean 'draw'?"),
         (["draw", "verdicts.csv"], "audit draw needs --out: give a file for the list"),
         (["bound", "verdicts.csv"], "audit bound needs GOLD: give the file of the trusted labels"),
-        (["bound", "verdicts.csv", "g.csv", "--seed", "1"], "--seed goes with audit draw, not"),
+        (
+            ["bound", "verdicts.csv", "g.csv", "--seed", "1"],
+            "--seed is an option of audit draw, not",
+        ),
         (
             ["draw", "verdicts.csv", "--out", "x.csv", "--ongoing"],
-            "--ongoing goes with",
+            "--ongoing is an option of",
         ),
         (["draw", "verdicts.csv", "--out", "x.txt"], "expected .csv, .parquet or .jsonl"),
-        (["draw", "verdicts.csv", "--out", "labels.csv"], "it is there already, and may hold"),
+        (["draw", "verdicts.csv", "--out", "labels.csv"], "it exists and may hold"),
         (["draw", "verdicts.csv", "--out", "x.csv", "--share", "5"], "got the share 5, expected"),
         (["draw", "nothing.csv", "--out", "x.csv"], "nothing.csv: cannot be read"),
         (["bound", "verdicts.csv", "nothing.csv"], "nothing.csv: cannot be read"),

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from venire.cli import VERBS
+from venire.cli import COMMANDS
 
 ROOT = Path(__file__).parent.parent.parent
 SOURCE = ROOT / "src" / "venire"
@@ -26,7 +26,7 @@ def test_an_example_prints_what_lies_beside_it(example: Path) -> None:
     assert done.stdout == example.with_suffix(".out").read_text()
 
 
-@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize("verb", COMMANDS)
 def test_the_readme_shows_every_command(verb: str) -> None:
     assert f"venire {verb}" in (ROOT / "README.md").read_text()
 

@@ -168,7 +168,7 @@ def test_an_enormous_capacity_needs_no_enormous_memory(record: Any) -> None:
 def test_words(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["simulate", "--slots", "300", "--learning", "then-serve:20"]) == 0
     out, err = capsys.readouterr()
-    for words in ("then-serve:20", "an item", "right", "paper's", "realised", "true", "genie's"):
+    for words in ("then-serve:20", "per item", "right", "paper's", "realised", "true", "genie's"):
         assert words in out
     assert "of the genie's utility" in out
     assert "…" not in out
@@ -181,7 +181,7 @@ def test_below_chance_is_said_in_one_line(capsys: pytest.CaptureFixture[str]) ->
     assert main(["simulate", "--panel", "panel.csv", "--slots", "50", "--json"]) == 0
     out, err = capsys.readouterr()
     json.loads(out)
-    said = "at or below chance (0.5 with 2 classes): utility counts such labels for nothing"
+    said = "at or below chance (0.5 with 2 classes): utility gives no credit for such labels"
     assert err == f"warning: dan, eve are {said}\n"
 
 
@@ -204,7 +204,7 @@ def test_a_learning_phase_without_end_is_said(capsys: pytest.CaptureFixture[str]
     assert main(["simulate", "--slots", "20", "--learning", "then-serve:20", "--certify"]) == 0
     out, err = capsys.readouterr()
     assert "warning: the learning phase takes all of the 20 slots" in err
-    assert "no item counts, so that there is nothing to certify" in out
+    assert "no item counts, so there is nothing to certify" in out
     assert "nobody could have earned" not in out
 
 

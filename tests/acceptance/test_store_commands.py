@@ -149,7 +149,7 @@ def test_keys_end_are_rotated_and_leave_lines_in_the_audit_trail(store: Storage,
     assert (old.id, other.id) == (made["id"], new["id"])
     assert old.expires_at is not None
     assert other.expires_at == pytest.approx(other.created_at + 2 * 86_400)
-    assert "has ended" in run("keys", "rotate", made["id"], code=2)
+    assert "no longer valid" in run("keys", "rotate", made["id"], code=2)
     run("keys", "revoke", new["id"])
     lines = store.audit()
     assert [(line.action, line.subject, line.key) for line in lines] == [
@@ -159,7 +159,7 @@ def test_keys_end_are_rotated_and_leave_lines_in_the_audit_trail(store: Storage,
     ]
     assert all(line.actor.endswith("by venire keys") for line in lines)
     assert "expires" in run("keys", "list")
-    assert "--overlap goes with rotate" in run("keys", "list", "--overlap", "1", code=2)
+    assert "--overlap is an option of rotate" in run("keys", "list", "--overlap", "1", code=2)
     assert "--days" in run("keys", "create", "--role", "viewer", "--days", "0", code=2)
 
 
@@ -188,12 +188,12 @@ def test_keys(store: Storage, run: Run) -> None:
     [
         (["create"], "needs --role"),
         (["create", "--role", "boss"], "unknown role 'boss'"),
-        (["create", "--role", "labeler"], "needs --labeler"),
-        (["create", "--role", "admin", "--labeler", "ann"], "needs --labeler"),
+        (["create", "--role", "labeler"], "--labeler NAME is required"),
+        (["create", "--role", "admin", "--labeler", "ann"], "--labeler NAME is required"),
         (["create", "key_1", "--role", "admin"], "revoke need the id"),
         (["revoke"], "revoke need the id"),
         (["revoke", "key_1"], "there is no key 'key_1'"),
-        (["list", "--role", "admin"], "go with create"),
+        (["list", "--role", "admin"], "are options of create"),
         (["make"], "unknown action 'make'"),
     ],
 )

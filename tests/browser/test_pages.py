@@ -97,7 +97,7 @@ def test_a_person_labels_by_keyboard(page: Any, process: Process, ann: str) -> N
         client.add_items("posts", rows)
         sign_in(page, process, ann)
         page.select_option("#stream", "posts")
-        page.click("text=Begin")
+        page.click("text=Start")
         shows(page, EVIL)
         assert page.title() == "posts · venire"
         page.evaluate("""async () => {  // in the page, so that u comes in time on any machine
@@ -108,7 +108,7 @@ def test_a_person_labels_by_keyboard(page: Any, process: Process, ann: str) -> N
             }
             press("u");
         }""")
-        until(lambda: page.inner_text("#note") == "“spam” taken back")
+        until(lambda: page.inner_text("#note") == "“spam” undone")
         shows(page, EVIL)
         assert labels(client, "posts", "p0") == []
         page.keyboard.press("2")
@@ -145,7 +145,7 @@ def test_the_documentation_works_without_the_network(page: Any, process: Process
     page.on("request", lambda request: asked.append(request.url))
     page.goto(f"{process.url}/docs")
     page.click("summary:has-text('/next')")
-    assert page.is_visible("text=Seconds to wait for news")
+    assert page.is_visible("text=Seconds to wait (long poll)")
     assert all(url.startswith(process.url) for url in asked)
 
 
@@ -157,15 +157,15 @@ def test_undo_takes_back_a_skip_too_and_says_when_it_is_too_late(
         sign_in(page, process, ann)
         begin(page, process, "undo")
         assert press(page, "u", "s", "u", "2") == [
-            "first | nothing to take back",
+            "first | nothing to undo",
             "first",
-            "first | the skip taken back",
+            "first | the skip undone",
             "first | ok",
         ]
         until(lambda: labels(client, "undo", "i0") == [("ann", "ok")])
         until(lambda: page.inner_text("#done") == "1")
         shows(page, "second")
-        assert press(page, "u") == ["second | too late: the server has it, and keeps it as it is"]
+        assert press(page, "u") == ["second | too late to undo: the label has been sent"]
 
 
 def test_who_may_hold_one_item_sees_what_was_answered_until_the_next(
@@ -177,7 +177,7 @@ def test_who_may_hold_one_item_sees_what_was_answered_until_the_next(
         begin(page, process, "alone")
         assert press(page, "1", "u", "2") == [
             "first | spam",
-            "first | “spam” taken back",
+            "first | “spam” undone",
             "first | ok",
         ]
         shows(page, "second")
@@ -213,8 +213,8 @@ def test_keys_count_on_keyboards_with_letters_and_digits_elsewhere(
         begin(page, process, "layouts")
         assert press(page, "é Digit2", "г KeyU", "7 Digit7", "S KeyS") == [
             "first | ok",
-            "first | “ok” taken back",
-            "first | there is no 7 here",
+            "first | “ok” undone",
+            "first | there is no class 7",
             "first",
         ]
         shows(page, "second")
@@ -267,7 +267,7 @@ def test_a_lease_that_ends_is_told_and_the_answer_still_counts(
         fill(client, "slow", "first", lease_floor_seconds=1, lease_ceiling_seconds=2)
         sign_in(page, process, ann)
         begin(page, process, "slow")
-        until(lambda: "you can still answer" in page.inner_text("#note"))
+        until(lambda: "you can still label it" in page.inner_text("#note"))
         until(lambda: client.insights("slow")["leased_items"] == 0)
         page.keyboard.press("1")
         until(lambda: labels(client, "slow", "i0") == [("ann", "spam")])
@@ -341,7 +341,7 @@ def test_a_key_that_is_revoked_sees_no_more(page: Any, process: Process) -> None
         )
         assert answer.status == 200
         page.wait_for_selector("#key")
-        assert page.inner_text(".wrong") == "This key is unknown, was revoked, or has ended."
+        assert page.inner_text(".wrong") == "This key is unknown, revoked or expired."
 
 
 def test_the_pages_live_through_a_server_that_is_killed(

@@ -1,7 +1,7 @@
-"""The `venire` command: one thin module per verb.
+"""The `venire` command line: one thin module per command.
 
-A verb is a module of this package with a function of the same name, listed in `VERBS`. Modules
-are imported when they are needed, and import what is heavy inside their functions, so that
+A command is a module of this package with a function of the same name, listed in `COMMANDS`.
+Modules are imported on demand, and import heavy dependencies inside their functions, so that
 `venire --help` is quick.
 """
 
@@ -19,9 +19,9 @@ from venire import __version__
 from venire.cli import screen
 from venire.errors import VenireError
 
-__all__ = ["VERBS", "main", "make_app"]
+__all__ = ["COMMANDS", "main", "make_app"]
 
-VERBS = (
+COMMANDS = (
     "demo",
     "aggregate",
     "rank",
@@ -39,7 +39,7 @@ VERBS = (
     "work",
 )
 
-#: Typer's own complaints about options and arguments.
+#: Typer's own errors about options and arguments.
 _USAGE_ERROR: Any = typer.BadParameter.__mro__[1]
 
 
@@ -51,11 +51,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     0
     """
     args = list(sys.argv[1:] if argv is None else argv)
-    verbs = tuple(args[:1]) if args and args[0] in VERBS else VERBS
+    commands = tuple(args[:1]) if args and args[0] in COMMANDS else COMMANDS
     with warnings.catch_warnings():
         warnings.showwarning = screen.show_warning
         try:
-            command = typer.main.get_command(make_app(verbs))
+            command = typer.main.get_command(make_app(commands))
             code = command.main(args, prog_name="venire", standalone_mode=False) or 0
         except VenireError as error:
             return screen.fail(str(error))
@@ -70,8 +70,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     return int(code)
 
 
-def make_app(verbs: Sequence[str] = VERBS) -> typer.Typer:
-    """The command line with these verbs."""
+def make_app(commands: Sequence[str] = COMMANDS) -> typer.Typer:
+    """The command line with these commands."""
     app = typer.Typer(
         add_completion=False,
         pretty_exceptions_enable=False,
@@ -79,8 +79,8 @@ def make_app(verbs: Sequence[str] = VERBS) -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     )
     app.callback(invoke_without_command=True)(_venire)
-    for verb in verbs:
-        app.command(verb)(getattr(import_module(f"{__name__}.{verb}"), verb))
+    for command in commands:
+        app.command(command)(getattr(import_module(f"{__name__}.{command}"), command))
     return app
 
 
@@ -88,9 +88,9 @@ def _venire(
     context: typer.Context,
     version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
 ) -> None:
-    """Draw labelers for the items of a stream, and learn how good they are.
+    """Assign labelers to the items of a stream, and learn how good they are.
 
-    Slots count from 0. An error is one line, with exit code 2.
+    Slots count from 0. Errors are one line on stderr, with exit code 2.
     """
     if version:
         print(f"venire {__version__}")

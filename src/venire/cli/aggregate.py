@@ -1,4 +1,4 @@
-"""`venire aggregate`: who is right and who is good, from a table of labels."""
+"""`venire aggregate`: verdicts and skills from a table of labels."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ if TYPE_CHECKING:
 __all__ = ["aggregate", "columns_of", "finite"]
 
 LABELS = "The labels: CSV, Parquet or JSON Lines with task,worker,label."
-TRUTH = "What is known of the truth: a file with task,label."
+TRUTH = "Known true labels, for comparison: a file with task,label."
 METHOD = "auto, majority, weighted-majority, one-coin, dawid-skene or ordinal. [default: auto]"
-CLASSES = "What a label may say, such as spam,ok. [default: the labels that occur]"
-ORDINAL = "The classes have an order: by their size, or as --classes has it."
-NUMERIC = "Labels are measurements: a robust mean of each task, with its standard error."
-COLUMNS = "What the columns are called. [default: task,worker,label]"
-REPEATS = "Of a worker's repeated labels of a task: error, or keep the first or the last."
-SEED = "Another draw for ties. [default: 0]"
+CLASSES = "The possible labels, such as spam,ok. [default: the labels that occur]"
+ORDINAL = "The classes are ordered: numerically, or as given by --classes."
+NUMERIC = "Labels are measurements: estimate a robust mean of each task, with its standard error."
+COLUMNS = "The names of the columns. [default: task,worker,label]"
+REPEATS = "Repeated labels of a task by one worker: error, or keep the first or the last."
+SEED = "Seed of the draw that breaks ties. [default: 0]"
 OUT = "Write the verdicts, .csv, .parquet or .jsonl: task,label,confidence,entropy."
-PROBABILITIES = "With --out: also one column for each class, its probability."
+PROBABILITIES = "With --out: also the probability of each class, one column each."
 SKILLS = "Write the skills, .csv, .parquet or .jsonl: worker,labels,skill,low,high."
 
 
@@ -53,9 +53,9 @@ def aggregate(
     skills: Annotated[Path | None, typer.Option(metavar="FILE", help=SKILLS)] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Say what each task is and how good each labeler, from their labels alone.
+    """Estimate the true label of each task and the skill of each labeler, from labels alone.
 
-    The truth, where you give some, is for comparison: it is never learned from.
+    The truth, if given, is used only to report the error, never to learn from.
     """
     from venire.cli.methods import method_named
     from venire.files import check_targets
@@ -102,7 +102,7 @@ def _method(
     probabilities: bool,
     seed: int | None,
 ) -> str:
-    """The name of the method, after a look at which options exclude each other."""
+    """The name of the method, after checking for conflicting options."""
     if ordinal and method not in (None, "ordinal"):
         raise InputError(f"--ordinal and --method {method} exclude each other: drop one of them")
     given: dict[str, Any] = {"--method": method, "--ordinal": ordinal, "--classes": classes}
@@ -140,8 +140,8 @@ def _read(
     table = read(labels, classes, repeats, columns)  # type: ignore[arg-type] # it was checked
     if not ordered and many_numbers(table.classes):
         screen.warn(
-            f"the labels are {len(table.classes)} different numbers, and each is taken for a class "
-            "of its own: for measurements use --numeric, for ratings in order --ordinal"
+            f"the labels are {len(table.classes)} different numbers, each treated as a class of "
+            "its own: for measurements use --numeric, for ordered ratings --ordinal"
         )
     if truth is None:
         return table, None
@@ -162,7 +162,7 @@ def _warn(
     tasks = "1 task" if number == 1 else f"{number:,} tasks"
     said = truth_of(truth, table, task, columns)
     screen.warn(
-        f"the truth of {tasks} is none of the classes, such as {said!r} "
+        f"the truth of {tasks} is not one of the classes, such as {said!r} "
         f"for task {task!r}: verdicts on them count as wrong"
     )
 
@@ -183,7 +183,7 @@ def _write(
 def _record(
     method: str, fitted: BaseEstimator, right: NDArray[np.int64] | None, seconds: float
 ) -> dict[str, Any]:
-    """What came of it; what is not a finite number is null."""
+    """The result as a JSON object; NaN and infinities are null."""
     from venire.cli.summary import agreement, scores
 
     table = fitted.table_
@@ -204,7 +204,7 @@ def _record(
 
 
 def finite(value: float | None) -> float | None:
-    """A number as JSON can have it.
+    """A number for JSON: None for NaN and infinities.
 
     >>> finite(0.5), finite(float("nan")), finite(None)
     (0.5, None, None)

@@ -1,4 +1,4 @@
-"""`venire audit`: which verdicts to check, and what their error rate is at most."""
+"""`venire audit`: draw verdicts to check, and bound their error rate."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ __all__ = ["audit"]
 
 ACTIONS = ("draw", "bound")
 
-ACTION = "draw: which verdicts to check. bound: what the checked ones say of all."
+ACTION = "draw: choose verdicts to check. bound: bound the error rate by the checked ones."
 VERDICTS = "The verdicts, as venire aggregate --out writes them: task,label."
 GOLD = "With bound: the trusted labels, task,label: the list that was drawn, filled in."
-COLUMNS = "What the columns of the verdicts are called. [default: task,label]"
+COLUMNS = "The names of the columns of the verdicts. [default: task,label]"
 SHARE = "With draw: this share of the verdicts. [default: 0.05]"
-AT_LEAST = "With draw: so many of each class of verdicts, or all there are. [default: 0]"
-SEED = "With draw: another seed, another draw. [default: drawn, and printed]"
+AT_LEAST = "With draw: at least this many of each class, or all there are. [default: 0]"
+SEED = "With draw: the seed. [default: drawn, and printed]"
 OUT = "With draw: write the list, .csv, .parquet or .jsonl: task,label,drawn."
-DRAWN = "With bound: the list that was drawn, if the trusted labels are in a file of their own."
+DRAWN = "With bound: the list that was drawn, if the trusted labels are in another file."
 LEVEL = "With bound: the probability with which a bound holds. [default: 0.95]"
-ONGOING = "With bound: mean verdicts to come too, not only those in the file."
+ONGOING = "With bound: also bound future verdicts, not only those in the file."
 
 
 def audit(
@@ -51,9 +51,9 @@ def audit(
     ongoing: Annotated[bool, typer.Option("--ongoing", help=ONGOING)] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Draw verdicts for somebody to check, and bound the error rate of all by what came of it.
+    """Draw verdicts for somebody to check, and bound the error rate of all of them.
 
-    The bound holds at all times: check as many as you like, look whenever you like.
+    The bound is valid at any time: check as many as you like, and look as often as you like.
     """
     from venire.files import check_targets, read_verdicts
     from venire.files.audits import COLUMNS
@@ -87,7 +87,7 @@ def _check(action: str, drawing: dict[str, Any], bounding: dict[str, Any]) -> No
     for name, value in (bounding if action == "draw" else drawing).items():
         if value is not None:
             other = "bound" if action == "draw" else "draw"
-            raise InputError(f"{name} goes with audit {other}, not with audit {action}")
+            raise InputError(f"{name} is an option of audit {other}, not of audit {action}")
 
 
 def _draw(
@@ -97,9 +97,7 @@ def _draw(
     from venire.files import drawn_output, write_outputs
 
     if out.is_file():
-        raise FileError(
-            out, None, "it is there already, and may hold trusted labels: give another name"
-        )
+        raise FileError(out, None, "it exists and may hold trusted labels: choose another name")
     drawn = draw_audit(known, share, seed, at_least)
     write_outputs([drawn_output(out, drawn)])
     extra = sum(task.extra for task in drawn)
@@ -142,7 +140,7 @@ def _warn(found: Gold, listed: Gold, known: dict[str, str], given: bool) -> None
         example = f"{found.labels[strange[0]]!r} for task {strange[0]!r}"
         tasks = "1 task" if len(strange) == 1 else f"{len(strange):,} tasks"
         screen.warn(
-            f"the trusted label of {tasks} is none of the verdicts', such as {example}: "
+            f"the trusted label of {tasks} is not one of the verdicts', such as {example}: "
             "verdicts on them count as wrong"
         )
 

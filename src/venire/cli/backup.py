@@ -1,4 +1,4 @@
-"""`venire backup`: a copy of a whole store, and back."""
+"""`venire backup`: copy a whole store, or restore it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from venire.errors import InputError
 __all__ = ["backup"]
 
 TO = "The file to write: .ndjson for an archive, any other for a copy of the SQLite file."
-RESTORE = "Instead: put this archive into the store, which must be new or empty."
+RESTORE = "Restore this archive into the store, which must be new or empty."
 
 
 def backup(
@@ -26,9 +26,9 @@ def backup(
 ) -> None:
     """Copy a whole store while the server runs, or restore an archive into a new one.
 
-    A copy of a SQLite file is a store itself: to restore it, stop the server and put it in the
-    place of the other (without the -wal and -shm files of that one). An archive (.ndjson) can
-    be restored into any kind of store: so a store moves from SQLite to PostgreSQL.
+    A copy of a SQLite file is a store itself: to restore it, stop the server, replace the file with
+    it, and delete the old -wal and -shm files. An archive (.ndjson) can be restored into any kind
+    of store, for example to move from SQLite to PostgreSQL.
     """
     if (to is None) == (restore is None):
         raise InputError("give either --to FILE or --restore FILE")
@@ -42,9 +42,9 @@ def backup(
     if as_json:
         print(json.dumps(done))
     elif restore is not None:
-        print(f"{done['rows']:,} rows of {restore} are in {done['storage']}")
+        print(f"restored {done['rows']:,} rows from {restore} into {done['storage']}")
     else:
-        print(f"{done['storage']} is in {to}")
+        print(f"copied {done['storage']} to {to}")
 
 
 def _restore(url: str, source: Path) -> dict[str, object]:
@@ -59,7 +59,7 @@ def _write(url: str, target: Path) -> dict[str, object]:
     from venire.storage.maintenance.archive import write_archive
 
     if not target.parent.is_dir():
-        raise InputError(f"there is no folder {target.parent}: make it first")
+        raise InputError(f"there is no folder {target.parent}: create it first")
     with open_guest(url) as storage:
         done: dict[str, object] = {"storage": storage.url, "path": str(target)}
         if target.suffix == ".ndjson":
@@ -67,7 +67,7 @@ def _write(url: str, target: Path) -> dict[str, object]:
         from venire.storage.sql.sqlite import SqliteStorage
 
         if not isinstance(storage, SqliteStorage):
-            raise InputError(f"got --to {target}, expected a name that ends in .ndjson")
+            raise InputError(f"got --to {target}, expected a name that ends with .ndjson")
         if target.exists() and target.samefile(storage.path):
             raise InputError(f"got --to {target}, which is the store itself")
         storage.copy_to(target)

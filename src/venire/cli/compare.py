@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shlex
 import time
 from pathlib import Path
@@ -12,33 +11,32 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from venire.cli import screen, suites
+from venire.cli.parallel import JOBS, check_data, executor_of, say_resumable, worker_count
 from venire.errors import InputError, UnknownName
 
 if TYPE_CHECKING:
     from venire.experiments.regimes import Regime, Row
     from venire.experiments.regimes.page import Setting
     from venire.scheduling import Learning, Policy
-    from venire.simulation.sweeps.executors import Executor
 
-__all__ = ["STORE", "compare", "executor_of"]
+__all__ = ["STORE", "compare"]
 
-SUITE = "The suite: regimes-1 (who earns most where), or trust-1 (worlds that deceive)."
-EQUAL = "Accuracy at equal labels on the real label sets of --data, against even overlap."
-POLICY = "A policy, as `venire simulate` takes it; may be given several times. [default: all]"
-REGIME = "Run this regime, world or label set only; may be given several times. [default: all]"
-MEASURE = "What regimes-1 shows: share, realised_share, true_share, utility, accuracy, ..."
+SUITE = "The suite: regimes-1 (which policy earns most where), or trust-1 (adversarial worlds)."
+EQUAL = "Compare accuracy at equal numbers of labels on the label sets of --data with even overlap."
+POLICY = "A policy, as in `venire simulate`; may be repeated. [default: all]"
+REGIME = "Run only this regime, world or label set; may be repeated. [default: all]"
+MEASURE = "The measure of regimes-1: share, realised_share, true_share, utility, accuracy, ..."
 LEARNING = (
-    "known (competences are given: for regimes-1 only), or a way of learning as `venire simulate` "
-    "takes it. [default: known; else the suite's]"
+    "known (competences are given; regimes-1 only), or a learning method as in `venire simulate`. "
+    "[default: known, or the suite's own]"
 )
-SEEDS = "Streams of each regime, seeds 0 to N - 1. [default: 5, or 2 with --quick]"
-QUICK = "Shorter streams and fewer seeds: another suite's numbers, not to be quoted."
+SEEDS = "Streams per regime, seeds 0 to N - 1. [default: 5, or 2 with --quick]"
+QUICK = "Shorter streams and fewer seeds; the numbers are not comparable with the full suite's."
 DATA = "Folder of label sets: bluebird/labels.csv, bluebird/truth.csv, rte/labels.csv, ..."
-CERTIFICATE = "Work out what anybody could have earned; without it there are no shares."
+CERTIFICATE = "Compute the upper bound on what anyone could earn; needed for shares."
 OUT = "Folder for the tables (regimes-1: and a picture and a page) and the finished points."
-JOBS = "Processes to run at once. [default: one for each core]"
 
-#: The suites that have a name; that of equal labels has an option of its own.
+#: The suites by name; equal labels has an option of its own.
 SUITES = ("regimes-1", "trust-1")
 
 #: The file of finished points.
@@ -64,8 +62,8 @@ def compare(
 ) -> None:
     """Run policies on a suite of worlds, and say which earns most where.
 
-    Interrupt it when you like: the same command goes on where it stopped. Regimes that replay
-    real label sets are left out where the sets are not there, and the report says so.
+    It can be interrupted: the same command resumes where it stopped. Regimes that replay real label
+    sets are left out if the sets are missing, and the report says so.
     """
     start = time.perf_counter()
     workers = _check(data, seeds, jobs)
@@ -105,15 +103,12 @@ def compare(
 def _check(data: Path | None, seeds: int | None, jobs: int | None) -> int:
     if seeds is not None and not 1 <= seeds <= 1000:
         raise InputError(f"got --seeds {seeds}, expected 1 to 1000 streams")
-    if jobs is not None and not 1 <= jobs <= 1024:
-        raise InputError(f"got --jobs {jobs}, expected 1 to 1024 processes")
-    if data is not None and not data.is_dir():
-        raise InputError(f"got --data {data}, expected a folder of label sets")
-    return jobs or len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else jobs or 2
+    check_data(data)
+    return worker_count(jobs)
 
 
 def _refuse(suite: str, equal_labels: bool, measure: str, certificate: bool) -> None:
-    """Complain of what does not go together."""
+    """Refuse options that exclude each other."""
     if suite not in SUITES:
         raise UnknownName("suite", suite, SUITES)
     if equal_labels and suite != SUITES[0]:
@@ -175,17 +170,8 @@ def _run(
             save(out, rows, setting)
             return rows
     except KeyboardInterrupt:
-        screen.say(
-            f"what is finished is kept in {out / STORE}: the same command goes on from there"
-        )
+        say_resumable(out / STORE)
         raise
-
-
-def executor_of(jobs: int) -> Executor:
-    """Where so many jobs run."""
-    from venire.simulation.sweeps.executors import Processes, Serial
-
-    return Processes(jobs) if jobs > 1 else Serial()
 
 
 def _print_json(rows: list[Row], setting: Setting, out: Path) -> None:

@@ -1,4 +1,4 @@
-"""`venire datasets`: public label sets, fetched from their sources and checked."""
+"""`venire datasets`: public label sets, downloaded from their sources and verified."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ __all__ = ["datasets"]
 
 ACTION = "list (all of them, or the files of one), fetch or path."
 NAME = "The name of a set, as in the list."
-DATA = "Where sets are kept. [default: $VENIRE_DATA, or venire/datasets in your cache folder]"
-FROM = "With fetch: a folder with the files, downloaded by hand."
+DATA = "The folder of the sets. [default: $VENIRE_DATA, or venire/datasets in your cache folder]"
+FROM = "With fetch: a folder with the files, downloaded manually."
 
 
 def datasets(
@@ -30,10 +30,10 @@ def datasets(
     given: Annotated[Path | None, typer.Option("--from", metavar="DIR", help=FROM)] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """List public label sets, fetch one, or say where it is.
+    """List public label sets, fetch one, or print its path.
 
-    A set is downloaded from its source at a fixed commit, checked by sha256 and brought into
-    two files, labels.csv and truth.csv. An interrupted download is taken up where it broke.
+    A set is downloaded from its source at a fixed commit, verified by SHA-256 and converted to two
+    files, labels.csv and truth.csv. An interrupted download is resumed.
     """
     actions: dict[str, Callable[[str | None, Path | None, Path | None], Any]] = {
         "list": _list,
@@ -43,7 +43,7 @@ def datasets(
     if action not in actions:
         raise UnknownName("action", action, actions)
     if given is not None and action != "fetch":
-        raise InputError(f"--from goes with fetch, not with {action}: leave it out")
+        raise InputError(f"--from is an option of fetch, not of {action}: leave it out")
     found = actions[action](name, data, given)
     if as_json:
         print(json.dumps(found, indent=2))
@@ -71,10 +71,10 @@ def _fetch(name: str | None, data: Path | None, given: Path | None) -> Any:
         raise InputError(f"got --from {given}, expected a folder: give the one with the files")
     with screen.working(f"fetching {chosen.name}") as working:
 
-        def told(file: str, size: int) -> None:
+        def report(file: str, size: int) -> None:
             working(f"fetching {file}, {size / 1e6:,.1f} MB")
 
-        fetch(chosen.name, data, given, told=told)
+        fetch(chosen.name, data, given, told=report)
     return _details(chosen, data)
 
 

@@ -1,4 +1,4 @@
-"""`venire demo`: the main job on handwritten digits, with nothing to download."""
+"""`venire demo`: schedule and learn on handwritten digits, with nothing to download."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 __all__ = ["demo"]
 
-SEED = "Seed of the stream that is shown; the comparison counts on from it."
-SEEDS = "How many streams to compare on."
+SEED = "Seed of the stream that is shown; the comparison uses the seeds from it on."
+SEEDS = "How many streams to compare."
 LEARNING_SLOTS = "Length of the learning phase (the paper's T_L)."
 OUT = "Folder for demo.png, demo.csv and demo.json."
-LIVE = "Show the job as it goes, in about 8 s. Off where there is no terminal."
+LIVE = "Animate the run, for about 8 s. Off without a terminal."
 
 
 def demo(
@@ -37,7 +37,7 @@ def demo(
 
     Twelve classifiers, each handicapped in its own way, label 1,197 digits, none of which they
     were trained on. The scheduler learns how good each is without seeing the truth. Then the
-    same streams are labelled in other ways, and a table and a picture compare them.
+    same streams are labelled by other methods, and a table and a picture compare them.
     """
     from rich.console import Console
 
@@ -81,10 +81,10 @@ def _check(seed: int, seeds: int, learning_slots: int) -> None:
 
 
 def _compile(console: Console, job: DigitJob) -> None:
-    """Run everything once on a few slots, so that the show does not stop to compile."""
+    """Run everything once on a few slots, so that everything is compiled before the animation."""
     from venire.experiments.digits import compare, hire, work
 
-    console.print("Compiling the schedulers (some 20 s the first time, then kept on disk).")
+    console.print("Compiling the schedulers (about 20 s the first time, then cached on disk).")
     for _ in work(job, hire(job, learning_slots=2), slots=12):
         pass
     for _ in compare(job, [0], learning_slots=2, slots=12):

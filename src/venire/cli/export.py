@@ -1,4 +1,4 @@
-"""`venire export`: a stream for other programs."""
+"""`venire export`: write a stream for other programs."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ def export(
     """Write a stream's labels, its revisions, its log, or all of it for Label Studio.
 
     labels: task,worker,label, as CSV or Parquet, which venire aggregate and crowd-kit read.
-    revisions: verdicts that became others after their item had left, as CSV or Parquet. log:
-    every event, one JSON object on a line. label-studio: tasks with annotations and the verdicts
-    as predictions, a JSON list that Label Studio imports. The server may be running.
+    revisions: verdicts that changed after their item had left, as CSV or Parquet. log: every event,
+    one JSON object per line. label-studio: tasks with annotations and the verdicts as predictions,
+    a JSON list that Label Studio imports. The server may be running.
     """
     kinds: dict[str, Callable[[Storage, str, Path], int]] = {
         "labels": _labels,

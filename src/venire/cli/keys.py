@@ -1,4 +1,4 @@
-"""`venire keys`: who may use the service."""
+"""`venire keys`: manage the API keys of a server."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ ROLES = tuple(Role)
 ACTION = "list, create, rotate or revoke."
 ID = "With rotate and revoke: the id of the key, as in the list."
 ROLE = f"With create: {', '.join(ROLES[:-1])} or {ROLES[-1]}."
-LABELER = "With create --role labeler: who labels by this key."
+LABELER = "With create --role labeler: the labeler who uses this key."
 NAME = "With create: what the key is for."
-DAYS = "With create: the key opens for so many days. [default: without an end]"
-OVERLAP = "With rotate: hours for which the old key still opens. [default: 24]"
+DAYS = "With create: days until the key expires. [default: never]"
+OVERLAP = "With rotate: hours for which the old key stays valid. [default: 24]"
 
 
 def keys(
@@ -42,10 +42,10 @@ def keys(
     overlap: Annotated[float | None, typer.Option(metavar="HOURS", help=OVERLAP)] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """List the keys to the service, make one, put a new one in the place of one, or revoke one.
+    """List the API keys of a server, or create, rotate or revoke one.
 
-    The store keeps only a hash: a new key is printed once, and cannot be shown again. A server
-    that is running notices within seconds.
+    The store keeps only a hash: a new key is printed once and cannot be shown again. A running
+    server picks up changes within seconds.
     """
     _check(action, id, role, labeler, name)
     _check_times(action, days, overlap)
@@ -77,25 +77,25 @@ def _check(
         raise UnknownName("action", action, ACTIONS)
     if (id is not None) != (action in ("rotate", "revoke")):
         raise InputError(
-            "rotate and revoke need the id of a key, and no other action: see venire keys list"
+            "rotate and revoke need the id of a key, other actions do not: see venire keys list"
         )
     if action != "create":
         if role is not None or labeler is not None or name is not None:
-            raise InputError(f"--role, --labeler and --name go with create, not with {action}")
+            raise InputError(f"--role, --labeler and --name are options of create, not of {action}")
         return
     if role is None:
         raise InputError(f"create needs --role: {', '.join(ROLES)}")
     if role not in ROLES:
         raise UnknownName("role", role, ROLES)
     if (role == Role.LABELER) != bool(labeler):
-        raise InputError("a key for a labeler needs --labeler NAME, and only such a key has one")
+        raise InputError("--labeler NAME is required for the role labeler, and only for that role")
 
 
 def _check_times(action: str, days: float | None, overlap: float | None) -> None:
     if days is not None and action != "create":
-        raise InputError(f"--days goes with create, not with {action}")
+        raise InputError(f"--days is an option of create, not of {action}")
     if overlap is not None and action != "rotate":
-        raise InputError(f"--overlap goes with rotate, not with {action}")
+        raise InputError(f"--overlap is an option of rotate, not of {action}")
     if days is not None and not 0 < days <= 36_500:
         raise InputError(f"got --days {days:g}, expected more than 0, at most 36,500")
     if overlap is not None and not 0 <= overlap <= 8_760:
@@ -116,7 +116,7 @@ def _create(
     from venire.storage import AddKey
 
     token, row = new_row(name, role, labeler, time.time(), days)
-    storage.write([AddKey(row), _told("key.create", row.id, role=role, labeler=labeler)])
+    storage.write([AddKey(row), _audit("key.create", row.id, role=role, labeler=labeler)])
     return {**_shown(row), "key": token}
 
 
@@ -126,11 +126,11 @@ def _rotate(storage: Storage, old: KeyRow, hours: float) -> dict[str, Any]:
 
     now = time.time()
     if old.revoked_at is not None or (old.expires_at is not None and old.expires_at <= now):
-        raise InputError(f"key {old.id!r} has ended: make a new one with venire keys create")
+        raise InputError(f"key {old.id!r} is no longer valid: create one with venire keys create")
     days = None if old.expires_at is None else (old.expires_at - old.created_at) / DAY
     token, row = new_row(old.name, old.role, old.labeler, now, days)
-    told = _told("key.rotate", old.id, new=row.id)
-    storage.write([AddKey(row), ExpireKey(old.id, now + hours * 3600), told])
+    entry = _audit("key.rotate", old.id, new=row.id)
+    storage.write([AddKey(row), ExpireKey(old.id, now + hours * 3600), entry])
     return {**_shown(row), "key": token}
 
 
@@ -138,20 +138,22 @@ def _revoke(storage: Storage, row: KeyRow) -> dict[str, Any]:
     from venire.storage import RevokeKey
 
     now = time.time()
-    storage.write([RevokeKey(row.id, now), _told("key.revoke", row.id)])
+    storage.write([RevokeKey(row.id, now), _audit("key.revoke", row.id)])
     return _shown(row._replace(revoked_at=row.revoked_at or now))
 
 
-def _told(action: str, key: str, **details: Any) -> AddAudit:
-    """A line of the audit trail: somebody with access to the store has no key."""
-    from venire.service.actors import done_by
+def _audit(action: str, key: str, **details: Any) -> AddAudit:
+    """An audit entry without a key: the actor has direct access to the store."""
+    from venire.service.actors import audit_row
     from venire.storage import AddAudit
 
     try:
         user = getpass.getuser()
-    except (OSError, KeyError):  # a container may have no name for it
+    except (OSError, KeyError):  # a container may have no name for the user
         user = "somebody"
-    return AddAudit([done_by(f"{user}, by venire keys", time.time(), action, None, key, **details)])
+    return AddAudit(
+        [audit_row(f"{user}, by venire keys", time.time(), action, None, key, **details)]
+    )
 
 
 def _shown(row: KeyRow) -> dict[str, Any]:

@@ -1,6 +1,7 @@
-"""Ways of aggregating labels by name, as the command line takes them.
+"""Estimators by name, as the command line takes them.
 
-Whatever `venire.estimators` exports and that has a `name` is known; there is no list to keep.
+Every estimator that `venire.estimators` exports and that has a `name` is known; there is no list to
+maintain.
 """
 
 from __future__ import annotations

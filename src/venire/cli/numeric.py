@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["aggregate_numbers"]
 
-#: So many labelers are named.
+#: How many labelers to list.
 NAMED = 3
 
 
@@ -31,7 +31,7 @@ def aggregate_numbers(
     skills: Path | None,
     as_json: bool,
 ) -> None:
-    """Read, fit, write, and say what came of it."""
+    """Read, fit, write the files, and print the result."""
     from venire.estimators import RobustMean
     from venire.files import columns_output, write_outputs
     from venire.labels.sources import as_ratings, as_true_values
@@ -88,7 +88,7 @@ def _print(fitted: RobustMean, record: dict[str, Any]) -> None:
     )
     print()
     ended = "converged" if record["converged"] else "stopped before it converged"
-    print(f"fit      {record['iterations']} iterations, {ended}; {_slips(record['freedom'])}")
+    print(f"fit      {record['iterations']} iterations, {ended}; {_outliers(record['freedom'])}")
     print(f"values   mean standard error {record['standard_error']:.4g}")
     alpha = record["alpha_interval"]
     print(f"agreed   Krippendorff's alpha {'-' if alpha is None else f'{alpha:.3f}'} interval")
@@ -107,6 +107,6 @@ def _print(fitted: RobustMean, record: dict[str, Any]) -> None:
     print(f"fitted in {record['seconds']:.2f} s")
 
 
-def _slips(freedom: float) -> str:
+def _outliers(freedom: float) -> str:
     shown = f"t with {freedom:g} degrees of freedom"
-    return f"{shown}: {'slips count for little' if freedom < 10 else 'hardly any slips'}"
+    return f"{shown}: {'outliers are down-weighted' if freedom < 10 else 'hardly any outliers'}"

@@ -1,4 +1,4 @@
-"""`venire plan`: how long a learning phase the theory wants for a panel."""
+"""`venire plan`: the length of the learning phase that the theory requires for a panel."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from venire.cli.worlds import names_of, warn_below_chance
+from venire.cli.worlds import PANEL, names_of, warn_below_chance
 from venire.errors import InputError
 
 if TYPE_CHECKING:
@@ -18,11 +18,10 @@ if TYPE_CHECKING:
 
 __all__ = ["plan"]
 
-PANEL = "Your labelers: CSV with labeler,competence and perhaps capacity."
-EPSILON = "Every competence shall be learned within this."
+EPSILON = "The error within which every competence is learned, ..."
 DELTA = "... with probability at least 1 - DELTA."
-CLASSES = "What a label may say, such as spam,ok. [default: 1,2]"
-WEIGHTS = "The weights of items, such as 3,4 or 3-10: adds what it takes to decide as if known."
+CLASSES = "The possible labels, such as spam,ok. [default: 1,2]"
+WEIGHTS = "The weights of items, such as 3,4 or 3-10: also plan for decisions as if known."
 MAX_DELAY = "With --weights: the longest delay of an item, in slots."
 
 
@@ -35,7 +34,7 @@ def plan(
     max_delay: Annotated[int | None, typer.Option(metavar="N", help=MAX_DELAY)] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Say how long a learning phase the theory wants."""
+    """Compute the length of the learning phase that the theory requires."""
     from venire.files import read_panel
     from venire.paper import learning_length
 
@@ -67,7 +66,7 @@ def _weights(text: str | None) -> tuple[float, ...] | None:
 
 
 def _record(made: Plan) -> dict[str, Any]:
-    """Everything the plan says; what is infinite is null."""
+    """The plan as a JSON object; infinities are null."""
     values = asdict(made) | {"kappa_3": made.kappa_3, "large_enough": made.large_enough}
     return {
         name: None if isinstance(value, float) and not math.isfinite(value) else value

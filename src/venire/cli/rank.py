@@ -1,4 +1,4 @@
-"""`venire rank`: scores of things from comparisons of two at a time."""
+"""`venire rank`: scores from pairwise comparisons."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 __all__ = ["rank"]
 
 COMPARISONS = "The comparisons: CSV, Parquet or JSON Lines with left,right,worker,winner."
-COLUMNS = "What the columns are called. [default: left,right,worker,winner]"
+COLUMNS = "The names of the columns. [default: left,right,worker,winner]"
 OUT = "Write the scores: thing,score,standard_error,comparisons,wins,group."
 SKILLS = "Write the labelers: worker,comparisons,reliability."
-SPREAD = "How far apart scores are beforehand, in logits. [default: learned]"
-HONEST = "Take every labeler for honest: the plain Bradley-Terry model."
+SPREAD = "Prior standard deviation of the scores, in logits. [default: learned]"
+HONEST = "Assume that every labeler is honest: the plain Bradley-Terry model."
 
-#: So many of the best and of the worst are named.
+#: How many of the best and of the worst to list.
 NAMED = 5
 
 
@@ -38,7 +38,7 @@ def rank(
     honest: Annotated[bool, typer.Option("--honest", help=HONEST)] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Rank things by pairwise comparisons, and say which labelers can be relied on.
+    """Rank things by pairwise comparisons, and estimate the reliability of labelers.
 
     The winner is the name of one of the two sides, or "tie".
     """

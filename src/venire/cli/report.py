@@ -1,4 +1,4 @@
-"""A run in words and a table."""
+"""The report of a simulated run."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["print_report"]
 
 
 def print_report(run: Run, seconds: float, certified: bool = False) -> None:
-    """What came of a run, for people; `certified` says its share of the certificate too."""
+    """Print the report of a run; `certified` adds its share of the certificate."""
     from rich.console import Console
 
     console = Console(markup=False, emoji=False, highlight=False, soft_wrap=True)
@@ -32,7 +32,7 @@ def _heading(run: Run) -> list[str]:
         f"{_count(len(run.world.panel), 'labeler')}, seed {run.world.seed}",
         "",
         f"items    {len(run.rows):,} arrived{_unfinished(run)}",
-        f"labels   {len(run.touches):,}, {run.labels_per_item:.2f} an item",
+        f"labels   {len(run.touches):,}, {run.labels_per_item:.2f} per item",
         f"delay    {run.mean_delay:.2f} slots to the last label, "
         f"{run.mean_response:.2f} to the exit",
     ]
@@ -62,7 +62,7 @@ def _utilities(run: Run) -> Table:
     table = Table(box=None, pad_edge=False)
     table.add_column("utility", no_wrap=True)
     table.add_column("total", justify="right", no_wrap=True)
-    table.add_column("an item", justify="right", no_wrap=True)
+    table.add_column("per item", justify="right", no_wrap=True)
     table.add_column("")
     rows = [
         ("paper's", run, run.utility, "with the delay to the last label"),
@@ -81,7 +81,7 @@ def _certificate(run: Run) -> list[str]:
     certificate = run.certificate()
     share, realised = certificate.share(run.utility), certificate.share(run.realised_utility)
     if not certificate.items:
-        return ["", "no item counts, so that there is nothing to certify"]
+        return ["", "no item counts, so there is nothing to certify"]
     if share is None or realised is None:
         return ["", "nobody could have earned anything on this stream"]
     sure = (

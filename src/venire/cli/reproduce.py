@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from venire.cli import screen
+from venire.cli.parallel import JOBS, check_data, executor_of, say_resumable, worker_count
 from venire.errors import InputError
 
 if TYPE_CHECKING:
@@ -20,12 +20,11 @@ if TYPE_CHECKING:
 
 __all__ = ["reproduce"]
 
-FIGURE = "Make this figure only; may be given several times. [default: all]"
+FIGURE = "Make only this figure; may be repeated. [default: all]"
 OUT = "Folder for the report, the pictures, the tables and the finished points."
 DATA = "Folder of label sets: bluebird/labels.csv, bluebird/truth.csv, dog/labels.csv, ..."
-QUICK = "Fewer seeds and shorter horizons: every shape within two minutes."
+QUICK = "Fewer seeds and shorter horizons: every figure within two minutes."
 SEEDS = "Streams to average over, seeds 0 to N - 1. [default: each figure's own]"
-JOBS = "Processes to run at once. [default: one for each core]"
 
 
 def reproduce(
@@ -37,10 +36,10 @@ def reproduce(
     jobs: Annotated[int | None, typer.Option(metavar="N", help=JOBS)] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object only.")] = False,
 ) -> None:
-    """Run the paper's experiments again, and say which of its claims hold.
+    """Reproduce the paper's experiments, and report which of its claims hold.
 
-    Interrupt it when you like: the same command goes on where it stopped. Without --data the
-    figures of real label sets are left out, and the report says how to get the sets.
+    It can be interrupted: the same command resumes where it stopped. Without --data the figures of
+    real label sets are left out, and the report says how to get the sets.
     """
     start = time.perf_counter()
     workers = _check(data, seeds, jobs)
@@ -52,7 +51,7 @@ def reproduce(
     figures = figures_named(figure or [])
     _check_missing(figures if figure else [], plan)
     command = command_of(figure or [], plan, out)
-    sections = _run(figures, plan, out, _executor(workers), command)
+    sections = _run(figures, plan, out, executor_of(workers), command)
     saved = out / f"report{stem_of(out, sections)}.html"
     if as_json:
         record = {"out": str(out), "report": str(saved), "claims": claims_of(sections)}
@@ -66,11 +65,8 @@ def _check(data: Path | None, seeds: int | None, jobs: int | None) -> int:
         raise InputError(
             f"got --seeds {seeds}, expected 2 to 10000: T_L is chosen on some and judged on others"
         )
-    if jobs is not None and not 1 <= jobs <= 1024:
-        raise InputError(f"got --jobs {jobs}, expected 1 to 1024 processes")
-    if data is not None and not data.is_dir():
-        raise InputError(f"got --data {data}, expected a folder of label sets")
-    return jobs or len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else jobs or 2
+    check_data(data)
+    return worker_count(jobs)
 
 
 def _check_missing(figures: list[Figure], plan: Plan) -> None:
@@ -78,12 +74,6 @@ def _check_missing(figures: list[Figure], plan: Plan) -> None:
     for figure in figures:
         for name in figure.missing(plan):
             raise InputError(f"{figure.name} needs a label set: {plan.sets.remedy(name)}")
-
-
-def _executor(jobs: int) -> Executor:
-    from venire.simulation.sweeps.executors import Processes, Serial
-
-    return Processes(jobs) if jobs > 1 else Serial()
 
 
 def _run(
@@ -97,9 +87,7 @@ def _run(
         with screen.bar(1, *words) as progress:
             return make(figures, plan, out, executor, progress, command)
     except KeyboardInterrupt:
-        screen.say(
-            f"what is finished is kept in {out / STORE}: the same command goes on from there"
-        )
+        say_resumable(out / STORE)
         raise
 
 

@@ -1,4 +1,4 @@
-"""What the command line says beside its results, all of it on stderr."""
+"""Messages and progress of the command line, on stderr."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ from typing import TextIO, TypeAlias
 
 __all__ = ["INTERRUPTED", "Progress", "bar", "fail", "say", "show_warning", "warn", "working"]
 
-#: Called with the slot reached and the number of slots, or whatever is counted.
+#: Called with the number done and the total.
 Progress: TypeAlias = Callable[[int, int], None]
 
-#: The exit code after Ctrl-C, as shells have it.
+#: The exit code after Ctrl-C, by the convention of shells.
 INTERRUPTED = 130
 
 
 def say(message: str) -> None:
-    """One line on stderr, whatever the message holds."""
+    """Print a message on stderr, as one line."""
     print(" ".join(message.split()), file=sys.stderr)
 
 
 def fail(message: str) -> int:
-    """Say what went wrong; the exit code."""
+    """Print an error; returns the exit code."""
     say(f"error: {message}")
     return 2
 
 
 def warn(message: str) -> None:
-    """Say what is odd, and go on."""
+    """Print a warning."""
     say(f"warning: {message}")
 
 
@@ -46,9 +46,9 @@ def show_warning(
 
 @contextmanager
 def bar(total: int, unit: str = "slot", last: str = "adding up") -> Iterator[Progress | None]:
-    """A progress bar for `progress=...`; nothing where stderr is no terminal.
+    """A progress bar for `progress=...`; None if stderr is not a terminal.
 
-    It says how many of `unit` are done, and in the end that `last` is under way.
+    It shows how many of `unit` are done, and `last` at the end.
     """
     if not sys.stderr.isatty():
         yield None
@@ -62,7 +62,7 @@ def bar(total: int, unit: str = "slot", last: str = "adding up") -> Iterator[Pro
         rich.TimeElapsedColumn(),
     )
     with rich.Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task("starting (the first run compiles, some 10 s)", total=total)
+        task = progress.add_task("starting (the first run compiles, about 10 s)", total=total)
 
         def update(done: int, of: int) -> None:
             words = last if done >= of else f"{unit} {done:,} of {of:,}"
@@ -73,7 +73,7 @@ def bar(total: int, unit: str = "slot", last: str = "adding up") -> Iterator[Pro
 
 @contextmanager
 def working(what: str) -> Iterator[Callable[[str], None]]:
-    """What is being done, and for how long; nothing where stderr is no terminal."""
+    """A spinner with what is being done, and for how long; nothing without a terminal."""
     if not sys.stderr.isatty():
         yield lambda what: None
         return

@@ -1,4 +1,4 @@
-"""`venire serve`: the panel server."""
+"""`venire serve`: the HTTP server."""
 
 from __future__ import annotations
 
@@ -11,13 +11,11 @@ from venire.errors import InputError, MissingExtra
 
 __all__ = ["serve"]
 
-STORAGE = (
-    "Where everything is kept: sqlite:///FILE or postgresql://... [default: sqlite:///venire.db]"
-)
+STORAGE = "The store: sqlite:///FILE or postgresql://... [default: sqlite:///venire.db]"
 HOST = "The address to listen on. [default: 127.0.0.1]"
-PORT = "The port; 0 takes a free one. [default: 8400]"
-JSON = "Write the log, on stderr, as one JSON object a line."
-LEVEL = "debug, info, warning or error. [default: info]"
+PORT = "The port; 0 for any free one. [default: 8400]"
+JSON = "Write the log, on stderr, as one JSON object per line."
+LEVEL = "The log level: debug, info, warning or error. [default: info]"
 
 
 def serve(
@@ -30,7 +28,8 @@ def serve(
     """Serve streams over HTTP: items in, work out, labels in, verdicts out, nothing lost.
 
     The first start on an empty store prints an admin key, once. Every setting is also a variable
-    VENIRE_..., and some are only that: docs/serve.md lists them. Ctrl-C or SIGTERM ends it cleanly.
+    VENIRE_..., and some are only that: docs/serve.md lists them. Ctrl-C or SIGTERM shuts it down
+    gracefully.
     """
     given = {
         "storage": storage,
@@ -55,7 +54,7 @@ def serve(
 
 
 def _settings(given: dict[str, Any]) -> Any:
-    """The settings: options go before variables, variables before defaults."""
+    """The settings: options override environment variables, which override defaults."""
     from pydantic import ValidationError
 
     from venire.web.settings import ServerSettings

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from venire.cli import screen
-from venire.cli.worlds import make_world, names_of, warn_below_chance
+from venire.cli.worlds import PANEL, make_world, names_of, warn_below_chance
 from venire.errors import InputError
 
 if TYPE_CHECKING:
@@ -20,27 +20,26 @@ if TYPE_CHECKING:
 __all__ = ["simulate"]
 
 POLICY = (
-    "lookahead[:BUDGET] (plan the slots to come), waterfill, realised or realised-proxy (an item "
-    "leaves when one more slot does not pay), greedy (the paper's Algorithm 1), "
+    "lookahead[:BUDGET] (plans the next slots), waterfill, realised or realised-proxy (an item "
+    "leaves when one more slot does not pay off), greedy (the paper's Algorithm 1), "
     "random[:OVERLAP], round-robin[:OVERLAP], fixed-overlap[:OVERLAP] or everyone."
 )
 LEARNING = (
     "known (competences are given), while-serving[:MODEL] (learn them from the first slot on; "
-    "dawid-skene or one-coin), then-serve:SLOTS[:RHO] (learn them first, and go on), or "
-    "algorithm-2:SLOTS[:RHO] (learn them first, as the paper has it)."
+    "dawid-skene or one-coin), then-serve:SLOTS[:RHO] (a learning phase, then keep learning), "
+    "or algorithm-2:SLOTS[:RHO] (a learning phase, as in the paper)."
 )
 SEED = "Seed of the stream, the labels, the random policy and the learning phase."
-ITEMS = "Your items: CSV with item,arrival,weight and perhaps truth, eligible, excluded."
-PANEL = "Your labelers: CSV with labeler,competence and perhaps capacity."
-CLASSES = "What a label may say, such as spam,ok. [default: the truths in the items, or 1,2]"
+ITEMS = "Your items: CSV with item,arrival,weight and optionally truth, eligible, excluded."
+CLASSES = "The possible labels, such as spam,ok. [default: the truths in the items, or 1,2]"
 ARRIVALS = (
     "Without --items: poisson[:RATE], fixed[:N] or bursty[:SIZE[:EVERY[:TRICKLE]]]. [poisson:5]"
 )
 WEIGHTS = "Without --items: a range or a list, equally likely. [default: 3-10]"
 C = "Constant of the accuracy formula, 1 - exp(-c * evidence)."
-ASSIGNMENTS = "Write who labelled what: slot,item,labeler,gain."
-CERTIFY = "Bound what anyone could have earned, knowing the future, and say the share."
-EXITS = "Write what came of each item: item,arrival,exit,labels,verdict,confidence,reason."
+ASSIGNMENTS = "Write the assignments: slot,item,labeler,gain."
+CERTIFY = "Compute an upper bound on what anyone could have earned, and the share of it."
+EXITS = "Write the exits: item,arrival,exit,labels,verdict,confidence,reason."
 
 
 def simulate(
@@ -59,10 +58,10 @@ def simulate(
     certify: Annotated[bool, typer.Option("--certify", help=CERTIFY)] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Run a policy on a stream, and say what it earned.
+    """Run a policy on a stream, and report what it earned.
 
-    The stream is the paper's synthetic one (30 labelers, 5 items a slot), or your own: --items
-    and --panel. With --panel alone, the synthetic items meet your labelers.
+    The stream is the paper's synthetic one (30 labelers, 5 items per slot), or your own: --items
+    and --panel. With --panel alone, synthetic items are assigned to your labelers.
     """
     from venire.files import check_targets
     from venire.scheduling.by_name import learning_named, policy_named
@@ -91,7 +90,7 @@ def simulate(
 
 
 def _certified(run: Run) -> dict[str, float | str | None]:
-    """What the certificate adds to the record."""
+    """The certificate's part of the JSON object."""
     certificate = run.certificate()
     return {
         "certificate": certificate.bound,
@@ -124,7 +123,7 @@ def _timed(
     start = time.perf_counter()
     run = simulation.simulate(world, policy, learning, slots, c, progress)
     seconds = time.perf_counter() - start
-    run.genie  # noqa: B018 - it is a second run: let it come while the bar is there
+    run.genie  # noqa: B018 - a second run: compute it while the progress bar is shown
     return run, round(seconds, 6)
 
 

@@ -1,4 +1,4 @@
-"""What the verbs about a store share."""
+"""What the commands about a store share."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ def open_guest(url: str) -> Storage:
     from venire.storage import open_storage
 
     if url.startswith("memory:"):
-        raise InputError("got memory:, which is empty whenever it is opened: give a file's URL")
+        raise InputError("got memory:, which is always empty when opened: give a file's URL")
     return open_storage(url, owner=False)
 
 
 def chosen_stream(storage: Storage, stream: str | None) -> str:
-    """The stream that was asked for, or the only one there is."""
+    """The requested stream, or the only one there is."""
     names = [row.name for row in storage.streams()]
     if stream is None and len(names) == 1:
         return names[0]
     if stream is None:
-        raise InputError(f"the store has {len(names)} streams: choose one by --stream")
+        raise InputError(f"the store has {len(names)} streams: choose one with --stream")
     if stream not in names:
         raise UnknownName("stream", stream, names)
     return stream

@@ -1,4 +1,4 @@
-"""The suites of `venire compare` beside the regimes: `trust-1` and equal labels."""
+"""The other suites of `venire compare`: `trust-1` and equal labels."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from venire.cli import screen
+from venire.cli.parallel import executor_of, say_resumable
 from venire.errors import InputError
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ Rows = Sequence[Mapping[str, Any]]
 
 @dataclass(frozen=True)
 class Order:
-    """What was asked for on the command line."""
+    """The options of the command line."""
 
     policies: Sequence[str]
     names: Sequence[str]
@@ -39,7 +40,7 @@ class Order:
 
 @dataclass(frozen=True)
 class _Found:
-    """What came of it, ready to be shown and written."""
+    """The results, ready to be shown and written."""
 
     suite: str
     rows: Rows
@@ -51,7 +52,7 @@ class _Found:
 
 
 def trust(order: Order) -> None:
-    """Run `trust-1`: worlds that deceive."""
+    """Run `trust-1`: adversarial worlds."""
     from venire.experiments.trust import SUITE, world_named
     from venire.experiments.trust.comparison import compare
     from venire.experiments.trust.summary import concluding, sheets, summarise
@@ -63,7 +64,7 @@ def trust(order: Order) -> None:
     how = None if order.learning is None else learning_named(order.learning)
     if order.learning is not None and how is None:
         raise InputError(
-            f"got --learning {order.learning}, expected a way of learning: {SUITE} is about that"
+            f"got --learning {order.learning}, expected a learning method: {SUITE} measures those"
         )
     taught = None if how is None else [how]
 
@@ -82,7 +83,7 @@ def trust(order: Order) -> None:
 
 
 def equal_labels(order: Order) -> None:
-    """Run `equal-labels-2`: real label sets, venire against even overlap with as many labels."""
+    """Run `equal-labels-2`: venire against even overlap with as many labels, on real label sets."""
     from venire.experiments.equal_labels.comparison import compare
     from venire.experiments.equal_labels.measures import SUITE
     from venire.experiments.equal_labels.replay import sets_in
@@ -96,8 +97,8 @@ def equal_labels(order: Order) -> None:
     how = None if order.learning is None else learning_named(order.learning)
     if order.learning is not None and how is None:
         raise InputError(
-            f"got --learning {order.learning}, expected a way of learning: nobody knows the "
-            "competences of the people of a real label set"
+            f"got --learning {order.learning}, expected a learning method: the competences in a "
+            "real label set are unknown"
         )
 
     def run(**kept: Any) -> Rows:
@@ -116,8 +117,8 @@ def equal_labels(order: Order) -> None:
 
 
 def _carry_out(order: Order, run: Callable[..., Rows], find: Callable[[Rows], _Found]) -> None:
-    """Run with finished cells kept, write the files, and show what came of it."""
-    from venire.cli.compare import STORE, executor_of
+    """Run with finished cells kept, write the files, and show the results."""
+    from venire.cli.compare import STORE
     from venire.experiments.common.files import make_folder
     from venire.simulation.sweeps.store import Store
 
@@ -128,8 +129,7 @@ def _carry_out(order: Order, run: Callable[..., Rows], find: Callable[[Rows], _F
         with bar as progress, Store(order.out / STORE) as store:
             rows = run(store=store, executor=executor_of(order.jobs), progress=progress)
     except KeyboardInterrupt:
-        kept = order.out / STORE
-        screen.say(f"what is finished is kept in {kept}: the same command goes on from there")
+        say_resumable(order.out / STORE)
         raise
     found = find(rows)
     _save(order, found)

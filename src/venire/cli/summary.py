@@ -1,4 +1,4 @@
-"""An aggregation in words: the model, the verdicts, the labelers, and the truth if it is known."""
+"""The report of an aggregation: model, verdicts, labelers, and the error if the truth is known."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 
 __all__ = ["agreement", "print_summary", "scores"]
 
-#: So many of the best and of the worst labelers are named.
+#: How many of the best and of the worst labelers to list.
 NAMED = 3
 
 
 def scores(fitted: BaseEstimator, right: NDArray[np.int64] | None) -> dict[str, float]:
     """Error and expected calibration error over the tasks of known truth.
 
-    Where the classes have an order also the mean absolute error, in classes.
+    For ordered classes also the mean absolute error, in classes.
     """
     if right is None:
         return {}
@@ -56,7 +56,7 @@ def agreement(fitted: BaseEstimator) -> dict[str, float]:
 def print_summary(
     method: str, fitted: BaseEstimator, right: NDArray[np.int64] | None, seconds: float
 ) -> None:
-    """What came of an aggregation, for people."""
+    """Print the report of an aggregation."""
     table = fitted.table_
     print(
         f"{method}: {len(table.said):,} labels of {len(table.items):,} tasks by "
@@ -113,7 +113,7 @@ def _agreement(fitted: BaseEstimator) -> Iterator[str]:
 def _labelers(fitted: BaseEstimator) -> Iterator[str]:
     table = fitted.table_
     given = np.bincount(table.labeler, minlength=len(table.labelers))
-    intervals = implied_intervals(fitted)  # draws of the posterior are for those who ask
+    intervals = implied_intervals(fitted)  # fast: no posterior draws
     low, high = intervals.T
     ranked = np.flatnonzero(given)
     best = ranked[np.argsort(-low[ranked], kind="stable")][:NAMED]
@@ -153,4 +153,4 @@ def _truth(fitted: BaseEstimator, right: NDArray[np.int64] | None) -> Iterator[s
         yield f"         mean absolute error {got['mean_absolute_error']:.3f} classes"
     strange = int((right >= len(fitted.table_.classes)).sum())
     if strange:
-        yield f"         (of {strange:,} tasks the truth is a class that no labeler ever named)"
+        yield f"         (the truth of {strange:,} tasks is a class that no labeler ever used)"

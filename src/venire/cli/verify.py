@@ -1,4 +1,4 @@
-"""`venire verify`: whether a store is what its log says."""
+"""`venire verify`: check a store against its log."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 __all__ = ["verify"]
 
 STREAM = "Only this stream. [default: all]"
-ABSENT = "Also search the files of a SQLite store for this text, which must not be there."
+ABSENT = "Also check that this text is not in the files of a SQLite store."
 #: How many differences are printed; with --json all of them are.
 SHOWN = 20
-#: A shorter text is found by chance.
-SHORTEST = 8
+#: A shorter text may occur by chance.
+MIN_TEXT = 8
 
 
 def verify(
@@ -34,10 +34,10 @@ def verify(
     absent: Annotated[str | None, typer.Option(metavar="TEXT", help=ABSENT)] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Compute everything again from the log of a store, and compare.
+    """Recompute everything from the log of a store, and compare.
 
-    What was erased or deleted, by the audit trail, must be gone. The server may be running. Exit
-    code 1 if anything differs.
+    What was erased or deleted according to the audit trail must be gone. The server may be running.
+    Exit code 1 if anything differs.
     """
     from venire.storage.maintenance.erasure import deletions
 
@@ -47,10 +47,10 @@ def verify(
         found = [_checked(opened, name) for name in names]
         gone = [] if stream else deletions(opened)
     if as_json:
-        told = [{**asdict(each), "ok": each.ok} for each in found]
-        told += [{"stream": each.stream, "deleted_at": each.at, "ok": each.ok} for each in gone]
-        told += [{"found_in": path, "ok": False} for path in traces]
-        print(json.dumps(told, indent=2))
+        results = [{**asdict(each), "ok": each.ok} for each in found]
+        results += [{"stream": each.stream, "deleted_at": each.at, "ok": each.ok} for each in gone]
+        results += [{"found_in": path, "ok": False} for path in traces]
+        print(json.dumps(results, indent=2))
     else:
         for verification in found:
             _print(verification)
@@ -65,7 +65,7 @@ def verify(
 
 
 def _checked(storage: Storage, stream: str) -> Verification:
-    """What the log says, and whether what was erased is gone."""
+    """Check a stream against its log, and that erased payloads are gone."""
     from venire.storage.maintenance.erasure import not_erased
     from venire.storage.maintenance.verify import verify as check
 
@@ -75,14 +75,14 @@ def _checked(storage: Storage, stream: str) -> Verification:
 
 
 def _search(url: str, text: str) -> list[str]:
-    """The files of a SQLite store that hold a text; before the store is opened."""
+    """The files of a SQLite store that contain a text; before the store is opened."""
     from venire.storage.maintenance.erasure import found_in
 
     path = url.partition(":///")[2]
     if not url.startswith("sqlite") or not Path(path).is_file():
         raise InputError(f"got --absent and the store {url}, expected one in a SQLite file")
-    if len(text) < SHORTEST:
-        raise InputError(f"got --absent {text!r}, expected {SHORTEST} characters or more")
+    if len(text) < MIN_TEXT:
+        raise InputError(f"got --absent {text!r}, expected {MIN_TEXT} characters or more")
     return [str(found) for found in found_in(Path(path), text)]
 
 
@@ -94,10 +94,10 @@ def _print(each: Verification) -> None:
     )
     if each.taken:
         print(
-            f"  another version of the engine wrote {each.taken:,} of the events, and decided "
-            "otherwise: its decisions are taken from the log"
+            f"  another version of the engine wrote {each.taken:,} of the events and decided "
+            "differently: its decisions are taken from the log"
         )
     for difference in each.differences[:SHOWN]:
         print(f"  {difference}")
     if len(each.differences) > SHOWN:
-        print(f"  and {len(each.differences) - SHOWN:,} more, see --json")
+        print(f"  and {len(each.differences) - SHOWN:,} more: see --json")

@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 __all__ = ["work"]
 
 STREAM = "The stream to work for."
-CALL = "The callable, package.module:function: it gets a payload and says what it is."
-LABELER = "Who it works as. [default: the labeler of the key]"
+CALL = "The callable, package.module:function: it gets a payload and returns the label."
+LABELER = "The labeler it acts as. [default: the labeler of the key]"
 URL = "The server."
-KEY = "A key of the role labeler, or admin; better given as VENIRE_KEY."
+KEY = "A key with the role labeler or admin; preferably given as VENIRE_KEY."
 CONCURRENCY = "Items at a time; the labeler's capacity in the stream must allow it."
-GRACE = "Seconds to finish what is begun when told to stop; then it is given back."
-UNTIL_IDLE = "End when there was nothing to do for so many seconds."
+GRACE = "Seconds to finish running work after a signal; then it is released."
+UNTIL_IDLE = "Stop after this many seconds without work."
 
 
 def work(
@@ -50,8 +50,8 @@ def work(
     """Turn a Python callable into a labeler of a stream.
 
     It pulls items, calls the callable with each payload, and sends what it returns as the label.
-    An exception is not a label: the item is given back, for another labeler. Ctrl-C or SIGTERM
-    finishes what is begun and ends.
+    An exception is not a label: the item is released for another labeler. Ctrl-C or SIGTERM shuts
+    it down gracefully.
     """
     if not key:
         raise InputError("no key was given: use --key, or set VENIRE_KEY")
@@ -64,12 +64,12 @@ def work(
         print(json.dumps(vars(tally)))
     else:
         screen.say(
-            f"{tally.labelled:,} labelled, {tally.given_back:,} given back, {tally.failed:,} failed"
+            f"{tally.labelled:,} labelled, {tally.given_back:,} released, {tally.failed:,} failed"
         )
 
 
 def find_callable(name: str) -> Callable[[Any], Any]:
-    """What `package.module:function` names; modules of the current folder count too.
+    """The callable that `package.module:function` names; also from the current folder.
 
     >>> find_callable("string:capwords")("spam")
     'Spam'

@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     from venire.model import Labeler
     from venire.simulation import World
 
-__all__ = ["make_world", "names_of", "warn_below_chance"]
+__all__ = ["PANEL", "make_world", "names_of", "warn_below_chance"]
+
+PANEL = "Your labelers: CSV with labeler,competence and optionally capacity."
 
 
 def make_world(
@@ -88,7 +90,7 @@ def names_of(text: str | None) -> tuple[str, ...] | None:
 
 
 def warn_below_chance(panel: Sequence[Labeler], classes: int) -> None:
-    """Say who is no better than a coin."""
+    """Warn about labelers at or below chance."""
     low = [who.id for who in panel if (who.competence or 0) <= 1 / classes]
     if not low:
         return
@@ -96,5 +98,5 @@ def warn_below_chance(panel: Sequence[Labeler], classes: int) -> None:
     verb = "is" if len(low) == 1 else "are"
     screen.warn(
         f"{names} {verb} at or below chance ({1 / classes:.3g} with {classes} classes): utility "
-        "counts such labels for nothing"
+        "gives no credit for such labels"
     )

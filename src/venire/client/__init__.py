@@ -1,4 +1,4 @@
-"""Talking to a server: `Client`, `AsyncClient`, and `Worker`, which makes a callable a labeler."""
+"""Clients of a server: `Client`, `AsyncClient`, and `Worker`, a callable as a labeler."""
 
 from venire.client.async_client import AsyncClient
 from venire.client.sync_client import Client

@@ -1,12 +1,11 @@
-"""When to try again, and how long to wait before.
+"""When to retry a request, and how long to back off.
 
-Nearly everything may be sent twice: the id of an item, the token of an assignment, the pair of
-item and labeler tell the server that it has seen it, and the second of two equal requests gets
-the answer of the first. So a lost connection, a 429 or a 503 is tried again, after a wait that
-doubles from a tenth of a second to ten seconds, drawn at random below that, and no shorter than
-the server's Retry-After. What makes something new under a name of the server's choice (a key, a
-webhook) is sent again only if it cannot have been done: after a 429, or where nobody answered the
-connection. A 503 may be that of a commit whose answer was lost.
+Nearly all requests are idempotent: by the id of an item, the token of an assignment, or the pair of
+item and labeler the server recognises a repetition and returns the first answer. So a lost
+connection, a 429 or a 503 is retried, after a backoff that doubles from a tenth of a second to ten
+seconds, with full jitter, and is no shorter than the server's Retry-After. A request that creates
+something with an id chosen by the server (a key, a webhook) is retried only if it cannot have been
+processed: after a 429, or if the connection failed. A 503 may hide a commit whose answer was lost.
 """
 
 from __future__ import annotations
@@ -15,20 +14,21 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-__all__ = ["AGAIN", "UNDONE", "Backoff"]
+__all__ = ["NOT_PROCESSED", "RETRYABLE", "Backoff"]
 
 #: Statuses after which the same request may succeed.
-AGAIN = frozenset({429, 502, 503, 504})
+RETRYABLE = frozenset({429, 502, 503, 504})
 
-#: Those of them that say that nothing was done.
-UNDONE = frozenset({429})
+#: Those of them after which the request was certainly not processed.
+NOT_PROCESSED = frozenset({429})
 
+#: The first and the longest backoff, in seconds.
 FIRST, LONGEST = 0.1, 10.0
 
 
 @dataclass
 class Backoff:
-    """The waits between the attempts of one request, of `limit` seconds in all.
+    """The waits between the attempts of one request, at most `limit` seconds in all.
 
     >>> backoff = Backoff(limit=1.0, draw=lambda: 1.0)
     >>> [backoff.wait() for _ in range(4)]

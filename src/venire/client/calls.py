@@ -1,6 +1,6 @@
-"""Every request of the API as a value: what to send, and how to read the answer.
+"""Every request of the API as a value: what to send, and how to parse the response.
 
-Both clients, the plain and the asynchronous one, send these; so a route is spelt once.
+Both clients, the synchronous and the asynchronous one, send these, so each route is written once.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __all__ = ["Answer", "Call", "LabelLike"]
 
 T = TypeVar("T")
 
-#: A label as (item, labeler, said), or by these names.
+#: A label as (item, labeler, said), or as a mapping with these keys.
 LabelLike: TypeAlias = tuple[str, str, str] | Mapping[str, str]
 
 NDJSON = "application/x-ndjson"
@@ -26,39 +26,39 @@ NDJSON = "application/x-ndjson"
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What came back."""
+    """A response."""
 
     status: int
     headers: Mapping[str, str]
     body: bytes
 
     def json(self) -> Any:
-        """The body, read as JSON."""
+        """The body, parsed as JSON."""
         return json.loads(self.body)
 
     def retryable(self) -> bool:
-        """Whether the same request may succeed later; a proxy's error does not say."""
+        """Whether the same request may succeed later; assumed if the error is a proxy's."""
         try:
             return bool(self.json()["error"]["retryable"])
         except (ValueError, KeyError, TypeError):
             return True
 
     def error(self) -> ServerError:
-        """The refusal that this answer is."""
+        """The response as an error."""
         try:
             said = self.json()["error"]
             return ServerError(self.status, said["code"], said["message"], said.get("hint", ""))
         except (ValueError, KeyError, TypeError):
             text = self.body[:200].decode(errors="replace")
-            return ServerError(self.status, "unknown", text or "no explanation was given")
+            return ServerError(self.status, "unknown", text or "no message")
 
 
 @dataclass(frozen=True, slots=True)
 class Call(Generic[T]):
     """One request.
 
-    `wait` is how long the server may take to answer on purpose; `twice` says that it may be sent
-    again when nobody knows whether it arrived.
+    `wait` is the time of a long poll; `idempotent` says that it may be retried when it is unknown
+    whether it arrived.
     """
 
     method: str
@@ -68,26 +68,28 @@ class Call(Generic[T]):
     body: bytes | None = None
     content_type: str = "application/json"
     wait: float = 0.0
-    twice: bool = True
+    idempotent: bool = True
 
     def headers(self) -> dict[str, str]:
-        """What to send beside the body."""
+        """The headers to send."""
         return {"content-type": self.content_type} if self.body is not None else {}
 
 
 def get(path: str, **params: str) -> Call[Any]:
-    """Read something."""
+    """A GET request."""
     return Call("GET", path, Answer.json, params)
 
 
-def send(path: str, body: object = None, method: str = "POST", twice: bool = True) -> Call[Any]:
-    """Change something."""
+def send(
+    path: str, body: object = None, method: str = "POST", idempotent: bool = True
+) -> Call[Any]:
+    """A request that changes something."""
     sent = None if body is None else _json(body)
-    return Call(method, path, _read_any, body=sent, twice=twice)
+    return Call(method, path, _read_any, body=sent, idempotent=idempotent)
 
 
 def stream_path(stream: str, *more: str) -> str:
-    """The path of a stream, or of something in it; names may hold any character.
+    """The path of a stream, or of something in it; names may contain any character.
 
     >>> stream_path("posts", "items", "a/b"), stream_path("posts", "items", "..")
     ('/v1/streams/posts/items/a%2Fb', '/v1/streams/posts/items/%2E%2E')
@@ -96,7 +98,7 @@ def stream_path(stream: str, *more: str) -> str:
 
 
 def _quoted(part: str) -> str:
-    """One part of a path; dots alone would be taken for a step up, or for nothing."""
+    """One segment of a path; "." and ".." would be resolved if they were not quoted."""
     return part.replace(".", "%2E") if part in (".", "..") else quote(part, safe="")
 
 
@@ -123,23 +125,23 @@ def next_work(stream: str, labeler: str | None, wait: float) -> Call[Work | Noth
 
 
 def label(token: str, said: str) -> Call[dict[str, Any]]:
-    """What an assigned item is."""
+    """Label an assigned item."""
     return Call("POST", _assignment(token, "label"), Answer.json, body=_json({"said": said}))
 
 
 def heartbeat(token: str) -> Call[None]:
-    """Still at it."""
+    """Renew the lease of an assignment."""
     return Call("POST", _assignment(token, "heartbeat"), lambda answer: None)
 
 
 def release(token: str, bar: bool) -> Call[None]:
-    """Give an assignment back; `bar`: do not give it to this labeler again."""
+    """Release an assignment; `bar`: do not assign it to this labeler again."""
     body = _json({"bar": bar})
     return Call("POST", _assignment(token, "release"), lambda answer: None, body=body)
 
 
 def add_labels(stream: str, rows: Iterable[LabelLike]) -> Call[dict[str, Any]]:
-    """Labels as rows of item, labeler, label."""
+    """Add labels in bulk."""
     body = _json([_label(row) for row in rows])
     return Call("POST", stream_path(stream, "labels"), Answer.json, {}, body)
 
@@ -155,26 +157,26 @@ def _label(row: LabelLike) -> dict[str, str]:
 
 
 def exits(stream: str, after: int, wait: float, limit: int) -> Call[list[ItemExit]]:
-    """Items that left after a cursor."""
+    """Exits after a cursor."""
     params = {"after": str(after), "wait": f"{wait:g}", "limit": str(limit)}
     return Call("GET", stream_path(stream, "exits"), _read_exits, params, wait=wait)
 
 
 def revisions(stream: str, after: int, wait: float, limit: int) -> Call[list[ItemRevision]]:
-    """Verdicts that became others, after a cursor."""
+    """Revisions after a cursor."""
     params = {"after": str(after), "wait": f"{wait:g}", "limit": str(limit)}
     return Call("GET", stream_path(stream, "revisions"), _read_revisions, params, wait=wait)
 
 
 def audit(after: int, limit: int, stream: str | None) -> Call[Any]:
-    """Who did what."""
+    """Audit entries after a number."""
     about = {} if stream is None else {"stream": stream}
     return get("/v1/audit", after=str(after), limit=str(limit), **about)
 
 
 def _assignment(token: str, verb: str) -> str:
     if not token:
-        raise InputError("the token of the assignment is empty, expected that of `next`")
+        raise InputError("the token of the assignment is empty, expected one from `next`")
     return f"/v1/assignments/{quote(token, safe='')}/{verb}"
 
 
@@ -204,57 +206,59 @@ def _read_revisions(answer: Answer) -> list[ItemRevision]:
 
 
 def create_stream(name: str, settings: Mapping[str, Any]) -> Call[Any]:
-    """Make a stream."""
+    """Create a stream."""
     return send("/v1/streams", {"name": name, **settings})
 
 
 def held(stream: str, labeler: str | None) -> Call[list[Work]]:
-    """What a labeler holds."""
+    """A labeler's open leases."""
     params = {} if labeler is None else {"labeler": labeler}
     return Call("POST", stream_path(stream, "held"), _read_held, params)
 
 
 def create_key(name: str, role: str, labeler: str | None, days: float | None = None) -> Call[Any]:
-    """Make a key."""
-    end = {} if days is None else {"days": days}  # a server of before knows of no end
-    return send("/v1/keys", {"name": name, "role": role, "labeler": labeler, **end}, twice=False)
+    """Create a key."""
+    end = {} if days is None else {"days": days}  # older servers do not know the field
+    return send(
+        "/v1/keys", {"name": name, "role": role, "labeler": labeler, **end}, idempotent=False
+    )
 
 
 def rotate_key(key: str, overlap_hours: float) -> Call[Any]:
-    """Make a key in place of another."""
+    """Replace a key."""
     path = f"/v1/keys/{_quoted(key)}/rotate"
-    return send(path, {"overlap_hours": overlap_hours}, twice=False)
+    return send(path, {"overlap_hours": overlap_hours}, idempotent=False)
 
 
 def add_webhook(stream: str, url: str) -> Call[Any]:
-    """Send exits somewhere."""
-    return send(stream_path(stream, "webhooks"), {"url": url}, twice=False)
+    """Add a webhook."""
+    return send(stream_path(stream, "webhooks"), {"url": url}, idempotent=False)
 
 
 def revoke_key(key: str) -> Call[Any]:
-    """Make a key useless."""
+    """Revoke a key."""
     return send(f"/v1/keys/{_quoted(key)}", method="DELETE")
 
 
 def ping_webhook(stream: str, webhook: str) -> Call[int]:
     """Send a test message."""
     path = stream_path(stream, "webhooks", webhook, "ping")
-    return Call("POST", path, lambda answer: int(answer.json()["status"]), twice=False)
+    return Call("POST", path, lambda answer: int(answer.json()["status"]), idempotent=False)
 
 
 def rotate_webhook(stream: str, webhook: str, keep_seconds: float) -> Call[Any]:
-    """Make a new secret."""
+    """Rotate the secret of a webhook."""
     path = stream_path(stream, "webhooks", webhook, "rotate")
-    return send(path, {"keep_seconds": keep_seconds}, twice=False)
+    return send(path, {"keep_seconds": keep_seconds}, idempotent=False)
 
 
 def redeliver(stream: str, webhook: str, exit_n: int | None, revision_n: int | None) -> Call[int]:
-    """Try given-up messages again."""
+    """Retry dead letters."""
     path = stream_path(stream, "webhooks", webhook, "redeliver")
     which = {"exit_n": exit_n, "revision_n": revision_n}
     body = _json({name: n for name, n in which.items() if n is not None})
     return Call(
-        "POST", path, lambda answer: int(answer.json()["redelivered"]), body=body, twice=False
+        "POST", path, lambda answer: int(answer.json()["redelivered"]), body=body, idempotent=False
     )
 
 

@@ -1,5 +1,5 @@
 # Generated from AsyncClient by scripts/generate; do not edit.
-"""`Client`: the API of a server, one method for each thing that can be asked of it."""
+"""`Client`: the HTTP API of a server, one method per request."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ T = TypeVar("T")
 
 
 class Client:
-    """A connection to a server.
+    """A client of a server.
 
-    Requests that fail because the server is busy, stopping or away are sent again, for up to
-    `retry_seconds` each; whatever can be sent twice takes effect once.
+    Requests that fail because the server is busy, stopping or unreachable are retried for up to
+    `retry_seconds`; they are idempotent, so a retry takes effect once.
 
         with venire.Client("http://127.0.0.1:8400", key) as client:
             client.create_stream("posts", classes=["spam", "ok"])
@@ -41,7 +41,7 @@ class Client:
     def __init__(
         self, url: str, key: str, *, timeout: float = 30.0, retry_seconds: float = 60.0
     ) -> None:
-        """`timeout` is for one attempt, beside the time that the server was asked to wait."""
+        """`timeout` is for one attempt, in addition to the time of a long poll."""
         self._settings = Settings(url, key, timeout, retry_seconds)
         self._library = http_library()
         self._http = self._library.Client(headers=self._settings.headers, trust_env=False)
@@ -59,7 +59,7 @@ class Client:
     # streams
 
     def create_stream(self, name: str, **settings: Any) -> dict[str, Any]:
-        """Make a stream; the same name with the same settings again is no error."""
+        """Create a stream; idempotent for the same name and settings."""
         return self._do(calls.create_stream(name, settings))
 
     def stream(self, name: str) -> dict[str, Any]:
@@ -71,75 +71,75 @@ class Client:
         return self._do(calls.get("/v1/streams"))
 
     def change_stream(self, name: str, **changes: Any) -> dict[str, Any]:
-        """Change some of the settings, live."""
+        """Change some of the settings of a running stream."""
         return self._do(calls.send(stream_path(name), changes, "PATCH"))
 
     def settings_history(self, name: str) -> list[dict[str, Any]]:
-        """Every version of the settings, the oldest first: what, when and by whom."""
+        """Every version of the settings, oldest first: what, when and by whom."""
         return self._do(calls.get(stream_path(name, "settings")))
 
     def pause(self, name: str) -> dict[str, Any]:
-        """Hand out no work for now."""
+        """Stop handing out work."""
         return self._do(calls.send(stream_path(name, "pause")))
 
     def resume(self, name: str) -> dict[str, Any]:
-        """Go on after a pause."""
+        """Resume a paused stream."""
         return self._do(calls.send(stream_path(name, "resume")))
 
     def close_stream(self, name: str) -> dict[str, Any]:
-        """Take no new items; those that are there are finished."""
+        """Drain a stream: no new items, the open ones are finished."""
         return self._do(calls.send(stream_path(name, "close")))
 
     def delete_stream(self, name: str) -> dict[str, Any]:
-        """Delete a stream that is closed, with all that belongs to it, for good."""
+        """Delete a closed stream permanently, with everything that belongs to it."""
         return self._do(calls.send(stream_path(name), method="DELETE"))
 
     # items
 
     def add_items(self, stream: str, items: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-        """Send items: each an `id`, perhaps `payload`, `weight`, `eligible`, `excluded`."""
+        """Add items: each an `id`, optionally `payload`, `weight`, `eligible`, `excluded`."""
         return self._do(calls.add_items(stream, items))
 
     def item(self, stream: str, item: str) -> dict[str, Any]:
-        """An item with its labels, its posterior and its verdict."""
+        """An item with its labels, posterior and verdict."""
         return self._do(calls.get(stream_path(stream, "items", item)))
 
     def explain(self, stream: str, item: str) -> dict[str, Any]:
-        """Why it was given to whom, and why it left."""
+        """Why an item was assigned to whom, and why it left."""
         return self._do(calls.get(stream_path(stream, "items", item, "explain")))
 
     def withdraw(self, stream: str, item: str) -> dict[str, Any]:
-        """Take an item out without a verdict."""
+        """Withdraw an item without a verdict."""
         return self._do(calls.send(stream_path(stream, "items", item), method="DELETE"))
 
     def erase_payload(self, stream: str, item: str) -> dict[str, Any]:
-        """Delete what an item holds, for good; one that is open is withdrawn."""
+        """Erase the payload of an item permanently; an open item is withdrawn."""
         return self._do(calls.send(stream_path(stream, "payloads", item), method="DELETE"))
 
     # work
 
     def next(self, stream: str, labeler: str | None = None, wait: float = 20.0) -> Work | Nothing:
-        """The next item for a labeler, waiting for it if need be."""
+        """The next item for a labeler, waiting up to `wait` seconds for it."""
         return self._do(calls.next_work(stream, labeler, wait))
 
     def held(self, stream: str, labeler: str | None = None) -> list[Work]:
-        """What the labeler holds, under new tokens."""
+        """The labeler's open leases, with new tokens."""
         return self._do(calls.held(stream, labeler))
 
     def label(self, token: str, said: str) -> dict[str, Any]:
-        """Say what an assigned item is."""
+        """Label an assigned item."""
         return self._do(calls.label(token, said))
 
     def heartbeat(self, token: str) -> None:
-        """Say that the work goes on, so that the assignment does not expire."""
+        """Renew the lease of an assignment."""
         self._do(calls.heartbeat(token))
 
     def release(self, token: str, bar: bool = False) -> None:
-        """Give work back; with `bar`, this labeler does not get the item again."""
+        """Release an assignment; with `bar`, this labeler does not get the item again."""
         self._do(calls.release(token, bar))
 
     def add_labels(self, stream: str, labels: Iterable[LabelLike]) -> dict[str, Any]:
-        """Labels in bulk, as (item, labeler, said) or mappings of these names."""
+        """Add labels in bulk, as (item, labeler, said) or mappings with these keys."""
         return self._do(calls.add_labels(stream, labels))
 
     # reading
@@ -147,11 +147,11 @@ class Client:
     def exits(
         self, stream: str, after: int = 0, wait: float = 0.0, limit: int = 1000
     ) -> list[ItemExit]:
-        """The items that left after a cursor, the earliest first."""
+        """The exits after a cursor, oldest first."""
         return self._do(calls.exits(stream, after, wait, limit))
 
     def follow_exits(self, stream: str, after: int = 0) -> Iterator[ItemExit]:
-        """Every exit after a cursor, as they come, without an end."""
+        """Follow the exits after a cursor, without end."""
         while True:
             for exit in self.exits(stream, after, wait=20.0):
                 yield exit
@@ -160,74 +160,74 @@ class Client:
     def revisions(
         self, stream: str, after: int = 0, wait: float = 0.0, limit: int = 1000
     ) -> list[ItemRevision]:
-        """The verdicts that became others after their item had left, the earliest first."""
+        """Verdicts that changed after their item had left, oldest first."""
         return self._do(calls.revisions(stream, after, wait, limit))
 
     def follow_revisions(self, stream: str, after: int = 0) -> Iterator[ItemRevision]:
-        """Every revision after a cursor, as they come, without an end."""
+        """Follow the revisions after a cursor, without end."""
         while True:
             for revision in self.revisions(stream, after, wait=20.0):
                 yield revision
                 after = revision.n
 
     def labelers(self, stream: str) -> list[dict[str, Any]]:
-        """The labelers with what was learned of them."""
+        """The labelers with what was learned about them."""
         return self._do(calls.get(stream_path(stream, "labelers")))
 
     def insights(self, stream: str) -> dict[str, Any]:
-        """The figures of a stream."""
+        """The statistics of a stream."""
         return self._do(calls.get(stream_path(stream, "insights")))
 
     def audit(
         self, after: int = 0, limit: int = 1000, stream: str | None = None
     ) -> list[dict[str, Any]]:
-        """Who did what, with which key, after a line of the trail; about a stream, or all of it."""
+        """Audit entries after a number: who did what, with which key; of a stream, or all."""
         return self._do(calls.audit(after, limit, stream))
 
     # keys and webhooks
 
     def keys(self) -> list[dict[str, Any]]:
-        """All keys, revoked ones too, with their last use; without their tokens."""
+        """All keys, including revoked ones, with their last use; without tokens."""
         return self._do(calls.get("/v1/keys"))
 
     def create_key(
         self, name: str, role: str, labeler: str | None = None, days: float | None = None
     ) -> dict[str, Any]:
-        """Make a key, for so many days or without an end; its `token` is shown this once."""
+        """Create a key that expires after `days`, or never; its `token` is shown only once."""
         return self._do(calls.create_key(name, role, labeler, days))
 
     def rotate_key(self, key: str, overlap_hours: float = 24.0) -> dict[str, Any]:
-        """Make a key in place of another, by its id, which still opens for a while."""
+        """Replace a key, by its id; the old one stays valid for `overlap_hours`."""
         return self._do(calls.rotate_key(key, overlap_hours))
 
     def revoke_key(self, key: str) -> dict[str, Any]:
-        """Make a key useless, by its id."""
+        """Revoke a key, by its id."""
         return self._do(calls.revoke_key(key))
 
     def webhooks(self, stream: str) -> list[dict[str, Any]]:
-        """Where the exits and revisions of a stream are sent."""
+        """The webhooks of a stream."""
         return self._do(calls.get(stream_path(stream, "webhooks")))
 
     def add_webhook(self, stream: str, url: str) -> dict[str, Any]:
-        """Send exits and revisions to an address; the `secret` is shown this once."""
+        """Send exits and revisions to an address; the `secret` is shown only once."""
         return self._do(calls.add_webhook(stream, url))
 
     def remove_webhook(self, stream: str, webhook: str) -> None:
-        """Send nothing there any more."""
+        """Remove a webhook."""
         self._do(calls.send(stream_path(stream, "webhooks", webhook), method="DELETE"))
 
     def ping_webhook(self, stream: str, webhook: str) -> int:
-        """Send a test message now; the status that came back."""
+        """Send a test message now; the HTTP status of the answer."""
         return self._do(calls.ping_webhook(stream, webhook))
 
     def rotate_webhook(
         self, stream: str, webhook: str, keep_seconds: float = 86_400.0
     ) -> dict[str, Any]:
-        """Make a new secret, in the answer; the old one signs as well for so many seconds."""
+        """Rotate the secret of a webhook; the old one signs as well for `keep_seconds`."""
         return self._do(calls.rotate_webhook(stream, webhook, keep_seconds))
 
     def dead_letters(self, stream: str, webhook: str) -> list[dict[str, Any]]:
-        """The messages that were given up, and why."""
+        """The dead-lettered messages, and why they failed."""
         return self._do(calls.get(stream_path(stream, "webhooks", webhook, "dead")))
 
     def redeliver(
@@ -237,7 +237,7 @@ class Client:
         exit_n: int | None = None,
         revision_n: int | None = None,
     ) -> int:
-        """Try given-up messages again: of an exit, of a revision, or all; how many."""
+        """Retry dead letters: of an exit, of a revision, or all; how many."""
         return self._do(calls.redeliver(stream, webhook, exit_n, revision_n))
 
     def _do(self, call: Call[T]) -> T:
@@ -248,10 +248,10 @@ class Client:
                 got = self._http.request(**settings.request(call))
             except self._library.TransportError as fault:
                 unsent = isinstance(fault, self._library.ConnectError)
-                wait = settings.again(call, fault, unsent, backoff)
+                wait = settings.retry_wait(call, fault, unsent, backoff)
             else:
                 answer = Answer(got.status_code, got.headers, got.content)
-                wait = settings.judge(call, answer, backoff)
+                wait = settings.check(call, answer, backoff)
                 if wait is None:
                     return call.read(answer)
             time.sleep(wait)

@@ -1,7 +1,7 @@
-"""Threads for callables that may never return.
+"""Daemon threads for callables that may never return.
 
-Those of `concurrent.futures` are waited for when Python ends, so that one call that hangs would
-keep the whole process; these are daemons, and end with it.
+Python joins the threads of `concurrent.futures` at exit, so one call that hangs would keep the
+process alive; these are daemons and end with it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Job: TypeAlias = Callable[[], None]
 
 
 class Threads:
-    """Up to `most` threads, each begun when it is first needed and then kept.
+    """Up to `most` threads, started on demand and then reused.
 
     >>> async def shout():
     ...     return await Threads(1).call(str.upper, "spam")
@@ -28,32 +28,32 @@ class Threads:
     """
 
     def __init__(self, most: int) -> None:
-        """None is begun yet."""
-        self._most, self._begun = most, 0
+        """No thread is started yet."""
+        self._most, self._started = most, 0
         self._jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
 
     def call(self, function: Callable[[Any], Any], argument: Any) -> asyncio.Future[Any]:
-        """Call the function in one of the threads; what it returns, or raises, comes later."""
+        """Call the function in a thread; the future holds its result or exception."""
         loop = asyncio.get_running_loop()
         later: asyncio.Future[Any] = loop.create_future()
 
         def job() -> None:
             try:
                 said, fault = function(argument), None
-            except BaseException as raised:  # also sys.exit(): it must not end the thread unheard
+            except BaseException as raised:  # also SystemExit: it must not end the thread silently
                 said, fault = None, _catchable(raised)
-            with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
+            with contextlib.suppress(RuntimeError):  # the loop is closed
                 loop.call_soon_threadsafe(_settle, later, said, fault)
 
-        if self._begun < self._most:
-            self._begun += 1
+        if self._started < self._most:
+            self._started += 1
             threading.Thread(target=self._work, name="venire-work", daemon=True).start()
         self._jobs.put(job)
         return later
 
     def close(self) -> None:
-        """Let the threads end once they have nothing to do."""
-        for _ in range(self._begun):
+        """Let the threads end once they are idle."""
+        for _ in range(self._started):
             self._jobs.put(None)
 
     def _work(self) -> None:
@@ -62,14 +62,14 @@ class Threads:
 
 
 def _catchable(raised: BaseException) -> Exception:
-    """What was raised as something that a future can hold and `except Exception` catches."""
+    """An exception that a future can hold and `except Exception` catches."""
     if isinstance(raised, Exception) and not isinstance(raised, StopIteration):
         return raised
     return RuntimeError(repr(raised))
 
 
 def _settle(later: asyncio.Future[Any], said: Any, fault: Exception | None) -> None:
-    if later.done():  # it was given up
+    if later.done():  # it was cancelled
         return
     if fault is None:
         later.set_result(said)

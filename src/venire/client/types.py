@@ -1,10 +1,10 @@
-"""What the server says, as values."""
+"""Responses of the server as values, and the client's errors."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 from venire.errors import VenireError
 
@@ -12,28 +12,28 @@ __all__ = ["ItemExit", "ItemRevision", "Nothing", "ServerError", "Unreachable", 
 
 
 class ServerError(VenireError):
-    """The server refused: `status`, `code` for programs, `hint` what to do.
+    """An error response: `status`, `code` for programs, `hint` what to do.
 
     >>> str(ServerError(404, "not_found", "no stream 'posts'", "make it first"))
     "no stream 'posts' (not_found, 404): make it first"
     """
 
     def __init__(self, status: int, code: str, message: str, hint: str = "") -> None:
-        """As the server said it."""
+        """The fields of the error response."""
         self.status, self.code, self.message, self.hint = status, code, message, hint
         tail = f": {hint}" if hint else ""
         super().__init__(f"{message} ({code}, {status}){tail}")
 
 
 class Unreachable(VenireError):
-    """The server did not answer, or could not serve, for as long as the client tries again."""
+    """The server could not be reached for as long as the client retries."""
 
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """An item to label: say what it is with `client.label(work.token, ...)` before it expires.
+    """An item to label with `client.label(work.token, ...)` before its lease expires.
 
-    It lasts `ttl` seconds; a heartbeat begins them anew.
+    The lease lasts `ttl` seconds; a heartbeat renews it.
     """
 
     token: str
@@ -46,7 +46,7 @@ class Work:
 
     @classmethod
     def from_json(cls, said: Mapping[str, Any]) -> Work:
-        """From an answer of the server."""
+        """From the JSON of a response."""
         return cls(
             token=said["token"],
             stream=said["stream"],
@@ -60,9 +60,9 @@ class Work:
 
 @dataclass(frozen=True, slots=True)
 class Nothing:
-    """No work now, and why.
+    """No work is available, and why.
 
-    `reason` is one of `venire.model.NoWork`, as text. It counts as false:
+    `reason` is one of `venire.model.NoWork`, as text. It is falsy:
 
     >>> bool(Nothing("empty"))
     False
@@ -74,12 +74,23 @@ class Nothing:
         return False
 
 
-@dataclass(frozen=True, slots=True)
-class ItemExit:
-    """An item that left a stream: what it is held to be, how surely, and why it left.
+class _Numbered:
+    """A row of a numbered list, with the fields of its JSON."""
 
-    `n` counts the exits of the stream from 1, and is where to go on from; `verdict` is None for
-    an item that left without labels; `at` is in seconds since 1970.
+    __slots__: tuple[str, ...] = ()
+
+    @classmethod
+    def from_json(cls, fields: Mapping[str, Any]) -> Self:
+        """From the JSON of a response."""
+        return cls(**{name: fields[name] for name in cls.__slots__})
+
+
+@dataclass(frozen=True, slots=True)
+class ItemExit(_Numbered):
+    """The exit of an item: verdict, confidence, and the reason it left.
+
+    `n` is the cursor, counted from 1 in each stream; `verdict` is None for an item that left
+    without labels; `at` is in seconds since 1970.
     """
 
     n: int
@@ -92,18 +103,13 @@ class ItemExit:
     slot: int
     at: float
 
-    @classmethod
-    def from_json(cls, said: Mapping[str, Any]) -> ItemExit:
-        """From an answer of the server."""
-        return cls(**{name: said[name] for name in cls.__slots__})
-
 
 @dataclass(frozen=True, slots=True)
-class ItemRevision:
-    """The verdict of an item that has left became another by what is known now.
+class ItemRevision(_Numbered):
+    """A changed verdict of an item that has left.
 
-    `n` counts the revisions of the stream from 1, and is where to go on from; `before` is what
-    was said of the item last, when it left or by an earlier revision. Its exit stays as it was.
+    `n` is the cursor, counted from 1 in each stream; `before` is the previous verdict, of the exit
+    or of an earlier revision. The exit stays as it was.
     """
 
     n: int
@@ -115,8 +121,3 @@ class ItemRevision:
     labels: int
     slot: int
     at: float
-
-    @classmethod
-    def from_json(cls, said: Mapping[str, Any]) -> ItemRevision:
-        """From an answer of the server."""
-        return cls(**{name: said[name] for name in cls.__slots__})

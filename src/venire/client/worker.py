@@ -1,11 +1,10 @@
 """`Worker`: any Python callable as a labeler.
 
-The callable gets the payload of an item (or the whole `Work`, if it asks for one by annotation)
-and returns what the item is. It may be a coroutine function; else it runs in a thread, which does
-not keep the process from ending if it never returns. While it runs, a heartbeat keeps the
-assignment. A failure is not a label: an exception, or an answer that
-is none of the classes, gives the item back, for another labeler; None says "I do not know", with
-the same effect. After failures the worker slows down, so that a broken model does not run through
+The callable gets the payload of an item (or the whole `Work`, if its parameter is annotated so) and
+returns the label. It may be a coroutine function; otherwise it runs in a daemon thread. While it
+runs, heartbeats renew the lease. A failure is not a label: after an exception, or an answer that is
+not one of the classes, the item is released for another labeler; None means "I do not know", with
+the same effect. After failures the worker backs off, so that a broken model does not run through
 the whole queue.
 """
 
@@ -32,7 +31,7 @@ LOG = logging.getLogger("venire.work")
 
 @dataclass
 class Tally:
-    """What a worker has done."""
+    """Counts of what a worker has done."""
 
     labelled: int = 0
     failed: int = 0
@@ -45,8 +44,8 @@ class Worker:
         worker = Worker(client, "posts", "judge-1", lambda payload: "spam", concurrency=4)
         await worker.run()      # until worker.stop(), or the stream is closed and empty
 
-    `concurrency` is how many items it works on at once; the labeler's capacity in the stream
-    must allow it. With `until_idle`, it ends when there is nothing to do for so many seconds.
+    `concurrency` is how many items it works on at once; the labeler's capacity in the stream must
+    allow it. With `until_idle`, it stops after that many seconds without work.
     """
 
     def __init__(
@@ -61,7 +60,7 @@ class Worker:
         grace: float = 30.0,
         until_idle: float | None = None,
     ) -> None:
-        """`grace` is how long running work may take to finish after `stop`."""
+        """`grace` is how many seconds running work may take to finish after `stop`."""
         if concurrency < 1:
             raise InputError(f"got a concurrency of {concurrency}, expected 1 or more")
         self._client, self._stream, self._labeler, self._call = client, stream, labeler, call
@@ -73,11 +72,11 @@ class Worker:
         self.tally = Tally()
 
     def stop(self) -> None:
-        """Take no more work; what runs is finished, or given back after the grace."""
+        """Stop gracefully: running work is finished, or released after the grace period."""
         self._stopping.set()
 
     async def run(self) -> Tally:
-        """Work until told to stop."""
+        """Work until stopped."""
         pullers = [asyncio.ensure_future(self._pull()) for _ in range(self._concurrency)]
         try:
             await asyncio.gather(*pullers)
@@ -89,7 +88,7 @@ class Worker:
         return self.tally
 
     async def _pull(self) -> None:
-        """One after another, until told to stop or there is nothing to do."""
+        """Label one item after another, until stopped or there is nothing to do."""
         failures = 0
         while not self._stopping.is_set():
             work = await self._ask()
@@ -106,7 +105,7 @@ class Worker:
                 await self._sleep(min(LONGEST_PAUSE, 0.1 * 2**failures))
 
     async def _ask(self) -> Work | Nothing:
-        """Wait for work, but not beyond `stop`."""
+        """Request work; returns at once on `stop`."""
         asked = asyncio.ensure_future(self._client.next(self._stream, self._labeler, self._wait))
         stop = asyncio.ensure_future(self._stopping.wait())
         try:
@@ -118,18 +117,18 @@ class Worker:
             await asyncio.gather(asked, return_exceptions=True)
 
     async def _do(self, work: Work) -> bool:
-        """Label one item; whether it worked."""
+        """Label one item; whether the callable succeeded."""
         said = asyncio.ensure_future(self._answer(work))
         beat = asyncio.ensure_future(self._beat(work))
         try:
             await self._finish(said)
             if not said.done():
-                await self._give_back(work, "stopped before it was finished", bar=False)
+                await self._release(work, "stopped before it was finished", bar=False)
                 return True
             answer = said.result()
         except Exception as fault:
             LOG.warning("%s: the callable failed: %r", work.item, fault)
-            await self._give_back(work, "failed", bar=True)
+            await self._release(work, "failed", bar=True)
             return False
         finally:
             beat.cancel()
@@ -137,7 +136,7 @@ class Worker:
         return await self._send(work, answer)
 
     async def _finish(self, said: asyncio.Future[Any]) -> None:
-        """Wait for the answer; once told to stop, for as long as the grace."""
+        """Wait for the answer; after `stop`, for the grace period at most."""
         stop = asyncio.ensure_future(self._stopping.wait())
         try:
             await asyncio.wait({said, stop}, return_when=asyncio.FIRST_COMPLETED)
@@ -159,35 +158,35 @@ class Worker:
             try:
                 await self._client.heartbeat(work.token)
             except (ServerError, Unreachable) as fault:
-                LOG.info("%s: no heartbeat: %s", work.item, fault)
+                LOG.info("%s: heartbeat failed: %s", work.item, fault)
                 return
 
     async def _send(self, work: Work, said: Any) -> bool:
         if not isinstance(said, str) or said not in work.classes:
             why = "no answer" if said is None else f"said {said!r}, expected one of {work.classes}"
             LOG.info("%s: no label: %s", work.item, why)
-            await self._give_back(work, why, bar=True)
+            await self._release(work, why, bar=True)
             return said is None
         try:
             await self._client.label(work.token, said)
-        except ServerError as fault:  # of this item; what concerns all of them, `next` says too
+        except ServerError as fault:  # about this item; general errors also come from `next`
             LOG.warning("%s: the label was refused: %s", work.item, fault)
             self.tally.failed += 1
             return False
         self.tally.labelled += 1
         return True
 
-    async def _give_back(self, work: Work, why: str, bar: bool) -> None:
+    async def _release(self, work: Work, why: str, bar: bool) -> None:
         if bar and why != "no answer":
             self.tally.failed += 1
         self.tally.given_back += 1
         try:
             await self._client.release(work.token, bar)
         except ServerError as fault:
-            LOG.info("%s: not given back: %s", work.item, fault)
+            LOG.info("%s: release failed: %s", work.item, fault)
 
     async def _sleep(self, seconds: float) -> None:
-        """Sleep, but not beyond `stop`."""
+        """Sleep; returns at once on `stop`."""
         try:
             await asyncio.wait_for(self._stopping.wait(), seconds)
         except TimeoutError:
@@ -195,12 +194,12 @@ class Worker:
 
 
 def _wants_work(call: Callable[..., Any]) -> bool:
-    """Whether the callable asks for the whole `Work`, by annotation of its first parameter."""
+    """Whether the first parameter of the callable is annotated as `Work`."""
     try:
         signature = inspect.signature(call, eval_str=True)
     except (TypeError, ValueError):
         return False
-    except Exception:  # an annotation that means nothing at run time: taken by its name
+    except Exception:  # an annotation that cannot be evaluated: compare its name
         signature = inspect.signature(call)
     first = next(iter(signature.parameters.values()), None)
     return first is not None and first.annotation in (Work, "Work")

@@ -1,6 +1,6 @@
-"""Streams over a durable store: the engine, driven by a real clock, that never loses a label.
+"""Streams over a durable store: the scheduling engine driven by a real clock; no label is lost.
 
-`Service` is what a web layer, a command line or a test talks to. It knows nothing of HTTP.
+`Service` is the entry point for a web layer, a command line or a test. It knows nothing of HTTP.
 """
 
 from venire.service.clock import Clock, ManualClock, SystemClock

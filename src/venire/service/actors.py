@@ -1,8 +1,8 @@
-"""Who does something, and the line of the audit trail that says so.
+"""Who does something, and the audit entry that records it.
 
-A line is written in the same transaction as what it is about, so neither is there without the
-other. Pulling work and answering it leave no lines of their own: leases and labels have the id of
-the key in their rows.
+An entry is written in the same transaction as the change it records, so neither exists without the
+other. Pulling work and labelling leave no audit entries: leases and labels store the id of the key
+in their own rows.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from typing import Any, Final, NamedTuple
 from venire.storage import AuditRow
 from venire.storage.contents import compact
 
-__all__ = ["PROGRAM", "Actor", "done_by"]
+__all__ = ["PROGRAM", "Actor", "audit_row"]
 
 
 class Actor(NamedTuple):
-    """A name for people, and the id of the key, if there is one.
+    """A display name, and the id of the API key, if any.
 
     >>> str(Actor("Ann's laptop", "key_5e88")), str(Actor("me"))
     ("Ann's laptop (key_5e88)", 'me')
@@ -30,15 +30,15 @@ class Actor(NamedTuple):
 
     @classmethod
     def of(cls, who: Actor | str) -> Actor:
-        """An actor, also from a bare name."""
+        """An actor, from an actor or a bare name."""
         return cls(who) if isinstance(who, str) else who
 
 
-#: Whoever calls the service from Python without saying who it is.
+#: The default actor: a Python caller that does not identify itself.
 PROGRAM: Final = Actor("a program")
 
 
-def done_by(
+def audit_row(
     who: Actor | str,
     at: float,
     action: str,
@@ -47,11 +47,10 @@ def done_by(
     /,
     **details: Any,
 ) -> AuditRow:
-    """A line of the audit trail.
+    """An entry of the audit trail.
 
-    >>> done_by("me", 0.0, "stream.change", "posts", version=2).details
+    >>> audit_row("me", 0.0, "stream.change", "posts", version=2).details
     '{"version":2}'
     """
     actor = Actor.of(who)
-    told = compact(details)
-    return AuditRow(0, at, str(actor), actor.key, action, stream, subject, told)
+    return AuditRow(0, at, str(actor), actor.key, action, stream, subject, compact(details))

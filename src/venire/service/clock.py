@@ -1,7 +1,7 @@
-"""Time for the service: one clock that only goes forward, and one for people.
+"""The clocks of the service: a monotonic one to measure with, a wall clock for people.
 
-Slots, leases and back-off are measured on the monotonic clock, so a wall clock that jumps by
-an hour changes nothing. The wall clock is only written into rows, for people to read.
+Slots, leases and backoff are measured on the monotonic clock, so a wall clock that jumps by
+an hour changes nothing. Wall-clock times are only stored in rows, for people to read.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ __all__ = ["Clock", "ManualClock", "SystemClock"]
 
 
 class Clock(Protocol):
-    """What the service asks for the time."""
+    """Where the service reads the time."""
 
     def monotonic(self) -> float:
-        """Seconds since some moment; never goes back."""
+        """Seconds since an arbitrary start; never goes back."""
         ...
 
     def wall(self) -> float:
-        """Seconds since 1970 in UTC, as far as the machine knows."""
+        """Seconds since 1970 (UTC), by the machine's clock."""
         ...
 
 
@@ -28,16 +28,16 @@ class SystemClock:
     """The machine's own clocks."""
 
     def monotonic(self) -> float:
-        """Seconds since some moment; never goes back."""
+        """Seconds since an arbitrary start; never goes back."""
         return time.monotonic()
 
     def wall(self) -> float:
-        """Seconds since 1970 in UTC, as far as the machine knows."""
+        """Seconds since 1970 (UTC), by the machine's clock."""
         return time.time()
 
 
 class ManualClock:
-    """A clock that is moved by hand, for tests and for replaying a recorded stream.
+    """A clock that is advanced by hand, for tests and for replaying a recorded stream.
 
     >>> clock = ManualClock()
     >>> clock.advance(90)
@@ -60,10 +60,10 @@ class ManualClock:
         return self._wall
 
     def advance(self, seconds: float) -> None:
-        """Let time pass."""
+        """Advance both clocks."""
         self._monotonic += seconds
         self._wall += seconds
 
     def jump(self, seconds: float) -> None:
-        """Set the wall clock; no time passes."""
+        """Move the wall clock only."""
         self._wall += seconds

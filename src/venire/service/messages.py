@@ -1,6 +1,6 @@
-"""What the service takes and gives: plain frozen values, ready to be written as JSON.
+"""What the service takes and returns: plain frozen dataclasses, ready to be written as JSON.
 
-Times are seconds since 1970 in UTC. `to_json` of a value is `dataclasses.asdict` of it.
+Times are seconds since 1970 (UTC).
 """
 
 from __future__ import annotations
@@ -8,16 +8,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from venire.model import DeliveryStatus, ExitReason, ItemStatus, NoWork, Role, StreamStatus
+from venire.model import ExitReason, ItemStatus, NoWork, StreamStatus
 
 __all__ = [
     "Added",
     "Alternative",
     "Answer",
-    "AuditView",
-    "Deleted",
-    "DeliveryView",
-    "Erased",
     "EventView",
     "ExitView",
     "Explanation",
@@ -25,18 +21,15 @@ __all__ = [
     "Insights",
     "ItemIn",
     "ItemView",
-    "KeyView",
     "LabelIn",
     "LabelView",
     "LabelerView",
     "Lease",
-    "NewKey",
     "Nothing",
     "Outcome",
     "RevisionView",
     "SettingsVersion",
     "StreamView",
-    "WebhookView",
 ]
 
 
@@ -58,7 +51,7 @@ class StreamView:
 
 @dataclass(frozen=True, slots=True)
 class SettingsVersion:
-    """One version of what a stream is told: who told it, and when."""
+    """One version of a stream's settings: what, when and by whom."""
 
     version: int
     at: float
@@ -69,7 +62,7 @@ class SettingsVersion:
 
 @dataclass(frozen=True, slots=True)
 class ItemIn:
-    """An item as a producer sends it; `payload` is data that is passed on and never looked at."""
+    """An item as a producer sends it; `payload` is passed on to labelers and never inspected."""
 
     id: str
     payload: Any = None
@@ -80,7 +73,7 @@ class ItemIn:
 
 @dataclass(frozen=True, slots=True)
 class Added:
-    """What became of an item that was sent."""
+    """The outcome for an item that was sent."""
 
     id: str
     status: Literal["created", "exists"]
@@ -88,7 +81,7 @@ class Added:
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """Work: an item that a labeler holds until `expires_at`, unless a heartbeat renews it."""
+    """An item leased to a labeler until `expires_at`; a heartbeat renews the lease."""
 
     token: str | None
     stream: str
@@ -105,17 +98,17 @@ class Lease:
 
 @dataclass(frozen=True, slots=True)
 class Nothing:
-    """No work, and why."""
+    """No work is available, and why."""
 
     reason: NoWork
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What became of a label that answers a lease.
+    """The outcome of a label for a lease.
 
-    `late`: the item had left, the label is kept for learning. `expired`: the lease was over,
-    which does not matter to the label.
+    `late`: the item had left; the label is kept for learning. `expired`: the lease had ended; the
+    label counts all the same.
     """
 
     stream: str
@@ -129,7 +122,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class LabelIn:
-    """A label that comes without a lease."""
+    """A label sent without a lease."""
 
     item: str
     labeler: str
@@ -138,9 +131,10 @@ class LabelIn:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of a label that came in bulk; `code` and `message` say why it was refused.
+    """The outcome of a label sent in bulk; `code` and `message` say why it was refused.
 
-    Codes: unknown_class, unknown_labeler, unknown_item, not_allowed, not_given, changed.
+    Codes: unknown_class, unknown_labeler, unknown_item, not_allowed, not_given, panel_full,
+    changed.
     """
 
     status: Literal["accepted", "exists", "late", "refused"]
@@ -150,7 +144,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class LabelView:
-    """A label of an item, and the id of the key by which it came, if that is known."""
+    """A label of an item, and the id of the key that sent it, if known."""
 
     labeler: str
     said: str
@@ -164,10 +158,10 @@ class LabelView:
 
 @dataclass(frozen=True, slots=True)
 class ItemView:
-    """An item with what is known of it: `posterior` while it is open, `exit` once it has left.
+    """An item and its state: `posterior` while it is open, `exit` once it has left.
 
-    `verdict` and `confidence` are what holds now: while it is open by the labels so far, and once
-    it has left by the last of its `revisions`, or the exit where there are none.
+    `verdict` and `confidence` are current: by the labels so far while the item is open, and
+    afterwards by its last revision, or by its exit if there is none.
     """
 
     id: str
@@ -190,7 +184,7 @@ class ItemView:
 
 @dataclass(frozen=True, slots=True)
 class ExitView:
-    """An item that has left; `n` is the cursor, 1 for the stream's first."""
+    """The exit of an item; `n` is the cursor, counted from 1 in each stream."""
 
     n: int
     item: str
@@ -205,10 +199,10 @@ class ExitView:
 
 @dataclass(frozen=True, slots=True)
 class RevisionView:
-    """The verdict of an item that has left became another; its exit stays what it was.
+    """A changed verdict of an item that has left; its exit stays as it was.
 
-    `n` is the cursor, 1 for the stream's first; `before` is what was said of it last, when it
-    left or by an earlier revision; `labels` counts late ones too.
+    `n` is the cursor, counted from 1 in each stream; `before` is the previous verdict, of the exit
+    or of an earlier revision; `labels` includes late ones.
     """
 
     n: int
@@ -235,7 +229,7 @@ class EventView:
 
 @dataclass(frozen=True, slots=True)
 class Alternative:
-    """Another item that the labeler could have been given at that moment."""
+    """Another item that the labeler could have been assigned at that moment."""
 
     item: str
     gain: float | None
@@ -243,7 +237,7 @@ class Alternative:
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """The item was given to a labeler, and why: its gain was the best, at this price."""
+    """An assignment of the item to a labeler: its gain, the price, and the alternatives."""
 
     n: int
     slot: int
@@ -256,9 +250,9 @@ class Given:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """Why an item was given to whom, and why it left, recomputed from the log.
+    """Why an item was assigned to whom, and why it left, recomputed from the log.
 
-    Where that takes too long, `complete` is false, and prices and alternatives are left out.
+    If that takes too long, `complete` is false, and prices and alternatives are left out.
     """
 
     item: str
@@ -272,9 +266,9 @@ class Explanation:
 
 @dataclass(frozen=True, slots=True)
 class LabelerView:
-    """A labeler as the stream knows it; `skill` is learned, with an interval around it.
+    """A labeler of a stream; `skill` is learned, with its interval.
 
-    `expired` counts the leases that ran out since the server started.
+    `expired` counts the leases that expired since the server started.
     """
 
     id: str
@@ -296,12 +290,11 @@ class LabelerView:
 
 @dataclass(frozen=True, slots=True)
 class Insights:
-    """The figures of a stream, for pages, metrics and the command line alike.
+    """The statistics of a stream, for pages, metrics and the command line alike.
 
     Counts are over the stream's life. `labels_per_item`, `agreement`, `mean_confidence`,
-    `verdicts`, `reasons` and the response times are over the last thousand items that left and
-    were not withdrawn. Rates are over the last minute, and `slots_skipped` is counted since the
-    server started.
+    `verdicts`, `reasons` and the response times are over the last 1000 exits, withdrawn items
+    excepted. Rates are over the last minute; `slots_skipped` is counted since the server started.
     """
 
     stream: str
@@ -329,90 +322,3 @@ class Insights:
     labelers: dict[str, int] = field(default_factory=dict)
     slots_skipped: int = 0
     revisions: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class AuditView:
-    """A line of the audit trail: who did what, when, with which key, to what; `n` is the cursor."""
-
-    n: int
-    at: float
-    actor: str
-    key: str | None
-    action: str
-    stream: str | None
-    subject: str | None
-    details: dict[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Erased:
-    """An item whose payload is gone, and how long that was; 0 if it was gone before."""
-
-    stream: str
-    item: str
-    bytes: int
-
-
-@dataclass(frozen=True, slots=True)
-class Deleted:
-    """A stream that is gone, and what it had."""
-
-    stream: str
-    items: int
-    labels: int
-    events: int
-
-
-@dataclass(frozen=True, slots=True)
-class WebhookView:
-    """Where exits and revisions are sent; the secret is shown only when it is made.
-
-    Until `old_secret_until` messages are signed with the secret before it as well.
-    """
-
-    id: str
-    stream: str
-    url: str
-    created_at: float
-    active: bool
-    secret: str | None = None
-    old_secret_until: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class DeliveryView:
-    """A message to a webhook; `status` is pending, done or dead.
-
-    It is of the exit `exit_n`, or of the revision `revision_n`.
-    """
-
-    webhook: str
-    exit_n: int | None
-    attempt: int
-    status: DeliveryStatus
-    next_at: float | None
-    last_error: str | None
-    revision_n: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class KeyView:
-    """An API key without its secret."""
-
-    id: str
-    name: str
-    role: Role
-    labeler: str | None
-    created_at: float
-    last_used_at: float | None
-    revoked_at: float | None
-    expires_at: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class NewKey:
-    """A key that was just made: the only time its token is seen."""
-
-    token: str
-    key: KeyView

@@ -1,4 +1,4 @@
-"""The service: every verb that a client may use, without HTTP."""
+"""The service: every operation that a client may use, without HTTP."""
 
 from __future__ import annotations
 
@@ -9,24 +9,28 @@ from venire.service.keys.keyring import Keyring
 from venire.service.keys.sessions import Sessions
 from venire.service.reports.skill_report import Skills
 from venire.service.runtime.health import Condition
-from venire.service.runtime.runtime import Hub
+from venire.service.runtime.runtime import Runtime
 from venire.service.settings import ServiceSettings
-from venire.service.verbs.deletion import EraseVerbs
-from venire.service.verbs.labelling import WorkVerbs
-from venire.service.verbs.reads import ReadingVerbs
-from venire.service.verbs.streams import StreamVerbs
-from venire.service.webhooks.deliveries import Webhooks
+from venire.service.verbs.deletion import DeletionOperations
+from venire.service.verbs.labelling import LabellingOperations
+from venire.service.verbs.reads import ReadOperations
+from venire.service.verbs.streams import StreamOperations
+from venire.service.webhooks.registry import Webhooks
 from venire.storage import Storage, WriterStats
 
 __all__ = ["Service"]
 
 
-class Service(StreamVerbs, WorkVerbs, ReadingVerbs, EraseVerbs):
+class Service:
     """Streams, work, labels and verdicts over one store.
 
     All methods must be called on one asyncio loop. They raise `NotFound`, `Conflict`,
-    `InputError`, `StateError`, `TooMuch` and, where the store takes nothing for now,
-    `StoreDown`, after which the same call may be made again.
+    `InputError`, `StateError`, `TooMuch` and, while the store does not accept writes, `StoreDown`,
+    after which the same call may be retried.
+
+    The operations are methods of the parts they belong to: `StreamOperations`,
+    `LabellingOperations`, `ReadOperations` and `DeletionOperations`; API keys, browser sessions and
+    webhooks are in `keys`, `sessions` and `webhooks`.
 
     Examples
     --------
@@ -56,15 +60,36 @@ class Service(StreamVerbs, WorkVerbs, ReadingVerbs, EraseVerbs):
         self, storage: Storage, clock: Clock | None = None, settings: ServiceSettings | None = None
     ) -> None:
         self.settings = settings or ServiceSettings()
-        self.hub = Hub(storage, clock or SystemClock(), self.settings)
-        self.keys, self.webhooks = Keyring(self.hub), Webhooks(self.hub)
-        self.skills, self.sessions = Skills(self.hub), Sessions(self.hub, self.keys)
+        self.runtime = Runtime(storage, clock or SystemClock(), self.settings)
+        self.keys, self.webhooks = Keyring(self.runtime), Webhooks(self.runtime)
+        self.skills, self.sessions = Skills(self.runtime), Sessions(self.runtime, self.keys)
         self.started = False
 
+        streams = StreamOperations(self.runtime)
+        self.create_stream, self.change_stream = streams.create_stream, streams.change_stream
+        self.stream, self.streams = streams.stream, streams.streams
+        self.settings_history = streams.settings_history
+        self.pause, self.resume, self.close = streams.pause, streams.resume, streams.close
+        self.add_items, self.withdraw = streams.add_items, streams.withdraw
+
+        labelling = LabellingOperations(self.runtime)
+        self.next, self.label, self.held = labelling.next, labelling.label, labelling.held
+        self.heartbeat, self.release = labelling.heartbeat, labelling.release
+        self.add_labels = labelling.add_labels
+
+        reads = ReadOperations(self.runtime, self.skills)
+        self.item, self.explain = reads.item, reads.explain
+        self.exits, self.revisions, self.events = reads.exits, reads.revisions, reads.events
+        self.labelers, self.insights = reads.labelers, reads.insights
+
+        deletion = DeletionOperations(self.runtime, self.skills)
+        self.erase_payload, self.delete_stream = deletion.erase_payload, deletion.delete_stream
+        self.audit, self._resume_deletions = deletion.audit, deletion.resume_deletions
+
     async def start(self) -> str | None:
-        """Load every stream and begin to serve; the token of the first admin key, if made now."""
-        await self.hub.start()
-        await self.resume_deletions()
+        """Load every stream and begin to serve; returns the first admin token, if just created."""
+        await self.runtime.start()
+        await self._resume_deletions()
         await self.webhooks.start()
         first = await self.keys.start()
         await self.sessions.start()
@@ -72,38 +97,39 @@ class Service(StreamVerbs, WorkVerbs, ReadingVerbs, EraseVerbs):
         return first
 
     async def stop(self) -> None:
-        """Finish what was begun, write snapshots and close; also one that has not started whole."""
-        if not self.hub.running:
+        """Shut down gracefully, also after a start that failed half-way."""
+        if not self.runtime.running:
             return
         self.started = False
         await self.webhooks.stop()
         await self.keys.stop()
-        await self.hub.stop()
+        await self.runtime.stop()
 
     @property
     def up(self) -> bool:
-        """Whether all is well: the store takes what is written, and time passes."""
-        return self.started and self.hub.ticking and self.hub.writer.up
+        """Whether the service is healthy: started, ticking, and the store accepts writes."""
+        return self.started and self.runtime.ticking and self.runtime.writer.up
 
     @property
     def set_aside(self) -> dict[str, str]:
-        """The streams that are not served, since their log does not replay, and why."""
-        return dict(self.hub.aside)
+        """The streams that are not served because their log does not replay, and why."""
+        return dict(self.runtime.set_aside)
 
     @property
     def stats(self) -> WriterStats:
         """What was committed so far."""
-        return self.hub.writer.stats
+        return self.runtime.writer.stats
 
     async def condition(self) -> Condition:
-        """How the server is, for the metrics; also while the store is down."""
-        hub, sizes = self.hub, {}
-        with contextlib.suppress(OSError):  # so it is not known: `StoreDown` is one too
-            sizes = await hub.read(hub.storage.sizes)
+        """The condition of the server, for the metrics; also while the store is down."""
+        runtime, sizes = self.runtime, {}
+        with contextlib.suppress(OSError):  # the sizes are unknown: `StoreDown` is an OSError
+            sizes = await runtime.read(runtime.storage.sizes)
         webhooks = await self.webhooks.tallies()
-        return Condition(hub.watch.seconds(), self.stats, hub.writer.waiting, sizes, webhooks)
+        outages, queued = runtime.health.seconds(), runtime.writer.waiting
+        return Condition(outages, self.stats, queued, sizes, webhooks)
 
     @property
     def waiting(self) -> int:
         """How many requests wait for work."""
-        return self.hub.waiting
+        return self.runtime.waiting

@@ -1,7 +1,7 @@
-"""What a stream is told, and what a server is told.
+"""Settings of a stream, and of the service as a whole.
 
-`StreamSettings` is the body of `POST /v1/streams`, and what the store keeps, one version after
-another. Every field may be changed while the stream runs except `classes`.
+`StreamSettings` is the body of `POST /v1/streams`; the store keeps every version of it. Every field
+except `classes` may be changed while the stream runs.
 """
 
 from __future__ import annotations
@@ -25,30 +25,30 @@ __all__ = [
     "of_body",
 ]
 
-#: What a stream may be called: it stands in paths.
+#: The pattern of a stream's name, which is part of URL paths.
 STREAM_NAME: Final = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
 
-#: Characters in the id of an item, at most.
+#: Maximum length of an item's id, in characters.
 LONGEST_ID: Final = 200
 
-#: The shortest slot, in seconds: a server has to close them all.
-LEAST_SLOT: Final = 0.01
+#: The shortest slot, in seconds: the server has to close every one.
+MIN_SLOT: Final = 0.01
 
-#: So many items that have left are looked at again at most, each time competences are learned.
-MOST_REVISABLE: Final = 100_000
+#: Maximum of the setting `revisions`.
+MAX_REVISIONS: Final = 100_000
 
 Name = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]+$")]
 Seconds = Annotated[float, Field(gt=0, le=10 * 365 * 86_400, allow_inf_nan=False)]
-SlotSeconds = Annotated[float, Field(ge=LEAST_SLOT, le=10 * 365 * 86_400, allow_inf_nan=False)]
+SlotSeconds = Annotated[float, Field(ge=MIN_SLOT, le=10 * 365 * 86_400, allow_inf_nan=False)]
 Weight = Annotated[float, Field(gt=0, le=MOST_WEIGHT, allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=0, le=2**31 - 1)]
 
 
 class Member(BaseModel):
-    """A labeler of the panel: a person, a program or a model.
+    """A labeler on the panel: a record, a program or a model.
 
-    `capacity` is how many items it may hold at once. `competence` is the probability that it
-    is right, where that is known; otherwise it is learned. `kind` is for people to read.
+    `capacity` is how many items it may hold at once. `competence` is the probability that its label
+    is right, if known; otherwise it is learned. `kind` is a note for people.
 
     >>> Member(id="ann").capacity
     1
@@ -63,40 +63,39 @@ class Member(BaseModel):
 
 
 class StreamSettings(BaseModel):
-    """How a stream is to be served.
+    """How a stream is served.
 
     Parameters
     ----------
     classes
-        What a label may say. Cannot be changed later.
+        The possible labels. Cannot be changed later.
     panel
-        The labelers that are known from the start.
+        The labelers known from the start.
     open_panel
-        Whether a labeler that is not on the panel joins it by asking for work.
+        Whether a labeler that is not on the panel joins it by requesting work.
     unasked_labels
-        Whether a labeler's own key may send labels of items that the labeler was not given.
+        Whether a labeler's own key may send labels for items it was never assigned.
     policy, learning
-        By name with settings, as on the command line: `realised`, `fixed-overlap:5`;
+        Names with parameters, as on the command line: `realised`, `fixed-overlap:5`;
         `while-serving`, `known`.
     slot_seconds
-        The length of a slot, at least a hundredth of a second. Slots that the server cannot
-        close in time do not pass.
+        The length of a slot, at least 0.01 s. Slots that the server cannot close in time are
+        skipped.
     default_weight, delay_cost
-        An item's weight says what a right verdict is worth; `delay_cost` is what a slot of
-        waiting costs, in the same unit. A change holds for items that come after it.
+        An item's weight is the value of a right verdict; `delay_cost` is the cost of waiting for
+        one slot, in the same unit. A change applies to items that arrive after it.
     min_labels, max_overlap, min_confidence, deadline_slots
-        An item does not leave before it has `min_labels` labels and its verdict has
-        `min_confidence` (unless nobody on the panel is left to label it), and leaves once it
-        has both, or with `max_overlap` labels, or `deadline_slots` slots after it came. What
-        leaves below `min_confidence` though its deadline has not come is `undecided`.
+        An item does not leave before it has `min_labels` labels and its verdict reaches
+        `min_confidence` (unless nobody on the panel is left to label it). It leaves once it has
+        both, or has `max_overlap` labels, or `deadline_slots` slots after its arrival. An item
+        that leaves below `min_confidence` before its deadline is `undecided`.
     label_budget
-        So many labels in all; then items leave with what they have.
+        Total number of labels; once spent, items leave with the labels they have.
     revisions
-        Whenever competences are learned anew, the verdicts of the last so many items that left
-        are looked at again, and those that became others are published; 0: never.
+        How many of the most recent exits to re-examine whenever competences are learned again;
+        verdicts that changed are published. 0 turns revisions off.
     lease_floor_seconds, lease_ceiling_seconds
-        A lease lasts twice the time in which the labeler gives nine of ten labels, but at
-        least and at most so long.
+        Bounds on a lease, which lasts twice the labeler's 90th percentile of labelling time.
 
     Examples
     --------
@@ -120,7 +119,7 @@ class StreamSettings(BaseModel):
     min_confidence: Annotated[float, Field(gt=0, le=1)] | None = None
     deadline_slots: Annotated[int, Field(ge=1, le=2**31 - 1)] | None = None
     label_budget: Annotated[int, Field(ge=0, le=2**53)] | None = None
-    revisions: Annotated[int, Field(ge=0, le=MOST_REVISABLE, strict=True)] = 0
+    revisions: Annotated[int, Field(ge=0, le=MAX_REVISIONS, strict=True)] = 0
     lease_floor_seconds: Seconds = 60.0
     lease_ceiling_seconds: Seconds = 3600.0
 
@@ -130,7 +129,7 @@ class StreamSettings(BaseModel):
             raise ValueError(f"got the classes {list(self.classes)}, expected distinct names")
         names = [member.id for member in self.panel]
         if len(set(names)) < len(names):
-            raise ValueError("a labeler is on the panel twice, expected distinct ids")
+            raise ValueError("a labeler is on the panel twice; expected distinct ids")
         if not names and not self.open_panel:
             raise ValueError("the panel is empty and closed: name labelers, or set open_panel")
         if self.max_overlap is not None and self.min_labels > self.max_overlap:
@@ -143,7 +142,7 @@ class StreamSettings(BaseModel):
 
 
 def changed(settings: StreamSettings, changes: dict[str, Any]) -> StreamSettings:
-    """The settings with some of them replaced, checked anew.
+    """The settings with some fields replaced, validated again.
 
     >>> old = StreamSettings(classes=["a", "b"])
     >>> changed(old, {"max_overlap": 5}).max_overlap
@@ -153,7 +152,7 @@ def changed(settings: StreamSettings, changes: dict[str, Any]) -> StreamSettings
 
 
 def as_body(settings: StreamSettings, status: str) -> str:
-    """One version of what a stream is told, as the store keeps it.
+    """One version of a stream's settings and status, as stored.
 
     >>> of_body(as_body(StreamSettings(classes=["a", "b"]), "paused"))[1]
     'paused'
@@ -162,15 +161,15 @@ def as_body(settings: StreamSettings, status: str) -> str:
 
 
 def of_body(body: str) -> tuple[StreamSettings, str]:
-    """The settings, and whether the stream was running, paused or closed."""
+    """The settings and the status of a stored version."""
     kept = json.loads(body)
-    told = kept["settings"]
-    told["slot_seconds"] = max(told["slot_seconds"], LEAST_SLOT)  # it could once be less
-    return StreamSettings.model_validate(told), str(kept["status"])
+    fields = kept["settings"]
+    fields["slot_seconds"] = max(fields["slot_seconds"], MIN_SLOT)  # older stores had less
+    return StreamSettings.model_validate(fields), str(kept["status"])
 
 
 def first_fault(error: ValidationError) -> str:
-    """What is wrong with settings, in one line.
+    """The first validation error, in one line.
 
     >>> try:
     ...     StreamSettings(classes=["a"])
@@ -185,7 +184,7 @@ def first_fault(error: ValidationError) -> str:
 
 
 class ServiceSettings(BaseModel):
-    """How a server is to behave, for all of its streams."""
+    """Settings of the service, for all of its streams."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 

@@ -1,7 +1,7 @@
-"""Secrets: 256-bit tokens, of which the store keeps only the SHA-256.
+"""Secrets: 256-bit tokens; the store keeps only their SHA-256.
 
-A token of 256 random bits cannot be guessed, so a plain hash is as good as a slow one, and a
-look-up by hash takes no time that tells anything about the token.
+A token of 256 random bits cannot be guessed, so a fast hash is enough, and the time of a lookup by
+hash reveals nothing about the token.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ __all__ = ["hashed", "new_id", "new_key", "new_secret", "new_token"]
 
 
 def new_token() -> str:
-    """A token for a lease: 43 characters that need no quoting in an address."""
+    """A lease token: 43 URL-safe characters."""
     return secrets.token_urlsafe(32)
 
 
@@ -27,12 +27,12 @@ def new_key() -> str:
 
 
 def new_secret() -> bytes:
-    """What signs the messages to a webhook."""
+    """The key that signs the messages to a webhook."""
     return secrets.token_bytes(32)
 
 
 def new_id(prefix: str) -> str:
-    """A short public name for a key or a webhook.
+    """A short public id for a key or a webhook.
 
     >>> len(new_id("key"))
     20
@@ -41,7 +41,7 @@ def new_id(prefix: str) -> str:
 
 
 def hashed(token: str) -> str:
-    """What the store knows of a token.
+    """The hash by which the store knows a token.
 
     >>> hashed("a")[:8]
     'ca978112'

@@ -1,4 +1,4 @@
-"""The service over HTTP: an API, two pages, and nothing that the service does not do itself."""
+"""The service over HTTP: an API and two pages, with no logic of its own."""
 
 from venire.web.app import create_app
 from venire.web.settings import ServerSettings

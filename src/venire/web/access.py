@@ -1,7 +1,7 @@
-"""Who may do what: one table, and every route is in it.
+"""Authorization: one table of roles, with every route in it.
 
 A route that is not listed cannot be added, so none can be forgotten. A labeler's key is bound to
-one labeler, and what it may do is done as that labeler alone.
+one labeler and acts only as that labeler.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from starlette.requests import Request
 
 from venire.model import Role
 from venire.service.actors import Actor
-from venire.service.messages import KeyView
+from venire.service.admin_messages import KeyView
 from venire.service.service import Service
 from venire.web.errors import RequestError
 
@@ -29,7 +29,7 @@ _WORKERS: Final = frozenset({Role.ADMIN, Role.LABELER})
 _SENDERS: Final = frozenset({Role.ADMIN, Role.PRODUCER, Role.LABELER})
 _ALL: Final = frozenset(Role)
 
-#: Roles by route; None stands for a route that needs no key.
+#: Roles by route; None for a route that needs no key.
 ROLES: Final = MappingProxyType[str, frozenset[Role] | None](
     {
         "POST /v1/assignments/{token}/label": _WORKERS,
@@ -87,7 +87,7 @@ ROLES: Final = MappingProxyType[str, frozenset[Role] | None](
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who sends a request."""
+    """The sender of a request."""
 
     key: str
     name: str
@@ -96,15 +96,15 @@ class Caller:
 
     @property
     def actor(self) -> Actor:
-        """How what the caller does is signed."""
+        """The caller in the audit trail."""
         return Actor(self.name, self.key)
 
     def bound_to(self) -> str | None:
-        """The one labeler whose leases the caller may touch; None for any."""
+        """The only labeler whose leases the caller may use; None for any."""
         return self.labeler if self.role == Role.LABELER else None
 
     def as_labeler(self, asked: str | None) -> str:
-        """The labeler that the caller speaks for."""
+        """The labeler that the caller acts as."""
         if self.role == Role.LABELER:
             if self.labeler is None or asked not in (None, self.labeler):
                 raise RequestError(
@@ -125,9 +125,9 @@ class Caller:
 
 
 def token_of(request: Request) -> tuple[str | None, bool]:
-    """The token of a request, and whether it is that of a session, in the cookie of a page.
+    """The token of a request, and whether it is a session token, from the cookie.
 
-    `Authorization: Bearer` or `Token`, or `X-Api-Key`, go before the cookie.
+    `Authorization: Bearer` or `Token`, or `X-Api-Key`, take precedence over the cookie.
     """
     headers = request.headers
     scheme, _, token = headers.get("authorization", "").partition(" ")
@@ -140,7 +140,7 @@ def token_of(request: Request) -> tuple[str | None, bool]:
 
 
 def key_of(request: Request, service: Service) -> KeyView | None:
-    """The key of a request, or the one that its session stands for, if it is in force."""
+    """The key of a request or of its session, if it is valid."""
     token, from_page = token_of(request)
     if not token:
         return None
@@ -148,32 +148,32 @@ def key_of(request: Request, service: Service) -> KeyView | None:
 
 
 def admit(request: Request, service: Service, roles: frozenset[Role], what: str) -> Caller:
-    """Who sends the request, if they may; else 401 or 403."""
+    """The authorized sender of a request; raises a 401 or 403 otherwise."""
     token, from_page = token_of(request)
     key = key_of(request, service)
     if key is None:
         raise no_key(token is not None)
     if from_page and foreign(request):
         raise RequestError(
-            403, "foreign_page", "another site's page sent this", hint="use the pages of venire"
+            403, "foreign_page", "this came from another site", hint="use the pages of venire"
         )
     if key.role not in roles:
         raise RequestError(
             403,
             "not_allowed",
-            f"a key of the role {key.role} may not use {what}",
-            hint=f"it takes the role {' or '.join(sorted(roles))}",
+            f"a key with the role {key.role} may not use {what}",
+            hint=f"it needs the role {' or '.join(sorted(roles))}",
         )
     return caller_of(key)
 
 
 def no_key(sent: bool) -> RequestError:
-    """What somebody is told who sent no key, or one that opens nothing (any more)."""
+    """The error for a request without a key, or with an invalid one."""
     return RequestError(
         401,
         "unknown_key" if sent else "no_key",
-        "this key is unknown, was revoked, or has ended" if sent else "a key is needed",
-        hint="send Authorization: Bearer vk_...; `venire keys create` makes one",
+        "this key is unknown, revoked or expired" if sent else "a key is required",
+        hint="send Authorization: Bearer vk_...; `venire keys create` creates a key",
     )
 
 
@@ -183,7 +183,7 @@ def caller_of(key: KeyView) -> Caller:
 
 
 def foreign(request: Request) -> bool:
-    """Whether a page of another site is behind the request, by what browsers tell."""
+    """Whether a page of another site made the request, by the headers that browsers send."""
     site = request.headers.get("sec-fetch-site")
     if site is not None:
         return site not in ("same-origin", "none")

@@ -1,4 +1,4 @@
-"""Writing what is answered: JSON, lines of JSON, server-sent events; and its documentation."""
+"""Responses: JSON, lines of JSON, server-sent events; and their documentation."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = [
     "says",
 ]
 
-#: A list of so many takes a millisecond to be written.
+#: Longer lists are written in a thread; this many take about a millisecond.
 LONG: Final = 100
 
 REF: Final = "#/components/schemas/{model}"
@@ -32,20 +32,20 @@ STATUSES: Final[Mapping[int, str]] = {
     400: "The request cannot be read.",
     401: "No key, or one that is unknown or revoked.",
     403: "The key's role may not do this.",
-    404: "There is no such thing.",
-    409: "What is there says otherwise, or it is not the time; nothing was changed.",
-    413: "The body or the batch is too large; nothing of it was taken.",
-    415: "The body has another type than expected.",
-    422: "The request is not as expected; nothing of it was taken.",
-    429: "Too many requests, or too many that wait; see Retry-After.",
+    404: "Not found.",
+    409: "A conflict, or an invalid state for this; nothing was changed.",
+    413: "The body or the batch is too large; nothing was accepted.",
+    415: "Unsupported media type.",
+    422: "The request is invalid; nothing was accepted.",
+    429: "Too many requests, or too many waiting ones; see Retry-After.",
     500: "The server failed.",
-    502: "The other side did not answer.",
-    503: "The store takes nothing for now. Send it again after Retry-After; nothing counts twice.",
+    502: "The webhook did not answer.",
+    503: "The store does not accept writes. Retry after Retry-After; nothing counts twice.",
 }
 
 
 class ErrorDetail(BaseModel):
-    """What is wrong: `code` for programs, `message` what, `hint` what to do about it."""
+    """An error: `code` for programs, `message` says what is wrong, `hint` what to do."""
 
     code: str
     message: str
@@ -55,13 +55,13 @@ class ErrorDetail(BaseModel):
 
 
 class ErrorAnswer(BaseModel):
-    """The one shape of every error."""
+    """The shape of every error."""
 
     error: ErrorDetail
 
 
 def dumps(value: Any) -> bytes:
-    """A value as JSON: dataclasses too, and null for numbers that JSON has no word for."""
+    """A value as JSON; dataclasses become objects, NaN and infinities null."""
     return json.dumps(plain(value), separators=(",", ":"), ensure_ascii=False).encode(
         errors="surrogatepass"
     )
@@ -82,14 +82,14 @@ def plain(value: Any) -> Any:
 
 
 def json_answer(value: Any, status: int = 200) -> Response:
-    """An answer in JSON."""
+    """A JSON response."""
     return Response(dumps(value), status, media_type=JSON)
 
 
 async def long_answer(head: Mapping[str, Any], name: str, values: Sequence[Any]) -> Response:
-    """An answer that ends with a list; a long one is written in a thread, piece by piece.
+    """A JSON response that ends with a list; a long one is written in a thread, in chunks.
 
-    One long call of the writer of JSON would let nobody else go on.
+    One long call of the JSON encoder would hold the GIL.
     """
 
     def write() -> bytes:
@@ -102,7 +102,7 @@ async def long_answer(head: Mapping[str, Any], name: str, values: Sequence[Any])
 
 
 async def lines_answer(values: Sequence[Any], headers: Mapping[str, str]) -> Response:
-    """An answer of one JSON value on each line, written in a thread if there are many."""
+    """A response of one JSON value per line, written in a thread if there are many."""
 
     def write() -> bytes:
         return b"".join(dumps(value) + b"\n" for value in values)
@@ -124,7 +124,7 @@ def event(kind: str, value: Any, n: int | None = None) -> bytes:
 def says(
     *statuses: int, ok: int = 200, text: str = "Done.", kind: str = JSON, **headers: str
 ) -> dict[int | str, dict[str, Any]]:
-    """The statuses of a route beside those that every route has, for the documentation."""
+    """The documented responses of a route: its own statuses and those that all routes have."""
     documented: dict[int | str, dict[str, Any]] = {
         status: {"description": STATUSES[status], "model": ErrorAnswer}
         for status in sorted({401, 403, 429, 500, 503, *statuses})
@@ -141,7 +141,7 @@ def says(
 
 
 def body(model: str, *, lists: bool = False, example: Any = None) -> dict[str, Any]:
-    """The body of a route, for the documentation."""
+    """The documented request body of a route."""
     schema: dict[str, Any] = {"$ref": REF.format(model=model)}
     if not lists:
         content: dict[str, Any] = {JSON: {"schema": schema}}

@@ -1,4 +1,4 @@
-"""The application: routes, pages, limits and errors put together."""
+"""The application: routes, pages, limits and error handlers."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ __all__ = ["create_app"]
 
 ABOUT = "Items in, work out, labels in, verdicts out. Send a key as `Authorization: Bearer vk_...`."
 
-#: The busiest first: routes are tried in this order.
+#: Routes are matched in this order: busiest first.
 PARTS = (
     WorkRoutes,
     ItemRoutes,
@@ -46,7 +46,7 @@ PARTS = (
 
 
 def create_app(service: Service, settings: ServerSettings | None = None) -> FastAPI:
-    """The server for a service that is running, or that will be when requests come.
+    """The ASGI application for a service, which may start later.
 
     >>> from venire.service import Service
     >>> from venire.storage import open_storage
@@ -76,7 +76,7 @@ def create_app(service: Service, settings: ServerSettings | None = None) -> Fast
 
 
 def _openapi(app: FastAPI) -> dict[str, Any]:
-    """The description of the API, with the bodies that are read by hand, the keys and the roles."""
+    """The OpenAPI document, with the bodies that routes read themselves, keys and roles."""
     if app.openapi_schema is None:
         described = get_openapi(
             title="venire", version=__version__, routes=app.routes, description=ABOUT
@@ -103,5 +103,5 @@ def _body_schemas() -> dict[str, Any]:
     changes["properties"].pop("classes")
     changes.pop("required")
     changes["title"] = "StreamChanges"
-    changes["description"] = "Settings to be changed; those that are left out stay."
+    changes["description"] = "Settings to change; the others stay as they are."
     return {**bodies, "StreamChanges": changes}

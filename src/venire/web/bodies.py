@@ -1,7 +1,7 @@
-"""Reading what is sent: JSON or lines of JSON, checked to the letter of the documented schema.
+"""Request bodies: JSON or lines of JSON, validated against the documented schema.
 
-Pydantic reads the bytes itself, in its strict mode: a string is not taken for a number. The same
-models are the schemas of the documentation, so what is documented is what is checked.
+Pydantic parses the bytes in strict mode: a string is not accepted as a number. The same models are
+the schemas of the documentation, so what is documented is what is validated.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from starlette.requests import Request
 from typing_extensions import TypedDict
 
 from venire.model import Role
-from venire.service.keys.keyring import LONGEST
+from venire.service.keys.keyring import MAX_DAYS
 from venire.service.messages import ItemIn
 from venire.service.settings import LONGEST_ID, STREAM_NAME, Name, StreamSettings, Weight
 from venire.web.errors import RequestError, invalid
@@ -44,10 +44,10 @@ __all__ = [
 NDJSON: Final = "application/x-ndjson"
 JSON: Final = "application/json"
 
-#: A list of so many bytes takes a millisecond to be read.
+#: Longer lists, in bytes, are parsed in a thread; this many take about a millisecond.
 LONG_BODY: Final = 50_000
 
-#: A name that can stand in a path.
+#: A name that can be part of a path.
 SlugName = Annotated[str, Field(pattern=f"^{STREAM_NAME}$")]
 Id = Annotated[str, Field(min_length=1, max_length=LONGEST_ID, pattern=r"^[^\x00-\x1f\x7f]+$")]
 
@@ -56,15 +56,15 @@ T = TypeVar("T")
 
 
 class NewStream(StreamSettings):
-    """A stream to be made: its name and its settings."""
+    """A stream to create: its name and its settings."""
 
     name: SlugName
 
 
 class ItemBody(TypedDict):
-    """An item: `payload` is any JSON, passed on to the labelers and never looked at.
+    """An item: `payload` is any JSON, passed on to the labelers and never inspected.
 
-    For the labelling page it is a text, or an object with `text` or `image`.
+    For the labelling page it is text, or an object with `text` or `image`.
     """
 
     __pydantic_config__ = ConfigDict(extra="forbid")  # type: ignore[misc] # pydantic's way
@@ -90,7 +90,7 @@ def item_of(row: ItemBody) -> ItemIn:
 
 
 class LabelBody(TypedDict):
-    """A label that nobody asked for; the key of a labeler may leave the labeler out."""
+    """A label without a lease; a labeler's own key may omit the labeler."""
 
     __pydantic_config__ = ConfigDict(extra="forbid")  # type: ignore[misc] # pydantic's way
 
@@ -100,7 +100,7 @@ class LabelBody(TypedDict):
 
 
 class SaidBody(BaseModel):
-    """What an assigned item is: one of the stream's classes."""
+    """The label of an assigned item: one of the stream's classes."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -108,7 +108,7 @@ class SaidBody(BaseModel):
 
 
 class ReleaseBody(BaseModel):
-    """Work given back; `bar`: do not give the item to this labeler again."""
+    """A release; with `bar` the item is not assigned to this labeler again."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -124,7 +124,7 @@ class WebhookBody(BaseModel):
 
 
 class RedeliverBody(BaseModel):
-    """Which given-up message to try again, by its exit or revision; all of them without either."""
+    """Which dead letter to retry, by its exit or revision; all of them without either."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -133,7 +133,7 @@ class RedeliverBody(BaseModel):
 
 
 class SecretBody(BaseModel):
-    """How long the old secret signs as well; a day if nothing is said, 0 if it got out."""
+    """How long the old secret signs as well: a day by default, 0 if it was leaked."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -141,9 +141,9 @@ class SecretBody(BaseModel):
 
 
 class KeyBody(BaseModel):
-    """A key to be made; `labeler` is needed for the role labeler, and for no other.
+    """A key to create; `labeler` is required for the role labeler, and only for that.
 
-    It opens for so many `days`, or without an end.
+    It expires after `days`, or never.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -151,18 +151,18 @@ class KeyBody(BaseModel):
     name: Name
     role: Role
     labeler: Name | None = None
-    days: Annotated[float, Field(gt=0, le=LONGEST)] | None = None
+    days: Annotated[float, Field(gt=0, le=MAX_DAYS)] | None = None
 
 
 class RotateBody(BaseModel):
-    """For how many hours the old key still opens, beside the new one."""
+    """For how many hours the old key stays valid beside the new one."""
 
     model_config = ConfigDict(extra="forbid")
 
     overlap_hours: Annotated[float, Field(ge=0, le=24 * 365)] = 24.0
 
 
-#: Every model of a body, for the documentation.
+#: All request bodies, for the documentation.
 BODIES: Final[tuple[Any, ...]] = (
     NewStream,
     ItemBody,
@@ -183,7 +183,7 @@ _OBJECT: Final = TypeAdapter(dict[str, Any])
 
 
 async def read(request: Request, model: type[M]) -> M:
-    """The body as one of the models."""
+    """The body as a model."""
     _check_type(request, (JSON,))
     body = await request.body()
     try:
@@ -193,7 +193,7 @@ async def read(request: Request, model: type[M]) -> M:
 
 
 def again(model: type[M], body: bytes, error: ValidationError) -> M:
-    """Read the body with 5.0 taken for 5, which JSON does not tell apart; else the first error.
+    """Parse the body with 5.0 as 5, which JSON does not distinguish; else raise the first error.
 
     >>> whole({"exit_n": 5.0, "weight": 0.5})
     {'exit_n': 5, 'weight': 0.5}
@@ -205,7 +205,7 @@ def again(model: type[M], body: bytes, error: ValidationError) -> M:
 
 
 def whole(value: Any) -> Any:
-    """The value with whole numbers as such, all the way down."""
+    """The value with integral floats as integers, recursively."""
     if isinstance(value, float) and value.is_integer():
         return int(value)
     if isinstance(value, dict):
@@ -214,7 +214,7 @@ def whole(value: Any) -> Any:
 
 
 async def read_object(request: Request) -> dict[str, Any]:
-    """The body as an object of JSON, of whatever fields."""
+    """The body as a JSON object, with any fields."""
     _check_type(request, (JSON,))
     try:
         found: dict[str, Any] = whole(_OBJECT.validate_json(await request.body(), strict=True))
@@ -226,10 +226,10 @@ async def read_object(request: Request) -> dict[str, Any]:
 async def read_list(
     request: Request, model: Any, most: int, made: Callable[[int, Any], T]
 ) -> list[T]:
-    """The body as a list of items or labels: a JSON list, or one on each line.
+    """The body as a list of items or labels: a JSON list, or one per line.
 
-    Each is `made`, by its number, into what the caller wants. A long body is read in a thread, so
-    that others are served meanwhile.
+    `made` converts each, given its number. A long body is parsed in a thread, so that others are
+    served meanwhile.
     """
     lines = _check_type(request, (JSON, NDJSON)) == NDJSON
     body = await request.body()
@@ -253,14 +253,14 @@ def _rows(sent: bytes, lines: bool, model: Any, most: int) -> list[Any]:
         raise RequestError(
             413,
             "batch_too_large",
-            f"got {len(rows):,} at once, expected at most {most:,}",
-            hint="send them in several requests; nothing of this one was taken",
+            f"got {len(rows):,} in one request, expected at most {most:,}",
+            hint="send them in several requests; nothing in this one was accepted",
         )
     return rows
 
 
 def _line_faults(sent: bytes, model: Any) -> list[dict[str, Any]]:
-    r"""What is wrong with lines of JSON, by the line; ten are enough.
+    r"""The errors in lines of JSON, by line; at most about ten.
 
     >>> [fault["loc"] for fault in _line_faults(b'{"id": "a"}\n\n{"id": 5}', ItemBody)]
     [('body', 'line 3', 'id')]
@@ -274,8 +274,8 @@ def _line_faults(sent: bytes, model: Any) -> list[dict[str, Any]]:
             from_json(line)
             _ADAPTERS[model].validate_json(b"[" + line + b"]", strict=True)
         except ValidationError as error:
-            told = error.errors(include_url=False, include_context=False, include_input=False)
-            faults += [{**fault, "loc": (*where, *fault["loc"][1:])} for fault in told]
+            found = error.errors(include_url=False, include_context=False, include_input=False)
+            faults += [{**fault, "loc": (*where, *fault["loc"][1:])} for fault in found]
         except ValueError as error:
             message = str(error).replace("at line 1 column", "at column")
             faults.append({"type": "json_invalid", "loc": where, "msg": f"Invalid JSON: {message}"})
@@ -283,7 +283,7 @@ def _line_faults(sent: bytes, model: Any) -> list[dict[str, Any]]:
 
 
 def refused(error: ValidationError) -> RequestError:
-    """What is wrong with a body."""
+    """The error for an invalid body."""
     faults = [
         {**fault, "loc": ("body", *fault["loc"])}
         for fault in error.errors(include_url=False, include_context=False, include_input=False)
@@ -297,8 +297,8 @@ def _check_type(request: Request, known: tuple[str, ...]) -> str:
         raise RequestError(
             415,
             "unsupported_media_type",
-            f"got a body that is packed by {coding!r}",
-            hint="send it as it is, in several requests if it is long",
+            f"got a body with the content encoding {coding!r}",
+            hint="send it unencoded, in several requests if it is long",
         )
     header = request.headers.get("content-type", JSON)
     kind = header.partition(";")[0].strip().lower()

@@ -1,6 +1,6 @@
-"""What Prometheus is told of the store and the webhooks: names, meanings, and where they come from.
+"""Prometheus metrics of the store and the webhooks.
 
-Totals are counted by the service itself, so they are handed over as they are.
+Totals are counted by the service itself, so they are exported as they are.
 """
 
 from __future__ import annotations
@@ -15,29 +15,29 @@ from venire.service.runtime.health import PARTS, Condition
 __all__ = ["Conditions"]
 
 COMMITTED = {
-    "commits": "Transactions that the store took.",
-    "requests": "Requests that were committed; several share a transaction.",
-    "changes": "Changes that were committed.",
-    "failures": "Transactions that the store did not take.",
+    "commits": "Committed transactions.",
+    "requests": "Committed requests; several share a transaction.",
+    "changes": "Committed changes.",
+    "failures": "Failed transactions.",
 }
 SIZES = {
     "bytes": "Size of the store.",
-    "wal_bytes": "Size of the write-ahead log of a store in SQLite.",
-    "free_bytes": "Room left on the disk of a store in SQLite.",
+    "wal_bytes": "Size of the write-ahead log (SQLite).",
+    "free_bytes": "Free space on the disk of the store (SQLite).",
 }
 DELIVERED = {
-    "delivered": "Messages that a webhook took.",
-    "failed": "Attempts that a webhook did not take.",
-    "given_up": "Messages that were given up.",
+    "delivered": "Messages delivered to a webhook.",
+    "failed": "Failed attempts to deliver a message.",
+    "given_up": "Messages that were dead-lettered.",
 }
 HELD = {
-    "pending": "Messages that wait to be sent, or sent again.",
-    "dead": "Messages that were given up and not sent again since.",
+    "pending": "Messages that wait for their first attempt or a retry.",
+    "dead": "Dead letters in the store.",
 }
 
 
 class Conditions(Collector):
-    """Turns a `Condition` into metrics.
+    """Exports a `Condition` as metrics.
 
     >>> from venire.storage import WriterStats
     >>> conditions = Conditions()
@@ -51,7 +51,7 @@ class Conditions(Collector):
     """
 
     def __init__(self) -> None:
-        """Nothing is known yet."""
+        """No condition is known yet."""
         self.now: Condition | None = None
 
     def collect(self) -> Iterator[Metric]:
@@ -63,7 +63,7 @@ class Conditions(Collector):
 
 
 def _parts(now: Condition) -> Iterator[Metric]:
-    text = "For how long the store has taken no writes, answered no reads, or no file was opened."
+    text = "How long writes or reads of the store, or opening files, have been failing."
     down = GaugeMetricFamily("venire_down_seconds", text, labels=["part"])
     for part in PARTS:
         down.add_metric([part], now.down.get(part, 0.0))
@@ -74,9 +74,9 @@ def _store(now: Condition) -> Iterator[Metric]:
     stats = now.stats
     for name, text in COMMITTED.items():
         yield CounterMetricFamily(f"venire_store_{name}", text, value=float(getattr(stats, name)))
-    seconds = "Time that the commits took."
+    seconds = "Total time of the commits."
     yield CounterMetricFamily("venire_store_commit_seconds", seconds, value=stats.seconds)
-    last = "Time that the last commit took."
+    last = "Time of the last commit."
     yield GaugeMetricFamily("venire_store_last_commit_seconds", last, value=stats.last_seconds)
     queued = "Requests that wait for the next commit."
     yield GaugeMetricFamily("venire_store_queued", queued, value=now.queued)
@@ -95,10 +95,10 @@ def _webhooks(now: Condition) -> Iterator[Metric]:
     for name, text in HELD.items():
         gauge = GaugeMetricFamily(f"venire_webhook_{name}", text, labels=labels)
         for tally in now.webhooks:
-            if getattr(tally, name) is not None:  # the store was asked
+            if getattr(tally, name) is not None:  # the store answered
                 gauge.add_metric([tally.stream, tally.webhook], getattr(tally, name))
         yield gauge
-    text = "Failures of a webhook since it last took a message."
+    text = "Failures of a webhook since its last success."
     failing = GaugeMetricFamily("venire_webhook_failing", text, labels=labels)
     for tally in now.webhooks:
         failing.add_metric([tally.stream, tally.webhook], tally.failing)

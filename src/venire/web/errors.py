@@ -1,9 +1,9 @@
-"""One shape for every error that the server answers with.
+"""One shape for every error response.
 
     {"error": {"code": "not_found", "message": "…", "hint": "…", "retryable": false}}
 
-`code` is for programs and does not change, `message` says what was wrong, `hint` what to do, and
-`retryable` whether the same request may succeed later; then there is also a Retry-After header.
+`code` is for programs and stable, `message` says what is wrong, `hint` what to do, and `retryable`
+whether the same request may succeed later; then there is also a Retry-After header.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ __all__ = ["RequestError", "add_handlers", "error_of", "error_response"]
 
 RETRYABLE = frozenset({429, 503})
 
-#: What to do about things that are not there and that have no name of one's own choice.
-_LOOK = {
-    "assignment": "use the token that `next` gave; /held gives new ones",
+#: Hints for things that are not found and whose ids the server chooses.
+_HINTS = {
+    "assignment": "use the token that `next` returned; /held issues new ones",
     "key": "use the id of the key, as /v1/keys lists it",
     "webhook": "use the id of the webhook, as /webhooks lists it",
     "dead delivery": "use the exit_n or revision_n of a message that /dead lists",
@@ -37,7 +37,7 @@ _LOOK = {
 
 
 class RequestError(VenireError):
-    """A request that cannot be served, with the status and the code of the answer.
+    """A request that cannot be served, with the status and code of the response.
 
     >>> RequestError(404, "not_found", "no stream 'posts'").status
     404
@@ -54,14 +54,14 @@ class RequestError(VenireError):
         details: Mapping[str, Any] | None = None,
         allow: str | None = None,
     ) -> None:
-        """`details` are further fields of the error; `allow` the methods that a path has."""
+        """`details` are further fields of the error; `allow` the methods of the path."""
         super().__init__(message)
         self.status, self.code, self.message, self.hint = status, code, message, hint
         self.retry_after, self.details, self.allow = retry_after, dict(details or {}), allow
 
 
 def error_response(error: RequestError) -> Response:
-    """The error as an answer."""
+    """The error as a response."""
     body = {
         "code": error.code,
         "message": error.message,
@@ -80,7 +80,7 @@ def error_response(error: RequestError) -> Response:
 
 
 def error_of(error: VenireError) -> RequestError:
-    """What the service raised, as an answer.
+    """An error of the service as an error response.
 
     >>> error_of(errors.NotFound("stream", "posts")).status
     404
@@ -90,53 +90,53 @@ def error_of(error: VenireError) -> RequestError:
         case RequestError():
             return error
         case errors.NotFound(kind=kind):
-            hint = _LOOK.get(kind, f"look at the name of the {kind}")
+            hint = _HINTS.get(kind, f"check the name of the {kind}")
             return RequestError(404, "not_found", message, hint=hint)
         case errors.TooMuch(retry_after=None):
-            return RequestError(413, "too_much", message, hint="send less at a time")
+            return RequestError(413, "too_much", message, hint="send less in one request")
         case errors.TooMuch(retry_after=seconds):
-            return RequestError(
-                429, "too_much", message, hint="wait and try again", retry_after=seconds
-            )
+            return RequestError(429, "too_much", message, hint="retry later", retry_after=seconds)
         case errors.StoreDown(retry_after=seconds):
             return RequestError(
                 503,
                 "store_down",
                 message,
-                hint="send it again: what was done of it already counts once",
+                hint="retry: what was done already counts once",
                 retry_after=seconds,
             )
         case errors.StreamDown():
-            hint = "the other streams are served; look at it with venire verify"
+            hint = "the other streams are served; run venire verify"
             return RequestError(503, "stream_down", message, hint=hint, retry_after=60.0)
         case errors.Conflict():
-            return RequestError(409, "conflict", message, hint="what is there was not changed")
+            return RequestError(409, "conflict", message, hint="nothing was changed")
         case errors.StateError():
-            return RequestError(409, "out_of_turn", message, hint="look at what it is now")
+            return RequestError(409, "invalid_state", message, hint="check its current state")
         case errors.InputError():
-            return RequestError(422, "invalid", message, hint="nothing of this request was taken")
+            return RequestError(
+                422, "invalid", message, hint="nothing in this request was accepted"
+            )
         case errors.FetchError():
-            return RequestError(502, "no_answer", message, hint="look at the address")
+            return RequestError(502, "no_answer", message, hint="check the address")
     return internal_error(error)
 
 
 def internal_error(error: BaseException) -> RequestError:
-    """A fault of the server: logged whole, told without particulars."""
+    """An internal error: logged in full, reported without details."""
     structlog.get_logger("venire").error("internal error", exc_info=error)
     return RequestError(
-        500, "internal", "the server failed", hint="its log says why; it is safe to try again"
+        500, "internal", "internal server error", hint="see the server's log; it is safe to retry"
     )
 
 
 def add_handlers(app: FastAPI) -> None:
-    """Errors outside of routes, and those of FastAPI itself, in the one shape."""
+    """Give errors outside of routes, and those of FastAPI itself, the same shape."""
 
     async def on_http(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
         if isinstance(error.__cause__, RequestError):
             return error_response(error.__cause__)
-        told: Response = request.app.state.gate.told(request, _of_http(request, error))
-        return told
+        answer: Response = request.app.state.gate.respond(request, _of_http(request, error))
+        return answer
 
     async def on_invalid(request: Request, error: Exception) -> Response:
         assert isinstance(error, RequestValidationError)
@@ -156,31 +156,31 @@ def add_handlers(app: FastAPI) -> None:
 
 
 def invalid(error: RequestValidationError) -> RequestError:
-    """What FastAPI found wrong with a request; at most ten faults are told."""
+    """The error for a request that FastAPI rejects; lists at most ten faults."""
     faults = [
-        {"where": ".".join(str(part) for part in fault["loc"]), "message": _told(fault)}
+        {"where": ".".join(str(part) for part in fault["loc"]), "message": _message(fault)}
         for fault in error.errors()
     ]
-    first = f"{faults[0]['where']}: {faults[0]['message']}" if faults else "it cannot be read"
+    first = f"{faults[0]['where']}: {faults[0]['message']}" if faults else "it cannot be parsed"
     return RequestError(
         422,
         "invalid",
-        f"the request is not as expected: {first}",
+        f"invalid request: {first}",
         hint="the documentation is at /docs",
         details={"faults": faults[:10]},
     )
 
 
-def _told(fault: Mapping[str, Any]) -> str:
-    """What is wrong, in words that need no knowledge of Python."""
+def _message(fault: Mapping[str, Any]) -> str:
+    """What is wrong, without Python's terms."""
     if fault.get("type") == "extra_forbidden":
-        return "there is no such field"
+        return "unknown field"
     message = str(fault["msg"]).removeprefix("Value error, ")
     return message.replace("Tuple should", "List should").replace(" after validation", "")
 
 
 def _methods(request: Request) -> str:
-    """The methods that the path has, of whichever routes."""
+    """The methods of the path, over all routes."""
     found: set[str] = set()
     for route in request.app.routes:
         if route.matches(request.scope)[0] is not Match.NONE:
@@ -189,7 +189,7 @@ def _methods(request: Request) -> str:
 
 
 def _of_http(request: Request, error: HTTPException) -> RequestError:
-    """An error of the framework: an unknown path, a method that it does not have, bad JSON."""
+    """An error of the framework: an unknown path, an unsupported method, bad JSON."""
     path = request.url.path
     if error.status_code == 404:
         return RequestError(404, "not_found", f"there is nothing at {path}", hint="see /docs")
@@ -198,8 +198,8 @@ def _of_http(request: Request, error: HTTPException) -> RequestError:
         return RequestError(
             405,
             "method_not_allowed",
-            f"{path} has no {request.method}",
-            hint=f"it has {allow}",
+            f"{path} does not support {request.method}",
+            hint=f"it supports {allow}",
             allow=allow,
         )
     return RequestError(error.status_code, "bad_request", str(error.detail), hint="see /docs")

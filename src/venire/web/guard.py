@@ -1,9 +1,9 @@
-"""What every route goes through: the key, its role, the rate, the count, the errors.
+"""What every route goes through: authentication, roles, rate limits, metrics, errors.
 
-`Guarded` is a FastAPI route that asks for the key before it looks at anything else, so that a
-stranger learns nothing from a wrong body. An endpoint marked `by_hand` reads its request and
-writes its answer itself, without FastAPI's models in between: the routes that carry thousands
-of requests a second.
+`Guarded` is a FastAPI route that checks the key before anything else, so that an unauthenticated
+client learns nothing from an invalid body. An endpoint marked `by_hand` parses its request and
+writes its response itself, without FastAPI's models in between: for the routes that serve thousands
+of requests per second.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Gate:
-    """What the routes of one server share."""
+    """State shared by the routes of one server."""
 
     def __init__(self, service: Service, settings: ServerSettings) -> None:
-        """Nobody waits yet."""
+        """Nothing is waiting yet."""
         self.service, self.settings = service, settings
         self.rates = Rates(settings.rate, settings.burst)
         self.waiting = Waiting(settings.max_waiting, settings.max_waiting_per_key)
@@ -49,10 +49,10 @@ class Gate:
         self.error_page: Callable[[Request, RequestError], Response] | None = None
 
     def admit(self, request: Request, route: str) -> None:
-        """Let the request pass, with `request.state.caller`, or raise what is wrong."""
+        """Authorize a request and set `request.state.caller`, or raise an error."""
         if not self.service.started and route != "GET /health":
             raise RequestError(
-                503, "starting", "the server is starting", hint="try again", retry_after=1.0
+                503, "starting", "the server is starting", hint="retry later", retry_after=1.0
             )
         roles = ROLES[route]
         if roles is None:
@@ -61,12 +61,12 @@ class Gate:
         self.rates.check(who.key)
         request.state.caller = who
 
-    def still(self, request: Request) -> bool:
-        """Whether the key of a request that was let in opens anything now."""
+    def still_valid(self, request: Request) -> bool:
+        """Whether the key of an admitted request is still valid."""
         return key_of(request, self.service) is not None
 
-    def told(self, request: Request, fault: RequestError) -> Response:
-        """An error as an answer; for somebody with a browser as a page, or the way to sign in."""
+    def respond(self, request: Request, fault: RequestError) -> Response:
+        """An error as a response; for a browser as a page, or a redirect to sign in."""
         if "text/html" not in request.headers.get("accept", ""):
             return error_response(fault)
         url = request.url
@@ -78,22 +78,22 @@ class Gate:
         return self.error_page(request, fault)
 
     def wait_of(self, seconds: float) -> float:
-        """How long a request may wait that asks for so long."""
+        """How long a request that asks for `seconds` may wait."""
         return min(seconds, self.settings.max_wait)
 
-    async def patiently(
+    async def long_poll(
         self,
         request: Request,
         work: Coroutine[Any, Any, T],
         undo: Callable[[T], Awaitable[None]] | None = None,
     ) -> T:
-        """Do what may take long, but not for a client that has gone, nor when told to stop.
+        """Run a slow operation; cancelled when the client disconnects or the server stops.
 
-        `undo` is called with what was done for a client that went in the same moment, or whose
-        key was revoked meanwhile: that one gets nothing.
+        `undo` is called with the result if the client disconnected at that moment, or its key was
+        revoked meanwhile.
         """
         task = asyncio.ensure_future(work)
-        gone = asyncio.ensure_future(_gone(request))
+        gone = asyncio.ensure_future(_disconnected(request))
         stop = asyncio.ensure_future(self.stopping.wait())
         try:
             with self.waiting.one(caller(request).key):
@@ -107,35 +107,35 @@ class Gate:
         if task.cancelled():
             raise stopping_error()
         result = task.result()
-        still = self.still(request)
-        if undo is not None and (not still or (gone.done() and not gone.cancelled())):
+        valid = self.still_valid(request)
+        if undo is not None and (not valid or (gone.done() and not gone.cancelled())):
             await undo(result)
-        if not still:
+        if not valid:
             raise no_key(sent=True)
         return result
 
 
-async def _gone(request: Request) -> None:
+async def _disconnected(request: Request) -> None:
     while (await request.receive())["type"] != "http.disconnect":
         pass
 
 
 def stopping_error() -> RequestError:
-    """What those who wait are told when the server stops."""
+    """The error for waiting requests when the server stops."""
     return RequestError(
-        503, "stopping", "the server is stopping", hint="try again when it is back", retry_after=2.0
+        503, "stopping", "the server is stopping", hint="retry when it is back", retry_after=2.0
     )
 
 
 def caller(request: Request) -> Caller:
-    """Who was let in."""
+    """The sender of an admitted request."""
     who = request.state.caller
     assert isinstance(who, Caller)
     return who
 
 
 def by_hand(endpoint: F) -> F:
-    """Mark an endpoint that takes the request and gives the response, with nothing in between."""
+    """Mark an endpoint that takes the raw request and returns the response itself."""
     endpoint.by_hand = True  # type: ignore[attr-defined]
     return endpoint
 
@@ -155,7 +155,7 @@ class Guarded(APIRoute):
         method = next(iter(self.methods or ()))
         route = f"{method} {self.path_format}"
         if route not in ROLES:
-            raise KeyError(f"{route} is not in the table of roles")
+            raise KeyError(f"{route} is not in ROLES")
         inner = (
             self.endpoint
             if getattr(self.endpoint, "by_hand", False)
@@ -169,7 +169,7 @@ class Guarded(APIRoute):
                 gate.admit(request, route)
                 response: Response = await inner(request)
             except Exception as error:
-                response = gate.told(request, _fault(error))
+                response = gate.respond(request, _fault(error))
             record(response.status_code, time.perf_counter() - start)
             return response
 
@@ -177,7 +177,7 @@ class Guarded(APIRoute):
 
 
 def _straight(handler: Handler) -> ASGIApp:
-    """The handler without what FastAPI puts around it for dependencies, which these have none."""
+    """The handler without FastAPI's dependency injection, which these routes do not use."""
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
         response = await handler(Request(scope, receive, send))

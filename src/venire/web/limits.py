@@ -1,8 +1,8 @@
-"""How much one caller may ask for: bytes in a body, requests a second, connections that wait.
+"""Limits for each caller: bytes in a body, requests per second, waiting connections.
 
-The rate is kept by the generic cell rate algorithm, one number for each key: the time at which
-its bucket would be empty again. A request that costs c moves it c / rate seconds on, and is
-refused while it lies more than burst / rate seconds ahead of now.
+Rates are limited by the generic cell rate algorithm, with one number per key: the time at which its
+bucket would be empty again. A request that costs c moves it c / rate seconds on, and is refused
+while it lies more than burst / rate seconds ahead of now.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from venire.web.errors import RequestError, error_response
 __all__ = ["BodyLimit", "Rates", "Waiting"]
 
 
-#: Of a body that is too long, so much is still taken in, for so long, before the end.
+#: How much of a body that is too long is still read, and for how long, before closing.
 LINGER_BYTES, LINGER_SECONDS = 64 * 1024 * 1024, 5.0
 
 
 class Rates:
-    """Requests a second for each caller.
+    """Requests per second for each caller.
 
     >>> now = [0.0]
     >>> rates = Rates(per_second=2, burst=2, clock=lambda: now[0])
@@ -39,13 +39,13 @@ class Rates:
     def __init__(
         self, per_second: float, burst: int, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        """A `per_second` of 0 stands for no limit."""
+        """A `per_second` of 0 means no limit."""
         self._per_second, self._clock = per_second, clock
         self._slack = (burst - 1) / per_second if per_second else 0.0
         self._empty: dict[str, float] = {}
 
     def delay(self, who: str) -> float:
-        """0 if the request may pass, else the seconds after which it may."""
+        """0 if the request may pass, else the seconds to wait."""
         if not self._per_second:
             return 0.0
         now = self._clock()
@@ -57,20 +57,20 @@ class Rates:
         return 0.0
 
     def check(self, who: str) -> None:
-        """Refuse a request that comes too early, with the time to wait."""
+        """Raise a 429 if the request comes too early."""
         delay = self.delay(who)
         if delay:
             raise RequestError(
                 429,
                 "too_many_requests",
-                f"this key may send {self._per_second:g} requests a second",
+                f"this key may send {self._per_second:g} requests per second",
                 hint="wait for as long as Retry-After says, or send items and labels in batches",
                 retry_after=delay,
             )
 
 
 class Waiting:
-    """Requests that wait for news, or follow it, at a time: in all, and by one key.
+    """Concurrent long polls and event streams: in all, and by one key.
 
     >>> waiting = Waiting(most=3, each=2)
     >>> with waiting.one("key_a"), waiting.one("key_a"):
@@ -79,13 +79,13 @@ class Waiting:
     """
 
     def __init__(self, most: int, each: int) -> None:
-        """Room for `most`, of which one key may take `each`."""
+        """At most `most` in all and `each` by one key."""
         self.most, self.each, self.now = most, each, 0
         self._by_key: dict[str, int] = {}
 
     @contextmanager
     def one(self, key: str) -> Iterator[None]:
-        """Take a place for as long as the block lasts; refuse where there is none."""
+        """Hold a place for the duration of the block; raise a 429 if there is none."""
         self.check(key)
         self._change(key, 1)
         try:
@@ -100,32 +100,32 @@ class Waiting:
             del self._by_key[key]
 
     def check(self, key: str) -> None:
-        """Refuse where there is no place, or none for this key."""
+        """Raise a 429 if there is no place, or none for this key."""
         if self._by_key.get(key, 0) >= self.each:
-            self._refuse(f"{self.each} requests of this key are waiting already: no key may have")
+            self._refuse(f"{self.each} requests of this key are waiting, the limit for one key")
         if self.now >= self.most:
-            self._refuse(f"{self.now} requests are waiting already: there may not be")
+            self._refuse(f"{self.now} requests are waiting, the limit")
 
     def _refuse(self, what: str) -> None:
         raise RequestError(
             429,
             "too_many_waiting",
-            f"{what} more",
-            hint="try again after Retry-After, or ask with wait=0",
+            what,
+            hint="retry after Retry-After, or use wait=0",
             retry_after=1.0,
         )
 
 
 class BodyLimit:
-    """Middleware that refuses a body that is too long, by its header where it has one.
+    """Middleware that refuses a body that is too long, by its Content-Length if it has one.
 
-    A body of unknown length is counted as it comes in. The answer is sent at once; but many
-    clients send all of a body before they read, and one whose connection is closed meanwhile
-    sees a reset, not the answer. So the rest is taken in and thrown away for a while first.
+    A body of unknown length is counted as it arrives. The response is sent at once; but many
+    clients send the whole body before they read, and one whose connection is closed meanwhile sees
+    a reset instead of the response. So the rest is read and discarded for a while first.
     """
 
     def __init__(self, app: ASGIApp, most: int) -> None:
-        """Bodies of up to `most` bytes."""
+        """Allow bodies of up to `most` bytes."""
         self._app, self._most = app, most
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -149,14 +149,14 @@ class BodyLimit:
 
 
 class _Counted:
-    """A body that is counted, and the answer to it, which lingers where the body is too long."""
+    """Counts a body; delays the end of the response while an oversized body is discarded."""
 
     def __init__(self, receive: Receive, send: Send, most: int) -> None:
         self._receive, self._send, self._most = receive, send, most
         self._seen, self._ended, self.over = 0, False, False
 
     async def receive(self) -> Message:
-        """The next piece; refused where it is one too many."""
+        """The next chunk; raises a 413 if the body is too long."""
         message = await self._next()
         if self._seen > self._most:
             self.over = True
@@ -164,7 +164,7 @@ class _Counted:
         return message
 
     async def send(self, message: Message) -> None:
-        """Send the answer; behind one to a body that is too long, take the rest of the body."""
+        """Send the response; if the body is too long, discard the rest of it before the end."""
         if self.over and message["type"] == "http.response.start":
             message = {**message, "headers": [*message["headers"], (b"connection", b"close")]}
         elif self.over and not message.get("more_body", False):
@@ -176,7 +176,7 @@ class _Counted:
     async def _next(self) -> Message:
         message = await self._receive()
         self._seen += len(message.get("body", b""))
-        self._ended = not message.get("more_body", False)  # also where the client has gone
+        self._ended = not message.get("more_body", False)  # also after a disconnect
         return message
 
     async def _drain(self) -> None:
@@ -192,5 +192,5 @@ def _too_long(most: int) -> RequestError:
         413,
         "body_too_large",
         f"the body is longer than {most:,} bytes",
-        hint="send fewer items or labels at a time; nothing of this request was taken",
+        hint="send fewer items or labels in one request; nothing in this one was accepted",
     )

@@ -1,4 +1,4 @@
-"""The log of the server, on stderr: what venire says and what its libraries say, in one form."""
+"""The server's log on stderr: venire and its libraries in one format."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from venire.web.settings import ServerSettings
 
 __all__ = ["configure_log", "library_level"]
 
-#: Libraries with a line for each migration, and for each webhook that is sent.
+#: Libraries that log every migration, and every webhook that is sent.
 CHATTY: Final = ("alembic", "httpx2")
 
 
 def configure_log(settings: ServerSettings) -> None:
-    """Write the log as the settings say, from now on."""
+    """Configure logging as the settings say."""
     level = getattr(logging, settings.log_level.upper())
     as_json = settings.log_format == "json"
     first: list[Processor] = [
@@ -47,7 +47,7 @@ def configure_log(settings: ServerSettings) -> None:
 
 
 def library_level(settings: ServerSettings) -> str:
-    """The level of libraries, whose news are few; all of it where somebody looks for a fault.
+    """The log level of libraries: warnings only by default, the same as ours otherwise.
 
     >>> library_level(ServerSettings(log_level="info"))
     'warning'

@@ -1,4 +1,4 @@
-"""What Prometheus is told: requests by route, the figures of every stream, the store, webhooks."""
+"""Prometheus metrics: requests by route, statistics of every stream, the store, webhooks."""
 
 from __future__ import annotations
 
@@ -24,28 +24,28 @@ SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 1
 STREAM_FIGURES = {
     "open_items": "Items that wait for labels.",
     "leased_items": "Items that a labeler holds.",
-    "labels": "Labels taken.",
-    "late_labels": "Labels that came after their item had left.",
+    "labels": "Labels accepted.",
+    "late_labels": "Labels that arrived after their item had left.",
     "exits": "Items that left.",
-    "exits_per_minute": "Items that leave in a minute.",
-    "revisions": "Verdicts that became others after their item had left.",
-    "labels_per_minute": "Labels taken in a minute.",
-    "oldest_seconds": "How long the oldest open item has waited.",
+    "exits_per_minute": "Items that left in the last minute.",
+    "revisions": "Verdicts that changed after their item had left.",
+    "labels_per_minute": "Labels accepted in the last minute.",
+    "oldest_seconds": "Age of the oldest open item.",
     "waiting": "Requests that wait for work.",
     "budget_left": "Labels left of the budget.",
-    "slots_skipped": "Slots that did not pass, since they could not be closed in time.",
+    "slots_skipped": "Slots skipped because they could not be closed in time.",
 }
 
 
 class Metrics:
-    """The counters of one server, in a registry of their own.
+    """The metrics of one server, in a registry of their own.
 
     >>> metrics = Metrics()
     >>> metrics.recorder("GET", "/health")(200, 0.001)
     >>> b'venire_requests_total{method="GET"' in metrics.page([], waiting=0, up=True)
     True
 
-    Of the process there is what Prometheus always has, such as its open files (on Linux).
+    The usual process metrics, such as open files, are included (on Linux).
     """
 
     def __init__(self) -> None:
@@ -55,7 +55,7 @@ class Metrics:
         self._requests = Counter("venire_requests", "Requests.", names, registry=registry)
         self._seconds = Histogram(
             "venire_request_seconds",
-            "Time to answer.",
+            "Response time.",
             names[:2],
             registry=registry,
             buckets=SECONDS,
@@ -63,9 +63,9 @@ class Metrics:
         ProcessCollector(registry=registry)
         self._conditions = Conditions()
         registry.register(self._conditions)
-        self._waiting = Gauge("venire_waiting", "Requests that wait or follow.", registry=registry)
-        self._up = Gauge("venire_store_up", "Whether the store takes writes.", registry=registry)
-        text = "Streams that are not served, since their log does not replay."
+        self._waiting = Gauge("venire_waiting", "Long polls and event streams.", registry=registry)
+        self._up = Gauge("venire_store_up", "Whether the store accepts writes.", registry=registry)
+        text = "Streams that are not served because their log does not replay."
         self._aside = Gauge("venire_streams_set_aside", text, registry=registry)
         self._streams = {
             name: Gauge(f"venire_stream_{name}", text, ["stream"], registry=registry)
@@ -73,7 +73,7 @@ class Metrics:
         }
 
     def recorder(self, method: str, route: str) -> Callable[[int, float], None]:
-        """What counts the requests of one route: called with status and seconds."""
+        """A function that records a request of one route, given its status and seconds."""
         seconds = self._seconds.labels(method, route)
         by_status: dict[int, Counter] = {}
 
@@ -93,7 +93,7 @@ class Metrics:
         condition: Condition | None = None,
         aside: int = 0,
     ) -> bytes:
-        """Everything, in the text format."""
+        """All metrics, in the text format."""
         self._conditions.now = condition
         self._aside.set(aside)
         self._waiting.set(waiting)

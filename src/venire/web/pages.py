@@ -1,8 +1,8 @@
-"""The pages: sign in, the overview, the labelling page, the documentation.
+"""The pages: sign-in, the overview, the labelling page, the documentation.
 
-They are written by the server, work without the network, and hold no script but their own files
-(the Content-Security-Policy forbids any other). What is in a payload is shown as text, or as an
-image where it is one; it is never taken for HTML.
+They are rendered by the server, need no other host, and load no scripts but their own (enforced by
+the Content-Security-Policy). A payload is shown as text, or as an image if it is one, never as
+HTML.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ __all__ = ["STATIC", "PageRoutes"]
 STATIC = Path(__file__).parent / "static"
 PERIOD = 1.0
 
-#: Where a link may lead somebody who has to sign in first.
+#: The only targets to which signing in redirects.
 WORK = "/work?"
 
 
 class PageRoutes:
-    """What people see."""
+    """The HTML pages."""
 
     def __init__(self, gate: Gate) -> None:
         """Behind a gate."""
@@ -73,12 +73,12 @@ class PageRoutes:
             self.openapi,
             methods=["GET"],
             tags=["operations"],
-            responses=says(text="The description of the API, as OpenAPI has it."),
+            responses=says(text="The OpenAPI document."),
         )
 
     @by_hand
     async def home(self, request: Request) -> Response:
-        """The overview, or the page to sign in."""
+        """The overview, or the sign-in page."""
         token = request.cookies.get(COOKIE)
         key = self._gate.service.sessions.key_of(token) if token else None
         if key is None:
@@ -90,9 +90,9 @@ class PageRoutes:
 
     @by_hand
     async def sign_in(self, request: Request) -> Response:
-        """Exchange a key for a session, whose token is in a cookie."""
+        """Exchange a key for a session cookie."""
         if foreign(request):
-            raise RequestError(403, "foreign_page", "another site's page sent this")
+            raise RequestError(403, "foreign_page", "this came from another site")
         form = parse_qs((await request.body()).decode(errors="replace"))
         token, to = form.get("key", [""])[0].strip(), form.get("to", [""])[0]
         key = self._gate.service.keys.authenticate(token) if token else None
@@ -120,9 +120,9 @@ class PageRoutes:
 
     @by_hand
     async def live(self, request: Request) -> Response:
-        """The overview as it changes, for the page that shows it."""
+        """The overview as server-sent events, whenever it changes."""
 
-        async def news() -> AsyncIterator[bytes]:
+        async def changes() -> AsyncIterator[bytes]:
             shown = ""
             while True:
                 overview = await self._render_overview()
@@ -131,7 +131,7 @@ class PageRoutes:
                     yield event("overview", {"html": overview})
                 await asyncio.sleep(PERIOD)
 
-        return follow(self._gate, request, news())
+        return follow(self._gate, request, changes())
 
     @by_hand
     async def work(self, request: Request) -> Response:
@@ -155,16 +155,16 @@ class PageRoutes:
         return self._page("docs.html", caller(request), sections=sections(described))
 
     async def openapi(self) -> Response:
-        """The description of the API."""
+        """The OpenAPI document."""
         return json_answer(self._app.openapi())
 
     def error(self, request: Request, fault: RequestError) -> Response:
-        """What went wrong, for people."""
+        """The error page."""
         who = getattr(request.state, "caller", None)
         return self._page("error.html", who, fault.status, fault=fault)
 
     async def _render_overview(self) -> str:
-        """The figures of all streams as HTML; made at most once a second for all who look."""
+        """The statistics of all streams as HTML; rendered at most once a second for all viewers."""
         now = time.monotonic()
         if now - self._overview_at >= PERIOD:
             service = self._gate.service
@@ -196,13 +196,13 @@ class PageRoutes:
 
 
 def over_https(request: Request) -> bool:
-    """Whether the browser speaks HTTPS, to us or to the proxy that says so.
+    """Whether the browser uses HTTPS, directly or by the headers of a proxy.
 
-    Anybody may claim it: all that comes of it is a cookie that goes over HTTPS alone.
+    The headers may be forged: the only effect is a cookie that is sent over HTTPS alone.
     """
-    told = request.headers.get("x-forwarded-proto", "").partition(",")[0].strip().lower()
+    proxied = request.headers.get("x-forwarded-proto", "").partition(",")[0].strip().lower()
     forwarded = request.headers.get("forwarded", "").lower().replace('"', "")
-    return "https" in (request.url.scheme, told) or "proto=https" in forwarded
+    return "https" in (request.url.scheme, proxied) or "proto=https" in forwarded
 
 
 def seconds(value: float | None) -> str:

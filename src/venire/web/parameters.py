@@ -1,4 +1,4 @@
-"""Parameters of paths and queries that several routes share."""
+"""Path and query parameters that several routes share."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from fastapi import Path, Query
 
 from venire.service.settings import LONGEST_ID, STREAM_NAME
 
-__all__ = ["Item", "Stream", "Wait", "stream_parameter", "token_parameter"]
+__all__ = ["Item", "Limit", "Stream", "Wait", "stream_parameter", "token_parameter"]
 
 SLUG: Final = f"^{STREAM_NAME}$"
 LONGEST_WAIT: Final = 3600
@@ -18,10 +18,11 @@ Item: TypeAlias = Annotated[
     str,
     Path(description="The id of the item.", max_length=LONGEST_ID, pattern=r"^[^\x00-\x1f\x7f]+$"),
 ]
+Limit: TypeAlias = Annotated[int, Query(description="Maximum number of results.", ge=1, le=10_000)]
 Wait: TypeAlias = Annotated[
     float,
     Query(
-        description="Seconds to wait for news; the server may answer sooner.",
+        description="Seconds to wait (long poll); the server may answer sooner.",
         ge=0,
         le=LONGEST_WAIT,
         allow_inf_nan=False,
@@ -31,23 +32,22 @@ Wait: TypeAlias = Annotated[
 
 def token_parameter(extra: dict[str, Any]) -> dict[str, Any]:
     """The documentation of a route with a token in its path."""
-    token = {
-        "name": "token",
-        "in": "path",
-        "required": True,
-        "description": "The token of the assignment, from `next`.",
-        "schema": {"type": "string"},
-    }
-    return {"parameters": [token], **extra}
+    return _path_parameter("token", "The token of the assignment, from `next`.", {}, extra)
 
 
 def stream_parameter(extra: dict[str, Any]) -> dict[str, Any]:
-    """The documentation of a route that reads the name of the stream by hand."""
-    stream = {
-        "name": "stream",
+    """The documentation of a route that reads the name of the stream from the path itself."""
+    return _path_parameter("stream", "The name of the stream.", {"pattern": SLUG}, extra)
+
+
+def _path_parameter(
+    name: str, description: str, schema: dict[str, Any], extra: dict[str, Any]
+) -> dict[str, Any]:
+    parameter = {
+        "name": name,
         "in": "path",
         "required": True,
-        "description": "The name of the stream.",
-        "schema": {"type": "string", "pattern": SLUG},
+        "description": description,
+        "schema": {"type": "string", **schema},
     }
-    return {"parameters": [stream], **extra}
+    return {"parameters": [parameter], **extra}

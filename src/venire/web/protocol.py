@@ -1,7 +1,7 @@
-"""HTTP with a limit on how long the head of a request may take.
+"""HTTP with a timeout for the head of a request.
 
-Uvicorn waits for ever for a client that has connected and says nothing, or sends its headers a
-byte at a time; enough of those and there is no room for others.
+Uvicorn waits forever for a client that has connected and sends nothing, or sends its headers a
+byte at a time (Slowloris); enough of those and no connections are left for others.
 """
 
 from __future__ import annotations
@@ -17,34 +17,34 @@ _TOO_SLOW: Final = b"HTTP/1.1 408 Request Timeout\r\ncontent-length: 0\r\nconnec
 
 
 def timed(seconds: float) -> type[HttpToolsProtocol]:
-    """A protocol that gives each request so many seconds for its head.
+    """A protocol with a timeout for the head of each request.
 
     >>> issubclass(timed(5.0), HttpToolsProtocol)
     True
     """
 
     class Timed(HttpToolsProtocol):
-        """A connection, with a timer that runs while a head is awaited or comes in."""
+        """A connection, with a timer that runs while a head is awaited or received."""
 
         _timer: asyncio.TimerHandle | None = None
 
         def connection_made(self, transport: Any) -> None:
-            """Begin to wait for the first request."""
+            """Start the timer for the first request."""
             super().connection_made(transport)
             self._begin()
 
         def connection_lost(self, exc: Exception | None) -> None:
-            """Nobody is waited for any more."""
+            """Stop the timer."""
             self._stop()
             super().connection_lost(exc)
 
         def on_message_begin(self) -> None:
-            """A request begins; one after the first has waited under the keep-alive timer."""
+            """Start the timer; requests after the first had the keep-alive timeout until now."""
             self._begin()
             super().on_message_begin()
 
         def on_headers_complete(self) -> None:
-            """The head is there."""
+            """Stop the timer: the head is complete."""
             self._stop()
             super().on_headers_complete()
 
@@ -60,7 +60,7 @@ def timed(seconds: float) -> type[HttpToolsProtocol]:
         def _end(self) -> None:
             if self.transport.is_closing():
                 return
-            if self.cycle is None or self.cycle.response_complete:  # else another answer is due
+            if self.cycle is None or self.cycle.response_complete:  # else a response is pending
                 self.transport.write(_TOO_SLOW)
             self.transport.close()
 

@@ -1,4 +1,4 @@
-"""The description of the API, laid out for a page that needs no script and no network."""
+"""The OpenAPI document, laid out for a page that needs no script and no other host."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Schema = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Row:
-    """A field or a parameter: its name, its type, whether it is needed, what it means."""
+    """A field or a parameter: its name, type, whether it is required, and meaning."""
 
     name: str
     kind: str
@@ -94,7 +94,7 @@ def _default(field: Schema) -> str:
 
 
 def _kind(schema: Schema, schemas: Schema) -> str:
-    """A type in words; of an enum the words that it allows."""
+    """A type in words; for an enum, its values."""
     if "$ref" in schema:
         name = str(schema["$ref"]).rpartition("/")[2]
         meant = schemas.get(name, {})

@@ -1,7 +1,7 @@
-"""Running the application: one process, one loop, a clean end.
+"""Running the application: one process, one loop, graceful shutdown.
 
-SIGTERM or Ctrl-C lets those who wait go at once, finishes the requests that are under way, writes
-snapshots and closes the store. A second one does not wait.
+On SIGTERM or Ctrl-C waiting requests are answered at once, running requests are finished, snapshots
+are written and the store is closed. A second signal stops at once.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ __all__ = ["run_server"]
 
 Tell = Callable[[str], None]
 
-#: Seconds for which a thread that computes may keep the loop waiting; Python's own is ten times it.
+#: The thread switch interval in seconds: a tenth of Python's default, so that the loop runs soon.
 SWITCH = 0.0005
 
 
 def run_server(settings: ServerSettings, tell: Tell) -> None:
-    """Serve until told to stop; `tell` gets the lines that the operator has to see."""
+    """Serve until stopped; `tell` prints the lines that the operator has to see."""
     configure_log(settings)
     sys.setswitchinterval(SWITCH)
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
@@ -42,7 +42,7 @@ def run_server(settings: ServerSettings, tell: Tell) -> None:
 
 
 async def _serve(settings: ServerSettings, tell: Tell) -> None:
-    """Listen at once, answer 503 until everything is loaded, and then serve."""
+    """Listen at once, and answer 503 until everything is loaded."""
     with open_storage(settings.storage) as storage:
         tell("starting (the first start compiles, which takes up to a minute)")
         service = Service(storage, settings=service_settings(settings))
@@ -55,18 +55,18 @@ async def _serve(settings: ServerSettings, tell: Tell) -> None:
             await asyncio.wait({starting})
             await service.stop()
     if not starting.cancelled():
-        starting.result()  # why it did not start, if it did not
+        starting.result()  # raises if the start failed
     tell("stopped")
 
 
 async def _start(service: Service, server: _Server, tell: Tell) -> None:
-    """Load everything, then say that the server serves; it ends if that fails."""
+    """Load everything, then announce the addresses; stop the server if that fails."""
     try:
-        if not await asyncio.to_thread(service.hub.storage.streams):
-            await asyncio.to_thread(warm_up)  # the kernels of those there are, `start` sees to
+        if not await asyncio.to_thread(service.runtime.storage.streams):
+            await asyncio.to_thread(warm_up)  # otherwise `start` warms up what it loads
         first_key = await service.start()
         if first_key is not None:
-            tell(f"admin key (shown this once): {first_key}")
+            tell(f"admin key (shown only once): {first_key}")
         for name in sorted(service.set_aside):
             tell(f"stream {name!r} is set aside: its log does not replay (see the log)")
         _collect_seldom()
@@ -79,22 +79,21 @@ async def _start(service: Service, server: _Server, tell: Tell) -> None:
 
 
 def warm_up() -> None:
-    """Compile what a usual stream needs, or load it, so that no request has to wait for it.
+    """Compile what a typical stream needs, so that no request has to wait for it.
 
-    Those of the store are warmed up when they are loaded, which is also before any request.
+    Stored streams are warmed up when they are loaded, also before any request.
     """
-    for classes in (("yes", "no"), ("yes", "no", "unsure")):  # two have kernels of their own
+    for classes in (("yes", "no"), ("yes", "no", "unsure")):  # two classes have their own kernels
         engine_setup.warm_up(StreamSettings(classes=classes))
         skill_report.warm_up(classes)
 
 
 def _collect_seldom() -> None:
-    """Look for cycles of garbage fourteen times less often than Python does by default.
+    """Run the cyclic garbage collector fourteen times less often than Python's default.
 
-    A server holds a great many objects and makes few cycles: going through all of them again and
-    again took two fifths of the time of a bulk request. What is there at the start stays. A look
-    at the young ones goes through 50,000 at most, some twelve milliseconds: nobody is served
-    meanwhile.
+    A server holds many objects and makes few cycles: scanning all of them again and again took two
+    fifths of the time of a bulk request. Objects from the start are frozen. A young collection
+    scans 50,000 objects at most, about twelve milliseconds, during which nobody is served.
     """
     gc.collect()
     gc.freeze()
@@ -102,7 +101,7 @@ def _collect_seldom() -> None:
 
 
 def service_settings(settings: ServerSettings) -> ServiceSettings:
-    """What of the server's settings concerns the service."""
+    """The service's part of the server's settings."""
     return ServiceSettings(
         max_waiting=settings.max_waiting,
         max_wait_seconds=settings.max_wait,
@@ -114,7 +113,7 @@ def service_settings(settings: ServerSettings) -> ServiceSettings:
 
 
 class _Server(uvicorn.Server):
-    """Uvicorn, with a sign that it listens and an end that does not keep people waiting."""
+    """Uvicorn, with an event for when it listens, and a shutdown that ends long polls."""
 
     def __init__(self, settings: ServerSettings, app: object) -> None:
         config = uvicorn.Config(
@@ -146,7 +145,7 @@ class _Server(uvicorn.Server):
         return [f"http://{f'[{host}]' if ':' in host else host}:{port}" for host, port in names]
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """Stop: let those who wait go, finish the rest; the second time at once."""
+        """Shut down gracefully; the second time at once."""
         if self.should_exit:
             self.force_exit = True
         self.should_exit = True

@@ -1,9 +1,8 @@
-"""Following what happens: server-sent events with signs of life.
+"""Server-sent events with heartbeats.
 
-A connection that says nothing for a while may be taken for dead by what lies in between, so a
-comment is sent every few seconds. When the server stops, those who follow are let go; browsers
-and clients come back by themselves and go on after the last event they saw. Who follows by a key
-that is revoked meanwhile is let go too, and sees nothing more.
+A proxy may close a silent connection, so a comment is sent every few seconds. When the server
+stops, the streams end; browsers and clients reconnect and continue after the last event they saw.
+A stream also ends when its key is revoked.
 """
 
 from __future__ import annotations
@@ -26,18 +25,18 @@ __all__ = ["follow"]
 HEADERS = {"cache-control": "no-store", "x-accel-buffering": "no"}
 
 
-def follow(gate: Gate, request: Request, news: AsyncIterator[bytes]) -> Response:
-    """An answer that goes on for as long as there are news and somebody may read them."""
+def follow(gate: Gate, request: Request, events: AsyncIterator[bytes]) -> Response:
+    """A response that streams events until they end, the server stops or the key is revoked."""
     gate.waiting.check(caller(request).key)
-    return _Following(gate, request, news)
+    return _Following(gate, request, events)
 
 
 class _Following(StreamingResponse):
-    """A stream of events that has a place among those who wait while it is being read."""
+    """An event stream that counts as a waiting request while it is open."""
 
-    def __init__(self, gate: Gate, request: Request, news: AsyncIterator[bytes]) -> None:
-        living = _living(gate, request, news)
-        super().__init__(living, media_type="text/event-stream", headers=HEADERS)
+    def __init__(self, gate: Gate, request: Request, events: AsyncIterator[bytes]) -> None:
+        kept_alive = _with_heartbeats(gate, request, events)
+        super().__init__(kept_alive, media_type="text/event-stream", headers=HEADERS)
         self._gate, self._key = gate, caller(request).key
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -45,11 +44,13 @@ class _Following(StreamingResponse):
             await super().__call__(scope, receive, send)
 
 
-async def _living(gate: Gate, request: Request, news: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """The news, with a comment where there are none for a while; ends when server or key do."""
+async def _with_heartbeats(
+    gate: Gate, request: Request, events: AsyncIterator[bytes]
+) -> AsyncIterator[bytes]:
+    """The events, with a comment after a silence; ends when the server stops or the key ends."""
     yield b": venire\n\n"
     stop = asyncio.ensure_future(gate.stopping.wait())
-    entry: asyncio.Future[bytes] = asyncio.ensure_future(_next(news))
+    entry: asyncio.Future[bytes] = asyncio.ensure_future(_next(events))
     try:
         while not stop.done():
             both: set[asyncio.Future[Any]] = {entry, stop}
@@ -58,13 +59,13 @@ async def _living(gate: Gate, request: Request, news: AsyncIterator[bytes]) -> A
                 timeout=gate.settings.heartbeat,
                 return_when=asyncio.FIRST_COMPLETED,
             )
-            if not gate.still(request):
+            if not gate.still_valid(request):
                 break
             if entry in done:
                 yield entry.result()
-                entry = asyncio.ensure_future(_next(news))
+                entry = asyncio.ensure_future(_next(events))
             elif not done:
-                yield b": still here\n\n"
+                yield b": heartbeat\n\n"
     except StopAsyncIteration:
         pass
     except VenireError as error:
@@ -75,5 +76,5 @@ async def _living(gate: Gate, request: Request, news: AsyncIterator[bytes]) -> A
         entry.cancel()
 
 
-async def _next(news: AsyncIterator[bytes]) -> bytes:
-    return await anext(news)
+async def _next(events: AsyncIterator[bytes]) -> bytes:
+    return await anext(events)

@@ -1,6 +1,6 @@
-"""What an operator can set about the server: options of `venire serve`, or `VENIRE_*` variables.
+"""Settings of the server: options of `venire serve`, or `VENIRE_*` variables.
 
-Streams have settings of their own, which are changed live; these are read once, at the start.
+Streams have settings of their own, which can be changed live; these are read once, at the start.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Seconds = Annotated[float, Field(gt=0)]
 
 
 class ServerSettings(BaseSettings):
-    """The settings of one server; each is also a variable, such as `VENIRE_MAX_BODY`.
+    """The settings of one server; each is also an environment variable, such as `VENIRE_MAX_BODY`.
 
     >>> ServerSettings(max_batch=100).max_batch
     100
@@ -30,35 +30,35 @@ class ServerSettings(BaseSettings):
     )
 
     storage: str = "sqlite:///venire.db"
-    """Where everything is kept, a URL."""
+    """The URL of the store."""
     host: str = "127.0.0.1"
     """The address to listen on."""
     port: Annotated[int, Field(ge=0, le=65535)] = 8400
-    """The port; 0 takes a free one."""
+    """The port; 0 for any free one."""
     max_body: Annotated[int, Field(ge=1024)] = 8 * MEBIBYTE
-    """Bytes in the body of a request."""
+    """Maximum bytes in the body of a request."""
     max_batch: Positive = 20_000
-    """Items or labels in one request."""
+    """Maximum items or labels in one request."""
     max_labelers: Positive = 10_000
-    """Labelers that may come to a stream by asking or by sending labels."""
+    """Maximum labelers that may join a stream by requesting work or sending labels."""
     rate: Annotated[float, Field(ge=0)] = 500.0
-    """Requests a second for each key; 0 for no limit."""
+    """Requests per second for each key; 0 for no limit."""
     burst: Positive = 1_000
-    """Requests that a key may send at once."""
+    """Requests that a key may send in a burst."""
     max_waiting: Positive = 1_000
-    """Requests that wait for news, or follow them, at a time."""
+    """Maximum concurrent long polls and event streams."""
     max_waiting_per_key: Positive = 250
-    """Of these, requests of one key."""
+    """Maximum of these for one key."""
     max_wait: Seconds = 60.0
-    """Seconds that a request may wait for news."""
+    """Maximum seconds of a long poll."""
     header_timeout: Seconds = 20.0
-    """Seconds that a client has to send the head of a request."""
+    """Seconds a client has to send the head of a request."""
     heartbeat: Seconds = 15.0
-    """Seconds between signs of life for those who follow events."""
+    """Seconds between heartbeats of an event stream."""
     session_hours: Seconds = 12.0
     """Hours after which people have to sign in again."""
     secure_cookies: bool = False
-    """Always send cookies over HTTPS alone, as where a proxy says that it speaks HTTPS."""
+    """Always mark cookies Secure, as when a proxy reports HTTPS."""
     image_hosts: str = ""
     """Hosts, separated by commas, whose images the labelling page may show.
 
@@ -67,10 +67,10 @@ class ServerSettings(BaseSettings):
     allow_private_webhooks: bool = False
     """Webhooks may go to private networks."""
     webhook_retry_hours: Seconds = 72.0
-    """Hours for which a message is tried again that a webhook does not take."""
+    """Hours for which a failed webhook message is retried before it is dead-lettered."""
     grace: Annotated[float, Field(ge=0)] = 10.0
-    """Seconds for requests to finish when the server is told to stop."""
+    """Seconds for requests to finish during a graceful shutdown."""
     log_format: Literal["console", "json"] = "console"
-    """How the log is written."""
+    """The format of the log."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
-    """From which level on."""
+    """The log level."""

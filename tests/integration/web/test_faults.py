@@ -66,7 +66,8 @@ def test_a_full_disk_is_told_and_gone_on_from(tmp_path: Path) -> None:
                 client.next("posts", "ann", wait=0)
             assert caught.value.status == 503
         [down] = logged(server)
-        assert re.search(r"error.* the store takes nothing: .*(full|disk I/O error)", down), down
+        cause = r"error.* the store does not accept writes: .*(full|disk I/O error)"
+        assert re.search(cause, down), down
         told = server.metrics()
         assert told["venire_store_up"] == 0
         assert told['venire_down_seconds{part="writes"}'] > 0
@@ -74,7 +75,7 @@ def test_a_full_disk_is_told_and_gone_on_from(tmp_path: Path) -> None:
         resource.prlimit(pid, resource.RLIMIT_FSIZE, usual)
         goes_on(server, "during", "after")
         [_, up] = logged(server)
-        assert re.search(r"the store takes nothing: that is over, after \d+\.\d s", up), up
+        assert re.search(r"recovered after \d+\.\d s: the store does not accept writes", up), up
         told = server.metrics()
         assert told["venire_store_up"] == 1
         assert told['venire_down_seconds{part="writes"}'] == 0
@@ -101,7 +102,7 @@ def test_a_server_without_file_descriptors_says_so_and_goes_on(tmp_path: Path) -
             until(lambda: any("no file can be opened" in line for line in logged(server)))
         resource.prlimit(pid, resource.RLIMIT_NOFILE, usual)
         goes_on(server, "after")
-        until(lambda: any("connection taken: that is over" in line for line in logged(server)))
+        until(lambda: any("recovered after" in line for line in logged(server)))
         assert "Too many open files" in logged(server)[0]
         told = server.metrics()
         assert told["process_open_fds"] < told["process_max_fds"]
@@ -135,7 +136,7 @@ def test_a_database_that_is_away_for_seconds_is_waited_for(
         assert 1 <= len(logged(server)) <= 2  # that it does not answer, and that it takes nothing
         root.execute(f"ALTER DATABASE {name} ALLOW_CONNECTIONS true".encode())
         goes_on(server, "during", "after")
-        until(lambda: sum("that is over, after" in line for line in logged(server)) >= 1)
+        until(lambda: sum("recovered after" in line for line in logged(server)) >= 1)
         assert server.stop() == 0
     assert main(["verify", "--storage", storage]) == 0
 

@@ -46,7 +46,7 @@ def test_a_policy_that_is_changed_remembers_nothing_of_the_one_before(server: In
     server.make_stream(policy="waterfill")
     server.add("a", "b", "c")
     server.take()
-    engine = server.service.hub.loaded()[0].engine
+    engine = server.service.runtime.loaded()[0].engine
     memory = engine._books.desk.gauges
     server.call("PATCH", "/v1/streams/posts", json={"policy": "waterfill", "max_overlap": 3})
     assert memory.any()
@@ -110,7 +110,7 @@ def test_a_label_is_answered_once(posts: InProcess) -> None:
     assert (first.status_code, first.json()["said"]) == (200, "spam")
     assert posts.call("POST", f"{path}/label", json={"said": "spam"}).json() == first.json()
     assert code_of(posts.call("POST", f"{path}/label", json={"said": "ok"})) == (409, "conflict")
-    assert code_of(posts.call("POST", f"{path}/heartbeat")) == (409, "out_of_turn")
+    assert code_of(posts.call("POST", f"{path}/heartbeat")) == (409, "invalid_state")
     unknown = posts.call("POST", "/v1/assignments/none/label", json={"said": "ok"})
     assert code_of(unknown) == (404, "not_found")
     item = posts.call("GET", f"{ITEMS}/a").json()
@@ -278,7 +278,7 @@ def test_a_wrong_method_is_told_all_that_the_path_has(posts: InProcess) -> None:
         answer = posts.call("PUT", path)
         assert code_of(answer) == (405, "method_not_allowed")
         assert answer.headers["allow"] == methods
-        assert answer.json()["error"]["hint"] == f"it has {methods}"
+        assert answer.json()["error"]["hint"] == f"it supports {methods}"
 
 
 def test_a_fault_in_lines_of_json_is_told_with_its_line(posts: InProcess) -> None:
@@ -290,7 +290,7 @@ def test_a_fault_in_lines_of_json_is_told_with_its_line(posts: InProcess) -> Non
         lines = f'{{"id": "a"}}\n\n{{"id": "b"}}\n{third}\n{{"id": "d"}}\n'
         answer = posts.call("POST", ITEMS, content=lines, headers=headers)
         assert code_of(answer) == (422, "invalid")
-        assert answer.json()["error"]["message"] == f"the request is not as expected: {fault}"
+        assert answer.json()["error"]["message"] == f"invalid request: {fault}"
     labels = '{"item": "a", "labeler": "ann", "said": "ok"}\n{"item": "a"}\n'
     answer = posts.call("POST", "/v1/streams/posts/labels", content=labels, headers=headers)
     assert "body.line 2.said" in answer.json()["error"]["message"]
@@ -315,8 +315,8 @@ def test_work_that_is_not_the_callers_is_told_so_in_plain_words(posts: InProcess
     posts.add("a")
     token = posts.take("bob")["token"]
     for role, path, message in (
-        ("labeler", token, "there is no such assignment: the token was not given to 'ann'"),
-        ("admin", "x" * 43, "there is no such assignment: no work was given out under this token"),
+        ("labeler", token, "there is no such assignment: the token was not issued to 'ann'"),
+        ("admin", "x" * 43, "there is no such assignment: this token is unknown"),
     ):
         url = f"/v1/assignments/{path}/label"
         answer = posts.call("POST", url, role, json={"said": "ok"})
@@ -330,7 +330,7 @@ def test_somebody_with_a_browser_sees_a_page_when_something_is_wrong(posts: InPr
         answer = posts.call("GET", "/work?stream=<nope>", role, headers=browser)
         assert answer.status_code == status
         assert answer.headers["content-type"].startswith("text/html")
-        assert "This did not work" in answer.text
+        assert "Something went wrong" in answer.text
         assert ("&lt;nope&gt;" in answer.text) == (status == 404)
         assert "<nope>" not in answer.text
     assert "it takes the role admin or labeler" in answer.text
@@ -402,10 +402,10 @@ def test_an_id_may_end_as_a_path_does(posts: InProcess) -> None:
     [
         ("POST", "/v1/streams", {"name": "x", "classes": ["a"]}, "List should have at least 2"),
         ("POST", "/v1/streams", {"name": "x", "classes": ["a", "a"]}, "body: got the classes"),
-        ("PATCH", "/v1/streams/posts", {"overlap": 3}, "body.overlap: there is no such field"),
+        ("PATCH", "/v1/streams/posts", {"overlap": 3}, "body.overlap: unknown field"),
         ("POST", "/v1/streams/posts/labels", [{"item": "a", "said": "ok", "labler": "bob"}],
-         "body.0.labler: there is no such field"),
-        ("POST", "/v1/assignments/none/heartbeat", None, "no work was given out"),
+         "body.0.labler: unknown field"),
+        ("POST", "/v1/assignments/none/heartbeat", None, "this token is unknown"),
     ],
 )  # fmt: skip
 def test_refusals_are_in_plain_words(
@@ -466,7 +466,7 @@ def test_a_closed_stream_can_be_chosen_until_it_is_empty(posts: InProcess) -> No
     posts.call("POST", "/v1/streams/posts/close")
     assert "posts (1 open, closed)" in posts.call("GET", "/work", "labeler").text
     assert posts.call("DELETE", "/v1/streams/posts/items/last").status_code == 200
-    assert "There is no stream to label." in posts.call("GET", "/work", "labeler").text
+    assert "There are no streams to label." in posts.call("GET", "/work", "labeler").text
 
 
 def test_the_overview_shows_what_left_undecided_and_what_was_revised(server: InProcess) -> None:

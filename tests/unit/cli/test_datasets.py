@@ -59,7 +59,7 @@ def test_fetch_from_a_folder_and_path(
         (["lst"], "did you mean 'list'"),
         (["list", "rtee"], "did you mean 'rte'"),
         (["path", "rte"], "fetch it with: venire datasets fetch rte"),
-        (["path", "rte", "--from", "x"], "--from goes with fetch"),
+        (["path", "rte", "--from", "x"], "--from is an option of fetch"),
         (["fetch", "rte", "--from", "no-such-folder"], "expected a folder"),
         (["fetch", "rte", "--from", "."], "has no file all_collected_data.tgz"),
     ],

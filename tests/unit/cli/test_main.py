@@ -5,7 +5,7 @@ import warnings
 import pytest
 
 import venire
-from venire.cli import VERBS, main, make_app
+from venire.cli import COMMANDS, main, make_app
 from venire.cli.simulate import LEARNING, POLICY
 from venire.scheduling.base import Learning, Policy
 from venire.scheduling.by_name import exported
@@ -22,10 +22,10 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
 def test_help_names_every_verb(args: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(args) == 0
     out = capsys.readouterr().out
-    assert all(verb in out for verb in VERBS)
+    assert all(verb in out for verb in COMMANDS)
 
 
-@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize("verb", COMMANDS)
 def test_every_verb_has_help(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([verb, "--help"]) == 0
     assert "--json" in capsys.readouterr().out

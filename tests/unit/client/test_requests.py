@@ -64,18 +64,18 @@ def test_a_refusal_that_will_not_change_is_not_tried_again() -> None:
     call = calls.get("/v1/streams")
     final = Answer(502, {}, json.dumps({"error": {**error, "retryable": False}}).encode())
     with pytest.raises(Exception, match="502"):
-        settings.judge(call, final, Backoff(60))
+        settings.check(call, final, Backoff(60))
     for body in (b"<html>bad gateway", json.dumps({"error": {"retryable": True}}).encode()):
-        assert settings.judge(call, Answer(502, {}, body), Backoff(60)) is not None
+        assert settings.check(call, Answer(502, {}, body), Backoff(60)) is not None
 
 
 @pytest.mark.parametrize("status", [429, 502, 503, 504])
 def test_a_key_is_asked_for_again_only_if_none_can_have_been_made(status: int) -> None:
     settings, answer = Settings(URL, "vk_x", 1, 60), Answer(status, {}, b"")
-    assert settings.judge(calls.get("/v1/keys"), answer, Backoff(60)) is not None
+    assert settings.check(calls.get("/v1/keys"), answer, Backoff(60)) is not None
     made = calls.create_key("a screen", "viewer", None)
     if status == 429:
-        assert settings.judge(made, answer, Backoff(60)) is not None
+        assert settings.check(made, answer, Backoff(60)) is not None
     else:
         with pytest.raises(ServerError):
-            settings.judge(made, answer, Backoff(60))
+            settings.check(made, answer, Backoff(60))

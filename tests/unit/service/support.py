@@ -18,7 +18,7 @@ from venire.service import (
     ServiceSettings,
     StreamSettings,
 )
-from venire.service.stream.live_stream import Live
+from venire.service.stream.live_stream import LiveStream
 from venire.storage import Change, MemoryStorage
 
 PANEL = (
@@ -100,15 +100,15 @@ class Bench:
         self.storage, self.clock, self.service = storage, clock, service
 
     @property
-    def live(self) -> Live:
+    def live(self) -> LiveStream:
         """The stream in memory."""
-        return self.service.hub.loaded()[0]
+        return self.service.runtime.loaded()[0]
 
     async def pass_time(self, seconds: float) -> None:
         """Let time pass, and everything happen that is due."""
         self.clock.advance(seconds)
-        self.service.hub.tick()
-        await self.service.hub.flush()
+        self.service.runtime.ticker.tick()
+        await self.service.runtime.flush()
 
     async def add(self, *ids: str, **more: Any) -> None:
         """Add items."""

@@ -14,16 +14,16 @@ from venire.engine import queue
 from venire.errors import TooMuch
 from venire.scheduling.algorithm1 import verdicts
 from venire.service import ItemIn, Lease, Nothing, ServiceSettings
-from venire.service.stream.live_stream import LONG, Live
-from venire.service.work.labels import NEWCOMERS
+from venire.service.stream.live_stream import LARGE_STREAM, LiveStream
+from venire.service.work.labels import MAX_NEWCOMERS
 
 OPEN: dict[str, Any] = {"open_panel": True, "learning": "while-serving", "panel": ()}
 
 
-class Held:
+class HeldLease:
     """Slots of a stream that are not closed before they are let go."""
 
-    def __init__(self, live: Live) -> None:
+    def __init__(self, live: LiveStream) -> None:
         self.go, self.begun = threading.Event(), threading.Event()
         self._advance = live.engine.advance
         live.engine.advance = self._held  # type: ignore[method-assign]
@@ -34,12 +34,12 @@ class Held:
         return self._advance(slot)
 
 
-async def closing(b: Bench) -> Held:
+async def closing(b: Bench) -> HeldLease:
     """A stream with a long slot, of which a thread has begun to close it."""
-    await b.service.add_items("posts", [ItemIn(f"i{n}") for n in range(LONG)])
-    held = Held(await b.service.hub.live("posts"))
+    await b.service.add_items("posts", [ItemIn(f"i{n}") for n in range(LARGE_STREAM)])
+    held = HeldLease(await b.service.runtime.live_stream("posts"))
     b.clock.advance(10.0)
-    b.service.hub.tick()
+    b.service.runtime.ticker.tick()
     await asyncio.to_thread(held.begun.wait, 60)
     return held
 
@@ -57,7 +57,7 @@ async def test_other_streams_are_served_while_a_long_slot_is_closed() -> None:
         assert not waiting.done()
         held.go.set()
         assert isinstance(await waiting, Lease)
-        assert (await b.service.hub.live("posts")).engine.slot == 1
+        assert (await b.service.runtime.live_stream("posts")).engine.slot == 1
 
 
 @running
@@ -78,28 +78,28 @@ async def test_the_end_of_a_server_waits_for_a_slot_under_way() -> None:
         asyncio.get_running_loop().call_later(0.1, held.go.set)
     assert storage.snapshots("posts")[-1].n > 0
     async with bench(storage) as b:
-        assert len(b.live.open) == LONG
+        assert len(b.live.open) == LARGE_STREAM
 
 
 @running
 async def test_a_long_slot_that_fails_loses_its_stream_and_no_other() -> None:
     async with bench() as b:
         await b.service.create_stream("other", settings_of(), "test")
-        await b.service.add_items("posts", [ItemIn(f"i{n}") for n in range(LONG)])
-        live = await b.service.hub.live("posts")
+        await b.service.add_items("posts", [ItemIn(f"i{n}") for n in range(LARGE_STREAM)])
+        live = await b.service.runtime.live_stream("posts")
 
         def fail(slot: int) -> Any:
             raise ArithmeticError("for the test")
 
         live.engine.advance = fail  # type: ignore[method-assign]
         b.clock.advance(10.0)
-        b.service.hub.tick()
+        b.service.runtime.ticker.tick()
         while live.busy is not None:
             await asyncio.sleep(0.001)
         assert isinstance(await b.service.next("other", "ann"), Nothing)
-        again = await b.service.hub.live("posts")  # loaded anew, as the store has it
+        again = await b.service.runtime.live_stream("posts")  # loaded anew, as the store has it
         assert again is not live
-        assert len(again.open) == LONG
+        assert len(again.open) == LARGE_STREAM
 
 
 def test_labelers_who_join_one_after_the_other_are_filed_once(
@@ -116,14 +116,14 @@ def test_labelers_who_join_one_after_the_other_are_filed_once(
         async with bench(**OPEN) as b:
             await b.add("a", "b")
             monkeypatch.setattr(queue, "refile_all", counted)
-            rows = [("a", f"m{n}", "ok") for n in range(NEWCOMERS - 1)]
+            rows = [("a", f"m{n}", "ok") for n in range(MAX_NEWCOMERS - 1)]
             outcomes = await b.service.add_labels("posts", rows)
             assert {outcome.status for outcome in outcomes} == {"accepted"}
             assert len(calls) == 1
-            rows = [("b", f"n{n}", "ok") for n in range(3 * NEWCOMERS)]
+            rows = [("b", f"n{n}", "ok") for n in range(3 * MAX_NEWCOMERS)]
             assert len(await b.service.add_labels("posts", rows)) == len(rows)
             assert len(calls) <= 6  # they come in pieces, with room for others in between
-            assert len(b.live.people) == 4 * NEWCOMERS - 1
+            assert len(b.live.labelers) == 4 * MAX_NEWCOMERS - 1
 
     running(come)()
 

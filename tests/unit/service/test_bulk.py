@@ -13,14 +13,14 @@ import pytest
 from tests.unit.service.support import Bench, Flaky, bench, running, settings_of
 from venire.engine import Scheduler
 from venire.service import ItemIn, Lease
-from venire.service.runtime.runtime import BEHIND, MANY, PIECE
-from venire.service.stream.live_stream import LONG
+from venire.service.runtime.runtime import CHUNK, MAX_UNCOMMITTED, THREAD_FROM
+from venire.service.stream.live_stream import LARGE_STREAM
 from venire.web.answers import dumps, long_answer
 
 OPEN: dict[str, Any] = {"open_panel": True, "learning": "while-serving", "panel": ()}
 
 
-class Held:
+class HeldLease:
     """A method of something that waits until it is let go."""
 
     def __init__(self, owner: Any, name: str) -> None:
@@ -34,7 +34,7 @@ class Held:
         return self._do(*args)
 
 
-async def others_are_served(b: Bench, held: Held) -> None:
+async def others_are_served(b: Bench, held: HeldLease) -> None:
     """Whoever asks another stream gets an answer while a thread is held, which then goes on."""
     await asyncio.to_thread(held.begun.wait, 60)
     async with asyncio.timeout(30):
@@ -52,10 +52,10 @@ async def with_other(b: Bench) -> None:
 async def test_others_are_served_while_many_items_come() -> None:
     async with bench() as b:
         await with_other(b)
-        live = await b.service.hub.live("posts")
-        held = Held(live.engine, "arrive")
+        live = await b.service.runtime.live_stream("posts")
+        held = HeldLease(live.engine, "arrive")
         coming = asyncio.ensure_future(
-            b.service.add_items("posts", [ItemIn(f"i{n}") for n in range(MANY)])
+            b.service.add_items("posts", [ItemIn(f"i{n}") for n in range(THREAD_FROM)])
         )
         await others_are_served(b, held)
         assert {added.status for added in await coming} == {"created"}
@@ -65,10 +65,10 @@ async def test_others_are_served_while_many_items_come() -> None:
 async def test_others_are_served_while_many_labels_come() -> None:
     async with bench() as b:
         await with_other(b)
-        names = [f"i{n}" for n in range(MANY)]
+        names = [f"i{n}" for n in range(THREAD_FROM)]
         await b.add(*names)
-        live = await b.service.hub.live("posts")
-        held = Held(live.engine, "observe")
+        live = await b.service.runtime.live_stream("posts")
+        held = HeldLease(live.engine, "observe")
         coming = asyncio.ensure_future(
             b.service.add_labels("posts", [(name, "ann", "ok") for name in names])
         )
@@ -80,9 +80,9 @@ async def test_others_are_served_while_many_labels_come() -> None:
 async def test_others_are_served_while_a_long_stream_is_filed_anew_for_a_newcomer() -> None:
     async with bench(**OPEN) as b:
         await with_other(b)
-        await b.service.add_items("posts", [ItemIn(f"i{n}") for n in range(LONG)])
-        live = await b.service.hub.live("posts")
-        held = Held(live.engine, "file")
+        await b.service.add_items("posts", [ItemIn(f"i{n}") for n in range(LARGE_STREAM)])
+        live = await b.service.runtime.live_stream("posts")
+        held = HeldLease(live.engine, "file")
         asking = asyncio.ensure_future(b.service.next("posts", "newcomer"))
         await others_are_served(b, held)
         assert isinstance(await asking, Lease)
@@ -92,15 +92,15 @@ async def test_others_are_served_while_a_long_stream_is_filed_anew_for_a_newcome
 async def test_few_pieces_of_a_request_wait_for_the_disk() -> None:
     storage = Flaky()
     async with bench(storage) as b:
-        writer, most, lag = b.service.hub.writer, 0, 0.02
+        writer, most, lag = b.service.runtime.writer, 0, 0.02
         storage.lag = lag
-        items = [ItemIn(f"i{n}") for n in range(8 * PIECE)]
+        items = [ItemIn(f"i{n}") for n in range(8 * CHUNK)]
         coming = asyncio.ensure_future(b.service.add_items("posts", items))
         while not coming.done():
             most = max(most, writer.waiting)
             await asyncio.sleep(lag / 10)
         assert len(await coming) == len(items)
-        assert most <= BEHIND + 1
+        assert most <= MAX_UNCOMMITTED + 1
 
 
 @running
@@ -111,12 +111,12 @@ async def test_a_step_that_fails_half_way_loses_its_stream_and_no_other() -> Non
         def fail(items: Any) -> None:
             raise ArithmeticError("for the test")
 
-        for count in (1, MANY):
-            live = await b.service.hub.live("posts")
+        for count in (1, THREAD_FROM):
+            live = await b.service.runtime.live_stream("posts")
             live.engine.arrive = fail  # type: ignore[method-assign]
             with pytest.raises(ArithmeticError):
                 await b.service.add_items("posts", [ItemIn(f"i{n}") for n in range(count)])
-            assert await b.service.hub.live("posts") is not live
+            assert await b.service.runtime.live_stream("posts") is not live
         assert isinstance(await b.service.next("other", "ann"), Lease)
         await b.add("a")
         assert isinstance(await b.service.next("posts", "ann"), Lease)
@@ -142,7 +142,7 @@ async def test_late_labels_of_a_request_are_one_event() -> None:
 async def test_open_items_are_no_work_for_the_collector_of_cycles() -> None:
     async with bench() as b:
         await b.add("a", "b", excluded=("bob",))
-        live = await b.service.hub.live("posts")
+        live = await b.service.runtime.live_stream("posts")
         restored = Scheduler.restore(live.engine.snapshot())
         kept = [live.open, *live.open.values(), live.engine.item("a"), restored.item("a")]
         kept += [live.engine._roll.items, restored._roll.items]

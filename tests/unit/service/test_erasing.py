@@ -81,7 +81,7 @@ async def test_what_is_erased_is_in_no_file(tmp_path: Path) -> None:
 async def test_a_stream_is_deleted_with_all_that_belongs_to_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(deletion, "ROWS", 3)
+    monkeypatch.setattr(deletion, "PURGE_ROWS", 3)
     path = tmp_path / "venire.db"
     with open_storage(f"sqlite:///{path}") as storage:
         service = Service(storage)
@@ -144,7 +144,7 @@ async def test_a_deletion_goes_on_after_a_restart() -> None:
     async with bench(storage, b.clock, make=False) as b:
         with pytest.raises(NotFound):
             await b.service.stream("posts")
-        await until(lambda: not b.service.hub.deleting)
+        await until(lambda: not b.service.runtime.deleting)
         assert storage.deleted_streams() == []
         assert not storage.remains("posts")
         await b.service.create_stream("posts", settings_of(), "me")
@@ -154,8 +154,8 @@ async def test_a_deletion_goes_on_after_a_restart() -> None:
 async def test_a_store_that_goes_away_meanwhile_is_waited_for(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(deletion, "LATER", 0.01)
-    monkeypatch.setattr(deletion, "ROWS", 1)
+    monkeypatch.setattr(deletion, "PURGE_RETRY_SECONDS", 0.01)
+    monkeypatch.setattr(deletion, "PURGE_ROWS", 1)
     storage = Flaky()
     async with bench(storage) as b:
         await b.add(*(f"p{k}" for k in range(30)))
@@ -164,7 +164,7 @@ async def test_a_store_that_goes_away_meanwhile_is_waited_for(
         with pytest.raises(StoreDown):
             await b.service.delete_stream("posts", "me")
         storage.down = False
-        await until(lambda: not b.service.hub.deleting)
+        await until(lambda: not b.service.runtime.deleting)
         assert (await b.service.stream("posts")).open_items == 30, "it was not deleted"
         going = asyncio.create_task(b.service.delete_stream("posts", "me"))
         await until(lambda: storage.counts("posts").open < 20)

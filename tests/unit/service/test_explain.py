@@ -13,7 +13,7 @@ from tests.unit.service.support import Bench, Flaky, bench, running
 from venire.errors import TooMuch
 from venire.service import ServiceSettings
 from venire.service.reports import log_replay
-from venire.service.stream.background import EXPLAINED
+from venire.service.stream.background import MAX_EXPLANATIONS
 from venire.storage import EventRow
 
 
@@ -54,7 +54,9 @@ async def test_explanations_take_no_thread_that_requests_read_by() -> None:
     async with bench(storage) as b:
         await some(b)
         storage.held = True
-        asked = [asyncio.ensure_future(b.service.explain("posts", "a")) for _ in range(EXPLAINED)]
+        asked = [
+            asyncio.ensure_future(b.service.explain("posts", "a")) for _ in range(MAX_EXPLANATIONS)
+        ]
         await asyncio.to_thread(storage.reading.wait, 60)
         async with asyncio.timeout(30):
             await b.add("d")
@@ -90,14 +92,14 @@ async def test_what_is_too_far_is_told_from_the_log_alone() -> None:
         await some(b)
         full = await b.service.explain("posts", "a")
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(log_replay, "MOST", 0)
+            patch.setattr(log_replay, "MAX_REPLAYED", 0)
             told = await b.service.explain("posts", "a")
         assert full.complete
         assert not told.complete
         assert [_bare(given) for given in told.given] == [_bare(given) for given in full.given]
         assert all(given.price is None for given in told.given)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(log_replay, "SECONDS", -1.0)
+            patch.setattr(log_replay, "MAX_SECONDS", -1.0)
             assert (await b.service.explain("posts", "a")).given == ()
 
 
@@ -113,7 +115,7 @@ async def test_an_explanation_begins_at_the_last_snapshot_before_the_item() -> N
             await b.add(f"i{n}")
             lease = await b.take("ann")
             await b.service.label(lease.token or "", "ok")
-            await b.service.hub.snapshot(b.live)
+            await b.service.runtime.snapshot(b.live)
             await b.pass_time(10.0)
         await b.add("last")
         while (await b.take("bob")).item != "last":

@@ -11,12 +11,12 @@ from venire.engine import Scheduler
 from venire.errors import Conflict, StoreDown
 from venire.model import NoWork
 from venire.service import ItemIn, LabelIn, Lease, Nothing, ServiceSettings
-from venire.service.stream.live_stream import Live
+from venire.service.stream.live_stream import LiveStream
 from venire.storage import ItemRow
 
 
 async def recovered(b: Bench) -> None:
-    await until(lambda: b.service.up and bool(b.service.hub.loaded()))
+    await until(lambda: b.service.up and bool(b.service.runtime.loaded()))
 
 
 @running
@@ -97,7 +97,7 @@ async def test_a_wait_that_ends_while_the_store_is_down_says_so(
 async def test_work_that_is_on_disk_is_handed_over_though_the_store_has_gone(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async def gone(stream: str) -> Live:
+    async def gone(stream: str) -> LiveStream:
         raise StoreDown("the disk is full")
 
     async with bench(policy="fixed-overlap:1") as b:
@@ -106,8 +106,8 @@ async def test_work_that_is_on_disk_is_handed_over_though_the_store_has_gone(
         ask = asyncio.create_task(b.service.next("posts", "bob", wait=5))
         await asleep(1, b)
         b.clock.advance(lease.ttl + 1)
-        monkeypatch.setattr(b.service.hub, "live", gone)
-        b.service.hub.tick()
+        monkeypatch.setattr(b.service.runtime, "live_stream", gone)
+        b.service.runtime.ticker.tick()
         got = await ask
         assert isinstance(got, Lease)
         assert got.item == "p1"
@@ -171,7 +171,7 @@ async def test_nobody_is_told_of_what_is_not_on_disk() -> None:
 @running
 async def test_a_stream_that_was_thrown_away_is_loaded_again_before_anyone_asks() -> None:
     async with bench() as b:
-        b.service.hub.drop(b.live)
+        b.service.runtime.drop(b.live)
         await recovered(b)
 
 
@@ -313,11 +313,11 @@ async def test_a_snapshot_is_packed_in_a_thread_and_spaced_by_the_length_of_the_
         await b.add(*(f"p{k}" for k in range(30)))
         rows = [(f"p{k}", "ann", "ok") for k in range(30)]
         await b.service.add_labels("posts", rows)
-        b.service.hub.tick()
+        b.service.runtime.ticker.tick()
         assert len(b.storage.snapshots("posts")) == 1  # 31 events, 30 open items
         await b.service.add_labels("posts", [(item, "bob", said) for item, _, said in rows])
         before = b.live.engine.fingerprint()
-        b.service.hub.tick()
+        b.service.runtime.ticker.tick()
         await b.add("later")  # while it is packed
         await until(lambda: len(b.storage.snapshots("posts")) == 2)
         packed = b.storage.snapshots("posts")[-1]

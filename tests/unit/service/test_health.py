@@ -12,7 +12,7 @@ import pytest
 from tests.unit.service.support import Flaky, bench, running, until
 from venire.errors import StoreDown
 from venire.service import ItemIn, ManualClock
-from venire.service.runtime.health import Watch
+from venire.service.runtime.health import HealthMonitor
 
 
 @pytest.fixture
@@ -39,17 +39,19 @@ async def test_a_full_disk_is_told_once_with_its_cause_and_when_it_is_over(said:
         for _ in range(3):
             with pytest.raises(StoreDown):
                 await b.add("p2")
-        assert said == ["ERROR the store takes nothing: the disk is full"]
+        assert said == ["ERROR the store does not accept writes: the disk is full"]
         condition = await b.service.condition()
         assert set(condition.down) == {"writes"}
         assert condition.stats.failures == 1
         b.clock.advance(70)
         with pytest.raises(StoreDown):
             await b.add("p2")
-        assert said[1:] == ["ERROR the store takes nothing, for 70 s now: the disk is full"]
+        assert said[1:] == [
+            "ERROR the store does not accept writes, for 70 s now: the disk is full"
+        ]
         storage.down = False
         await b.add("p2")
-        assert said[2:] == ["WARNING the store takes nothing: that is over, after 70.0 s"]
+        assert said[2:] == ["WARNING recovered after 70.0 s: the store does not accept writes"]
         assert (await b.service.condition()).down == {}
 
 
@@ -72,19 +74,19 @@ async def test_reads_that_fail_are_told_as_one_outage(
                 await b.service.item("posts", "p1")
             await b.service.keys.refresh()
             b.clock.advance(1)
-        assert said == ["ERROR the store does not answer: unable to open database file"]
+        assert said == ["ERROR the store does not answer reads: unable to open database file"]
         fails = False
         await b.service.keys.refresh()
         b.clock.advance(5)
         await b.service.keys.refresh()
-        assert said[1:] == ["WARNING the store does not answer: that is over, after 8.0 s"]
+        assert said[1:] == ["WARNING recovered after 8.0 s: the store does not answer reads"]
 
 
 def test_a_process_without_file_descriptors_says_so(
     said: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = ManualClock()
-    watch, real = Watch(clock), os.open
+    watch, real = HealthMonitor(clock), os.open
 
     def full(*args: Any) -> int:
         raise OSError(24, "Too many open files")
@@ -97,8 +99,9 @@ def test_a_process_without_file_descriptors_says_so(
     clock.advance(6)
     watch.try_files()
     assert said == [
-        "ERROR no file can be opened and no connection taken: Too many open files (see ulimit -n)",
-        "WARNING no file can be opened and no connection taken: that is over, after 6.0 s",
+        "ERROR no file can be opened and no connection accepted: Too many open files (see ulimit "
+        "-n)",
+        "WARNING recovered after 6.0 s: no file can be opened and no connection accepted",
     ]
 
 
@@ -110,5 +113,5 @@ async def test_commits_are_counted_and_timed() -> None:
         now = await b.service.condition()
         assert now.stats.commits > before.commits
         assert now.stats.changes > before.changes
-        await until(lambda: b.service.hub.writer.waiting == 0)
+        await until(lambda: b.service.runtime.writer.waiting == 0)
         assert (await b.service.condition()).queued == 0

@@ -9,7 +9,7 @@ from tests.unit.service.support import bench, running
 from venire.errors import InputError, NotFound
 from venire.service import Service
 from venire.service.actors import Actor
-from venire.service.keys.sessions import EACH
+from venire.service.keys.sessions import MAX_PER_KEY
 from venire.service.tokens import hashed
 from venire.storage import AddKey, KeyRow, MemoryStorage, RevokeKey
 
@@ -155,6 +155,6 @@ async def test_a_session_ends_with_its_time_its_key_or_by_signing_out() -> None:
 async def test_one_key_does_not_fill_the_store_with_sessions() -> None:
     async with bench() as b:
         made = await b.service.keys.create("ann's", "labeler", "ann")
-        tokens = [await b.service.sessions.begin(made.key, 60) for _ in range(EACH + 5)]
+        tokens = [await b.service.sessions.begin(made.key, 60) for _ in range(MAX_PER_KEY + 5)]
         alive = [b.service.sessions.key_of(token) is not None for token in tokens]
-        assert alive == [False] * 5 + [True] * EACH
+        assert alive == [False] * 5 + [True] * MAX_PER_KEY

@@ -38,7 +38,7 @@ async def test_each_row_has_its_outcome() -> None:
         again = await b.service.add_labels("posts", rows)
         assert [o.status for o in again][:3] == ["exists", "exists", "refused"]
         assert len(b.storage.labels("posts")) == 2
-        assert b.live.figures.labels == 2
+        assert b.live.statistics.labels == 2
 
 
 @running
@@ -128,7 +128,7 @@ async def test_what_is_too_much_or_no_name_is_refused_as_a_whole() -> None:
             await b.service.add_labels("posts", [("p1", "ann", "ok")] * 3)
         with pytest.raises(TooMuch):
             await b.service.add_items("posts", [ItemIn(str(k)) for k in range(3)])
-        with pytest.raises(InputError, match="expected text"):
+        with pytest.raises(InputError, match="expected 1 to 200"):
             await b.service.add_labels("posts", [("p1", "", "ok")])
 
 

@@ -29,7 +29,7 @@ CAPACITY = {"ann": 2, "bob": 1, "cec": 1}
 
 
 @dataclass
-class Held:
+class HeldLease:
     """A lease as the model sees it."""
 
     item: str
@@ -46,7 +46,7 @@ class Model:
 
     items: dict[str, str] = field(default_factory=dict)  # open, left or withdrawn
     labels: dict[tuple[str, str], tuple[str, bool]] = field(default_factory=dict)
-    leases: dict[str, Held] = field(default_factory=dict)
+    leases: dict[str, HeldLease] = field(default_factory=dict)
 
     def holds(self, labeler: str) -> int:
         return sum(
@@ -80,8 +80,8 @@ class Leases(RuleBasedStateMachine):
 
     def sync(self) -> None:
         """Time has passed: leases ended, and items left."""
-        self.service.hub.tick()
-        self.run(self.service.hub.flush())
+        self.service.runtime.ticker.tick()
+        self.run(self.service.runtime.flush())
         for held in self.model.leases.values():
             if held.status == "open" and held.end <= self.clock.monotonic():
                 held.status = "expired"
@@ -124,7 +124,7 @@ class Leases(RuleBasedStateMachine):
             assert (held.status, held.item, held.labeler) != ("open", got.item, labeler)
         assert got.token is not None
         end = self.clock.monotonic() + got.ttl
-        self.model.leases[got.token] = Held(got.item, labeler, end, got.ttl)
+        self.model.leases[got.token] = HeldLease(got.item, labeler, end, got.ttl)
         return got.token
 
     @rule(token=tokens)
@@ -161,7 +161,7 @@ class Leases(RuleBasedStateMachine):
                     if other is not held and (other.item, other.labeler) == key:
                         self._answered(other, said)
 
-    def _answered(self, other: Held, said: str) -> None:
+    def _answered(self, other: HeldLease, said: str) -> None:
         """The label answers a newer lease of the same labeler for the same item too."""
         if other.status == "open":
             other.status, other.said = "done", said
@@ -237,7 +237,7 @@ class Leases(RuleBasedStateMachine):
         with pytest.raises(StoreDown):
             self.run(self.service.add_items("posts", [ItemIn("never")]))
         self.storage.down = False
-        self.run(self.service.hub.live("posts"))
+        self.run(self.service.runtime.live_stream("posts"))
         self.renewed()
 
     @rule()
@@ -248,7 +248,7 @@ class Leases(RuleBasedStateMachine):
 
     def renewed(self) -> None:
         """Open leases have their full time again."""
-        [live] = self.service.hub.loaded()
+        [live] = self.service.runtime.loaded()
         ends = {(x.item, x.labeler): x.end for x in live.leases}
         for held in self.model.leases.values():
             if held.status == "open":
@@ -269,7 +269,7 @@ class Leases(RuleBasedStateMachine):
         held = sorted((x.item, x.labeler) for x in self.model.leases.values() if x.status == "open")
         assert sorted((r.item, r.labeler) for r in self.storage.leases("posts")) == held
         assert {r.id: r.status for r in self.storage.items("posts")} == self.model.items
-        [live] = self.service.hub.loaded()
+        [live] = self.service.runtime.loaded()
         inside = set(live.engine.in_flight)
         assert inside == {pair for pair in held if self.model.items[pair[0]] == "open"}
 

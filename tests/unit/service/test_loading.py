@@ -10,8 +10,9 @@ from sqlalchemy import event
 
 from tests.unit.service.support import Bench, Flaky, bench, running
 from venire.service import ItemIn, Lease
-from venire.service.stream import live_stream as lives
-from venire.service.stream.live_stream import LARGE
+from venire.service.stream import live_stream
+from venire.service.stream.leases import LeaseIndex
+from venire.service.stream.live_stream import LARGE_PAYLOAD
 from venire.service.stream.load import load
 from venire.storage import open_storage
 from venire.storage.sql.writing import SqlStorage
@@ -21,10 +22,10 @@ from venire.storage.sql.writing import SqlStorage
 async def test_payloads_beyond_what_memory_keeps_are_read_when_they_are_handed_out() -> None:
     storage = Flaky()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(lives, "KEPT", 100)
+        patch.setattr(live_stream, "MAX_PAYLOADS", 100)
         async with bench(storage) as b:
             await b.service.add_items("posts", [ItemIn(f"i{n}", "x" * 40) for n in range(5)])
-            await b.service.add_items("posts", [ItemIn("large", "y" * LARGE)])
+            await b.service.add_items("posts", [ItemIn("large", "y" * LARGE_PAYLOAD)])
             _check(b, kept=2)
         async with bench(storage) as b:
             _check(b, kept=2)
@@ -41,13 +42,13 @@ async def test_payloads_beyond_what_memory_keeps_are_read_when_they_are_handed_o
                         await b.service.label(got.token or "", "ok")
             await b.pass_time(10.0)
             assert not b.live.open
-            assert b.live.kept == 0
+            assert b.live.payload_chars == 0
 
 
 def _check(b: Bench, kept: int) -> None:
     payloads = [entry.payload for entry in b.live.open.values()]
     assert sum(payload is not None for payload in payloads) == kept
-    assert b.live.kept == sum(len(payload or "") for payload in payloads)
+    assert b.live.payload_chars == sum(len(payload or "") for payload in payloads)
 
 
 @running
@@ -60,19 +61,19 @@ async def test_a_start_counts_nothing_and_reads_no_long_payload(tmp_path: Path) 
             await b.service.add_labels("posts", [("i0", "ann", "ok"), ("i0", "bob", "ok")])
             await b.pass_time(10.0)
             await b.service.add_labels("posts", [("i0", "cec", "ok"), ("i1", "cec", "ok")])
-            moment, hub = b.service.hub.moment(), b.service.hub
+            moment, runtime = b.service.runtime.moment(), b.service.runtime
             said: list[str] = []
 
             @event.listens_for(storage._engine, "before_cursor_execute")
             def note(_: Any, __: Any, statement: str, *more: Any) -> None:
                 said.append(" ".join(statement.split()))
 
-            live = load(storage, "posts", moment, lives.Tokens(), hub.settings)
+            live = load(storage, "posts", moment, LeaseIndex(), runtime.settings)
             event.remove(storage._engine, "before_cursor_execute", note)
     assert live is not None
     assert [entry.payload for entry in live.open.values()] == [None, None]
-    assert (live.figures.labels, live.figures.late, live.figures.left) == (4, 1, 1)
-    assert (live.people["cec"].labels, live.people["cec"].late) == (2, 1)
+    assert (live.statistics.labels, live.statistics.late, live.statistics.left) == (4, 1, 1)
+    assert (live.labelers["cec"].labels, live.labelers["cec"].late) == (2, 1)
     counting = [sql for sql in said if "count(" in sql.lower() and "LIMIT" not in sql]
     assert all("FROM labels" not in sql and "FROM items" not in sql.split("max(")[0]
                for sql in counting)  # fmt: skip

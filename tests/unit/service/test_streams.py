@@ -7,6 +7,7 @@ from tests.unit.service.support import Flaky, bench, running, settings_of
 from venire.errors import Conflict, InputError, NotFound, StateError, TooMuch
 from venire.service import ItemIn, Lease, ServiceSettings, StreamSettings
 from venire.service.stream.change_batch import Batch
+from venire.service.verbs.streams import StreamOperations
 
 
 @running
@@ -33,7 +34,7 @@ async def test_a_stream_that_learns_nothing_must_be_told() -> None:
             with pytest.raises(InputError, match=f"learning is 'known', but .*{why}"):
                 await b.service.create_stream("more", told, "me")
         await b.service.create_stream("open", settings_of(open_panel=True), "me")
-        with pytest.raises(InputError, match="does not learn how good newcomers are"):
+        with pytest.raises(InputError, match="does not learn the competences of newcomers"):
             await b.service.next("open", "dan")
 
 
@@ -295,12 +296,12 @@ async def test_whoever_kept_a_place_without_a_right_to_it_goes_when_the_stream_i
         settings = live.settings.model_copy(update={"open_panel": False})
         live.settings = settings  # as servers did it that forgot to tell the engine
         batch = Batch()
-        batch.first = [b.service._version(live, "me")]
-        await b.service.hub.commit(live, batch)
+        batch.first = [StreamOperations(b.service.runtime)._new_version(live, "me")]
+        await b.service.runtime.commit(live, batch)
     async with bench(b.storage, b.clock) as again:
         assert "guest" not in again.live.engine.seated
         n = again.live.n
-        await again.service.hub.flush()
+        await again.service.runtime.flush()
         assert again.storage.events("posts")[-1].kind == "left"
     async with bench(b.storage, b.clock) as third:
         assert third.live.n == n

@@ -7,7 +7,7 @@ from pydantic import ValidationError
 
 from tests.unit.service.support import bench, running, settings_of, until
 from venire.service import ItemIn, ManualClock, ServiceSettings
-from venire.service.runtime.ticker import LATER
+from venire.service.runtime.ticker import RELOAD_SECONDS
 from venire.service.settings import as_body, of_body
 
 
@@ -35,7 +35,7 @@ async def test_slots_that_cannot_be_closed_in_time_do_not_pass() -> None:
         await b.add("p1")
         clock.advance(1000)
         clock.takes = 0.015
-        b.service.hub.tick()
+        b.service.runtime.ticker.tick()
         clock.takes = 0.0
         assert 0 < b.live.engine.slot < 20
         assert not b.live.is_due(clock.monotonic())  # nothing is left to be caught up with
@@ -64,14 +64,14 @@ async def test_a_stream_that_fails_stops_neither_the_others_nor_the_clock(
         await b.service.create_stream("others", settings_of(deadline_slots=1), "test")
         for stream in ("posts", "others"):
             await b.service.add_items(stream, [ItemIn("p1")])
-        bad = next(live for live in b.service.hub.loaded() if live.name == "posts")
+        bad = next(live for live in b.service.runtime.loaded() if live.name == "posts")
         monkeypatch.setattr(bad.engine, "advance", lambda slot: 1 / 0)
         await b.pass_time(20)
         assert "ZeroDivisionError" in caplog.text
-        assert [live.name for live in b.service.hub.loaded()] == ["others"]
+        assert [live.name for live in b.service.runtime.loaded()] == ["others"]
         assert [exit.item for exit in await b.service.exits("others")] == ["p1"]
-        b.clock.advance(LATER)
-        await until(lambda: len(b.service.hub.loaded()) == 2)  # loaded again, by the ticker
+        b.clock.advance(RELOAD_SECONDS)
+        await until(lambda: len(b.service.runtime.loaded()) == 2)  # loaded again, by the ticker
         await b.pass_time(20)
         assert [exit.item for exit in await b.service.exits("posts")] == ["p1"]
         assert b.service.up
@@ -81,12 +81,12 @@ async def test_a_stream_that_fails_stops_neither_the_others_nor_the_clock(
 async def test_loops_beside_the_requests_survive_what_nobody_foresaw(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("venire.service.webhooks.deliveries.NAP", 0.01)
+    monkeypatch.setattr("venire.service.webhooks.deliveries.POLL_SECONDS", 0.01)
     async with bench(server=ServiceSettings(key_refresh_seconds=0.01)) as b:
         calls = dict.fromkeys(("tick", "send_due", "refresh"), 0)
         for owner, name in (
-            (b.service.hub, "tick"),
-            (b.service.webhooks, "send_due"),
+            (b.service.runtime.ticker, "tick"),
+            (b.service.webhooks.deliveries, "send_due"),
             (b.service.keys, "refresh"),
         ):
 
@@ -96,10 +96,12 @@ async def test_loops_beside_the_requests_survive_what_nobody_foresaw(
 
             monkeypatch.setattr(owner, name, fails)
         while min(calls.values()) < 2:
-            b.service.hub._poke.set()
+            b.service.runtime.ticker.wake()
             await asyncio.sleep(0.02)
         assert [b.service.up] == [True]
-        assert "stumbled" in caplog.text
-        b.service.hub._ticker.cancel()
+        assert "failed; retrying" in caplog.text
+        task = b.service.runtime.ticker._task
+        assert task is not None
+        task.cancel()
         await until(lambda: not b.service.up)  # no time passes: /ready has to say so
         monkeypatch.undo()

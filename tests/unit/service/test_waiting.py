@@ -160,11 +160,11 @@ async def test_exits_and_events_are_waited_for() -> None:
 async def test_those_who_follow_are_told_of_what_somebody_did_who_has_gone() -> None:
     storage = Flaky()
     async with bench(storage) as b:
-        news = b.service.hub.news("posts")
-        before, storage.lag = news.event, 0.2
+        position = b.service.runtime.log_position("posts")
+        before, storage.lag = position.event, 0.2
         add = asyncio.create_task(b.add("p1"))
         while not b.live.open:
             await asyncio.sleep(0.001)
         add.cancel()
         await asyncio.gather(add, return_exceptions=True)
-        assert await news.after(before, 20)
+        assert await position.wait_for_event(before, 20)

@@ -31,7 +31,7 @@ LOCAL = ServiceSettings(allow_private_webhooks=True)
 @pytest.fixture(autouse=True)
 def _only_when_told_to(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is sent beside the tests: what is under way already would be waited for by nobody."""
-    monkeypatch.setattr("venire.service.webhooks.deliveries.NAP", 3600.0)
+    monkeypatch.setattr("venire.service.webhooks.deliveries.POLL_SECONDS", 3600.0)
 
 
 class Receiver:
@@ -79,7 +79,7 @@ async def one_exit(b: Bench, item: str) -> None:
 
 
 async def send(b: Bench) -> None:
-    await asyncio.gather(*await b.service.webhooks.send_due())
+    await asyncio.gather(*await b.service.webhooks.deliveries.send_due())
 
 
 def signed(secret: str, headers: dict[str, str], body: bytes) -> bool:
@@ -136,7 +136,7 @@ async def test_what_fails_too_often_is_dead_and_can_be_sent_again() -> None:
             b.clock.advance(3600)
         assert len(r.got) == 5
         [dead] = await b.service.webhooks.dead("posts", hook.id)
-        assert (dead.exit_n, dead.attempt, dead.last_error) == (1, 5, "the answer was 500")
+        assert (dead.exit_n, dead.attempt, dead.last_error) == (1, 5, "HTTP status 500")
         with pytest.raises(NotFound):
             await b.service.webhooks.redeliver("posts", hook.id, 9)
         assert await b.service.webhooks.redeliver("posts", hook.id) == 1
@@ -211,7 +211,8 @@ async def test_retry_after_is_honoured_also_after_a_restart(date: bool) -> None:
                 await one_exit(b, f"p{n}")
             at = formatdate(b.clock.wall() + 7200, usegmt=True)
             r.wait = at if date else "7200"
-            b.service.webhooks._silent[hook.id] = 1, 0.0  # so it is tried with one message
+            pauses = b.service.webhooks.deliveries._pauses
+            pauses[hook.id] = 1, 0.0  # so it is tried with one message
             await send(b)
             assert len(r.got) == 1
             for _ in range(11):
@@ -259,18 +260,17 @@ async def test_failures_and_dead_letters_are_logged_and_counted(
         assert said == [
             (
                 "WARNING",
-                f"webhook {hook.id} of stream 'posts' fails: the answer was 500 "
+                f"webhook {hook.id} of stream 'posts' fails: HTTP status 500 "
                 "(attempt 1 for exit 1)",
             ),
             (
                 "ERROR",
-                f"webhook {hook.id} of stream 'posts': exit 1 is given up after 3 attempts: the "
-                "answer was 500; redeliver sends it again",
+                f"webhook {hook.id} of stream 'posts': exit 1 is dead-lettered after 3 "
+                "attempts: HTTP status 500; redeliver sends it again",
             ),
             (
                 "INFO",
-                f"webhook {hook.id} of stream 'posts' takes messages again, after 3 failures in "
-                "10800 s",
+                f"webhook {hook.id} of stream 'posts' recovered after 3 failures in 10800 s",
             ),
         ]
         await b.service.webhooks.remove("posts", hook.id)
@@ -310,7 +310,7 @@ async def test_what_waits_in_the_queue_is_signed_with_the_secret_of_now() -> Non
         hook = await webhooks.add("posts", r.url)
         for n in range(9):
             await one_exit(b, f"p{n}")
-        tasks = await webhooks.send_due()  # all are in the queue, none is sent yet
+        tasks = await webhooks.deliveries.send_due()  # all are in the queue, none is sent yet
         new = await webhooks.rotate("posts", hook.id, keep_seconds=0.0)
         sent = len(r.got)
         await asyncio.gather(*tasks)
@@ -349,7 +349,7 @@ async def test_a_webhook_that_never_answers_holds_up_no_other() -> None:
         await b.pass_time(10)
         assert len(b.storage.deliveries(dead.id)) == count
         while any(row.status != "done" for row in b.storage.deliveries(hook.id)):
-            await b.service.webhooks.send_due()  # the other is not given up within this test
+            await b.service.webhooks.deliveries.send_due()  # the other stays pending
             await asyncio.sleep(0.05)
         sent = [headers["webhook-id"] for headers, _ in r.got]
         assert len(sent) == len(set(sent)) == count
@@ -405,9 +405,9 @@ async def test_of_a_webhook_that_was_removed_nothing_is_kept() -> None:
         await send(b)
         await webhooks.remove("posts", hooks[0].id)
         await send(b)
-        assert set(webhooks._queues) == {hooks[1].id}
+        assert set(webhooks.deliveries._queues) == {hooks[1].id}
         async with asyncio.timeout(20):
-            while webhooks._senders:
+            while webhooks.deliveries._senders:
                 await asyncio.sleep(0.01)
 
 
@@ -415,7 +415,7 @@ async def test_of_a_webhook_that_was_removed_nothing_is_kept() -> None:
 async def test_a_webhook_may_be_removed_while_it_is_looked_at(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("venire.service.webhooks.deliveries.NAP", 3600.0)  # only when told to
+    monkeypatch.setattr("venire.service.webhooks.deliveries.POLL_SECONDS", 3600.0)  # no polls
     async with receiver() as r, bench(server=LOCAL, policy="fixed-overlap:1") as b:
         hook = await b.service.webhooks.add("posts", r.url)
         await one_exit(b, "p1")
@@ -429,7 +429,7 @@ async def test_a_webhook_may_be_removed_while_it_is_looked_at(
 
         loop = asyncio.get_running_loop()
         monkeypatch.setattr(b.storage, "due_deliveries", slow)
-        assert await b.service.webhooks.send_due() == []
+        assert await b.service.webhooks.deliveries.send_due() == []
         assert r.got == []
 
 
@@ -437,7 +437,7 @@ async def test_a_webhook_may_be_removed_while_it_is_looked_at(
 async def test_private_targets_are_refused() -> None:
     async with bench() as b:
         for url in ("http://127.0.0.1/", "http://localhost:8400/", "http://[::1]/", "http://0/"):
-            with pytest.raises(InputError, match="open network"):
+            with pytest.raises(InputError, match="not a public address"):
                 await b.service.webhooks.add("posts", url)
 
 
@@ -513,7 +513,7 @@ async def over_tls(
         return made
 
     monkeypatch.setattr("httpcore2.default_ssl_context", context)
-    monkeypatch.setattr("venire.service.webhooks.deliveries.NAP", 3600.0)  # only when told to
+    monkeypatch.setattr("venire.service.webhooks.deliveries.POLL_SECONDS", 3600.0)  # no polls
     monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", tls.look_up)
     async with (
         receiver("hooks.example", tls.context) as r,
@@ -570,4 +570,4 @@ async def test_over_tls_no_redirect_is_followed(monkeypatch: pytest.MonkeyPatch)
         await send(b)
         assert (len(r.got), inside.got) == (1, [])
         [row] = b.storage.deliveries(hook.id)
-        assert (row.status, row.last_error) == ("pending", "the answer was 302")
+        assert (row.status, row.last_error) == ("pending", "HTTP status 302")

@@ -71,7 +71,7 @@ async def test_a_stream_is_what_its_log_says(kind: str, store: str, tmp_path: Pa
                     assert (b.live.engine.fingerprint(), b.live.n) == before
                 for step in range(70):
                     await act(b, rng, 100 * part + step, held)
-                await b.service.hub.flush()
+                await b.service.runtime.flush()
                 before = b.live.engine.fingerprint(), b.live.n
         assert verify(storage, "posts").differences == ()
         assert storage.counts("posts").left > 0

@@ -1,1 +1,1 @@
-"""Who may ask: API keys, and sessions of browsers."""
+"""Authentication: API keys, and browser sessions."""

@@ -1,8 +1,8 @@
-"""Who is signed in on a page: a token of its own for each browser, that stands for a key.
+"""Browser sessions: each has a token of its own, which stands for an API key.
 
 The key itself is in no cookie. The store keeps the SHA-256 of a session's token, with the id of the
-key and the end of the session, so sessions outlive a restart and a copy of the store opens nothing.
-A session ends when its time is over, when its key does, and for good when somebody signs out.
+key and the expiry time, so sessions survive a restart, and a copy of the store grants no access. A
+session ends when it expires, when its key becomes invalid, or when somebody signs out.
 """
 
 from __future__ import annotations
@@ -10,24 +10,24 @@ from __future__ import annotations
 import json
 from typing import Final, NamedTuple
 
+from venire.service.admin_messages import KeyView
 from venire.service.keys.keyring import Keyring
-from venire.service.messages import KeyView
-from venire.service.runtime.runtime import Hub
+from venire.service.runtime.runtime import Runtime
 from venire.service.tokens import hashed, new_token
 from venire.storage import SetMeta
 from venire.storage.contents import compact
 
 __all__ = ["Sessions"]
 
-#: Under which name the store keeps them.
+#: The name under which the store keeps them.
 META: Final = "sessions"
 
-#: Of one key, so many; the oldest goes.
-EACH: Final = 50
+#: Maximum number of sessions of one key; the oldest is dropped.
+MAX_PER_KEY: Final = 50
 
 
 class Session(NamedTuple):
-    """The id of the key, and when it is over."""
+    """The id of the key, and the expiry time."""
 
     key: str
     until: float
@@ -36,22 +36,22 @@ class Session(NamedTuple):
 class Sessions:
     """The sessions of a server, by the hash of their token."""
 
-    def __init__(self, hub: Hub, keys: Keyring) -> None:
-        self._hub, self._keys = hub, keys
+    def __init__(self, runtime: Runtime, keys: Keyring) -> None:
+        self._runtime, self._keys = runtime, keys
         self._of: dict[str, Session] = {}
 
     async def start(self) -> None:
-        """Read those that were begun before."""
-        kept: str | None = await self._hub.read(self._hub.storage.meta, META)
+        """Load the stored sessions."""
+        kept: str | None = await self._runtime.read(self._runtime.storage.meta, META)
         self._of = {name: Session(*session) for name, session in json.loads(kept or "{}").items()}
 
     async def begin(self, key: KeyView, seconds: float) -> str:
-        """Sign in by a key, for so long; the token of the session."""
+        """Start a session for a key; returns the session's token."""
         token = new_token()
         theirs = [name for name, session in self._of.items() if session.key == key.id]
-        for name in theirs[: max(0, len(theirs) - EACH + 1)]:
+        for name in theirs[: max(0, len(theirs) - MAX_PER_KEY + 1)]:
             del self._of[name]
-        self._of[hashed(token)] = Session(key.id, self._hub.clock.wall() + seconds)
+        self._of[hashed(token)] = Session(key.id, self._runtime.clock.wall() + seconds)
         await self._save()
         return token
 
@@ -61,13 +61,13 @@ class Sessions:
             await self._save()
 
     def key_of(self, token: str) -> KeyView | None:
-        """The key for which a session stands, if both are in force."""
+        """The key of a session, if both are valid."""
         session = self._of.get(hashed(token))
-        if session is None or session.until <= self._hub.clock.wall():
+        if session is None or session.until <= self._runtime.clock.wall():
             return None
-        return self._keys.opened(session.key)
+        return self._keys.valid(session.key)
 
     async def _save(self) -> None:
-        now = self._hub.clock.wall()
+        now = self._runtime.clock.wall()
         self._of = {token: one for token, one in self._of.items() if one.until > now}
-        await self._hub.write([SetMeta(META, compact(self._of))])
+        await self._runtime.write([SetMeta(META, compact(self._of))])

@@ -1,1 +1,1 @@
-"""What can be told of a stream: events, explanations, how good labelers are."""
+"""Reports about a stream: events, explanations, the skills of labelers."""

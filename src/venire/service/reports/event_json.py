@@ -1,4 +1,4 @@
-"""Rows of the store in words that a reader understands."""
+"""Rows of the store as the values that the API returns."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ from venire.model import (
 from venire.service.messages import ExitView, LabelView, RevisionView
 from venire.storage import EventRow, ItemRow, LabelRow, RevisionRow, decode
 
-__all__ = ["exit_view", "label_view", "number", "revision_view", "told"]
+__all__ = ["event_body", "exit_view", "label_view", "number", "revision_view"]
 
 
-def told(row: EventRow) -> dict[str, Any]:
+def event_body(row: EventRow) -> dict[str, Any]:
     """A row of the log as a plain object.
 
     >>> from venire import Item
     >>> from venire.storage import encode
     >>> [row] = encode("posts", 0, 1e9, [Arrived(3, (Item("post-1", 8),))])
-    >>> told(row)
+    >>> event_body(row)
     {'items': ['post-1']}
     """
     events = decode([row])
     if isinstance(events[0], Observed):
         return {"labels": [_label(event) for event in events if isinstance(event, Observed)]}
-    return _tell(events[0])
+    return _body(events[0])
 
 
 def _label(event: Observed) -> dict[str, Any]:
@@ -49,7 +49,7 @@ def _label(event: Observed) -> dict[str, Any]:
     }
 
 
-def _tell(event: Event) -> dict[str, Any]:
+def _body(event: Event) -> dict[str, Any]:
     match event:
         case Arrived(items=items):
             return {"items": [item.id for item in items]}
@@ -98,7 +98,7 @@ def _tell(event: Event) -> dict[str, Any]:
 
 
 def number(value: float) -> float | None:
-    """JSON has no word for what is not a number.
+    """A number for JSON: None for NaN and infinities.
 
     >>> number(1.5), number(math.nan)
     (1.5, None)
@@ -107,7 +107,7 @@ def number(value: float) -> float | None:
 
 
 def exit_view(row: ItemRow) -> ExitView:
-    """How an item left."""
+    """The exit of an item."""
     return ExitView(
         n=row.exit_n or 0,
         item=row.id,
@@ -122,7 +122,7 @@ def exit_view(row: ItemRow) -> ExitView:
 
 
 def revision_view(row: RevisionRow) -> RevisionView:
-    """A verdict that became another."""
+    """The revision of a verdict."""
     return RevisionView(
         n=row.n,
         item=row.item,

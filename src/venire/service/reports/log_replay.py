@@ -1,9 +1,8 @@
-"""Going back in a log to what the scheduler saw when it gave an item away.
+"""Replaying a log to what the scheduler saw when it assigned an item.
 
-The log is replayed from the last snapshot before the item came, which is at most a quarter of
-the log since then away, where there are snapshots. What would take more than `MOST` events or
-`SECONDS` is not replayed: the log itself says who was given the item and for what gain, and only
-the price and the alternatives of that moment are left out.
+The log is replayed from the last snapshot before the item arrived. A replay that would take more
+than `MAX_REPLAYED` events or `MAX_SECONDS` is not made: the log itself says who was assigned the
+item and for what gain, and only the price and the alternatives of that moment are left out.
 """
 
 from __future__ import annotations
@@ -22,39 +21,39 @@ from venire.service.settings import of_body
 from venire.storage import EventRow, ItemRow, Storage, decode
 from venire.storage.provenance import Writers
 
-__all__ = ["Retracing"]
+__all__ = ["AssignmentSearch"]
 
-#: So many other items are named beside the one that was given.
+#: How many alternatives to list beside the assigned item.
 OTHERS: Final = 5
 
-#: At most so many events are replayed, and so many read, and for so many seconds.
-MOST, MOST_READ, SECONDS = 50_000, 500_000, 10.0
+#: Limits: events replayed, events read, and seconds.
+MAX_REPLAYED, MAX_READ, MAX_SECONDS = 50_000, 500_000, 10.0
 
 
 class Stopped(Exception):
-    """Nobody waits for the answer any more, or it takes too long."""
+    """The caller was cancelled, or a limit is reached."""
 
 
-class Retracing:
-    """The search for one item; made for one thread."""
+class AssignmentSearch:
+    """The search for the assignments of one item; for use by one thread."""
 
     def __init__(
         self, storage: Storage, item: ItemRow, stop: threading.Event, seconds: Callable[[], float]
     ) -> None:
         self._storage, self._item, self._stop = storage, item, stop
-        self._seconds, self._until = seconds, seconds() + SECONDS
+        self._seconds, self._until = seconds, seconds() + MAX_SECONDS
         self._costs = [(x.at, of_body(x.body)[0].delay_cost) for x in storage.settings(item.stream)]
 
     def find(self) -> tuple[list[Given], bool]:
-        """Every time the item was given to somebody, and whether all of it was recomputed."""
+        """Every assignment of the item, and whether all were recomputed."""
         first = self._first_event()
         try:
-            return self._replayed(first), True
-        except (Stopped, StateError, InputError):  # too far, or another version decided otherwise
-            return self._read(first)
+            return self._replay(first), True
+        except (Stopped, StateError, InputError):  # too long, or another version decided otherwise
+            return self._read_log(first)
 
     def _first_event(self) -> int:
-        """The first event of the slot in which the item came, by halving."""
+        """The first event of the slot in which the item arrived, by bisection."""
         stream, slot = self._item.stream, self._item.arrived_slot
         low, high = 0, self._storage.counts(stream).events
         while low < high:
@@ -68,17 +67,17 @@ class Retracing:
 
     # replayed
 
-    def _replayed(self, first: int) -> list[Given]:
-        engine, n = self._before(first)
+    def _replay(self, first: int) -> list[Given]:
+        engine, n = self._restore_before(first)
         writers = Writers.of(self._storage, self._item.stream)
         try:
-            return self._followed(engine, n, writers)
+            return self._follow(engine, n, writers)
         finally:
             engine.dissolve()
 
-    def _followed(self, engine: Scheduler, n: int, writers: Writers) -> list[Given]:
+    def _follow(self, engine: Scheduler, n: int, writers: Writers) -> list[Given]:
         found: list[Given] = []
-        for row, place, event in self._events(n, MOST):
+        for row, place, event in self._events(n, MAX_REPLAYED):
             if isinstance(event, Assigned) and _gives(event, self._item.id):
                 engine.advance(event.slot)
                 engine.drain()
@@ -89,10 +88,10 @@ class Retracing:
                 break
         return found
 
-    def _before(self, first: int) -> tuple[Scheduler, int]:
-        """The engine at the last snapshot before an event, and the events until then."""
+    def _restore_before(self, first: int) -> tuple[Scheduler, int]:
+        """The engine at the last snapshot before an event, and its event number."""
         for n in reversed(self._storage.snapshot_numbers(self._item.stream)):
-            if n > first or first - n > MOST:
+            if n > first or first - n > MAX_REPLAYED:
                 continue
             snapshot = self._storage.snapshot(self._item.stream, n)
             if snapshot is not None:
@@ -118,7 +117,7 @@ class Retracing:
             raise Stopped
 
     def _given(self, engine: Scheduler, event: Assigned, row: EventRow, place: int) -> list[Given]:
-        """What the engine saw just before it gave the item away."""
+        """What the engine saw just before it assigned the item."""
         scale, made = self._scale(row.at), []
         price = None if engine.price is None else engine.price * scale
         for a in event.assignments:
@@ -133,30 +132,30 @@ class Retracing:
         return made
 
     def _scale(self, at: float) -> float:
-        """What a slot of waiting cost then, the unit of weights."""
+        """The delay cost at that time, the unit of weights."""
         return ([cost for since, cost in self._costs if since <= at] or [self._costs[0][1]])[-1]
 
     # read
 
-    def _read(self, first: int) -> tuple[list[Given], bool]:
-        """What the log itself says, without what the scheduler saw beside."""
+    def _read_log(self, first: int) -> tuple[list[Given], bool]:
+        """What the log itself says, without prices and alternatives."""
         found: list[Given] = []
         wanted = json.dumps(self._item.id, ensure_ascii=False)
         try:
-            for row in self._rows(first, MOST_READ):
+            for row in self._rows(first, MAX_READ):
                 if row.kind not in ("assigned", "closed", "withdrawn") or wanted not in row.body:
                     continue
                 [event] = decode([row])
                 if isinstance(event, Assigned):
                     given = (a for a in event.assignments if a.item == self._item.id)
-                    found += [self._told(a, row) for a in given]
+                    found += [self._from_log(a, row) for a in given]
                 if _left(event, self._item.id):
                     break
         except Stopped:
             pass
         return found, False
 
-    def _told(self, a: Assignment, row: EventRow) -> Given:
+    def _from_log(self, a: Assignment, row: EventRow) -> Given:
         gain = _scaled(a.gain, self._scale(row.at))
         return Given(row.n + 1, a.slot, row.at, a.labeler, gain, None, ())
 

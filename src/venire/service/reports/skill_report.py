@@ -1,8 +1,8 @@
-"""How good labelers are, how sure that is, who has changed, and who copies whom.
+"""Labelers' skills with intervals, drift, and clones.
 
-The engine's own belief decides who gets what. Skills with their intervals, drift and clones are
-measured beside it, by the same estimator, from the latest labels of the stream, in a thread, and
-kept for some seconds.
+Assignments follow the engine's own beliefs. The skills, intervals, drift alarms and clones reported
+here are computed beside it, by the same estimator, from the latest labels of the stream, in a
+thread, and cached for some seconds.
 """
 
 from __future__ import annotations
@@ -18,27 +18,27 @@ from venire.estimators.streaming.estimator import Streaming
 from venire.estimators.votes.anchored import Anchored
 from venire.labels import LabelTable
 from venire.service.reports.event_json import number
-from venire.service.runtime.runtime import Hub
-from venire.service.stream.live_stream import Live
+from venire.service.runtime.runtime import Runtime
+from venire.service.stream.live_stream import LiveStream
 from venire.storage import LabelRow, Storage
 
 __all__ = ["Skill", "Skills", "measure", "warm_up"]
 
-#: So many of the latest labels count.
+#: How many of the latest labels to use.
 LABELS: Final = 20_000
 
-#: Figures are kept so long, and are made anew then if there are new labels.
-KEPT: Final = 10.0
+#: Seconds to cache a report; then it is computed again if there are new labels.
+CACHE_SECONDS: Final = 10.0
 
 Span = tuple[float | None, float | None, float | None]
 
-#: Below so many labels nothing can be said.
-FEWEST: Final = 10
+#: Fewer labels than this say nothing.
+MIN_LABELS: Final = 10
 
 
 @dataclass(frozen=True, slots=True)
 class Skill:
-    """What the labels say of a labeler: its skill and an interval, from one posterior."""
+    """A labeler's skill and its interval, from one posterior."""
 
     skill: float | None = None
     low: float | None = None
@@ -48,25 +48,25 @@ class Skill:
 
 
 class Skills:
-    """The latest measurement of each stream."""
+    """The latest report of each stream."""
 
-    def __init__(self, hub: Hub) -> None:
-        self._hub = hub
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
         self._kept: dict[str, tuple[float, int, dict[str, Skill]]] = {}
         self._busy = asyncio.Lock()
 
     def forget(self, stream: str) -> None:
-        """A stream is deleted."""
+        """Drop the report of a deleted stream."""
         self._kept.pop(stream, None)
 
-    async def of(self, live: Live) -> dict[str, Skill]:
-        """What the labels of a stream say of its labelers."""
+    async def of(self, live: LiveStream) -> dict[str, Skill]:
+        """The skills of a stream's labelers."""
         async with self._busy:
-            now, labels = self._hub.clock.monotonic(), live.figures.labels
-            at, count, skills = self._kept.get(live.name, (-KEPT, 0, {}))
-            if now - at >= KEPT and count != labels:
-                skills = await self._hub.think(
-                    _measured, self._hub.storage, live.name, live.settings.classes
+            now, labels = self._runtime.clock.monotonic(), live.statistics.labels
+            at, count, skills = self._kept.get(live.name, (-CACHE_SECONDS, 0, {}))
+            if now - at >= CACHE_SECONDS and count != labels:
+                skills = await self._runtime.threads.compute(
+                    _measured, self._runtime.storage, live.name, live.settings.classes
                 )
                 self._kept[live.name] = now, labels, skills
             return skills
@@ -77,13 +77,13 @@ def _measured(storage: Storage, stream: str, classes: tuple[str, ...]) -> dict[s
 
 
 def measure(labels: list[LabelRow], classes: tuple[str, ...]) -> dict[str, Skill]:
-    """Intervals (90 %), drift and clones from labels, the newest first."""
+    """Skills, 90 % intervals, drift and clones from labels, newest first."""
     rows = [(row.item, row.labeler, row.said) for row in reversed(labels)]
     names = {row[1] for row in rows}
-    if len(rows) < FEWEST or len(names) < 3:
+    if len(rows) < MIN_LABELS or len(names) < 3:
         return {}
     clones = _clones(LabelTable.from_rows(rows, classes=classes))
-    own = [row for row in rows if row[1] not in clones]  # the agreement of copies says nothing
+    own = [row for row in rows if row[1] not in clones]  # copies add no evidence
     spans, drifting = _spans(own, classes), _drifting(own, classes)
     found = {}
     for name in sorted(names):
@@ -94,13 +94,13 @@ def measure(labels: list[LabelRow], classes: tuple[str, ...]) -> dict[str, Skill
 
 
 def warm_up(classes: tuple[str, ...]) -> None:
-    """Measure a few labels of nobody, so that everything is compiled.
+    """Measure a few made-up labels, so that everything is compiled.
 
     >>> warm_up(("yes", "no"))
     """
     labels = [
         (f"item {n}", f"labeler {k}", classes[(n // 2 + (n % 9 == k)) % 2])  # seldom wrong, in turn
-        for n in range(3 * FEWEST)
+        for n in range(3 * MIN_LABELS)
         for k in range(3)
     ]
     measure([LabelRow("", *label, 0.0, 0, False, None, "") for label in labels], classes)
@@ -118,7 +118,7 @@ def _spans(rows: list[tuple[str, str, str]], classes: tuple[str, ...]) -> dict[s
 
 
 def _drifting(rows: list[tuple[str, str, str]], classes: tuple[str, ...]) -> set[str]:
-    """Who has changed, by the stream of labels in the order in which they came."""
+    """The labelers with a drift alarm, by the labels in order of arrival."""
     stream = Streaming(classes=classes, repeats="first")
     for first in range(0, len(rows), 200):
         stream.partial_fit(LabelTable.from_rows(rows[first : first + 200], classes=classes))
@@ -126,7 +126,7 @@ def _drifting(rows: list[tuple[str, str, str]], classes: tuple[str, ...]) -> set
 
 
 def _clones(table: LabelTable) -> dict[str, str]:
-    """Of each labeler who is a copy, the first of its group."""
+    """Clones, each mapped to the first labeler of its group."""
     try:
         groups = find_clones(table).groups
     except VenireError:

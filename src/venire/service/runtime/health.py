@@ -1,12 +1,12 @@
-"""Whether what the server stands on works: told in the log whenever that changes, with the cause.
+"""Outages of what the server depends on, logged with their cause when they begin and end.
 
-    writes  the store takes changes
-    reads   the store answers questions
-    files   the process can open files and take connections
+    writes  the store accepts writes
+    reads   the store answers reads
+    files   the process can open files and accept connections
 
-The log has a line when one of them fails, one a minute while it does, and one when it works again.
-Where some calls fail and others do not, it works again once none has failed for a while: an outage
-is one outage. Nothing is asked of the store for this: the keys are read every other second.
+The log has a line when one of them fails, one a minute while it does, and one when it recovers. If
+some calls fail and others succeed, the outage ends once none has failed for a while. There are no
+probes of the store: the keys are read every other second anyway.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ from venire.service.clock import Clock
 from venire.service.runtime.webhook_counts import Tally
 from venire.storage import WriterStats
 
-__all__ = ["PARTS", "Condition", "Part", "Watch"]
+__all__ = ["PARTS", "Condition", "HealthMonitor", "Part"]
 
 Part: TypeAlias = Literal["writes", "reads", "files"]
 PARTS: Final[tuple[Part, ...]] = get_args(Part)
 
 _WHAT: Final[dict[Part, str]] = {
-    "writes": "the store takes nothing",
-    "reads": "the store does not answer",
-    "files": "no file can be opened and no connection taken",
+    "writes": "the store does not accept writes",
+    "reads": "the store does not answer reads",
+    "files": "no file can be opened and no connection accepted",
 }
 
-#: While something is down the log says so every so many seconds.
+#: Seconds between two log lines about the same outage.
 REMIND: Final = 60.0
 
-#: Nothing may have failed for so many seconds before it is told to work again. One successful
-#: write says that all is well: the writer is down as a whole, or not.
+#: Seconds without a failure after which an outage is over. One successful write is enough: the
+#: writer is down as a whole, or not.
 CALM: Final[dict[Part, float]] = {"writes": 0.0, "reads": 5.0, "files": 5.0}
 
 _log = logging.getLogger("venire.service")
@@ -44,10 +44,10 @@ _log = logging.getLogger("venire.service")
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """How the server is, for the metrics: what is down and for how long, the store, webhooks.
+    """The condition of the server, for the metrics: outages and their length, store, webhooks.
 
-    `queued` is how many requests wait to be committed; `sizes` are bytes, by name, as far as the
-    store knows them.
+    `queued` is how many requests wait to be committed; `sizes` are bytes by name, as far as the
+    store reports them.
     """
 
     down: dict[Part, float]
@@ -60,15 +60,15 @@ class Condition:
 @dataclass(slots=True)
 class _Outage:
     since: float
-    told: float
+    logged: float
     last: float
 
 
-class Watch:
-    """What is down, since when and why; may be called from any thread.
+class HealthMonitor:
+    """What is down, since when and why; thread-safe.
 
     >>> from venire.service import ManualClock
-    >>> watch, clock = Watch(clock := ManualClock()), clock
+    >>> watch, clock = HealthMonitor(clock := ManualClock()), clock
     >>> watch.down("writes", "the disk is full")
     >>> clock.advance(3.0)
     >>> watch.seconds()
@@ -90,7 +90,7 @@ class Watch:
             return {part: now - outage.since for part, outage in self._outages.items()}
 
     def down(self, part: Part, cause: str) -> None:
-        """Something failed."""
+        """Record a failure."""
         now, cause = self._clock.monotonic(), " ".join(cause.split())
         with self._lock:
             outage = self._outages.get(part)
@@ -99,32 +99,32 @@ class Watch:
                 _log.error("%s: %s", _WHAT[part], cause)
                 return
             outage.last = now
-            if now - outage.told >= REMIND:
-                outage.told = now
+            if now - outage.logged >= REMIND:
+                outage.logged = now
                 _log.error("%s, for %.0f s now: %s", _WHAT[part], now - outage.since, cause)
 
     def up(self, part: Part) -> None:
-        """Something worked."""
-        if part not in self._outages:  # without the lock: it is asked very often
+        """Record a success."""
+        if part not in self._outages:  # without the lock: this is called very often
             return
         now = self._clock.monotonic()
         with self._lock:
             outage = self._outages.get(part)
             if outage is not None and now - outage.last >= CALM[part]:
                 del self._outages[part]
-                _log.warning("%s: that is over, after %.1f s", _WHAT[part], now - outage.since)
+                _log.warning("recovered after %.1f s: %s", now - outage.since, _WHAT[part])
 
     def writes(self, fault: str | None) -> None:
-        """What the writer tells when it fails, and when it has come up again (None)."""
+        """The writer's callback: its failure, or None after it has recovered."""
         if fault is None:
             self.up("writes")
         else:
             self.down("writes", fault)
 
     def try_files(self) -> None:
-        """See whether a file can be opened: a process that has too many open takes no connection.
+        """Check that a file can be opened: out of file descriptors, no connection is accepted.
 
-        Nobody else would tell: the loop closes what it cannot take, without a word.
+        Nothing else would report it: the loop drops such connections silently.
         """
         try:
             os.close(os.open(os.devnull, os.O_RDONLY))

@@ -1,9 +1,9 @@
-"""The hub: streams in memory, one writer to the store, and time.
+"""The runtime: streams in memory, one writer to the store, and the ticker.
 
 Everything that changes a stream happens on one loop, synchronously, and is handed to the writer
-before anything else happens. A request is answered when its changes are on disk. If a commit
-fails, the writer takes nothing more until `recover`; every stream is then thrown away and loaded
-again from the store before it is used, so memory never stays ahead of the disk.
+before anything else happens. A request is answered when its changes are on disk. If a commit fails,
+the writer accepts nothing more until `recover`; every stream is then dropped and loaded again from
+the store before it is used, so memory never stays ahead of the disk.
 """
 
 from __future__ import annotations
@@ -11,21 +11,22 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import math
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Sequence
 from typing import Any, Final, TypeVar
 
 from venire.engine import engine_version
 from venire.errors import NotFound, ReplayError, StoreDown, StreamDown, VenireError
 from venire.service.clock import Clock
-from venire.service.runtime.health import Watch
-from venire.service.runtime.ticker import Ticking
+from venire.service.runtime.health import HealthMonitor
+from venire.service.runtime.ticker import Ticker
 from venire.service.settings import ServiceSettings
-from venire.service.stream.background import seen
+from venire.service.stream.background import ThreadPools, ignore_error
 from venire.service.stream.change_batch import Batch
-from venire.service.stream.live_stream import Live, Moment, Tokens
+from venire.service.stream.leases import LeaseIndex
+from venire.service.stream.live_stream import LiveStream, Moment
 from venire.service.stream.load import load
-from venire.service.stream.log_position import News
+from venire.service.stream.log_position import LogPosition
+from venire.service.work.offers import Offers
 from venire.storage import (
     AddEngine,
     Change,
@@ -36,80 +37,84 @@ from venire.storage import (
     Writer,
 )
 
-__all__ = ["BEHIND", "PIECE", "Hub", "written"]
+__all__ = ["CHUNK", "MAX_UNCOMMITTED", "Runtime", "committed"]
 
 T = TypeVar("T")
 
-#: So many items or labels of a request are taken in one go: some ten milliseconds.
-PIECE: Final = 250
+#: Items or labels of a request to process in one step: about ten milliseconds.
+CHUNK: Final = 250
 
-#: From so many on, a thread takes them, so that no other stream waits for it.
-MANY: Final = 100
+#: From this many on, a thread processes them, so that no other stream waits.
+THREAD_FROM: Final = 100
 
-#: So many pieces of a request may wait for the disk: so much and no more is before others.
-BEHIND: Final = 1
+#: Chunks of a request that may wait for the disk, so that other requests are not far behind it.
+MAX_UNCOMMITTED: Final = 1
 
 _log = logging.getLogger("venire.service")
 
 
-class Hub(Ticking):
-    """What the verbs of the service stand on."""
+class Runtime:
+    """What the operations of the service are built on."""
 
     def __init__(self, storage: Storage, clock: Clock, settings: ServiceSettings) -> None:
-        super().__init__()
         self.storage, self.clock, self.settings = storage, clock, settings
-        self.tokens, self.watch, self.waiting = Tokens(), Watch(clock), 0
-        self._tasks: set[asyncio.Task[Any]] = set()
-        self._until = -math.inf
-        self.deleting: dict[str, asyncio.Task[None]] = {}  # streams that go, in pieces
-        self.intake: dict[str, asyncio.Lock] = {}  # one request's items after the other's
-        self.aside: dict[str, str] = {}  # streams whose log does not replay, and why
-        self._lost: dict[str, float] = {}  # streams that failed, and when to try them again
+        self.lease_index, self.health = LeaseIndex(), HealthMonitor(clock)
+        self.streams: dict[str, LiveStream] = {}
+        self.threads, self.offers, self.ticker = ThreadPools(self._idle), Offers(self), Ticker(self)
+        self.waiting = 0  # requests for work
+        self.deleting: dict[str, asyncio.Task[None]] = {}  # streams that are being purged
+        self.intake: dict[str, asyncio.Lock] = {}  # one request adds items to a stream at a time
+        self.set_aside: dict[str, str] = {}  # streams whose log does not replay, and why
         self.running = False
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._positions: dict[str, LogPosition] = {}
 
     async def start(self) -> None:
-        """Load every stream and let time pass."""
-        self._loop = asyncio.get_running_loop()
-        self._loading, self._poke = asyncio.Lock(), asyncio.Event()
-        call, tell = self._loop.call_soon_threadsafe, self.watch.writes
-        self.writer = Writer(self.storage, call, self.clock.monotonic, tell)
+        """Load every stream and start the ticker."""
+        self._loop, self._loading = asyncio.get_running_loop(), asyncio.Lock()
+        call, report = self._loop.call_soon_threadsafe, self.health.writes
+        self.writer = Writer(self.storage, call, self.clock.monotonic, report)
         self.running = True
         for row in await self.read(self.storage.streams):
             try:
-                await self.live(row.name)
+                await self.live_stream(row.name)
             except StoreDown:
                 raise
             except StreamDown:
                 pass  # it is set aside, and the log says why
             except Exception as error:
-                self._lose(row.name, error)
-        self._ticker = self.spawn(self._tick_forever())
+                self.ticker.reload_later(row.name, error)
+        self.ticker.start()
 
     @property
     def ticking(self) -> bool:
-        """Whether time passes."""
-        return self.running and not self._ticker.done()
+        """Whether the ticker runs."""
+        return self.running and self.ticker.running
+
+    @property
+    def accepting(self) -> bool:
+        """Whether work may be handed out: the service runs and the store accepts writes."""
+        return self.running and self.writer.up
 
     async def stop(self) -> None:
-        """Answer what was begun, write snapshots, and let go of the threads."""
+        """Shut down gracefully: finish what was begun, write snapshots, close the threads."""
         self.running = False
-        for room in self._rooms.values():
-            room.dismiss()
-        for news in self._news.values():
-            news.tell()
+        self.offers.dismiss_all()
+        for position in self._positions.values():
+            position.notify()
         for task in tuple(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        await self._idle()
+        await self._all_idle()
         with contextlib.suppress(StoreDown):
-            for live in tuple(self._lives.values()):
+            for live in tuple(self.streams.values()):
                 await self.snapshot(live)
             await self.flush()
         await asyncio.to_thread(self.writer.close)
-        self.end_threads()
+        self.threads.close()
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        """Run something beside the requests, until it ends or the service stops."""
+        """Run a background task, until it ends or the service stops."""
         task = self._loop.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -122,39 +127,39 @@ class Hub(Ticking):
         return Moment.of(self.clock)
 
     async def read(self, method: Callable[..., T], *args: Any) -> T:
-        """Ask the store something, in a thread."""
+        """Read from the store, in a thread."""
         try:
-            found = await super().read(method, *args)
+            found = await self.threads.read(method, *args)
         except StoreDown as error:
-            self.watch.down("reads", str(error))
+            self.health.down("reads", str(error))
             raise
-        if getattr(method, "__self__", None) is self.storage:  # and not something beside it
-            self.watch.up("reads")
+        if getattr(method, "__self__", None) is self.storage:  # not a function of our own
+            self.health.up("reads")
         return found
 
     async def flush(self) -> None:
-        """Return when everything that was done so far is on disk."""
+        """Wait until everything done so far is on disk."""
         await self.write(())
 
     async def read_committed(self, method: Callable[..., T], *args: Any) -> T:
-        """Ask the store something that holds all that was done so far."""
+        """Read from the store after everything done so far is on disk."""
         await self.flush()
         return await self.read(method, *args)
 
     # streams
 
     async def ready(self) -> None:
-        """Return if memory can be relied on; after a failure it is emptied first."""
+        """Return once memory matches the store; after a failure it is emptied first."""
         if not self.writer.up:
             await self.recover()
 
-    async def live(self, name: str) -> Live:
-        """A stream as it is now. Change it and `commit` before the next `await`."""
+    async def live_stream(self, name: str) -> LiveStream:
+        """A stream, up to date. Change it and `commit` before the next `await`."""
         while True:
             await self.ready()
-            if name in self.aside:
-                raise StreamDown(name, self.aside[name])
-            live = self._lives.get(name)
+            if name in self.set_aside:
+                raise StreamDown(name, self.set_aside[name])
+            live = self.streams.get(name)
             if live is None:
                 live = await self._load(name)
             self.step(live)
@@ -162,80 +167,85 @@ class Hub(Ticking):
                 return live
             await asyncio.shield(live.busy)
 
-    async def _idle(self) -> None:
-        """Return when no thread works on a stream."""
-        for live in tuple(self._lives.values()):
+    def step(self, live: LiveStream) -> None:
+        """Expire leases and close slots that are due."""
+        self.ticker.step(live)
+
+    def log_position(self, name: str) -> LogPosition:
+        """How far a stream's log is on disk."""
+        return self._positions.setdefault(name, LogPosition())
+
+    async def _all_idle(self) -> None:
+        """Wait until no thread works on a stream."""
+        for live in tuple(self.streams.values()):
             while live.busy is not None:
                 await asyncio.shield(live.busy)
 
-    def freed(self, live: Live) -> None:
-        """A stream can be used again: see what is due, and who waits."""
-        self._poke.set()
-        self.wake(live.name)
+    def _idle(self, live: LiveStream) -> None:
+        """A stream is no longer busy: see what is due, and who waits."""
+        self.ticker.wake()
+        self.offers.wake(live.name)
 
-    def loaded(self) -> list[Live]:
+    def loaded(self) -> list[LiveStream]:
         """All streams in memory, by name."""
-        return [self._lives[name] for name in sorted(self._lives)]
+        return [self.streams[name] for name in sorted(self.streams)]
 
-    def adopt(self, live: Live) -> None:
-        """A stream was made."""
-        live.most_people = self.settings.max_labelers
-        self._lives[live.name] = live
-        self.news(live.name)
+    def add(self, live: LiveStream) -> None:
+        """Put a new or loaded stream into service."""
+        live.max_labelers = self.settings.max_labelers
+        self.streams[live.name] = live
+        self.log_position(live.name)
 
-    def drop(self, live: Live) -> None:
-        """Forget what is in memory: it is loaded again when it is needed, or when time passes."""
-        if self._lives.get(live.name) is live:
-            del self._lives[live.name]
-            self._lost.setdefault(live.name, -math.inf)
-            self._poke.set()
+    def drop(self, live: LiveStream) -> None:
+        """Drop a stream from memory; it is reloaded when it is needed, or by the ticker."""
+        if self.streams.get(live.name) is live:
+            del self.streams[live.name]
+            self.ticker.reload_now(live.name)
 
-    def forget(self, live: Live) -> None:
-        """A stream is deleted: nothing of it stays in memory, and nobody waits for it."""
+    def forget(self, live: LiveStream) -> None:
+        """Remove a deleted stream from memory, and dismiss everyone who waits for it."""
         name = live.name
-        del self._lives[name]
-        self.tokens.forget(name)
+        del self.streams[name]
+        self.lease_index.forget(name)
         self.intake.pop(name, None)
-        self._lost.pop(name, None)
-        self._woken.discard(name)
-        if name in self._rooms:
-            self._rooms.pop(name).dismiss()
-        if name in self._news:
-            self._news.pop(name).end()
+        self.ticker.forget(name)
+        self.offers.dismiss(name)
+        if name in self._positions:
+            self._positions.pop(name).end()
 
     @property
     def loading(self) -> asyncio.Lock:
-        """Held while a stream is loaded or made."""
+        """Held while a stream is loaded or created."""
         return self._loading
 
-    async def _load(self, name: str) -> Live:
+    async def _load(self, name: str) -> LiveStream:
         async with self._loading:
-            if name in self._lives:
-                return self._lives[name]
+            if name in self.streams:
+                return self.streams[name]
             await self.flush()
             try:
-                live = await self.think(
-                    load, self.storage, name, self.moment(), self.tokens, self.settings
+                live = await self.threads.compute(
+                    load, self.storage, name, self.moment(), self.lease_index, self.settings
                 )
             except ReplayError as error:
-                self.aside[name] = str(error)
+                self.set_aside[name] = str(error)
                 _log.error("stream %r is set aside: %s (see: venire verify)", name, error)
                 raise StreamDown(name, str(error)) from error
             if live is None:
                 raise NotFound("stream", name)
-            await self.warm(live.settings)
-            self.adopt(live)
-            self._news[name].reached(live.n - 1, live.exit_n, live.revision_n)
+            await self.threads.warm(live.settings)
+            self.add(live)
+            self.log_position(name).advance(live.n - 1, live.exit_n, live.revision_n)
             batch = Batch()
-            batch.first = self._begins(live)
-            live.rejoin(batch, self.moment())
+            batch.first = self._take_over(live)
+            live.reconcile(batch, self.moment())
             self.commit(live, batch)
-            self.wake(name)
+            self.offers.wake(name)
             return live
 
-    def _begins(self, live: Live) -> list[Change]:
-        """What is written down when another version of the engine goes on with a log."""
-        body, live.begins_with = live.begins_with, None
+    def _take_over(self, live: LiveStream) -> list[Change]:
+        """The rows written when this version of the engine takes over another's log."""
+        body, live.takeover = live.takeover, None
         if body is None:
             return []
         at, live.snapshot_n = self.clock.wall(), live.n
@@ -245,57 +255,54 @@ class Hub(Ticking):
         ]
 
     async def recover(self) -> None:
-        """Come up after a failure, with nothing in memory; `StoreDown` if that is not possible."""
+        """Recover from a failed commit, with memory emptied; `StoreDown` if the store is down."""
         async with self._loading:
             if self.writer.up:
                 return
-            await self._idle()
-            self._lives.clear()
-            self.tokens.clear()
+            await self._all_idle()
+            self.streams.clear()
+            self.lease_index.clear()
             if not await self.read(self.writer.recover):
-                raise StoreDown("the store takes nothing for now: try again")
+                raise StoreDown("the store does not accept writes at the moment: try again")
 
     # writing
 
     def write(self, changes: Sequence[Change]) -> asyncio.Future[None]:
-        """Hand changes to the writer; done when they are on disk."""
+        """Hand changes to the writer; the future is done when they are on disk."""
         future: asyncio.Future[None] = self._loop.create_future()
-        future.add_done_callback(seen)
+        future.add_done_callback(ignore_error)
         return self.writer.submit_to(changes, future)
 
-    def commit(self, live: Live, batch: Batch) -> asyncio.Future[None]:
-        """Hand in what a step changed; done when it is on disk."""
-        if self._lives.get(live.name) is not live:
+    def commit(self, live: LiveStream, batch: Batch) -> asyncio.Future[None]:
+        """Hand the changes of a step to the writer; the future is done when they are on disk."""
+        if self.streams.get(live.name) is not live:
             lost: asyncio.Future[None] = self._loop.create_future()
-            lost.add_done_callback(seen)
-            lost.set_exception(StoreDown("the stream was loaded anew meanwhile: try again"))
+            lost.add_done_callback(ignore_error)
+            lost.set_exception(StoreDown("the stream was reloaded meanwhile: try again"))
             return lost
         future = self.write(batch.changes())
         if batch.events:
-            reached = live.n - 1, live.exit_n, live.revision_n
-            self._tell(future, self.news(live.name), reached)
-            self.wake(live.name)
-        if live.due(self.clock.monotonic()) < self._until:
-            self._poke.set()
+            self._publish(future, live)
+            self.offers.wake(live.name)
+        self.ticker.wake(live.due(self.clock.monotonic()))
         return future
 
-    def _tell(
-        self, future: asyncio.Future[None], news: News, reached: tuple[int, int, int]
-    ) -> None:
-        """Tell those who follow the log, once it is on disk up to here."""
+    def _publish(self, future: asyncio.Future[None], live: LiveStream) -> None:
+        """Advance the stream's log position once a commit is on disk."""
+        position, reached = self.log_position(live.name), (live.n - 1, live.exit_n, live.revision_n)
 
-        def told(done: asyncio.Future[None]) -> None:
-            if done.cancelled():  # whoever waited has gone; what was handed in is written
-                self.write(()).add_done_callback(told)
+        def publish(done: asyncio.Future[None]) -> None:
+            if done.cancelled():  # the caller is gone; the changes are written all the same
+                self.write(()).add_done_callback(publish)
             elif done.exception() is None:
-                news.reached(*reached)
+                position.advance(*reached)
 
-        future.add_done_callback(told)
+        future.add_done_callback(publish)
 
-    async def snapshot(self, live: Live) -> None:
-        """Write down the state of the engine, if anything happened since.
+    async def snapshot(self, live: LiveStream) -> None:
+        """Write a snapshot of the engine, if anything happened since the last one.
 
-        It is copied while nobody changes the stream, and packed while it goes on.
+        The state is copied while the stream is busy, and packed while it is in use again.
         """
         while live.busy is not None:
             await asyncio.shield(live.busy)
@@ -303,55 +310,68 @@ class Hub(Ticking):
             before, n = live.snapshot_n, live.n
             live.snapshot_n = n
             try:
-                body = await self.think((await self.apart(live, live.engine.capture)).pack)
+                state = await self.threads.run_exclusively(live, live.engine.capture)
+                body = await self.threads.compute(state.pack)
             except BaseException:
                 live.snapshot_n = before
                 raise
-            if self._lives.get(live.name) is live:  # or its events may not be in the store
+            if self.streams.get(live.name) is live:  # or its events may not be in the store
                 self.write([SaveSnapshot(SnapshotRow(live.name, n, self.clock.wall(), body))])
 
-    async def take(
-        self, live: Live, batch: Batch, count: int, step: Callable[[], T]
-    ) -> tuple[T, asyncio.Future[None]]:
-        """Do a step of a large request, and hand in what it changed; done when that is on disk.
+    async def run_chunk(
+        self,
+        live: LiveStream,
+        batch: Batch,
+        part: slice,
+        step: Callable[[], T],
+        commits: list[asyncio.Future[None]],
+    ) -> T:
+        """Do one chunk of a large request, and add its commit to those of the request.
 
-        A thread does it where there is much to do. If it fails half-way the stream is loaded
-        anew; what only refuses what was sent has changed nothing.
+        A thread does it if there is much to do. If it fails half-way the stream is reloaded; an
+        error that only refuses the request has changed nothing. Returns once at most
+        `MAX_UNCOMMITTED` commits are not on disk yet.
         """
-        commits: list[asyncio.Future[None]] = []
 
-        def failed(done: asyncio.Future[T]) -> None:
+        def check(done: asyncio.Future[T]) -> None:
             if not isinstance(done.exception(), VenireError) or batch.changes():
-                self._failed(live, done)
+                self.ticker.check(live, done)
 
-        if count >= MANY or live.is_long:
-            done = self.apart(live, step, lambda _: commits.append(self.commit(live, batch)))
-            done.add_done_callback(failed)
-            return await done, commits[0]
-        try:
-            return step(), self.commit(live, batch)
-        except Exception as error:
-            broken: asyncio.Future[T] = self._loop.create_future()
-            broken.set_exception(error)
-            failed(broken)
-            raise
+        def commit() -> None:
+            commits.append(self.commit(live, batch))
 
-    async def pieces(
+        if part.stop - part.start >= THREAD_FROM or live.is_large:
+            done = self.threads.run_exclusively(live, step, lambda _: commit())
+            done.add_done_callback(check)
+            result = await done
+        else:
+            try:
+                result = step()
+                commit()
+            except Exception as error:
+                broken: asyncio.Future[T] = self._loop.create_future()
+                broken.set_exception(error)
+                check(broken)
+                raise
+        await committed(commits, MAX_UNCOMMITTED)
+        return result
+
+    async def chunks(
         self, name: str, count: int, cuts: Iterable[int] = ()
-    ) -> AsyncIterator[tuple[Live, slice]]:
-        """Go through so many things of one request in pieces, with room for others in between.
+    ) -> AsyncIterator[tuple[LiveStream, slice]]:
+        """Split `count` things of one request into chunks; other requests run in between.
 
-        A piece ends also before each of the `cuts`.
+        A chunk also ends before each of the `cuts`.
         """
-        starts = sorted({*range(0, count, PIECE), *cuts})
-        ends = [*starts[1:], count] if starts else []  # of nothing there are no pieces
+        starts = sorted({*range(0, count, CHUNK), *cuts})
+        ends = [*starts[1:], count] if starts else []
         for first, end in zip(starts, ends, strict=True):
             if first:
                 await asyncio.sleep(0)
-            yield await self.live(name), slice(first, end)
+            yield await self.live_stream(name), slice(first, end)
 
 
-async def written(commits: Sequence[asyncio.Future[None]], behind: int = 0) -> None:
-    """Return when all commits but the last few are on disk; an error if one is not."""
+async def committed(commits: Sequence[asyncio.Future[None]], behind: int = 0) -> None:
+    """Wait until all commits but the last `behind` are on disk; raises if one failed."""
     for done in commits[: len(commits) - behind]:
         await done

@@ -1,4 +1,4 @@
-"""Time that passes: slots that close, leases that end, and streams that are loaded again."""
+"""The ticker: closes slots, expires leases, and reloads streams that failed."""
 
 from __future__ import annotations
 
@@ -6,158 +6,165 @@ import asyncio
 import contextlib
 import logging
 import math
-from collections.abc import Coroutine
 from functools import partial
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from venire.errors import NotFound, StoreDown, StreamDown
-from venire.service.clock import Clock
-from venire.service.runtime.health import Watch
-from venire.service.settings import ServiceSettings
 from venire.service.stream.change_batch import Batch
-from venire.service.stream.live_stream import Live
-from venire.service.work.offers import Offering
-from venire.storage import Storage
+from venire.service.stream.live_stream import LiveStream
 
-__all__ = ["Ticking"]
+if TYPE_CHECKING:
+    from venire.service.runtime.runtime import Runtime
 
-#: The ticker looks around at least so often, and tries a store that is down so often.
-LONGEST, RETRY = 1.0, 0.25
+__all__ = ["RELOAD_SECONDS", "Ticker"]
 
-#: A stream that failed is loaded again after so many seconds.
-LATER: Final = 5.0
+#: The longest sleep of the ticker, and the sleep while the store is down, in seconds.
+MAX_SLEEP, OUTAGE_SLEEP = 1.0, 0.25
+
+#: Seconds after which a stream that failed is reloaded.
+RELOAD_SECONDS: Final = 5.0
 
 _log = logging.getLogger("venire.service")
 
 
-class Ticking(Offering):
-    """The part of a hub that lets time pass."""
+class Ticker:
+    """Drives the streams of a runtime by the clock."""
 
-    storage: Storage
-    clock: Clock
-    settings: ServiceSettings
-    watch: Watch
-    _poke: asyncio.Event
-    _lost: dict[str, float]
-    _until: float
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+        self._woken = asyncio.Event()
+        self._sleeps_until = -math.inf
+        self._reloads: dict[str, float] = {}  # streams that failed, and when to reload them
+        self._task: asyncio.Task[None] | None = None
 
-    async def live(self, name: str) -> Live:
-        """A stream as it is now."""
-        raise NotImplementedError
+    def start(self) -> None:
+        """Begin to tick."""
+        self._task = self._runtime.spawn(self._tick_forever())
 
-    def drop(self, live: Live) -> None:
-        """Forget what is in memory."""
-        raise NotImplementedError
+    @property
+    def running(self) -> bool:
+        """Whether it has started and not ended."""
+        return self._task is not None and not self._task.done()
 
-    async def recover(self) -> None:
-        """Come up after a failure, with nothing in memory."""
-        raise NotImplementedError
+    def wake(self, due: float = -math.inf) -> None:
+        """Stop sleeping, if it would sleep beyond `due`."""
+        if due < self._sleeps_until or due == -math.inf:
+            self._woken.set()
 
-    async def snapshot(self, live: Live) -> None:
-        """Write down the state of a stream."""
-        raise NotImplementedError
+    def step(self, live: LiveStream) -> None:
+        """Expire leases and close slots of a stream; drop a stream that fails half-way.
 
-    def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        """Run something beside the requests."""
-        raise NotImplementedError
-
-    def step(self, live: Live) -> None:
-        """Let time pass for a stream; one that fails is thrown away, as it may be half changed.
-
-        Where that may take long a thread does it, and the stream is `busy`.
+        If that may take long a thread does it, and the stream is `busy`.
         """
-        moment, slot = self.moment(), live.engine.slot
+        threads, clock = self._runtime.threads, self._runtime.clock
+        moment, slot = self._runtime.moment(), live.engine.slot
         if live.busy is not None:
             return
         if not live.is_due(moment.now):
-            if live.is_long and not live.engine.is_filed:
-                self.apart(live, live.engine.file).add_done_callback(partial(self._failed, live))
+            if live.is_large and not live.engine.is_filed:
+                filed = threads.run_exclusively(live, live.engine.file)
+                filed.add_done_callback(partial(self.check, live))
             return
-        if live.is_long:
-            apart = self.apart(
-                live, partial(live.step, moment, self.clock), partial(self._stepped, live, slot)
+        if live.is_large:
+            stepped = threads.run_exclusively(
+                live, partial(live.step, moment, clock), partial(self._stepped, live, slot)
             )
-            apart.add_done_callback(partial(self._failed, live))
+            stepped.add_done_callback(partial(self.check, live))
             return
         try:
-            batch = live.step(moment, self.clock)
+            batch = live.step(moment, clock)
         except Exception:
-            self.drop(live)
+            self._runtime.drop(live)
             raise
         self._stepped(live, slot, batch)
 
-    def _stepped(self, live: Live, slot: int, batch: Batch | None) -> None:
-        """Time has passed. In a new slot a policy may want what it did not want before."""
+    def _stepped(self, live: LiveStream, slot: int, batch: Batch | None) -> None:
+        """Commit a step. In a new slot the policy may assign items that it did not before."""
         if batch is not None:
-            self.commit(live, batch)
+            self._runtime.commit(live, batch)
         if live.open and live.engine.slot > slot:
-            self.wake(live.name)
+            self._runtime.offers.wake(live.name)
 
-    def _failed(self, live: Live, apart: asyncio.Future[Any]) -> None:
-        error = apart.exception()
-        if error is not None and self._lives.get(live.name) is live:
-            self.drop(live)
-            self._lose(live.name, error)
+    def check(self, live: LiveStream, done: asyncio.Future[Any]) -> None:
+        """Drop a stream whose step failed, and schedule its reload."""
+        error = done.exception()
+        if error is not None and self._runtime.streams.get(live.name) is live:
+            self._runtime.drop(live)
+            self.reload_later(live.name, error)
 
     def tick(self) -> None:
-        """Let time pass for all streams; one that fails does not stop the others."""
-        for live in tuple(self._lives.values()):
+        """Step all streams; one that fails does not stop the others."""
+        for live in tuple(self._runtime.streams.values()):
             try:
                 self.step(live)
-                if live.n - live.snapshot_n >= max(
-                    self.settings.snapshot_every, 2 * len(live.open)
-                ):
-                    self.spawn(self.snapshot(live))
+                every = max(self._runtime.settings.snapshot_every, 2 * len(live.open))
+                if live.n - live.snapshot_n >= every:
+                    self._runtime.spawn(self._runtime.snapshot(live))
             except Exception as error:
-                self._lose(live.name, error)
+                self.reload_later(live.name, error)
 
     async def _tick_forever(self) -> None:
         while True:
             try:
-                self.watch.try_files()
-                if self.writer.up:
+                self._runtime.health.try_files()
+                if self._runtime.writer.up:
                     self.tick()
-                    await self._find()
+                    await self._reload_due()
                 else:
                     with contextlib.suppress(StoreDown):
-                        await self._reload()
-                await self._nap()
+                        await self._reload_all()
+                await self._sleep()
             except Exception:
-                _log.exception("the ticker stumbled, and goes on")
-                await asyncio.sleep(RETRY)
+                _log.exception("the ticker failed; retrying")
+                await asyncio.sleep(OUTAGE_SLEEP)
 
-    async def _nap(self) -> None:
-        """Wait until something is due."""
-        now = self.clock.monotonic()
-        free = [live for live in self._lives.values() if live.busy is None]
+    async def _sleep(self) -> None:
+        """Sleep until something is due."""
+        now = self._runtime.clock.monotonic()
+        free = [live for live in self._runtime.streams.values() if live.busy is None]
         due = min((live.due(now) for live in free), default=math.inf)
-        self._until = min(due, now + LONGEST)
-        self._poke.clear()
-        pause = max(self._until - now, 0.0) if self.writer.up else RETRY
+        self._sleeps_until = min(due, now + MAX_SLEEP)
+        self._woken.clear()
+        up = self._runtime.writer.up
+        pause = max(self._sleeps_until - now, 0.0) if up else OUTAGE_SLEEP
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(pause):
-                await self._poke.wait()
+                await self._woken.wait()
 
-    async def _reload(self) -> None:
-        """After a failure: all streams are loaded, so that their leases end and slots close."""
-        await self.recover()
-        self._lost = {row.name: -math.inf for row in await self.read(self.storage.streams)}
-        await self._find()
+    # streams that failed
 
-    async def _find(self) -> None:
-        """Load the streams that were lost, each for itself."""
-        now = self.clock.monotonic()
-        for name in [name for name, at in self._lost.items() if at <= now]:
+    def reload_now(self, name: str) -> None:
+        """Reload a stream at the next tick, unless that is already scheduled."""
+        self._reloads.setdefault(name, -math.inf)
+        self.wake()
+
+    def reload_later(self, name: str, error: BaseException) -> None:
+        """Reload a stream that failed, after a pause."""
+        _log.error("stream %r failed; reloading in %g s", name, RELOAD_SECONDS, exc_info=error)
+        self._reloads[name] = self._runtime.clock.monotonic() + RELOAD_SECONDS
+
+    def forget(self, name: str) -> None:
+        """Do not reload a stream that is deleted."""
+        self._reloads.pop(name, None)
+
+    async def _reload_all(self) -> None:
+        """After an outage: load all streams, so that their leases expire and slots close."""
+        runtime = self._runtime
+        await runtime.recover()
+        names = [row.name for row in await runtime.read(runtime.storage.streams)]
+        self._reloads = dict.fromkeys(names, -math.inf)
+        await self._reload_due()
+
+    async def _reload_due(self) -> None:
+        """Reload the streams that failed and are due, each independently."""
+        now = self._runtime.clock.monotonic()
+        for name in [name for name, at in self._reloads.items() if at <= now]:
             try:
-                await self.live(name)
-                self._lost.pop(name, None)
+                await self._runtime.live_stream(name)
+                self._reloads.pop(name, None)
             except StoreDown:
                 raise
-            except (NotFound, StreamDown):  # it was never written down, or is set aside
-                self._lost.pop(name, None)
+            except (NotFound, StreamDown):  # it was never committed, or is set aside
+                self._reloads.pop(name, None)
             except Exception as error:
-                self._lose(name, error)
-
-    def _lose(self, name: str, error: BaseException) -> None:
-        _log.error("stream %r failed: it is loaded again in %g s", name, LATER, exc_info=error)
-        self._lost[name] = self.clock.monotonic() + LATER
+                self.reload_later(name, error)

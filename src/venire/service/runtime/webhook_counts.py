@@ -1,7 +1,7 @@
-"""What becomes of the messages to each webhook: counted for the metrics, and told in the log.
+"""Deliveries and failures of each webhook, counted for the metrics and logged.
 
-The log has a line when a webhook begins to fail, with the cause, one when it takes messages again,
-and one for every message that is given up. The address is left out: it may hold a secret.
+The log has a line when a webhook begins to fail, with the cause, one when it recovers, and one for
+every message that is dead-lettered. The address is left out: it may contain a secret.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ _log = logging.getLogger("venire.service")
 
 @dataclass(slots=True)
 class Tally:
-    """The messages to one webhook since the server started, and those that the store holds.
+    """Messages to one webhook since the server started, and those in the store.
 
-    `failing` counts the failures since the last success, `since` is when the first of them was,
+    `failing` counts the failures since the last success; `since` is the time of the first of them
     on the monotonic clock.
     """
 
@@ -55,11 +55,11 @@ class Tallies:
         return self._of.setdefault(hook.id, Tally(hook.id, hook.stream))
 
     def keep(self, hooks: Collection[str]) -> None:
-        """Forget those that were removed."""
+        """Drop all but these webhooks."""
         self._of = {id: tally for id, tally in self._of.items() if id in hooks}
 
     def all(self, counts: dict[str, dict[str, int]]) -> list[Tally]:
-        """All of them, with what the store counts for each, where it was asked."""
+        """All tallies, with the counts of the store where they are known."""
         return [
             replace(
                 tally, pending=held.get(DeliveryStatus.PENDING), dead=held.get(DeliveryStatus.DEAD)
@@ -68,18 +68,18 @@ class Tallies:
         ]
 
     def delivered(self, hook: WebhookRow, now: float) -> None:
-        """A message was taken."""
+        """Count a delivered message."""
         tally = self.of(hook)
         tally.delivered += 1
         if tally.failing:
             _log.info(
-                "webhook %s of stream %r takes messages again, after %d failures in %.0f s",
+                "webhook %s of stream %r recovered after %d failures in %.0f s",
                 hook.id, hook.stream, tally.failing, now - tally.since,
             )  # fmt: skip
             tally.failing = 0
 
     def failed(self, hook: WebhookRow, row: DeliveryRow, now: float) -> None:
-        """A message was not taken; `row` says why, and whether it is given up."""
+        """Count a failed attempt; `row` says why, and whether it is dead-lettered."""
         tally = self.of(hook)
         tally.failed += 1
         tally.failing += 1
@@ -92,7 +92,8 @@ class Tallies:
         if row.status == DeliveryStatus.DEAD:
             tally.given_up += 1
             _log.error(
-                "webhook %s of stream %r: %s %d is given up after %d attempts: %s; redeliver "
+                "webhook %s of stream %r: %s %d is dead-lettered after %d attempts: %s; redeliver "
                 "sends it again",
+
                 hook.id, hook.stream, row.kind, row.exit_n, row.attempt, row.last_error,
             )  # fmt: skip

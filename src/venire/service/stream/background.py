@@ -1,8 +1,8 @@
-"""Work beside the loop: reading the store, closing long slots, explaining.
+"""Thread pools: reading the store, long steps of a stream, heavy computation, explanations.
 
-Each kind has threads of its own, so that none keeps another waiting: whatever explains or
-measures takes none of those that requests read by. While a thread works on a stream, `busy` of
-that stream is set, and nobody else touches it.
+Each kind of work has its own pool, so that none blocks another: requests never wait for a reader
+behind an explanation. While a thread works on a stream, the stream's `busy` is set and nobody else
+touches it.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from typing import Any, Final, TypeVar
 from venire.errors import TooMuch
 from venire.service.settings import StreamSettings
 from venire.service.stream.engine_setup import warm_up
-from venire.service.stream.live_stream import Live
+from venire.service.stream.live_stream import LiveStream
 
-__all__ = ["Threads", "seen"]
+__all__ = ["ThreadPools", "ignore_error"]
 
 T = TypeVar("T")
 
@@ -25,101 +25,100 @@ T = TypeVar("T")
 READERS: Final = 4
 
 #: Threads that close slots and copy the state of streams.
-CLOSERS: Final = 2
+STEPPERS: Final = 2
 
-#: Threads for what takes long: loading, compiling, packing, measuring.
-THINKERS: Final = 3
+#: Threads for heavy work: loading, compiling, packing snapshots, measuring skills.
+WORKERS: Final = 3
 
-#: One thread explains, and so many may wait for it.
-EXPLAINED: Final = 8
+#: How many explanations may run or wait; one thread computes them.
+MAX_EXPLANATIONS: Final = 8
 
 
-class Threads:
-    """The threads of a hub."""
+class ThreadPools:
+    """The thread pools of a service; `on_idle` is called when a stream is no longer busy."""
 
-    _loop: asyncio.AbstractEventLoop
-
-    def __init__(self) -> None:
+    def __init__(self, on_idle: Callable[[LiveStream], None]) -> None:
+        self._on_idle = on_idle
         self._readers = ThreadPoolExecutor(READERS, "venire-reader")
-        self._closers = ThreadPoolExecutor(CLOSERS, "venire-closer")
-        self._thinkers = ThreadPoolExecutor(THINKERS, "venire-thinker")
+        self._steppers = ThreadPoolExecutor(STEPPERS, "venire-stepper")
+        self._workers = ThreadPoolExecutor(WORKERS, "venire-worker")
         self._explainer = ThreadPoolExecutor(1, "venire-explainer")
-        self._explained = 0
+        self._explanations = 0
         self._warm: set[tuple[str, str, int]] = set()
 
     async def read(self, method: Callable[..., T], *args: Any) -> T:
-        """Ask the store something, in a thread."""
-        return await self._loop.run_in_executor(self._readers, method, *args)
+        """Read from the store, in a thread."""
+        return await asyncio.get_running_loop().run_in_executor(self._readers, method, *args)
 
-    async def think(self, method: Callable[..., T], *args: Any) -> T:
-        """Do something that takes long, in a thread that no request reads by."""
-        return await self._loop.run_in_executor(self._thinkers, method, *args)
+    async def compute(self, method: Callable[..., T], *args: Any) -> T:
+        """Do heavy work, in a thread that no request reads with."""
+        return await asyncio.get_running_loop().run_in_executor(self._workers, method, *args)
 
     async def scan(self, many: bool, method: Callable[..., T], *args: Any) -> T:
-        """Go through what was sent: at once, or in a thread if it is much."""
+        """Go through the contents of a request: directly, or in a thread if there are many."""
         return await asyncio.to_thread(method, *args) if many else method(*args)
 
     async def explain(self, search: Callable[[], T]) -> T:
-        """Search the log, in the one thread that does; `TooMuch` if too many want that."""
-        if self._explained >= EXPLAINED:
-            raise TooMuch(f"{self._explained} explanations are wanted at once", retry_after=2)
-        self._explained += 1
+        """Search the log, in the one thread for that; `TooMuch` if too many are waiting."""
+        if self._explanations >= MAX_EXPLANATIONS:
+            raise TooMuch(
+                f"{self._explanations} explanations are in progress, the limit", retry_after=2
+            )
+        self._explanations += 1
         try:
-            return await self._loop.run_in_executor(self._explainer, search)
+            return await asyncio.get_running_loop().run_in_executor(self._explainer, search)
         finally:
-            self._explained -= 1
+            self._explanations -= 1
 
-    def apart(
-        self, live: Live, work: Callable[[], T], then: Callable[[T], None] | None = None
+    def run_exclusively(
+        self, live: LiveStream, work: Callable[[], T], then: Callable[[T], None] | None = None
     ) -> asyncio.Future[T]:
-        """Let a thread work on a stream, which nobody else touches until that is done.
+        """Run a step of a stream in a thread, with the stream marked busy until it is done.
 
-        `then` gets what was made, on the loop and before anybody else. Whoever waits for the
-        future may be cancelled: the stream stays busy for as long as the thread works.
+        `then` gets the result, on the loop and before anybody else. Whoever awaits the future may
+        be cancelled: the stream stays busy for as long as the thread runs.
         """
-        free = live.busy = self._loop.create_future()
-        told: asyncio.Future[T] = self._loop.create_future()
-        told.add_done_callback(seen)
+        loop = asyncio.get_running_loop()
+        idle = live.busy = loop.create_future()
+        outcome: asyncio.Future[T] = loop.create_future()
+        outcome.add_done_callback(ignore_error)
 
-        def done(made: Future[T]) -> None:
+        def finish(made: Future[T]) -> None:
             live.busy = None
-            free.set_result(None)
+            idle.set_result(None)
             try:
                 result = made.result()
                 if then is not None:
                     then(result)
             except Exception as error:
-                if not told.done():
-                    told.set_exception(error)
+                if not outcome.done():
+                    outcome.set_exception(error)
             else:
-                if not told.done():
-                    told.set_result(result)
-            self.freed(live)
+                if not outcome.done():
+                    outcome.set_result(result)
+            self._on_idle(live)
 
-        made = self._closers.submit(work)
-        made.add_done_callback(lambda _: self._loop.call_soon_threadsafe(done, made))
-        return told
-
-    def freed(self, live: Live) -> None:
-        """A stream can be used again."""
+        made = self._steppers.submit(work)
+        made.add_done_callback(lambda _: loop.call_soon_threadsafe(finish, made))
+        return outcome
 
     async def warm(self, settings: StreamSettings) -> None:
-        """Have everything compiled that such a stream needs, once."""
+        """Compile everything that such a stream needs, once."""
         if not self.is_warm(settings):
-            await self.think(warm_up, settings)
+            await self.compute(warm_up, settings)
             self._warm.add((settings.policy, settings.learning, len(settings.classes)))
 
     def is_warm(self, settings: StreamSettings) -> bool:
-        """Whether everything is compiled that such a stream needs."""
+        """Whether everything that such a stream needs is compiled."""
         return (settings.policy, settings.learning, len(settings.classes)) in self._warm
 
-    def end_threads(self) -> None:
-        """Take no more work; what is under way goes on to its end."""
-        for threads in (self._readers, self._closers, self._thinkers, self._explainer):
-            threads.shutdown(wait=False)
+    def close(self) -> None:
+        """Accept no more work; what is running continues to its end."""
+        for pool in (self._readers, self._steppers, self._workers, self._explainer):
+            pool.shutdown(wait=False)
 
 
-def seen(future: asyncio.Future[Any]) -> None:
-    """A failure that nobody waits for needs no warning."""
+def ignore_error(future: asyncio.Future[Any]) -> None:
+    """Suppress the warning about an exception that nobody retrieved."""
     if not future.cancelled():
         future.exception()

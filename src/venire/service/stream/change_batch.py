@@ -1,7 +1,7 @@
-"""What one step changes in the store, gathered by kind.
+"""The changes that one step makes to the store, collected by kind.
 
-The kinds are written in an order that the store takes whatever was gathered first: items before
-their labels, leases before their ends, exits last, so that a step may note things as they come.
+The kinds are written in a fixed order that the store accepts, whatever was collected first: items
+before their labels, leases before their ends, exits last.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _ORDER: tuple[tuple[str, Callable[[Sequence[Any]], Change]], ...] = (
 
 
 class Batch:
-    """Rows to write, by kind; `key` is the id of the key by which they came, if by any.
+    """Rows to write, by kind; `key` is the id of the API key that caused them, if any.
 
     >>> batch = Batch()
     >>> batch.ends.append(LeaseEnd("5e88", "released", 0.0))

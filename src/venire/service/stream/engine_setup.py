@@ -1,4 +1,4 @@
-"""From settings to an engine, and from a change of settings to what the engine is told."""
+"""Building an engine from settings, and applying changed settings to it."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ __all__ = [
     "warm_up",
 ]
 
-#: An open panel without labelers: somebody may come, so items wait while that is worth it. It
-#: is seated and has left; no labeler can have this name.
+#: A placeholder labeler for an open panel without labelers, so that items wait for newcomers. It
+#: joins and leaves at once; no real labeler can have this name.
 SOMEBODY = ""
 
 
 def check_new(settings: StreamSettings) -> None:
-    """Refuse a new stream that is to know how good its labelers are, and is not told.
+    """Refuse a new stream with known competences whose panel does not state them.
 
     >>> check_new(StreamSettings(classes=["a", "b"], learning="known"))
     Traceback (most recent call last):
@@ -69,10 +69,9 @@ def new_engine(settings: StreamSettings, remember: int) -> Scheduler:
 
 
 def warm_up(settings: StreamSettings) -> None:
-    """Go once through all verbs with an engine like this one, so that they are compiled.
+    """Run every operation once with an engine like this one, so that all kernels are compiled.
 
-    That takes some seconds the first time on a machine, which nobody should wait for while a
-    stream is served; call it in a thread.
+    The first time on a machine takes some seconds; call it in a thread.
 
     >>> warm_up(StreamSettings(classes=["a", "b"], learning="then-serve:45"))
     """
@@ -96,12 +95,12 @@ def warm_up(settings: StreamSettings) -> None:
 
 
 def as_labeler(member: Member) -> Labeler:
-    """A member of the panel as the engine knows it."""
+    """A member of the panel as the engine's `Labeler`."""
     return Labeler(member.id, member.competence, member.capacity)
 
 
 def bounds_of(settings: StreamSettings, spent: bool = False) -> Bounds:
-    """The bounds of the settings; once the budget of labels is spent, nothing is waited for.
+    """The engine's bounds for these settings; with the label budget spent, items do not wait.
 
     >>> settings = StreamSettings(classes=["a", "b"], min_labels=2, deadline_slots=9)
     >>> bounds_of(settings, spent=True)
@@ -117,12 +116,12 @@ def bounds_of(settings: StreamSettings, spent: bool = False) -> Bounds:
 def apply_settings(
     engine: Scheduler, old: StreamSettings, new: StreamSettings, seated: set[str], spent: bool
 ) -> set[str]:
-    """Tell the engine what changed; who is on the panel now, of those who were `seated`."""
+    """Apply changed settings to the engine; returns who is seated now."""
     policy = new.policy if new.policy != old.policy else None
     learning = new.learning if new.learning != old.learning else None
     bounds = bounds_of(new, spent)
     revisions = new.revisions if new.revisions != engine.revisions else None
-    # names are looked up before anything is changed
+    # an unknown name must raise before anything is changed
     policy_named(new.policy), learning_named(new.learning)
     before = {member.id: as_labeler(member) for member in old.panel}
     after = {member.id: as_labeler(member) for member in new.panel}

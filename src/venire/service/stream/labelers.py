@@ -1,4 +1,4 @@
-"""What a stream remembers of each labeler, beside what the engine has learned."""
+"""What a stream keeps about each labeler, beside what the engine has learned."""
 
 from __future__ import annotations
 
@@ -8,27 +8,27 @@ from dataclasses import dataclass
 
 from venire.service.settings import Member
 
-__all__ = ["People", "Person"]
+__all__ = ["LabelerRecord", "Labelers"]
 
 
 @dataclass(slots=True)
-class Person:
-    """A labeler: how much it holds at most, when it was last heard of, what it has done."""
+class LabelerRecord:
+    """A labeler's capacity, last activity, and counts."""
 
     capacity: int = 1
     kind: str | None = None
-    seen: float = -math.inf
+    last_seen: float = -math.inf
     labels: int = 0
     late: int = 0
     expired: int = 0
 
 
-class People(dict[str, Person]):
-    """The labelers of a stream by name; `seated` are those who may be given work.
+class Labelers(dict[str, LabelerRecord]):
+    """The labelers of a stream by name; `seated` are those who may be assigned work.
 
-    >>> people = People()
-    >>> people.seat([Member(id="ann", capacity=2)], {"ann"})
-    >>> people["ann"].capacity, people.seated
+    >>> labelers = Labelers()
+    >>> labelers.seat([Member(id="ann", capacity=2)], {"ann"})
+    >>> labelers["ann"].capacity, labelers.seated
     (2, {'ann'})
     """
 
@@ -37,20 +37,20 @@ class People(dict[str, Person]):
         self.seated: set[str] = set()
 
     def seat(self, panel: Iterable[Member], seated: set[str]) -> None:
-        """Who is on the panel now, and how."""
+        """Set the panel and who is seated."""
         self.seated = seated
         for name in seated:
-            self.setdefault(name, Person())
+            self.setdefault(name, LabelerRecord())
         for member in panel:
-            person = self.setdefault(member.id, Person())
-            person.capacity, person.kind = member.capacity, member.kind
+            record = self.setdefault(member.id, LabelerRecord())
+            record.capacity, record.kind = member.capacity, member.kind
 
-    def known(self, name: str) -> Person:
-        """A labeler, whether it was known before or not."""
-        return self.setdefault(name, Person())
+    def record(self, name: str) -> LabelerRecord:
+        """The record of a labeler, added if it is new."""
+        return self.setdefault(name, LabelerRecord())
 
-    def heard_of(self, name: str, now: float) -> Person:
-        """The labeler did something."""
-        person = self.known(name)
-        person.seen = now
-        return person
+    def touch(self, name: str, now: float) -> LabelerRecord:
+        """Record that the labeler was active."""
+        record = self.record(name)
+        record.last_seen = now
+        return record

@@ -1,26 +1,35 @@
-"""Open leases: who holds what, and until when.
+"""Leases: who holds what, and until when.
 
 A lease is a row (labeler, item, hash of its token, end), written in the same transaction as the
-assignment. It ends on the monotonic clock. Its end takes the claim away and nothing else.
+assignment. It ends on the monotonic clock. Expiry ends the claim; a later label still counts.
 """
 
 from __future__ import annotations
 
 import heapq
 import math
+from collections import OrderedDict
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Final, Generic, TypeVar
 
+from venire.service.messages import Answer
 from venire.storage import LeaseRow
 
-__all__ = ["Held", "Leases"]
+__all__ = ["REMEMBERED", "HeldLease", "LeaseIndex", "Leases", "RecentDict"]
+
+#: How many of the latest exits and answers to remember.
+REMEMBERED: Final = 20_000
+
+K = TypeVar("K")
+V = TypeVar("V")
 
 
 @dataclass(slots=True)
-class Held:
-    """An open lease. `of_open`: its item has not left, so it counts as work in flight.
+class HeldLease:
+    """A lease. `of_open`: its item has not left, so it counts as work in flight.
 
-    `given` and `end` are on the monotonic clock; `given` is None if that was before a restart.
+    `given` and `end` are on the monotonic clock; `given` is None for a lease from before a restart.
     """
 
     token_hash: str
@@ -33,11 +42,11 @@ class Held:
     of_open: bool = True
 
     def lead(self, now: float) -> float | None:
-        """How long ago it was given, if that is known."""
+        """Seconds since it was given, if known."""
         return None if self.given is None else now - self.given
 
     def row(self, stream: str, key: str | None = None) -> LeaseRow:
-        """What the store keeps; `key` is the id of the key by which it was asked for."""
+        """The row in the store; `key` is the id of the API key that asked for it."""
         when = self.given_at, self.ttl
         return LeaseRow(self.token_hash, stream, self.item, self.labeler, *when, key=key)
 
@@ -45,10 +54,10 @@ class Held:
 class Leases:
     """The open leases of a stream, by token, by item and labeler, and by end.
 
-    `index` says of every open lease of the server to which stream it belongs.
+    `index` maps every open lease of the server to its stream.
 
     >>> leases = Leases({}, "posts")
-    >>> leases.add(Held("5e88", "post-1", "ann", 0.0, given=0.0, ttl=60.0, end=60.0))
+    >>> leases.add(HeldLease("5e88", "post-1", "ann", 0.0, given=0.0, ttl=60.0, end=60.0))
     >>> leases.renew("5e88", 100.0)
     >>> leases.due(99.0), leases.next_end()
     ([], 100.0)
@@ -58,36 +67,36 @@ class Leases:
 
     def __init__(self, index: dict[str, str], stream: str) -> None:
         self._index, self._stream = index, stream
-        self._of: dict[str, Held] = {}
-        self._pairs: dict[tuple[str, str], Held] = {}
+        self._of: dict[str, HeldLease] = {}
+        self._pairs: dict[tuple[str, str], HeldLease] = {}
         self._holds: dict[str, int] = {}
         self._ends: list[tuple[float, str]] = []
 
     def __len__(self) -> int:
         return len(self._of)
 
-    def __iter__(self) -> Iterator[Held]:
+    def __iter__(self) -> Iterator[HeldLease]:
         return iter(self._of.values())
 
-    def get(self, token_hash: str) -> Held | None:
+    def get(self, token_hash: str) -> HeldLease | None:
         """The lease of a token, if it is open."""
         return self._of.get(token_hash)
 
-    def of_pair(self, item: str, labeler: str) -> Held | None:
+    def of_pair(self, item: str, labeler: str) -> HeldLease | None:
         """The lease of a labeler for an item, if it is open."""
         return self._pairs.get((item, labeler))
 
     def holds(self, labeler: str) -> int:
-        """How many items that have not left the labeler holds."""
+        """How many open items the labeler holds."""
         return self._holds.get(labeler, 0)
 
     @property
     def in_flight(self) -> int:
-        """How many leases are for items that have not left."""
+        """How many leases are for open items."""
         return sum(self._holds.values())
 
-    def add(self, lease: Held) -> None:
-        """A lease is given."""
+    def add(self, lease: HeldLease) -> None:
+        """Add a lease."""
         self._of[lease.token_hash] = lease
         self._index[lease.token_hash] = self._stream
         self._pairs[lease.item, lease.labeler] = lease
@@ -96,26 +105,26 @@ class Leases:
         heapq.heappush(self._ends, (lease.end, lease.token_hash))
 
     def renew(self, token_hash: str, end: float) -> None:
-        """A lease lasts longer."""
+        """Extend a lease."""
         self._of[token_hash].end = end
         heapq.heappush(self._ends, (end, token_hash))
 
-    def rename(self, lease: Held, token_hash: str) -> None:
-        """A lease goes on under another token."""
+    def rename(self, lease: HeldLease, token_hash: str) -> None:
+        """Give a lease another token."""
         del self._of[lease.token_hash], self._index[lease.token_hash]
         lease.token_hash = token_hash
         self._of[token_hash] = lease
         self._index[token_hash] = self._stream
         heapq.heappush(self._ends, (lease.end, token_hash))
 
-    def pop(self, lease: Held) -> None:
-        """A lease ends."""
+    def pop(self, lease: HeldLease) -> None:
+        """End a lease."""
         del self._of[lease.token_hash], self._index[lease.token_hash]
         del self._pairs[lease.item, lease.labeler]
-        self.let_go(lease)
+        self.item_left(lease)
 
-    def let_go(self, lease: Held) -> None:
-        """The item of a lease has left: its label is not waited for."""
+    def item_left(self, lease: HeldLease) -> None:
+        """Count a lease no longer as in flight: its item has left."""
         if lease.of_open:
             lease.of_open = False
             left = self._holds[lease.labeler] - 1
@@ -124,9 +133,9 @@ class Leases:
             else:
                 del self._holds[lease.labeler]
 
-    def due(self, now: float) -> list[Held]:
-        """The leases whose end has come, the earliest first; they stay until popped."""
-        found: dict[str, Held] = {}
+    def due(self, now: float) -> list[HeldLease]:
+        """The expired leases, earliest first; they stay until popped."""
+        found: dict[str, HeldLease] = {}
         while self._ends and self._ends[0][0] <= now:
             _, token_hash = heapq.heappop(self._ends)
             lease = self._of.get(token_hash)
@@ -143,3 +152,52 @@ class Leases:
                 return end
             heapq.heappop(self._ends)
         return math.inf
+
+
+class RecentDict(OrderedDict[K, V], Generic[K, V]):
+    """A dictionary that keeps only its latest entries.
+
+    >>> recent = RecentDict(2)
+    >>> for letter in "abc":
+    ...     recent.put(letter, ord(letter))
+    >>> list(recent)
+    ['b', 'c']
+    """
+
+    def __init__(self, size: int) -> None:
+        super().__init__()
+        self.size = size
+
+    def put(self, key: K, value: V) -> None:
+        """Add an entry; drops the oldest if there are too many."""
+        self[key] = value
+        if len(self) > self.size:
+            self.popitem(last=False)
+
+
+class LeaseIndex:
+    """The leases of all streams by the hash of their token.
+
+    `streams` maps open leases to their stream, `answers` recently labelled leases to the answer,
+    and `lapsed` recently ended leases without a label to stream and lease.
+    """
+
+    def __init__(self) -> None:
+        self.streams: dict[str, str] = {}
+        self.answers: RecentDict[str, Answer] = RecentDict(REMEMBERED)
+        self.lapsed: RecentDict[str, tuple[str, HeldLease]] = RecentDict(REMEMBERED)
+
+    def forget(self, stream: str) -> None:
+        """Drop the leases of a deleted stream."""
+        for token in [token for token, name in self.streams.items() if name == stream]:
+            del self.streams[token]
+        for token in [token for token, made in self.answers.items() if made.stream == stream]:
+            del self.answers[token]
+        for token in [token for token, (name, _) in self.lapsed.items() if name == stream]:
+            del self.lapsed[token]
+
+    def clear(self) -> None:
+        """Drop everything; it is in the store."""
+        self.streams.clear()
+        self.answers.clear()
+        self.lapsed.clear()

@@ -1,4 +1,4 @@
-"""A stream out of the store: its last snapshot, the events since, and the rows beside them."""
+"""Loading a stream from the store: the last snapshot, the events since, and other rows."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from venire.engine import Scheduler, engine_version
 from venire.errors import InputError, StoreDown, StoreError, VenireError
 from venire.model import Event, StreamStatus
 from venire.service.settings import ServiceSettings, of_body
-from venire.service.stream.leases import Held
-from venire.service.stream.live_stream import LARGE, Entry, Live, Moment, Tokens
-from venire.service.stream.statistics import RECENT
+from venire.service.stream.leases import HeldLease, LeaseIndex
+from venire.service.stream.live_stream import LARGE_PAYLOAD, LiveStream, Moment, OpenItem
+from venire.service.stream.statistics import KEPT_EXITS
 from venire.storage import EventRow, Storage, StreamRow, decode
 from venire.storage.provenance import Writers
 
@@ -24,8 +24,8 @@ _log = logging.getLogger("venire.service")
 class Restored(NamedTuple):
     """An engine after the last event of its log.
 
-    `events` is how many there are, `snapshot` how many of them the snapshot had; `writers` tells
-    which of the others were done again, and which were taken as they stand.
+    `events` is the number of events, `snapshot` how many of them the snapshot covers; `writers`
+    tells which of the others were recomputed, and which were taken from the log as they are.
     """
 
     engine: Scheduler
@@ -35,35 +35,35 @@ class Restored(NamedTuple):
 
 
 def load(
-    storage: Storage, name: str, moment: Moment, tokens: Tokens, settings: ServiceSettings
-) -> Live | None:
-    """A stream as the store knows it; None if it knows none of that name."""
+    storage: Storage, name: str, moment: Moment, lease_index: LeaseIndex, settings: ServiceSettings
+) -> LiveStream | None:
+    """Load a stream; None if there is none of that name."""
     row = next((row for row in storage.streams() if row.name == name), None)
     if row is None:
         return None
     found = restored(storage, name)
-    live = _live(storage, row, found.engine, moment, tokens)
+    live = _new_live(storage, row, found.engine, moment, lease_index)
     live.n, live.snapshot_n = found.events, found.snapshot
     if found.writers.version(found.events) != engine_version():
-        live.begins_with = found.engine.snapshot()
-    _fill(storage, live, moment)
+        live.takeover = found.engine.snapshot()
+    _load_rows(storage, live, moment)
     return live
 
 
 def restored(storage: Storage, name: str) -> Restored:
-    """The engine as the last snapshot that this version can read and the events since make it."""
+    """The engine from the last readable snapshot and the events since."""
     for n in reversed(storage.snapshot_numbers(name)):
         snapshot = storage.snapshot(name, n)
         try:
             engine = None if snapshot is None else Scheduler.restore(snapshot.body)
-        except InputError:  # of another version: an older one, and a longer replay, will do
+        except InputError:  # of a newer version: use an older snapshot and replay more
             continue
         if snapshot is not None and engine is not None:
-            return _followed(storage, name, n, engine, snapshot.body)
+            return _replay(storage, name, n, engine, snapshot.body)
     raise StoreError(f"stream {name!r} has no snapshot that this version can read")
 
 
-def _followed(storage: Storage, name: str, n: int, engine: Scheduler, body: bytes) -> Restored:
+def _replay(storage: Storage, name: str, n: int, engine: Scheduler, body: bytes) -> Restored:
     """The engine after the events from number `n` on."""
     writers = Writers.of(storage, name)
     while True:
@@ -88,55 +88,57 @@ def decoded_from(row: EventRow, n: int) -> Iterator[Event]:
     return iter(decode([row])[max(0, n - row.n) :])
 
 
-def _live(
-    storage: Storage, row: StreamRow, engine: Scheduler, moment: Moment, tokens: Tokens
-) -> Live:
+def _new_live(
+    storage: Storage, row: StreamRow, engine: Scheduler, moment: Moment, lease_index: LeaseIndex
+) -> LiveStream:
     newest = storage.settings(row.name)[-1]
-    return Live(
+    return LiveStream(
         row.name,
         engine,
         of_body(newest.body)[0],
         moment,
-        tokens,
+        lease_index,
         version=newest.version,
         status=StreamStatus(row.status),
         created_at=row.created_at,
     )
 
 
-def _seated(live: Live) -> set[str]:
-    """Who may be given work: the panel and, if it is open, those who came by asking."""
+def _seated(live: LiveStream) -> set[str]:
+    """Who may be assigned work: the panel and, if it is open, labelers who joined."""
     members = {member.id for member in live.settings.panel}
     if not live.settings.open_panel:
         return members
     return {str(name) for name in live.engine.seated} | members
 
 
-def _fill(storage: Storage, live: Live, moment: Moment) -> None:
-    """What is beside the engine: items, labels, leases, labelers, counts."""
+def _load_rows(storage: Storage, live: LiveStream, moment: Moment) -> None:
+    """Load what is kept beside the engine: items, labels, leases, labelers, counts."""
     name, counts = live.name, storage.counts(live.name)
-    for row in storage.open_items(name, LARGE):
+    for row in storage.open_items(name, LARGE_PAYLOAD):
         passed = max(0.0, moment.wall - row.arrived_at)
-        live.enter(Entry.of(row, live.engine.item(row.id), moment.now - passed))
+        live.enter(OpenItem.of(row, live.engine.item(row.id), moment.now - passed))
     for item, labeler, said in storage.open_said(name):
         live.open[item].labels[labeler] = said
     for lease in storage.leases(name):
         live.resumed.append(
-            Held(lease.token_hash, lease.item, lease.labeler, lease.given_at, None, lease.ttl, 0.0)
+            HeldLease(
+                lease.token_hash, lease.item, lease.labeler, lease.given_at, None, lease.ttl, 0.0
+            )
         )
-    live.people.seat(live.settings.panel, _seated(live))
+    live.labelers.seat(live.settings.panel, _seated(live))
     for labeler, (labels, late) in storage.labeler_counts(name).items():
-        person = live.people.known(labeler)
-        person.labels, person.late = labels, late
+        record = live.labelers.record(labeler)
+        record.labels, record.late = labels, late
     for label in reversed(storage.recent_labels(name, 0.0, limit=1000)):
         if label.lead_seconds is not None:
-            live.lead.add(label.labeler, label.lead_seconds)
+            live.lead_times.add(label.labeler, label.lead_seconds)
     live.hooks = {hook.id: None for hook in storage.webhooks(name)}
     live.exit_n, live.revision_n = counts.exits, counts.revisions
-    figures = live.figures
-    figures.labels, figures.late = counts.labels, counts.late
-    figures.left, figures.withdrawn = counts.left, counts.withdrawn
-    figures.before(storage.recent_exits(name, RECENT))
+    statistics = live.statistics
+    statistics.labels, statistics.late = counts.labels, counts.late
+    statistics.left, statistics.withdrawn = counts.left, counts.withdrawn
+    statistics.load_exits(storage.recent_exits(name, KEPT_EXITS))
     budget = live.settings.label_budget
-    bounds = live.engine.bounds  # a deadline of 0 said the same in older logs
+    bounds = live.engine.bounds  # in older logs a deadline of 0 meant a spent budget
     live.spent = budget is not None and (bounds.spent or bounds.deadline == 0)

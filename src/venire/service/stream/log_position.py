@@ -1,4 +1,4 @@
-"""How much of a stream's log is on disk, for those who follow it."""
+"""How far a stream's log is on disk, for its followers."""
 
 from __future__ import annotations
 
@@ -6,43 +6,43 @@ import asyncio
 import contextlib
 from collections.abc import Callable
 
-__all__ = ["News"]
+__all__ = ["LogPosition"]
 
 
-class News:
-    """The last event, exit and revision on disk; whoever waits for more is woken."""
+class LogPosition:
+    """The last event, exit and revision on disk; wakes those who wait for more."""
 
     def __init__(self) -> None:
         self.event, self.exit, self.revision = -1, 0, 0
         self.ended = False
         self._more: asyncio.Event | None = None
 
-    def reached(self, event: int, exit: int, revision: int) -> None:
-        """The log is on disk up to here."""
+    def advance(self, event: int, exit: int, revision: int) -> None:
+        """Advance to these numbers, which are on disk now."""
         self.event, self.exit = max(self.event, event), max(self.exit, exit)
         self.revision = max(self.revision, revision)
-        self.tell()
+        self.notify()
 
-    def tell(self) -> None:
-        """Wake everyone who waits."""
+    def notify(self) -> None:
+        """Wake all waiters."""
         if self._more is not None:
             self._more.set()
             self._more = None
 
     def end(self) -> None:
-        """There will be no more: the stream is deleted."""
+        """Mark the end: the stream is deleted."""
         self.ended = True
-        self.tell()
+        self.notify()
 
-    async def after(self, event: int, seconds: float) -> bool:
-        """Wait for an event after this one, at most so long; whether there is one."""
-        return await self.wait(lambda news: news.event > event, seconds)
+    async def wait_for_event(self, event: int, seconds: float) -> bool:
+        """Wait up to `seconds` for an event after this one; whether there is one."""
+        return await self.wait(lambda position: position.event > event, seconds)
 
-    async def wait(self, enough: Callable[[News], bool], seconds: float) -> bool:
-        """Wait until there is enough, at most so long; whether there is."""
+    async def wait(self, condition: Callable[[LogPosition], bool], seconds: float) -> bool:
+        """Wait up to `seconds` until the condition holds; whether it does."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
-                while not enough(self) and not self.ended:
+                while not condition(self) and not self.ended:
                     self._more = self._more or asyncio.Event()
                     await self._more.wait()
-        return enough(self)
+        return condition(self)

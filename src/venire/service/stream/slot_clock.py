@@ -1,10 +1,10 @@
-"""Slots from a monotonic clock, and how long labelers take.
+"""The slot clock, and labelers' lead times.
 
     slot = slot_then + floor((now - then) / slot_seconds)
 
-where `then` is the moment at which the stream was loaded, resumed, or given another slot length.
-No slot passes while a stream is paused, or while no server runs it; nor do those that a server
-could not close in time.
+where `then` is when the stream was loaded, resumed, or its slot length changed. The clock stands
+still while a stream is paused or no server runs it, and skips slots that could not be closed in
+time.
 """
 
 from __future__ import annotations
@@ -16,18 +16,15 @@ from typing import Final
 
 __all__ = ["LeadTimes", "SlotClock", "quantile"]
 
-#: So many lead times of a labeler count.
-RECENT: Final = 50
+#: How many of a labeler's latest lead times to keep.
+KEPT_TIMES: Final = 50
 
-#: A lease lasts so many times the time in which most labels come, ...
-TIMES: Final = 2.0
-
-#: ... that is, so many of them.
-MOST: Final = 0.9
+#: The length of a lease: this factor times this quantile of the lead times.
+LEASE_FACTOR, LEASE_QUANTILE = 2.0, 0.9
 
 
 class SlotClock:
-    """Which slot it is.
+    """Converts the monotonic clock to slots.
 
     >>> clock = SlotClock(slot=7, now=100.0, seconds=10.0)
     >>> clock.at(129.9), clock.next_at(129.9)
@@ -50,22 +47,22 @@ class SlotClock:
         return self._slot + max(0, math.floor((now - self._then) / self._seconds))
 
     def next_at(self, now: float) -> float:
-        """When the next slot begins, if nothing happens; inf while paused."""
+        """When the next slot begins; inf while paused."""
         if self.paused:
             return math.inf
         return self._then + (self.at(now) - self._slot + 1) * self._seconds
 
     def pause(self, now: float) -> None:
-        """Stay in this slot."""
+        """Stop the clock in the current slot."""
         self._slot, self.paused = self.at(now), True
 
     def resume(self, now: float) -> None:
-        """Go on; the slot begins anew."""
+        """Restart the clock; the current slot starts again."""
         if self.paused:
             self._then, self.paused = now, False
 
     def fall_behind(self, slot: int, now: float) -> int:
-        """Be in this earlier slot, which begins now; how many slots do not pass by that.
+        """Set the clock back to an earlier slot that starts now; how many slots are skipped.
 
         >>> clock = SlotClock(slot=0, now=0.0, seconds=1.0)
         >>> clock.fall_behind(4, now=10.0), clock.at(10.9), clock.at(11.0)
@@ -76,12 +73,12 @@ class SlotClock:
         return missed
 
     def rate(self, now: float, seconds: float) -> None:
-        """Slots have another length from now on."""
+        """Change the length of slots from now on."""
         self._slot, self._then, self._seconds = self.at(now), now, seconds
 
 
 def quantile(values: Iterable[float], share: float) -> float | None:
-    """The smallest value that at least this share of the values do not exceed; None of nothing.
+    """The smallest value that at least this share of the values do not exceed; None if empty.
 
     >>> quantile([4, 1, 3, 2], 0.5), quantile(range(1, 11), 0.9), quantile([], 0.5)
     (2, 9, None)
@@ -93,11 +90,10 @@ def quantile(values: Iterable[float], share: float) -> float | None:
 
 
 class LeadTimes:
-    """How long labelers take from lease to label, and how long a lease should last.
+    """Labelers' times from lease to label, and the length of the next lease.
 
-    A lease lasts twice the time in which the labeler gives nine of ten labels, within bounds.
-    Of a labeler without labels the panel's times are taken, and with none at all the geometric
-    mean of the bounds.
+    A lease lasts twice the labeler's 90th percentile, within bounds. For a labeler without labels
+    the whole panel's times are used, and without any the geometric mean of the bounds.
 
     >>> times = LeadTimes()
     >>> times.ttl("ann", 10, 1000)
@@ -110,29 +106,29 @@ class LeadTimes:
 
     def __init__(self) -> None:
         self._of: dict[str, deque[float]] = {}
-        self._all: deque[float] = deque(maxlen=RECENT)
+        self._all: deque[float] = deque(maxlen=KEPT_TIMES)
         self._kept: dict[str | None, float | None] = {}
 
     def add(self, labeler: str, seconds: float) -> None:
-        """A label came so long after its lease."""
-        self._of.setdefault(labeler, deque(maxlen=RECENT)).append(seconds)
+        """Record the time from a lease to its label."""
+        self._of.setdefault(labeler, deque(maxlen=KEPT_TIMES)).append(seconds)
         self._all.append(seconds)
         self._kept.pop(labeler, None)
         self._kept.pop(None, None)
 
     def of(self, labeler: str) -> tuple[float, ...]:
-        """The recent lead times of a labeler, the oldest first."""
+        """The recent lead times of a labeler, oldest first."""
         return tuple(self._of.get(labeler, ()))
 
     def ttl(self, labeler: str, floor: float, ceiling: float) -> float:
-        """How long a lease of this labeler should last."""
-        most = self._most(labeler)
-        if most is None:
+        """How long the next lease of this labeler lasts."""
+        typical = self._typical(labeler)
+        if typical is None:
             return math.sqrt(floor * ceiling)
-        return min(max(TIMES * most, floor), ceiling)
+        return min(max(LEASE_FACTOR * typical, floor), ceiling)
 
-    def _most(self, labeler: str) -> float | None:
+    def _typical(self, labeler: str) -> float | None:
         who = labeler if labeler in self._of else None
         if who not in self._kept:
-            self._kept[who] = quantile(self._all if who is None else self._of[who], MOST)
+            self._kept[who] = quantile(self._all if who is None else self._of[who], LEASE_QUANTILE)
         return self._kept[who]

@@ -1,8 +1,7 @@
-"""Running figures of a stream: what `insights` shows, kept as things happen.
+"""Running statistics of a stream: what `insights` shows.
 
-Rates are over the last minute, of what this server saw. Shares and quantiles are over the last
-thousand items that left with a verdict or without one, but were not withdrawn; after a restart
-those are read from the store.
+Rates are over the last minute, of what this server saw. Shares and quantiles are over the last 1000
+exits, withdrawn items excepted; after a restart those are read from the store.
 """
 
 from __future__ import annotations
@@ -14,17 +13,17 @@ from typing import Final
 from venire.model import Exit, ExitReason, Verdict
 from venire.storage import Exited
 
-__all__ = ["RECENT", "Figures", "Rate"]
+__all__ = ["KEPT_EXITS", "Rate", "Statistics"]
 
-#: So many exits count.
-RECENT: Final = 1000
+#: How many of the latest exits to keep.
+KEPT_EXITS: Final = 1000
 
-#: Rates are over so many seconds.
+#: The window of rates, in seconds.
 WINDOW: Final = 60.0
 
 
 class Rate:
-    """How many a minute, over the last minute.
+    """A rate per minute, over the last minute.
 
     >>> rate = Rate()
     >>> rate.add(0.5, 3)
@@ -37,40 +36,42 @@ class Rate:
         self._bins: deque[tuple[int, int]] = deque()
 
     def add(self, now: float, count: int = 1) -> None:
-        """So many more."""
+        """Count `count` more."""
         second = int(now)
         if self._bins and self._bins[-1][0] == second:
             count += self._bins.pop()[1]
         self._bins.append((second, count))
 
     def per_minute(self, now: float) -> float:
-        """How many there were in the last minute."""
+        """The count over the last minute."""
         while self._bins and self._bins[0][0] < now - WINDOW:
             self._bins.popleft()
         return sum(count for _, count in self._bins) * 60.0 / WINDOW
 
 
 @dataclass
-class Figures:
-    """Counts since the stream began, and what happened lately."""
+class Statistics:
+    """Counts since the stream began, and its latest exits."""
 
     labels: int = 0
     late: int = 0
     left: int = 0
     withdrawn: int = 0
     slots_skipped: int = 0
-    recent: deque[tuple[Exit, float, float]] = field(default_factory=lambda: deque(maxlen=RECENT))
+    recent: deque[tuple[Exit, float, float]] = field(
+        default_factory=lambda: deque(maxlen=KEPT_EXITS)
+    )
     exits_rate: Rate = field(default_factory=Rate)
     labels_rate: Rate = field(default_factory=Rate)
 
-    def exited(self, exit: Exit, seconds: float, agreement: float, now: float) -> None:
-        """An item left so many seconds after it came; such a share of its labels agreed."""
+    def add_exit(self, exit: Exit, seconds: float, agreement: float, now: float) -> None:
+        """Record an exit, its seconds since arrival, and the share of labels that agreed."""
         self.left += 1
         self.exits_rate.add(now)
         self.recent.append((exit, seconds, agreement))
 
-    def before(self, rows: list[Exited]) -> None:
-        """What left before this server started, the latest first."""
+    def load_exits(self, rows: list[Exited]) -> None:
+        """Load the exits from before this server started, latest first."""
         for row in reversed(rows):
             verdict = Verdict(row.verdict, row.confidence)
             exit = Exit(
@@ -84,23 +85,23 @@ class Figures:
             seconds = max(0.0, row.left_at - row.arrived_at)
             self.recent.append((exit, seconds, row.agreed / row.said if row.said else 0.0))
 
-    def heard(self, late: int, labels: int, now: float) -> None:
-        """Labels came, some of them late."""
+    def count_labels(self, late: int, labels: int, now: float) -> None:
+        """Count labels, `late` of which were late."""
         self.labels += labels
         self.late += late
         self.labels_rate.add(now, labels)
 
     def verdicts(self) -> dict[str, int]:
-        """How often each verdict was given lately."""
+        """How often each verdict occurs among the latest exits."""
         said = Counter(str(e.verdict.label) for e, *_ in self.recent if e.verdict.label is not None)
         return dict(sorted(said.items()))
 
     def reasons(self) -> dict[str, int]:
-        """Why items left lately."""
+        """How often each reason occurs among the latest exits."""
         return dict(sorted(Counter(e.reason for e, *_ in self.recent).items()))
 
     def mean(self, values: list[float]) -> float | None:
-        """The mean; None of nothing."""
+        """The mean; None if there are no values."""
         return sum(values) / len(values) if values else None
 
     @property
@@ -115,7 +116,7 @@ class Figures:
 
     @property
     def labels_per_item(self) -> float | None:
-        """The mean number of labels with which items left."""
+        """The mean number of labels of an item at its exit."""
         return self.mean([float(e.labels) for e, *_ in self.recent])
 
     @property

@@ -1,1 +1,1 @@
-"""What a client may do: streams, items, work, reads, deletion."""
+"""The operations of the service: streams, items, labelling, reads, deletion."""

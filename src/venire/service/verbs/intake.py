@@ -1,6 +1,6 @@
-"""Items as producers send them: checked, and told apart from those that are there already.
+"""Items as producers send them: validated, and compared with those that exist.
 
-An item is known by its id and by a digest of its content, so a producer may send it again.
+An item is identified by its id and a digest of its content, so sending it again is idempotent.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from venire.errors import Conflict, InputError
 from venire.model import MOST_WEIGHT
 from venire.service.messages import Added, ItemIn
 from venire.service.settings import LONGEST_ID
-from venire.service.stream.live_stream import Live, Moment
+from venire.service.stream.live_stream import LiveStream, Moment
 from venire.storage import ERASED, ItemRow
 from venire.storage.contents import compact, digest_of
 
-__all__ = ["Content", "contents", "sort_out"]
+__all__ = ["Content", "Intake", "contents"]
 
 
 class Content(NamedTuple):
-    """What an item holds, as JSON, and its digest."""
+    """The content of an item as JSON, and its digest."""
 
     payload: str
     eligible: str | None
@@ -30,7 +30,7 @@ class Content(NamedTuple):
 
 
 def contents(items: Sequence[ItemIn]) -> dict[str, Content]:
-    """The content of each item by id; an error if one is wrong, or an id has two contents.
+    """The content of each item by id; an error if one is invalid, or an id has two contents.
 
     >>> sent = contents([ItemIn("post-1", {"b": 1, "a": 2}), ItemIn("post-1", {"a": 2, "b": 1})])
     >>> sent["post-1"].payload
@@ -41,7 +41,7 @@ def contents(items: Sequence[ItemIn]) -> dict[str, Content]:
         _check(place, item)
         content = _content(item)
         if found.setdefault(item.id, content).digest != content.digest:
-            raise Conflict(f"the request has item {item.id!r} twice, with two contents")
+            raise Conflict(f"the request has item {item.id!r} twice, with different contents")
     return found
 
 
@@ -51,7 +51,7 @@ def _check(place: int, item: ItemIn) -> None:
             f"item {place} has the id {item.id!r}, expected text of 1 to {LONGEST_ID} characters"
         )
     if any(ord(letter) < 32 or 0xD800 <= ord(letter) < 0xE000 for letter in item.id):
-        raise InputError(f"item {place} has the id {item.id!r}, expected text that can be printed")
+        raise InputError(f"item {place} has the id {item.id!r}, expected printable text")
     weight = item.weight
     if weight is not None and not (math.isfinite(weight) and 0 < weight <= MOST_WEIGHT):
         raise InputError(
@@ -73,48 +73,51 @@ def _content(item: ItemIn) -> Content:
         payload = compact(item.payload)
         digest = digest_of(item.payload, item.weight, only, barred)
     except (TypeError, ValueError, RecursionError) as error:
-        raise InputError(f"item {item.id!r} has a payload that JSON cannot hold: {error}") from None
+        raise InputError(f"item {item.id!r} has a payload that is not JSON: {error}") from None
     eligible = None if only is None else compact(only)
     return Content(payload, eligible, compact(barred), digest)
 
 
-def sort_out(
-    live: Live,
-    items: Sequence[ItemIn],
-    sent: Mapping[str, Content],
-    known: Mapping[str, str],
-    moment: Moment,
-    key: str | None = None,
-) -> tuple[list[ItemRow], list[Added]]:
-    """The rows of the new items, and what became of each that was sent; `Conflict` if changed.
+class Intake(NamedTuple):
+    """A request's items, their contents by id, and the digests of those in the store."""
 
-    An item whose payload was erased is there with any content. `key` is the id of the key by which
-    they came.
-    """
-    fresh: dict[str, ItemRow] = {}
-    added: list[Added] = []
-    for item in items:
-        content = sent[item.id]
-        before = _digest(live, item.id) or known.get(item.id)
-        if before not in (None, ERASED, content.digest):
-            raise Conflict(
-                f"there is an item {item.id!r} with another content: nothing of the request was "
-                "taken"
-            )
-        new = before is None and item.id not in fresh
-        added.append(Added(item.id, "created" if new else "exists"))
-        if new:
-            fresh[item.id] = _row(live, item, content, moment, key)
-    return list(fresh.values()), added
+    items: Sequence[ItemIn]
+    sent: Mapping[str, Content]
+    known: Mapping[str, str]
+
+    def sort_out(
+        self, live: LiveStream, part: slice, moment: Moment, key: str | None = None
+    ) -> tuple[list[ItemRow], list[Added]]:
+        """The rows of a chunk's new items, and the outcome for each; `Conflict` on other content.
+
+        An item whose payload was erased matches any content. `key` is the id of the sender's key.
+        """
+        fresh: dict[str, ItemRow] = {}
+        added: list[Added] = []
+        for item in self.items[part]:
+            content = self.sent[item.id]
+            before = _digest(live, item.id) or self.known.get(item.id)
+            if before not in (None, ERASED, content.digest):
+                raise Conflict(
+                    f"item {item.id!r} exists with different content: nothing in the request was "
+                    "accepted"
+                )
+            new = before is None and item.id not in fresh
+            added.append(Added(item.id, "created" if new else "exists"))
+            if new:
+                fresh[item.id] = _row(live, item, content, moment, key)
+        return list(fresh.values()), added
 
 
-def _digest(live: Live, id: str) -> str | None:
+def _digest(live: LiveStream, id: str) -> str | None:
     if id in live.open:
         return live.open[id].digest
-    return live.gone[id].digest if id in live.gone else None
+    return live.exited[id].digest if id in live.exited else None
 
 
-def _row(live: Live, item: ItemIn, content: Content, moment: Moment, key: str | None) -> ItemRow:
+def _row(
+    live: LiveStream, item: ItemIn, content: Content, moment: Moment, key: str | None
+) -> ItemRow:
     weight = live.settings.default_weight if item.weight is None else float(item.weight)
     return ItemRow(
         live.name,

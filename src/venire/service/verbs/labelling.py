@@ -1,4 +1,4 @@
-"""Asking for work, answering, renewing, giving back, and labels in bulk."""
+"""Pulling work, labelling, heartbeats, releases, and labels in bulk."""
 
 from __future__ import annotations
 
@@ -11,60 +11,59 @@ from typing import Final
 
 from venire.errors import Conflict, InputError, NotFound, StateError, StoreDown, TooMuch
 from venire.model import LeaseStatus, NoWork
-from venire.service.actors import PROGRAM, Actor, done_by
+from venire.service.actors import PROGRAM, Actor, audit_row
 from venire.service.messages import Answer, LabelIn, Lease, Nothing, Outcome
-from venire.service.runtime.runtime import BEHIND, PIECE, Hub, written
-from venire.service.settings import ServiceSettings
+from venire.service.runtime.runtime import CHUNK, Runtime, committed
 from venire.service.stream.change_batch import Batch
-from venire.service.stream.leases import Held
-from venire.service.stream.live_stream import Live, Moment
+from venire.service.stream.leases import HeldLease
+from venire.service.stream.live_stream import LiveStream, Moment
 from venire.service.tokens import hashed
 from venire.service.work import grants
 from venire.service.work.labels import (
     EXISTS,
     Known,
     Row,
+    accept_labels,
     answer,
-    answered,
+    answer_existing,
     classify,
-    hear,
-    newcomers,
-    unsure,
+    newcomer_cuts,
+    unknown_rows,
 )
 from venire.service.work.offers import Offer
 from venire.service.work.waiting_room import Waiter
 from venire.storage import RenewLease, Storage
 
-__all__ = ["WorkVerbs"]
+__all__ = ["LabellingOperations"]
 
 _LABELER: Final = re.compile(r"[^\x00-\x1f\x7f\ud800-\udfff]{1,200}")
 
 
-class WorkVerbs:
-    """The part of `Service` that labelers use."""
+class LabellingOperations:
+    """Leases work to labelers, and accepts their labels."""
 
-    hub: Hub
-    settings: ServiceSettings
+    def __init__(self, runtime: Runtime) -> None:
+        self.runtime, self.settings = runtime, runtime.settings
 
     async def next(
         self, stream: str, labeler: str, wait: float = 0.0, key: str | None = None
     ) -> Lease | Nothing:
-        """Ask for work, and wait so many seconds for it; `key` is the id of the key that asks.
+        """Lease the next item, waiting up to `wait` seconds; `key` is the id of the caller's key.
 
-        Cancel the call when the client has gone: it is then given nothing.
+        Cancel the call when the client disconnects: no lease is left behind.
         """
         check_name(labeler)
-        hub, live = self.hub, await self.hub.live(stream)
-        hub.serve_waiting(stream)  # nobody overtakes those who wait
+        runtime, live = self.runtime, await self.runtime.live_stream(stream)
+        runtime.offers.dispatch(stream)  # those already waiting come first
         if live.busy is not None:
-            live = await hub.live(stream)
-        batch, moment = Batch(key), hub.moment()
+            live = await runtime.live_stream(stream)
+        batch, moment = Batch(key), runtime.moment()
         grants.seat(live, labeler, batch, moment)
-        if live.is_long and not live.engine.is_filed:
-            hub.commit(live, batch)
-            live, batch, moment = await hub.live(stream), Batch(key), hub.moment()
+        if live.is_large and not live.engine.is_filed:
+            runtime.commit(live, batch)
+            live, batch, moment = await runtime.live_stream(stream), Batch(key), runtime.moment()
         given = grants.grant(live, {labeler: key}, batch, moment).get(labeler)
-        done = hub.commit(live, batch)
+        done = runtime.commit(live, batch)
         if given is not None:
             return await self._deliver(Offer(live, given, done))
         why = grants.why_nothing(live, labeler)
@@ -76,168 +75,180 @@ class WorkVerbs:
     async def _wait(
         self, stream: str, labeler: str, seconds: float, key: str | None
     ) -> Lease | Nothing:
-        """Wait for work; whoever is given some that then cannot be written down waits on."""
-        hub = self.hub
-        if hub.waiting >= self.settings.max_waiting:
-            raise TooMuch(f"{hub.waiting:,} requests wait for work, no more may", retry_after=1)
+        """Wait for work; goes on waiting if the commit of an offer fails."""
+        runtime = self.runtime
+        if runtime.waiting >= self.settings.max_waiting:
+            raise TooMuch(
+                f"{runtime.waiting:,} requests are waiting for work, the limit", retry_after=1
+            )
         seconds_now = asyncio.get_running_loop().time
         until = seconds_now() + seconds
-        hub.waiting += 1
+        runtime.waiting += 1
         try:
             while True:
-                offer = await self._offered(stream, Waiter(labeler, key), until - seconds_now())
+                offer = await self._wait_for_offer(
+                    stream, Waiter(labeler, key), until - seconds_now()
+                )
                 try:
                     if offer is None:
-                        return Nothing(grants.why_nothing(await hub.live(stream), labeler))
+                        return Nothing(
+                            grants.why_nothing(await runtime.live_stream(stream), labeler)
+                        )
                     return await self._deliver(offer)
                 except StoreDown:
-                    if seconds_now() >= until or not hub.running:
+                    if seconds_now() >= until or not runtime.running:
                         raise
-                    hub.wake(stream)
+                    runtime.offers.wake(stream)
         finally:
-            hub.waiting -= 1
+            runtime.waiting -= 1
 
-    async def _offered(self, stream: str, waiter: Waiter[Offer], seconds: float) -> Offer | None:
-        """Wait until something is offered; give it back if the client goes just then."""
+    async def _wait_for_offer(
+        self, stream: str, waiter: Waiter[Offer], seconds: float
+    ) -> Offer | None:
+        """Wait for an offer; release it if the client disconnects at that moment."""
         try:
-            return await self.hub.room(stream).wait(waiter, seconds)
+            return await self.runtime.offers.room(stream).wait(waiter, seconds)
         except asyncio.CancelledError:
             if waiter.given is not None:
-                self._take_back(waiter.given)
+                self._release_later(waiter.given)
             raise
 
     async def _deliver(self, offer: Offer) -> Lease:
-        """Hand over work once it is on disk; take it back if that cannot be done any more.
+        """Return a lease once it is committed; release it if the client is gone or that fails.
 
-        The stream may be loaded anew meanwhile: what is on disk was given all the same.
+        The stream may be reloaded meanwhile: a committed lease remains valid.
         """
         live, grant, done = offer
-        entry, moment = live.open.get(grant.held.item), self.hub.moment()
+        entry, moment = live.open.get(grant.held.item), self.runtime.moment()
         payload = None if entry is None else entry.payload
         try:
             await asyncio.shield(done)
             if payload is None:
-                row = await self.hub.read(self.hub.storage.item, live.name, grant.held.item)
+                row = await self.runtime.read(self.runtime.storage.item, live.name, grant.held.item)
                 payload = "null" if row is None else row.payload
         except (asyncio.CancelledError, StoreDown):
-            self._take_back(offer)
+            self._release_later(offer)
             raise
         return grants.view(live, grant.held, grant.token, payload, moment, grant.gain)
 
-    def _take_back(self, offer: Offer) -> None:
-        """The client does not get its work: give it to somebody else."""
+    def _release_later(self, offer: Offer) -> None:
+        """Release an offer that did not reach its client."""
 
         async def later() -> None:
             try:
-                await asyncio.shield(offer.done)  # others may wait for it too
+                await asyncio.shield(offer.done)  # others may await it too
                 await self.release(offer.grant.token)
             except (StoreDown, NotFound, StateError):
-                pass  # it was never given, or is over
+                pass  # it was never committed, or has ended
 
-        self.hub.spawn(later())
+        self.runtime.spawn(later())
 
     async def label(
         self, token: str, said: str, labeler: str | None = None, key: str | None = None
     ) -> Answer:
-        """Answer a lease. Again the same: the first answer. Another label: `Conflict`.
+        """Label a leased item. Repeating the label returns the first answer, another `Conflict`.
 
-        With `labeler`, the lease must be that labeler's, or there is no such lease. `key` is the
-        id of the key by which the label comes, and is kept with it.
+        With `labeler`, only that labeler's leases are found. `key` is the id of the sender's key,
+        which is stored with the label.
         """
-        hub, token = self.hub, hashed(token)
-        await hub.ready()
-        first = hub.tokens.answers.get(token)
+        runtime, token = self.runtime, hashed(token)
+        await runtime.ready()
+        first = runtime.lease_index.answers.get(token)
         if first is None:
             found = await self._lease(token, labeler)
             if not isinstance(found, Answer):
                 return await self._answer(*found, said, key)
             first = found
-        _theirs(first.labeler, labeler)
-        await hub.flush()
-        return _again(first, said)
+        _check_owner(first.labeler, labeler)
+        await runtime.flush()
+        return _same_answer(first, said)
 
     async def _answer(
-        self, live: Live, lease: Held, expired: bool, said: str, key: str | None
+        self, live: LiveStream, lease: HeldLease, expired: bool, said: str, key: str | None
     ) -> Answer:
-        hub, row = self.hub, (lease.item, lease.labeler, said)
+        runtime, row = self.runtime, (lease.item, lease.labeler, said)
         known = Known()
-        if unsure(live, [row], known):
+        if unknown_rows(live, [row], known):
             known = await self._ask_store(live.name, [row])
-            live = await hub.live(live.name)
-        live.people.known(lease.labeler)  # whoever was given something is heard
+            live = await runtime.live_stream(live.name)
+        live.labelers.record(lease.labeler)  # a lease entitles to a label
         outcome = classify(live, row, known)
         if outcome.status == "refused":
-            await hub.flush()  # what speaks against it must be on disk
+            await runtime.flush()  # the reason for the refusal must be on disk
             raise _ERRORS.get(outcome.code or "", StateError)(outcome.message)
-        batch, moment = Batch(key), hub.moment()
-        if outcome is EXISTS:  # it came by another way
-            made = answered(live, lease, said, expired, batch, moment)
+        batch, moment = Batch(key), runtime.moment()
+        if outcome is EXISTS:  # it was sent without the lease
+            made = answer_existing(live, lease, said, expired, batch, moment)
         else:
             made = answer(live, lease, said, batch, moment, expired)
-        await hub.commit(live, batch)
+        await runtime.commit(live, batch)
         return made
 
-    async def _lease(self, key: str, labeler: str | None) -> tuple[Live, Held, bool] | Answer:
-        """A lease by the hash of its token, and whether it is over; or its answer."""
-        hub = self.hub
+    async def _lease(
+        self, key: str, labeler: str | None
+    ) -> tuple[LiveStream, HeldLease, bool] | Answer:
+        """A lease by the hash of its token, and whether it has ended; or its answer."""
+        runtime = self.runtime
         for _ in range(2):
-            await hub.ready()
-            name = hub.tokens.streams.get(key)
+            await runtime.ready()
+            name = runtime.lease_index.streams.get(key)
             if name is not None:
-                live = await hub.live(name)
+                live = await runtime.live_stream(name)
                 held = live.leases.get(key)
                 if held is not None:
-                    _theirs(held.labeler, labeler)
+                    _check_owner(held.labeler, labeler)
                     return live, held, False
-            if key in hub.tokens.answers:
-                return hub.tokens.answers[key]
-            if key in hub.tokens.lapsed:
-                name, held = hub.tokens.lapsed[key]
-                _theirs(held.labeler, labeler)
-                return await hub.live(name), held, True
-            row = await hub.read_committed(hub.storage.lease, key)
+            if key in runtime.lease_index.answers:
+                return runtime.lease_index.answers[key]
+            if key in runtime.lease_index.lapsed:
+                name, held = runtime.lease_index.lapsed[key]
+                _check_owner(held.labeler, labeler)
+                return await runtime.live_stream(name), held, True
+            row = await runtime.read_committed(runtime.storage.lease, key)
             if row is None:
-                raise NotFound("assignment", None, "no work was given out under this token")
-            _theirs(row.labeler, labeler)
+                raise NotFound("assignment", None, "this token is unknown")
+            _check_owner(row.labeler, labeler)
             if row.answer is not None:
                 return Answer(**json.loads(row.answer))
-            live = await hub.live(row.stream)
+            live = await runtime.live_stream(row.stream)
             if row.status != LeaseStatus.OPEN:
-                over = Held(key, row.item, row.labeler, row.given_at, None, row.ttl, 0.0, False)
+                over = HeldLease(
+                    key, row.item, row.labeler, row.given_at, None, row.ttl, 0.0, False
+                )
                 return live, over, True
-        raise StoreDown("the stream was loaded anew meanwhile: try again")
+        raise StoreDown("the stream was reloaded meanwhile: try again")
 
     async def heartbeat(self, token: str, labeler: str | None = None) -> float:
-        """Renew a lease; when it now ends. `StateError` if it is over."""
+        """Renew a lease and return its new expiry time; `StateError` if it has ended."""
         found = await self._lease(hashed(token), labeler)
         if isinstance(found, Answer) or found[2]:
-            raise StateError("the lease is over: it was answered, given back, or it expired")
+            raise StateError("the lease has ended: it was labelled, released, or it expired")
         live, lease, _ = found
-        hub, moment, s = self.hub, self.hub.moment(), live.settings
-        live.people.heard_of(lease.labeler, moment.now)
-        ttl = live.lead.ttl(lease.labeler, s.lease_floor_seconds, s.lease_ceiling_seconds)
+        runtime, moment, s = self.runtime, self.runtime.moment(), live.settings
+        live.labelers.touch(lease.labeler, moment.now)
+        ttl = live.lead_times.ttl(lease.labeler, s.lease_floor_seconds, s.lease_ceiling_seconds)
         live.leases.renew(lease.token_hash, moment.now + ttl)
         held_for = lease.lead(moment.now)
         lease.ttl = ttl + (0.0 if held_for is None else held_for)
         batch = Batch()
         batch.last = [RenewLease(lease.token_hash, lease.ttl)]
-        await hub.commit(live, batch)
+        await runtime.commit(live, batch)
         return moment.wall + ttl
 
     async def release(
         self, token: str, bar: bool = False, labeler: str | None = None, key: str | None = None
     ) -> None:
-        """Give work back; with `bar` the labeler does not get the item again."""
+        """Release a lease; with `bar` the labeler is not assigned the item again."""
         found = await self._lease(hashed(token), labeler)
         if isinstance(found, Answer):
-            raise StateError("the lease has its label already: there is nothing to give back")
+            raise StateError("the item is already labelled: there is nothing to release")
         live, lease, expired = found
         batch = Batch(key)
         if not expired:
-            moment = self.hub.moment()
-            live.people.heard_of(lease.labeler, moment.now)
+            moment = self.runtime.moment()
+            live.labelers.touch(lease.labeler, moment.now)
             grants.give_back(live, lease, LeaseStatus.RELEASED, bar, batch, moment)
-        await self.hub.commit(live, batch)
+        await self.runtime.commit(live, batch)
 
     async def add_labels(
         self,
@@ -246,74 +257,77 @@ class WorkVerbs:
         actor: Actor | str = PROGRAM,
         own: bool = False,
     ) -> list[Outcome]:
-        """Labels in bulk and unasked, (item, labeler, said); what became of each.
+        """Add labels without leases, (item, labeler, said); the outcome of each.
 
-        `own` says that labelers send them for themselves: then only labels of items that they
-        hold or held are taken, unless the stream's `unasked_labels` allows others.
+        `own` means that a labeler sends its own labels: then only items that it holds or held are
+        accepted, unless the stream's `unasked_labels` allows others.
         """
-        hub, live, key = self.hub, await self.hub.live(stream), Actor.of(actor).key
+        runtime, live, key = (
+            self.runtime,
+            await self.runtime.live_stream(stream),
+            Actor.of(actor).key,
+        )
         if len(labels) > self.settings.max_batch:
-            raise TooMuch(f"got {len(labels):,} labels, at most {self.settings.max_batch:,} may "
-                          "come at once")  # fmt: skip
-        rows: list[Row] = await hub.scan(len(labels) > PIECE, _checked, labels)
-        live, known = await self._sure(live, rows, Known())
+            most = self.settings.max_batch
+            raise TooMuch(f"got {len(labels):,} labels in one request, expected at most {most:,}")
+        rows: list[Row] = await runtime.threads.scan(len(labels) > CHUNK, _checked, labels)
+        live, known = await self._look_up(live, rows, Known())
         given = await self._given(live, rows) if own else None
-        live = await hub.live(stream)
+        live = await runtime.live_stream(stream)
         outcomes: list[Outcome] = []
-        cuts = await hub.scan(len(rows) > PIECE, newcomers, live, rows)
-        live = await hub.live(stream)
-        commits = [hub.commit(live, Batch())]
-        async for live, part in hub.pieces(stream, len(rows), cuts):
-            live, known = await self._sure(live, rows[part], known)
+        cuts = await runtime.threads.scan(len(rows) > CHUNK, newcomer_cuts, live, rows)
+        live = await runtime.live_stream(stream)
+        commits = [runtime.commit(live, Batch())]
+        async for live, part in runtime.chunks(stream, len(rows), cuts):
+            live, known = await self._look_up(live, rows[part], known)
             bound = None if live.settings.unasked_labels else given
-            batch, moment = Batch(key), hub.moment()
-            step = partial(_hear, live, rows[part], known, batch, moment, bound, actor)
-            more, done = await hub.take(live, batch, part.stop - part.start, step)
-            outcomes += more
-            commits.append(done)
-            await written(commits, BEHIND)
-        await written(commits)
+            batch, moment = Batch(key), runtime.moment()
+            step = partial(_accept, live, rows[part], known, batch, moment, bound, actor)
+            outcomes += await runtime.run_chunk(live, batch, part, step, commits)
+        await committed(commits)
         return outcomes
 
-    async def _given(self, live: Live, rows: Sequence[Row]) -> set[tuple[str, str]]:
-        """Which of the items their labelers had before; what they hold, memory knows."""
+    async def _given(self, live: LiveStream, rows: Sequence[Row]) -> set[tuple[str, str]]:
+        """The (item, labeler) pairs of the rows that have or had a lease."""
         held = live.leases.of_pair
         pairs = {(row[0], row[1]) for row in rows if held(row[0], row[1]) is None}
-        found = await self.hub.read_committed(self.hub.storage.given, live.name, pairs)
+        found = await self.runtime.read_committed(self.runtime.storage.given, live.name, pairs)
         return found | {(row[0], row[1]) for row in rows} - pairs
 
-    async def _sure(self, live: Live, rows: Sequence[Row], known: Known) -> tuple[Live, Known]:
-        """Ask the store about the rows that memory does not know."""
-        many = len(rows) > PIECE
-        while unclear := await self.hub.scan(many, unsure, live, rows, known):
+    async def _look_up(
+        self, live: LiveStream, rows: Sequence[Row], known: Known
+    ) -> tuple[LiveStream, Known]:
+        """Look up in the store the rows that are not in memory."""
+        many = len(rows) > CHUNK
+        while unclear := await self.runtime.threads.scan(many, unknown_rows, live, rows, known):
             more = await self._ask_store(live.name, unclear)
             known = Known(known.items | more.items, {**known.said, **more.said}, known.asked
                           | more.asked)  # fmt: skip
-            live = await self.hub.live(live.name)
+            live = await self.runtime.live_stream(live.name)
         return live, known
 
     async def _ask_store(self, stream: str, rows: Sequence[Row]) -> Known:
-        hub = self.hub
-        await hub.flush()
-        return await hub.read(_known, hub.storage, stream, rows)
+        runtime = self.runtime
+        await runtime.flush()
+        return await runtime.read(_known, runtime.storage, stream, rows)
 
     async def held(
         self, stream: str, labeler: str, new_tokens: bool = False, key: str | None = None
     ) -> list[Lease]:
-        """What a labeler holds. With `new_tokens`, under new tokens: the old ones are lost.
+        """A labeler's open leases. With `new_tokens` each gets a new token, replacing the old.
 
-        Without them the leases have no token: it is not known any more.
+        Otherwise the leases carry no token: only its hash is stored.
         """
-        hub, live = self.hub, await self.hub.live(stream)
-        moment, batch = hub.moment(), Batch(key)
+        runtime, live = self.runtime, await self.runtime.live_stream(stream)
+        moment, batch = runtime.moment(), Batch(key)
         leases = [lease for lease in live.leases if lease.labeler == labeler]
         tokens = [grants.rename(live, x, batch, moment) if new_tokens else None for x in leases]
         kept = [live.open[x.item].payload if x.item in live.open else None for x in leases]
-        await hub.commit(live, batch)
+        await runtime.commit(live, batch)
         found = []
         for lease, token, payload in zip(leases, tokens, kept, strict=True):
             if payload is None:
-                row = await hub.read(hub.storage.item, stream, lease.item)
+                row = await runtime.read(runtime.storage.item, stream, lease.item)
                 payload = "null" if row is None else row.payload
             found.append(grants.view(live, lease, token, payload, moment))
         return found
@@ -327,7 +341,7 @@ _ERRORS: Final[dict[str, type[Exception]]] = {
 
 
 def _checked(labels: Sequence[LabelIn | Row]) -> list[Row]:
-    """Labels as rows; an error if a name cannot be one."""
+    """Labels as rows; an error if a labeler's name is invalid."""
     rows = [x if isinstance(x, tuple) else (x.item, x.labeler, x.said) for x in labels]
     for name in {row[1] for row in rows}:
         check_name(name)
@@ -335,15 +349,15 @@ def _checked(labels: Sequence[LabelIn | Row]) -> list[Row]:
 
 
 def _known(storage: Storage, stream: str, rows: Sequence[Row]) -> Known:
-    """What the store says of items, and of what was said of them."""
+    """Look up items and their labels in the store."""
     items = {row[0] for row in rows}
     found = storage.known_ids(stream, items)
     said = storage.said(stream, [(row[0], row[1]) for row in rows])
     return Known(set(found), said, items)
 
 
-def _hear(
-    live: Live,
+def _accept(
+    live: LiveStream,
     rows: Sequence[Row],
     known: Known,
     batch: Batch,
@@ -351,31 +365,29 @@ def _hear(
     given: set[tuple[str, str]] | None,
     actor: Actor | str,
 ) -> list[Outcome]:
-    """Labels of a request come; what became of each."""
-    outcomes = hear(live, rows, known, batch, moment, given)
+    """Take a chunk of a request's labels; the outcome of each."""
+    outcomes = accept_labels(live, rows, known, batch, moment, given)
     if batch.labels:
-        told = done_by(actor, moment.wall, "labels.add", live.name, taken=len(batch.labels))
-        batch.audit.append(told)
+        entry = audit_row(actor, moment.wall, "labels.add", live.name, taken=len(batch.labels))
+        batch.audit.append(entry)
     return outcomes
 
 
 def check_name(labeler: str) -> None:
-    """Refuse what cannot be the name of a labeler."""
+    """Validate the name of a labeler."""
     if not isinstance(labeler, str) or not _LABELER.fullmatch(labeler):
-        raise InputError(
-            f"got the labeler {labeler!r}, expected text of 1 to 200 characters that can be printed"
-        )
+        raise InputError(f"got the labeler {labeler!r}, expected 1 to 200 printable characters")
 
 
-def _theirs(owner: str, labeler: str | None) -> None:
+def _check_owner(owner: str, labeler: str | None) -> None:
     if labeler is not None and owner != labeler:
-        raise NotFound("assignment", None, f"the token was not given to {labeler!r}")
+        raise NotFound("assignment", None, f"the token was not issued to {labeler!r}")
 
 
-def _again(first: Answer, said: str) -> Answer:
+def _same_answer(first: Answer, said: str) -> Answer:
     if first.said != said:
         raise Conflict(
-            f"this assignment was answered with {first.said!r} before and {said!r} now: "
-            "a label cannot be changed"
+            f"this assignment is already labelled {first.said!r}, got {said!r}: a label cannot be "
+            "changed"
         )
     return first

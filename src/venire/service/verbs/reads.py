@@ -1,13 +1,13 @@
-"""What can be read of a stream: items, exits, events, labelers and figures.
+"""Reading a stream: items, exits, revisions, events, labelers and statistics.
 
-Whatever a client may rely on is read from the store after all that was done before is on disk.
+A read waits until everything done before it is on disk, so a client never sees what may be lost.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
-from typing import Final
+from collections.abc import AsyncIterator, Callable
+from typing import Final, TypeVar
 
 from venire.errors import NotFound
 from venire.model import ItemStatus
@@ -21,112 +21,123 @@ from venire.service.messages import (
     RevisionView,
     StreamView,
 )
-from venire.service.reports.event_json import exit_view, label_view, revision_view, told
+from venire.service.reports.event_json import event_body, exit_view, label_view, revision_view
 from venire.service.reports.explain import explain
 from venire.service.reports.skill_report import Skill, Skills
-from venire.service.runtime.runtime import Hub
-from venire.service.stream.live_stream import Live
+from venire.service.runtime.runtime import Runtime
+from venire.service.stream.live_stream import LiveStream
+from venire.service.stream.log_position import LogPosition
 from venire.service.stream.slot_clock import quantile
 from venire.storage import EventRow
 
-__all__ = ["ReadingVerbs", "item_view", "stream_view"]
+__all__ = ["ReadOperations", "item_view", "stream_view"]
 
-#: A labeler that was not heard of for so many seconds, and holds nothing, is away.
+T = TypeVar("T")
+
+#: Seconds without activity after which a labeler that holds nothing is away.
 AWAY: Final = 120.0
 
-#: So many rows of the log are read at once; a follower is woken at least so often.
-PAGE, NAP = 500, 15.0
+#: Rows of the log to read at once; seconds after which a follower checks whether to stop.
+LOG_PAGE, FOLLOW_SECONDS = 500, 15.0
 
 
-class ReadingVerbs:
-    """The part of `Service` that shows."""
+class ReadOperations:
+    """Reads streams."""
 
-    hub: Hub
-    skills: Skills
+    def __init__(self, runtime: Runtime, skills: Skills) -> None:
+        self.runtime, self.skills = runtime, skills
 
     async def item(self, stream: str, item: str) -> ItemView:
         """An item with its labels, its posterior and its verdict."""
-        return await item_view(self.hub, stream, item)
+        return await item_view(self.runtime, stream, item)
 
     async def explain(self, stream: str, item: str) -> Explanation:
-        """Why the item was given to whom, and why it left; recomputed from the log."""
-        return await explain(self.hub, stream, item)
+        """Why the item was assigned to whom, and why it left; recomputed from the log."""
+        return await explain(self.runtime, stream, item)
 
     async def exits(
         self, stream: str, after: int = 0, wait: float = 0.0, limit: int = 1000
     ) -> list[ExitView]:
-        """The exits after a cursor, the earliest first; waits for one if there is none."""
-        hub = self.hub
-        await hub.live(stream)
-        await hub.flush()
-        news = hub.news(stream)
-        if wait > 0 and news.exit <= after:
-            await news.wait(lambda n: n.exit > after or not hub.running, wait)
-        if news.exit <= after:
-            return []
-        rows = await hub.read(hub.storage.exits, stream, after, limit)
+        """The exits after a cursor, oldest first; waits up to `wait` seconds for the first."""
+        read = self.runtime.storage.exits
+        rows = await self._after(stream, read, lambda position: position.exit, after, wait, limit)
         return [exit_view(row) for row in rows]
 
     async def revisions(
         self, stream: str, after: int = 0, wait: float = 0.0, limit: int = 1000
     ) -> list[RevisionView]:
-        """The revisions after a cursor, the earliest first; waits for one if there is none."""
-        hub = self.hub
-        await hub.live(stream)
-        await hub.flush()
-        news = hub.news(stream)
-        if wait > 0 and news.revision <= after:
-            await news.wait(lambda n: n.revision > after or not hub.running, wait)
-        if news.revision <= after:
-            return []
-        rows = await hub.read(hub.storage.revisions, stream, after, limit)
+        """The revisions after a cursor, oldest first; waits up to `wait` seconds for the first."""
+        read = self.runtime.storage.revisions
+        rows = await self._after(
+            stream, read, lambda position: position.revision, after, wait, limit
+        )
         return [revision_view(row) for row in rows]
 
+    async def _after(
+        self,
+        stream: str,
+        read: Callable[[str, int, int], list[T]],
+        last: Callable[[LogPosition], int],
+        after: int,
+        wait: float,
+        limit: int,
+    ) -> list[T]:
+        """Committed rows after a cursor; `last` is the number of the last one on disk."""
+        runtime = self.runtime
+        await runtime.live_stream(stream)
+        await runtime.flush()
+        position = runtime.log_position(stream)
+        if wait > 0 and last(position) <= after:
+            await position.wait(lambda p: last(p) > after or not runtime.running, wait)
+        if last(position) <= after:
+            return []
+        return await runtime.read(read, stream, after, limit)
+
     async def events(self, stream: str, after: int | None = None) -> AsyncIterator[EventView]:
-        """The log after an event, as it grows: all of it after 0, and from now on after None."""
-        hub = self.hub
-        await hub.live(stream)
-        news = hub.news(stream)
-        last = news.event if after is None else after - 1  # the store counts from 0
-        while hub.running and not news.ended:
-            if not await news.after(last, NAP):
+        """Follow the log after an event: from the start for 0, from now on for None."""
+        runtime = self.runtime
+        await runtime.live_stream(stream)
+        position = runtime.log_position(stream)
+        last = position.event if after is None else after - 1  # the store counts from 0
+        while runtime.running and not position.ended:
+            if not await position.wait_for_event(last, FOLLOW_SECONDS):
                 continue
-            for row in await hub.read(hub.storage.events, stream, last, PAGE):
+            for row in await runtime.read(runtime.storage.events, stream, last, LOG_PAGE):
                 yield event_view(row)
                 last = max(last, row.n + row.size - 1)
 
     async def labelers(self, stream: str) -> list[LabelerView]:
-        """The panel with what was learned of it."""
-        live = await self.hub.live(stream)
+        """The labelers with what was learned about them."""
+        live = await self.runtime.live_stream(stream)
         skills = await self.skills.of(live)
-        live = await self.hub.live(stream)
-        now, known = self.hub.clock.monotonic(), live.engine.competences or {}
-        names = sorted(live.people.seated | set(live.people))
+        live = await self.runtime.live_stream(stream)
+        now, known = self.runtime.clock.monotonic(), live.engine.competences or {}
+        names = sorted(live.labelers.seated | set(live.labelers))
         views = [
             labeler_view(live, name, known.get(name), skills.get(name, Skill()), now)
             for name in names
         ]
-        await self.hub.flush()
+        await self.runtime.flush()
         return views
 
     async def insights(self, stream: str) -> Insights:
-        """The figures of a stream."""
-        live = await self.hub.live(stream)
-        view = insights(live, len(self.hub.room(stream)), self.hub.clock.monotonic())
-        await self.hub.flush()
+        """The statistics of a stream."""
+        live = await self.runtime.live_stream(stream)
+        view = insights(live, len(self.runtime.offers.room(stream)), self.runtime.clock.monotonic())
+        await self.runtime.flush()
         return view
 
 
-async def item_view(hub: Hub, stream: str, item: str) -> ItemView:
-    """An item as the store and, while it is open, the engine know it."""
-    live = await hub.live(stream)
-    await hub.flush()
-    row = await hub.read(hub.storage.item, stream, item)
+async def item_view(runtime: Runtime, stream: str, item: str) -> ItemView:
+    """An item by the store and, while it is open, the engine."""
+    live = await runtime.live_stream(stream)
+    await runtime.flush()
+    row = await runtime.read(runtime.storage.item, stream, item)
     if row is None:
         raise NotFound("item", item)
-    labels = await hub.read(hub.storage.labels_of, stream, item)
-    revisions = await hub.read(hub.storage.revisions_of, stream, item)
-    live = await hub.live(stream)
+    labels = await runtime.read(runtime.storage.labels_of, stream, item)
+    revisions = await runtime.read(runtime.storage.revisions_of, stream, item)
+    live = await runtime.live_stream(stream)
     posterior: dict[str, float] | None = None
     held: tuple[str, ...] = ()
     verdict, confidence = row.verdict, row.confidence or 0.0
@@ -158,11 +169,11 @@ async def item_view(hub: Hub, stream: str, item: str) -> ItemView:
 
 
 def event_view(row: EventRow) -> EventView:
-    """A row of the log; its number is that of its last event, the first event is 1."""
-    return EventView(row.n + row.size, row.slot, row.at, row.kind, told(row))
+    """A row of the log, numbered by its last event; events count from 1."""
+    return EventView(row.n + row.size, row.slot, row.at, row.kind, event_body(row))
 
 
-def stream_view(live: Live) -> StreamView:
+def stream_view(live: LiveStream) -> StreamView:
     """A stream as it is now."""
     return StreamView(
         name=live.name,
@@ -173,32 +184,32 @@ def stream_view(live: Live) -> StreamView:
         slot=live.engine.slot,
         open_items=len(live.open),
         leases=len(live.leases),
-        labels=live.figures.labels,
+        labels=live.statistics.labels,
         exits=live.exit_n,
     )
 
 
 def labeler_view(
-    live: Live, name: str, skill: float | None, measured: Skill, now: float
+    live: LiveStream, name: str, skill: float | None, measured: Skill, now: float
 ) -> LabelerView:
-    """A labeler, with the skill and the interval that its labels support.
+    """A labeler, with its skill and interval.
 
-    Before there are labels to measure it by, the skill is what the engine takes it for.
+    Until there are labels to measure it by, the skill is the engine's belief.
     """
-    person, holds, times = live.people[name], live.leases.holds(name), live.lead.of(name)
-    seen = now - person.seen <= AWAY
+    record, holds, times = live.labelers[name], live.leases.holds(name), live.lead_times.of(name)
+    seen = now - record.last_seen <= AWAY
     return LabelerView(
         id=name,
-        kind=person.kind,
+        kind=record.kind,
         state="busy" if holds else "free" if seen else "away",
-        capacity=person.capacity,
+        capacity=record.capacity,
         holds=holds,
         skill=skill if measured.skill is None else measured.skill,
         skill_low=measured.low,
         skill_high=measured.high,
-        labels=person.labels,
-        late_labels=person.late,
-        expired=person.expired,
+        labels=record.labels,
+        late_labels=record.late,
+        expired=record.expired,
         lead_median=quantile(times, 0.5),
         lead_p90=quantile(times, 0.9),
         drifting=measured.drifting,
@@ -206,15 +217,15 @@ def labeler_view(
     )
 
 
-def insights(live: Live, waiting: int, now: float) -> Insights:
-    """The figures of a stream, from memory."""
-    figures, budget = live.figures, live.settings.label_budget
+def insights(live: LiveStream, waiting: int, now: float) -> Insights:
+    """The statistics of a stream, from memory."""
+    statistics, budget = live.statistics, live.settings.label_budget
     oldest = min((entry.arrived for entry in live.open.values()), default=None)
     states = {"free": 0, "busy": 0, "away": 0}
-    for name in live.people.seated:
-        person = live.people[name]
+    for name in live.labelers.seated:
+        record = live.labelers[name]
         busy = live.leases.holds(name) > 0
-        states["busy" if busy else "free" if now - person.seen <= AWAY else "away"] += 1
+        states["busy" if busy else "free" if now - record.last_seen <= AWAY else "away"] += 1
     return Insights(
         stream=live.name,
         status=live.status,
@@ -222,23 +233,23 @@ def insights(live: Live, waiting: int, now: float) -> Insights:
         open_items=len(live.open),
         leased_items=len({lease.item for lease in live.leases if lease.of_open}),
         oldest_seconds=None if oldest is None else max(0.0, now - oldest),
-        labels=figures.labels,
-        late_labels=figures.late,
-        exits=figures.left,
-        withdrawn=figures.withdrawn,
-        exits_per_minute=figures.exits_rate.per_minute(now),
-        labels_per_minute=figures.labels_rate.per_minute(now),
-        labels_per_item=figures.labels_per_item,
+        labels=statistics.labels,
+        late_labels=statistics.late,
+        exits=statistics.left,
+        withdrawn=statistics.withdrawn,
+        exits_per_minute=statistics.exits_rate.per_minute(now),
+        labels_per_minute=statistics.labels_rate.per_minute(now),
+        labels_per_item=statistics.labels_per_item,
         budget=budget,
         budget_left=live.budget_left,
-        agreement=figures.agreement,
-        mean_confidence=figures.confidence,
-        verdicts=figures.verdicts(),
-        reasons=figures.reasons(),
-        response_median=quantile(figures.responses, 0.5),
-        response_p90=quantile(figures.responses, 0.9),
+        agreement=statistics.agreement,
+        mean_confidence=statistics.confidence,
+        verdicts=statistics.verdicts(),
+        reasons=statistics.reasons(),
+        response_median=quantile(statistics.responses, 0.5),
+        response_p90=quantile(statistics.responses, 0.9),
         waiting=waiting,
         labelers=states,
-        slots_skipped=figures.slots_skipped,
+        slots_skipped=statistics.slots_skipped,
         revisions=live.revision_n,
     )

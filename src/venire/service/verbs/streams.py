@@ -1,10 +1,10 @@
-"""Making, changing, pausing and closing streams, and the items that enter them."""
+"""Creating, changing, pausing and closing streams, and adding items to them."""
 
 from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -13,12 +13,11 @@ from pydantic import ValidationError
 from venire.engine import engine_version
 from venire.errors import Conflict, InputError, NotFound, StateError, TooMuch, VenireError
 from venire.model import ItemStatus, StreamStatus
-from venire.service.actors import PROGRAM, Actor, done_by
+from venire.service.actors import PROGRAM, Actor, audit_row
 from venire.service.messages import Added, ItemIn, ItemView, SettingsVersion, StreamView
-from venire.service.runtime.runtime import BEHIND, PIECE, Hub, written
+from venire.service.runtime.runtime import CHUNK, Runtime, committed
 from venire.service.settings import (
     STREAM_NAME,
-    ServiceSettings,
     StreamSettings,
     as_body,
     changed,
@@ -27,8 +26,8 @@ from venire.service.settings import (
 )
 from venire.service.stream.change_batch import Batch
 from venire.service.stream.engine_setup import apply_settings, check_new, new_engine
-from venire.service.stream.live_stream import Live, Moment
-from venire.service.verbs.intake import Content, contents, sort_out
+from venire.service.stream.live_stream import LiveStream, Moment
+from venire.service.verbs.intake import Intake, contents
 from venire.service.verbs.reads import item_view, stream_view
 from venire.storage import (
     AddEngine,
@@ -42,56 +41,60 @@ from venire.storage import (
     StreamRow,
 )
 
-__all__ = ["StreamVerbs"]
+__all__ = ["StreamOperations"]
 
 _NAME: Final = re.compile(STREAM_NAME)
 
-#: What makes a stream so, for the audit trail.
-_VERBS: Final = {
+#: The action that leads to a status, for the audit trail.
+_ACTIONS: Final = {
     StreamStatus.PAUSED: "pause",
     StreamStatus.RUNNING: "resume",
     StreamStatus.CLOSED: "close",
 }
 
 
-class StreamVerbs:
-    """The part of `Service` that makes and changes streams."""
+class StreamOperations:
+    """Creates and changes streams, and adds items to them."""
 
-    hub: Hub
-    settings: ServiceSettings
+    def __init__(self, runtime: Runtime) -> None:
+        self.runtime, self.settings = runtime, runtime.settings
 
     async def create_stream(
         self, name: str, settings: StreamSettings, actor: Actor | str
     ) -> StreamView:
-        """Make a stream; the same name with the same settings again is no error."""
+        """Create a stream; idempotent for the same name and settings."""
         if not _NAME.fullmatch(name):
             raise InputError(
                 f"got the stream name {name!r}, expected letters, digits, '.', '_' and '-', "
                 "at most 64, the first a letter or a digit"
             )
-        hub = self.hub
+        runtime = self.runtime
         try:
-            return await self._same(await hub.live(name), settings)
+            return await self._existing(await runtime.live_stream(name), settings)
         except NotFound:
             check_new(settings)
-            await hub.warm(settings)
-            engine = await hub.think(new_engine, settings, self.settings.remember_items)
-        async with hub.loading:
-            if name in hub.deleting:
-                raise Conflict(f"stream {name!r} is being deleted: make it when that is done")
-            other = next((live for live in hub.loaded() if live.name == name), None)
-            if other is not None:  # somebody else was quicker
-                return await self._same(other, settings)
-            live = Live(name, engine, settings, hub.moment(), hub.tokens)
-            done = self._begin(live, actor)
+            await runtime.threads.warm(settings)
+            engine = await runtime.threads.compute(
+                new_engine, settings, self.settings.remember_items
+            )
+        async with runtime.loading:
+            if name in runtime.deleting:
+                raise Conflict(
+                    f"stream {name!r} is being deleted: create it again when that is done"
+                )
+            other = next((live for live in runtime.loaded() if live.name == name), None)
+            if other is not None:  # lost the race
+                return await self._existing(other, settings)
+            live = LiveStream(name, engine, settings, runtime.moment(), runtime.lease_index)
+            done = self._create(live, actor)
         await done
         return stream_view(live)
 
-    def _begin(self, live: Live, actor: Actor | str) -> asyncio.Future[None]:
-        """A new stream, with the first version of its settings and a snapshot of nothing."""
-        settings, at = live.settings, self.hub.clock.wall()
+    def _create(self, live: LiveStream, actor: Actor | str) -> asyncio.Future[None]:
+        """Write a new stream: the first version of its settings, and an empty snapshot."""
+        settings, at = live.settings, self.runtime.clock.wall()
         live.created_at = at
-        live.people.seat(settings.panel, {member.id for member in settings.panel})
+        live.labelers.seat(settings.panel, {member.id for member in settings.panel})
         batch = Batch()
         batch.first = [
             AddStream(StreamRow(live.name, at)),
@@ -99,89 +102,89 @@ class StreamVerbs:
             AddEngine(EngineRow(live.name, 0, engine_version(), at)),
             SaveSnapshot(SnapshotRow(live.name, 0, at, live.engine.snapshot())),
         ]
-        batch.audit = [done_by(actor, at, "stream.create", live.name)]
-        self.hub.adopt(live)
-        return self.hub.commit(live, batch)
+        batch.audit = [audit_row(actor, at, "stream.create", live.name)]
+        self.runtime.add(live)
+        return self.runtime.commit(live, batch)
 
-    async def _same(self, live: Live, settings: StreamSettings) -> StreamView:
-        """The stream that is there already, once it is on disk; `Conflict` if it is another."""
+    async def _existing(self, live: LiveStream, settings: StreamSettings) -> StreamView:
+        """The existing stream, once it is on disk; `Conflict` if its settings differ."""
         view, same = stream_view(live), live.settings == settings
-        await self.hub.flush()
+        await self.runtime.flush()
         if not same:
             raise Conflict(
-                f"there is a stream {live.name!r} with other settings: change it, or take "
+                f"stream {live.name!r} exists with other settings: change them, or choose "
                 "another name"
             )
         return view
 
     async def stream(self, name: str) -> StreamView:
         """A stream as it is now."""
-        live = await self.hub.live(name)
+        live = await self.runtime.live_stream(name)
         view = stream_view(live)
-        await self.hub.flush()
+        await self.runtime.flush()
         return view
 
     async def streams(self) -> list[StreamView]:
-        """All streams that are served, by name."""
-        rows = await self.hub.read_committed(self.hub.storage.streams)
-        served = [row.name for row in rows if row.name not in self.hub.aside]
-        views = [stream_view(await self.hub.live(name)) for name in served]
-        await self.hub.flush()
+        """All streams in service, by name."""
+        rows = await self.runtime.read_committed(self.runtime.storage.streams)
+        served = [row.name for row in rows if row.name not in self.runtime.set_aside]
+        views = [stream_view(await self.runtime.live_stream(name)) for name in served]
+        await self.runtime.flush()
         return views
 
     async def change_stream(
         self, name: str, changes: dict[str, Any], actor: Actor | str
     ) -> StreamView:
-        """Change some of the settings, live; the change is a new version."""
-        hub, live = self.hub, await self.hub.live(name)
+        """Change some of the settings of a running stream; each change is a new version."""
+        runtime, live = self.runtime, await self.runtime.live_stream(name)
         new = _new_settings(live, changes)
-        if not hub.is_warm(new):
-            await hub.warm(new)
-            live = await hub.live(name)
+        if not runtime.threads.is_warm(new):
+            await runtime.threads.warm(new)
+            live = await runtime.live_stream(name)
             new = _new_settings(live, changes)
         if new == live.settings:
             view = stream_view(live)
-            await hub.flush()
+            await runtime.flush()
             return view
         try:
             self._apply(live, new)
         except VenireError:
-            hub.drop(live)  # the engine may have taken half of it
+            runtime.drop(live)  # the engine may be half changed
             raise
-        moment, batch = hub.moment(), Batch()
+        moment, batch = runtime.moment(), Batch()
         live.slots.rate(moment.now, new.slot_seconds)
-        batch.first = [self._version(live, actor)]
-        told = {"version": live.version, "changed": sorted(changes)}
-        batch.audit = [done_by(actor, moment.wall, "stream.change", name, **told)]
-        live.gather(batch, moment)
-        return await self._changed(live, batch)
+        batch.first = [self._new_version(live, actor)]
+        details = {"version": live.version, "changed": sorted(changes)}
+        batch.audit = [audit_row(actor, moment.wall, "stream.change", name, **details)]
+        live.collect(batch, moment)
+        return await self._commit(live, batch)
 
-    def _apply(self, live: Live, new: StreamSettings) -> None:
+    def _apply(self, live: LiveStream, new: StreamSettings) -> None:
         budget = new.label_budget
-        spent = budget is not None and live.figures.labels >= budget
+        spent = budget is not None and live.statistics.labels >= budget
         live.spent = spent and not live.leases.in_flight
-        seated = apply_settings(live.engine, live.settings, new, live.people.seated, live.spent)
-        live.people.seat(new.panel, seated)
+        seated = apply_settings(live.engine, live.settings, new, live.labelers.seated, live.spent)
+        live.labelers.seat(new.panel, seated)
         live.settings = new
 
-    def _version(self, live: Live, actor: Actor | str) -> AddSettings:
-        """A new version of what a stream is told."""
+    def _new_version(self, live: LiveStream, actor: Actor | str) -> AddSettings:
+        """A new version of a stream's settings."""
         live.version += 1
         body = as_body(live.settings, live.status)
         return AddSettings(
-            SettingsRow(live.name, live.version, self.hub.clock.wall(), str(actor), body)
+            SettingsRow(live.name, live.version, self.runtime.clock.wall(), str(actor), body)
         )
 
-    async def _changed(self, live: Live, batch: Batch) -> StreamView:
-        view, done = stream_view(live), self.hub.commit(live, batch)
-        self.hub.wake(live.name)
+    async def _commit(self, live: LiveStream, batch: Batch) -> StreamView:
+        view, done = stream_view(live), self.runtime.commit(live, batch)
+        self.runtime.offers.wake(live.name)
         await done
         return view
 
     async def settings_history(self, name: str) -> list[SettingsVersion]:
-        """Every version of a stream's settings, the oldest first."""
-        await self.hub.live(name)
-        rows = await self.hub.read_committed(self.hub.storage.settings, name)
+        """Every version of a stream's settings, oldest first."""
+        await self.runtime.live_stream(name)
+        rows = await self.runtime.read_committed(self.runtime.storage.settings, name)
         return [
             SettingsVersion(
                 row.version, row.at, row.actor, status, settings.model_dump(mode="json")
@@ -190,120 +193,116 @@ class StreamVerbs:
         ]
 
     async def pause(self, name: str, actor: Actor | str) -> StreamView:
-        """No work is handed out and no slot passes; labels and items are still taken."""
-        live = await self.hub.live(name)
+        """Stop handing out work and stop the slot clock; labels and items are still accepted."""
+        live = await self.runtime.live_stream(name)
         if live.status == StreamStatus.CLOSED:
             raise StateError(f"stream {name!r} is closed: it cannot be paused")
-        return await self._status(live, StreamStatus.PAUSED, actor)
+        return await self._set_status(live, StreamStatus.PAUSED, actor)
 
     async def resume(self, name: str, actor: Actor | str) -> StreamView:
-        """Go on after a pause; a closed stream stays closed."""
-        live = await self.hub.live(name)
+        """Resume a paused stream; a closed stream stays closed."""
+        live = await self.runtime.live_stream(name)
         if live.status == StreamStatus.CLOSED:
             raise StateError(f"stream {name!r} is closed: it cannot be resumed")
-        return await self._status(live, StreamStatus.RUNNING, actor)
+        return await self._set_status(live, StreamStatus.RUNNING, actor)
 
     async def close(self, name: str, actor: Actor | str) -> StreamView:
-        """Drain: no new items; those that are there are finished."""
-        return await self._status(await self.hub.live(name), StreamStatus.CLOSED, actor)
+        """Drain the stream: no new items, the open ones are finished."""
+        return await self._set_status(
+            await self.runtime.live_stream(name), StreamStatus.CLOSED, actor
+        )
 
-    async def _status(self, live: Live, status: StreamStatus, actor: Actor | str) -> StreamView:
+    async def _set_status(
+        self, live: LiveStream, status: StreamStatus, actor: Actor | str
+    ) -> StreamView:
         batch = Batch()
         if status != live.status:
             live.status = status
-            turn = live.slots.pause if status == StreamStatus.PAUSED else live.slots.resume
-            turn(self.hub.clock.monotonic())
-            batch.first = [SetStatus(live.name, status), self._version(live, actor)]
-            at, action = self.hub.clock.wall(), f"stream.{_VERBS[status]}"
-            batch.audit = [done_by(actor, at, action, live.name)]
-        return await self._changed(live, batch)
+            switch = live.slots.pause if status == StreamStatus.PAUSED else live.slots.resume
+            switch(self.runtime.clock.monotonic())
+            batch.first = [SetStatus(live.name, status), self._new_version(live, actor)]
+            at, action = self.runtime.clock.wall(), f"stream.{_ACTIONS[status]}"
+            batch.audit = [audit_row(actor, at, action, live.name)]
+        return await self._commit(live, batch)
 
     # items
 
     async def add_items(
         self, stream: str, items: Sequence[ItemIn], actor: Actor | str = PROGRAM
     ) -> list[Added]:
-        """Items enter. An id that is there with the same content is no error, other content is."""
-        hub, key = self.hub, Actor.of(actor).key
-        await hub.live(stream)
+        """Add items; idempotent for the same id and content, `Conflict` for other content."""
+        runtime, key = self.runtime, Actor.of(actor).key
+        await runtime.live_stream(stream)
         self._limit(len(items))
-        sent = await hub.scan(len(items) > PIECE, contents, items)
-        known = await hub.read(hub.storage.known_ids, stream, list(sent))
+        sent = await runtime.threads.scan(len(items) > CHUNK, contents, items)
+        known = await runtime.read(runtime.storage.known_ids, stream, list(sent))
+        intake = Intake(items, sent, known)
         added: list[Added] = []
         commits: list[asyncio.Future[None]] = []
-        async with hub.intake.setdefault(stream, asyncio.Lock()):
+        async with runtime.intake.setdefault(stream, asyncio.Lock()):
             try:
-                count, moment = 0, hub.moment()
-                async for live, part in hub.pieces(stream, len(items)):
-                    count += len(sort_out(live, items[part], sent, known, moment)[0])
+                count, moment = 0, runtime.moment()
+                async for live, part in runtime.chunks(stream, len(items)):
+                    count += len(intake.sort_out(live, part, moment)[0])
             except Conflict:
-                await hub.flush()  # what speaks against it must be on disk
+                await runtime.flush()  # the reason for the conflict must be on disk
                 raise
             if count:
-                self._check_room(await hub.live(stream), count)
-            async for live, part in hub.pieces(stream, len(items)):
-                batch, moment = Batch(key), hub.moment()
-                step = partial(_enter, live, items[part], sent, known, batch, moment, actor)
-                more, done = await hub.take(live, batch, part.stop - part.start, step)
-                added += more
-                commits.append(done)
-                await written(commits, BEHIND)
-        await written(commits)
+                self._check_room(await runtime.live_stream(stream), count)
+            async for live, part in runtime.chunks(stream, len(items)):
+                batch = Batch(key)
+                step = partial(_enter, live, intake, part, batch, runtime.moment(), actor)
+                added += await runtime.run_chunk(live, batch, part, step, commits)
+        await committed(commits)
         return added
 
-    def _check_room(self, live: Live, count: int) -> None:
+    def _check_room(self, live: LiveStream, count: int) -> None:
         if live.status == StreamStatus.CLOSED:
-            raise StateError(f"stream {live.name!r} is closed: it takes no new items")
+            raise StateError(f"stream {live.name!r} is closed: it accepts no new items")
         most = self.settings.max_open_items
         if len(live.open) + count > most:
             raise TooMuch(
-                f"{len(live.open):,} items are open and {count:,} came, at most {most:,} may be "
-                "open",
+                f"{len(live.open):,} items are open and {count:,} were sent, expected at most "
+                f"{most:,} open items",
                 retry_after=10,
             )
 
     def _limit(self, count: int) -> None:
         if count > self.settings.max_batch:
-            raise TooMuch(f"got {count:,} at once, at most {self.settings.max_batch:,} may come")
+            raise TooMuch(f"got {count:,} items, expected at most {self.settings.max_batch:,}")
 
     async def withdraw(self, stream: str, item: str, actor: Actor | str = PROGRAM) -> ItemView:
-        """Take an item out without a verdict; withdrawn twice is withdrawn."""
-        live = await self.hub.live(stream)
+        """Withdraw an item without a verdict; idempotent."""
+        live = await self.runtime.live_stream(stream)
         if item in live.open:
-            batch, moment = Batch(Actor.of(actor).key), self.hub.moment()
+            batch, moment = Batch(Actor.of(actor).key), self.runtime.moment()
             live.withdraw(item, batch, moment)
-            batch.audit = [done_by(actor, moment.wall, "item.withdraw", stream, item)]
-            await self.hub.commit(live, batch)
-        view = await item_view(self.hub, stream, item)
+            batch.audit = [audit_row(actor, moment.wall, "item.withdraw", stream, item)]
+            await self.runtime.commit(live, batch)
+        view = await item_view(self.runtime, stream, item)
         if view.status == ItemStatus.LEFT:
-            raise StateError(f"item {item!r} has left already, as {view.verdict!r}")
+            raise StateError(f"item {item!r} has already left, as {view.verdict!r}")
         return view
 
 
 def _enter(
-    live: Live,
-    items: Sequence[ItemIn],
-    sent: Mapping[str, Content],
-    known: Mapping[str, str],
-    batch: Batch,
-    moment: Moment,
-    actor: Actor | str,
+    live: LiveStream, intake: Intake, part: slice, batch: Batch, moment: Moment, actor: Actor | str
 ) -> list[Added]:
-    """Items of a request enter; what became of each."""
-    fresh, added = sort_out(live, items, sent, known, moment, batch.key)
+    """Add a chunk of a request's items; the outcome for each."""
+    fresh, added = intake.sort_out(live, part, moment, batch.key)
     live.arrive(fresh, batch, moment)
     if fresh:
-        told = done_by(actor, moment.wall, "items.add", live.name, created=len(fresh))
-        batch.audit.append(told)
+        entry = audit_row(actor, moment.wall, "items.add", live.name, created=len(fresh))
+        batch.audit.append(entry)
     return added
 
 
-def _new_settings(live: Live, changes: dict[str, Any]) -> StreamSettings:
-    """The settings of a stream after a change, if they can be."""
+def _new_settings(live: LiveStream, changes: dict[str, Any]) -> StreamSettings:
+    """The settings of a stream after a change, validated."""
     try:
         new = changed(live.settings, changes)
     except ValidationError as error:
         raise InputError(first_fault(error)) from None
     if new.classes != live.settings.classes:
-        raise InputError("the classes of a stream cannot be changed: make another stream")
+        raise InputError("the classes of a stream cannot be changed: create another stream")
     return new

@@ -1,1 +1,1 @@
-"""Exits and revisions sent to others: deliveries, signatures, targets."""
+"""Webhooks: deliveries of exits and revisions, retries, signatures, targets."""

@@ -1,4 +1,4 @@
-"""When to try a webhook again: back-off with jitter, and what a Retry-After header asks for."""
+"""When to retry a webhook: exponential backoff with jitter, and Retry-After."""
 
 from __future__ import annotations
 
@@ -10,22 +10,30 @@ from typing import Final, NamedTuple
 from venire.model import DeliveryStatus
 from venire.storage import DeliveryRow
 
-__all__ = ["LONGEST", "MOST", "Failure", "after_failure", "backoff", "retry_after", "wait_of"]
+__all__ = [
+    "MAX_BACKOFF",
+    "MAX_RETRY_AFTER",
+    "Failure",
+    "after_failure",
+    "backoff",
+    "retry_after",
+    "wait_of",
+]
 
-#: A message waits at most so long for its next attempt, ...
-LONGEST: Final = 3600.0
+#: The longest backoff between two attempts, in seconds, ...
+MAX_BACKOFF: Final = 3600.0
 
-#: ... or so long if the receiver asks for it.
-MOST: Final = 86_400.0
+#: ... and the longest that a receiver may ask for.
+MAX_RETRY_AFTER: Final = 86_400.0
 
-#: Answers which say that the receiver is not well, rather than that it dislikes a message.
+#: Client errors that concern the receiver as a whole rather than the message.
 _UNWELL: Final = frozenset({408, 425, 429})
 
 
 class Failure(NamedTuple):
     """Why a message was not delivered.
 
-    `unwell`: others would not be either, for now; `wait` is how long the receiver asked for.
+    `unwell`: the receiver as a whole is failing; `wait` is how many seconds it asked for.
     """
 
     why: str
@@ -34,31 +42,31 @@ class Failure(NamedTuple):
 
     @classmethod
     def of(cls, status: int, wait: float) -> Failure | None:
-        """What an answer means; None if the message was taken.
+        """The failure that a status means; None for success.
 
         >>> Failure.of(204, 0.0) is None, Failure.of(503, 30.0), Failure.of(404, 0.0).unwell
-        (True, Failure(why='the answer was 503', unwell=True, wait=30.0), False)
+        (True, Failure(why='HTTP status 503', unwell=True, wait=30.0), False)
         """
         if 200 <= status < 300:
             return None
-        return cls(f"the answer was {status}", status >= 500 or status in _UNWELL, wait)
+        return cls(f"HTTP status {status}", status >= 500 or status in _UNWELL, wait)
 
 
 def backoff(first: float, attempt: int, jitter: float) -> float:
-    """Seconds before the next attempt: doubling, with a jitter between 0 and 1 of half of it.
+    """Seconds before the next attempt: doubling, half of it fixed and half scaled by `jitter`.
 
     >>> [backoff(2.0, attempt, 0.5) for attempt in (1, 2, 3, 4)]
     [1.5, 3.0, 6.0, 12.0]
     >>> backoff(2.0, 5000, 1.0)
     3600.0
     """
-    return min(first * 2.0 ** min(attempt - 1, 60), LONGEST) * (0.5 + jitter / 2)
+    return min(first * 2.0 ** min(attempt - 1, 60), MAX_BACKOFF) * (0.5 + jitter / 2)
 
 
 def retry_after(header: str | None, now: float) -> float:
-    """Seconds that a Retry-After header asks for, at most a day; 0 where it asks for nothing.
+    """Seconds that a Retry-After header asks for, at most a day; 0 without a valid header.
 
-    It is a number of seconds or a date; `now` is in seconds since 1970.
+    The header is a number of seconds or a date; `now` is in seconds since 1970.
 
     >>> retry_after("120", 0.0), retry_after(None, 0.0), retry_after("soon", 0.0)
     (120.0, 0.0, 0.0)
@@ -67,22 +75,22 @@ def retry_after(header: str | None, now: float) -> float:
     """
     text = (header or "").strip()
     if text.isascii() and text.isdigit():
-        return min(float(text), MOST)
+        return min(float(text), MAX_RETRY_AFTER)
     try:
         date = parsedate_to_datetime(text)
     except (ValueError, TypeError, OverflowError):
         return 0.0
     at = (date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp()
-    return min(max(at - now, 0.0), MOST)
+    return min(max(at - now, 0.0), MAX_RETRY_AFTER)
 
 
 def after_failure(
     row: DeliveryRow, why: str, pause: float, now: float, *, attempts: int, seconds: float
 ) -> DeliveryRow:
-    """A delivery after one more failure: pending for `pause`, or dead.
+    """A delivery after one more failure: pending for `pause` seconds, or dead-lettered.
 
-    It is given up after so many `seconds` of failing, but not before it had so many `attempts`: a
-    server may have been off for days, or its clock may have been wrong.
+    It is dead-lettered after `seconds` of failing, but not before `attempts` attempts: the server
+    may have been off for days, or its clock may have been wrong.
 
     >>> row = DeliveryRow("wh_1", "posts", 7, 0, 0.0)
     >>> for now in (0.0, 90.0, 100.0):
@@ -100,13 +108,13 @@ def after_failure(
 
 
 def wait_of(row: DeliveryRow, now: float) -> float:
-    """How long a pending delivery waits after a restart: until its time, if it was tried before.
+    """How long a pending delivery waits after a restart: until it is due, if it was tried before.
 
-    The wall clock may have been set meanwhile, so no longer than anybody may ask for.
+    The wall clock may have been set meanwhile, so the wait is capped.
 
     >>> wait_of(DeliveryRow("wh_1", "posts", 7, 3, next_at=60.0), 50.0)
     10.0
     """
     if row.attempt == 0 or not math.isfinite(row.next_at):
         return 0.0
-    return min(max(row.next_at - now, 0.0), MOST)
+    return min(max(row.next_at - now, 0.0), MAX_RETRY_AFTER)

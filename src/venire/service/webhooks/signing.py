@@ -1,11 +1,12 @@
-"""Signatures by the Standard Webhooks convention.
+"""Signatures as specified by Standard Webhooks.
 
     webhook-id          the same for every attempt to deliver a message
     webhook-timestamp   seconds since 1970
     webhook-signature   v1,base64(HMAC-SHA256(secret, id.timestamp.body))
 
-The secret is shown as `whsec_` and the base64 of its bytes. While a secret is being replaced, a
-message has two signatures, with a space in between: a receiver takes it if it knows either secret.
+The secret is shown as `whsec_` and the base64 of its bytes. While a secret is being rotated, a
+message carries two signatures, separated by a space; a receiver that knows either secret can
+verify it.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ __all__ = ["headers", "shown", "signature"]
 
 
 def shown(secret: bytes) -> str:
-    """A secret as the receiver is told it.
+    """A secret in the form shown to the receiver.
 
     >>> shown(bytes(24))
     'whsec_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA'
@@ -28,7 +29,7 @@ def shown(secret: bytes) -> str:
 
 
 def signature(secret: str, message: str, timestamp: int, body: bytes) -> str:
-    """The signature of a message; the example is the convention's own.
+    """The signature of a message; the example is from the specification.
 
     >>> signature(
     ...     "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",

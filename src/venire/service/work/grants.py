@@ -1,7 +1,7 @@
-"""Handing out work: asking, leases, heartbeats and giving back.
+"""Leasing work to labelers who ask for it, and ending leases.
 
-A lease and the engine's assignment are one step and one transaction. Nobody is given anything
-without asking. Whoever asks in vain is told why.
+A lease and the engine's assignment are made in one step and one transaction. Work is only leased
+on request; a labeler who gets none learns why.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from venire.errors import InputError, NotFound, StateError, TooMuch
 from venire.model import Assignment, Labeler, LeaseStatus, NoWork, StreamStatus
 from venire.service.messages import Lease
 from venire.service.stream.change_batch import Batch
-from venire.service.stream.leases import Held
-from venire.service.stream.live_stream import Live, Moment
+from venire.service.stream.leases import HeldLease
+from venire.service.stream.live_stream import LiveStream, Moment
 from venire.service.tokens import hashed, new_token
 from venire.storage import LeaseEnd
 
@@ -26,61 +26,66 @@ __all__ = ["Grant", "give_back", "grant", "rename", "seat", "view", "why_nothing
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """A lease that was just given, with the only copy of its token."""
+    """A new lease, with the only copy of its token."""
 
     token: str
-    held: Held
+    held: HeldLease
     slot: int
     gain: float
 
 
-def seat(live: Live, labeler: str, batch: Batch, moment: Moment) -> None:
-    """Let the labeler take its place on the panel, if it may."""
-    if labeler not in live.people.seated and not live.settings.open_panel:
+def seat(live: LiveStream, labeler: str, batch: Batch, moment: Moment) -> None:
+    """Seat the labeler on the panel, if it is allowed."""
+    if labeler not in live.labelers.seated and not live.settings.open_panel:
         raise NotFound("labeler", labeler, "the panel of this stream is closed to newcomers")
-    if labeler in live.people.seated:
-        live.people.heard_of(labeler, moment.now)
+    if labeler in live.labelers.seated:
+        live.labelers.touch(labeler, moment.now)
         return
-    if labeler not in live.people and len(live.people) >= live.most_people:
+    if labeler not in live.labelers and len(live.labelers) >= live.max_labelers:
         raise TooMuch(
-            f"{len(live.people):,} labelers have come to stream {live.name!r}, and labeler "
-            f"{labeler!r} would be one more than may: name it on the panel, or raise max_labelers",
+            f"stream {live.name!r} has {len(live.labelers):,} labelers, the limit: name "
+            f"{labeler!r} on the panel, or raise max_labelers",
             retry_after=60,
         )
-    live.people.heard_of(labeler, moment.now)
-    with contextlib.suppress(StateError):  # it came back before the last restart
+    live.labelers.touch(labeler, moment.now)
+    with contextlib.suppress(StateError):  # it joined before the last restart
         try:
             live.engine.join(Labeler(labeler))
         except InputError:
             raise InputError(
-                f"labeler {labeler!r} is not on the panel, and this stream does not learn how good "
-                "newcomers are: put it there with a competence, or set learning to while-serving"
+                f"labeler {labeler!r} is not on the panel, and this stream does not learn the "
+                "competences of newcomers: add it to the panel with a competence, or set learning "
+                "to while-serving"
             ) from None
-    live.people.seated.add(labeler)
-    live.gather(batch, moment)
+    live.labelers.seated.add(labeler)
+    live.collect(batch, moment)
 
 
 def grant(
-    live: Live, asking: Mapping[str, str | None], batch: Batch, moment: Moment
+    live: LiveStream, asking: Mapping[str, str | None], batch: Batch, moment: Moment
 ) -> dict[str, Grant]:
-    """Give each of those who ask, each by the key it has, at most one item; they must be seated."""
+    """Lease at most one item to each labeler in `asking` (by key id); they must be seated."""
     left = live.budget_left
     if live.status == StreamStatus.PAUSED or not live.open or left == 0:
         return {}
-    free = [name for name in asking if live.leases.holds(name) < live.people.known(name).capacity]
+    free = [
+        name for name in asking if live.leases.holds(name) < live.labelers.record(name).capacity
+    ]
     if left is not None:
         free = free[:left]
     given = {}
     for work in live.engine.assign(asked=free) if free else ():
         given[work.labeler] = _lease(live, work, asking[work.labeler], batch, moment)
-    live.gather(batch, moment)
+    live.collect(batch, moment)
     return given
 
 
-def _lease(live: Live, work: Assignment, key: str | None, batch: Batch, moment: Moment) -> Grant:
+def _lease(
+    live: LiveStream, work: Assignment, key: str | None, batch: Batch, moment: Moment
+) -> Grant:
     token, s = new_token(), live.settings
-    ttl = live.lead.ttl(work.labeler, s.lease_floor_seconds, s.lease_ceiling_seconds)
-    held = Held(
+    ttl = live.lead_times.ttl(work.labeler, s.lease_floor_seconds, s.lease_ceiling_seconds)
+    held = HeldLease(
         hashed(token), work.item, work.labeler, moment.wall, moment.now, ttl, moment.now + ttl
     )
     live.leases.add(held)
@@ -89,16 +94,16 @@ def _lease(live: Live, work: Assignment, key: str | None, batch: Batch, moment: 
     return Grant(token, held, work.slot, work.gain * s.delay_cost)
 
 
-def why_nothing(live: Live, labeler: str) -> NoWork:
-    """Why a labeler who asked was given nothing."""
+def why_nothing(live: LiveStream, labeler: str) -> NoWork:
+    """Why a labeler got no work."""
     if live.status == StreamStatus.PAUSED:
         return NoWork.PAUSED
     if not live.open:
         return NoWork.CLOSED if live.status == StreamStatus.CLOSED else NoWork.EMPTY
     if live.budget_left == 0:
         return NoWork.BUDGET_SPENT
-    person = live.people.get(labeler)
-    if person is not None and live.leases.holds(labeler) >= person.capacity:
+    record = live.labelers.get(labeler)
+    if record is not None and live.leases.holds(labeler) >= record.capacity:
         return NoWork.OVER_CAPACITY
     for lease in live.leases:
         entry = live.open.get(lease.item)
@@ -108,7 +113,7 @@ def why_nothing(live: Live, labeler: str) -> NoWork:
 
 
 def give_back(
-    live: Live, lease: Held, status: LeaseStatus, bar: bool, batch: Batch, moment: Moment
+    live: LiveStream, lease: HeldLease, status: LeaseStatus, bar: bool, batch: Batch, moment: Moment
 ) -> None:
     """End a lease without a label."""
     live.leases.pop(lease)
@@ -120,12 +125,12 @@ def give_back(
         live.engine.release(lease.item, lease.labeler, bar)
     live.lapsed.put(lease.token_hash, (live.name, lease))
     batch.ends.append(LeaseEnd(lease.token_hash, status, moment.wall, key=batch.key))
-    live.gather(batch, moment)
-    live.mind_budget(batch, moment)
+    live.collect(batch, moment)
+    live.check_budget(batch, moment)
 
 
-def rename(live: Live, lease: Held, batch: Batch, moment: Moment) -> str:
-    """Let a lease go on under a new token, for a labeler who lost the old one."""
+def rename(live: LiveStream, lease: HeldLease, batch: Batch, moment: Moment) -> str:
+    """Continue a lease under a new token, for a labeler who lost the old one."""
     token = new_token()
     batch.ends.append(LeaseEnd(lease.token_hash, LeaseStatus.RELEASED, moment.wall, key=batch.key))
     live.leases.rename(lease, hashed(token))
@@ -134,7 +139,7 @@ def rename(live: Live, lease: Held, batch: Batch, moment: Moment) -> str:
 
 
 def view(
-    live: Live, lease: Held, token: str | None, payload: str, moment: Moment,
+    live: LiveStream, lease: HeldLease, token: str | None, payload: str, moment: Moment,
     gain: float = math.nan,
 ) -> Lease:  # fmt: skip
     """A lease as its labeler sees it."""

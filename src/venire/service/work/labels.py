@@ -1,8 +1,8 @@
-"""Taking labels: once, never changed, and never lost.
+"""Accepting labels: exactly once, never changed, never lost.
 
 A label for an open item goes to the engine. One for an item that has left is late: the engine
-learns from it if it still knows the item, and the store keeps it in any case. A label that is
-there already changes nothing; one that says otherwise is refused.
+learns from it if it still remembers the item, and the store keeps it in any case. A repeated label
+changes nothing; a different one is refused.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from venire.errors import InputError, StateError, TooMuch
 from venire.model import Label, LeaseStatus
 from venire.service.messages import Answer, Outcome
 from venire.service.stream.change_batch import Batch
-from venire.service.stream.leases import Held
-from venire.service.stream.live_stream import Live, Moment
+from venire.service.stream.leases import HeldLease
+from venire.service.stream.live_stream import LiveStream, Moment
 from venire.service.work.grants import seat
 from venire.storage import LabelRow, LeaseEnd
 from venire.storage.contents import compact
@@ -26,33 +26,33 @@ from venire.storage.contents import compact
 __all__ = [
     "Known",
     "Row",
+    "accept_labels",
     "answer",
-    "answered",
+    "answer_existing",
     "classify",
-    "hear",
-    "newcomers",
+    "newcomer_cuts",
     "take_late",
-    "unsure",
+    "unknown_rows",
 ]
 
-#: So many labelers may take their places in one go: some thirty milliseconds.
-NEWCOMERS: Final = 100
+#: Labelers to seat in one chunk: about thirty milliseconds.
+MAX_NEWCOMERS: Final = 100
 
 #: item, labeler, said
 Row: TypeAlias = tuple[str, str, str]
 
 ACCEPTED, EXISTS, LATE = Outcome("accepted"), Outcome("exists"), Outcome("late")
-_TWICE = Outcome("refused", "changed", "the same request says otherwise before")
+_TWICE = Outcome("refused", "changed", "the same request has a different label before this one")
 
-#: (item, labeler) that have or had a lease
-Given: TypeAlias = Set[tuple[str, str]]
+#: Pairs (item, labeler) that have or had a lease.
+LeasedPairs: TypeAlias = Set[tuple[str, str]]
 
 
 @dataclass
 class Known:
-    """What the store says of items that memory does not know: which there are, who said what.
+    """What the store knows about items that are not in memory: which exist, and their labels.
 
-    `asked` are the items that it was asked about.
+    `asked` are the items that were looked up.
     """
 
     items: set[str] = field(default_factory=set)
@@ -60,34 +60,34 @@ class Known:
     asked: set[str] = field(default_factory=set)
 
 
-def unsure(live: Live, rows: Sequence[Row], known: Known) -> list[Row]:
-    """The rows about which the store has to be asked first."""
+def unknown_rows(live: LiveStream, rows: Sequence[Row], known: Known) -> list[Row]:
+    """The rows whose items must be looked up in the store first."""
     return [
         row
         for row in rows
-        if row[0] not in live.open and row[0] not in live.gone and row[0] not in known.asked
+        if row[0] not in live.open and row[0] not in live.exited and row[0] not in known.asked
     ]
 
 
-def newcomers(live: Live, rows: Sequence[Row]) -> list[int]:
-    """Where to cut rows so that no piece brings too many labelers who are not there yet."""
+def newcomer_cuts(live: LiveStream, rows: Sequence[Row]) -> list[int]:
+    """Where to cut rows so that no chunk seats too many new labelers."""
     names, cuts = set[str](), []
     for place, (_, labeler, _) in enumerate(rows):
-        if labeler not in names and labeler not in live.people:
+        if labeler not in names and labeler not in live.labelers:
             names.add(labeler)
-            if len(names) % NEWCOMERS == 0:
+            if len(names) % MAX_NEWCOMERS == 0:
                 cuts.append(place)
     return cuts
 
 
-def classify(live: Live, row: Row, known: Known) -> Outcome:
-    """What is to become of a label; nothing is changed."""
+def classify(live: LiveStream, row: Row, known: Known) -> Outcome:
+    """Decide the outcome of a label, without changing anything."""
     item, labeler, said = row
     if said not in live.classes:
         return _refused(
             "unknown_class", f"got {said!r}, expected one of {list(live.settings.classes)}"
         )
-    if labeler not in live.people and not live.settings.open_panel:
+    if labeler not in live.labelers and not live.settings.open_panel:
         return _refused(
             "unknown_labeler", f"labeler {labeler!r} is not on the panel, which is closed"
         )
@@ -95,10 +95,12 @@ def classify(live: Live, row: Row, known: Known) -> Outcome:
     if entry is not None:
         before = entry.labels.get(labeler)
         if before is None and not entry.may(labeler):
-            return _refused("not_allowed", f"labeler {labeler!r} may not label item {item!r}")
+            return _refused(
+                "not_allowed", f"labeler {labeler!r} is not allowed to label item {item!r}"
+            )
         fresh = ACCEPTED
     else:
-        gone = live.gone.get(item)
+        gone = live.exited.get(item)
         if gone is None and item not in known.items:
             return _refused("unknown_item", f"there is no item {item!r}")
         before = live.late.get((item, labeler), known.said.get((item, labeler)))
@@ -111,29 +113,29 @@ def classify(live: Live, row: Row, known: Known) -> Outcome:
         return EXISTS
     return _refused(
         "changed",
-        f"labeler {labeler!r} said {before!r} of item {item!r} before and {said!r} now: "
-        "a label cannot be changed",
+        f"labeler {labeler!r} already labelled item {item!r} {before!r}, got {said!r}: a label "
+        "cannot be changed",
     )
 
 
-def hear(
-    live: Live,
+def accept_labels(
+    live: LiveStream,
     rows: Sequence[Row],
     known: Known,
     batch: Batch,
     moment: Moment,
-    given: Given | None = None,
+    given: LeasedPairs | None = None,
 ) -> list[Outcome]:
-    """Take labels that nobody asked for; what became of each.
+    """Accept labels sent without a lease; the outcome of each.
 
-    With `given`, a label is taken only where its labeler holds the item or is among these pairs.
+    With `given`, only labels of pairs that have or had a lease are accepted.
     """
     outcomes: list[Outcome] = []
     fresh: dict[tuple[str, str], int] = {}
     for place, row in enumerate(rows):
         outcome = classify(live, row, known)
         if given is not None and not _was_given(live, row, outcome, given):
-            outcome = _refused("not_given", f"item {row[0]!r} was not given to {row[1]!r}")
+            outcome = _refused("not_given", f"item {row[0]!r} was not assigned to {row[1]!r}")
         if outcome is ACCEPTED or outcome is LATE:
             first = fresh.setdefault((row[0], row[1]), place)
             if first != place:
@@ -141,67 +143,67 @@ def hear(
         outcomes.append(outcome)
     _seat(live, rows, fresh, outcomes, batch, moment)
     places = list(fresh.values())
-    for place, message in _take(live, rows, places, batch, moment).items():
+    for place, message in _accept_new(live, rows, places, batch, moment).items():
         outcomes[place] = _refused("not_allowed", message)
-    live.mind_budget(batch, moment)
+    live.check_budget(batch, moment)
     return outcomes
 
 
-def _was_given(live: Live, row: Row, outcome: Outcome, given: Given) -> bool:
-    """Whether a labeler may know of the item: it has or had it, or its label is there."""
+def _was_given(live: LiveStream, row: Row, outcome: Outcome, given: LeasedPairs) -> bool:
+    """Whether the labeler may know about the item: it has or had a lease, or labelled it."""
     pair = row[0], row[1]
     there = outcome is EXISTS or outcome.code == "changed"
     return there or pair in given or live.leases.of_pair(*pair) is not None
 
 
 def _seat(
-    live: Live,
+    live: LiveStream,
     rows: Sequence[Row],
     fresh: dict[tuple[str, str], int],
     outcomes: list[Outcome],
     batch: Batch,
     moment: Moment,
 ) -> None:
-    """Let those take their places who say something new; where there is no room, refuse that."""
+    """Seat the labelers of new labels; refuse the labels of those for whom there is no room."""
     for pair, place in list(fresh.items()):
         try:
-            if pair[1] not in live.people:
+            if pair[1] not in live.labelers:
                 seat(live, pair[1], batch, moment)
         except TooMuch as error:
             outcomes[place] = _refused("panel_full", str(error))
             del fresh[pair]
 
 
-def _take(
-    live: Live, rows: Sequence[Row], places: list[int], batch: Batch, moment: Moment
+def _accept_new(
+    live: LiveStream, rows: Sequence[Row], places: list[int], batch: Batch, moment: Moment
 ) -> dict[int, str]:
-    """Take rows that are new; those that the engine refuses, and why."""
+    """Accept new rows; return those that the engine refuses, and why."""
     open_ones = [k for k in places if rows[k][0] in live.open]
     late_ones = [k for k in places if rows[k][0] not in live.open]
     refused = _observe(live, rows, open_ones)
-    live.gather(batch, moment)
+    live.collect(batch, moment)
     slot, name, wall, taken = live.engine.slot, live.name, moment.wall, Counter[str]()
     for k in open_ones:
         if k not in refused:
             item, labeler, said = rows[k]
-            lead = _settle(live, item, labeler, said, batch, moment) if live.leases else None
+            lead = _end_lease_of(live, item, labeler, said, batch, moment) if live.leases else None
             batch.labels.append(
                 LabelRow(name, item, labeler, said, wall, slot, False, lead, "bulk", batch.key)
             )
             live.open[item].labels[labeler] = said
             taken[labeler] += 1
     for labeler, count in taken.items():
-        live.people[labeler].labels += count
-    _observe(live, rows, late_ones)  # but for items so long gone that the engine forgot them
+        live.labelers[labeler].labels += count
+    _observe(live, rows, late_ones)  # except for items that the engine has forgotten
     for k in late_ones:
-        _file_late(live, rows[k], None, "bulk", batch, moment)
-    live.gather(batch, moment)
-    live.figures.heard(0, len(open_ones) - len(refused), moment.now)
+        _record_late(live, rows[k], None, "bulk", batch, moment)
+    live.collect(batch, moment)
+    live.statistics.count_labels(0, len(open_ones) - len(refused), moment.now)
     return refused
 
 
-def _observe(live: Live, rows: Sequence[Row], places: list[int]) -> dict[int, str]:
-    """Tell the engine; it takes all of a call or none, so a refused half is halved again."""
+def _observe(live: LiveStream, rows: Sequence[Row], places: list[int]) -> dict[int, str]:
+    """Pass labels to the engine; it accepts all of a call or none, so bisect on a refusal."""
     if not places:
         return {}
     try:
@@ -214,52 +216,57 @@ def _observe(live: Live, rows: Sequence[Row], places: list[int]) -> dict[int, st
     return {}
 
 
-def _settle(
-    live: Live, item: str, labeler: str, said: str, batch: Batch, moment: Moment
+def _end_lease_of(
+    live: LiveStream, item: str, labeler: str, said: str, batch: Batch, moment: Moment
 ) -> float | None:
-    """A label has come by another way than its lease, if there is one; how long it took."""
+    """End the lease of a label that was sent without it, if any; the lead time."""
     lease = live.leases.of_pair(item, labeler)
     if lease is None:
         return None
     late = item not in live.open
-    _done(live, lease, _answer(live, lease, said, late, False, moment), batch, moment)
+    _end_lease(live, lease, _answer(live, lease, said, late, False, moment), batch, moment)
     return lease.lead(moment.now)
 
 
 def take_late(
-    live: Live, row: Row, lead: float | None, source: str, batch: Batch, moment: Moment
+    live: LiveStream, row: Row, lead: float | None, source: str, batch: Batch, moment: Moment
 ) -> None:
-    """Take a label for an item that has left."""
-    with contextlib.suppress(InputError):  # so long ago that the engine has forgotten the item
+    """Accept a label for an item that has left."""
+    with contextlib.suppress(InputError):  # the engine has forgotten the item
         live.engine.observe(Label(*row))
-    _file_late(live, row, lead, source, batch, moment)
-    live.gather(batch, moment)
+    _record_late(live, row, lead, source, batch, moment)
+    live.collect(batch, moment)
 
 
-def _file_late(
-    live: Live, row: Row, lead: float | None, source: str, batch: Batch, moment: Moment
+def _record_late(
+    live: LiveStream, row: Row, lead: float | None, source: str, batch: Batch, moment: Moment
 ) -> None:
-    """Note a label for an item that has left, of which the engine knows."""
+    """Record a label for an item that has left, after the engine has seen it."""
     item, labeler, said = row
-    _settle(live, item, labeler, said, batch, moment)
-    gone = live.gone.get(item)
+    _end_lease_of(live, item, labeler, said, batch, moment)
+    gone = live.exited.get(item)
     if gone is not None:
         gone.labels[labeler] = said
     live.late.put((item, labeler), said)
     how = (moment.wall, live.engine.slot, True, lead, source, batch.key)
     batch.labels.append(LabelRow(live.name, item, labeler, said, *how))
-    person = live.people.known(labeler)
-    person.labels += 1
-    person.late += 1
-    live.figures.heard(1, 1, moment.now)
+    record = live.labelers.record(labeler)
+    record.labels += 1
+    record.late += 1
+    live.statistics.count_labels(1, 1, moment.now)
 
 
 def answer(
-    live: Live, lease: Held, said: str, batch: Batch, moment: Moment, expired: bool = False
+    live: LiveStream,
+    lease: HeldLease,
+    said: str,
+    batch: Batch,
+    moment: Moment,
+    expired: bool = False,
 ) -> Answer:
-    """Take the label that a lease was given for; the lease may be over, the item may have left.
+    """Accept the label for a lease; the lease may have ended, the item may have left.
 
-    The label must have been classified as one to be taken.
+    The label must have been classified as acceptable.
     """
     item, labeler = lease.item, lease.labeler
     entry, late = live.open.get(item), item not in live.open
@@ -271,36 +278,38 @@ def answer(
         entry.holders -= {labeler}
         how = (moment.wall, live.engine.slot, False, lead, "lease", batch.key)
         batch.labels.append(LabelRow(live.name, item, labeler, said, *how))
-        live.people.heard_of(labeler, moment.now).labels += 1
-        live.figures.heard(0, 1, moment.now)
-    _done(live, lease, made, batch, moment)
-    _settle(live, item, labeler, said, batch, moment)  # it may hold the item a second time
+        live.labelers.touch(labeler, moment.now).labels += 1
+        live.statistics.count_labels(0, 1, moment.now)
+    _end_lease(live, lease, made, batch, moment)
+    _end_lease_of(live, item, labeler, said, batch, moment)  # it may hold the item a second time
     if entry is None:
         take_late(live, (item, labeler, said), lead, "lease", batch, moment)
     if lead is not None:
-        live.lead.add(labeler, lead)
-    live.gather(batch, moment)
-    live.mind_budget(batch, moment)
+        live.lead_times.add(labeler, lead)
+    live.collect(batch, moment)
+    live.check_budget(batch, moment)
     return made
 
 
-def answered(
-    live: Live, lease: Held, said: str, expired: bool, batch: Batch, moment: Moment
+def answer_existing(
+    live: LiveStream, lease: HeldLease, said: str, expired: bool, batch: Batch, moment: Moment
 ) -> Answer:
-    """The answer to a lease whose label is there already, by another way."""
+    """The answer to a lease whose label was already sent without it."""
     made = _answer(live, lease, said, lease.item not in live.open, expired, moment)
-    _done(live, lease, made, batch, moment)
+    _end_lease(live, lease, made, batch, moment)
     return made
 
 
 def _answer(
-    live: Live, lease: Held, said: str, late: bool, expired: bool, moment: Moment
+    live: LiveStream, lease: HeldLease, said: str, late: bool, expired: bool, moment: Moment
 ) -> Answer:
     return Answer(live.name, lease.item, lease.labeler, said, late, expired, moment.wall)
 
 
-def _done(live: Live, lease: Held, made: Answer, batch: Batch, moment: Moment) -> None:
-    """The lease has its label."""
+def _end_lease(
+    live: LiveStream, lease: HeldLease, made: Answer, batch: Batch, moment: Moment
+) -> None:
+    """End a lease that has its label."""
     if live.leases.get(lease.token_hash) is lease:
         live.leases.pop(lease)
     entry = live.open.get(lease.item)

@@ -1,96 +1,106 @@
-"""Handing out work to those who wait for it, as soon as there is some."""
+"""Handing out work to waiting requests as soon as there is some."""
 
 from __future__ import annotations
 
 import asyncio
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 
-from venire.service.stream.background import Threads
 from venire.service.stream.change_batch import Batch
-from venire.service.stream.live_stream import Live, Moment
-from venire.service.stream.log_position import News
+from venire.service.stream.live_stream import LiveStream, Moment
 from venire.service.work.grants import Grant, grant
-from venire.service.work.waiting_room import Room, Waiter
-from venire.storage import Writer
+from venire.service.work.waiting_room import Waiter, WaitingRoom
 
-__all__ = ["Offer", "Offering"]
+__all__ = ["Offer", "Offers", "StreamHost"]
 
-#: So many who ask in vain are asked one by one, in the order of waiting; then all at once.
-IN_VAIN: Final = 4
+#: After this many labelers in a row got nothing, the rest are tried all at once.
+MAX_SINGLE_MISSES: Final = 4
 
 
 class Offer(NamedTuple):
-    """Work for one who asked, the stream as it was then, and when all of it is on disk."""
+    """A lease for a waiting request, the stream it is of, and its commit."""
 
-    live: Live
+    live: LiveStream
     grant: Grant
     done: asyncio.Future[None]
 
 
-class Offering(Threads):
-    """The part of a hub that knows who waits, and for what."""
+class StreamHost(Protocol):
+    """What `Offers` needs from the runtime: its streams, their steps and their commits."""
 
-    writer: Writer
-    running: bool
+    @property
+    def streams(self) -> dict[str, LiveStream]:
+        """The loaded streams by name."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self._lives: dict[str, Live] = {}
-        self._rooms: dict[str, Room[Offer]] = {}
-        self._news: dict[str, News] = {}
-        self._woken: set[str] = set()
-
-    def step(self, live: Live) -> None:
-        """Let time pass for a stream."""
-        raise NotImplementedError
-
-    def commit(self, live: Live, batch: Batch) -> asyncio.Future[None]:
-        """Hand in what a step changed."""
-        raise NotImplementedError
+    @property
+    def accepting(self) -> bool:
+        """Whether work may be handed out: the service runs and the store accepts writes."""
 
     def moment(self) -> Moment:
         """Now."""
-        raise NotImplementedError
 
-    def news(self, name: str) -> News:
-        """What of a stream's log is on disk."""
-        return self._news.setdefault(name, News())
+    def step(self, live: LiveStream) -> None:
+        """Expire leases and close slots that are due."""
 
-    def room(self, name: str) -> Room[Offer]:
-        """Those who wait for work in a stream."""
-        return self._rooms.setdefault(name, Room())
+    def commit(self, live: LiveStream, batch: Batch) -> asyncio.Future[None]:
+        """Hand a batch to the writer."""
+
+
+class Offers:
+    """The requests that wait for work, by stream."""
+
+    def __init__(self, host: StreamHost) -> None:
+        self._host = host
+        self._rooms: dict[str, WaitingRoom[Offer]] = {}
+        self._woken: set[str] = set()
+
+    def room(self, name: str) -> WaitingRoom[Offer]:
+        """The requests that wait for work in a stream."""
+        return self._rooms.setdefault(name, WaitingRoom())
 
     def wake(self, name: str) -> None:
-        """Something has changed: see soon whether there is work for those who wait."""
+        """Schedule a dispatch: something has changed in the stream."""
         if name in self._rooms and name not in self._woken:
             self._woken.add(name)
-            self._loop.call_soon(self.serve_waiting, name)
+            asyncio.get_running_loop().call_soon(self.dispatch, name)
 
-    def serve_waiting(self, name: str) -> None:
-        """Hand out work to those who wait, the longest first."""
+    def dispatch(self, name: str) -> None:
+        """Hand out work to waiting requests, longest waiting first, if a wake is pending."""
         if name not in self._woken:
             return
         self._woken.discard(name)
-        live, room = self._lives.get(name), self.room(name)
-        if live is None or not room or not self.writer.up or not self.running:
+        live, room = self._host.streams.get(name), self.room(name)
+        if live is None or not room or not self._host.accepting:
             return
-        self.step(live)
+        self._host.step(live)
         if live.busy is not None:
-            return  # whoever made it so wakes them
-        waiting, vain = room.names(), 0
-        while waiting and vain < IN_VAIN:
+            return  # the end of the busy step wakes them
+        waiting, misses = room.names(), 0
+        while waiting and misses < MAX_SINGLE_MISSES:
             labeler = next(iter(waiting))
             if not self._offer(live, room, {labeler: waiting.pop(labeler)}):
-                vain += 1
+                misses += 1
         if waiting:
             self._offer(live, room, waiting)
 
-    def _offer(self, live: Live, room: Room[Offer], waiting: dict[str, Waiter[Offer]]) -> bool:
+    def _offer(
+        self, live: LiveStream, room: WaitingRoom[Offer], waiting: dict[str, Waiter[Offer]]
+    ) -> bool:
         batch = Batch()
-        asking = {name: one.key for name, one in waiting.items() if name in live.people.seated}
-        given = grant(live, asking, batch, self.moment())
-        if given:
-            future = self.commit(live, batch)
-            for labeler, work in given.items():
+        asking = {name: one.key for name, one in waiting.items() if name in live.labelers.seated}
+        granted = grant(live, asking, batch, self._host.moment())
+        if granted:
+            future = self._host.commit(live, batch)
+            for labeler, work in granted.items():
                 room.serve(waiting[labeler], Offer(live, work, future))
-        return bool(given)
+        return bool(granted)
+
+    def dismiss(self, name: str) -> None:
+        """Dismiss everyone who waits for a deleted stream."""
+        self._woken.discard(name)
+        if name in self._rooms:
+            self._rooms.pop(name).dismiss()
+
+    def dismiss_all(self) -> None:
+        """Dismiss everyone who waits: the service stops."""
+        for room in self._rooms.values():
+            room.dismiss()

@@ -1,9 +1,9 @@
-"""Those who wait for work: the longest first, and nobody who has gone.
+"""Requests that wait for work, in first-come order.
 
-A waiter is a future with a name. Whoever hands out work asks for the names in the order of
-waiting and fulfils the first waiter of a name. A waiter whose request was cancelled has left the
-room before anything can be given to it; if it is cancelled in the short time between being given
-work and waking up, `Waiter.given` says that there is something to take back.
+A waiter is a future with a labeler's name. The dispatcher takes the names in the order of waiting
+and resolves the first waiter of a name. A waiter whose request was cancelled has left the room
+before it can be served; if it is cancelled between being served and waking up, `Waiter.given` holds
+what has to be released.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ import asyncio
 from collections.abc import Iterator
 from typing import Generic, TypeVar
 
-__all__ = ["Room", "Waiter"]
+__all__ = ["Waiter", "WaitingRoom"]
 
 T = TypeVar("T")
 
 
 class Waiter(Generic[T]):
-    """One request that waits for work for one labeler, by the key of that id."""
+    """A request that waits for work for one labeler; `key` is the id of its key."""
 
     __slots__ = ("future", "key", "labeler")
 
@@ -33,13 +33,13 @@ class Waiter(Generic[T]):
 
     @property
     def given(self) -> T | None:
-        """What it was given, if it was."""
+        """What it was served with, if anything."""
         done = self.future.done() and not self.future.cancelled()
         return self.future.result() if done else None
 
 
-class Room(Generic[T]):
-    """The waiters of a stream."""
+class WaitingRoom(Generic[T]):
+    """The requests that wait for work in a stream."""
 
     def __init__(self) -> None:
         self._waiters: dict[Waiter[T], None] = {}
@@ -48,20 +48,20 @@ class Room(Generic[T]):
         return len(self._waiters)
 
     def __iter__(self) -> Iterator[Waiter[T]]:
-        """The waiters, the one that has waited longest first."""
+        """The waiters, longest waiting first."""
         return iter(tuple(self._waiters))
 
     def names(self) -> dict[str, Waiter[T]]:
-        """The longest waiter of each labeler, in the order of waiting."""
+        """The longest waiting request of each labeler, in first-come order."""
         first: dict[str, Waiter[T]] = {}
         for waiter in self._waiters:
             first.setdefault(waiter.labeler, waiter)
         return first
 
     async def wait(self, waiter: Waiter[T], seconds: float) -> T | None:
-        """Wait in the room; what was given, None if nothing was in time.
+        """Wait to be served; what was given, or None on timeout.
 
-        On cancellation the waiter has left; look at `waiter.given` then.
+        After a cancellation the waiter has left; check `waiter.given`.
         """
         self._waiters[waiter] = None
         try:
@@ -74,11 +74,11 @@ class Room(Generic[T]):
         return waiter.given
 
     def serve(self, waiter: Waiter[T], what: T | None) -> None:
-        """Give something to a waiter, who leaves the room with it."""
+        """Serve a waiter, which leaves the room."""
         self._waiters.pop(waiter, None)
         waiter.give(what)
 
     def dismiss(self) -> None:
-        """Send everyone away with nothing."""
+        """Dismiss all waiters with nothing."""
         for waiter in self:
             self.serve(waiter, None)

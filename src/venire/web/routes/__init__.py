@@ -1,1 +1,1 @@
-"""The routes, one module for each part of the API; each adds its own to the application."""
+"""The routes of the API, one module for each part."""

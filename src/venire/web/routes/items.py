@@ -1,4 +1,4 @@
-"""Items go in, verdicts come out, and what is known in between."""
+"""Items, exits, revisions, events, labelers and statistics of a stream."""
 
 from __future__ import annotations
 
@@ -12,20 +12,19 @@ from venire.web.answers import body, event, json_answer, lines_answer, long_answ
 from venire.web.bodies import NDJSON, ItemBody, item_of, read_list
 from venire.web.errors import RequestError
 from venire.web.guard import Gate, by_hand, caller
-from venire.web.parameters import Item, Stream, Wait, stream_parameter
+from venire.web.parameters import Item, Limit, Stream, Wait, stream_parameter
 from venire.web.server_sent_events import follow
 
 __all__ = ["ItemRoutes"]
 
 SSE = "text/event-stream"
-Cursor = Annotated[int, Query(description="Go on after this one.", ge=0, le=2**53)]
-Limit = Annotated[int, Query(description="At most so many.", ge=1, le=10_000)]
+Cursor = Annotated[int, Query(description="The cursor: results after this number.", ge=0, le=2**53)]
 
-AFTER_EVENT = "Go on after this event; they are numbered from 1, 0: all of them."
+AFTER_EVENT = "Events after this number; they count from 1, so 0 means all of them."
 
 
 class ItemRoutes:
-    """What producers and readers use."""
+    """For producers and readers."""
 
     def __init__(self, gate: Gate) -> None:
         """Behind a gate."""
@@ -39,13 +38,13 @@ class ItemRoutes:
             self.add_items,
             methods=["POST"],
             tags=["items"],
-            responses=says(404, 409, 413, 415, 422, text="What became of the items."),
+            responses=says(404, 409, 413, 415, 422, text="The outcome for each item."),
             openapi_extra=stream_parameter(
                 body("ItemBody", lists=True, example=[{"id": "post-1", "payload": "Buy now!"}])
             ),
         )
         item = f"{one}/items/{{item:path}}"
-        known = says(404, 422, text="What is known.")
+        known = says(404, 422, text="The current state.")
         for path, endpoint, method, model in (
             (f"{item}/explain", self.explain, "GET", Explanation),
             (item, self.show, "GET", ItemView),
@@ -61,10 +60,10 @@ class ItemRoutes:
                 response_model=model,
                 responses={**known, **says(404, 409, 422)} if method == "DELETE" else known,
             )
-        news = "{}, one on each line; Venire-Cursor is where to go on."
+        pages = "{}, one per line; Venire-Cursor is the cursor for the next request."
         following: tuple[tuple[str, Callable[..., Any], str, str], ...] = (
-            ("exits", self.exits, NDJSON, news.format("Exits")),
-            ("revisions", self.revisions, NDJSON, news.format("Revisions")),
+            ("exits", self.exits, NDJSON, pages.format("Exits")),
+            ("revisions", self.revisions, NDJSON, pages.format("Revisions")),
             ("events", self.events, SSE, "The log as it grows."),
         )
         for path, follower, kind, text in following:
@@ -79,7 +78,7 @@ class ItemRoutes:
 
     @by_hand
     async def add_items(self, request: Request) -> Response:
-        """Send items. The same id with the same content is no error, with other content it is."""
+        """Add items; idempotent for the same id and content, a conflict for other content."""
         most, stream = self._gate.settings.max_batch, request.path_params["stream"]
         items = await read_list(request, ItemBody, most, lambda _, row: item_of(row))
         added = await self._service.add_items(stream, items, caller(request).actor)
@@ -88,26 +87,26 @@ class ItemRoutes:
         return await long_answer(counts, "items", added)
 
     async def show(self, stream: Stream, item: Item) -> Response:
-        """An item with its labels, its posterior, its verdict and the revisions of it."""
+        """An item with its labels, posterior, verdict and revisions."""
         return json_answer(await self._service.item(stream, item))
 
     async def withdraw(self, request: Request, stream: Stream, item: Item) -> Response:
-        """Take an item out without a verdict."""
+        """Withdraw an item without a verdict."""
         return json_answer(await self._service.withdraw(stream, item, caller(request).actor))
 
     async def explain(self, request: Request, stream: Stream, item: Item) -> Response:
-        """Why it was given to whom, and why it left; recomputed from the log."""
-        if not request.scope["raw_path"].endswith(b"/explain"):  # the slash is one of the id's
+        """Why an item was assigned to whom, and why it left; recomputed from the log."""
+        if not request.scope["raw_path"].endswith(b"/explain"):  # the slash is part of the id
             return await self.show(stream, f"{item}/explain")
         work = self._service.explain(stream, item)
-        return json_answer(await self._gate.patiently(request, work))
+        return json_answer(await self._gate.long_poll(request, work))
 
     async def labelers(self, stream: Stream) -> Response:
-        """The labelers with what was learned of them."""
+        """The labelers with what was learned about them."""
         return json_answer(await self._service.labelers(stream))
 
     async def insights(self, stream: Stream) -> Response:
-        """The figures of the stream."""
+        """The statistics of the stream."""
         return json_answer(await self._service.insights(stream))
 
     async def exits(
@@ -118,7 +117,7 @@ class ItemRoutes:
         wait: Wait = 0.0,
         limit: Limit = 1000,
     ) -> Response:
-        """The items that left after a cursor, the earliest first; waits if there are none."""
+        """The exits after a cursor, oldest first; waits if there are none."""
         seconds = self._gate.wait_of(wait)
         work = self._service.exits(stream, after, seconds, limit)
         return await self._lines(request, work, after, seconds)
@@ -131,7 +130,7 @@ class ItemRoutes:
         wait: Wait = 0.0,
         limit: Limit = 1000,
     ) -> Response:
-        """The verdicts that became others after their item had left; waits if there are none."""
+        """Verdicts that changed after their item had left; waits if there are none."""
         seconds = self._gate.wait_of(wait)
         work = self._service.revisions(stream, after, seconds, limit)
         return await self._lines(request, work, after, seconds)
@@ -139,8 +138,8 @@ class ItemRoutes:
     async def _lines(
         self, request: Request, work: Coroutine[Any, Any, Any], after: int, seconds: float
     ) -> Response:
-        """Numbered news, and where to go on."""
-        found = await (self._gate.patiently(request, work) if seconds > 0 else work)
+        """Numbered rows, with the next cursor."""
+        found = await (self._gate.long_poll(request, work) if seconds > 0 else work)
         cursor = found[-1].n if found else after
         return await lines_answer(found, {"Venire-Cursor": str(cursor)})
 
@@ -165,7 +164,7 @@ class ItemRoutes:
 
 
 def _number(last: str) -> int:
-    """The number of an event, as it was sent; a 400 if it cannot be one.
+    """The number of an event from a Last-Event-ID header; a 400 if it is invalid.
 
     >>> _number("17")
     17
@@ -175,6 +174,6 @@ def _number(last: str) -> int:
             400,
             "bad_request",
             f"got the Last-Event-ID {last[:20]!r}, expected the number of an event",
-            hint="send the id of the last event that was seen, or leave it out",
+            hint="send the id of the last event received, or omit the header",
         )
     return int(last)

@@ -1,4 +1,4 @@
-"""Keys: make, list, rotate, revoke; and who one is."""
+"""API keys: create, list, rotate, revoke; and the caller's own."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Annotated
 
 from fastapi import FastAPI, Path, Request, Response
 
-from venire.service.messages import KeyView, NewKey
+from venire.service.admin_messages import KeyView, NewKey
 from venire.web.access import Caller
 from venire.web.answers import body, json_answer, says
 from venire.web.bodies import KeyBody, RotateBody, read
@@ -20,7 +20,7 @@ EXAMPLE = {"name": "Ann's laptop", "role": "labeler", "labeler": "ann"}
 
 
 class KeyRoutes:
-    """What an operator uses to let others in."""
+    """Management of keys, for operators."""
 
     def __init__(self, gate: Gate) -> None:
         """Behind a gate."""
@@ -34,7 +34,7 @@ class KeyRoutes:
             methods=["GET"],
             tags=["keys"],
             response_model=list[KeyView],
-            responses=says(text="All keys, revoked ones too, with their last use."),
+            responses=says(text="All keys, including revoked ones, with their last use."),
         )
         app.add_api_route(
             "/v1/keys",
@@ -43,7 +43,9 @@ class KeyRoutes:
             tags=["keys"],
             status_code=201,
             response_model=NewKey,
-            responses=says(409, 413, 415, 422, ok=201, text="Made; the token is shown this once."),
+            responses=says(
+                409, 413, 415, 422, ok=201, text="Created; the token is shown only once."
+            ),
             openapi_extra=body("KeyBody", example=EXAMPLE),
         )
         app.add_api_route(
@@ -52,7 +54,7 @@ class KeyRoutes:
             methods=["DELETE"],
             tags=["keys"],
             response_model=KeyView,
-            responses=says(404, 409, 422, text="It opens nothing any more."),
+            responses=says(404, 409, 422, text="The key is revoked."),
         )
         rotate = body("RotateBody", example={"overlap_hours": 1})
         rotate["requestBody"]["required"] = False
@@ -63,7 +65,7 @@ class KeyRoutes:
             tags=["keys"],
             status_code=201,
             response_model=NewKey,
-            responses=says(404, 409, 413, 415, 422, ok=201, text="The token is shown this once."),
+            responses=says(404, 409, 413, 415, 422, ok=201, text="The token is shown only once."),
             openapi_extra={"parameters": [KEY], **rotate},
         )
         app.add_api_route(
@@ -72,7 +74,7 @@ class KeyRoutes:
             methods=["GET"],
             tags=["keys"],
             response_model=Caller,
-            responses=says(text="Who the key belongs to, and what it may do."),
+            responses=says(text="The owner and the role of the key."),
         )
 
     async def list(self) -> Response:
@@ -81,22 +83,22 @@ class KeyRoutes:
 
     @by_hand
     async def create(self, request: Request) -> Response:
-        """Make a key."""
+        """Create a key."""
         new, actor = await read(request, KeyBody), caller(request).actor
         made = await self._keys.create(new.name, new.role, new.labeler, actor, new.days)
         return json_answer(made, 201)
 
     @by_hand
     async def rotate(self, request: Request) -> Response:
-        """Make a new key in place of one, which still opens for a while."""
-        told = await read(request, RotateBody) if await request.body() else RotateBody()
-        key, seconds = request.path_params["key"], told.overlap_hours * 3600
+        """Replace a key; the old one stays valid for a while."""
+        asked = await read(request, RotateBody) if await request.body() else RotateBody()
+        key, seconds = request.path_params["key"], asked.overlap_hours * 3600
         return json_answer(await self._keys.rotate(key, caller(request).actor, seconds), 201)
 
     async def revoke(self, request: Request, key: Key) -> Response:
-        """Make a key useless, at once."""
+        """Revoke a key, effective at once."""
         return json_answer(await self._keys.revoke(key, caller(request).actor))
 
     async def me(self, request: Request) -> Response:
-        """Who one is."""
+        """The owner and the role of the caller's key."""
         return json_answer(caller(request))

@@ -1,4 +1,4 @@
-"""What those who run the server look at: health, readiness, metrics, version, documentation."""
+"""For operators: health, readiness, metrics, version."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["OperationRoutes"]
 
 
 class OperationRoutes:
-    """What monitors use."""
+    """For monitoring."""
 
     def __init__(self, gate: Gate) -> None:
         """Behind a gate."""
@@ -28,7 +28,7 @@ class OperationRoutes:
         """Add the routes."""
         none: dict[int | str, dict[str, Any]] = {}
         down: dict[int | str, dict[str, Any]] = {
-            503: {"description": "The store takes nothing for now.", "model": ErrorAnswer}
+            503: {"description": "The store does not accept writes.", "model": ErrorAnswer}
         }
         for path, endpoint, responses in (
             ("/health", self.health, none),
@@ -44,7 +44,7 @@ class OperationRoutes:
             methods=["GET"],
             tags=["operations"],
             response_class=Response,
-            responses=says(kind="text/plain", text="In the text format of Prometheus."),
+            responses=says(kind="text/plain", text="Metrics in the Prometheus text format."),
         )
 
     async def health(self) -> Response:
@@ -52,10 +52,10 @@ class OperationRoutes:
         return json_answer({"status": "ok"})
 
     async def ready(self) -> Response:
-        """The server takes work: the store can be written to, and it is not stopping."""
+        """Whether the server is ready: the store accepts writes, and it is not stopping."""
         if self._gate.stopping.is_set() or not self._gate.service.up:
             raise RequestError(
-                503, "not_ready", "the store takes nothing for now", hint="look at the log"
+                503, "not_ready", "the store does not accept writes", hint="see the log"
             )
         aside = len(self._gate.service.set_aside)
         return json_answer({"status": "ready", **({"set_aside": aside} if aside else {})})
@@ -65,14 +65,14 @@ class OperationRoutes:
         return json_answer({"version": __version__, "api": "v1"})
 
     async def metrics(self) -> Response:
-        """The counters of the server and the figures of every stream.
+        """The metrics of the server and of every stream.
 
-        While the store is down there are none of the streams: that it is down is what counts.
+        While the store is down those of streams are left out.
         """
-        service, figures = self._gate.service, []
+        service, insights = self._gate.service, []
         with contextlib.suppress(StoreDown):
-            figures = [await service.insights(stream.name) for stream in await service.streams()]
+            insights = [await service.insights(stream.name) for stream in await service.streams()]
         condition, aside = await service.condition(), len(service.set_aside)
         now = self._gate.waiting.now
-        page = self._gate.metrics.page(figures, now, service.up, condition, aside)
+        page = self._gate.metrics.page(insights, now, service.up, condition, aside)
         return Response(page, media_type=CONTENT_TYPE_LATEST)

@@ -1,4 +1,4 @@
-"""Streams: make, look at, change live, pause, resume, close."""
+"""Streams: create, read, change live, pause, resume, close."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ EXAMPLE = {"name": "posts", "classes": ["spam", "ok"], "panel": [{"id": "ann"}, 
 
 
 class StreamRoutes:
-    """What an operator uses."""
+    """Management of streams, for operators."""
 
     def __init__(self, gate: Gate) -> None:
         """Behind a gate."""
@@ -46,7 +46,9 @@ class StreamRoutes:
             self.create,
             status_code=201,
             response_model=StreamView,
-            responses=says(409, 413, 415, 422, ok=201, text="It is there, with these settings."),
+            responses=says(
+                409, 413, 415, 422, ok=201, text="The stream exists with these settings."
+            ),
             openapi_extra=body("NewStream", example=EXAMPLE),
         )
         seen = says(404, 422, text="The stream as it is now.")
@@ -66,36 +68,36 @@ class StreamRoutes:
             "GET",
             self.history,
             response_model=list[SettingsVersion],
-            responses=says(404, 422, text="Every version, the oldest first."),
+            responses=says(404, 422, text="Every version, oldest first."),
         )
         for verb, endpoint, text in (
-            ("pause", self.pause, "No work is handed out and no slot passes."),
-            ("resume", self.resume, "It goes on."),
-            ("close", self.close, "No new items; those that are there are finished."),
+            ("pause", self.pause, "Paused: no work is handed out, the slot clock stands still."),
+            ("resume", self.resume, "Resumed."),
+            ("close", self.close, "Closed: no new items; the open ones are finished."),
         ):
             responses = says(404, 409, 422, text=text)
             route(f"{one}/{verb}", "POST", endpoint, response_model=StreamView, responses=responses)
 
     async def list(self, request: Request) -> Response:
-        """All streams; the key of a labeler sees of their settings the classes alone."""
+        """All streams; a labeler's key sees only the classes of their settings."""
         who = caller(request)
         return json_answer([_seen_by(who, view) for view in await self._service.streams()])
 
     @by_hand
     async def create(self, request: Request) -> Response:
-        """Make a stream; the same name with the same settings again is no error."""
+        """Create a stream; idempotent for the same name and settings."""
         new = await read(request, NewStream)
         settings = StreamSettings.model_validate(new.model_dump(exclude={"name"}))
         made = await self._service.create_stream(new.name, settings, caller(request).actor)
         return json_answer(made, 201)
 
     async def show(self, request: Request, stream: Stream) -> Response:
-        """A stream as it is now; the key of a labeler sees of its settings the classes alone."""
+        """A stream as it is now; a labeler's key sees only the classes of its settings."""
         return json_answer(_seen_by(caller(request), await self._service.stream(stream)))
 
     @by_hand
     async def change(self, request: Request) -> Response:
-        """Change some of the settings, live; each change is a version of its own."""
+        """Change some of the settings, live; each change is a new version."""
         changes = await read_object(request)
         stream = request.path_params["stream"]
         settings = (await self._service.stream(stream)).settings
@@ -111,25 +113,25 @@ class StreamRoutes:
         return json_answer(await self._service.settings_history(stream))
 
     async def pause(self, request: Request, stream: Stream) -> Response:
-        """Hand out no work for now; labels and items are still taken."""
-        return await self._turn(request, stream, self._service.pause)
+        """Stop handing out work; labels and items are still accepted."""
+        return await self._switch(request, stream, self._service.pause)
 
     async def resume(self, request: Request, stream: Stream) -> Response:
-        """Go on after a pause."""
-        return await self._turn(request, stream, self._service.resume)
+        """Resume a paused stream."""
+        return await self._switch(request, stream, self._service.resume)
 
     async def close(self, request: Request, stream: Stream) -> Response:
-        """Drain the stream: no new items, those that are there are finished."""
-        return await self._turn(request, stream, self._service.close)
+        """Drain the stream: no new items, the open ones are finished."""
+        return await self._switch(request, stream, self._service.close)
 
-    async def _turn(
+    async def _switch(
         self, request: Request, stream: str, verb: Callable[[str, Actor], Awaitable[StreamView]]
     ) -> Response:
         return json_answer(await verb(stream, caller(request).actor))
 
 
 def _seen_by(who: Caller, view: StreamView) -> StreamView:
-    """Labelers are not told who else is on the panel, and how good anybody is held to be."""
+    """Labelers do not see who else is on the panel, nor anybody's competence."""
     if who.role != Role.LABELER:
         return view
     return replace(view, settings={"classes": view.settings["classes"]})

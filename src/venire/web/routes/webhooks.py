@@ -1,4 +1,4 @@
-"""Webhooks: who is told when an item leaves or is revised, and what could not be told."""
+"""Webhooks for exits and revisions, and their dead letters."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from fastapi import FastAPI, Path, Request, Response
 
-from venire.service.messages import DeliveryView, WebhookView
+from venire.service.admin_messages import DeliveryView, WebhookView
 from venire.web.answers import body, json_answer, says
 from venire.web.bodies import RedeliverBody, SecretBody, WebhookBody, read
 from venire.web.guard import Gate, by_hand, caller
@@ -19,7 +19,7 @@ Webhook = Annotated[str, Path(description="The id of the webhook.")]
 
 
 class WebhookRoutes:
-    """What an operator uses to connect other systems."""
+    """Management of webhooks, for operators."""
 
     def __init__(self, gate: Gate) -> None:
         """Behind a gate."""
@@ -36,10 +36,10 @@ class WebhookRoutes:
             described["parameters"].append(webhook)
             described["requestBody"]["required"] = False
         url = stream_parameter(body("WebhookBody", example={"url": "https://example.org/exits"}))
-        made = says(404, 409, 413, 415, 422, ok=201, text="Made; the secret is shown this once.")
+        made = says(404, 409, 413, 415, 422, ok=201, text="Created; the secret is shown only once.")
         known, hooks, letters = says(404, 422), list[WebhookView], list[DeliveryView]
-        turned = says(404, 413, 415, 422, text="The new secret, shown this once.")
-        again = says(404, 413, 415, 422, text="How many are tried again.")
+        rotated = says(404, 413, 415, 422, text="The new secret, shown only once.")
+        again = says(404, 413, 415, 422, text="How many are retried.")
         routes: tuple[tuple[str, str, Callable[..., Any], dict[str, Any]], ...] = (
             (many, "GET", self.list, {"response_model": hooks, "responses": known}),
             (
@@ -55,7 +55,7 @@ class WebhookRoutes:
                 f"{one}/rotate",
                 "POST",
                 self.rotate,
-                {"response_model": WebhookView, "responses": turned, "openapi_extra": rotate},
+                {"response_model": WebhookView, "responses": rotated, "openapi_extra": rotate},
             ),
             (f"{one}/dead", "GET", self.dead, {"response_model": letters, "responses": known}),
             (
@@ -74,36 +74,36 @@ class WebhookRoutes:
 
     @by_hand
     async def create(self, request: Request) -> Response:
-        """Send exits and revisions to an address, signed as Standard Webhooks has it."""
+        """Send exits and revisions to an address, signed as Standard Webhooks."""
         url = (await read(request, WebhookBody)).url
         stream, actor = request.path_params["stream"], caller(request).actor
         return json_answer(await self._hooks.add(stream, url, actor), 201)
 
     async def remove(self, request: Request, stream: Stream, webhook: Webhook) -> Response:
-        """Send nothing there any more."""
+        """Remove a webhook."""
         await self._hooks.remove(stream, webhook, caller(request).actor)
         return Response(status_code=204)
 
     async def ping(self, stream: Stream, webhook: Webhook) -> Response:
-        """Send a test message now, and say what came back."""
+        """Send a test message now, and return the status of the answer."""
         return json_answer({"status": await self._hooks.ping(stream, webhook)})
 
     @by_hand
     async def rotate(self, request: Request) -> Response:
-        """Make a new secret; messages are signed with the old one as well for a while."""
-        told = await read(request, SecretBody) if await request.body() else SecretBody()
+        """Rotate the secret; messages are signed with the old one as well for a while."""
+        asked = await read(request, SecretBody) if await request.body() else SecretBody()
         path = request.path_params
         which, actor = (path["stream"], path["webhook"]), caller(request).actor
-        made = await self._hooks.rotate(*which, told.keep_seconds, actor)
+        made = await self._hooks.rotate(*which, asked.keep_seconds, actor)
         return json_answer(made)
 
     async def dead(self, stream: Stream, webhook: Webhook) -> Response:
-        """The messages that were given up, and why."""
+        """The dead-lettered messages, and why they failed."""
         return json_answer(await self._hooks.dead(stream, webhook))
 
     @by_hand
     async def redeliver(self, request: Request) -> Response:
-        """Try given-up messages again, one or all."""
+        """Retry dead-lettered messages, one or all."""
         which = await read(request, RedeliverBody) if await request.body() else RedeliverBody()
         path = request.path_params
         actor = caller(request).actor

@@ -1,4 +1,4 @@
-"""Pulling work and answering it: the routes that labelers live on."""
+"""Pulling work and labelling it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from venire.web.parameters import Stream, Wait, stream_parameter, token_paramete
 
 __all__ = ["WorkRoutes"]
 
-LABELER = "Who asks; the key of a labeler may leave it out."
+LABELER = "The labeler; a labeler's own key may omit it."
 REASON = {
     "description": "Why: " + ", ".join(NoWork),
     "schema": {"type": "string", "enum": list(NoWork)},
@@ -27,7 +27,7 @@ EXAMPLE = [{"item": "post-1", "labeler": "ann", "said": "ok"}]
 
 
 class WorkRoutes:
-    """What labelers use."""
+    """For labelers."""
 
     def __init__(self, gate: Gate) -> None:
         """Behind a gate."""
@@ -36,9 +36,9 @@ class WorkRoutes:
     def add(self, app: FastAPI) -> None:
         """Add the routes."""
         for verb, endpoint, model, text in (
-            ("label", self.label, "SaidBody", "The first answer, also to a retry."),
-            ("heartbeat", self.heartbeat, None, "When the lease ends now."),
-            ("release", self.release, "ReleaseBody", "The work is given back."),
+            ("label", self.label, "SaidBody", "Labelled; a retry gets the first answer."),
+            ("heartbeat", self.heartbeat, None, "The new expiry time of the lease."),
+            ("release", self.release, "ReleaseBody", "Released."),
         ):
             app.add_api_route(
                 f"/v1/assignments/{{token}}/{verb}",
@@ -69,20 +69,20 @@ class WorkRoutes:
             methods=["POST"],
             tags=["work"],
             response_model=list[Lease],
-            responses=says(404, 422, text="What the labeler holds, under new tokens."),
+            responses=says(404, 422, text="The labeler's open leases, with new tokens."),
         )
         app.add_api_route(
             "/v1/streams/{stream}/labels",
             self.add_labels,
             methods=["POST"],
             tags=["work"],
-            responses=says(404, 409, 413, 415, 422, text="What became of the labels."),
+            responses=says(404, 409, 413, 415, 422, text="The outcome of the labels."),
             openapi_extra=stream_parameter(body("LabelBody", lists=True, example=EXAMPLE)),
         )
 
     @by_hand
     async def label(self, request: Request) -> Response:
-        """Answer an assignment; the same answer again is no error, another one is a conflict."""
+        """Label an assigned item; idempotent for the same label, a conflict for another."""
         said = (await read(request, SaidBody)).said
         who = caller(request)
         token = request.path_params["token"]
@@ -90,7 +90,7 @@ class WorkRoutes:
 
     @by_hand
     async def heartbeat(self, request: Request) -> Response:
-        """Renew an assignment that takes long."""
+        """Renew the lease of an assignment."""
         who = caller(request).bound_to()
         return json_answer(
             {"expires_at": await self._service.heartbeat(request.path_params["token"], who)}
@@ -98,7 +98,7 @@ class WorkRoutes:
 
     @by_hand
     async def release(self, request: Request) -> Response:
-        """Give an assignment back."""
+        """Release an assignment."""
         bar = (await read(request, ReleaseBody)).bar if await request.body() else False
         who = caller(request)
         await self._service.release(request.path_params["token"], bar, who.bound_to(), who.key)
@@ -111,19 +111,19 @@ class WorkRoutes:
         labeler: Annotated[Name | None, Query(description=LABELER)] = None,
         wait: Wait = 0.0,
     ) -> Response:
-        """Ask for work, and wait for it if there is none; asking is what makes a labeler free."""
+        """Get the next item to label, waiting if there is none."""
         who, key = caller(request).as_labeler(labeler), caller(request).key
         seconds = self._gate.wait_of(wait)
         if seconds > 0:
             work = self._service.next(stream, who, seconds, key)
-            found = await self._gate.patiently(request, work, self._give_back)
+            found = await self._gate.long_poll(request, work, self._release)
         else:
             found = await self._service.next(stream, who, 0.0, key)
         if isinstance(found, Nothing):
             return Response(status_code=204, headers={"Venire-Reason": found.reason})
         return json_answer(found)
 
-    async def _give_back(self, found: Lease | Nothing) -> None:
+    async def _release(self, found: Lease | Nothing) -> None:
         if isinstance(found, Lease) and found.token is not None:
             await self._service.release(found.token)
 
@@ -133,13 +133,13 @@ class WorkRoutes:
         stream: Stream,
         labeler: Annotated[Name | None, Query(description=LABELER)] = None,
     ) -> Response:
-        """What a labeler holds, for one that lost its tokens; the old ones no longer count."""
+        """The open leases of a labeler that lost its tokens; the old tokens become invalid."""
         who, key = caller(request).as_labeler(labeler), caller(request).key
         return json_answer(await self._service.held(stream, who, new_tokens=True, key=key))
 
     @by_hand
     async def add_labels(self, request: Request) -> Response:
-        """Labels in bulk; a labeler's own key, of what it was given. The same again is no error."""
+        """Add labels in bulk, idempotent; a labeler's own key only for items it was assigned."""
         who, most = caller(request), self._gate.settings.max_batch
         bound = who.bound_to()
 
@@ -148,7 +148,7 @@ class WorkRoutes:
             if bound is not None and labeler != bound:
                 who.as_labeler(labeler)
             if labeler is None:
-                raise RequestError(422, "invalid", f"row {number} has no labeler", hint="name it")
+                raise RequestError(422, "invalid", f"row {number} has no labeler", hint="add it")
             return row["item"], labeler, row["said"]
 
         labels = await read_list(request, LabelBody, most, label)

@@ -1,12 +1,12 @@
-// The overview as it changes. The server writes the HTML, with everything in it escaped.
+// Keeps the overview up to date. The server renders the HTML, with everything in it escaped.
 "use strict";
 
 const overview = document.getElementById("overview");
 const connection = document.getElementById("connection");
-let news = null;
+let source = null;
 
-function become(old, now) {
-  // Change what differs and leave the rest, so that focus and selection stay where they are.
+function patch(old, now) {
+  // Change only what differs, so that focus and selection stay where they are.
   if (old.isEqualNode(now)) return;
   if (old.nodeName !== now.nodeName) return old.replaceWith(now);
   if (old.nodeType === Node.TEXT_NODE) return void (old.data = now.data);
@@ -14,7 +14,7 @@ function become(old, now) {
   for (const name of now.getAttributeNames()) old.setAttribute(name, now.getAttribute(name));
   if (old.childNodes.length !== now.childNodes.length) return old.replaceChildren(...now.childNodes);
   const children = [...now.childNodes];
-  [...old.childNodes].forEach((child, place) => become(child, children[place]));
+  [...old.childNodes].forEach((child, place) => patch(child, children[place]));
 }
 
 function show(live, text) {
@@ -23,18 +23,18 @@ function show(live, text) {
 }
 
 function follow() {
-  news = new EventSource("/live");
-  news.addEventListener("overview", (event) => {
+  source = new EventSource("/live");
+  source.addEventListener("overview", (event) => {
     const now = overview.cloneNode(false);
     now.classList.remove("stale");
     now.innerHTML = JSON.parse(event.data).html;
-    become(overview, now);
+    patch(overview, now);
     show(true, "live");
   });
-  news.onerror = async () => {
-    show(false, "the server cannot be reached; these figures are old, trying again…");
-    // A browser comes back by itself, but not after an answer that is an error.
-    if (news.readyState !== EventSource.CLOSED) return;
+  source.onerror = async () => {
+    show(false, "the server cannot be reached; these figures are stale, retrying…");
+    // Browsers reconnect by themselves, except after an error response.
+    if (source.readyState !== EventSource.CLOSED) return;
     const who = await fetch("/v1/me").catch(() => null);
     if (who?.status === 401) location.reload();
     else setTimeout(follow, 3000);
@@ -42,5 +42,5 @@ function follow() {
 }
 
 follow();
-window.addEventListener("pagehide", () => news.close());
+window.addEventListener("pagehide", () => source.close());
 window.addEventListener("pageshow", (event) => event.persisted && location.reload());

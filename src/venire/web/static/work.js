@@ -1,12 +1,12 @@
-// Labelling by keyboard: 1 to 9 says what it is, s skips, u takes the last of these back.
+// Labelling by keyboard: 1 to 9 choose a class, s skips, u undoes the last of these.
 //
 // A label cannot be changed once the server has it, so it is held here for a moment, during which
-// u takes it back. Who may hold two items sees the next one meanwhile; others wait that moment.
+// u undoes it. A labeler who may hold two items sees the next one meanwhile; others wait.
 "use strict";
 
 const HOLD_ALONE = 900;
 const HOLD_WITH_NEXT = 4000;
-const LOOK = 250; // a key that comes sooner after an item was meant for the one before it
+const LOOK = 250; // a key pressed sooner after an item appears was meant for the previous one
 const IMAGE = /^(data:image\/(png|jpeg|gif|webp);base64,|https?:\/\/)/;
 
 const page = document.getElementById("work");
@@ -22,14 +22,14 @@ const noteLine = document.getElementById("note");
 const unsentLine = document.getElementById("unsent");
 const doneCount = document.getElementById("done");
 
-let current = null; // the item to be answered
-let held = null; // {work, said, timer, settle, settled}: can still be taken back; said null: a skip
-let asking = false; // whether work is being asked for
-let active = true; // whether anybody touched the page since the last heartbeat
+let current = null; // the item to label
+let held = null; // {work, said, timer, settle, settled}: can still be undone; said null: a skip
+let asking = false; // whether a request for work is running
+let active = true; // whether there was input since the last heartbeat
 let done = 0;
-let sending = 0; // answers that are on their way
-let unsent = 0; // answers that the server did not take at once, and that are sent again
-let looking = null; // the timer until keys count for the item on the screen
+let sending = 0; // answers being sent
+let unsent = 0; // answers being retried
+let looking = null; // the timer until keys apply to the item on the screen
 let beating = null; // the timer until its next heartbeat
 
 const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
@@ -42,13 +42,13 @@ const post = (path, body) =>
   });
 
 async function send(path, body) {
-  // Sent until the server has it: every one of these may be sent twice.
+  // Retry until the server has it: all of these requests are idempotent.
   let answer = await post(path, body).catch(() => null);
   if (settles(answer)) return answer;
   unsent += 1;
   for (let wait = 500; !settles(answer); wait = Math.min(8000, wait * 2)) {
     const why = answer === null ? "the server cannot be reached" : WHY[answer.status] ?? WHY.busy;
-    unsentLine.textContent = `${unsent} not sent yet: ${why}. Keep this page open; trying again…`;
+    unsentLine.textContent = `${unsent} not sent yet: ${why}. Keep this page open; retrying…`;
     await pause(wait);
     answer = await post(path, body).catch(() => null);
   }
@@ -62,13 +62,13 @@ const settles = (answer) =>
   answer !== null && answer.status !== 401 && answer.status !== 429 && answer.status < 500;
 
 async function fault(answer) {
-  // What an answer says went wrong.
+  // The message of an error response.
   const body = await answer.json().catch(() => null);
-  return body?.error?.message ?? `the server said ${answer.status}`;
+  return body?.error?.message ?? `the server answered ${answer.status}`;
 }
 
 function say(text) {
-  // Why there is nothing to label; unless an answer was taken back, and there is.
+  // Show why there is nothing to label, unless an undo has brought an item back.
   if (current === null) clear(text);
 }
 
@@ -80,12 +80,12 @@ function clear(text) {
 }
 
 function note(text) {
-  // What became of something that was done.
+  // Show the outcome of an action.
   noteLine.textContent = text;
 }
 
 function enable(buttons, can) {
-  // Not `disabled`: that would take the focus away from who came there by Tab.
+  // Not `disabled`: that would take the focus away from keyboard users.
   for (const button of buttons) button.setAttribute("aria-disabled", String(!can));
 }
 
@@ -102,7 +102,7 @@ function show(work, seen = false) {
 }
 
 function put(said) {
-  // The item on the screen is dealt with; it stays there, pale, until there is another.
+  // The item on the screen is answered; it stays there, dimmed, until there is another.
   const work = current;
   current = null;
   clearTimeout(looking);
@@ -116,7 +116,7 @@ function put(said) {
 }
 
 function contentOf(content, id) {
-  // Payloads are data: text becomes a text node, an image an <img>, and nothing else is made.
+  // Payloads are data: text becomes a text node, an image an <img>, and nothing else is rendered.
   if (content === null || content === undefined) return [document.createTextNode(id)];
   if (typeof content === "string" && content.startsWith("data:image/")) return [imageOf(content, id)];
   if (typeof content !== "object") return [document.createTextNode(String(content))];
@@ -145,30 +145,30 @@ function imageOf(address, id) {
 
 const REASONS = {
   empty: "nothing to label; waiting for items…",
-  all_leased: "others have all that is open; waiting…",
-  none_for_you: "nothing for you for now; waiting…",
+  all_leased: "all open items are leased to others; waiting…",
+  none_for_you: "nothing for you at the moment; waiting…",
   paused: "the stream is paused; waiting…",
-  closed: "the stream is closed, and all of it is labelled: thank you",
-  over_capacity: "you hold as many items as you may; waiting…",
-  budget_spent: "all labels of the budget are given; waiting…",
+  closed: "the stream is closed and everything is labelled: thank you",
+  over_capacity: "you hold the maximum number of items; waiting…",
+  budget_spent: "the label budget is spent; waiting…",
 };
 
 async function ask() {
-  // Ask for work until there is some; wait for it only once it was told why there is none.
+  // Request work until there is some; use a long poll only after showing why there is none.
   if (asking) return;
   asking = true;
-  let told = false;
+  let explained = false;
   for (let wait = 500; current === null; wait = Math.min(8000, wait * 2)) {
-    const patience = told && held === null ? 20 : 0;
-    const path = `/v1/streams/${stream}/next?labeler=${labeler}&wait=${patience}`;
+    const seconds = explained && held === null ? 20 : 0;
+    const path = `/v1/streams/${stream}/next?labeler=${labeler}&wait=${seconds}`;
     const answer = await fetch(path).catch(() => null);
-    if (answer === null) say("the server cannot be reached; trying again…");
+    if (answer === null) say("the server cannot be reached; retrying…");
     else if (answer.status === 200) await receive(await answer.json().catch(() => null));
     else if (answer.status === 204) {
       wait = 250;
       const reason = answer.headers.get("venire-reason");
-      told = !(await goOn(reason));
-      if (!told) continue;
+      explained = !(await goOn(reason));
+      if (!explained) continue;
       if (reason === "closed") break;
     } else if (answer.status === 401 && unsent === 0 && held === null) {
       location.href = `/?to=${encodeURIComponent(location.pathname + location.search)}`;
@@ -180,28 +180,28 @@ async function ask() {
 }
 
 async function receive(work) {
-  // An answer may have been taken back since work was asked for: then that is on the screen.
+  // If an answer was undone meanwhile, its item is on the screen: release this one.
   if (work === null) return;
   if (current === null) show(work);
   else await send(`/v1/assignments/${work.token}/release`, { bar: false });
 }
 
 async function goOn(reason) {
-  // Nothing was given: whether to ask again at once.
+  // No work: whether to ask again at once.
   if (current !== null) return true;
   if (reason === "over_capacity" && held !== null) {
     await heldIsSent(HOLD_ALONE);
     return true;
   }
   const leased = reason === "over_capacity" || reason === "all_leased";
-  if (leased && held === null && sending === 0 && (await takeBackWhatIsHeld())) return true;
+  if (leased && held === null && sending === 0 && (await resumeHeldWork())) return true;
   say(REASONS[reason] ?? reason);
   if (held !== null || reason === "over_capacity") await pause(500);
   return false;
 }
 
-async function takeBackWhatIsHeld() {
-  // Work from before this page was loaded: go on with it.
+async function resumeHeldWork() {
+  // Resume work from before this page was loaded.
   const path = `/v1/streams/${stream}/held?labeler=${labeler}`;
   const answer = await post(path).catch(() => null);
   if (answer === null || answer.status !== 200) return false;
@@ -212,7 +212,7 @@ async function takeBackWhatIsHeld() {
 }
 
 function heldIsSent(after) {
-  // Resolves when what is held has gone out, or was taken back.
+  // Resolves when the held answer has been sent or undone.
   const answer = held;
   clearTimeout(answer.timer);
   answer.timer = setTimeout(() => flush(answer), after);
@@ -227,12 +227,12 @@ async function flush(answer) {
   const path = `/v1/assignments/${answer.work.token}/${skipped ? "release" : "label"}`;
   const reply = await send(path, skipped ? { bar: true } : { said: answer.said });
   sending -= 1;
-  if (!reply.ok) note(`${nameOf(answer)} was not taken: ${await fault(reply)}`);
+  if (!reply.ok) note(`${nameOf(answer)} was refused: ${await fault(reply)}`);
   else if (!skipped) {
     done += 1;
     doneCount.textContent = String(done);
-    const told = await reply.json().catch(() => null);
-    if (told?.late) note(`${nameOf(answer)} came after the verdict; it is kept all the same`);
+    const outcome = await reply.json().catch(() => null);
+    if (outcome?.late) note(`${nameOf(answer)} arrived after the verdict; it is kept for learning`);
   }
   answer.settle();
 }
@@ -240,7 +240,7 @@ async function flush(answer) {
 const nameOf = (answer) => (answer.said === null ? "the skip" : `“${answer.said}”`);
 
 function hold(said) {
-  // Keep an answer or a skip for a moment in which it can be taken back, and go on.
+  // Hold an answer or a skip for a moment in which it can be undone, and go on.
   if (current === null || !("ready" in page.dataset)) return;
   const before = held;
   const answer = { work: put(said), said, timer: null };
@@ -248,7 +248,7 @@ function hold(said) {
   answer.timer = setTimeout(() => flush(answer), HOLD_WITH_NEXT);
   held = answer;
   enable([undoButton], true);
-  heldLine.textContent = `${nameOf(answer)} is sent in a moment`;
+  heldLine.textContent = `${nameOf(answer)} will be sent in a moment`;
   if (before === null) ask();
   else flush(before).then(ask);
 }
@@ -261,7 +261,7 @@ function letGo() {
 
 function undo() {
   if (held === null) {
-    note(done === 0 ? "nothing to take back" : "too late: the server has it, and keeps it as it is");
+    note(done === 0 ? "nothing to undo" : "too late to undo: the label has been sent");
     return;
   }
   const answer = held;
@@ -270,13 +270,13 @@ function undo() {
   clearTimeout(answer.timer);
   clearTimeout(looking);
   show(answer.work, true);
-  note(`${nameOf(answer)} taken back`);
+  note(`${nameOf(answer)} undone`);
   answer.settle();
   if (other !== null) send(`/v1/assignments/${other.token}/release`, { bar: false });
 }
 
 function keep(work) {
-  // Renew the lease for as long as somebody is there; say so when it is over.
+  // Renew the lease while the user is active; show when it has expired.
   clearTimeout(beating);
   beating = setTimeout(async () => {
     let over = performance.now() > work.ends;
@@ -287,13 +287,13 @@ function keep(work) {
       over = reply?.status === 409;
     }
     if (current !== work) return;
-    if (over) note("your time for this item is over; others may get it, but you can still answer");
+    if (over) note("your lease has expired; others may get this item, but you can still label it");
     else keep(work);
   }, Math.max(1, work.ttl / 3) * 1000);
 }
 
 function pressed(event) {
-  // What a key stands for. Where letters or digits are elsewhere on a keyboard, their place counts.
+  // The meaning of a key: by its character, or by its position on other keyboard layouts.
   const digit = /^(?:Digit|Numpad)([1-9])$/.exec(event.code);
   if (/^[1-9a-z]$/i.test(event.key)) return event.key.toLowerCase();
   return digit ? digit[1] : { KeyS: "s", KeyU: "u" }[event.code];
@@ -308,7 +308,7 @@ document.addEventListener("keydown", (event) => {
   else if (key >= "1" && key <= "9") {
     const button = choices[Number(key) - 1];
     if (button) hold(button.dataset.said);
-    else note(`there is no ${key} here`);
+    else note(`there is no class ${key}`);
   }
 });
 for (const sign of ["pointermove", "pointerdown", "wheel", "scroll"]) {
