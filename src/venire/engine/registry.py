@@ -1,4 +1,4 @@
-"""The roll: who and what there is by name, and its number on the desk."""
+"""The registry: items, labelers and classes by name, and their numbers in the queue."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from venire.engine.untracked import untracked
 from venire.errors import InputError, StateError
 from venire.model import Item, ItemId, Label, Labeler, LabelerId
 
-__all__ = ["NOBODY", "Roll"]
+__all__ = ["NOBODY", "Registry", "changed"]
 
 #: One empty set for all items: Python makes, and tracks, another each time.
 NOBODY: Final[frozenset[LabelerId]] = frozenset()
 
 
-class Roll:
+class Registry:
     """Items, labelers and classes by name.
 
     `row` are the items that are outstanding; `left` are those that have left (the last
@@ -198,7 +198,7 @@ class Roll:
             while names:
                 names.popitem()
 
-    def copy(self) -> Roll:
+    def copy(self) -> Registry:
         """One that does not change when this one does."""
         other = copy(self)
         other.labelers, other.items = list(self.labelers), untracked(list(self.items))
