@@ -205,7 +205,7 @@ class BoundedQueue:
         return gone
 
     def withdraw(self, row: int) -> None:
-        """Take a row out, whatever its labels say."""
+        """Withdraw a row, whatever its labels say."""
         self.queue.withdraw(row)
         self.retired.pop(row, None)
 

@@ -9,18 +9,8 @@ import numpy as np
 from venire.engine.registry import changed
 from venire.engine.state import State
 from venire.errors import StateError
-from venire.model import (
-    Arrived,
-    Assigned,
-    Assignment,
-    Item,
-    ItemId,
-    Label,
-    LabelerId,
-    Observed,
-    Released,
-    Withdrawn,
-)
+from venire.events import Arrived, Assigned, Observed, Released, Withdrawn
+from venire.model import Assignment, Item, ItemId, Label, LabelerId
 from venire.scheduling.state.desk import PENDING
 
 __all__ = ["Labelling"]
@@ -123,9 +113,9 @@ class Labelling:
         state.write(Released(state.slot, item, labeler, bar))
 
     def withdraw(self, item: ItemId) -> None:
-        """Take an item out, without a verdict."""
+        """Withdraw an item, without a verdict."""
         state = self._state
         row = state.registry.outstanding(item)
         state.bounded.withdraw(row)
-        state.registry.strike(row)
+        state.registry.remove(row)
         state.write(Withdrawn(state.slot, item))

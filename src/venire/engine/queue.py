@@ -52,7 +52,7 @@ FILING = (
     "child", "sibling", "before", "shelf", "settled", "later", "sooner", "place", "paid", "stand",
 )  # fmt: skip
 
-#: Less than this many rows are never worth throwing away.
+#: Queues shorter than this are never tidied.
 LEAST_ROWS = 1024
 
 
@@ -78,12 +78,12 @@ class Queue:
         self.stale = True
 
     def believe(self, belief: Belief | None) -> None:
-        """Take this for true, from the next `refresh` on."""
+        """Believe this, from the next `refresh` on."""
         self.belief = belief
         self.stale = True
 
     def refresh(self, slot: int) -> None:
-        """File everything anew if policy, panel or belief changed since."""
+        """File every row again if policy, panel or belief changed."""
         if self.stale:
             self.desk.panel["capacity"] = self.capacity
             believe(self.desk, self.belief, self.c)
@@ -149,7 +149,7 @@ class Queue:
         return row
 
     def bar(self, row: int, labeler: int, slot: int) -> None:
-        """From now on this labeler may not have the row."""
+        """The labeler may not have the row from now on."""
         self.link(row, labeler, slot, BARRED)
         self.stale = True
 
@@ -176,8 +176,8 @@ class Queue:
     def serve(self, slot: int, asked: Sequence[int] | None = None) -> range:
         """Hand out work to everyone, or one item to each who asked; the touches made.
 
-        Everyone has as much room as is left of its capacity in this slot; who asks, as much
-        as is left of it beside the labels in flight.
+        Everyone has the room that is left of its capacity in this slot; those who asked have
+        the room that is left beside their labels in flight.
         """
         panel = self.desk.panel
         if asked is None:
@@ -197,7 +197,7 @@ class Queue:
         self.kernels.serve(self.desk, slot)
         panel["load"] = load + (panel["load"] - full)
         made = range(first, int(self.desk.meta[TOUCHES]))
-        if not made:  # asking in vain leaves no trace
+        if not made:  # a call that hands out nothing leaves no trace
             gauges[:] = before
         return made
 
@@ -209,7 +209,7 @@ class Queue:
         return gone
 
     def withdraw(self, row: int) -> None:
-        """Take a row out, whatever its labels say."""
+        """Withdraw a row, whatever its labels say."""
         self.kernels.leave(self.desk, row)
         never_due_row(self.desk, row)
         self.desk.rows["state"][row] = GONE
@@ -225,18 +225,19 @@ class Queue:
         return k
 
     def look_up(self, labels: Ints) -> tuple[int, int]:
-        """The first label that cannot be and what was said before (BARRED: it may not); or -1.
+        """The place of the first label to refuse, and what its labeler said before; or -1.
 
-        One line for each label: row, labeler, class, and 0 (see hearing.py).
+        BARRED instead of that: it may not label the row. There is one line for each label: row,
+        labeler, class, and 0 (see incoming_labels.py).
         """
         held = np.empty(len(labels), np.int64)
         place = int(look_up(self.desk, labels, held))
         return place, int(held[place])
 
     def hear(self, labels: Ints, slot: int) -> Bools:
-        """Labels have come, all of which may; which of them are new.
+        """Take labels that `look_up` did not refuse; which of them are new.
 
-        Some were waited for, some were not, and some are there already.
+        Some were in flight, some were not asked for, and some are repeated.
         """
         fresh = np.empty(len(labels), np.bool_)
         self._make_room_for_touches(len(labels))
@@ -278,13 +279,13 @@ class Queue:
         return tuple(m for m, _ in found), tuple(said for _, said in found)
 
     def columns(self) -> Iterator[NDArray[np.generic]]:
-        """All that matters, column by column; not how it happens to be filed.
+        """Everything that defines the state, column by column; not how rows happen to be filed.
 
-        What a row that has not left would be decided as is no part of it: whoever asks writes it.
+        The verdict of a row that has not left is no part of it: reading it writes it.
         """
         desk = self.desk
         rows, touches = desk.rows[: desk.meta[ROWS]], desk.touches[: desk.meta[TOUCHES]]
-        known = ("verdict", "confidence")  # of one that stays, only that somebody had a look
+        known = ("verdict", "confidence")
         for name in known:
             yield np.where(rows["state"] == OUTSTANDING, 0, rows[name])
         for records, passing in (
@@ -329,7 +330,7 @@ class Queue:
             self.desk = grow_touches(self.desk, max(2 * len(self.desk.touches), int(needed)))
 
     def _make_room_for_rows(self) -> None:
-        """Twice the room; everything stays filed as it is."""
+        """Double the room; every row stays filed."""
         desk = self.desk
         old, fresh = len(desk.rows), allocate(2 * len(desk.rows), 0, 0)
         fresh.rows[:old], fresh.pool[:old] = desk.rows, desk.pool
@@ -381,7 +382,7 @@ class Queue:
 
 
 def _by_rows(desk: Desk) -> dict[str, NDArray[Any]]:
-    """The arrays that are as long as there is room for rows."""
+    """The arrays with one entry for each row."""
     names = ("rows", "shelves", "pool", "gone", "stalls", "bids", "chosen", "cases")
     return {name: getattr(desk, name) for name in names}
 

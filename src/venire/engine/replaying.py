@@ -21,20 +21,19 @@ from venire.engine.departed import Kept
 from venire.engine.slots import Slots
 from venire.engine.state import State
 from venire.errors import ReplayError
-from venire.model import (
+from venire.events import (
     Arrived,
     Assigned,
     Changed,
     Closed,
     Event,
-    Exit,
     Joined,
     Left,
     Observed,
     Released,
-    Revision,
     Withdrawn,
 )
+from venire.model import Exit, Revision
 from venire.scheduling.algorithm1.exit_wheel import never_due_row
 from venire.scheduling.algorithm1.verdicts import depart, revalue
 from venire.scheduling.state.desk import GONE, OUTSTANDING, REASONS
@@ -134,7 +133,7 @@ def _settle_as(state: State, exits: Sequence[Exit]) -> None:
         if departed.most:
             labels = state.raw.queue.labels_of(row)
             departed.add(exit.item, Kept(*labels, code, exit.verdict.confidence))
-        registry.strike(row)
+        registry.remove(row)
 
 
 def _let_go(

@@ -28,18 +28,8 @@ from venire.engine.snapshot import Captured, capture, unpack
 from venire.engine.state import State
 from venire.engine.views import Views
 from venire.errors import StateError
-from venire.model import (
-    Assignment,
-    Bounds,
-    Event,
-    Exit,
-    Item,
-    ItemId,
-    Label,
-    Labeler,
-    LabelerId,
-    Verdict,
-)
+from venire.events import Event
+from venire.model import Assignment, Bounds, Exit, Item, ItemId, Label, Labeler, LabelerId, Verdict
 from venire.scheduling.base import Learning, Policy
 from venire.scheduling.policies.lookahead.policy import LookAhead
 
@@ -166,7 +156,7 @@ class Scheduler:
         self._labelling.release(item, labeler, bar)
 
     def withdraw(self, item: ItemId) -> None:
-        """Take an item out, without a verdict; nobody waits for its labels in flight."""
+        """Withdraw an item, without a verdict; its labels in flight are not waited for."""
         self._labelling.withdraw(item)
 
     def join(self, labeler: Labeler | LabelerId) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from venire.engine.state import State, no_competence
 from venire.errors import StateError
-from venire.model import Bounds, Changed, Joined, Labeler, LabelerId, Left
+from venire.events import Changed, Joined, Left
+from venire.model import Bounds, Labeler, LabelerId
 from venire.scheduling.algorithm1.verdicts import check_c
 from venire.scheduling.base import Learning
 from venire.scheduling.by_name import learning_named, policy_named

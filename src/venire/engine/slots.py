@@ -8,7 +8,8 @@ import numpy as np
 
 from venire.engine.departed import Kept
 from venire.engine.state import State
-from venire.model import Closed, Exit, Revision
+from venire.events import Closed
+from venire.model import Exit, Revision
 from venire.scheduling.state.desk import REASONS
 
 __all__ = ["Slots"]
@@ -91,7 +92,7 @@ class Slots:
 
     def _exit(self, row: int) -> Exit:
         state, r = self._state, self._state.queue.desk.rows[row]
-        item = state.registry.strike(row)
+        item = state.registry.remove(row)
         verdict = state.verdict(int(r["verdict"]), float(r["confidence"]))
         if state.departed.most:
             labels = state.queue.labels_of(row)

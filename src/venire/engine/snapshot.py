@@ -3,11 +3,11 @@
 The format is a line of JSON (settings, and the shape of each array), the long lists as lines of
 JSON with up to a thousand entries each and an empty line behind each list, and the arrays one
 behind the other; all of it compressed. Nothing in it is ever executed, and nothing in it is long:
-a thread that packs or restores lets the others go on after each piece. The number of the format is
+a thread that packs or restores lets others run after each piece. The number of the format is
 in front; older ones are read, newer ones are refused, and the log is replayed instead. Records are
 written with the names of their fields: a snapshot of a version that kept more or fewer of them is
-read, and everything is filed anew. Policy and learning are kept as data (see `kept`), and what the
-policy remembers with the names of it.
+read, and every item is filed again. Policy and learning are kept as data (see `settings_data`), and
+the memory of the policy with the names of its parts.
 """
 
 from __future__ import annotations
@@ -38,15 +38,15 @@ __all__ = ["Captured", "capture", "unpack"]
 FORMAT = b"venire-4\n"
 
 #: What can be read: before the fourth the lists were part of the first line; before the third,
-#: policy and learning were names; before the second there were no revisions, and no floor.
+#: policy and learning were names; before the second there were neither revisions nor a floor.
 READ = (FORMAT, b"venire-3\n", b"venire-2\n", b"venire-1\n")
 
-#: So many entries of a list, and so many bytes of an array, are written in one go.
+#: How many entries of a list, and bytes of an array, are written in one go.
 PIECE, BYTES = 1000, 2**20
 
 
 class Captured(NamedTuple):
-    """A copy of a scheduler's state, quickly made; `pack` it anywhere, in a thread too."""
+    """A copy of a scheduler's state, quickly made; any thread may `pack` it."""
 
     head: dict[str, Any]
     registry: Registry
@@ -86,8 +86,8 @@ def _line(value: Any) -> bytes:
         return json.dumps(value).encode() + b"\n"
     except TypeError as error:
         raise InputError(
-            f"got names of another kind than text or numbers ({error}): a snapshot holds nothing "
-            "else"
+            f"got names that are neither text nor numbers ({error}): a snapshot cannot hold them, "
+            "keep the log instead"
         ) from None
 
 
@@ -164,7 +164,7 @@ def _under(prefix: str, arrays: dict[str, NDArray[Any]]) -> dict[str, NDArray[An
 
 
 def _settings(head: dict[str, Any]) -> tuple[Policy, Learning | None]:
-    """Policy and learning; by their names, without more than the names say, in older snapshots."""
+    """Policy and learning; older snapshots have only their names and seeds."""
     if "seeds" in head:
         seeds = head["seeds"]
         named = policy_named(head["policy"], seeds[0]), learning_named(head["learning"], seeds[1])
@@ -174,19 +174,19 @@ def _settings(head: dict[str, Any]) -> tuple[Policy, Learning | None]:
 
 
 def _memory(policy: Policy) -> list[list[str | int]]:
-    """The names of what a policy remembers, with their places."""
+    """The names of the parts of a policy's memory, with their places."""
     return [[name, *place] for name, place in policy.memory.layout.items()]
 
 
 def _fitted(saved: dict[str, NDArray[Any]]) -> tuple[Desk, bool]:
-    """The desk as this version keeps it, and whether the one that was saved was otherwise."""
+    """The arrays as this version lays them out, and whether the saved ones were different."""
     sizes = (len(saved[name]) for name in ("rows", "touches", "panel", "scores", "groups", "edges"))
     desk, other = allocate(*sizes)._asdict(), False
     for name, fresh in desk.items():
         old = saved.get(name)
         if old is not None and old.dtype == fresh.dtype and old.shape == fresh.shape:
-            # Equal is not the same: a dtype that was written down has lost that it is aligned,
-            # and kernels would be compiled for it anew and called by a slower way.
+            # Equal dtypes may still differ: a saved one has lost that it is aligned, and kernels
+            # would be compiled for it again and called more slowly.
             desk[name] = old.view(fresh.dtype)
             continue
         other = True
@@ -204,13 +204,13 @@ def _parse(
     """The first line, the lists, to be read in their order, and the arrays."""
     if not snapshot.startswith(READ):
         raise InputError(
-            f"got a snapshot that begins with {snapshot[:12]!r}, expected {FORMAT!r}: it is of "
-            "another version; replay the log instead"
+            f"got a snapshot that begins with {snapshot[:12]!r}, expected {FORMAT!r}: "
+            "another version wrote it, replay the log instead"
         )
     body = zlib.decompress(snapshot[len(FORMAT) :])
     place = body.index(b"\n") + 1
     head: dict[str, Any] = json.loads(body[:place])
-    if "roll" in head:  # the lists are here, as they were before the fourth format
+    if "roll" in head:  # before the fourth format the lists were here
         roll = head.pop("roll")
         lists = {**roll, "departed": head.get("departed", ()), "heard": head["heard"]}
         head["arrived"] = roll["arrived"]

@@ -11,7 +11,8 @@ from venire.engine.departed import Departed
 from venire.engine.queue import Queue
 from venire.engine.registry import Registry
 from venire.errors import InputError
-from venire.model import Bounds, Event, Labeler, LabelerId, Verdict
+from venire.events import Event
+from venire.model import Bounds, Labeler, LabelerId, Verdict
 from venire.scheduling.algorithm1.verdicts import check_c
 from venire.scheduling.base import Belief, Learner, Learning, Policy
 

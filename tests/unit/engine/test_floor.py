@@ -23,7 +23,8 @@ from venire import (
     Scheduler,
     StateError,
 )
-from venire.model import Changed, Closed, Exit
+from venire.events import Changed, Closed
+from venire.model import Exit
 from venire.scheduling.state.desk import HELD, OUTSTANDING, SHORT, SURE
 from venire.storage.codec import decode, encode
 from venire.storage.rows import EventRow

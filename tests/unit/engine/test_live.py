@@ -29,7 +29,7 @@ from venire import (
     StateError,
     Waterfill,
 )
-from venire.model import Closed, Event
+from venire.events import Closed, Event
 
 PANEL = (Labeler("ann", 0.9), Labeler("bob", 0.8), Labeler("eve", 0.7, capacity=2))
 CLASSES = ("spam", "ok")

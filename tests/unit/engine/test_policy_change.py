@@ -16,7 +16,7 @@ import pytest
 
 from venire import Bounds, Item, Label, Labeler, LookAhead, Policy, Scheduler
 from venire.engine.queue import FILING
-from venire.model import Changed
+from venire.events import Changed
 from venire.scheduling.by_name import exported, policy_named
 from venire.scheduling.state.desk import COUNTER, LEAST, POOLED, SETTING, TURN
 

@@ -29,7 +29,8 @@ from venire import (
     Verdict,
 )
 from venire.engine.departed import Departed, Kept
-from venire.model import Closed, Event, Exit, ExitReason
+from venire.events import Closed, Event
+from venire.model import Exit, ExitReason
 from venire.scheduling.algorithm1.verdicts import decide_apart
 from venire.scheduling.base import Belief
 from venire.storage.codec import decode, encode

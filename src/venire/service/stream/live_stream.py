@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from typing import Final, Generic, NamedTuple, TypeVar
 
 from venire.engine import NOBODY, Scheduler, untracked
+from venire.events import Closed, Withdrawn
 from venire.model import (
-    Closed,
     Exit,
     ExitReason,
     Item,
@@ -24,7 +24,6 @@ from venire.model import (
     Revision,
     StreamStatus,
     Verdict,
-    Withdrawn,
 )
 from venire.service.clock import Clock
 from venire.service.messages import Answer

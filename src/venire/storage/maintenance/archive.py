@@ -2,11 +2,11 @@
 
 The first line says what it is, the last one how many rows of each table there are and what the
 SHA-256 of all lines before it is; every other is a table's name and a row of it. Bytes are in
-base64. Left out are the store's own named values, which a new server makes anew. This is how a
+base64. The store's own named values are left out: a new server makes its own. This is how a
 store moves from SQLite to PostgreSQL, and how one in PostgreSQL is backed up without its tools.
 
-An archive that is not whole is refused before anything is written. While one is put into a store,
-the store says so, and nobody may open it until that is done: see `opening`.
+An archive that is not complete is refused before anything is written. While one is restored, the
+store is marked, and nobody may open it until that is done: see `opening`.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from venire.storage.opening import RESTORING
 
 __all__ = ["read_archive", "write_archive"]
 
-#: What is written. Archives of format 1 have no last line that says what was before it.
+#: The format that is written. Archives of format 1 have no last line with counts and digest.
 FORMAT = 2
 
 _CHUNK = 5_000
 
 
 def write_archive(storage: Storage, target: Path) -> int:
-    """Write all that a store has; how many rows that is. The store may be in use."""
+    """Write everything in a store, which may be in use; returns the number of rows."""
     counts: Counter[str] = Counter()
     digest = hashlib.sha256()
     with storage.frozen(), replacing(target) as file:
@@ -83,7 +83,7 @@ def _text(value: Any) -> Any:
 
 
 def read_archive(storage: Storage, source: Path) -> int:
-    """Put all of an archive into an empty store; how many rows that is.
+    """Restore an archive into an empty store; returns the number of rows.
 
     >>> import tempfile
     >>> from venire.storage import AddStream, MemoryStorage, StreamRow
@@ -99,7 +99,7 @@ def read_archive(storage: Storage, source: Path) -> int:
     """
     if storage.streams() or storage.deleted_streams() or storage.keys():
         raise StoreError(f"the store {storage.url} is not empty: restore into a new one")
-    if source.is_file():  # and not a pipe, which can be read once
+    if source.is_file():  # not a pipe, which can be read only once
         for line in _lines(source):
             _row(source, *line)
     storage.write([c.SetMeta(RESTORING, source.name)])
@@ -115,7 +115,7 @@ def read_archive(storage: Storage, source: Path) -> int:
 
 
 def _lines(source: Path, warn: bool = False) -> Iterator[tuple[int, Any]]:
-    """Every row with the number of its line; an error if the archive is not whole."""
+    """Every row with the number of its line; an error if the archive is not complete."""
     digest, counts, end = hashlib.sha256(), Counter[str](), None
     try:
         with open(source, "rb") as file:
@@ -124,7 +124,9 @@ def _lines(source: Path, warn: bool = False) -> Iterator[tuple[int, Any]]:
             digest.update(first)
             for number, line in enumerate(file, 2):
                 if end is not None:
-                    raise FileError(source, number, "it goes on after its end")
+                    raise FileError(
+                        source, number, "there are lines after its end: use another copy"
+                    )
                 value = _value(source, number, line)
                 if isinstance(value, dict):
                     end = value
@@ -138,14 +140,15 @@ def _lines(source: Path, warn: bool = False) -> Iterator[tuple[int, Any]]:
         _check_end(source, end, counts, digest.hexdigest())
     elif warn:
         warnings.warn(
-            f"{source} was written by an earlier version, and does not say how much should be in "
-            f"it: compare the {counts.total():,} rows with what you know, and run venire verify",
+            f"{source} was written by an earlier version, and does not say how many rows it "
+            f"should have: compare the {counts.total():,} rows with what you know, and run venire "
+            "verify",
             stacklevel=3,
         )
 
 
 def _value(source: Path, number: int, line: bytes) -> Any:
-    """What a line says: a row after the name of its table, or what the archive should hold."""
+    """The value of a line: a table's name and a row, or the end with its counts."""
     try:
         value = json.loads(line)
     except ValueError as error:
@@ -162,7 +165,7 @@ def _format(source: Path, line: bytes) -> int:
     except ValueError:
         head = None
     if not isinstance(head, dict) or head.get("venire") != "store":
-        raise FileError(source, 1, "this is no archive of venire's: see venire backup")
+        raise FileError(source, 1, "this is not an archive of venire: make one with venire backup")
     form = head.get("format")
     if form not in (1, FORMAT):
         raise FileError(source, 1, f"its format is {form}, expected at most {FORMAT}: upgrade")
@@ -174,14 +177,16 @@ def _check_end(source: Path, end: Any, counts: Counter[str], digest: str) -> Non
         raise FileError(
             source,
             None,
-            f"it ends after {counts.total():,} rows without saying that this is all: it was cut "
-            "off, take another copy",
+            f"it stops after {counts.total():,} rows without an end: it was cut off, use another "
+            "copy",
         )
     expected = end.get("rows")
     if expected != counts:
         raise FileError(source, None, f"it has rows {dict(counts)}, its end says {expected}")
     if end.get("sha256") != digest:
-        raise FileError(source, None, "its content is not what its end says (SHA-256): it changed")
+        raise FileError(
+            source, None, "its SHA-256 is not what its end says: it was changed, use another copy"
+        )
 
 
 def _row(source: Path, line: int, listed: Any) -> tuple[str, Any]:
@@ -192,11 +197,11 @@ def _row(source: Path, line: int, listed: Any) -> tuple[str, Any]:
             values[-1] = base64.b64decode(values[-1])
         return table, kind(*values)
     except (KeyError, TypeError, ValueError) as error:
-        raise FileError(source, line, f"cannot be understood: {error}") from None
+        raise FileError(source, line, f"is not a valid row: {error}") from None
 
 
 def _items(rows: list[r.ItemRow]) -> list[c.Change]:
-    """Items enter open, and leave again."""
+    """Items are added as open, and leave again."""
     new = [r.ItemRow(*row[:9]) for row in rows]
     new = [row._replace(key=old.key) for row, old in zip(new, rows, strict=True)]
     left = [

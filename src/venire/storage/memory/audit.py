@@ -90,7 +90,7 @@ class MemoryTrail(Storage):
 
     def _delete_stream(self, change: c.DeleteStream) -> None:
         if self.remains(change.stream):
-            raise StoreError(f"something of the stream {change.stream!r} is left")
+            raise StoreError(f"rows of stream {change.stream!r} are left")
         for table in (self._streams, self._ends):
             if change.stream in table:
                 self._drop(table, change.stream)
@@ -125,7 +125,7 @@ class MemoryTrail(Storage):
     def audit(
         self, after: int = 0, limit: int | None = None, stream: str | None = None
     ) -> list[AuditRow]:
-        """What was done."""
+        """The audit trail."""
         with self._lock:
             rows = [self._audit[n] for n in sorted(self._audit) if n > after]
         return [row for row in rows if stream in (None, row.stream)][:limit]

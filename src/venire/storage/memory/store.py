@@ -1,7 +1,7 @@
 """A store in dictionaries: for tests, for trying things out, and as the plain reference.
 
-It keeps what a database keeps and refuses what a database refuses; only, nothing of it is on
-disk. A failed `write` is undone step by step.
+It keeps what a database keeps and refuses what a database refuses, but nothing is on disk. A
+failed `write` is undone step by step.
 """
 
 from __future__ import annotations
@@ -210,7 +210,7 @@ class MemoryStorage(MemoryHooks):
 
     @contextmanager
     def frozen(self) -> Iterator[None]:
-        """Keep everybody else out meanwhile."""
+        """Hold the lock."""
         with self._lock:
             yield
 
@@ -338,7 +338,7 @@ class MemoryStorage(MemoryHooks):
         return sorted(found, key=lambda row: (row.given_at, row.token_hash))
 
     def counts(self, stream: str) -> Counts:
-        """How much of everything there is."""
+        """How many rows of each kind a stream has."""
         with self._lock:
             items = Counter(row.status for row in self._items.get(stream, {}).values())
             late = Counter(row.late for row in self._labels.get(stream, {}).values())
@@ -382,7 +382,7 @@ def _exited(row: ItemRow, said: list[str]) -> Exited:
 
 
 def _method(kind: type) -> Any:
-    """AddStream is made by `_add_stream`."""
+    """The method that makes a change: `_add_stream` makes AddStream."""
     name = "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in kind.__name__)
     return getattr(MemoryStorage, name)
 

@@ -1,4 +1,4 @@
-"""The questions of a store to its database that take more than a line."""
+"""The queries of a store that take more than a line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the stores in SQLite and PostgreSQL have in common: reading."""
+"""What the stores in SQLite and PostgreSQL share: reading."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ __all__ = ["SqlReading"]
 
 R = TypeVar("R", bound=tuple[Any, ...])
 
-#: How many names go into one question.
+#: How many names go into one query.
 _CHUNK = 500
 
 
 class SqlReading(Storage):
-    """The reads of a store, each one a question to the database."""
+    """The reads of a store, each one a query."""
 
     _engine: Engine
     _held: Connection | None = None
@@ -56,7 +56,7 @@ class SqlReading(Storage):
 
     @contextmanager
     def frozen(self) -> Iterator[None]:
-        """Inside, all reads of this thread's see one state, whatever is written meanwhile."""
+        """Inside, all reads see one state, whatever is written meanwhile."""
         with self._errors():
             held = self._held = self._hold()
         try:
@@ -266,7 +266,7 @@ class SqlReading(Storage):
         return self._all(LeaseRow, query)
 
     def counts(self, stream: str) -> Counts:
-        """How much of everything there is."""
+        """How many rows of each kind a stream has."""
         with self._connection() as connection:
             leases, exits, revisions = connection.execute(q.counts(stream)).one()
         items = self._tallies(stream, "items")
@@ -289,7 +289,7 @@ class SqlReading(Storage):
     def audit(
         self, after: int = 0, limit: int | None = None, stream: str | None = None
     ) -> list[AuditRow]:
-        """What was done."""
+        """The audit trail."""
         query = select(t.audit) if stream is None else q.of_stream(t.audit, stream)
         query = query.where(t.audit.c.n > after).order_by(t.audit.c.n)
         return self._all(AuditRow, query, limit)
