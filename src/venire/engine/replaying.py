@@ -18,8 +18,8 @@ import numpy as np
 
 from venire.engine.bounded_queue import BoundedQueue
 from venire.engine.departed import Kept
-from venire.engine.slots import Slots
 from venire.engine.state import State
+from venire.engine.verbs.slots import Slots
 from venire.errors import ReplayError
 from venire.events import (
     Arrived,

@@ -20,12 +20,12 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
 
-from venire.engine.labelling import Labelling
 from venire.engine.replaying import follow
-from venire.engine.settings import Settings
-from venire.engine.slots import Slots
 from venire.engine.snapshot import Captured, capture, unpack
 from venire.engine.state import State
+from venire.engine.verbs.labelling import Labelling
+from venire.engine.verbs.settings import Settings
+from venire.engine.verbs.slots import Slots
 from venire.engine.views import Views
 from venire.errors import StateError
 from venire.events import Event

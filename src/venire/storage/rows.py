@@ -8,13 +8,14 @@ store is a string.
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from venire.model import DeliveryStatus, ItemStatus, LeaseStatus, StreamStatus
 
 __all__ = [
     "DELIVERY_KINDS",
     "ERASED",
+    "ROWS",
     "UNSETTLED",
     "AuditRow",
     "Counts",
@@ -321,3 +322,22 @@ class Counts(NamedTuple):
     events: int
     exits: int
     revisions: int = 0
+
+
+#: The kind of the rows of each table.
+ROWS: Final[dict[str, type[tuple[Any, ...]]]] = {
+    "streams": StreamRow,
+    "settings": SettingsRow,
+    "events": EventRow,
+    "items": ItemRow,
+    "revisions": RevisionRow,
+    "labels": LabelRow,
+    "leases": LeaseRow,
+    "snapshots": SnapshotRow,
+    "engines": EngineRow,
+    "tallies": TallyRow,
+    "keys": KeyRow,
+    "webhooks": WebhookRow,
+    "deliveries": DeliveryRow,
+    "audit": AuditRow,
+}

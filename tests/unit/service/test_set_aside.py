@@ -30,13 +30,13 @@ async def filled() -> Flaky:
         await b.service.next("posts", "cec")
         await b.service.add_items("other", [ItemIn("x")])
     for n in storage.snapshot_numbers("posts")[1:]:
-        del storage._snapshots["posts", n]
+        del storage.tables.snapshots["posts", n]
     return storage
 
 
 def change(storage: MemoryStorage, kind: str, how: Callable[[Any], Any]) -> None:
     """Change the first event of a kind in the log."""
-    log = storage._logs["posts"]
+    log = storage.tables.logs["posts"]
     n, row = next((n, row) for n, row in log.items() if row.kind == kind)
     log[n] = row._replace(body=json.dumps(how(json.loads(row.body))))
 

@@ -103,7 +103,9 @@ TAMPERED = {
     "does not match the digest of its content": (
         f"UPDATE items SET payload = replace(payload, 'item', 'itfm') WHERE id = {LEFT}"
     ),
-    "does not match the digest": f"UPDATE items SET digest = replace(digest, 'a', 'b') WHERE id = {LEFT}",
+    "does not match the digest": (
+        f"UPDATE items SET digest = replace(digest, 'a', 'b') WHERE id = {LEFT}"
+    ),
     "Could not decode": (
         f"UPDATE items SET payload = CAST(x'7B2274FFFF' AS TEXT) WHERE id = {LEFT}"
     ),

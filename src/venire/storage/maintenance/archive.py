@@ -108,7 +108,7 @@ def read_archive(storage: Storage, source: Path) -> int:
     for table, group in groupby(parsed, key=lambda pair: pair[0]):
         rows = (row for _, row in group)
         while some := list(islice(rows, _CHUNK)):
-            storage.write(_CHANGES[table](some))
+            storage.write(_changes(table, some))
             count += len(some)
     storage.write([c.SetMeta(RESTORING, "")])
     return count
@@ -153,7 +153,7 @@ def _value(source: Path, number: int, line: bytes) -> Any:
         value = json.loads(line)
     except ValueError as error:
         raise FileError(source, number, f"it was cut off here, or changed: {error}") from None
-    if isinstance(value, dict) or (isinstance(value, list) and value and value[0] in _KINDS):
+    if isinstance(value, dict) or (isinstance(value, list) and value and _known(value[0])):
         return value
     raise FileError(source, number, f"got {line[:40]!r}, expected a row of a known table")
 
@@ -192,12 +192,25 @@ def _check_end(source: Path, end: Any, counts: Counter[str], digest: str) -> Non
 def _row(source: Path, line: int, listed: Any) -> tuple[str, Any]:
     try:
         table, *values = listed
-        kind = _KINDS[table]
+        kind: Any = r.ROWS[table]
         if kind is r.SnapshotRow:
             values[-1] = base64.b64decode(values[-1])
         return table, kind(*values)
     except (KeyError, TypeError, ValueError) as error:
         raise FileError(source, line, f"is not a valid row: {error}") from None
+
+
+def _known(table: Any) -> bool:
+    return isinstance(table, str) and table in {"items", *_ADD_ONE, *_ADD_MANY}
+
+
+def _changes(table: str, rows: list[Any]) -> list[c.Change]:
+    """What adds these rows to a table."""
+    if table == "items":
+        return _items(rows)
+    if table in _ADD_ONE:
+        return [_ADD_ONE[table](row) for row in rows]
+    return [_ADD_MANY[table](rows)]
 
 
 def _items(rows: list[r.ItemRow]) -> list[c.Change]:
@@ -210,34 +223,22 @@ def _items(rows: list[r.ItemRow]) -> list[c.Change]:
     return [c.AddItems(new), c.LeaveItems(left)]
 
 
-_KINDS: dict[str, Callable[..., Any]] = {
-    "streams": r.StreamRow,
-    "settings": r.SettingsRow,
-    "events": r.EventRow,
-    "engines": r.EngineRow,
-    "snapshots": r.SnapshotRow,
-    "items": r.ItemRow,
-    "revisions": r.RevisionRow,
-    "labels": r.LabelRow,
-    "leases": r.LeaseRow,
-    "keys": r.KeyRow,
-    "webhooks": r.WebhookRow,
-    "deliveries": r.DeliveryRow,
-    "audit": r.AuditRow,
+#: The change that adds one row of a table.
+_ADD_ONE: dict[str, Callable[[Any], c.Change]] = {
+    "streams": c.AddStream,
+    "settings": c.AddSettings,
+    "engines": c.AddEngine,
+    "snapshots": c.SaveSnapshot,
+    "keys": c.AddKey,
+    "webhooks": c.AddWebhook,
 }
 
-_CHANGES: dict[str, Callable[[list[Any]], list[c.Change]]] = {
-    "streams": lambda rows: [c.AddStream(row) for row in rows],
-    "settings": lambda rows: [c.AddSettings(row) for row in rows],
-    "events": lambda rows: [c.AddEvents(rows)],
-    "engines": lambda rows: [c.AddEngine(row) for row in rows],
-    "snapshots": lambda rows: [c.SaveSnapshot(row) for row in rows],
-    "items": _items,
-    "revisions": lambda rows: [c.AddRevisions(rows)],
-    "labels": lambda rows: [c.AddLabels(rows)],
-    "leases": lambda rows: [c.AddLeases(rows)],
-    "keys": lambda rows: [c.AddKey(row) for row in rows],
-    "webhooks": lambda rows: [c.AddWebhook(row) for row in rows],
-    "deliveries": lambda rows: [c.AddDeliveries(rows)],
-    "audit": lambda rows: [c.AddAudit(rows)],
+#: The change that adds many.
+_ADD_MANY: dict[str, Callable[[list[Any]], c.Change]] = {
+    "events": c.AddEvents,
+    "revisions": c.AddRevisions,
+    "labels": c.AddLabels,
+    "leases": c.AddLeases,
+    "deliveries": c.AddDeliveries,
+    "audit": c.AddAudit,
 }

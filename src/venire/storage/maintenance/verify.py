@@ -2,11 +2,11 @@
 
 Only the first snapshot of a stream (after 0 events) and its events are trusted. A fresh engine
 does again what the events say, and every decision must come out the same, unless another
-version of the engine made it (see `provenance`); then the next version continues from the state with
-which it began. What that leaves behind is then held against the tables: the items with their
-weights, who may label them, when they came and how they left, the labels, the leases, and the other
-snapshots. What the log does not hold, the payload of an item, is held against the digest that was
-taken of it when it came.
+version of the engine made it (see `provenance`); then the next version continues from the state
+with which it began. What comes out is compared with the tables: the items with their weights, who
+may label them, when they came and how they left, the labels, the leases, and the other snapshots.
+What the log does not hold, the payload of an item, is compared with the digest that was taken of it
+when it came.
 
 Not checked, since the log does not hold them: how long a labeler took, when a lease ended, the
 settings, the keys, and the webhooks with their deliveries.
