@@ -11,11 +11,11 @@ and goes to a labeler who asks and gets nothing from the policy.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from venire.engine.queue import Queue
 from venire.model import Bounds
 from venire.paper import utility
 from venire.scheduling.algorithm1.exit_wheel import set_due_row
@@ -36,6 +36,9 @@ from venire.scheduling.state.desk import (
     UNDECIDED,
     Desk,
 )
+
+if TYPE_CHECKING:
+    from venire.engine.queue import Queue
 
 __all__ = ["BoundedQueue"]
 

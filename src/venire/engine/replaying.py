@@ -16,10 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from venire.engine.bounded_queue import BoundedQueue
 from venire.engine.departed import Kept
-from venire.engine.state import State
-from venire.engine.verbs.slots import Slots
 from venire.errors import ReplayError
 from venire.events import (
     Arrived,
@@ -39,19 +36,22 @@ from venire.scheduling.algorithm1.verdicts import depart, revalue
 from venire.scheduling.state.desk import GONE, OUTSTANDING, REASONS
 
 if TYPE_CHECKING:
+    from venire.engine.bounded_queue import BoundedQueue
     from venire.engine.scheduler import Scheduler
+    from venire.engine.state import State
+    from venire.engine.verbs.slots import Slots
 
 __all__ = ["follow"]
 
 
-def follow(s: Scheduler, log: Iterable[Event], obey: bool) -> None:
+def follow(s: Scheduler, slots: Slots, log: Iterable[Event], obey: bool) -> None:
     """Do again what the events say; with `obey`, take decisions from them."""
     state = s.state
     for event in log:
         number = state.events + 1
         if obey:
-            _pass_to(state, event.slot)
-            _obey(s, event)
+            _pass_to(state, slots, event.slot)
+            _obey(s, slots, event)
         else:
             s.advance(event.slot)
             if state.events + 1 == number:
@@ -83,9 +83,8 @@ def _redo(s: Scheduler, event: Event) -> None:
             s.change(event.policy, event.learning, event.bounds, event.c, event.revisions)
 
 
-def _pass_to(state: State, slot: int) -> None:
+def _pass_to(state: State, slots: Slots, slot: int) -> None:
     """Let the slots before this one pass; nobody leaves in them."""
-    slots = Slots(state)
     while state.slot < slot:
         if not slots.skip(slot):
             _settle_as(state, ())
@@ -93,12 +92,12 @@ def _pass_to(state: State, slot: int) -> None:
             slots.next()
 
 
-def _obey(s: Scheduler, event: Event) -> None:
+def _obey(s: Scheduler, slots: Slots, event: Event) -> None:
     """Do what the event says was decided."""
     if isinstance(event, Assigned):
         _assign_as(s.state, event)
     elif isinstance(event, Closed):
-        _close_as(s.state, event)
+        _close_as(s.state, slots, event)
     else:
         _redo(s, event)
 
@@ -113,9 +112,8 @@ def _assign_as(state: State, event: Assigned) -> None:
     state.write(event)
 
 
-def _close_as(state: State, event: Closed) -> None:
+def _close_as(state: State, slots: Slots, event: Closed) -> None:
     """End the slot with the exits and revisions that the event names."""
-    slots = Slots(state)
     _settle_as(state, event.exits)
     slots.learn()
     _revise_as(state, event.revisions)

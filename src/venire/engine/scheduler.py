@@ -219,7 +219,7 @@ class Scheduler:
         >>> other.follow(one.log, obey=True).in_flight == one.in_flight
         True
         """
-        follow(self, log, obey)
+        follow(self, self._slots, log, obey)
         return self
 
     def snapshot(self) -> bytes:
