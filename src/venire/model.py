@@ -18,6 +18,7 @@ from venire.errors import InputError
 __all__ = [
     "MOST_CAPACITY",
     "MOST_WEIGHT",
+    "NOBODY",
     "Assignment",
     "Bounds",
     "DeliveryStatus",
@@ -45,6 +46,9 @@ MOST_CAPACITY: Final = 2**31 - 1
 
 ItemId: TypeAlias = str
 LabelerId: TypeAlias = str
+
+#: One empty set for all items: Python would make, and track, a new one for each.
+NOBODY: Final[frozenset[LabelerId]] = frozenset()
 
 
 class _Word(StrEnum):

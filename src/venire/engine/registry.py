@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from copy import copy
-from typing import Any, Final
+from typing import Any
 
 from venire.engine.untracked import untracked
 from venire.errors import InputError, StateError
-from venire.model import Item, ItemId, Label, Labeler, LabelerId
+from venire.model import NOBODY, Item, ItemId, Label, Labeler, LabelerId
 
-__all__ = ["NOBODY", "Registry", "changed"]
-
-#: One empty set for all items: Python would make, and track, a new one for each.
-NOBODY: Final[frozenset[LabelerId]] = frozenset()
+__all__ = ["Registry", "changed"]
 
 
 class Registry:

@@ -16,7 +16,6 @@ from dataclasses import astuple, replace
 from itertools import groupby
 from typing import Any, Final
 
-from venire.engine import NOBODY
 from venire.errors import InputError, StoreError
 from venire.events import (
     Arrived,
@@ -31,6 +30,7 @@ from venire.events import (
     Withdrawn,
 )
 from venire.model import (
+    NOBODY,
     Assignment,
     Bounds,
     Exit,

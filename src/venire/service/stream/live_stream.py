@@ -13,9 +13,10 @@ from collections import OrderedDict
 from dataclasses import dataclass, field
 from typing import Final, Generic, NamedTuple, TypeVar
 
-from venire.engine import NOBODY, Scheduler, untracked
+from venire.engine import Scheduler, untracked
 from venire.events import Closed, Withdrawn
 from venire.model import (
+    NOBODY,
     Exit,
     ExitReason,
     Item,
