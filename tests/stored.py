@@ -7,7 +7,8 @@ from collections import Counter
 import numpy as np
 
 from venire import Bounds, Greedy, Item, Label, Labeler, Scheduler
-from venire.model import Closed, ExitReason, Withdrawn
+from venire.events import Closed, Withdrawn
+from venire.model import ExitReason
 from venire.storage import (
     AddEvents,
     AddItems,

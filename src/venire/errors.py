@@ -2,15 +2,15 @@
 
     VenireError
     ├── InputError (ValueError)      a value from outside is wrong
-    │   ├── FileError                … and it came from a file: names file, line and remedy
-    │   └── UnknownName              … and it is a name nobody knows: says which ones are known
+    │   ├── FileError                … in a file: names file, line and remedy
+    │   └── UnknownName              … an unknown name: lists the known ones
     ├── NotFound (LookupError)       there is no such stream, item, assignment, webhook or key
-    ├── StateError (RuntimeError)    a verb was called out of turn
-    │   ├── Conflict                 what is there already says otherwise
+    ├── StateError (RuntimeError)    the state does not allow the call
+    │   ├── Conflict                 it contradicts what is already there
     │   └── ReplayError              an event log does not replay to what it recorded
-    ├── TooMuch (RuntimeError)       a limit is reached: come back later, or with less
+    ├── TooMuch (RuntimeError)       a limit is reached: retry later, or send less
     ├── StoreError (OSError)         the store cannot be used: damaged, or by a newer version
-    │   └── StoreDown                … for now: disk full, database gone; send it again
+    │   └── StoreDown                … for now: disk full, database gone; retry
     ├── StreamDown (RuntimeError)    a stream is set aside: its log does not replay
     ├── FetchError (OSError)         a data set could not be downloaded
     └── MissingExtra (ImportError)   an optional dependency is not installed
@@ -51,7 +51,7 @@ class InputError(VenireError, ValueError):
 
 
 class FileError(InputError):
-    """A file says something that cannot be used.
+    """A file cannot be read, or has invalid content.
 
     >>> print(FileError("items.csv", 3, "weight is 0, expected a number above 0"))
     items.csv, line 3: weight is 0, expected a number above 0
@@ -65,7 +65,7 @@ class FileError(InputError):
 
 
 class UnknownName(InputError):
-    """A name that nobody knows.
+    """An unknown name.
 
     >>> print(UnknownName("policy", "gredy", ["greedy", "random"]))
     unknown policy 'gredy': did you mean 'greedy'? Known: greedy, random
@@ -80,7 +80,7 @@ class UnknownName(InputError):
 
 
 class NotFound(VenireError, LookupError):
-    """There is no such thing.
+    """What was asked for does not exist.
 
     >>> print(NotFound("stream", "posts"))
     there is no stream 'posts'
@@ -94,11 +94,11 @@ class NotFound(VenireError, LookupError):
 
 
 class StateError(VenireError, RuntimeError):
-    """A verb was called out of turn; the state is as it was before the call."""
+    """The state does not allow the call; nothing was changed."""
 
 
 class Conflict(StateError):
-    """What is there already says otherwise; nothing was changed."""
+    """The call contradicts what is already there; nothing was changed."""
 
 
 class ReplayError(StateError):
@@ -106,14 +106,14 @@ class ReplayError(StateError):
 
 
 class TooMuch(VenireError, RuntimeError):
-    """A limit is reached; `retry_after` seconds from now may do, None if only less would do.
+    """A limit is reached: retry after `retry_after` seconds; None: send less.
 
     >>> TooMuch("200 requests are waiting, at most 200 may", retry_after=2).retry_after
     2
     """
 
     def __init__(self, message: str, retry_after: float | None = None) -> None:
-        """Say which limit, and when to come back."""
+        """Say which limit, and when to retry."""
         self.retry_after = retry_after
         super().__init__(message)
 
@@ -123,17 +123,17 @@ class StoreError(VenireError, OSError):
 
 
 class StoreDown(StoreError):
-    """The store does not take anything for now. Send the request again: nothing counts twice.
+    """The store cannot be written to for now. Send the request again: nothing counts twice.
 
-    A request of many items or labels may have been done in part, and a commit whose answer was
-    lost as a whole.
+    A request of many items or labels may have been done in part, and one whose answer was lost
+    may have been done as a whole.
 
     >>> StoreDown("the disk is full").retry_after
     1.0
     """
 
     def __init__(self, message: str, retry_after: float = 1.0) -> None:
-        """Say what is wrong with the store, and when to come back."""
+        """Say what is wrong with the store, and when to retry."""
         self.retry_after = retry_after
         super().__init__(message)
 

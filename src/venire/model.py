@@ -1,4 +1,4 @@
-"""The nouns: item, labeler, label, assignment, verdict, exit, and the events that make a log.
+"""The nouns: item, labeler, label, assignment, verdict, exit.
 
 The closed lists of words (why an item left, the states of items, streams, leases and messages,
 the roles of keys) are written here once, for the store, the API, its clients and its pages.
@@ -18,47 +18,41 @@ from venire.errors import InputError
 __all__ = [
     "MOST_CAPACITY",
     "MOST_WEIGHT",
-    "Arrived",
-    "Assigned",
+    "NOBODY",
     "Assignment",
     "Bounds",
-    "Changed",
-    "Closed",
     "DeliveryStatus",
-    "Event",
     "Exit",
     "ExitReason",
     "Item",
     "ItemId",
     "ItemStatus",
-    "Joined",
     "Label",
     "Labeler",
     "LabelerId",
     "LeaseStatus",
-    "Left",
     "NoWork",
-    "Observed",
-    "Released",
     "Revision",
     "Role",
     "StreamStatus",
     "Verdict",
-    "Withdrawn",
 ]
 
-#: Far more than anybody waits, and sums of it stay finite.
+#: Far more slots than anybody waits; sums of weights stay finite.
 MOST_WEIGHT: Final = 1e15
 
-#: What a 32-bit number holds.
+#: The largest 32-bit integer.
 MOST_CAPACITY: Final = 2**31 - 1
 
 ItemId: TypeAlias = str
 LabelerId: TypeAlias = str
 
+#: One empty set for all items: Python would make, and track, a new one for each.
+NOBODY: Final[frozenset[LabelerId]] = frozenset()
+
 
 class _Word(StrEnum):
-    """One of a closed list of words; it is equal to its text, and shown and stored as that."""
+    """One of a closed list of words: equal to its text, and shown and stored as that."""
 
     __repr__ = str.__repr__
 
@@ -99,7 +93,7 @@ class ExitReason(_Word):
 
 
 class ItemStatus(_Word):
-    """Where an item stands: it waits for labels, it left with its verdict, or it was taken out."""
+    """Where an item stands: it is open for labels, left with its verdict, or was withdrawn."""
 
     OPEN = "open"
     LEFT = "left"
@@ -115,7 +109,7 @@ class StreamStatus(_Word):
 
 
 class LeaseStatus(_Word):
-    """What became of work that was handed out: nothing yet, a label, given back, or run out."""
+    """What became of a lease: it is open, a label came, it was given back, or it expired."""
 
     OPEN = "open"
     DONE = "done"
@@ -124,7 +118,7 @@ class LeaseStatus(_Word):
 
 
 class DeliveryStatus(_Word):
-    """What became of a message to a webhook: it waits for an attempt, was taken, or given up."""
+    """What became of a message to a webhook: to be tried, delivered, or dead-lettered."""
 
     PENDING = "pending"
     DONE = "done"
@@ -225,15 +219,15 @@ class Bounds:
     `min_labels`: it does not leave with fewer, while somebody can still label it; a labeler to
     whom the policy gives nothing is given the earliest item that is short of them.
     `max_labels`: it is given to no more labelers than that. `min_confidence`: it leaves as soon
-    as its verdict is so sure, without waiting for labels in flight, and not before that while
-    somebody on the panel may still label it and `max_labels` allows; a labeler to whom the
-    policy gives nothing is given the earliest item that is not so sure. What leaves below it all
-    the same leaves as `undecided`. `deadline`: it leaves so many slots after its arrival with
-    what it has. `spent`: no more labels can be had, so that everything leaves with what it has
-    at the end of the slot, for the reason `budget`.
+    as its verdict has that confidence, without waiting for labels in flight, and not before
+    while somebody on the panel may still label it and `max_labels` allows; a labeler to whom the
+    policy gives nothing is given the earliest item below it. An item that leaves below it all the
+    same leaves as `undecided`. `deadline`: it leaves this many slots after its arrival with the
+    labels it has. `spent`: the budget of labels is spent, so that every item leaves with the
+    labels it has at the end of the slot, for the reason `budget`.
 
-    `floor=False` is what `min_confidence` once was: an item that has it leaves, and an item may
-    also leave below it, whenever the policy finds no label worth it.
+    `floor=False` is the meaning of `min_confidence` in logs of earlier versions: an item that has
+    it leaves, but an item may also leave below it when the policy finds no label worth it.
 
     >>> Bounds(min_labels=2, max_labels=5, min_confidence=0.95)
     Bounds(min_labels=2, max_labels=5, min_confidence=0.95, deadline=None, spent=False)
@@ -250,7 +244,7 @@ class Bounds:
         for name in ("min_labels", "max_labels", "deadline"):
             value, least = getattr(self, name), 1 if name == "max_labels" else 0
             if value is not None and not (value == int(value) and least <= value <= MOST_CAPACITY):
-                raise InputError(f"got {name}={value!r}, expected a whole number from {least} on")
+                raise InputError(f"got {name}={value!r}, expected a whole number, {least} or more")
         if self.max_labels is not None and self.max_labels < self.min_labels:
             raise InputError(
                 f"got min_labels={self.min_labels} and max_labels={self.max_labels}, expected "
@@ -316,7 +310,7 @@ class Exit:
 
 @dataclass(frozen=True, slots=True)
 class Revision:
-    """The verdict of an item that has left is another by what is known at the end of a slot.
+    """The verdict of an item that has left changed, by what is known at the end of a slot.
 
     `before` is what was said of it last, when it left or by an earlier revision; `labels` counts
     those that came late too. The exit stays what it was.
@@ -327,92 +321,3 @@ class Revision:
     before: Verdict
     verdict: Verdict
     labels: int
-
-
-@dataclass(frozen=True, slots=True)
-class Arrived:
-    """Items entered."""
-
-    slot: int
-    items: tuple[Item, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Assigned:
-    """Work was handed out, to everyone (`asked` is None) or to those who asked for it."""
-
-    slot: int
-    assignments: tuple[Assignment, ...]
-    asked: tuple[LabelerId, ...] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Observed:
-    """A label came back; `late` says that its item had already left."""
-
-    slot: int
-    label: Label
-    late: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Released:
-    """A label will not come: the lease ended, or the labeler gave the work back.
-
-    `barred` says that the labeler is not to get the item again.
-    """
-
-    slot: int
-    item: ItemId
-    labeler: LabelerId
-    barred: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Joined:
-    """A labeler came, or came back."""
-
-    slot: int
-    labeler: Labeler
-
-
-@dataclass(frozen=True, slots=True)
-class Left:
-    """A labeler went; labels in flight may still come."""
-
-    slot: int
-    labeler: LabelerId
-
-
-@dataclass(frozen=True, slots=True)
-class Closed:
-    """A slot ended; these items left, and the verdicts of these that had left are others now."""
-
-    slot: int
-    exits: tuple[Exit, ...]
-    revisions: tuple[Revision, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Withdrawn:
-    """An item was taken out, without a verdict."""
-
-    slot: int
-    item: ItemId
-
-
-@dataclass(frozen=True, slots=True)
-class Changed:
-    """Settings changed; None: as before. Names are as `--policy` and `--learning` take them."""
-
-    slot: int
-    policy: str | None = None
-    learning: str | None = None
-    bounds: Bounds | None = None
-    c: float | None = None
-    revisions: int | None = None
-
-
-Event: TypeAlias = (
-    Arrived | Assigned | Observed | Released | Joined | Left | Closed | Withdrawn | Changed
-)

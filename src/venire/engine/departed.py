@@ -1,9 +1,8 @@
-"""The last items that left, with their labels: their verdicts can be looked at again.
+"""The last items that left, with their labels, so that their verdicts can be revised.
 
-When beliefs change, so do verdicts. An item that has left is decided anew from its labels, those
-that came late among them, by the very rule that decides items that are there; if the label comes
-out another than was said last, that is a `Revision`. What is kept is bounded: the last `most`
-items that left.
+When beliefs change, so do verdicts. An item that has left is decided again from its labels, late
+ones included, by the rule that decides outstanding items; if the label differs from the one given
+last, that is a `Revision`. Only the last `most` items that left are kept.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ __all__ = ["Departed", "Found", "Kept"]
 
 
 class Kept(NamedTuple):
-    """An item that left: who said what, the newest label first; its verdict as said last."""
+    """An item that left: who said what, the newest label first; the verdict given last."""
 
     labelers: tuple[int, ...]
     said: tuple[int, ...]
@@ -33,7 +32,7 @@ class Kept(NamedTuple):
 
 
 class Found(NamedTuple):
-    """An item whose verdict is another now, with what was kept of it before and is now."""
+    """An item whose verdict changed, before and after."""
 
     item: ItemId
     before: Kept
@@ -41,7 +40,7 @@ class Found(NamedTuple):
 
 
 class Departed:
-    """The last `most` items that left; none of those that were withdrawn.
+    """The last `most` items that left, without those that were withdrawn.
 
     >>> kept = Departed(2)
     >>> for item in "abc":
@@ -59,11 +58,11 @@ class Departed:
         self.keep(most)
 
     def keep(self, most: int) -> None:
-        """Keep so many from now on."""
+        """Keep this many from now on."""
         if isinstance(most, bool) or most != int(most) or most < 0:
             raise InputError(
-                f"got revisions={most!r}, expected of how many items that left last verdicts are "
-                "looked at again: a whole number, 0 for none"
+                f"got revisions={most!r}, expected how many of the items that left last may be "
+                "revised: a whole number, 0 for none"
             )
         self.most = int(most)
         self._forget()
@@ -75,19 +74,19 @@ class Departed:
     def add(self, item: ItemId, kept: Kept) -> None:
         """An item left; the one that left first is forgotten if there are too many."""
         if self.most:
-            self.items.pop(item, None)  # an id that was forgotten elsewhere may come again
+            self.items.pop(item, None)  # the registry may have forgotten the id, and it came again
             self.items[item] = kept
             self._forget()
 
     def late(self, item: ItemId, labeler: int, said: int) -> None:
-        """A label came late; it counts from the next time on, unless its labeler has one."""
+        """A label came late; it counts in the next `revise`, unless its labeler has one."""
         kept = self.items.get(item)
         if kept is not None and labeler not in kept.labelers:
             more = (labeler, *kept.labelers), (said, *kept.said)
             self.items[item] = Kept(*more, kept.verdict, kept.confidence)
 
     def revise(self, belief: Belief | None, classes: int) -> list[Found]:
-        """Decide all of them anew; those whose label is another now, in the order they left."""
+        """Decide all of them again; those whose label changed, in the order they left."""
         names, start, labelers, said = list(self.items), *self._flat()
         verdicts, sure = decide_apart(belief, classes, start, labelers, said)
         old = np.fromiter((kept.verdict for kept in self.items.values()), np.int64, len(names))
@@ -110,21 +109,21 @@ class Departed:
     # state
 
     def copy(self) -> Departed:
-        """One that does not change when this one does."""
+        """An independent copy."""
         other = Departed(self.most)
         other.items = dict(self.items)
         return other
 
     def lines(self) -> Iterator[list[Any]]:
-        """All of it in plain values, one item after the other."""
+        """The items in plain values, one by one."""
         return ([item, *kept] for item, kept in self.items.items())
 
     def state(self) -> list[list[Any]]:
-        """All of it in plain values."""
+        """The items in plain values."""
         return list(self.lines())
 
     def restore(self, state: Iterable[list[Any]]) -> None:
-        """Go on from what `state` gave."""
+        """Continue from what `state` gave."""
         self.items = {
             item: Kept(tuple(who), tuple(said), verdict, confidence)
             for item, who, said, verdict, confidence in state

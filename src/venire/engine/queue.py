@@ -1,8 +1,8 @@
-"""The clerk keeps a desk that grows and shrinks: items, labels and labelers come and go.
+"""The queue of a live stream: items, labels and labelers come and go.
 
-The simulator knows its whole stream beforehand and lays the desk once. The engine does not, so
-its clerk makes room as things come, takes labels in flight into account, and throws away what
-has left. Everything is by number; names are the engine's.
+The simulator knows its whole stream beforehand and allocates its arrays once. The engine does not,
+so its queue grows as items arrive, keeps track of labels in flight, and drops the rows of items
+that have left. Everything here is a number; the registry knows the names.
 """
 
 from __future__ import annotations
@@ -45,19 +45,19 @@ from venire.scheduling.state.desk import (
 )
 from venire.scheduling.state.records import LABELER
 
-__all__ = ["Clerk"]
+__all__ = ["FILING", "Queue"]
 
 #: Where a row is filed: links that may differ between equal states.
 FILING = (
     "child", "sibling", "before", "shelf", "settled", "later", "sooner", "place", "paid", "stand",
 )  # fmt: skip
 
-#: Less than this many rows are never worth throwing away.
+#: Queues shorter than this are never tidied.
 LEAST_ROWS = 1024
 
 
-class Clerk:
-    """A desk, the policy at work on it, and what is believed of the labelers."""
+class Queue:
+    """The arrays of a stream, the policy at work on them, and what is believed of the labelers."""
 
     def __init__(self, capacity: Sequence[int], classes: int, policy: Policy, c: float) -> None:
         self.desk: Desk = allocate(64, 256, len(capacity), classes, 8, 64)
@@ -78,12 +78,12 @@ class Clerk:
         self.stale = True
 
     def believe(self, belief: Belief | None) -> None:
-        """Take this for true, from the next `refresh` on."""
+        """Believe this, from the next `refresh` on."""
         self.belief = belief
         self.stale = True
 
     def refresh(self, slot: int) -> None:
-        """File everything anew if policy, panel or belief changed since."""
+        """File every row again if policy, panel or belief changed."""
         if self.stale:
             self.desk.panel["capacity"] = self.capacity
             believe(self.desk, self.belief, self.c)
@@ -144,13 +144,13 @@ class Clerk:
         r["weight"], r["group"], r["state"] = weight, group, OUTSTANDING
         r["arrival"] = r["last"] = slot
         for m in excluded:
-            self._link(row, m, slot, BARRED)
+            self.link(row, m, slot, BARRED)
         self.kernels.enter(self.desk, row, slot)
         return row
 
     def bar(self, row: int, labeler: int, slot: int) -> None:
-        """From now on this labeler may not have the row."""
-        self._link(row, labeler, slot, BARRED)
+        """The labeler may not have the row from now on."""
+        self.link(row, labeler, slot, BARRED)
         self.stale = True
 
     def in_group(self, row: int, labeler: int) -> bool:
@@ -176,16 +176,16 @@ class Clerk:
     def serve(self, slot: int, asked: Sequence[int] | None = None) -> range:
         """Hand out work to everyone, or one item to each who asked; the touches made.
 
-        Everyone has as much room as is left of its capacity in this slot; who asks, as much
-        as is left of it beside the labels in flight.
+        Everyone has the room that is left of its capacity in this slot; those who asked have
+        the room that is left beside their labels in flight.
         """
         panel = self.desk.panel
         if asked is None:
-            return self._serve(slot, panel["capacity"] - panel["load"])
+            return self.serve_room(slot, panel["capacity"] - panel["load"])
         wanted = np.bincount(np.asarray(asked, np.int64), minlength=len(panel))
-        return self._serve(slot, np.minimum(wanted, panel["capacity"] - panel["inflight"]))
+        return self.serve_room(slot, np.minimum(wanted, panel["capacity"] - panel["inflight"]))
 
-    def _serve(self, slot: int, room: NDArray[np.int64]) -> range:
+    def serve_room(self, slot: int, room: NDArray[np.int64]) -> range:
         """Hand out at most this much to each labeler."""
         panel, load, gauges = self.desk.panel, self.desk.panel["load"].copy(), self.desk.gauges
         room = room.clip(0)  # as in the compiled run: a policy may look at the load
@@ -197,7 +197,7 @@ class Clerk:
         self.kernels.serve(self.desk, slot)
         panel["load"] = load + (panel["load"] - full)
         made = range(first, int(self.desk.meta[TOUCHES]))
-        if not made:  # asking in vain leaves no trace
+        if not made:  # a call that hands out nothing leaves no trace
             gauges[:] = before
         return made
 
@@ -209,7 +209,7 @@ class Clerk:
         return gone
 
     def withdraw(self, row: int) -> None:
-        """Take a row out, whatever its labels say."""
+        """Withdraw a row, whatever its labels say."""
         self.kernels.leave(self.desk, row)
         never_due_row(self.desk, row)
         self.desk.rows["state"][row] = GONE
@@ -225,18 +225,19 @@ class Clerk:
         return k
 
     def look_up(self, labels: Ints) -> tuple[int, int]:
-        """The first label that cannot be and what was said before (BARRED: it may not); or -1.
+        """The place of the first label to refuse, and what its labeler said before; or -1.
 
-        One line for each label: row, labeler, class, and 0 (see hearing.py).
+        BARRED instead of that: it may not label the row. There is one line for each label: row,
+        labeler, class, and 0 (see incoming_labels.py).
         """
         held = np.empty(len(labels), np.int64)
         place = int(look_up(self.desk, labels, held))
         return place, int(held[place])
 
     def hear(self, labels: Ints, slot: int) -> Bools:
-        """Labels have come, all of which may; which of them are new.
+        """Take labels that `look_up` did not refuse; which of them are new.
 
-        Some were waited for, some were not, and some are there already.
+        Some were in flight, some were not asked for, and some are repeated.
         """
         fresh = np.empty(len(labels), np.bool_)
         self._make_room_for_touches(len(labels))
@@ -259,8 +260,8 @@ class Clerk:
         self.desk.panel["inflight"][labeler] -= 1
         self.desk.panel["load"][labeler] -= 1
         if bar:
-            self._link(row, int(labeler), slot, BARRED)
-        self._revalue(row, slot)
+            self.link(row, int(labeler), slot, BARRED)
+        self.revalue(row, slot)
 
     def decide(self, row: int) -> tuple[int, float]:
         """What the labels of the row say now: a class (-1: none) and its confidence."""
@@ -278,13 +279,13 @@ class Clerk:
         return tuple(m for m, _ in found), tuple(said for _, said in found)
 
     def columns(self) -> Iterator[NDArray[np.generic]]:
-        """All that matters, column by column; not how it happens to be filed.
+        """Everything that defines the state, column by column; not how rows happen to be filed.
 
-        What a row that has not left would be decided as is no part of it: whoever asks writes it.
+        The verdict of a row that has not left is no part of it: reading it writes it.
         """
         desk = self.desk
         rows, touches = desk.rows[: desk.meta[ROWS]], desk.touches[: desk.meta[TOUCHES]]
-        known = ("verdict", "confidence")  # of one that stays, only that somebody had a look
+        known = ("verdict", "confidence")
         for name in known:
             yield np.where(rows["state"] == OUTSTANDING, 0, rows[name])
         for records, passing in (
@@ -298,11 +299,23 @@ class Clerk:
         yield desk.pool[: desk.meta[POOLED]]
         yield desk.gauges
 
-    def _link(self, row: int, labeler: int, slot: int, said: int) -> None:
+    def give(self, row: int, labeler: int, slot: int, gain: float) -> range:
+        """Give the row to a labeler, who must not have it yet; the touch made."""
+        touch, panel = int(self.desk.meta[TOUCHES]), self.desk.panel
+        self.link(row, labeler, slot, PENDING)
+        self.desk.touches["gain"][touch] = gain
+        panel["inflight"][labeler] += 1
+        panel["load"][labeler] += 1
+        self.revalue(row, slot)
+        return range(touch, touch + 1)
+
+    def link(self, row: int, labeler: int, slot: int, said: int) -> None:
+        """Note that the labeler has touched the row: PENDING, BARRED, or the class it said."""
         self._make_room_for_touches(1)
         link(self.desk, row, labeler, slot, said)
 
-    def _revalue(self, row: int, slot: int) -> None:
+    def revalue(self, row: int, slot: int) -> None:
+        """File the row by what its labels are worth now."""
         if self.desk.rows["state"][row] != OUTSTANDING:
             return
         self.kernels.leave(self.desk, row)
@@ -317,7 +330,7 @@ class Clerk:
             self.desk = grow_touches(self.desk, max(2 * len(self.desk.touches), int(needed)))
 
     def _make_room_for_rows(self) -> None:
-        """Twice the room; everything stays filed as it is."""
+        """Double the room; every row stays filed."""
         desk = self.desk
         old, fresh = len(desk.rows), allocate(2 * len(desk.rows), 0, 0)
         fresh.rows[:old], fresh.pool[:old] = desk.rows, desk.pool
@@ -328,10 +341,11 @@ class Clerk:
         desk.meta[FREE_SHELF] = len(desk.shelves)
         self.desk = desk._replace(**_by_rows(fresh))
 
-    def tidy(self) -> tuple[NDArray[np.int64], dict[int, int]] | None:
-        """Throw away what has left, if that is at least half.
+    def tidy(self, groups: Iterable[int]) -> tuple[NDArray[np.int64], dict[int, int]] | None:
+        """Drop the rows of items that have left, if that is at least half of all.
 
-        Returns the old numbers of the rows that stay, and the new numbers of their groups.
+        `groups` are kept even if no row is in them. Returns the old numbers of the rows that
+        stay, and the new numbers of their groups.
         """
         rows, touches = self.desk.rows[: self.desk.meta[ROWS]], self.desk.touches
         stay = self.outstanding()
@@ -351,17 +365,13 @@ class Clerk:
         self.desk.meta[ROWS], self.desk.meta[TOUCHES] = len(stay), len(kept)
         self.desk = self.desk._replace(touches=fresh.touches, **_by_rows(fresh))
         self.stale = True
-        return stay, self._tidy_groups()
+        return stay, self._tidy_groups([0, *groups])
 
-    def _kept_groups(self) -> list[int]:
-        """Groups to keep even if no row is in them."""
-        return [0]
-
-    def _tidy_groups(self) -> dict[int, int]:
-        """Keep the groups that some row is in; the new number of each."""
+    def _tidy_groups(self, kept: list[int]) -> dict[int, int]:
+        """Keep these groups, and those that some row is in; the new number of each."""
         desk = self.desk
         rows, edges = desk.rows[: desk.meta[ROWS]], desk.edges[: desk.meta[EDGES]]
-        used = np.unique(np.append(rows["group"], self._kept_groups()))
+        used = np.unique(np.append(rows["group"], kept))
         rows["group"] = np.searchsorted(used, rows["group"])
         members = [edges["labeler"][edges["group"] == g] for g in used[1:]]
         desk.panel["edge"] = desk.groups["edge"] = -1
@@ -372,7 +382,7 @@ class Clerk:
 
 
 def _by_rows(desk: Desk) -> dict[str, NDArray[Any]]:
-    """The arrays that are as long as there is room for rows."""
+    """The arrays with one entry for each row."""
     names = ("rows", "shelves", "pool", "gone", "stalls", "bids", "chosen", "cases")
     return {name: getattr(desk, name) for name in names}
 

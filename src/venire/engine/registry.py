@@ -1,22 +1,19 @@
-"""The roll: who and what there is by name, and its number on the desk."""
+"""The registry: items, labelers and classes by name, and their numbers in the queue."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from copy import copy
-from typing import Any, Final
+from typing import Any
 
 from venire.engine.untracked import untracked
 from venire.errors import InputError, StateError
-from venire.model import Item, ItemId, Label, Labeler, LabelerId
+from venire.model import NOBODY, Item, ItemId, Label, Labeler, LabelerId
 
-__all__ = ["NOBODY", "Roll"]
-
-#: One empty set for all items: Python makes, and tracks, another each time.
-NOBODY: Final[frozenset[LabelerId]] = frozenset()
+__all__ = ["Registry", "changed"]
 
 
-class Roll:
+class Registry:
     """Items, labelers and classes by name.
 
     `row` are the items that are outstanding; `left` are those that have left (the last
@@ -42,7 +39,7 @@ class Roll:
                 f"got the classes {list(classes)}, expected at least two, all distinct"
             )
         if remember is not None and remember < 0:
-            raise InputError(f"got remember={remember}, expected a whole number from 0 on")
+            raise InputError(f"got remember={remember}, expected a whole number, 0 or more")
         self.code = {name: k for k, name in enumerate(self.classes)}
         self.labelers = [who if isinstance(who, Labeler) else Labeler(who) for who in panel]
         self.number = {who.id: m for m, who in enumerate(self.labelers)}
@@ -65,7 +62,7 @@ class Roll:
     # items
 
     def check_new(self, items: Iterable[Item]) -> None:
-        """Refuse items whose id is not new."""
+        """Raise `InputError` for an item whose id is not new."""
         seen: set[ItemId] = set()
         for item in items:
             if item.id in self.row or item.id in self.left or item.id in seen:
@@ -81,7 +78,7 @@ class Roll:
         self._bar(item)
 
     def add_group(self, eligible: frozenset[LabelerId], group: int) -> None:
-        """Items come that only these may label."""
+        """A group of labelers, who alone may label some items."""
         self.groups[eligible] = group
         for name in eligible:
             if name not in self.number:
@@ -93,11 +90,11 @@ class Roll:
                 self._barred_from.setdefault(name, set()).add(item.id)
 
     def expected(self, labeler: LabelerId) -> tuple[list[int], list[int]]:
-        """The groups that wait for a labeler who comes now, and the rows that it may not have."""
+        """The groups that wait for a labeler who joins now, and the rows that it may not have."""
         groups = sorted(self.groups[names] for names in self._groups_of.pop(labeler, ()))
         return groups, sorted(self.row[id] for id in self._barred_from.pop(labeler, ()))
 
-    def strike(self, row: int) -> Item:
+    def remove(self, row: int) -> Item:
         """An item leaves."""
         item = self.items[row]
         self.left[item.id] = self.serials[row]
@@ -114,7 +111,7 @@ class Roll:
         return item
 
     def keep(self, rows: Sequence[int], groups: dict[int, int]) -> None:
-        """Only these rows are left on the desk, and their groups have other numbers."""
+        """Only these rows are left in the queue, and groups have new numbers."""
         self.items = untracked([self.items[row] for row in rows])
         self.serials = [self.serials[row] for row in rows]
         self.row = {item.id: row for row, item in enumerate(self.items) if item.id in self.row}
@@ -141,7 +138,7 @@ class Roll:
         return self.number[labeler]
 
     def check(self, label: Label) -> None:
-        """Refuse a label that cannot be, as far as names tell."""
+        """Raise an error for a label with an unknown name, or that contradicts a late one."""
         self.known(label.labeler)
         try:
             known = label.said in self.code
@@ -162,7 +159,7 @@ class Roll:
     def coded(self, labels: Sequence[Label]) -> list[tuple[int, int, int, int]]:
         """Row (-1: the item has left), labeler and class of labels, and 0.
 
-        Refuses what cannot be, as far as names tell.
+        Raises an error if a name is unknown, or a label contradicts another.
         """
         row, number, code = self.row, self.number, self.code
         try:
@@ -190,7 +187,7 @@ class Roll:
     # state
 
     def dissolve(self) -> None:
-        """Let go of everything, bit by bit: freed in one go, it would let no thread go on."""
+        """Free everything piece by piece: freed in one go, it would block all other threads."""
         for many in (self.items, self.serials):
             while many:
                 del many[-1000:]
@@ -198,8 +195,8 @@ class Roll:
             while names:
                 names.popitem()
 
-    def copy(self) -> Roll:
-        """One that does not change when this one does."""
+    def copy(self) -> Registry:
+        """An independent copy."""
         other = copy(self)
         other.labelers, other.items = list(self.labelers), untracked(list(self.items))
         other.serials, other.groups = list(self.serials), dict(self.groups)
@@ -208,7 +205,7 @@ class Roll:
         return other
 
     def lists(self) -> dict[str, Iterable[Any]]:
-        """All of it but `arrived` in plain values, made as they are asked for."""
+        """Everything but `arrived` in plain values, made lazily."""
         return {
             "labelers": ([w.id, w.competence, w.capacity] for w in self.labelers),
             "items": (
@@ -224,12 +221,12 @@ class Roll:
         }
 
     def state(self) -> dict[str, Any]:
-        """All of it in plain values."""
+        """Everything in plain values."""
         lists = {name: list(values) for name, values in self.lists().items()}
         return lists | {"arrived": self.arrived}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Go on from what `state` gave; its lists are taken in the order of `lists`."""
+        """Continue from what `state` gave; its lists are read in the order of `lists`."""
         self.labelers = [Labeler(*fields) for fields in state["labelers"]]
         self.number = {who.id: m for m, who in enumerate(self.labelers)}
         self.items = [
@@ -249,7 +246,7 @@ class Roll:
 
 
 def changed(label: Label, before: Hashable) -> StateError:
-    """The refusal of a label that is not what the labeler said before."""
+    """The error for a label that contradicts what the labeler said before."""
     return StateError(
         f"labeler {label.labeler!r} said {before!r} of item {label.item!r} before and "
         f"{label.said!r} now: a label cannot be changed"

@@ -1,4 +1,11 @@
-"""Doing again what a log says happened."""
+"""Doing again what a log says happened.
+
+A log is either *redone*: the verbs are called again, and must write the same events; or *obeyed*:
+who gets what and who leaves is taken from the log. A log that another version of the engine wrote
+may hold other decisions than this one makes; what happened has happened all the same. So work is
+given as the log has it, and at the end of a slot exactly those items leave that left. An item that
+this version would have let go too is brought back, and leaves once this version decides.
+"""
 
 from __future__ import annotations
 
@@ -7,43 +14,50 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from venire.engine.departed import Kept
-from venire.engine.obeying import give, settle_as
 from venire.errors import ReplayError
-from venire.model import (
+from venire.events import (
     Arrived,
     Assigned,
     Changed,
     Closed,
     Event,
-    Exit,
     Joined,
     Left,
     Observed,
     Released,
-    Revision,
     Withdrawn,
 )
+from venire.model import Exit, Revision
+from venire.scheduling.algorithm1.exit_wheel import never_due_row
+from venire.scheduling.algorithm1.verdicts import depart, revalue
+from venire.scheduling.state.desk import GONE, OUTSTANDING, REASONS
 
 if TYPE_CHECKING:
+    from venire.engine.bounded_queue import BoundedQueue
     from venire.engine.scheduler import Scheduler
+    from venire.engine.state import State
+    from venire.engine.verbs.slots import Slots
 
 __all__ = ["follow"]
 
 
-def follow(s: Scheduler, log: Iterable[Event], obey: bool) -> None:
+def follow(s: Scheduler, slots: Slots, log: Iterable[Event], obey: bool) -> None:
     """Do again what the events say; with `obey`, take decisions from them."""
+    state = s.state
     for event in log:
-        number = s._events + 1
+        number = state.events + 1
         if obey:
-            _pass_to(s, event.slot)
-            _obey(s, event)
+            _pass_to(state, slots, event.slot)
+            _obey(s, slots, event)
         else:
             s.advance(event.slot)
-            if s._events + 1 == number:
+            if state.events + 1 == number:
                 _redo(s, event)
-        if s._events != number or not _same(s.log[-1], event):
-            gave = s.log[-1] if s._events >= number else "nothing"
+        if state.events != number or not _same(state.log[-1], event):
+            gave = state.log[-1] if state.events >= number else "nothing"
             raise ReplayError(f"the log says {event}, but replaying it gave {gave}")
 
 
@@ -69,55 +83,93 @@ def _redo(s: Scheduler, event: Event) -> None:
             s.change(event.policy, event.learning, event.bounds, event.c, event.revisions)
 
 
-def _pass_to(s: Scheduler, slot: int) -> None:
+def _pass_to(state: State, slots: Slots, slot: int) -> None:
     """Let the slots before this one pass; nobody leaves in them."""
-    while s.slot < slot:
-        if not s._skips_to(slot):
-            _settle_as(s, ())
-            s._learned()
-            s._next_slot()
+    while state.slot < slot:
+        if not slots.skip(slot):
+            _settle_as(state, ())
+            slots.learn()
+            slots.next()
 
 
-def _obey(s: Scheduler, event: Event) -> None:
+def _obey(s: Scheduler, slots: Slots, event: Event) -> None:
     """Do what the event says was decided."""
     if isinstance(event, Assigned):
-        for a in event.assignments:
-            row, m = s._roll.outstanding(a.item), s._roll.known(a.labeler)
-            if s._clerk.find(row, m) >= 0:
-                raise ReplayError(f"labeler {a.labeler!r} has item {a.item!r} already")
-            give(s._clerk, row, m, s.slot, a.gain)
-        s._write(event)
+        _assign_as(s.state, event)
     elif isinstance(event, Closed):
-        _settle_as(s, event.exits)
-        s._learned()
-        _revise_as(s, event.revisions)
-        s._write(event)
-        s._next_slot()
+        _close_as(s.state, slots, event)
     else:
         _redo(s, event)
 
 
-def _settle_as(s: Scheduler, exits: Sequence[Exit]) -> None:
+def _assign_as(state: State, event: Assigned) -> None:
+    """Hand out the work that the event names."""
+    for a in event.assignments:
+        row, m = state.registry.outstanding(a.item), state.registry.known(a.labeler)
+        if state.queue.find(row, m) >= 0:
+            raise ReplayError(f"labeler {a.labeler!r} has item {a.item!r} already")
+        state.bounded.give(row, m, state.slot, a.gain)
+    state.write(event)
+
+
+def _close_as(state: State, slots: Slots, event: Closed) -> None:
+    """End the slot with the exits and revisions that the event names."""
+    _settle_as(state, event.exits)
+    slots.learn()
+    _revise_as(state, event.revisions)
+    state.write(event)
+    slots.next()
+
+
+def _settle_as(state: State, exits: Sequence[Exit]) -> None:
     """End the slot in which these left."""
-    roll = s._roll
-    rows = [roll.outstanding(exit.item) for exit in exits]
-    codes = [roll.code.get(exit.verdict.label, -1) for exit in exits]
-    settle_as(s._clerk, s.slot, rows, exits, codes)
+    registry, departed = state.registry, state.departed
+    rows = [registry.outstanding(exit.item) for exit in exits]
+    codes = [registry.code.get(exit.verdict.label, -1) for exit in exits]
+    _let_go(state.bounded, state.slot, rows, exits, codes)
     for row, exit, code in zip(rows, exits, codes, strict=True):
-        if s._departed.most:
-            labels = s._books.labels_of(row)
-            s._departed.add(exit.item, Kept(*labels, code, exit.verdict.confidence))
-        roll.strike(row)
+        if departed.most:
+            labels = state.raw.queue.labels_of(row)
+            departed.add(exit.item, Kept(*labels, code, exit.verdict.confidence))
+        registry.remove(row)
 
 
-def _revise_as(s: Scheduler, revisions: Sequence[Revision]) -> None:
-    """Items that have left are as these say from now on."""
+def _let_go(
+    bounded: BoundedQueue, slot: int, rows: Sequence[int], exits: Sequence[Exit], codes: list[int]
+) -> None:
+    """Have exactly these rows leave, each with its exit and the code of its verdict."""
+    desk, kernels, leaving = bounded.desk, bounded.queue.kernels, set(rows)
+    gone = set(desk.gone[: kernels.settle(desk, slot)].tolist())
+    for row in sorted(gone - leaving):
+        desk.rows["state"][row] = OUTSTANDING
+        revalue(desk, row)
+        kernels.enter(desk, row, slot)
+    for row in sorted(leaving - gone):
+        kernels.leave(desk, row)
+        never_due_row(desk, row)
+        desk.rows["state"][row], desk.rows["exit"][row] = GONE, slot
+    depart(desk, np.array(rows, np.int32))
+    for row, exit, code in zip(rows, exits, codes, strict=True):
+        r = desk.rows[row]
+        r["verdict"], r["confidence"] = code, exit.verdict.confidence
+        r["labels"] = exit.labels
+        r["reason"] = REASONS.index(exit.reason)
+        bounded.retired.pop(row, None)
+    desk.panel["load"] = desk.panel["inflight"]
+    bounded.queue.stale = True  # rows that came back are due again where a bound says so
+
+
+def _revise_as(state: State, revisions: Sequence[Revision]) -> None:
+    """Items that have left have these verdicts from now on."""
     for revision in revisions:
-        kept, verdict = s._departed.items.get(revision.item), revision.verdict
+        kept, verdict = state.departed.items.get(revision.item), revision.verdict
         if kept is None:
-            raise ReplayError(f"item {revision.item!r} is revised, which was not kept")
-        code = s._roll.code.get(verdict.label, -1)
-        s._departed.items[revision.item] = kept._replace(
+            raise ReplayError(
+                f"the log revises item {revision.item!r}, which is not among the "
+                f"{state.departed.most} items that left last"
+            )
+        code = state.registry.code.get(verdict.label, -1)
+        state.departed.items[revision.item] = kept._replace(
             verdict=code, confidence=verdict.confidence
         )
 

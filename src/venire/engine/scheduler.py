@@ -14,56 +14,29 @@ Labels in flight. An item that was given to a labeler is valued as if the label 
 revalued if it does not; it does not leave before it comes or is released. A labeler is busy
 until then. A label counts from the slot in which it comes. A label for an item that has left
 is late: it goes into the log, and into learning while that goes on, but changes no verdict.
-
-A live clock. `advance(slot)` closes all slots before this one and writes down only those in
-which something left, so that time in which nothing happens costs nothing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
-from typing import Final
 
-import numpy as np
-
-from venire.engine.bounded_queue import BoundedClerk
-from venire.engine.departed import Departed, Kept
-from venire.engine.registry import Roll, changed
 from venire.engine.replaying import follow
-from venire.engine.settings import Panel
 from venire.engine.snapshot import Captured, capture, unpack
+from venire.engine.state import State
+from venire.engine.verbs.labelling import Labelling
+from venire.engine.verbs.settings import Settings
+from venire.engine.verbs.slots import Slots
+from venire.engine.views import Views
 from venire.errors import StateError
-from venire.model import (
-    Arrived,
-    Assigned,
-    Assignment,
-    Bounds,
-    Closed,
-    Event,
-    Exit,
-    Item,
-    ItemId,
-    Label,
-    Labeler,
-    LabelerId,
-    Observed,
-    Released,
-    Revision,
-    Withdrawn,
-)
-from venire.scheduling.algorithm1.verdicts import check_c
+from venire.events import Event
+from venire.model import Assignment, Bounds, Exit, Item, ItemId, Label, Labeler, LabelerId, Verdict
 from venire.scheduling.base import Learning, Policy
 from venire.scheduling.policies.lookahead.policy import LookAhead
-from venire.scheduling.state.desk import PENDING, REASONS
 
 __all__ = ["Scheduler"]
 
 
-#: After so many slots in which nothing was outstanding, the next ones are skipped.
-QUIET: Final = 1000
-
-
-class Scheduler(Panel):
+class Scheduler:
     """Draws labelers for the items of a stream, slot by slot.
 
     Parameters
@@ -82,11 +55,11 @@ class Scheduler(Panel):
     bounds
         What holds for every item, whatever the policy thinks of it.
     remember
-        Of how many items that have left the ids are kept, for late labels; None: of all.
+        How many items that have left are remembered by id, for late labels; None: all.
     revisions
-        Whenever competences are learned anew, the verdicts of the last so many items that left
-        are looked at again; those whose label is another now are in the log, as `revisions` of
-        the slot's `Closed`. 0: what an item left with is never looked at again.
+        How many of the items that left last are decided again whenever competences are learned.
+        Those whose label changed are in the log, as `revisions` of the slot's `Closed`. 0: the
+        verdict that an item left with is final.
 
     Examples
     --------
@@ -112,48 +85,21 @@ class Scheduler(Panel):
         revisions: int = 0,
     ) -> None:
         policy, bounds = policy or LookAhead(), bounds or Bounds()
-        self._begin(panel, classes, policy, learning, c, bounds, remember, revisions)
-        self._believe()
-        self._books.refresh(self.slot)
+        self._use(State(panel, classes, policy, learning, c, bounds, remember, revisions))
+        self.state.believe()
+        self.state.file()
 
-    def _begin(
-        self,
-        panel: Sequence[Labeler | LabelerId],
-        classes: Sequence[Hashable],
-        policy: Policy,
-        learning: Learning | None,
-        c: float,
-        bounds: Bounds,
-        remember: int | None,
-        revisions: int,
-    ) -> None:
-        check_c(c)
-        self._departed = Departed(revisions)
-        self._roll = Roll(panel, classes, remember)
-        self.policy, self.learning, self.c = policy, learning, c
-        self.slot = 0
-        self.log: list[Event] = []
-        self._events = 0
-        self._quiet = 0  # slots since something was outstanding
-        self._heard: list[tuple[int, int, int]] = []  # labels since competences were learned
-        self._learner = self._new_learner()
-        capacity = [who.capacity for who in self._roll.labelers]
-        self._books = BoundedClerk(capacity, len(self.classes), self._active(), c, bounds)
+    def _use(self, state: State) -> None:
+        #: What the parts share. Read it if you must; only the verbs change it.
+        self.state = state
+        self._labelling, self._slots = Labelling(state), Slots(state)
+        self._settings, self._views = Settings(state), Views(state)
 
     # the four verbs
 
     def arrive(self, items: Item | Iterable[Item]) -> None:
         """Items enter; they are outstanding until they leave."""
-        batch = (items,) if isinstance(items, Item) else tuple(items)
-        self._roll.check_new(batch)
-        self._quiet = 0 if batch else self._quiet
-        number = self._roll.number
-        for item in batch:
-            excluded = sorted(number[name] for name in item.excluded if name in number)
-            group = self._group(item.eligible)
-            self._roll.add(item, self._clerk.add_row(item.weight, group, excluded, self.slot))
-        if batch:
-            self._write(Arrived(self.slot, batch))
+        self._labelling.arrive(items)
 
     def assign(self, asked: Iterable[LabelerId] | None = None) -> tuple[Assignment, ...]:
         """Hand out work for this slot; a second call hands out what became possible since.
@@ -166,119 +112,95 @@ class Scheduler(Panel):
         >>> [(a.item, a.labeler) for a in s.assign(asked=["bob"])]
         [('post-2', 'bob')]
         """
-        names = None if asked is None else tuple(asked)
-        numbers = None if names is None else [self._roll.known(name) for name in names]
-        made = self._clerk.serve(self.slot, numbers)
-        touches = self._clerk.desk.touches
-        work = tuple(
-            Assignment(
-                self.slot,
-                self._roll.items[touches["row"][k]].id,
-                self._roll.labelers[touches["labeler"][k]].id,
-                float(touches["gain"][k]),
-            )
-            for k in made
-        )
-        if work:
-            self._write(Assigned(self.slot, work, names))
-        return work
+        return self._labelling.assign(asked)
 
     def observe(self, labels: Label | Iterable[Label]) -> None:
-        """Labels come back, all of them or, if one is wrong, none.
+        """Labels come back: all of them are taken or, if one is refused, none.
 
         The same label again changes nothing; another one by the same labeler is an error. What
         was said of an item before it left is not remembered after that.
         """
-        batch = (labels,) if isinstance(labels, Label) else tuple(labels)
-        roll, slot = self._roll, self.slot
-        codes = roll.coded(batch)
-        heard = [code for code in codes if code[0] >= 0]
-        fresh = iter(self._hear(batch, heard) if heard else ())
-        new = [
-            (label, code)
-            for label, code in zip(batch, codes, strict=True)
-            if (next(fresh) if code[0] >= 0 else roll.note_late(label))
-        ]
-        if self._learns():
-            self._heard += [
-                (roll.serials[row] if row >= 0 else roll.left[label.item], m, said)
-                for label, (row, m, said, _) in new
-            ]
-        for label, (row, m, said, _) in new:
-            if row < 0:
-                self._departed.late(label.item, m, said)
-        self._write(*[Observed(slot, label, row < 0) for label, (row, _, _, _) in new])
+        self._labelling.observe(labels)
 
     def close(self) -> tuple[Exit, ...]:
         """End the slot: decide who leaves, learn if it is time, and go on to the next slot."""
-        exits, revisions = self._settle(), self._learn()
-        self._write(Closed(self.slot, exits, revisions))
-        self._next_slot()
-        return exits
+        return self._slots.close()
 
     def advance(self, slot: int) -> tuple[Exit, ...]:
-        """Close every slot before this one, and write down those in which something left.
-
-        Or in which a verdict was revised.
+        """Close every slot before this one; log those in which items left or were revised.
 
         A thousand slots in which nothing was outstanding are closed one by one, since a policy
-        may learn from them that little arrives; the rest of such a time is skipped.
+        may learn from them that little arrives; further empty slots are skipped.
 
         >>> s = Scheduler([Labeler("ann", 0.9)], classes=["spam", "ok"])
         >>> s.advance(1_000_000_000)
         ()
         """
-        left: list[Exit] = []
-        while self.slot < slot:
-            if self._skips_to(slot):
-                continue
-            exits, revisions = self._settle(), self._learn()
-            if exits or revisions:
-                self._write(Closed(self.slot, exits, revisions))
-                left += exits
-            self._next_slot()
-        return tuple(left)
+        return self._slots.advance(slot)
 
-    def _skips_to(self, slot: int) -> bool:
-        """Skip slots in which nothing can happen, if there are any before this one."""
-        if self._roll.row or self._quiet < QUIET:
-            return False
-        until = self.learning.next_refresh(self.slot) if self.learning else None
-        until = slot if until is None else min(slot, until)
-        if until <= self.slot:
-            return False
-        self.slot = until
-        self._use_active()
-        return True
+    def _group(self, eligible: frozenset[LabelerId] | None) -> int:
+        registry = self.state.registry
+        if eligible not in registry.groups and eligible is not None:
+            number = registry.number
+            members = sorted(number[name] for name in eligible if name in number)
+            registry.add_group(eligible, self.state.queue.add_group(members))
+        return registry.groups[eligible]
 
-    # labels that do not come, and items that go
+    # labels that do not come, items that are withdrawn, changes of panel and settings
 
     def release(self, item: ItemId, labeler: LabelerId, bar: bool = False) -> None:
         """A label will not come: a lease ended, or the labeler gave the work back.
 
         With `bar` the labeler does not get the item again.
         """
-        m = self._roll.known(labeler)
-        touch = self._clerk.find(self._roll.row[item], m) if item in self._roll.row else -1
-        if touch < 0 or self._clerk.desk.touches["said"][touch] != PENDING:
-            raise StateError(
-                f"labeler {labeler!r} holds no open assignment of item {item!r}: nothing to release"
-            )
-        self._clerk.release(touch, self.slot, bar)
-        self._write(Released(self.slot, item, labeler, bar))
+        self._labelling.release(item, labeler, bar)
 
     def withdraw(self, item: ItemId) -> None:
-        """Take an item out, without a verdict; nobody waits for its labels in flight."""
-        row = self._roll.outstanding(item)
-        self._clerk.withdraw(row)
-        self._roll.strike(row)
-        self._write(Withdrawn(self.slot, item))
+        """Withdraw an item, without a verdict; its labels in flight are not waited for."""
+        self._labelling.withdraw(item)
+
+    def join(self, labeler: Labeler | LabelerId) -> None:
+        """A labeler joins, or comes back with the capacity given now.
+
+        A competence given now replaces the one known before; what was learned stays.
+        """
+        self._settings.join(labeler if isinstance(labeler, Labeler) else Labeler(labeler))
+
+    def leave(self, labeler: LabelerId) -> None:
+        """A labeler leaves: no more work for it. Labels in flight may still come.
+
+        It may come back, so an item that only it could still improve waits while that is worth
+        its delay (Algorithm 1), or while it has no label at all (policies with an overlap).
+        """
+        self._settings.leave(labeler)
+
+    def change(
+        self,
+        policy: str | None = None,
+        learning: str | None = None,
+        bounds: Bounds | None = None,
+        c: float | None = None,
+        revisions: int | None = None,
+    ) -> None:
+        """Change settings from now on; None: as before.
+
+        Names are as the command line takes them, so that the log can say them. Another way of
+        learning starts from what is believed now. Another policy starts with a fresh memory: what
+        the one before it forecast, counted or had in its queue is gone. The same policy with
+        other settings keeps its memory.
+
+        >>> s = Scheduler([Labeler("ann", 0.9)], classes=["spam", "ok"])
+        >>> s.change(policy="fixed-overlap:2", bounds=Bounds(min_confidence=0.9))
+        >>> s.policy
+        FixedOverlap(overlap=2)
+        """
+        self._settings.change(policy, learning, bounds, c, revisions)
 
     # replay and snapshots
 
     def replay(self, log: Iterable[Event]) -> Scheduler:
         """Do again what a log says happened, and check that it comes out the same."""
-        if self._events:
+        if self.state.events:
             raise StateError("only a fresh scheduler can replay a log: this one has its own")
         return self.follow(log)
 
@@ -286,7 +208,7 @@ class Scheduler(Panel):
         """`replay` from here on: the events that a scheduler in this state wrote next.
 
         With `obey`, decisions are taken from the log instead of made again, for a log that
-        another version of the engine wrote (see `obeying`).
+        another version of the engine wrote (see `replaying`).
 
         >>> from venire import FixedOverlap, Greedy
         >>> panel = [Labeler("ann", 0.9), Labeler("bob", 0.8)]
@@ -297,20 +219,20 @@ class Scheduler(Panel):
         >>> other.follow(one.log, obey=True).in_flight == one.in_flight
         True
         """
-        follow(self, log, obey)
+        follow(self, self._slots, log, obey)
         return self
 
     def snapshot(self) -> bytes:
-        """All of the state but the log, for `restore`.
+        """The whole state without the log, for `restore`.
 
         It can keep what venire exports; a policy, way of learning or estimator of your own is
-        refused, and the log is what to keep then.
+        refused: keep the log then.
         """
         return self.capture().pack()
 
     def capture(self) -> Captured:
-        """A copy of the state, which a thread can `pack` while this one goes on."""
-        return capture(self)
+        """A copy of the state, which another thread can `pack` while this one goes on."""
+        return capture(self.state)
 
     @staticmethod
     def restore(snapshot: bytes) -> Scheduler:
@@ -321,80 +243,138 @@ class Scheduler(Panel):
         >>> Scheduler.restore(s.snapshot()).fingerprint() == s.fingerprint()
         True
         """
-        return unpack(snapshot)
+        restored = Scheduler.__new__(Scheduler)
+        restored._use(unpack(snapshot))
+        return restored
 
     def dissolve(self) -> None:
-        """Let go of all names, bit by bit; the scheduler is of no use after that."""
-        self._roll.dissolve()
+        """Free all names piece by piece; the scheduler is of no use after that."""
+        self.state.registry.dissolve()
 
     def drain(self) -> list[Event]:
-        """Hand over the log so far and forget it, as a server does that keeps it elsewhere."""
-        taken, self.log = self.log, []
+        """Hand over the log so far and forget it, for a server that stores it."""
+        taken, self.state.log = self.state.log, []
         return taken
 
-    # how
+    # what can be read
 
-    def _group(self, eligible: frozenset[LabelerId] | None) -> int:
-        roll = self._roll
-        if eligible not in roll.groups and eligible is not None:
-            members = sorted(roll.number[name] for name in eligible if name in roll.number)
-            roll.add_group(eligible, self._clerk.add_group(members))
-        return roll.groups[eligible]
+    @property
+    def slot(self) -> int:
+        """The slot of now, from 0 on."""
+        return self.state.slot
 
-    def _hear(self, batch: Sequence[Label], heard: list[tuple[int, int, int, int]]) -> list[bool]:
-        """Hand the labels of outstanding items on, if all of them can be; which are new."""
-        labels = np.array(heard, np.int64)
-        place, held = self._clerk.look_up(labels)
-        if place >= 0:
-            here = [label for label in batch if label.item in self._roll.row]
-            label = here[place]
-            if held >= 0:
-                raise changed(label, self.classes[held])
-            raise StateError(f"labeler {label.labeler!r} may not label item {label.item!r}")
-        fresh: list[bool] = self._clerk.hear(labels, self.slot).tolist()
-        return fresh
+    @property
+    def log(self) -> list[Event]:
+        """The events since the start, `restore` or the last `drain`."""
+        return self.state.log
 
-    def _settle(self) -> tuple[Exit, ...]:
-        return tuple(self._exit(int(row)) for row in self._clerk.settle(self.slot))
+    @property
+    def policy(self) -> Policy:
+        """Who labels what."""
+        return self.state.policy
 
-    def _exit(self, row: int) -> Exit:
-        item, r = self._roll.strike(row), self._clerk.desk.rows[row]
-        verdict = self._verdict(int(r["verdict"]), float(r["confidence"]))
-        if self._departed.most:
-            labels = self._clerk.labels_of(row)
-            self._departed.add(item.id, Kept(*labels, int(r["verdict"]), verdict.confidence))
-        reason = REASONS[r["reason"]]
-        return Exit(item.id, int(r["arrival"]), self.slot, int(r["labels"]), verdict, reason)
+    @property
+    def learning(self) -> Learning | None:
+        """How competences are learned; None: they are given."""
+        return self.state.learning
 
-    def _next_slot(self) -> None:
-        self.slot += 1
-        self._quiet = 0 if self._roll.row else self._quiet + 1
-        tidied = self._books.tidy()
-        if tidied is not None:
-            self._roll.keep(tidied[0].tolist(), tidied[1])
-        self._use_active()
+    @property
+    def c(self) -> float:
+        """The constant of the accuracy proxy."""
+        return self.state.c
 
-    def _use_active(self) -> None:
-        if self._active() != self._books.policy:
-            self._books.use(self._active())
-        self._books.refresh(self.slot)
+    @property
+    def classes(self) -> tuple[Hashable, ...]:
+        """What a label may say."""
+        return self.state.registry.classes
 
-    def _learns(self) -> bool:
-        """Labels are kept only while there is something to learn."""
-        return self.learning is not None and self.learning.next_refresh(self.slot) is not None
+    @property
+    def bounds(self) -> Bounds:
+        """What holds for every item."""
+        return self.state.raw.bounds
 
-    def _learn(self) -> tuple[Revision, ...]:
-        """Learn if it is time; the verdicts of items that have left that are others by that."""
-        return self._revise() if self._learned() else ()
+    @property
+    def revisions(self) -> int:
+        """How many of the items that left last may be revised."""
+        return self.state.departed.most
 
-    def _learned(self) -> bool:
-        """Learn if it is time; whether it was."""
-        if self._learner is None or self.learning is None:
-            return False
-        if self.learning.next_refresh(self.slot) != self.slot:
-            return False
-        heard = np.array(self._heard, np.int64).reshape(-1, 3)
-        self._learner.learn(heard[:, 0], heard[:, 1], heard[:, 2])
-        self._heard = []
-        self._believe()
-        return True
+    @property
+    def panel(self) -> tuple[Labeler, ...]:
+        """Everybody who is, or was, on the panel."""
+        return tuple(self.state.registry.labelers)
+
+    @property
+    def seated(self) -> tuple[LabelerId, ...]:
+        """The labelers who are on the panel and have not left."""
+        return self._views.seated()
+
+    @property
+    def outstanding(self) -> tuple[ItemId, ...]:
+        """The items that have not left, the earliest arrival first."""
+        return self._views.outstanding()
+
+    @property
+    def competences(self) -> dict[LabelerId, float] | None:
+        """What is believed of each labeler; None while nothing is known."""
+        return self._views.competences()
+
+    @property
+    def by_worth(self) -> tuple[LabelerId, ...]:
+        """Everybody on the panel, those first whose labels are believed to tell the most.
+
+        Among equals those who gave fewer labels since competences were learned last.
+        """
+        return self._views.by_worth()
+
+    @property
+    def in_flight(self) -> tuple[tuple[ItemId, LabelerId], ...]:
+        """The assignments whose labels have not come, the earliest first."""
+        return self._views.in_flight()
+
+    @property
+    def counters(self) -> dict[str, int]:
+        """What the policy counted since it took over, by name; empty for most."""
+        return self._views.counters()
+
+    @property
+    def price(self) -> float | None:
+        """What a unit of evidence cost when work was last handed out; None without prices."""
+        return self._views.price()
+
+    @property
+    def is_filed(self) -> bool:
+        """Whether the next look at the queue need not `file` anything."""
+        return not self.state.raw.queue.stale
+
+    def file(self) -> None:
+        """File every item now if panel, belief or policy changed, so that the next look is quick.
+
+        >>> s = Scheduler([Labeler("ann", 0.9)], classes=["spam", "ok"])
+        >>> s.join(Labeler("bob", 0.8))
+        >>> s.is_filed, s.file(), s.is_filed
+        (False, None, True)
+        """
+        self.state.file()
+
+    def item(self, item: ItemId) -> Item:
+        """An outstanding item."""
+        return self.state.registry.items[self.state.registry.outstanding(item)]
+
+    def verdict(self, item: ItemId) -> Verdict:
+        """What the labels of an item say so far; once it left, only while it may be revised."""
+        return self._views.verdict(item)
+
+    def posterior(self, item: ItemId) -> dict[Hashable, float]:
+        """How probable each class is, by the labels that an outstanding item has so far."""
+        return self._views.posterior(item)
+
+    def ranking(self, labeler: LabelerId, limit: int = 10) -> list[tuple[ItemId, float]]:
+        """What the labeler could be given now, by the gain of one label, the largest first.
+
+        This is Algorithm 1's measure; other policies look at more than that.
+        """
+        return self._views.ranking(labeler, limit)
+
+    def fingerprint(self) -> str:
+        """A digest of the whole state; equal for equal logs."""
+        return self._views.fingerprint()

@@ -6,7 +6,7 @@ What venire exports is kept as the name of its class and what its constructor wa
 
 Numbers, words and lists are themselves; tuples, mappings and arrays are written so that they come
 back as what they were. Nothing else can be kept: a class of a user's own, or a function, is refused
-here, since whoever reads the data could not make it again.
+here, since it could not be made again from the data.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _HOMES = (scheduling, estimators, model)
 
 
 def to_data(value: Any, what: str) -> Any:
-    """A value as plain data; `what` it is, for the words of a refusal.
+    """A value as plain data; `what` it is, for the error message.
 
     >>> from venire import LearnWhileServing
     >>> to_data(LearnWhileServing(prior=(9, 1)), "learning")["settings"]["prior"]
@@ -107,6 +107,6 @@ def _made(name: str, settings: dict[str, Any]) -> Any:
         return made(**settings)
     except (TypeError, VenireError) as error:
         raise InputError(
-            f"got a snapshot with settings that cannot be read ({error}): it is of another "
-            "version; replay the log instead"
+            f"got a snapshot with settings that cannot be read ({error}): another "
+            "version wrote it, replay the log instead"
         ) from error

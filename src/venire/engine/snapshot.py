@@ -3,11 +3,11 @@
 The format is a line of JSON (settings, and the shape of each array), the long lists as lines of
 JSON with up to a thousand entries each and an empty line behind each list, and the arrays one
 behind the other; all of it compressed. Nothing in it is ever executed, and nothing in it is long:
-a thread that packs or restores lets the others go on after each piece. The number of the format is
+a thread that packs or restores lets others run after each piece. The number of the format is
 in front; older ones are read, newer ones are refused, and the log is replayed instead. Records are
 written with the names of their fields: a snapshot of a version that kept more or fewer of them is
-read, and everything is filed anew. Policy and learning are kept as data (see `kept`), and what the
-policy remembers with the names of it.
+read, and every item is filed again. Policy and learning are kept as data (see `settings_data`), and
+the memory of the policy with the names of its parts.
 """
 
 from __future__ import annotations
@@ -17,50 +17,52 @@ import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.lib.format import descr_to_dtype, dtype_to_descr
 from numpy.typing import NDArray
 
 from venire.engine.departed import Departed
-from venire.engine.registry import Roll
+from venire.engine.registry import Registry
 from venire.engine.settings_data import from_data, to_data
+from venire.engine.state import State
 from venire.errors import InputError
 from venire.model import Bounds
 from venire.scheduling.base import Learning, Policy
 from venire.scheduling.by_name import learning_named, policy_named
 from venire.scheduling.state.desk import Desk, allocate
 
-if TYPE_CHECKING:
-    from venire.engine.scheduler import Scheduler
-
 __all__ = ["Captured", "capture", "unpack"]
 
 FORMAT = b"venire-4\n"
 
 #: What can be read: before the fourth the lists were part of the first line; before the third,
-#: policy and learning were names; before the second there were no revisions, and no floor.
+#: policy and learning were names; before the second there were neither revisions nor a floor.
 READ = (FORMAT, b"venire-3\n", b"venire-2\n", b"venire-1\n")
 
-#: So many entries of a list, and so many bytes of an array, are written in one go.
+#: How many entries of a list, and bytes of an array, are written in one go.
 PIECE, BYTES = 1000, 2**20
 
 
 class Captured(NamedTuple):
-    """A copy of a scheduler's state, quickly made; `pack` it anywhere, in a thread too."""
+    """A copy of a scheduler's state, quickly made; any thread may `pack` it."""
 
     head: dict[str, Any]
-    roll: Roll
+    registry: Registry
     departed: Departed
     heard: list[tuple[int, int, int]]
     arrays: dict[str, NDArray[Any]]
 
     def pack(self) -> bytes:
         """As bytes."""
-        lists = {**self.roll.lists(), "departed": self.departed.lines(), "heard": self.heard}
+        lists = {**self.registry.lists(), "departed": self.departed.lines(), "heard": self.heard}
         shapes = [[name, dtype_to_descr(a.dtype), list(a.shape)] for name, a in self.arrays.items()]
-        head = self.head | {"arrived": self.roll.arrived, "lists": list(lists), "arrays": shapes}
+        head = self.head | {
+            "arrived": self.registry.arrived,
+            "lists": list(lists),
+            "arrays": shapes,
+        }
         pieces: Iterable[Any] = chain([_line(head)], *map(_lines, lists.values()), self._bytes())
         packer = zlib.compressobj(1)
         return b"".join([FORMAT, *map(packer.compress, pieces), packer.flush()])
@@ -84,81 +86,85 @@ def _line(value: Any) -> bytes:
         return json.dumps(value).encode() + b"\n"
     except TypeError as error:
         raise InputError(
-            f"got names of another kind than text or numbers ({error}): a snapshot holds nothing "
-            "else"
+            f"got names that are neither text nor numbers ({error}): a snapshot cannot hold them, "
+            "keep the log instead"
         ) from None
 
 
-def capture(scheduler: Scheduler) -> Captured:
-    """All of a scheduler's state but its log, of which nothing changes any more."""
-    clerk, learner = scheduler._clerk, scheduler._learner
+def capture(state: State) -> Captured:
+    """A copy of the state without its log, which no longer changes."""
+    queue, learner = state.queue, state.learner
     arrays: dict[str, NDArray[Any]] = {
-        f"desk.{k}": v.copy() for k, v in clerk.desk._asdict().items()
+        f"desk.{k}": v.copy() for k, v in queue.desk._asdict().items()
     }
-    arrays["capacity"] = clerk.capacity.copy()
+    arrays["capacity"] = queue.capacity.copy()
     if learner is not None:
         arrays |= {f"learner.{k}": np.array(v) for k, v in learner.state().items()}
     head = {
-        "policy": to_data(scheduler.policy, "policy"),
-        "learning": to_data(scheduler.learning, "learning"),
-        "memory": _memory(clerk.policy),
-        "c": scheduler.c,
-        "bounds": asdict(clerk.bounds),
-        "remember": scheduler._roll.remember,
-        "revisions": scheduler.revisions,
-        "classes": list(scheduler.classes),
-        "slot": scheduler.slot,
-        "events": scheduler._events,
-        "quiet": scheduler._quiet,
-        "retired": list(clerk.retired.items()),
-        "nobody": clerk.nobody,
+        "policy": to_data(state.policy, "policy"),
+        "learning": to_data(state.learning, "learning"),
+        "memory": _memory(queue.policy),
+        "c": state.c,
+        "bounds": asdict(state.raw.bounds),
+        "remember": state.registry.remember,
+        "revisions": state.departed.most,
+        "classes": list(state.registry.classes),
+        "slot": state.slot,
+        "events": state.events,
+        "quiet": state.quiet,
+        "retired": list(state.raw.retired.items()),
+        "nobody": state.raw.nobody,
     }
-    copied = scheduler._roll.copy(), scheduler._departed.copy(), list(scheduler._heard)
+    copied = state.registry.copy(), state.departed.copy(), list(state.heard)
     return Captured(head, *copied, arrays)
 
 
-def unpack(snapshot: bytes) -> Scheduler:
-    """The scheduler that was packed."""
-    from venire.engine.scheduler import Scheduler
-
+def unpack(snapshot: bytes) -> State:
+    """The state that was packed."""
     head, lists, arrays = _parse(snapshot)
     policy, learning = _settings(head)
     labelers = list(lists["labelers"])
-    scheduler = Scheduler.__new__(Scheduler)
-    scheduler._begin(
+    state = State(
         [fields[0] for fields in labelers],
         head["classes"],
         policy,
         learning,
         head["c"],
-        Bounds(**{"floor": False} | head["bounds"]),  # it was none in older snapshots
+        Bounds(**{"floor": False} | head["bounds"]),  # older snapshots had no floor
         head["remember"],
         head.get("revisions", 0),
     )
-    roll, clerk = scheduler._roll, scheduler._books
-    roll.restore(lists | {"labelers": labelers, "arrived": head["arrived"]})
-    scheduler._departed.restore(lists.get("departed", ()))
-    scheduler.slot, scheduler._events = head["slot"], head["events"]
-    scheduler._quiet = head["quiet"]
-    scheduler._heard = [(a, b, c) for a, b, c in lists["heard"]]
-    learned = {k.partition(".")[2]: v for k, v in arrays.items() if k.startswith("learner.")}
-    if scheduler._learner is not None:
-        scheduler._learner.restore(learned)
-    scheduler._believe()
-    clerk.use(scheduler._active())
-    desk = {k.partition(".")[2]: v for k, v in arrays.items() if k.startswith("desk.")}
-    fitted, clerk.stale = _fitted(desk)
-    clerk.capacity = arrays["capacity"]
+    state.registry.restore(lists | {"labelers": labelers, "arrived": head["arrived"]})
+    state.departed.restore(lists.get("departed", ()))
+    state.slot, state.events, state.quiet = head["slot"], head["events"], head["quiet"]
+    state.heard = [(a, b, c) for a, b, c in lists["heard"]]
+    if state.learner is not None:
+        state.learner.restore(_under("learner.", arrays))
+    state.believe()
+    _resume(state, head, arrays)
+    state.file()
+    return state
+
+
+def _resume(state: State, head: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
+    """Put the arrays of the queue in place."""
+    queue = state.raw.queue
+    queue.use(state.active)
+    fitted, queue.stale = _fitted(_under("desk.", arrays))
+    queue.capacity = arrays["capacity"]
     retired = {row: (why, group) for row, (why, group) in head["retired"]}
-    if head.get("memory", now := _memory(clerk.policy)) != now:
+    if head.get("memory", now := _memory(queue.policy)) != now:
         fitted.gauges[:] = 0.0  # its places had other meanings
-    clerk.resume(fitted, retired, head["nobody"])
-    clerk.refresh(scheduler.slot)
-    return scheduler
+    state.raw.resume(fitted, retired, head["nobody"])
+
+
+def _under(prefix: str, arrays: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    """The arrays whose names begin with the prefix, without it."""
+    return {k.removeprefix(prefix): v for k, v in arrays.items() if k.startswith(prefix)}
 
 
 def _settings(head: dict[str, Any]) -> tuple[Policy, Learning | None]:
-    """Policy and learning; by their names, without more than the names say, in older snapshots."""
+    """Policy and learning; older snapshots have only their names and seeds."""
     if "seeds" in head:
         seeds = head["seeds"]
         named = policy_named(head["policy"], seeds[0]), learning_named(head["learning"], seeds[1])
@@ -168,19 +174,19 @@ def _settings(head: dict[str, Any]) -> tuple[Policy, Learning | None]:
 
 
 def _memory(policy: Policy) -> list[list[str | int]]:
-    """The names of what a policy remembers, with their places."""
+    """The names of the parts of a policy's memory, with their places."""
     return [[name, *place] for name, place in policy.memory.layout.items()]
 
 
 def _fitted(saved: dict[str, NDArray[Any]]) -> tuple[Desk, bool]:
-    """The desk as this version keeps it, and whether the one that was saved was otherwise."""
+    """The arrays as this version lays them out, and whether the saved ones were different."""
     sizes = (len(saved[name]) for name in ("rows", "touches", "panel", "scores", "groups", "edges"))
     desk, other = allocate(*sizes)._asdict(), False
     for name, fresh in desk.items():
         old = saved.get(name)
         if old is not None and old.dtype == fresh.dtype and old.shape == fresh.shape:
-            # Equal is not the same: a dtype that was written down has lost that it is aligned,
-            # and kernels would be compiled for it anew and called by a slower way.
+            # Equal dtypes may still differ: a saved one has lost that it is aligned, and kernels
+            # would be compiled for it again and called more slowly.
             desk[name] = old.view(fresh.dtype)
             continue
         other = True
@@ -198,13 +204,13 @@ def _parse(
     """The first line, the lists, to be read in their order, and the arrays."""
     if not snapshot.startswith(READ):
         raise InputError(
-            f"got a snapshot that begins with {snapshot[:12]!r}, expected {FORMAT!r}: it is of "
-            "another version; replay the log instead"
+            f"got a snapshot that begins with {snapshot[:12]!r}, expected {FORMAT!r}: "
+            "another version wrote it, replay the log instead"
         )
     body = zlib.decompress(snapshot[len(FORMAT) :])
     place = body.index(b"\n") + 1
     head: dict[str, Any] = json.loads(body[:place])
-    if "roll" in head:  # the lists are here, as they were before the fourth format
+    if "roll" in head:  # before the fourth format the lists were here
         roll = head.pop("roll")
         lists = {**roll, "departed": head.get("departed", ()), "heard": head["heard"]}
         head["arrived"] = roll["arrived"]

@@ -14,21 +14,21 @@ __all__ = ["engine_version"]
 #: The packages that decide, beside the modules at the root.
 _DECIDES: Final = ("engine", "estimators", "labels", "paper", "scheduling", "tools")
 
-#: What they reckon with.
-_RECKONS: Final = ("numba", "numpy", "scipy")
+#: The libraries they compute with.
+_LIBRARIES: Final = ("numba", "numpy", "scipy")
 
 
 @cache
 def engine_version() -> str:
     """A short name of this engine: equal for equal sources, libraries and kind of machine.
 
-    Another name does not mean other decisions, only that they may be others.
+    A different name does not mean different decisions, only that they are possible.
 
     >>> len(engine_version())
     16
     """
     digest = hashlib.sha256(platform.machine().encode())
-    for name in _RECKONS:
+    for name in _LIBRARIES:
         try:
             digest.update(f"{name} {version(name)}\n".encode())
         except PackageNotFoundError:  # as when it is bundled

@@ -7,8 +7,8 @@
     sql         in a SQLite file or in PostgreSQL: tables, statements, migrations
     codec       events as JSON, to the bit
     writer      one thread that commits many requests at once
-    provenance  which engine wrote which part of a log
-    maintenance is the store what its log says? Exports, and archives for another store
+    provenance  which version of the engine wrote which part of a log
+    maintenance checks a store against its log; exports and archives
     testing     the battery that every store must pass
 
 `open_storage` opens one by its address. A database driver is imported when it is needed.

@@ -75,12 +75,12 @@ class Storage(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """Let go of files and connections; closing twice is fine."""
+        """Close files and connections; closing twice is fine."""
 
     # to read
 
     def scrub(self) -> bool | None:
-        """Leave nothing in files of what was erased; False if somebody is in the way for now.
+        """Remove what was erased from the files; False if a reader prevents that for now.
 
         None: a database server decides by itself when it overwrites what was freed.
         """
@@ -90,16 +90,16 @@ class Storage(ABC):
     def frozen(self) -> AbstractContextManager[None]:
         """Inside, all reads see one state, whatever is written meanwhile.
 
-        For a tool with one thread that reads a store somebody else writes to.
+        For a tool with one thread that reads a store in use.
         """
 
     @abstractmethod
     def streams(self) -> list[StreamRow]:
-        """All streams, by name, but those that are being deleted."""
+        """All streams that are not deleted, by name."""
 
     @abstractmethod
     def deleted_streams(self) -> list[StreamRow]:
-        """Streams that are deleted, of which something is left, by name."""
+        """Deleted streams of which rows are left, by name."""
 
     @abstractmethod
     def remains(self, stream: str) -> bool:
@@ -122,11 +122,11 @@ class Storage(ABC):
 
     @abstractmethod
     def snapshot_numbers(self, stream: str) -> list[int]:
-        """How many events each snapshot has that is kept, the fewest first."""
+        """After how many events each snapshot was taken, ascending."""
 
     @abstractmethod
     def snapshot(self, stream: str, n: int) -> SnapshotRow | None:
-        """The snapshot with so many events."""
+        """The snapshot that was taken after `n` events."""
 
     @abstractmethod
     def item(self, stream: str, id: str) -> ItemRow | None:
@@ -144,7 +144,7 @@ class Storage(ABC):
 
     @abstractmethod
     def known_ids(self, stream: str, ids: Iterable[str]) -> dict[str, str]:
-        """Of these ids the ones that are there, with the digest of their content."""
+        """Those of the ids that exist, with the digest of their content."""
 
     @abstractmethod
     def exits(self, stream: str, after: int = 0, limit: int | None = None) -> list[ItemRow]:
@@ -155,7 +155,7 @@ class Storage(ABC):
 
     @abstractmethod
     def recent_exits(self, stream: str, limit: int) -> list[Exited]:
-        """The items that left last, the latest first; none of those that were withdrawn."""
+        """The items that left last, the latest first, without those that were withdrawn."""
 
     @abstractmethod
     def revisions(self, stream: str, after: int = 0, limit: int | None = None) -> list[RevisionRow]:
@@ -171,7 +171,7 @@ class Storage(ABC):
 
     @abstractmethod
     def said(self, stream: str, pairs: Iterable[tuple[str, str]]) -> dict[tuple[str, str], str]:
-        """Of these (item, labeler) the ones with a label, and what it says."""
+        """Those of the pairs (item, labeler) that have a label, and the label."""
 
     @abstractmethod
     def labels(
@@ -187,11 +187,11 @@ class Storage(ABC):
 
     @abstractmethod
     def labeler_counts(self, stream: str) -> dict[str, tuple[int, int]]:
-        """Of each labeler with a label: how many there are, and how many of them were late."""
+        """For each labeler with a label: how many there are, and how many of them were late."""
 
     @abstractmethod
     def given(self, stream: str, pairs: Iterable[tuple[str, str]]) -> set[tuple[str, str]]:
-        """Of these (item, labeler) the ones that have or had a lease."""
+        """Those of the pairs (item, labeler) that have or had a lease."""
 
     @abstractmethod
     def lease(self, token_hash: str) -> LeaseRow | None:
@@ -203,7 +203,7 @@ class Storage(ABC):
 
     @abstractmethod
     def counts(self, stream: str) -> Counts:
-        """How much of everything there is."""
+        """How many rows of each kind a stream has."""
 
     @abstractmethod
     def keys(self) -> list[KeyRow]:
@@ -213,7 +213,7 @@ class Storage(ABC):
     def audit(
         self, after: int = 0, limit: int | None = None, stream: str | None = None
     ) -> list[AuditRow]:
-        """What was done after line `after`, oldest first; of one stream, or everything."""
+        """The audit trail after line `after`, oldest first; of one stream, or all."""
 
     @abstractmethod
     def webhooks(self, stream: str | None = None) -> list[WebhookRow]:
@@ -245,12 +245,12 @@ class Storage(ABC):
         return self.snapshot(stream, numbers[-1]) if numbers else None
 
     def snapshots(self, stream: str) -> list[SnapshotRow]:
-        """All that are kept, oldest first."""
+        """All snapshots, oldest first."""
         found = [self.snapshot(stream, n) for n in self.snapshot_numbers(stream)]
         return [row for row in found if row is not None]
 
     def open_items(self, stream: str, most: int, chunk: int = 10_000) -> Iterator[ItemRow]:
-        """All items that are open, by id, without holding them all.
+        """All items that are open, by id, read in chunks.
 
         In the place of a payload of more than `most` characters stands an empty text.
         """
@@ -267,35 +267,35 @@ class Storage(ABC):
                 yield row.item, row.labeler, row.said
 
     def all_labels(self, stream: str, chunk: int = 10_000) -> Iterator[LabelRow]:
-        """Every label of a stream, without holding them all."""
+        """Every label of a stream, read in chunks."""
         rows = self.labels(stream, None, chunk)
         while rows:
             yield from rows
             rows = self.labels(stream, (rows[-1].item, rows[-1].labeler), chunk)
 
     def all_audit(self, stream: str | None = None, chunk: int = 10_000) -> Iterator[AuditRow]:
-        """Every line of the audit trail, or those about a stream, without holding them all."""
+        """Every line of the audit trail, or those about a stream, read in chunks."""
         rows = self.audit(0, chunk, stream)
         while rows:
             yield from rows
             rows = self.audit(rows[-1].n, chunk, stream)
 
     def all_items(self, stream: str, chunk: int = 10_000) -> Iterator[ItemRow]:
-        """Every item of a stream, without holding them all."""
+        """Every item of a stream, read in chunks."""
         rows = self.items(stream, None, None, chunk)
         while rows:
             yield from rows
             rows = self.items(stream, None, rows[-1].id, chunk)
 
     def all_revisions(self, stream: str, chunk: int = 10_000) -> Iterator[RevisionRow]:
-        """Every revision of a stream, without holding them all."""
+        """Every revision of a stream, read in chunks."""
         rows = self.revisions(stream, 0, chunk)
         while rows:
             yield from rows
             rows = self.revisions(stream, rows[-1].n, chunk)
 
     def all_events(self, stream: str, after: int = -1, chunk: int = 1_000) -> Iterator[EventRow]:
-        """Every row of a stream's log from the event behind `after`, without holding them all."""
+        """Every row of a stream's log from the event behind `after`, read in chunks."""
         rows = self.events(stream, after, chunk)
         while rows:
             yield from rows

@@ -106,7 +106,7 @@ class LeaveItems:
 
 @dataclass(frozen=True, slots=True)
 class AddRevisions:
-    """Verdicts of items that have left became others; a second one of a number is refused."""
+    """Revised verdicts of items that have left; a number that exists is refused."""
 
     rows: Sequence[RevisionRow]
 
@@ -138,7 +138,7 @@ class LeaseEnd:
 
 @dataclass(frozen=True, slots=True)
 class EndLeases:
-    """Leases ended. An expired one may still become done; one that is unknown is refused."""
+    """Leases ended. An expired one may still become done; an unknown one is refused."""
 
     rows: Sequence[LeaseEnd]
 
@@ -155,7 +155,7 @@ class RenewLease:
 class AddEngine:
     """From here on another version of the engine writes the events of a stream.
 
-    It replaces one that was to begin at the same event, and so has written nothing.
+    It replaces one that began at the same event, and so has written nothing.
     """
 
     row: EngineRow
@@ -165,7 +165,7 @@ class AddEngine:
 class SaveSnapshot:
     """Keep a snapshot; older ones thin out with their age (see `snapshot_retention`).
 
-    The first (n = 0) stays, and those with which a version of the engine began.
+    The first (n = 0) stays, and so do those with which a version of the engine began.
     """
 
     row: SnapshotRow
@@ -180,7 +180,7 @@ class AddKey:
 
 @dataclass(frozen=True, slots=True)
 class RevokeKey:
-    """A key opens nothing any more; the time of the first revocation stays."""
+    """A key is revoked; the time of the first revocation stays."""
 
     id: str
     at: float
@@ -188,7 +188,7 @@ class RevokeKey:
 
 @dataclass(frozen=True, slots=True)
 class ExpireKey:
-    """A key opens nothing from `at` on; an earlier end stays."""
+    """A key expires at `at`; an earlier expiry stays."""
 
     id: str
     at: float
@@ -211,7 +211,7 @@ class AddWebhook:
 
 @dataclass(frozen=True, slots=True)
 class RotateSecret:
-    """A webhook has a new secret; the one before signs as well until `old_until`."""
+    """A webhook has a new secret; messages are signed with the old one too until `old_until`."""
 
     id: str
     secret: str
@@ -220,7 +220,7 @@ class RotateSecret:
 
 @dataclass(frozen=True, slots=True)
 class RemoveWebhook:
-    """A webhook goes, and its deliveries with it."""
+    """A webhook is removed, with its deliveries."""
 
     id: str
 
@@ -236,7 +236,7 @@ class AddDeliveries:
 class UpdateDelivery:
     """A delivery was tried (or is to be tried again); its row is replaced.
 
-    Nothing happens where the webhook has gone meanwhile.
+    Nothing happens if the webhook was removed meanwhile.
     """
 
     row: DeliveryRow
@@ -252,14 +252,14 @@ class SetMeta:
 
 @dataclass(frozen=True, slots=True)
 class AddAudit:
-    """Lines of the audit trail, whose numbers the store gives."""
+    """Lines of the audit trail, numbered by the store."""
 
     rows: Sequence[AuditRow]
 
 
 @dataclass(frozen=True, slots=True)
 class ErasePayload:
-    """The payload of an item goes, and the digest of its content; an unknown item is refused."""
+    """Erase the payload of an item and the digest of its content; an unknown item is refused."""
 
     stream: str
     item: str
@@ -267,7 +267,7 @@ class ErasePayload:
 
 @dataclass(frozen=True, slots=True)
 class MarkDeleted:
-    """A stream is deleted: `streams` does not list it any more, though its rows may be there."""
+    """A stream is deleted: `streams` no longer lists it, though rows of it may be left."""
 
     stream: str
     at: float
@@ -275,7 +275,7 @@ class MarkDeleted:
 
 @dataclass(frozen=True, slots=True)
 class PurgeStream:
-    """Of every table that a stream has rows in, at most `limit` of them go."""
+    """Delete at most `limit` rows of a stream from each table."""
 
     stream: str
     limit: int
@@ -283,7 +283,7 @@ class PurgeStream:
 
 @dataclass(frozen=True, slots=True)
 class DeleteStream:
-    """The stream itself goes, if it is there; refused while any row of it is left."""
+    """Delete the stream itself, if it exists; refused while any row of it is left."""
 
     stream: str
 

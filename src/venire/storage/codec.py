@@ -2,7 +2,7 @@
 
 An `EventRow` holds one event, or a run of labels that came in one slot: thousands of labels of a
 bulk request are one row, with a list for each field. Floats are written as Python's `repr` does,
-so that the very same number comes back; `nan` and the infinities, which JSON has no word for, are
+so that the very same number comes back; `nan` and the infinities, which JSON does not have, are
 strings. The fields stand in lists, in the order of the event's own, which is what keeps a log
 small; a new field goes to the end and has a default, so that older logs stay readable.
 """
@@ -16,28 +16,30 @@ from dataclasses import astuple, replace
 from itertools import groupby
 from typing import Any, Final
 
-from venire.engine import NOBODY
 from venire.errors import InputError, StoreError
-from venire.model import (
+from venire.events import (
     Arrived,
     Assigned,
-    Assignment,
-    Bounds,
     Changed,
     Closed,
     Event,
-    Exit,
-    ExitReason,
-    Item,
     Joined,
-    Label,
-    Labeler,
     Left,
     Observed,
     Released,
+    Withdrawn,
+)
+from venire.model import (
+    NOBODY,
+    Assignment,
+    Bounds,
+    Exit,
+    ExitReason,
+    Item,
+    Label,
+    Labeler,
     Revision,
     Verdict,
-    Withdrawn,
 )
 from venire.storage.rows import EventRow
 
@@ -89,7 +91,7 @@ def decode(rows: Iterable[EventRow]) -> list[Event]:
         else:
             raise StoreError(
                 f"event {row.n} of stream {row.stream!r} is of the unknown kind {row.kind!r}: "
-                "a newer version has written it"
+                "a newer version wrote it, upgrade venire"
             )
     return events
 
@@ -228,7 +230,7 @@ def _read_changed(slot: int, body: Any) -> Changed:
 
 
 def _bounds(limits: list[Any]) -> Bounds:
-    """Bounds as they were written; before they had six parts, the confidence was no floor."""
+    """Bounds as they were written; before they had six parts, there was no floor."""
     return Bounds(*limits) if len(limits) > 5 else replace(Bounds(*limits), floor=False)
 
 
@@ -249,4 +251,4 @@ def _by_type(kind: type) -> tuple[str, Callable[[Any], Any], Callable[[int, Any]
     for name, (event, write, read) in _KINDS.items():
         if event is kind:
             return name, write, read
-    raise InputError(f"got an event of type {kind.__name__}, which has no place in a log")
+    raise InputError(f"got an event of type {kind.__name__}, expected one of venire.events")

@@ -53,7 +53,7 @@ def is_content_of(row: ItemRow) -> bool:
         eligible = None if row.eligible is None else json.loads(row.eligible)
         weights = [None, row.weight, *_whole(row.weight)]
         return row.digest in (digest_of(payload, w, eligible, excluded) for w in weights)
-    except (ValueError, RecursionError):  # it is no JSON, or holds what JSON has no word for
+    except (ValueError, RecursionError):  # it is not JSON, or holds what JSON cannot
         return False
 
 

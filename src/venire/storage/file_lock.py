@@ -1,4 +1,4 @@
-"""A lock that goes with the process that holds it."""
+"""A lock that is released when its process ends, and files that only their owner may read."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ def create_private(path: Path) -> None:
     except FileExistsError:
         pass
     except OSError as error:
-        raise StoreError(f"{path} cannot be made: {error.strerror}") from None
+        raise StoreError(f"{path} cannot be created: {error.strerror}") from None
 
 
 def make_private(path: Path) -> None:
-    """Close a file to others, which an older version made for all to read.
+    """Take away everybody else's access to a file: older versions made it readable for all.
 
-    One that is open to its group alone was made so by somebody, and stays so.
+    A file that only its group may read besides was made so on purpose, and stays so.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -44,13 +44,13 @@ def make_private(path: Path) -> None:
     ...     oct(path.stat().st_mode & 0o777)
     '0o600'
     """
-    with suppress(OSError):  # it is somebody else's, or has gone
+    with suppress(OSError):  # it belongs to somebody else, or is gone
         if os.stat(path).st_mode & 0o007:
             os.chmod(path, PRIVATE)
 
 
 class FileLock:
-    """Held from the making of it until `release`, or until the process ends, however it ends.
+    """A lock that is held until `release`, or until the process ends, however it ends.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -67,7 +67,7 @@ class FileLock:
         try:
             self._file = os.open(path, os.O_RDWR | os.O_CREAT, PRIVATE)
         except OSError as error:
-            raise StoreError(f"{path} cannot be made: {error.strerror}") from None
+            raise StoreError(f"{path} cannot be created: {error.strerror}") from None
         try:
             _lock(self._file)
         except OSError:
@@ -81,7 +81,7 @@ class FileLock:
         os.write(self._file, f"{os.getpid()}\n".encode())
 
     def release(self) -> None:
-        """Let others have it."""
+        """Give up the lock."""
         os.close(self._file)
 
 

@@ -1,7 +1,7 @@
 """A store by its address.
 
-A store into which an archive is being put has a mark, and is not opened by anybody else: what is
-in it may be half of what it should be.
+A store into which an archive is being restored is marked, and nobody else may open it: it is not
+complete yet.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from venire.storage.memory.store import MemoryStorage
 
 __all__ = ["RESTORING", "open_storage"]
 
-#: The named value that says which archive is being put into a store; empty once that is done.
+#: The named value that says which archive is being restored; empty once that is done.
 RESTORING: Final = "restoring"
 
 
@@ -49,7 +49,7 @@ def open_storage(url: str, owner: bool = True) -> Storage:
     try:
         parsed = make_url(url)
     except (ArgumentError, ValueError) as error:
-        raise InputError(f"got the store {url!r}, which is not an address: {error}") from None
+        raise InputError(f"got the store {url!r}, which is not a valid address: {error}") from None
     if kind == "sqlite":
         from venire.storage.sql.sqlite import SqliteStorage
 
@@ -60,13 +60,13 @@ def open_storage(url: str, owner: bool = True) -> Storage:
 
 
 def _whole(storage: Storage) -> Storage:
-    """The store, if no restore of it was begun and not finished."""
+    """The store, unless a restore of it was begun and not finished."""
     try:
         source = storage.meta(RESTORING)
         if source:
             raise StoreError(
-                f"{source} is being put into the store {storage.url}, or that was broken off, so "
-                "not all of it is there: if nobody is at it, remove the store and restore again"
+                f"the store {storage.url} is incomplete: the restore of {source} is not finished. "
+                "Wait for it or, if it was interrupted, remove the store and restore again"
             )
     except BaseException:
         storage.close()

@@ -1,10 +1,10 @@
-"""Who wrote which part of a log, and what of it is taken as it stands.
+"""Which version of the engine wrote which part of a log, and what is taken from it unchecked.
 
 A log is replayed, and every decision must come out the same. Where it does not, and another
 version of the engine wrote that part, the decisions are taken from the log from that event to the
 end of the part. Where this version wrote it, the log is damaged. In a store from before versions
-were written down, nobody knows who wrote the first part: a server takes it for another's, and
-`verify`, which is to believe nothing, for its own.
+were recorded, nobody knows which one wrote the first part: a server assumes another, and `verify`,
+which is to trust nothing, assumes its own.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = ["Writers"]
 
 
 class Writers:
-    """The parts of a stream's log, by who wrote them.
+    """The parts of a stream's log, by the version that wrote them.
 
     >>> writers = Writers([EngineRow("posts", 0, "other", 0.0), EngineRow("posts", 9, "this", 0.0)])
     >>> writers.blame(4, ValueError("it came out otherwise"))
@@ -36,11 +36,11 @@ class Writers:
 
     @classmethod
     def of(cls, storage: Storage, stream: str, strict: bool = False) -> Writers:
-        """Those of a stream; with `strict`, what nobody knows the writer of is this version's."""
+        """Those of a stream; with `strict`, parts of unknown origin count as this version's."""
         return cls(storage.engines(stream), strict)
 
     def version(self, n: int) -> str | None:
-        """Who wrote an event; None if nobody knows."""
+        """Which version wrote an event; None if that is not known."""
         return next((row.version for row in reversed(self._engines) if row.n <= n), None)
 
     def obeys(self, n: int) -> bool:

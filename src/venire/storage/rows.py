@@ -8,13 +8,14 @@ store is a string.
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from venire.model import DeliveryStatus, ItemStatus, LeaseStatus, StreamStatus
 
 __all__ = [
     "DELIVERY_KINDS",
     "ERASED",
+    "ROWS",
     "UNSETTLED",
     "AuditRow",
     "Counts",
@@ -37,7 +38,7 @@ __all__ = [
 
 DELIVERY_KINDS: Final = ("exit", "revision")
 
-#: Deliveries that count: those that will be tried again, and those that were given up.
+#: Deliveries that are not done: to be retried, or dead-lettered.
 UNSETTLED: Final = (DeliveryStatus.PENDING, DeliveryStatus.DEAD)
 
 #: What stands in place of the digest of an item whose payload was erased; the payload is `null`.
@@ -47,7 +48,7 @@ ERASED: Final = "erased"
 class StreamRow(NamedTuple):
     """A stream: its name, when it was made, and whether it is running, paused or closed.
 
-    `deleted_at` is set while the rows of a deleted stream are being removed; then it goes too.
+    `deleted_at` is set while the rows of a deleted stream are being removed, and this one last.
     """
 
     name: str
@@ -86,9 +87,9 @@ class ItemRow(NamedTuple):
 
     `digest` tells whether an item of the same id has the same content; `eligible` and `excluded`
     are JSON lists of names (`eligible` None: anyone). `exit_n` counts the exits of the stream
-    from 1, and is the cursor of whoever reads them; the fields from there on are None while
+    from 1, and is the cursor for reading them; the fields from there on are None while
     the item is open. `verdict` is None for an item that left without a label. `key` is the id of
-    the key that brought the item, where that is known.
+    the key that sent the item, where that is known.
     """
 
     stream: str
@@ -127,7 +128,7 @@ class ExitRow(NamedTuple):
 
 
 class RevisionRow(NamedTuple):
-    """The verdict of an item that has left became another; its `ItemRow` stays as it was.
+    """The verdict of an item that has left was revised; its `ItemRow` stays as it was.
 
     `n` counts the revisions of the stream from 1. `before` is what was said last, when the item
     left or by an earlier revision, None where it had no label; `labels` counts late ones too.
@@ -146,11 +147,11 @@ class RevisionRow(NamedTuple):
 
 
 class LabelRow(NamedTuple):
-    """What a labeler said of an item: once, and never changed.
+    """What a labeler said of an item; never changed.
 
     `late` says that the item had left; `lead_seconds` is the time from lease to label, None for
-    a label nobody asked for; `source` says how it came (`lease`, `bulk`, ...), and `key` by which
-    key, where that is known.
+    a label that was not asked for; `source` says how it came (`lease`, `bulk`, ...), and `key` by
+    which key, where that is known.
     """
 
     stream: str
@@ -168,8 +169,9 @@ class LabelRow(NamedTuple):
 class LeaseRow(NamedTuple):
     """An item given to a labeler, under a token of which only the sha256 is kept.
 
-    `answer` is the first answer to whoever brought the label, kept for retries (JSON). `key` is the
-    id of the key that asked for the work, `ended_key` of the one that answered it or gave it back.
+    `answer` is the first answer to the request with the label, kept for retries (JSON). `key` is
+    the id of the key that asked for the work, `ended_key` of the one that answered it or gave it
+    back.
     """
 
     token_hash: str
@@ -207,7 +209,7 @@ class EngineRow(NamedTuple):
 
 
 class TallyRow(NamedTuple):
-    """How many there are of something, kept as they come so that nobody has to count them.
+    """How many rows there are of a kind, kept up to date so that nobody has to count them.
 
     `kind` is `items` (then `name` is their status), `labels` or `late` (of the labeler `name`).
     """
@@ -221,7 +223,7 @@ class TallyRow(NamedTuple):
 class KeyRow(NamedTuple):
     """A key to the service, of which only the sha256 is kept; `labeler` binds it to one.
 
-    It opens nothing once it is revoked, nor from `expires_at` on.
+    It is invalid once it is revoked, and from `expires_at` on.
     """
 
     id: str
@@ -236,9 +238,9 @@ class KeyRow(NamedTuple):
 
 
 class WebhookRow(NamedTuple):
-    """Who is told when items leave; the secret signs what is sent, so it is kept as it is.
+    """An address that is told when items leave; its secret signs the messages, so it is kept.
 
-    `old_secret`, the one before, signs as well until `old_until`.
+    `old_secret`, the one before, signs them too until `old_until`.
     """
 
     id: str
@@ -251,10 +253,10 @@ class WebhookRow(NamedTuple):
 
 
 class DeliveryRow(NamedTuple):
-    """One exit on its way to one webhook: pending until `next_at`, done, or dead.
+    """The delivery of an exit to a webhook: to be tried at `next_at`, done, or dead-lettered.
 
-    `failing_since` is when it first failed. Of the kind `revision` it is a revision, and `exit_n`
-    that one's number.
+    `failing_since` is when it first failed. With the kind `revision` it is that of a revision, and
+    `exit_n` is its number.
     """
 
     webhook: str
@@ -286,7 +288,7 @@ class AuditRow(NamedTuple):
 
 
 class Exited(NamedTuple):
-    """How an item left, without its payload, for figures over many of them.
+    """How an item left, without its payload, for statistics over many of them.
 
     `said` counts the labels that came before it left, `agreed` those of them that say what the
     verdict says.
@@ -306,9 +308,9 @@ class Exited(NamedTuple):
 
 
 class Counts(NamedTuple):
-    """How much of everything a stream has.
+    """How many rows of each kind a stream has.
 
-    `events`, `exits` and `revisions` are the next numbers' base.
+    New events, exits and revisions are numbered from `events`, `exits` and `revisions` on.
     """
 
     open: int
@@ -320,3 +322,22 @@ class Counts(NamedTuple):
     events: int
     exits: int
     revisions: int = 0
+
+
+#: The kind of the rows of each table.
+ROWS: Final[dict[str, type[tuple[Any, ...]]]] = {
+    "streams": StreamRow,
+    "settings": SettingsRow,
+    "events": EventRow,
+    "items": ItemRow,
+    "revisions": RevisionRow,
+    "labels": LabelRow,
+    "leases": LeaseRow,
+    "snapshots": SnapshotRow,
+    "engines": EngineRow,
+    "tallies": TallyRow,
+    "keys": KeyRow,
+    "webhooks": WebhookRow,
+    "deliveries": DeliveryRow,
+    "audit": AuditRow,
+}

@@ -12,14 +12,14 @@ from typing import Final
 
 __all__ = ["superfluous"]
 
-#: A gap in the log is at most such a share of how long ago it was, where it can be.
+#: The gap between two snapshots is at most a SHARE-th of their age, where it can be.
 SHARE: Final = 4
 
 
 def superfluous(numbers: Sequence[int], needed: Collection[int] = ()) -> list[int]:
-    """The snapshots that may go, by the number of events in each.
+    """The snapshots that may be deleted, by the number of events in each.
 
-    The first stays, the last two do, and those that are `needed`.
+    The first, the last two and those that are `needed` stay.
 
     >>> superfluous(range(0, 220, 20))
     [20, 60]

@@ -1,4 +1,4 @@
-"""The battery that every store must pass: `check_storage`, for the stores of ours and of yours."""
+"""The battery that every store must pass: `check_storage`, for venire's stores and for yours."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from venire.errors import StoreError
-from venire.model import Arrived, Event, Item, Label, Observed
+from venire.events import Arrived, Event, Observed
+from venire.model import Item, Label
 from venire.storage import changes as c
 from venire.storage.base import Storage
 from venire.storage.codec import decode, encode
@@ -70,7 +71,7 @@ def _refused(storage: Storage, *changes: c.Change) -> None:
 
 
 def everything(storage: Storage, stream: str) -> dict[str, Any]:
-    """All that a store has of a stream, and what belongs to none, for comparison."""
+    """Everything a store has of a stream, and what belongs to no stream, for comparison."""
     reads: Sequence[Callable[[str], Any]] = (
         storage.settings,
         storage.events,

@@ -1,14 +1,13 @@
 """One thread that commits what many requests hand it: group commit.
 
 A commit that waits for the disk takes as long for a hundred changes as for one. So the thread
-takes all that is queued, makes it one transaction, and answers everybody in it; meanwhile the
-next group gathers. Nothing is ever reordered.
+takes all that is queued, commits it as one transaction, and answers all requests in it; meanwhile
+the next group gathers. Nothing is ever reordered.
 
-When a commit fails, its group fails, and so does all that is queued behind it, for that was
+When a commit fails, its group fails, and so does all that is queued behind it, since that was
 decided on a state which the disk does not have. From then on the writer is down: it refuses
-everything until `recover` is called, which whoever holds state in memory does when it has made
-up its mind to load it again. It never comes up by itself, so that nothing decided on the lost
-state can slip in.
+everything until the owner of the state in memory calls `recover`, and then loads that state again.
+It never comes up by itself, so that nothing decided on the lost state can slip in.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ class Ticket(Protocol):
         """The changes are on disk."""
 
     def set_exception(self, exception: Any, /) -> None:
-        """They are not, or it is not known."""
+        """They are not on disk, or it is not known."""
 
 
 T = TypeVar("T", bound=Ticket)
@@ -62,7 +61,7 @@ class Writer:
     Parameters
     ----------
     storage
-        Where to. From here on nobody else should write to its streams.
+        Where to write. From here on nobody else should write to its streams.
     call
         How to run a function in the thread that waits for the answers, such as
         `loop.call_soon_threadsafe`: it is called once for each group. By default answers are
@@ -72,7 +71,7 @@ class Writer:
         have no times.
     tell
         Called with the cause when it goes down and each time that it cannot come up, and with
-        None when it is up again; from whatever thread that happens in.
+        None when it is up again; in the thread where that happens.
 
     Examples
     --------
@@ -110,7 +109,7 @@ class Writer:
 
     @property
     def up(self) -> bool:
-        """Whether it takes anything."""
+        """Whether it accepts changes."""
         return self._error is None and not self._closing
 
     @property
@@ -121,7 +120,7 @@ class Writer:
     def submit(self, changes: Sequence[Change]) -> Future[None]:
         """Hand in changes; the future is resolved when they are on disk, or fails.
 
-        No changes at all make a barrier: all that was submitted before is on disk.
+        Without changes it is a barrier: all that was submitted before is on disk.
         """
         return self.submit_to(changes, Future[None]())
 
@@ -133,11 +132,11 @@ class Writer:
                 self._wake.notify()
                 return ticket
         why = self._error or "the writer is closed"
-        ticket.set_exception(StoreDown(f"the store takes nothing for now: {why}"))
+        ticket.set_exception(StoreDown(f"the store cannot be written to for now: {why}"))
         return ticket
 
     def recover(self) -> bool:
-        """Come up again if the store can be written to; the caller then loads its state anew."""
+        """Come up again if the store can be written to; the caller then loads its state again."""
         if self._error is None:
             return not self._closing
         try:
@@ -209,12 +208,12 @@ class Writer:
                 if error is None:
                     ticket.set_result(None)
                 else:
-                    down = StoreDown(f"the store did not take it: {error}")
+                    down = StoreDown(f"the store could not write it: {error}")
                     down.__cause__ = error
                     ticket.set_exception(down)
 
         if self._call is None:
             resolve()
         else:
-            with contextlib.suppress(RuntimeError):  # the loop has gone, and so has who waited
+            with contextlib.suppress(RuntimeError):  # the loop is closed, and nobody waits
                 self._call(resolve)

@@ -47,7 +47,7 @@ def test_a_policy_that_is_changed_remembers_nothing_of_the_one_before(server: In
     server.add("a", "b", "c")
     server.take()
     engine = server.service.runtime.loaded()[0].engine
-    memory = engine._books.desk.gauges
+    memory = engine.state.raw.desk.gauges
     server.call("PATCH", "/v1/streams/posts", json={"policy": "waterfill", "max_overlap": 3})
     assert memory.any()
     changed = server.call("PATCH", "/v1/streams/posts", json={"policy": "realised"})

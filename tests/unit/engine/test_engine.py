@@ -31,7 +31,8 @@ from venire import (
     Waterfill,
     World,
 )
-from venire.model import Assigned, Assignment, Closed, Event, Exit, Observed, Released
+from venire.events import Assigned, Closed, Event, Observed, Released
+from venire.model import Assignment, Exit
 from venire.testing import drive
 
 PANEL = (Labeler("ann", 0.9), Labeler("bob", 0.8), Labeler("eve", 0.7, capacity=2))

@@ -23,7 +23,8 @@ from venire import (
     Scheduler,
     StateError,
 )
-from venire.model import Changed, Closed, Exit
+from venire.events import Changed, Closed
+from venire.model import Exit
 from venire.scheduling.state.desk import HELD, OUTSTANDING, SHORT, SURE
 from venire.storage.codec import decode, encode
 from venire.storage.rows import EventRow
@@ -165,12 +166,12 @@ def test_nothing_leaves_below_the_floor_while_somebody_may_label_it(
 
 def check_stands(world: World) -> None:
     """What is written on each row is what a plain look at it says."""
-    clerk = world.s._clerk
-    clerk._note()
-    desk, bounds = clerk.desk, clerk.bounds
+    bounded = world.s.state.bounded
+    bounded.note()
+    desk, bounds = bounded.desk, bounded.bounds
     wanted = bounds.min_confidence or 0.0
-    for row in clerk.outstanding().tolist():
-        if row in clerk.retired:
+    for row in bounded.queue.outstanding().tolist():
+        if row in bounded.retired:
             continue
         votes, pending, touched, k = [], [], set(), int(desk.rows["head"][row])
         while k >= 0:
@@ -186,7 +187,7 @@ def check_stands(world: World) -> None:
         labels = len(votes) + len(pending)
         full = bounds.max_labels is not None and labels >= bounds.max_labels
         anybody = any(
-            desk.panel["capacity"][m] > 0 and m not in touched and clerk.in_group(row, m)
+            desk.panel["capacity"][m] > 0 and m not in touched and bounded.in_group(row, m)
             for m in range(len(desk.panel))
         )
         low = now < wanted and not full and anybody
@@ -355,7 +356,7 @@ def test_asking_in_vain_does_not_look_at_the_same_items_again() -> None:
     s.arrive([Item(f"i{k}", 1.0) for k in range(300)])
     s.observe([Label(f"i{k}", name, "ok") for k in range(300) for name in ("ann", "bob")])
     assert s.assign(["ann"]) == ()
-    cursors = s._clerk._cursors
+    cursors = s.state.bounded.cursors
     assert cursors[0] == 300
     (given,) = s.assign(["eve"])
     s.observe(Label(given.item, "eve", "spam"))

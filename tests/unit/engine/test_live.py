@@ -29,7 +29,7 @@ from venire import (
     StateError,
     Waterfill,
 )
-from venire.model import Closed, Event
+from venire.events import Closed, Event
 
 PANEL = (Labeler("ann", 0.9), Labeler("bob", 0.8), Labeler("eve", 0.7, capacity=2))
 CLASSES = ("spam", "ok")
@@ -263,7 +263,7 @@ def live(s: Scheduler, data: st.DataObject, steps: int) -> None:
         name = data.draw(st.sampled_from(["ann", "bob", "eve"]))
         held = s.in_flight
         if verb == "arrive":
-            n = s._roll.arrived
+            n = s.state.registry.arrived
             weight = data.draw(st.sampled_from([0.5, 3.0, 30.0]))
             only = data.draw(st.sampled_from([None, frozenset({"ann"}), frozenset({"bob", "eve"})]))
             s.arrive(Item(f"i{n}", weight, only))

@@ -19,7 +19,7 @@ from venire import (
     Scheduler,
 )
 from venire.engine import engine_version
-from venire.model import Closed, Event
+from venire.events import Closed, Event
 
 PANEL = [Labeler(f"m{n}", 0.6 + 0.07 * n) for n in range(4)]
 POLICIES = (Greedy(), Realised(), FixedOverlap(2))

@@ -16,7 +16,7 @@ import pytest
 
 from venire import Bounds, Item, Label, Labeler, LookAhead, Policy, Scheduler
 from venire.engine.queue import FILING
-from venire.model import Changed
+from venire.events import Changed
 from venire.scheduling.by_name import exported, policy_named
 from venire.scheduling.state.desk import COUNTER, LEAST, POOLED, SETTING, TURN
 
@@ -48,16 +48,16 @@ def _said(item: str, labeler: str) -> str:
 
 def forget(s: Scheduler) -> None:
     """What a fresh memory is, written out."""
-    desk = s._books.desk
+    desk = s.state.raw.desk
     desk.gauges[:] = 0.0
     desk.meta[COUNTER:LEAST] = 0
     desk.meta[TURN] = desk.meta[POOLED] = 0
     desk.rows["key"] = 0.0
-    s._books.stale = True
+    s.state.raw.queue.stale = True
 
 
 def memory(s: Scheduler) -> list[object]:
-    desk = s._books.desk
+    desk = s.state.raw.desk
     return [desk.gauges.tolist(), desk.meta[COUNTER:LEAST].tolist(), desk.meta[SETTING:12].tolist()]
 
 
@@ -66,7 +66,7 @@ def waiting(s: Scheduler) -> dict[str, list[object]]:
 
     Not how they happen to be filed, nor a reason to leave: it counts once they are due.
     """
-    rows = s._clerk.desk.rows[s._clerk.outstanding()]
+    rows = s.state.queue.desk.rows[s.state.queue.outstanding()]
     passing = (*FILING, "reason")
     return {name: rows[name].tolist() for name in rows.dtype.names or () if name not in passing}
 
@@ -123,10 +123,10 @@ def test_the_same_policy_remembers() -> None:
 )
 def test_with_other_settings_it_remembers_too(policy: str, other: str) -> None:
     s = live(scheduler(policy), 40)
-    before, keys = memory(s)[:2], s._clerk.desk.rows["key"].copy()
+    before, keys = memory(s)[:2], s.state.queue.desk.rows["key"].copy()
     s.change(policy=other)
     assert memory(s)[:2] == before
-    np.testing.assert_array_equal(s._books.desk.rows["key"], keys)
+    np.testing.assert_array_equal(s.state.raw.desk.rows["key"], keys)
 
 
 def test_another_way_of_learning_is_no_other_policy() -> None:

@@ -58,7 +58,7 @@ def numba_type(value: Any) -> Any:
 def test_a_restored_desk_has_the_numba_types_of_a_fresh_one() -> None:
     fresh = busy(Realised())
     restored = Scheduler.restore(fresh.snapshot())
-    ours, theirs = restored._clerk.desk, fresh._clerk.desk
+    ours, theirs = restored.state.queue.desk, fresh.state.queue.desk
     for name, array in theirs._asdict().items():
         assert numba_type(getattr(ours, name)) == numba_type(array), name
         assert getattr(ours, name).dtype.isalignedstruct == array.dtype.isalignedstruct, name
@@ -76,7 +76,7 @@ def fields(desk: Desk) -> dict[str, Any]:
 
 @pytest.mark.parametrize("policy", POLICIES, ids=lambda policy: policy.name)
 def test_filing_all_rows_in_one_call_is_filing_them_one_by_one(policy: Policy) -> None:
-    desk = busy(policy)._clerk.desk
+    desk = busy(policy).state.queue.desk
     kernels = policy.kernels()
 
     def one_by_one(desk: Desk, rows: Any, slot: int) -> None:

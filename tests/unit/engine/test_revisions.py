@@ -29,7 +29,8 @@ from venire import (
     Verdict,
 )
 from venire.engine.departed import Departed, Kept
-from venire.model import Closed, Event, Exit, ExitReason
+from venire.events import Closed, Event
+from venire.model import Exit, ExitReason
 from venire.scheduling.algorithm1.verdicts import decide_apart
 from venire.scheduling.base import Belief
 from venire.storage.codec import decode, encode
@@ -105,7 +106,7 @@ class World:
         self.check(event, refreshed)
 
     def check(self, event: Closed, refreshed: bool) -> None:
-        belief, number = self.s._clerk.belief, self.s._roll.number
+        belief, number = self.s.state.queue.belief, self.s.state.registry.number
         assert belief is not None
         found = {r.item: r for r in event.revisions}
         assert refreshed or not found
@@ -183,7 +184,7 @@ def test_off_by_default_and_nothing_is_kept() -> None:
     s.arrive(Item("a", 0.001))
     s.observe(Label("a", "ann", "ok"))
     s.close()
-    assert (s.revisions, s._departed.items) == (0, {})
+    assert (s.revisions, s.state.departed.items) == (0, {})
     with pytest.raises(InputError, match="not outstanding"):
         s.verdict("a")
 
@@ -195,7 +196,7 @@ def test_it_can_be_switched_on_and_off_and_the_log_says_so() -> None:
         s.arrive([Item(f"{number}-{k}", 1.0) for k in range(3)])
         s.observe([Label(f"{number}-{k}", m, "ok") for k in range(3) for m in NAMES[:2]])
         s.close()
-    assert list(s._departed.items) == ["2-2"]
+    assert list(s.state.departed.items) == ["2-2"]
     assert begin(0).replay(s.log).fingerprint() == s.fingerprint()
     assert Scheduler.restore(s.snapshot()).revisions == 1
 
@@ -249,12 +250,12 @@ def test_apart_from_a_desk_is_decided_as_on_it_to_the_bit(data: st.DataObject, k
     pairs = st.tuples(st.integers(0, 3), st.sampled_from(NAMES), st.sampled_from(CLASSES))
     for k, name, word in data.draw(st.lists(pairs, max_size=15, unique_by=lambda p: p[:2])):
         s.observe(Label(f"i{k}", name, word))
-    labels = [s._clerk.labels_of(row) for row in range(4)]
+    labels = [s.state.queue.labels_of(row) for row in range(4)]
     start = np.cumsum([0, *(len(said) for _, said in labels)])
     who, said = (np.array([x for pair in labels for x in pair[j]], np.int64) for j in (0, 1))
-    found, sure = decide_apart(s._clerk.belief, len(CLASSES), start, who, said)
+    found, sure = decide_apart(s.state.queue.belief, len(CLASSES), start, who, said)
     for row in range(4):
-        assert (int(found[row]), float(sure[row])) == s._clerk.decide(row)
+        assert (int(found[row]), float(sure[row])) == s.state.queue.decide(row)
 
 
 def test_a_closed_slot_without_revisions_is_written_as_it_always_was() -> None:

@@ -236,6 +236,6 @@ def test_a_memory_with_other_names_is_not_read() -> None:
     assert kept.head["memory"] == [["price", 0, 1], ["sold_in", 1, 1], ["sold", 2, 1]]
     other = kept._replace(head=kept.head | {"memory": [["sold", 0, 1]]})
     again = Scheduler.restore(other.pack())
-    assert s._clerk.desk.gauges.any()
-    assert not again._clerk.desk.gauges.any()
+    assert s.state.queue.desk.gauges.any()
+    assert not again.state.queue.desk.gauges.any()
     live(again, 5, seed=2)

@@ -11,6 +11,7 @@ from rich.console import Console
 
 from venire.engine import Scheduler
 from venire.errors import MissingExtra
+from venire.events import Assigned, Closed
 from venire.experiments.common.drawing import require_matplotlib
 from venire.experiments.digits import (
     LEARNING_SLOTS,
@@ -29,7 +30,6 @@ from venire.experiments.digits import (
 from venire.experiments.digits.comparison import mean_and_spread, score
 from venire.experiments.digits.picture import queue_of
 from venire.experiments.digits.view import View, watch
-from venire.model import Assigned, Closed
 from venire.scheduling import Algorithm2, Everyone, FixedOverlap, Greedy
 from venire.simulation import Run, simulate
 

@@ -279,8 +279,8 @@ def test_serves_after_a_learning_phase(policy: Policy) -> None:
 def test_nobody_is_asked_while_nobody_is_believed() -> None:
     s = Scheduler(["ann", "bob"], ["a", "b"], Realised(), LearnThenServe(3))
     s.close()
-    s._clerk.use(Realised())
-    s._clerk.refresh(s.slot)
+    s.state.queue.use(Realised())
+    s.file()
     s.arrive(Item("x", weight=5))
     assert s.assign() == ()
     assert [e.reason for e in s.close()] == ["exhausted"]

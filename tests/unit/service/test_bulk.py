@@ -145,7 +145,7 @@ async def test_open_items_are_no_work_for_the_collector_of_cycles() -> None:
         live = await b.service.runtime.live_stream("posts")
         restored = Scheduler.restore(live.engine.snapshot())
         kept = [live.open, *live.open.values(), live.engine.item("a"), restored.item("a")]
-        kept += [live.engine._roll.items, restored._roll.items]
+        kept += [live.engine.state.registry.items, restored.state.registry.items]
         assert not any(map(gc.is_tracked, kept))
 
 

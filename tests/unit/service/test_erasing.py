@@ -51,9 +51,9 @@ async def test_a_payload_that_is_there_though_it_was_erased_is_found() -> None:
         await b.add("p1")
         await b.service.erase_payload("posts", "p1", "me")
         assert isinstance(b.storage, MemoryStorage)
-        row = b.storage._items["posts"]["p1"]
+        row = b.storage.tables.items["posts"]["p1"]
         assert row.digest == ERASED
-        b.storage._items["posts"]["p1"] = row._replace(payload=json.dumps(SECRET))
+        b.storage.tables.items["posts"]["p1"] = row._replace(payload=json.dumps(SECRET))
         assert not_erased(b.storage, "posts") == [
             "the payload of item 'p1' is there, though it was erased"
         ]

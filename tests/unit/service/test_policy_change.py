@@ -21,12 +21,12 @@ async def test_a_policy_that_is_changed_live_begins_with_a_fresh_memory() -> Non
                 if isinstance(got, Lease):
                     await b.service.label(str(got.token), "ok")
             await b.pass_time(10)
-        gauges = b.live.engine._books.desk.gauges.copy()
+        gauges = b.live.engine.state.raw.desk.gauges.copy()
         await b.service.change_stream("posts", {"min_labels": 1}, "me")
-        assert b.live.engine._books.desk.gauges.tolist() == gauges.tolist()
+        assert b.live.engine.state.raw.desk.gauges.tolist() == gauges.tolist()
         assert gauges.any()
         await b.service.change_stream("posts", {"policy": "realised"}, "me")
-        assert not b.live.engine._books.desk.gauges.any()
+        assert not b.live.engine.state.raw.desk.gauges.any()
         assert b.live.engine.price == 0.0
         print_of = b.live.engine.fingerprint()
     assert verify(b.storage, "posts").ok

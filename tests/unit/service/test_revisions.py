@@ -134,14 +134,14 @@ async def test_off_by_default_and_changed_live() -> None:
 async def test_verify_finds_what_is_not_in_the_log() -> None:
     async with bench(**SETTINGS) as b:
         await learn(b)
-    rows = b.storage._revisions["posts"]
+    rows = b.storage.tables.revisions["posts"]
     kept = rows[1]
     for changed, said in (
         ({1: kept._replace(verdict="ok")}, "revision 1 is"),
         ({}, "revision 1 is in the log but not in the table"),
         ({1: kept, 2: kept._replace(n=2)}, "revision 2 is in the table but not in the log"),
     ):
-        b.storage._revisions["posts"] = changed
+        b.storage.tables.revisions["posts"] = changed
         [difference] = verify(b.storage, "posts").differences
         assert difference.startswith(said)
 

@@ -30,13 +30,13 @@ async def filled() -> Flaky:
         await b.service.next("posts", "cec")
         await b.service.add_items("other", [ItemIn("x")])
     for n in storage.snapshot_numbers("posts")[1:]:
-        del storage._snapshots["posts", n]
+        del storage.tables.snapshots["posts", n]
     return storage
 
 
 def change(storage: MemoryStorage, kind: str, how: Callable[[Any], Any]) -> None:
     """Change the first event of a kind in the log."""
-    log = storage._logs["posts"]
+    log = storage.tables.logs["posts"]
     n, row = next((n, row) for n, row in log.items() if row.kind == kind)
     log[n] = row._replace(body=json.dumps(how(json.loads(row.body))))
 
@@ -70,7 +70,7 @@ async def test_what_another_version_decided_is_taken_from_the_log() -> None:
     storage = await filled()
     before = storage.counts("posts")
     change(storage, "closed", surer)
-    storage._engines["posts", 0] = EngineRow("posts", 0, "an older one", 0.0)
+    storage.tables.engines["posts", 0] = EngineRow("posts", 0, "an older one", 0.0)
     for again in range(2):  # from the beginning, and from the state with which this one began
         async with bench(storage) as b:
             assert not b.service.set_aside
@@ -93,7 +93,7 @@ async def test_what_another_version_decided_is_taken_from_the_log() -> None:
 @running
 async def test_a_store_from_before_versions_were_written_down_is_served() -> None:
     storage = await filled()
-    storage._engines.clear()
+    storage.tables.engines.clear()
     async with bench(storage) as b:
         assert not b.service.set_aside
         assert isinstance(await b.service.next("posts", "ann"), Lease)

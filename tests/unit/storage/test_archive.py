@@ -50,14 +50,14 @@ def _refused(lines: list[bytes], folder: Path, words: str) -> None:
 
 def test_half_of_an_archive_is_refused(archive: Path, tmp_path: Path) -> None:
     lines = archive.read_bytes().splitlines(keepends=True)
-    _refused(lines[: len(lines) // 2], tmp_path, "rows without saying that this is all")
-    _refused(lines[:-1], tmp_path, "it was cut off, take another copy")
+    _refused(lines[: len(lines) // 2], tmp_path, "rows without an end")
+    _refused(lines[:-1], tmp_path, "it was cut off, use another copy")
     _refused([*lines[:-2], lines[-2][:20]], tmp_path, f"line {len(lines) - 1}: it was cut off here")
     _refused([*lines[:5], *lines[6:]], tmp_path, "its end says")
     _refused([*lines[:5], lines[6], lines[5], *lines[7:]], tmp_path, "SHA-256")
-    _refused([*lines, lines[5]], tmp_path, f"line {len(lines) + 1}: it goes on after its end")
+    _refused([*lines, lines[5]], tmp_path, f"line {len(lines) + 1}: there are lines after its end")
     _refused([*lines[:5], b'["folded", 1]\n', *lines[5:]], tmp_path, "line 6.*a known table")
-    _refused([], tmp_path, "no archive of venire's")
+    _refused([], tmp_path, "not an archive of venire")
     _refused([b'{"venire":"store","format":9}\n', *lines[1:]], tmp_path, "expected at most 2")
 
 
@@ -120,15 +120,15 @@ def test_a_store_whose_restore_was_killed_is_refused(
     command = [sys.executable, "-c", RESTORE_AND_DIE, url, str(archive)]
     assert subprocess.run(command, check=False).returncode == -signal.SIGKILL
     for owner in (True, False):
-        with pytest.raises(StoreError, match=r"not all of it is there.* restore again"):
+        with pytest.raises(StoreError, match=r"is incomplete.* restore again"):
             open_storage(url, owner)
     for verb in (["verify"], ["backup", "--restore", str(archive)]):
         assert main([*verb, "--storage", url]) == 2
-        assert "all.ndjson is being put into the store" in capsys.readouterr().err
+        assert "the restore of all.ndjson is not finished" in capsys.readouterr().err
     command = [sys.executable, "-m", "venire", "serve", "--port", "0", "--storage", url]
     served = subprocess.run(command, capture_output=True, text=True, check=False)
     assert served.returncode == 2
-    assert "all.ndjson is being put into the store" in served.stderr
+    assert "the restore of all.ndjson is not finished" in served.stderr
 
 
 def test_a_store_that_fails_while_it_is_restored_is_refused(archive: Path, tmp_path: Path) -> None:
@@ -145,7 +145,7 @@ def test_a_store_that_fails_while_it_is_restored_is_refused(archive: Path, tmp_p
         storage.write = full  # type: ignore[method-assign, assignment]
         with pytest.raises(StoreDown):
             read_archive(storage, archive)
-    with pytest.raises(StoreError, match=r"all\.ndjson is being put into"):
+    with pytest.raises(StoreError, match=r"the restore of all\.ndjson is not finished"):
         open_storage(url)
 
 

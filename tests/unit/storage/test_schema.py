@@ -34,13 +34,13 @@ def test_the_last_script_is_the_version_of_the_code() -> None:
     ]
 
 
-@pytest.mark.parametrize("table", sorted(tables.ROWS))
+@pytest.mark.parametrize("table", sorted(rows.ROWS))
 def test_a_tuple_has_the_columns_of_its_table(table: str) -> None:
     columns = tuple(column.name for column in tables.metadata.tables[table].columns)
-    assert columns == tables.ROWS[table]._fields  # type: ignore[attr-defined]
+    assert columns == rows.ROWS[table]._fields  # type: ignore[attr-defined]
 
 
 def test_no_table_is_forgotten() -> None:
-    assert {*tables.ROWS, "meta"} == set(tables.metadata.tables)
+    assert {*rows.ROWS, "meta"} == set(tables.metadata.tables)
     written = {name for name in rows.__all__ if name.endswith("Row")} - {"ExitRow"}
-    assert {row.__name__ for row in tables.ROWS.values()} == written
+    assert {row.__name__ for row in rows.ROWS.values()} == written

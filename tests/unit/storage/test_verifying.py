@@ -85,14 +85,14 @@ TAMPERED = {
         "NULL, NULL, NULL FROM leases WHERE status = 'open' LIMIT 1"
     ),
     "there is no label": "UPDATE leases SET status = 'done' WHERE status = 'released'",
-    "another state": (
+    "differs from the state": (
         "UPDATE snapshots SET body = (SELECT body FROM snapshots ORDER BY n LIMIT 1) "
         "WHERE n = (SELECT max(n) FROM snapshots)"
     ),
     "cannot be read": "UPDATE snapshots SET body = x'00' WHERE n = (SELECT max(n) FROM snapshots)",
     "is ahead of the log": "UPDATE snapshots SET n = 9999 WHERE n = (SELECT max(n) FROM snapshots)",
-    "no snapshot of the beginning": "DELETE FROM snapshots WHERE n = 0",
-    "the log goes on with event": "DELETE FROM events WHERE n = 3",
+    "no snapshot of the start": "DELETE FROM snapshots WHERE n = 0",
+    "the log continues with event": "DELETE FROM events WHERE n = 3",
     "but replaying it gave": (
         "UPDATE events SET body = replace(body, 'no_gain', 'overlap') WHERE kind = 'closed'"
     ),
@@ -100,10 +100,12 @@ TAMPERED = {
         "UPDATE events SET body = replace(body, 'no_gain', 'bribed') WHERE kind = 'closed'"
     ),
     "unknown kind": "UPDATE events SET kind = 'folded' WHERE n = 3",
-    "another content than its digest says": (
+    "does not match the digest of its content": (
         f"UPDATE items SET payload = replace(payload, 'item', 'itfm') WHERE id = {LEFT}"
     ),
-    "another content": f"UPDATE items SET digest = replace(digest, 'a', 'b') WHERE id = {LEFT}",
+    "does not match the digest": (
+        f"UPDATE items SET digest = replace(digest, 'a', 'b') WHERE id = {LEFT}"
+    ),
     "Could not decode": (
         f"UPDATE items SET payload = CAST(x'7B2274FFFF' AS TEXT) WHERE id = {LEFT}"
     ),

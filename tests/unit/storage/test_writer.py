@@ -66,10 +66,10 @@ def test_a_failure_takes_all_that_is_queued_with_it_and_stays() -> None:
         second = writer.submit(_change("b"))
         storage.go.release()
         for future in (first, second):
-            with pytest.raises(StoreDown, match="did not take it: the disk is full"):
+            with pytest.raises(StoreDown, match="could not write it: the disk is full"):
                 future.result(timeout=10)
         assert not writer.up
-        with pytest.raises(StoreDown, match="takes nothing for now: the disk is full"):
+        with pytest.raises(StoreDown, match="cannot be written to for now: the disk is full"):
             writer.submit(_change("c")).result(timeout=10)
         assert not writer.recover()
         storage.broken = False

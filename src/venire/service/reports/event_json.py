@@ -5,19 +5,19 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from venire.model import (
+from venire.events import (
     Arrived,
     Assigned,
     Changed,
     Closed,
     Event,
-    ExitReason,
     Joined,
     Left,
     Observed,
     Released,
     Withdrawn,
 )
+from venire.model import ExitReason
 from venire.service.messages import ExitView, LabelView, RevisionView
 from venire.storage import EventRow, ItemRow, LabelRow, RevisionRow, decode
 

@@ -14,7 +14,8 @@ from typing import Final
 
 from venire.engine import Scheduler
 from venire.errors import InputError, StateError
-from venire.model import Assigned, Assignment, Closed, Event, Withdrawn
+from venire.events import Assigned, Closed, Event, Withdrawn
+from venire.model import Assignment
 from venire.service.messages import Alternative, Given
 from venire.service.reports.event_json import number
 from venire.service.settings import of_body

@@ -12,9 +12,10 @@ import json
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from venire.engine import NOBODY, Scheduler, untracked
+from venire.engine import Scheduler, untracked
+from venire.events import Closed, Withdrawn
 from venire.model import (
-    Closed,
+    NOBODY,
     Exit,
     ExitReason,
     Item,
@@ -23,7 +24,6 @@ from venire.model import (
     Revision,
     StreamStatus,
     Verdict,
-    Withdrawn,
 )
 from venire.service.clock import Clock
 from venire.service.settings import StreamSettings

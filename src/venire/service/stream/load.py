@@ -8,7 +8,8 @@ from typing import NamedTuple
 
 from venire.engine import Scheduler, engine_version
 from venire.errors import InputError, StoreDown, StoreError, VenireError
-from venire.model import Event, StreamStatus
+from venire.events import Event
+from venire.model import StreamStatus
 from venire.service.settings import ServiceSettings, of_body
 from venire.service.stream.leases import HeldLease, LeaseIndex
 from venire.service.stream.live_stream import LARGE_PAYLOAD, LiveStream, Moment, OpenItem

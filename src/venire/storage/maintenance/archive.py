@@ -2,11 +2,11 @@
 
 The first line says what it is, the last one how many rows of each table there are and what the
 SHA-256 of all lines before it is; every other is a table's name and a row of it. Bytes are in
-base64. Left out are the store's own named values, which a new server makes anew. This is how a
+base64. The store's own named values are left out: a new server makes its own. This is how a
 store moves from SQLite to PostgreSQL, and how one in PostgreSQL is backed up without its tools.
 
-An archive that is not whole is refused before anything is written. While one is put into a store,
-the store says so, and nobody may open it until that is done: see `opening`.
+An archive that is not complete is refused before anything is written. While one is restored, the
+store is marked, and nobody may open it until that is done: see `opening`.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from venire.storage.opening import RESTORING
 
 __all__ = ["read_archive", "write_archive"]
 
-#: What is written. Archives of format 1 have no last line that says what was before it.
+#: The format that is written. Archives of format 1 have no last line with counts and digest.
 FORMAT = 2
 
 _CHUNK = 5_000
 
 
 def write_archive(storage: Storage, target: Path) -> int:
-    """Write all that a store has; how many rows that is. The store may be in use."""
+    """Write everything in a store, which may be in use; returns the number of rows."""
     counts: Counter[str] = Counter()
     digest = hashlib.sha256()
     with storage.frozen(), replacing(target) as file:
@@ -83,7 +83,7 @@ def _text(value: Any) -> Any:
 
 
 def read_archive(storage: Storage, source: Path) -> int:
-    """Put all of an archive into an empty store; how many rows that is.
+    """Restore an archive into an empty store; returns the number of rows.
 
     >>> import tempfile
     >>> from venire.storage import AddStream, MemoryStorage, StreamRow
@@ -99,7 +99,7 @@ def read_archive(storage: Storage, source: Path) -> int:
     """
     if storage.streams() or storage.deleted_streams() or storage.keys():
         raise StoreError(f"the store {storage.url} is not empty: restore into a new one")
-    if source.is_file():  # and not a pipe, which can be read once
+    if source.is_file():  # not a pipe, which can be read only once
         for line in _lines(source):
             _row(source, *line)
     storage.write([c.SetMeta(RESTORING, source.name)])
@@ -108,14 +108,14 @@ def read_archive(storage: Storage, source: Path) -> int:
     for table, group in groupby(parsed, key=lambda pair: pair[0]):
         rows = (row for _, row in group)
         while some := list(islice(rows, _CHUNK)):
-            storage.write(_CHANGES[table](some))
+            storage.write(_changes(table, some))
             count += len(some)
     storage.write([c.SetMeta(RESTORING, "")])
     return count
 
 
 def _lines(source: Path, warn: bool = False) -> Iterator[tuple[int, Any]]:
-    """Every row with the number of its line; an error if the archive is not whole."""
+    """Every row with the number of its line; an error if the archive is not complete."""
     digest, counts, end = hashlib.sha256(), Counter[str](), None
     try:
         with open(source, "rb") as file:
@@ -124,7 +124,9 @@ def _lines(source: Path, warn: bool = False) -> Iterator[tuple[int, Any]]:
             digest.update(first)
             for number, line in enumerate(file, 2):
                 if end is not None:
-                    raise FileError(source, number, "it goes on after its end")
+                    raise FileError(
+                        source, number, "there are lines after its end: use another copy"
+                    )
                 value = _value(source, number, line)
                 if isinstance(value, dict):
                     end = value
@@ -138,19 +140,20 @@ def _lines(source: Path, warn: bool = False) -> Iterator[tuple[int, Any]]:
         _check_end(source, end, counts, digest.hexdigest())
     elif warn:
         warnings.warn(
-            f"{source} was written by an earlier version, and does not say how much should be in "
-            f"it: compare the {counts.total():,} rows with what you know, and run venire verify",
+            f"{source} was written by an earlier version, and does not say how many rows it "
+            f"should have: compare the {counts.total():,} rows with what you know, and run venire "
+            "verify",
             stacklevel=3,
         )
 
 
 def _value(source: Path, number: int, line: bytes) -> Any:
-    """What a line says: a row after the name of its table, or what the archive should hold."""
+    """The value of a line: a table's name and a row, or the end with its counts."""
     try:
         value = json.loads(line)
     except ValueError as error:
         raise FileError(source, number, f"it was cut off here, or changed: {error}") from None
-    if isinstance(value, dict) or (isinstance(value, list) and value and value[0] in _KINDS):
+    if isinstance(value, dict) or (isinstance(value, list) and value and _known(value[0])):
         return value
     raise FileError(source, number, f"got {line[:40]!r}, expected a row of a known table")
 
@@ -162,7 +165,7 @@ def _format(source: Path, line: bytes) -> int:
     except ValueError:
         head = None
     if not isinstance(head, dict) or head.get("venire") != "store":
-        raise FileError(source, 1, "this is no archive of venire's: see venire backup")
+        raise FileError(source, 1, "this is not an archive of venire: make one with venire backup")
     form = head.get("format")
     if form not in (1, FORMAT):
         raise FileError(source, 1, f"its format is {form}, expected at most {FORMAT}: upgrade")
@@ -174,29 +177,44 @@ def _check_end(source: Path, end: Any, counts: Counter[str], digest: str) -> Non
         raise FileError(
             source,
             None,
-            f"it ends after {counts.total():,} rows without saying that this is all: it was cut "
-            "off, take another copy",
+            f"it stops after {counts.total():,} rows without an end: it was cut off, use another "
+            "copy",
         )
     expected = end.get("rows")
     if expected != counts:
         raise FileError(source, None, f"it has rows {dict(counts)}, its end says {expected}")
     if end.get("sha256") != digest:
-        raise FileError(source, None, "its content is not what its end says (SHA-256): it changed")
+        raise FileError(
+            source, None, "its SHA-256 is not what its end says: it was changed, use another copy"
+        )
 
 
 def _row(source: Path, line: int, listed: Any) -> tuple[str, Any]:
     try:
         table, *values = listed
-        kind = _KINDS[table]
+        kind: Any = r.ROWS[table]
         if kind is r.SnapshotRow:
             values[-1] = base64.b64decode(values[-1])
         return table, kind(*values)
     except (KeyError, TypeError, ValueError) as error:
-        raise FileError(source, line, f"cannot be understood: {error}") from None
+        raise FileError(source, line, f"is not a valid row: {error}") from None
+
+
+def _known(table: Any) -> bool:
+    return isinstance(table, str) and table in {"items", *_ADD_ONE, *_ADD_MANY}
+
+
+def _changes(table: str, rows: list[Any]) -> list[c.Change]:
+    """What adds these rows to a table."""
+    if table == "items":
+        return _items(rows)
+    if table in _ADD_ONE:
+        return [_ADD_ONE[table](row) for row in rows]
+    return [_ADD_MANY[table](rows)]
 
 
 def _items(rows: list[r.ItemRow]) -> list[c.Change]:
-    """Items enter open, and leave again."""
+    """Items are added as open, and leave again."""
     new = [r.ItemRow(*row[:9]) for row in rows]
     new = [row._replace(key=old.key) for row, old in zip(new, rows, strict=True)]
     left = [
@@ -205,34 +223,22 @@ def _items(rows: list[r.ItemRow]) -> list[c.Change]:
     return [c.AddItems(new), c.LeaveItems(left)]
 
 
-_KINDS: dict[str, Callable[..., Any]] = {
-    "streams": r.StreamRow,
-    "settings": r.SettingsRow,
-    "events": r.EventRow,
-    "engines": r.EngineRow,
-    "snapshots": r.SnapshotRow,
-    "items": r.ItemRow,
-    "revisions": r.RevisionRow,
-    "labels": r.LabelRow,
-    "leases": r.LeaseRow,
-    "keys": r.KeyRow,
-    "webhooks": r.WebhookRow,
-    "deliveries": r.DeliveryRow,
-    "audit": r.AuditRow,
+#: The change that adds one row of a table.
+_ADD_ONE: dict[str, Callable[[Any], c.Change]] = {
+    "streams": c.AddStream,
+    "settings": c.AddSettings,
+    "engines": c.AddEngine,
+    "snapshots": c.SaveSnapshot,
+    "keys": c.AddKey,
+    "webhooks": c.AddWebhook,
 }
 
-_CHANGES: dict[str, Callable[[list[Any]], list[c.Change]]] = {
-    "streams": lambda rows: [c.AddStream(row) for row in rows],
-    "settings": lambda rows: [c.AddSettings(row) for row in rows],
-    "events": lambda rows: [c.AddEvents(rows)],
-    "engines": lambda rows: [c.AddEngine(row) for row in rows],
-    "snapshots": lambda rows: [c.SaveSnapshot(row) for row in rows],
-    "items": _items,
-    "revisions": lambda rows: [c.AddRevisions(rows)],
-    "labels": lambda rows: [c.AddLabels(rows)],
-    "leases": lambda rows: [c.AddLeases(rows)],
-    "keys": lambda rows: [c.AddKey(row) for row in rows],
-    "webhooks": lambda rows: [c.AddWebhook(row) for row in rows],
-    "deliveries": lambda rows: [c.AddDeliveries(rows)],
-    "audit": lambda rows: [c.AddAudit(rows)],
+#: The change that adds many.
+_ADD_MANY: dict[str, Callable[[list[Any]], c.Change]] = {
+    "events": c.AddEvents,
+    "revisions": c.AddRevisions,
+    "labels": c.AddLabels,
+    "leases": c.AddLeases,
+    "deliveries": c.AddDeliveries,
+    "audit": c.AddAudit,
 }

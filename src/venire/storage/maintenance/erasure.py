@@ -1,4 +1,4 @@
-"""Whether what was erased and deleted, by the audit trail, is gone."""
+"""Checks that what the audit trail says was erased or deleted is gone."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Deletion:
 
 
 def deletions(storage: Storage) -> list[Deletion]:
-    """The streams that were deleted, and not made again since, in that order.
+    """The streams that were deleted and not created again, in that order.
 
     >>> from venire.storage import AddAudit, AuditRow, MemoryStorage
     >>> storage = MemoryStorage()
@@ -48,7 +48,7 @@ def deletions(storage: Storage) -> list[Deletion]:
 
 
 def not_erased(storage: Storage, stream: str) -> list[str]:
-    """What is there of a stream, though it was erased by the audit trail.
+    """What is left of a stream although the audit trail says that it was erased.
 
     >>> from venire.storage import MemoryStorage
     >>> not_erased(MemoryStorage(), "posts")

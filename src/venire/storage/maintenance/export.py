@@ -22,7 +22,7 @@ __all__ = ["label_studio_tasks", "log_lines", "replacing", "write_label_studio",
 
 @contextmanager
 def replacing(target: Path) -> Iterator[TextIO]:
-    """A text file of one's own beside the target, put in its place when all of it is on disk."""
+    """A private text file that replaces the target once all of it is on disk."""
     part = target.with_name(f"{target.name}.part")
     try:
         with open(part, "w", encoding="utf-8", newline="\n", opener=open_private) as file:
@@ -42,7 +42,7 @@ def log_lines(storage: Storage, stream: str) -> Iterator[str]:
     A line has the event's number `n`, from 1 as the API counts, its `slot`, when it was written
     (`at`), its `kind` and its own fields; a gain that is not known is null.
 
-    >>> from venire.model import Left
+    >>> from venire.events import Left
     >>> from venire.storage import AddEvents, AddStream, MemoryStorage, StreamRow, encode
     >>> storage = MemoryStorage()
     >>> events = encode("posts", 0, 1.5, [Left(3, "ann")])

@@ -1,15 +1,15 @@
 """Is the store what its log says? Everything is computed again from the log, and compared.
 
-The first snapshot of a stream (of nothing) and its events are all that is believed. A fresh
-engine does again what the events say, and every decision must come out the same, unless another
-version of the engine made it (see `provenance`); then the next version goes on from the state with
-which it began. What that leaves behind is then held against the tables: the items with their
-weights, who may label them, when they came and how they left, the labels, the leases, and the other
-snapshots. What the log does not hold, the payload of an item, is held against the digest that was
-taken of it when it came.
+Only the first snapshot of a stream (after 0 events) and its events are trusted. A fresh engine
+does again what the events say, and every decision must come out the same, unless another
+version of the engine made it (see `provenance`); then the next version continues from the state
+with which it began. What comes out is compared with the tables: the items with their weights, who
+may label them, when they came and how they left, the labels, the leases, and the other snapshots.
+What the log does not hold, the payload of an item, is compared with the digest that was taken of it
+when it came.
 
-Nothing speaks for or against how long a labeler took, when a lease ended, the settings, the keys,
-and the webhooks with their deliveries.
+Not checked, since the log does not hold them: how long a labeler took, when a lease ended, the
+settings, the keys, and the webhooks with their deliveries.
 """
 
 from __future__ import annotations
@@ -23,19 +23,8 @@ from typing import Any
 
 from venire.engine import Scheduler
 from venire.errors import ReplayError, StoreDown, StoreError, VenireError
-from venire.model import (
-    Arrived,
-    Assigned,
-    Closed,
-    Event,
-    ExitReason,
-    Item,
-    ItemStatus,
-    LeaseStatus,
-    Observed,
-    Verdict,
-    Withdrawn,
-)
+from venire.events import Arrived, Assigned, Closed, Event, Observed, Withdrawn
+from venire.model import ExitReason, Item, ItemStatus, LeaseStatus, Verdict
 from venire.storage.base import Storage
 from venire.storage.codec import decode
 from venire.storage.contents import compact, is_content_of
@@ -47,7 +36,7 @@ __all__ = ["Verification", "verify"]
 
 @dataclass(frozen=True)
 class Verification:
-    """What was looked at, and every difference that was found."""
+    """What was checked, and every difference that was found."""
 
     stream: str
     events: int = 0
@@ -167,7 +156,7 @@ def _replay(
 ) -> tuple[Scheduler, list[str]]:
     """The engine after the last event, and the snapshots that it does not agree with."""
     if not snapshots or snapshots[0].n != 0:
-        raise StoreError("there is no snapshot of the beginning to start from")
+        raise StoreError("there is no snapshot of the start (0 events) to replay from")
     writers = Writers.of(storage, stream, strict=True)
     while True:
         vars(seen).update(vars(_Seen()))
@@ -180,14 +169,14 @@ def _replay(
 def _replay_once(
     storage: Storage, stream: str, snapshots: list[SnapshotRow], seen: _Seen, writers: Writers
 ) -> tuple[Scheduler, list[str]]:
-    """The same; `ReplayError` where an event comes out otherwise, which `seen` then counts to."""
+    """The same once; `ReplayError` at an event that comes out differently: `seen` counts to it."""
     engine = _restored(snapshots[0])
     later = list(reversed(snapshots[1:]))
     differences: list[str] = []
-    taken = False  # whether the state is another than that of whoever wrote the log
+    taken = False  # whether the state may differ from that of the engine that wrote the log
     for row in storage.all_events(stream):
         if row.n != seen.events:
-            raise StoreError(f"the log goes on with event {row.n}, expected {seen.events}")
+            raise StoreError(f"the log continues with event {row.n}, expected {seen.events}")
         for event in _decoded(row):
             while later and later[-1].n == seen.events:
                 snapshot = later.pop()
@@ -199,7 +188,7 @@ def _replay_once(
             seen.taken += obeys
             taken = taken or obeys
             try:
-                with _telling(f"event {seen.events}"):
+                with _naming(f"event {seen.events}"):
                     engine.follow([event], obeys)
             except StoreError as error:
                 raise ReplayError(str(error)) from error
@@ -214,8 +203,8 @@ def _replay_once(
 
 
 @contextmanager
-def _telling(what: str) -> Iterator[None]:
-    """Whatever goes wrong in what was stored is told of it: damage makes errors of any kind."""
+def _naming(what: str) -> Iterator[None]:
+    """Any error becomes a `StoreError` that names the place: damage makes errors of any kind."""
     try:
         yield
     except VenireError as error:
@@ -225,7 +214,7 @@ def _telling(what: str) -> Iterator[None]:
 
 
 def _decoded(row: EventRow) -> list[Event]:
-    with _telling(f"event {row.n} cannot be read"):
+    with _naming(f"event {row.n} cannot be read"):
         events = decode([row])
     if len(events) != row.size:
         raise StoreError(f"event {row.n} is {len(events)} events, its row says {row.size}")
@@ -233,7 +222,7 @@ def _decoded(row: EventRow) -> list[Event]:
 
 
 def _restored(snapshot: SnapshotRow) -> Scheduler:
-    with _telling(f"snapshot {snapshot.n} cannot be read"):
+    with _naming(f"snapshot {snapshot.n} cannot be read"):
         return Scheduler.restore(snapshot.body)
 
 
@@ -245,7 +234,7 @@ def _snapshot(engine: Scheduler, snapshot: SnapshotRow) -> list[str]:
     if kept.slot >= engine.slot:
         engine.advance(kept.slot)  # slots without exits leave no event
     if engine.drain() or kept.fingerprint() != engine.fingerprint():
-        return [f"snapshot {snapshot.n} is another state than the log gives"]
+        return [f"snapshot {snapshot.n} differs from the state that the log gives"]
     return []
 
 
@@ -259,7 +248,7 @@ def _items(storage: Storage, stream: str, seen: _Seen) -> Iterator[str]:
         else:
             yield from _arrival(row, *came, costs)
         if row.digest != ERASED and not is_content_of(row):
-            yield f"item {row.id!r} has another content than its digest says"
+            yield f"item {row.id!r} does not match the digest of its content"
         expected = seen.exits.get(row.id, (ItemStatus.OPEN,))
         found = _how(row)[: len(expected)]
         if found != expected:
@@ -331,7 +320,7 @@ def _leases(
     for row in rows:
         if (row.item, row.labeler, row.given_at) not in seen.given:
             who = f"{row.labeler!r} has a lease of item {row.item!r}"
-            yield f"{who}, given at {row.given_at!r}, of which the log knows nothing"
+            yield f"{who}, given at {row.given_at!r}, which is not in the log"
     pairs = [(row.item, row.labeler) for row in rows if row.status == LeaseStatus.OPEN]
     held, out = set(pairs), set(engine.in_flight)
     for item, labeler in sorted(out - held):

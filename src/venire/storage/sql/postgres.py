@@ -30,14 +30,14 @@ except ImportError:  # pragma: no cover
 
 __all__ = ["PostgresStorage"]
 
-#: Spells "venire"; the advisory lock of whoever owns the store.
+#: The advisory lock of the owner of the store: "venire" as a number.
 _LOCK = int.from_bytes(b"venire", "big")
 
-#: Milliseconds to wait for it: the database may not have noticed yet that the process of before,
-#: or the connection that was lost, is gone.
-_PATIENCE = 3000
+#: Milliseconds to wait for it: the database may not have noticed yet that the process or the
+#: connection that held it is gone.
+_LOCK_TIMEOUT = 3000
 
-#: From so many rows on they are copied rather than inserted.
+#: From this many rows on, COPY is used instead of INSERT.
 _COPY = 50
 
 _CONNECT = {
@@ -99,7 +99,7 @@ class PostgresStorage(SqlStorage):
 
     def _own(self, connection: psycopg.Connection[Any]) -> None:
         """Take the lock of the owner; `StoreError` if another server has it."""
-        connection.execute("SELECT set_config('lock_timeout', %s, false)", (f"{_PATIENCE}ms",))
+        connection.execute("SELECT set_config('lock_timeout', %s, false)", (f"{_LOCK_TIMEOUT}ms",))
         try:
             connection.execute("SELECT pg_advisory_lock(%s)", (_LOCK,))
         except psycopg.errors.LockNotAvailable:
@@ -130,7 +130,7 @@ class PostgresStorage(SqlStorage):
                 self._writing = None
 
     def ping(self) -> None:
-        """Ask something; on a new connection if the old one is lost."""
+        """Write something small, on a new connection if the old one is lost."""
         with self._write_lock, self._errors():
             if self._closed:
                 raise StoreDown("the store is closed")
@@ -193,7 +193,7 @@ class PostgresStorage(SqlStorage):
         except (psycopg.Error, exc.DBAPIError) as error:
             raise _translated(getattr(error, "orig", None) or error) from error
         except exc.TimeoutError as error:
-            raise StoreDown("all connections to the store are taken") from error
+            raise StoreDown("all connections to the store are in use") from error
         except UnicodeEncodeError as error:
             raise StoreError(f"got text that is not Unicode: {error.reason}") from error
 
@@ -203,8 +203,8 @@ def _translated(error: BaseException) -> StoreError:
     if isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
         return StoreDown(f"PostgreSQL cannot be used for now: {text}")
     if isinstance(error, psycopg.errors.ReadOnlySqlTransaction):
-        return StoreDown(f"PostgreSQL only reads for now: {text}")
-    return StoreError(f"the store does not agree: {text}")
+        return StoreDown(f"PostgreSQL is read-only for now: {text}")
+    return StoreError(f"the store refused it: {text}")
 
 
 @lru_cache(maxsize=64)

@@ -1,4 +1,4 @@
-"""What the stores in SQLite and PostgreSQL have in common: reading."""
+"""What the stores in SQLite and PostgreSQL share: reading."""
 
 from __future__ import annotations
 
@@ -7,19 +7,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any, TypeVar, cast
 
-from sqlalchemy import (
-    Connection,
-    Engine,
-    Select,
-    Table,
-    and_,
-    case,
-    exists,
-    func,
-    literal,
-    or_,
-    select,
-)
+from sqlalchemy import Column, Connection, Engine, Select, func, select
 
 from venire.model import DeliveryStatus, ItemStatus, LeaseStatus
 from venire.storage.base import Storage
@@ -41,18 +29,19 @@ from venire.storage.rows import (
     StreamRow,
     WebhookRow,
 )
+from venire.storage.sql import queries as q
 from venire.storage.sql import tables as t
 
 __all__ = ["SqlReading"]
 
 R = TypeVar("R", bound=tuple[Any, ...])
 
-#: How many names go into one question.
+#: How many names go into one query.
 _CHUNK = 500
 
 
 class SqlReading(Storage):
-    """The reads of a store, each one a question to the database."""
+    """The reads of a store, each one a query."""
 
     _engine: Engine
     _held: Connection | None = None
@@ -67,7 +56,7 @@ class SqlReading(Storage):
 
     @contextmanager
     def frozen(self) -> Iterator[None]:
-        """Inside, all reads of this thread's see one state, whatever is written meanwhile."""
+        """Inside, all reads see one state, whatever is written meanwhile."""
         with self._errors():
             held = self._held = self._hold()
         try:
@@ -95,12 +84,29 @@ class SqlReading(Storage):
         found = self._all(row, query, 1)
         return found[0] if found else None
 
-    def _end_of_log(self, stream: str) -> int:
-        """The number of the next event; found by the last row, without reading the others."""
-        end = (t.events.c.n + t.events.c.size).label("end")
-        query = select(end).where(t.events.c.stream == stream).order_by(t.events.c.n.desc())
+    def _scalar(self, query: Select[Any]) -> Any:
+        """The first value of an answer; None if there is none."""
         with self._connection() as connection:
-            return int(connection.execute(query.limit(1)).scalar() or 0)
+            return connection.execute(query).scalar()
+
+    def _each(self, query: Select[Any], chunk: int) -> Iterator[Any]:
+        """The rows of an answer as they are read."""
+        with self._connection() as connection:
+            yield from connection.execute(query, execution_options={"yield_per": chunk})
+
+    def _among(
+        self, columns: tuple[Column[Any], ...], stream: str, names: Iterable[str]
+    ) -> Iterator[Any]:
+        """These columns of a stream's rows whose first column is one of the names."""
+        of, listed = columns[0].table.c.stream == stream, list(names)
+        for start in range(0, len(listed), _CHUNK):
+            some = columns[0].in_(listed[start : start + _CHUNK])
+            with self._connection() as connection:
+                yield from connection.execute(select(*columns).where(of, some)).all()
+
+    def _end_of_log(self, stream: str) -> int:
+        """The number of the next event."""
+        return int(self._scalar(q.end_of_log(stream)) or 0)
 
     def streams(self) -> list[StreamRow]:
         """All streams."""
@@ -115,29 +121,20 @@ class SqlReading(Storage):
 
     def remains(self, stream: str) -> bool:
         """Whether anything of a stream is left."""
-        tables = [t.metadata.tables[name] for name in t.OF_STREAMS]
-        query = select(or_(*(exists().where(table.c.stream == stream) for table in tables)))
-        with self._connection() as connection:
-            return bool(connection.execute(query).scalar())
+        return bool(self._scalar(q.remains(stream)))
 
     def settings(self, stream: str) -> list[SettingsRow]:
         """All versions of the settings."""
-        query = _of(t.settings, stream).order_by(t.settings.c.version)
+        query = q.of_stream(t.settings, stream).order_by(t.settings.c.version)
         return self._all(SettingsRow, query)
 
     def events(self, stream: str, after: int = -1, limit: int | None = None) -> list[EventRow]:
         """A part of the log."""
-        # The row that holds event `after` may go on behind it: begin at that row.
-        n = t.events.c.n
-        begin = select(func.max(n)).where(t.events.c.stream == stream, n <= after).scalar_subquery()
-        query = _of(t.events, stream).where(
-            n >= func.coalesce(begin, 0), n + t.events.c.size - 1 > after
-        )
-        return self._all(EventRow, query.order_by(n), limit)
+        return self._all(EventRow, q.events(stream, after), limit)
 
     def engines(self, stream: str) -> list[EngineRow]:
         """Versions of the engine."""
-        return self._all(EngineRow, _of(t.engines, stream).order_by(t.engines.c.n))
+        return self._all(EngineRow, q.of_stream(t.engines, stream).order_by(t.engines.c.n))
 
     def snapshot_numbers(self, stream: str) -> list[int]:
         """The numbers of all snapshots."""
@@ -148,11 +145,13 @@ class SqlReading(Storage):
 
     def snapshot(self, stream: str, n: int) -> SnapshotRow | None:
         """One snapshot."""
-        return self._first(SnapshotRow, _of(t.snapshots, stream).where(t.snapshots.c.n == n))
+        return self._first(
+            SnapshotRow, q.of_stream(t.snapshots, stream).where(t.snapshots.c.n == n)
+        )
 
     def item(self, stream: str, id: str) -> ItemRow | None:
         """One item."""
-        return self._first(ItemRow, _of(t.items, stream).where(t.items.c.id == id))
+        return self._first(ItemRow, q.of_stream(t.items, stream).where(t.items.c.id == id))
 
     def items(
         self,
@@ -162,7 +161,7 @@ class SqlReading(Storage):
         limit: int | None = None,
     ) -> list[ItemRow]:
         """Items by id."""
-        query = _of(t.items, stream).order_by(t.items.c.id)
+        query = q.of_stream(t.items, stream).order_by(t.items.c.id)
         if status is not None:
             query = query.where(t.items.c.status == status)
         if after is not None:
@@ -171,122 +170,67 @@ class SqlReading(Storage):
 
     def known_ids(self, stream: str, ids: Iterable[str]) -> dict[str, str]:
         """Which of the ids are there."""
-        found: dict[str, str] = {}
-        columns = t.items.c
-        for some in _chunks(ids):
-            query = select(columns.id, columns.digest).where(
-                columns.stream == stream, columns.id.in_(some)
-            )
-            with self._connection() as connection:
-                found.update((id, digest) for id, digest in connection.execute(query))
-        return found
+        columns = t.items.c.id, t.items.c.digest
+        return dict(self._among(columns, stream, ids))
 
     def exits(self, stream: str, after: int = 0, limit: int | None = None) -> list[ItemRow]:
         """Items that left, in that order."""
-        query = (
-            _with_payload(literal(""))
-            .where(t.items.c.stream == stream, t.items.c.exit_n > after)
-            .order_by(t.items.c.exit_n)
-        )
-        return self._all(ItemRow, query, limit)
+        return self._all(ItemRow, q.exits(stream, after), limit)
 
     def recent_exits(self, stream: str, limit: int) -> list[Exited]:
         """Items that left, the latest first."""
-        items, labels = t.items.c, t.labels.c
-        names = "id arrived_slot arrived_at exit_slot left_at verdict confidence labels reason"
-        left = (
-            select(items.exit_n, *(items[name] for name in names.split()))
-            .where(items.stream == stream, items.status == ItemStatus.LEFT)
-            .order_by(items.exit_n.desc())
-            .limit(limit)
-            .subquery()
-        ).c
-        theirs = and_(labels.stream == stream, labels.item == left.id, labels.late.is_(False))
-        query = (
-            select(*list(left)[1:], func.count(labels.said), _sum_if(labels.said == left.verdict))
-            .outerjoin(t.labels, theirs)
-            .group_by(*left)
-            .order_by(left.exit_n.desc())
-        )
-        return self._all(Exited, query)
+        return self._all(Exited, q.recent_exits(stream, limit))
 
     def revisions(self, stream: str, after: int = 0, limit: int | None = None) -> list[RevisionRow]:
         """Revisions, in that order."""
         n = t.revisions.c.n
-        return self._all(RevisionRow, _of(t.revisions, stream).where(n > after).order_by(n), limit)
+        return self._all(
+            RevisionRow, q.of_stream(t.revisions, stream).where(n > after).order_by(n), limit
+        )
 
     def revisions_of(self, stream: str, item: str) -> list[RevisionRow]:
         """The revisions of an item."""
         columns = t.revisions.c
-        query = _of(t.revisions, stream).where(columns.item == item)
+        query = q.of_stream(t.revisions, stream).where(columns.item == item)
         return self._all(RevisionRow, query.order_by(columns.n))
 
     def labels_of(self, stream: str, item: str) -> list[LabelRow]:
         """The labels of an item."""
-        query = _of(t.labels, stream).where(t.labels.c.item == item).order_by(t.labels.c.labeler)
+        query = (
+            q.of_stream(t.labels, stream)
+            .where(t.labels.c.item == item)
+            .order_by(t.labels.c.labeler)
+        )
         return self._all(LabelRow, query)
 
     def open_items(self, stream: str, most: int, chunk: int = 10_000) -> Iterator[ItemRow]:
         """Open items; long payloads stay in the database."""
-        items = t.items.c
-        payload = case((func.length(items.payload) <= most, items.payload), else_="")
-        query = _with_payload(payload).where(
-            items.stream == stream, items.status == ItemStatus.OPEN
-        )
-        for row in self._each(query.order_by(items.id), chunk):
-            yield ItemRow._make(row)
+        return map(ItemRow._make, self._each(q.open_items(stream, most), chunk))
 
     def open_said(self, stream: str) -> Iterator[tuple[str, str, str]]:
         """What was said of open items."""
-        labels = t.labels.c
-        here = select(t.items.c.id).where(
-            t.items.c.stream == stream, t.items.c.status == ItemStatus.OPEN
-        )
-        query = select(labels.item, labels.labeler, labels.said).where(
-            labels.stream == stream, labels.item.in_(here)
-        )
-        yield from self._each(query, 10_000)
-
-    def _each(self, query: Select[Any], chunk: int) -> Iterator[Any]:
-        """The rows of an answer as they are read."""
-        with self._connection() as connection:
-            yield from connection.execute(query, execution_options={"yield_per": chunk})
+        yield from self._each(q.open_said(stream), 10_000)
 
     def said(self, stream: str, pairs: Iterable[tuple[str, str]]) -> dict[tuple[str, str], str]:
         """What was said, where anything was."""
-        wanted = set(pairs)
-        columns = t.labels.c
-        found: dict[tuple[str, str], str] = {}
-        for some in _chunks({item for item, _ in wanted}):
-            query = select(columns.item, columns.labeler, columns.said).where(
-                columns.stream == stream, columns.item.in_(some)
-            )
-            with self._connection() as connection:
-                for item, labeler, said in connection.execute(query):
-                    if (item, labeler) in wanted:
-                        found[item, labeler] = said
-        return found
+        wanted, columns = set(pairs), t.labels.c
+        rows = self._among(
+            (columns.item, columns.labeler, columns.said), stream, {item for item, _ in wanted}
+        )
+        return {(item, who): said for item, who, said in rows if (item, who) in wanted}
 
     def labels(
         self, stream: str, after: tuple[str, str] | None = None, limit: int | None = None
     ) -> list[LabelRow]:
         """Labels by item and labeler."""
-        columns = t.labels.c
-        query = _of(t.labels, stream).order_by(columns.item, columns.labeler)
-        if after is not None:
-            item, labeler = after
-            query = query.where(
-                columns.item >= item,
-                or_(columns.item > item, and_(columns.item == item, columns.labeler > labeler)),
-            )
-        return self._all(LabelRow, query, limit)
+        return self._all(LabelRow, q.labels_after(stream, after), limit)
 
     def recent_labels(
         self, stream: str, since: float, labeler: str | None = None, limit: int | None = None
     ) -> list[LabelRow]:
         """Labels by time."""
         columns = t.labels.c
-        query = _of(t.labels, stream).where(columns.at >= since)
+        query = q.of_stream(t.labels, stream).where(columns.at >= since)
         if labeler is not None:
             query = query.where(columns.labeler == labeler)
         order = columns.at.desc(), columns.item, columns.labeler
@@ -307,14 +251,8 @@ class SqlReading(Storage):
     def given(self, stream: str, pairs: Iterable[tuple[str, str]]) -> set[tuple[str, str]]:
         """Which pairs have or had a lease."""
         wanted, columns = set(pairs), t.leases.c
-        found: set[tuple[str, str]] = set()
-        for some in _chunks({item for item, _ in wanted}):
-            query = select(columns.item, columns.labeler).where(
-                columns.stream == stream, columns.item.in_(some)
-            )
-            with self._connection() as connection:
-                found |= {(item, labeler) for item, labeler in connection.execute(query)} & wanted
-        return found
+        rows = self._among((columns.item, columns.labeler), stream, {item for item, _ in wanted})
+        return {(item, labeler) for item, labeler in rows} & wanted
 
     def lease(self, token_hash: str) -> LeaseRow | None:
         """One lease."""
@@ -322,24 +260,15 @@ class SqlReading(Storage):
 
     def leases(self, stream: str, status: str | None = LeaseStatus.OPEN) -> list[LeaseRow]:
         """Leases by time."""
-        query = _of(t.leases, stream).order_by(t.leases.c.given_at, t.leases.c.token_hash)
+        query = q.of_stream(t.leases, stream).order_by(t.leases.c.given_at, t.leases.c.token_hash)
         if status is not None:
             query = query.where(t.leases.c.status == status)
         return self._all(LeaseRow, query)
 
     def counts(self, stream: str) -> Counts:
-        """How much of everything there is."""
-
-        def number(table: Table, what: Any, *where: Any) -> Any:
-            return select(what).where(table.c.stream == stream, *where).scalar_subquery()
-
-        query = select(
-            number(t.leases, func.count(), t.leases.c.status == LeaseStatus.OPEN),
-            number(t.items, func.coalesce(func.max(t.items.c.exit_n), 0)),
-            number(t.revisions, func.coalesce(func.max(t.revisions.c.n), 0)),
-        )
+        """How many rows of each kind a stream has."""
         with self._connection() as connection:
-            leases, exits, revisions = connection.execute(query).one()
+            leases, exits, revisions = connection.execute(q.counts(stream)).one()
         items = self._tallies(stream, "items")
         return Counts(
             open=items.get(ItemStatus.OPEN, 0),
@@ -360,14 +289,14 @@ class SqlReading(Storage):
     def audit(
         self, after: int = 0, limit: int | None = None, stream: str | None = None
     ) -> list[AuditRow]:
-        """What was done."""
-        query = select(t.audit) if stream is None else _of(t.audit, stream)
+        """The audit trail."""
+        query = select(t.audit) if stream is None else q.of_stream(t.audit, stream)
         query = query.where(t.audit.c.n > after).order_by(t.audit.c.n)
         return self._all(AuditRow, query, limit)
 
     def webhooks(self, stream: str | None = None) -> list[WebhookRow]:
         """Webhooks."""
-        query = select(t.webhooks) if stream is None else _of(t.webhooks, stream)
+        query = select(t.webhooks) if stream is None else q.of_stream(t.webhooks, stream)
         return self._all(WebhookRow, query.order_by(t.webhooks.c.created_at, t.webhooks.c.id))
 
     def due_deliveries(
@@ -394,38 +323,15 @@ class SqlReading(Storage):
 
     def delivery_counts(self, webhook: str) -> dict[str, int]:
         """How many are pending, and how many are dead."""
-        found: dict[str, int] = {}
         columns = t.deliveries.c
-        with self._connection() as connection:
-            for status in UNSETTLED:  # one by one: the index is by status too
-                query = select(func.count()).where(
-                    columns.webhook == webhook, columns.status == status
-                )
-                found[status] = int(connection.execute(query).scalar() or 0)
-        return found
+        query = select(func.count()).where(columns.webhook == webhook)
+        # one by one: the index is by status too
+        return {
+            status: int(self._scalar(query.where(columns.status == status)) or 0)
+            for status in UNSETTLED
+        }
 
     def meta(self, key: str) -> str | None:
         """A named value."""
-        with self._connection() as connection:
-            query = select(t.meta.c.value).where(t.meta.c.key == key)
-            return cast("str | None", connection.execute(query).scalar())
-
-
-def _of(table: Table, stream: str) -> Select[Any]:
-    return select(table).where(table.c.stream == stream)
-
-
-def _with_payload(payload: Any) -> Select[Any]:
-    """Items with something in the place of their payloads."""
-    columns = (payload if column.name == "payload" else column for column in t.items.c)
-    return select(*columns)
-
-
-def _sum_if(flag: Any) -> Any:
-    return func.sum(case((flag, 1), else_=0))
-
-
-def _chunks(names: Iterable[str]) -> Iterator[list[str]]:
-    listed = list(names)
-    for start in range(0, len(listed), _CHUNK):
-        yield listed[start : start + _CHUNK]
+        query = select(t.meta.c.value).where(t.meta.c.key == key)
+        return cast("str | None", self._scalar(query))

@@ -1,4 +1,4 @@
-"""Which version a store is of, and how it is brought up to date.
+"""The version of a store's schema, and how it is upgraded.
 
 The version stands in the table `venire_version`. A store of a newer version is refused; an older
 one is upgraded in one transaction, so that it is of one version or the other, never in between.

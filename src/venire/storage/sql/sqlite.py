@@ -43,11 +43,11 @@ _SOUND = (3, 51, 3)
 #: Milliseconds to wait for another process that writes a key or makes a backup.
 _BUSY = 10_000
 
-#: Milliseconds for which those who write may be kept waiting while the log is emptied.
-_BRIEFLY = 50
+#: Milliseconds for which writers may have to wait while the log is emptied.
+_CHECKPOINT_BUSY = 50
 
-#: So many new rows go into one statement: a fifth quicker than one by one.
-_TOGETHER = 50
+#: How many new rows go into one statement: a fifth quicker than one by one.
+_BATCH = 50
 
 
 class SqliteStorage(SqlStorage):
@@ -171,7 +171,7 @@ class SqliteStorage(SqlStorage):
                 )
 
     def sizes(self) -> dict[str, int]:
-        """The file, its write-ahead log, and the room that is left on its disk."""
+        """The sizes of the file and of its write-ahead log, and the free space on its disk."""
         found = {"bytes": self.path, "wal_bytes": Path(f"{self.path}-wal")}
         sizes = {name: path.stat().st_size for name, path in found.items() if path.exists()}
         return {**sizes, "free_bytes": shutil.disk_usage(self.path.parent).free}
@@ -199,7 +199,7 @@ class SqliteStorage(SqlStorage):
         with self._errors():
             connection = self._connect()
             try:
-                connection.execute(f"PRAGMA busy_timeout = {_BRIEFLY}")
+                connection.execute(f"PRAGMA busy_timeout = {_CHECKPOINT_BUSY}")
                 (busy, *_), *_ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
                 return not busy
             finally:
@@ -241,11 +241,11 @@ class SqliteStorage(SqlStorage):
 
     def _many(self, cursor: Any, step: Step) -> int:
         sql, rows = step.statement.sql, step.rows
-        if step.statement.table is not None and len(rows) >= _TOGETHER:
+        if step.statement.table is not None and len(rows) >= _BATCH:
             several = _together(sql)
-            end = len(rows) - len(rows) % _TOGETHER
-            for start in range(0, end, _TOGETHER):
-                some = rows[start : start + _TOGETHER]
+            end = len(rows) - len(rows) % _BATCH
+            for start in range(0, end, _BATCH):
+                some = rows[start : start + _BATCH]
                 cursor.execute(several, tuple(chain.from_iterable(some)))
             rows = rows[end:]
         cursor.executemany(sql, rows)
@@ -257,7 +257,7 @@ class SqliteStorage(SqlStorage):
         return connection
 
     def _check_file(self) -> None:
-        """An open file can be written to after it was deleted, and all of that would be lost."""
+        """Refuse a file that was deleted or replaced: what is written to it would be lost."""
         if self._stat() != self._identity:
             raise StoreDown(f"{self.path} is not the file that was opened: put it back")
 
@@ -275,13 +275,13 @@ class SqliteStorage(SqlStorage):
         except (self._driver.Error, exc.DBAPIError) as error:
             raise self._translated(getattr(error, "orig", None) or error) from error
         except exc.TimeoutError as error:
-            raise StoreDown("all connections to the store are taken") from error
+            raise StoreDown("all connections to the store are in use") from error
         except UnicodeEncodeError as error:
             raise StoreError(f"got text that is not Unicode: {error.reason}") from error
 
     def _translated(self, error: BaseException) -> StoreError:
         if isinstance(error, self._driver.IntegrityError):
-            return StoreError(f"the store does not agree: {error}")
+            return StoreError(f"the store refused it: {error}")
         damaged = "could not decode" in str(error).lower()  # some bytes of a text have changed
         if isinstance(error, self._driver.OperationalError) and not damaged:
             return StoreDown(f"SQLite cannot use {self.path} for now: {error}")
@@ -292,7 +292,7 @@ def _resolved(database: str) -> Path:
     """The file itself, by whatever link it was named: the lock is on that."""
     try:
         return Path(database).resolve()
-    except (OSError, RuntimeError) as error:  # links that lead round in a circle
+    except (OSError, RuntimeError) as error:  # links in a circle
         raise StoreError(f"{database} cannot be found: {error}") from None
 
 
@@ -300,7 +300,7 @@ def _resolved(database: str) -> Path:
 def _together(insert: str) -> str:
     """An insert of one row made into one of several."""
     head, _, values = insert.partition(" VALUES ")
-    return f"{head} VALUES {', '.join([values] * _TOGETHER)}"
+    return f"{head} VALUES {', '.join([values] * _BATCH)}"
 
 
 def _driver() -> Any:

@@ -22,7 +22,7 @@ __all__ = ["Statement", "Step", "dropping", "plan", "tallied"]
 
 
 class Statement(NamedTuple):
-    """SQL, the table it inserts whole rows into (or None), and whether each row must hit one."""
+    """SQL, the table it inserts whole rows into (or None), and the error if a row matches none."""
 
     sql: str
     table: str | None = None
@@ -96,7 +96,7 @@ _DELETE_STREAM = Statement("DELETE FROM streams WHERE name = ?")
 
 
 def _purge(table: str) -> Statement:
-    """Some rows of a stream; a webhook goes when none of its deliveries is left."""
+    """Delete some rows of a stream; a webhook goes once it has no deliveries."""
     if table == "webhooks":
         left = "SELECT 1 FROM deliveries WHERE webhook = webhooks.id"
         return Statement(
@@ -218,7 +218,7 @@ def plan(changes: Sequence[c.Change]) -> Iterator[Step]:
 
 
 def tallied(changes: Sequence[c.Change]) -> Counter[tuple[str, str, str]]:
-    """By how many the changes make which tally larger; see `TallyRow`."""
+    """How much the changes add to each tally; see `TallyRow`."""
     counted: Counter[tuple[str, str, str]] = Counter()
     for change in changes:
         match change:
@@ -234,7 +234,7 @@ def tallied(changes: Sequence[c.Change]) -> Counter[tuple[str, str, str]]:
 
 
 def dropping(stream: str, numbers: Sequence[int]) -> Step:
-    """The step by which snapshots go."""
+    """The step that deletes snapshots."""
     return Step(_DROP_SNAPSHOT, [(stream, n) for n in numbers])
 
 

@@ -30,7 +30,7 @@ from sqlalchemy import (
 from venire.model import DeliveryStatus, ItemStatus, LeaseStatus, StreamStatus
 from venire.storage import rows
 
-__all__ = ["OF_STREAMS", "ROWS", "TEXT", "metadata"]
+__all__ = ["OF_STREAMS", "TEXT", "metadata"]
 
 TEXT = Text().with_variant(Text(collation="C"), "postgresql")
 
@@ -274,21 +274,3 @@ meta = Table(
 #: The tables whose rows belong to a stream; the audit trail stays when the stream goes.
 OF_STREAMS = ("webhooks", "labels", "leases", "revisions", "items", "tallies", "snapshots",
               "engines", "events", "settings")  # fmt: skip
-
-#: Which tuple a row of each table is.
-ROWS: dict[str, type[tuple[Any, ...]]] = {
-    "streams": rows.StreamRow,
-    "settings": rows.SettingsRow,
-    "events": rows.EventRow,
-    "items": rows.ItemRow,
-    "revisions": rows.RevisionRow,
-    "labels": rows.LabelRow,
-    "leases": rows.LeaseRow,
-    "snapshots": rows.SnapshotRow,
-    "engines": rows.EngineRow,
-    "tallies": rows.TallyRow,
-    "keys": rows.KeyRow,
-    "webhooks": rows.WebhookRow,
-    "deliveries": rows.DeliveryRow,
-    "audit": rows.AuditRow,
-}

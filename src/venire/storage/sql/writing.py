@@ -1,8 +1,8 @@
-"""What the stores in SQLite and PostgreSQL have in common: writing.
+"""What the stores in SQLite and PostgreSQL share: writing.
 
 There is one connection that writes, held by this object, and a pool of others that read. A
 backend says how to open a transaction, how to run one statement with many rows, and which errors
-of its driver are worth another try.
+of its driver are worth a retry.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from venire.storage.sql.statements import Step, dropping, plan
 
 __all__ = ["SqlStorage"]
 
-#: What may be written by a process that does not own the store.
+#: What a process that does not own the store may write.
 _FOR_ALL = (c.AddKey, c.RevokeKey, c.ExpireKey, c.TouchKey, c.AddAudit)
 
 
@@ -45,9 +45,8 @@ class SqlStorage(SqlReading):
         if not self.owner:
             refused = next((x for x in changes if not isinstance(x, _FOR_ALL)), None)
             if refused is not None:
-                raise StoreError(
-                    f"{type(refused).__name__} is for the server that owns the store {self.url}"
-                )
+                kind = type(refused).__name__
+                raise StoreError(f"only the server that owns the store {self.url} may write {kind}")
         with self._write_lock, self._errors():
             try:
                 old = self._old_snapshots(changes)
@@ -61,10 +60,10 @@ class SqlStorage(SqlReading):
                 raise
             for change in changes:
                 if isinstance(change, c.DeleteStream):
-                    self._ends.pop(change.stream, None)  # there may be another of its name
+                    self._ends.pop(change.stream, None)  # a new one may have its name
 
     def _old_snapshots(self, changes: Sequence[c.Change]) -> list[Step]:
-        """The snapshots that others have made superfluous."""
+        """Delete the snapshots that new ones make superfluous."""
         steps = []
         for change in changes:
             if isinstance(change, c.SaveSnapshot):

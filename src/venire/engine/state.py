@@ -1,0 +1,110 @@
+"""What the parts of a scheduler share: registry, queue, learner, settings, slot and log."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+
+import numpy as np
+
+from venire.engine.bounded_queue import BoundedQueue
+from venire.engine.departed import Departed
+from venire.engine.queue import Queue
+from venire.engine.registry import Registry
+from venire.errors import InputError
+from venire.events import Event
+from venire.model import Bounds, Labeler, LabelerId, Verdict
+from venire.scheduling.algorithm1.verdicts import check_c
+from venire.scheduling.base import Belief, Learner, Learning, Policy
+
+__all__ = ["State", "no_competence"]
+
+
+class State:
+    """The whole state of a scheduler; `believe` and `file` make a fresh one ready.
+
+    `raw` is the queue as it was left: a change of panel, belief or policy makes it stale, and
+    filing every item again takes time. So that waits until somebody looks (`bounded`, `queue`): a
+    thousand labelers who join one after the other cost as much as one.
+    """
+
+    def __init__(
+        self,
+        panel: Sequence[Labeler | LabelerId],
+        classes: Sequence[Hashable],
+        policy: Policy,
+        learning: Learning | None,
+        c: float,
+        bounds: Bounds,
+        remember: int | None,
+        revisions: int,
+    ) -> None:
+        check_c(c)
+        self.departed = Departed(revisions)
+        self.registry = Registry(panel, classes, remember)
+        self.policy, self.learning, self.c = policy, learning, c
+        self.slot = 0
+        self.log: list[Event] = []
+        self.events = 0  # how many were ever written
+        self.quiet = 0  # slots since something was outstanding
+        self.heard: list[tuple[int, int, int]] = []  # labels since competences were learned
+        self.learner = self.new_learner()
+        capacity = [who.capacity for who in self.registry.labelers]
+        queue = Queue(capacity, len(self.registry.classes), self.active, c)
+        self.raw = BoundedQueue(queue, bounds)
+
+    @property
+    def bounded(self) -> BoundedQueue:
+        """The queue with its bounds, filed by the panel, belief and policy of now."""
+        if self.raw.queue.stale:
+            self.file()
+        return self.raw
+
+    @property
+    def queue(self) -> Queue:
+        """The queue, filed by the panel, belief and policy of now."""
+        return self.bounded.queue
+
+    def file(self) -> None:
+        """File every item again if panel, belief or policy changed."""
+        self.raw.refresh(self.slot)
+
+    @property
+    def active(self) -> Policy:
+        """The policy of this slot: that of a learning phase, or the one that was set."""
+        return (self.learning.phase(self.slot) if self.learning else None) or self.policy
+
+    def new_learner(self) -> Learner | None:
+        """A learner that starts from the competences in the registry."""
+        if self.learning is None:
+            return None
+        known = [who.competence for who in self.registry.labelers]
+        return self.learning.begin(known, len(self.registry.classes))
+
+    def believe(self) -> None:
+        """Take the competences that were learned, or those that are given, for true."""
+        if self.learner is not None:
+            self.raw.queue.believe(self.learner.belief)
+            return
+        labelers = self.registry.labelers
+        missing = next((who.id for who in labelers if who.competence is None), None)
+        if missing is not None:
+            raise no_competence(missing)
+        known = np.array([who.competence for who in labelers], np.float64)
+        self.raw.queue.believe(Belief(known))
+
+    def verdict(self, code: int, confidence: float) -> Verdict:
+        """A verdict from the code of its class; -1: no label."""
+        return Verdict(self.registry.classes[code] if code >= 0 else None, confidence)
+
+    def write(self, *events: Event) -> None:
+        """Append to the log."""
+        self.log += events
+        self.events += len(events)
+
+
+def no_competence(name: LabelerId) -> InputError:
+    """The error of a labeler whose competence is neither given nor learned."""
+    return InputError(
+        f"labeler {name!r} has no competence: give Labeler({name!r}, competence=...), "
+        "or let the scheduler learn it with learning=LearnWhileServing()"
+    )

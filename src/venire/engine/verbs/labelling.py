@@ -1,0 +1,121 @@
+"""Items that arrive, work that is handed out, labels that come back or do not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from venire.engine.registry import changed
+from venire.engine.state import State
+from venire.errors import StateError
+from venire.events import Arrived, Assigned, Observed, Released, Withdrawn
+from venire.model import Assignment, Item, ItemId, Label, LabelerId
+from venire.scheduling.state.desk import PENDING
+
+__all__ = ["Labelling"]
+
+
+class Labelling:
+    """The verbs of a scheduler within a slot; `Scheduler` explains them."""
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+
+    def arrive(self, items: Item | Iterable[Item]) -> None:
+        """Items enter."""
+        state, registry = self._state, self._state.registry
+        batch = (items,) if isinstance(items, Item) else tuple(items)
+        registry.check_new(batch)
+        number = registry.number
+        for item in batch:
+            excluded = sorted(number[name] for name in item.excluded if name in number)
+            group = self._group(item.eligible)
+            row = state.bounded.add_row(item.weight, group, excluded, state.slot)
+            registry.add(item, row)
+        if batch:
+            state.quiet = 0
+            state.write(Arrived(state.slot, batch))
+
+    def _group(self, eligible: frozenset[LabelerId] | None) -> int:
+        registry = self._state.registry
+        if eligible not in registry.groups and eligible is not None:
+            number = registry.number
+            members = sorted(number[name] for name in eligible if name in number)
+            registry.add_group(eligible, self._state.queue.add_group(members))
+        return registry.groups[eligible]
+
+    def assign(self, asked: Iterable[LabelerId] | None) -> tuple[Assignment, ...]:
+        """Hand out work for this slot, to everybody or to those who asked."""
+        state, registry = self._state, self._state.registry
+        names = None if asked is None else tuple(asked)
+        numbers = None if names is None else [registry.known(name) for name in names]
+        made = state.bounded.serve(state.slot, numbers)
+        touches = state.queue.desk.touches
+        work = tuple(
+            Assignment(
+                state.slot,
+                registry.items[touches["row"][k]].id,
+                registry.labelers[touches["labeler"][k]].id,
+                float(touches["gain"][k]),
+            )
+            for k in made
+        )
+        if work:
+            state.write(Assigned(state.slot, work, names))
+        return work
+
+    def observe(self, labels: Label | Iterable[Label]) -> None:
+        """Labels come back: all of them are taken or, if one is refused, none."""
+        state, registry = self._state, self._state.registry
+        batch = (labels,) if isinstance(labels, Label) else tuple(labels)
+        codes = registry.coded(batch)
+        heard = [code for code in codes if code[0] >= 0]
+        fresh = iter(self._hear(batch, heard) if heard else ())
+        new = [
+            (label, code)
+            for label, code in zip(batch, codes, strict=True)
+            if (next(fresh) if code[0] >= 0 else registry.note_late(label))
+        ]
+        # labels are kept only while there is something to learn
+        if state.learning is not None and state.learning.next_refresh(state.slot) is not None:
+            state.heard += [
+                (registry.serials[row] if row >= 0 else registry.left[label.item], m, said)
+                for label, (row, m, said, _) in new
+            ]
+        for label, (row, m, said, _) in new:
+            if row < 0:
+                state.departed.late(label.item, m, said)
+        state.write(*[Observed(state.slot, label, row < 0) for label, (row, _, _, _) in new])
+
+    def _hear(self, batch: Sequence[Label], heard: list[tuple[int, int, int, int]]) -> list[bool]:
+        """Take the labels of outstanding items, if none of them is refused; which are new."""
+        state, labels = self._state, np.array(heard, np.int64)
+        place, held = state.bounded.look_up(labels)
+        if place >= 0:
+            label = [label for label in batch if label.item in state.registry.row][place]
+            if held >= 0:
+                raise changed(label, state.registry.classes[held])
+            raise StateError(f"labeler {label.labeler!r} may not label item {label.item!r}")
+        fresh: list[bool] = state.bounded.hear(labels, state.slot).tolist()
+        return fresh
+
+    def release(self, item: ItemId, labeler: LabelerId, bar: bool) -> None:
+        """A label will not come."""
+        state, row = self._state, self._state.registry.row
+        m = state.registry.known(labeler)
+        touch = state.queue.find(row[item], m) if item in row else -1
+        if touch < 0 or state.queue.desk.touches["said"][touch] != PENDING:
+            raise StateError(
+                f"labeler {labeler!r} holds no open assignment of item {item!r}: nothing to release"
+            )
+        state.bounded.release(touch, state.slot, bar)
+        state.write(Released(state.slot, item, labeler, bar))
+
+    def withdraw(self, item: ItemId) -> None:
+        """Withdraw an item, without a verdict."""
+        state = self._state
+        row = state.registry.outstanding(item)
+        state.bounded.withdraw(row)
+        state.registry.remove(row)
+        state.write(Withdrawn(state.slot, item))

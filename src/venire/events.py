@@ -1,0 +1,124 @@
+"""What can happen to a scheduler: the events that make its log.
+
+Each verb of `Scheduler` that changes anything appends one of these, and the state is a fold over
+them. All are frozen values, and all say in which slot they happened.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from venire.model import (
+    Assignment,
+    Bounds,
+    Exit,
+    Item,
+    ItemId,
+    Label,
+    Labeler,
+    LabelerId,
+    Revision,
+)
+
+__all__ = [
+    "Arrived",
+    "Assigned",
+    "Changed",
+    "Closed",
+    "Event",
+    "Joined",
+    "Left",
+    "Observed",
+    "Released",
+    "Withdrawn",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Arrived:
+    """Items entered."""
+
+    slot: int
+    items: tuple[Item, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Assigned:
+    """Work was handed out, to everyone (`asked` is None) or to those who asked for it."""
+
+    slot: int
+    assignments: tuple[Assignment, ...]
+    asked: tuple[LabelerId, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """A label came back; `late` says that its item had already left."""
+
+    slot: int
+    label: Label
+    late: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Released:
+    """A label will not come: the lease ended, or the labeler gave the work back.
+
+    `barred` says that the labeler is not to get the item again.
+    """
+
+    slot: int
+    item: ItemId
+    labeler: LabelerId
+    barred: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """A labeler joined the panel, or came back."""
+
+    slot: int
+    labeler: Labeler
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """A labeler left the panel; labels in flight may still come."""
+
+    slot: int
+    labeler: LabelerId
+
+
+@dataclass(frozen=True, slots=True)
+class Closed:
+    """A slot ended: the items that left, and the revised verdicts of items that had left."""
+
+    slot: int
+    exits: tuple[Exit, ...]
+    revisions: tuple[Revision, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Withdrawn:
+    """An item was withdrawn, without a verdict."""
+
+    slot: int
+    item: ItemId
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """Settings changed; None: as before. Names are as `--policy` and `--learning` take them."""
+
+    slot: int
+    policy: str | None = None
+    learning: str | None = None
+    bounds: Bounds | None = None
+    c: float | None = None
+    revisions: int | None = None
+
+
+Event: TypeAlias = (
+    Arrived | Assigned | Observed | Released | Joined | Left | Closed | Withdrawn | Changed
+)
