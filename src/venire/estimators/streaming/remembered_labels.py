@@ -12,6 +12,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from venire.estimators.base import TINY
 from venire.estimators.streaming.drift import DriftMonitor
 
 __all__ = ["ITEM", "LABELER", "SAID", "WATCHED", "latest", "opinions", "posteriors", "watch"]
@@ -77,7 +78,7 @@ def watch(monitor: DriftMonitor, labels: Ints, confusions: Floats, prior: Floats
 def opinions(labels: Ints, confusions: Floats, prior: Floats) -> tuple[Ints, Floats]:
     """The item numbers, and the log of each class's share and of what was said, for each item."""
     items, item = np.unique(labels[:, ITEM], return_inverse=True)
-    logs = np.tile(np.log(prior), (len(items), 1))
+    logs = np.tile(np.log(prior.clip(TINY)), (len(items), 1))  # an estimator may say 0
     np.add.at(logs, item, _told(labels, confusions))
     return items, logs
 
