@@ -136,7 +136,7 @@ def test_ctrl_c_keeps_what_is_finished_and_the_same_command_goes_on(
         _, said = process.communicate(timeout=60)
     kept = count(store)
     assert process.returncode == 130
-    assert "the same command goes on" in said
+    assert "the same command resumes" in said
     assert 3 <= kept < 400
     assert not (store.parent / "equal-labels.csv").exists()
     done = run(tmp_path, *options)
@@ -170,7 +170,7 @@ def test_trust_shows_who_passes(folder: Path) -> None:
         (("--suite", "trust-1", "--measure", "accuracy"), "which are for the suite regimes-1"),
         (("--equal-labels", "--no-certificate"), "which are for the suite regimes-1"),
         (("--suite", "trust-1", "--regime", "panel-2"), "unknown world 'panel-2'"),
-        (("--suite", "trust-1", "--learning", "known"), "expected a way of learning"),
+        (("--suite", "trust-1", "--learning", "known"), "expected a learning method"),
         (("--equal-labels", "--data", "."), "there is no label set in ."),
         (("--equal-labels", "--data", ".", "--regime", "rte"), "unknown label set 'rte'"),
     ],
@@ -201,7 +201,7 @@ def test_two_policies_or_known_competences_are_refused_for_equal_labels(
     assert main([*data, "--policy", "greedy", "--policy", "realised"]) == 2
     assert "got 2 policies, expected one" in capsys.readouterr().err
     assert main([*data, "--learning", "known"]) == 2
-    assert "expected a way of learning" in capsys.readouterr().err
+    assert "expected a learning method" in capsys.readouterr().err
 
 
 def test_the_documentation_names_every_world_and_its_examples_run() -> None:

@@ -200,7 +200,7 @@ def test_ctrl_c_keeps_what_is_finished_and_the_same_command_goes_on(tmp_path: Pa
     kept = count(store)
     assert process.returncode == 130
     assert said.splitlines()[-1] == "interrupted"
-    assert "the same command goes on" in said
+    assert "the same command resumes" in said
     assert 3 <= kept < 78
     done = run(tmp_path, *options)
     assert (done.returncode, done.stderr) == (0, "")

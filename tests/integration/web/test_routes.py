@@ -333,7 +333,7 @@ def test_somebody_with_a_browser_sees_a_page_when_something_is_wrong(posts: InPr
         assert "Something went wrong" in answer.text
         assert ("&lt;nope&gt;" in answer.text) == (status == 404)
         assert "<nope>" not in answer.text
-    assert "it takes the role admin or labeler" in answer.text
+    assert "it needs the role admin or labeler" in answer.text
     nowhere = posts.call("GET", "/nowhere", headers=browser)
     assert nowhere.status_code == 404
     assert "there is nothing at /nowhere" in nowhere.text
