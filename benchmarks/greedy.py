@@ -15,7 +15,7 @@ from venire.scheduling.algorithm1.greedy import Greedy
 from venire.scheduling.algorithm1.verdicts import believe
 from venire.scheduling.base import Belief
 from venire.scheduling.state.desk import OUTSTANDING, ROWS, TOUCHES, Desk
-from venire.simulation.run import desk_of, stream_of
+from venire.simulation.inputs import desk_of, stream_of
 from venire.simulation.run_slots import run_of
 
 SEED = 0

@@ -26,9 +26,9 @@ from venire.model import Assignment, Bounds, Exit, ExitReason, Item, Label, Labe
 from venire.scheduling.algorithm1.greedy import Greedy
 from venire.scheduling.base import Learner, Learning, Policy
 from venire.simulation import Poisson, World, simulate
+from venire.simulation.inputs import stream_of
 from venire.simulation.items import Items
 from venire.simulation.label_source import ask
-from venire.simulation.run import stream_of
 
 __all__ = ["check_competence", "check_learning", "check_policy", "drive"]
 

@@ -34,8 +34,8 @@ from venire.scheduling.algorithm1.verdicts import believe
 from venire.scheduling.base import Belief, Learner, Learning
 from venire.scheduling.policies.realised import item_value
 from venire.scheduling.state.desk import OUTSTANDING, ROWS, SETTING, TOUCHES, allocate, link
+from venire.simulation.inputs import stream_of
 from venire.simulation.label_source import ask
-from venire.simulation.run import stream_of
 from venire.testing import drive
 
 BOTH: list[Policy] = [Realised(), RealisedProxy()]
