@@ -12,6 +12,7 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Sequence
+from functools import partial
 from typing import Any, Final, TypeVar
 
 from venire.engine import engine_version
@@ -67,6 +68,7 @@ class Runtime:
         self.set_aside: dict[str, str] = {}  # streams whose log does not replay, and why
         self.running = False
         self._tasks: set[asyncio.Task[Any]] = set()
+        self._commits: set[asyncio.Task[None]] = set()  # of batches in parts
         self._positions: dict[str, LogPosition] = {}
 
     async def start(self) -> None:
@@ -236,9 +238,10 @@ class Runtime:
             await self.threads.warm(live.settings)
             self.add(live)
             self.log_position(name).advance(live.n - 1, live.exit_n, live.revision_n)
-            batch = Batch()
+            batch, moment = Batch(), self.moment()
+            live.finish_slot(batch, moment)
             batch.first = self._take_over(live)
-            live.reconcile(batch, self.moment())
+            live.reconcile(batch, moment)
             self.commit(live, batch)
             self.offers.wake(name)
             return live
@@ -274,7 +277,39 @@ class Runtime:
         return self.writer.submit_to(changes, future)
 
     def commit(self, live: LiveStream, batch: Batch) -> asyncio.Future[None]:
-        """Hand the changes of a step to the writer; the future is done when they are on disk."""
+        """Hand the changes of a step to the writer; the future is done when they are on disk.
+
+        A batch that is cut is written part by part, and the stream is busy until the last one is
+        handed in: what others write goes between them.
+        """
+        if not batch.earlier:
+            return self._commit_part(live, batch)
+        future: asyncio.Future[None] = self._loop.create_future()
+        future.add_done_callback(ignore_error)
+        live.busy = self._loop.create_future()
+        task = self._loop.create_task(self._commit_parts(live, batch.parts(), future))
+        self._commits.add(task)  # not among those that `stop` cancels
+        task.add_done_callback(self._commits.discard)
+        return future
+
+    async def _commit_parts(
+        self, live: LiveStream, parts: Sequence[Batch], future: asyncio.Future[None]
+    ) -> None:
+        *earlier, last = parts
+        try:
+            for part in earlier:
+                await self._commit_part(live, part)
+            self._commit_part(live, last).add_done_callback(partial(_settle, future))
+        except VenireError as error:
+            if not future.done():
+                future.set_exception(error)
+        finally:
+            idle, live.busy = live.busy, None
+            if idle is not None:
+                idle.set_result(None)
+            self._idle(live)
+
+    def _commit_part(self, live: LiveStream, batch: Batch) -> asyncio.Future[None]:
         if self.streams.get(live.name) is not live:
             lost: asyncio.Future[None] = self._loop.create_future()
             lost.add_done_callback(ignore_error)
@@ -282,14 +317,16 @@ class Runtime:
             return lost
         future = self.write(batch.changes())
         if batch.events:
-            self._publish(future, live)
+            self._publish(future, live.name, batch.reached)
             self.offers.wake(live.name)
         self.ticker.wake(live.due(self.clock.monotonic()))
         return future
 
-    def _publish(self, future: asyncio.Future[None], live: LiveStream) -> None:
+    def _publish(
+        self, future: asyncio.Future[None], name: str, reached: tuple[int, int, int]
+    ) -> None:
         """Advance the stream's log position once a commit is on disk."""
-        position, reached = self.log_position(live.name), (live.n - 1, live.exit_n, live.revision_n)
+        position = self.log_position(name)
 
         def publish(done: asyncio.Future[None]) -> None:
             if done.cancelled():  # the caller is gone; the changes are written all the same
@@ -369,6 +406,16 @@ class Runtime:
             if first:
                 await asyncio.sleep(0)
             yield await self.live_stream(name), slice(first, end)
+
+
+def _settle(future: asyncio.Future[None], done: asyncio.Future[None]) -> None:
+    """Give a future the outcome of another."""
+    if not future.done():
+        error = done.exception()
+        if error is None:
+            future.set_result(None)
+        else:
+            future.set_exception(error)
 
 
 async def committed(commits: Sequence[asyncio.Future[None]], behind: int = 0) -> None:
