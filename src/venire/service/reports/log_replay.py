@@ -31,6 +31,9 @@ OTHERS: Final = 5
 #: Limits: events replayed, events read, and seconds.
 MAX_REPLAYED, MAX_READ, MAX_SECONDS = 50_000, 500_000, 10.0
 
+#: Events of which those that name an item say who was assigned it, and when it left.
+_NAMING_ITEMS: Final = frozenset({"assigned", "closing", "closed", "withdrawn"})
+
 
 class Stopped(Exception):
     """The caller was cancelled, or a limit is reached."""
@@ -145,10 +148,7 @@ class AssignmentSearch:
         wanted = json.dumps(self._item.id, ensure_ascii=False)
         try:
             for row in self._rows(first, MAX_READ):
-                if (
-                    row.kind not in ("assigned", "closing", "closed", "withdrawn")
-                    or wanted not in row.body
-                ):
+                if row.kind not in _NAMING_ITEMS or wanted not in row.body:
                     continue
                 [event] = decode([row])
                 if isinstance(event, Assigned):

@@ -12,12 +12,12 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Sequence
-from functools import partial
 from typing import Any, Final, TypeVar
 
 from venire.engine import engine_version
 from venire.errors import NotFound, ReplayError, StoreDown, StreamDown, VenireError
 from venire.service.clock import Clock
+from venire.service.runtime.commits_in_parts import CommitsInParts
 from venire.service.runtime.health import HealthMonitor
 from venire.service.runtime.ticker import Ticker
 from venire.service.settings import ServiceSettings
@@ -68,7 +68,7 @@ class Runtime:
         self.set_aside: dict[str, str] = {}  # streams whose log does not replay, and why
         self.running = False
         self._tasks: set[asyncio.Task[Any]] = set()
-        self._commits: set[asyncio.Task[None]] = set()  # of batches in parts
+        self._in_parts = CommitsInParts(self._commit_part, self._idle)
         self._positions: dict[str, LogPosition] = {}
 
     async def start(self) -> None:
@@ -282,32 +282,9 @@ class Runtime:
         A batch that is cut is written part by part, and the stream is busy until the last one is
         handed in: what others write goes between them.
         """
-        if not batch.earlier:
-            return self._commit_part(live, batch)
-        future: asyncio.Future[None] = self._loop.create_future()
-        future.add_done_callback(ignore_error)
-        live.busy = self._loop.create_future()
-        task = self._loop.create_task(self._commit_parts(live, batch.parts(), future))
-        self._commits.add(task)  # not among those that `stop` cancels
-        task.add_done_callback(self._commits.discard)
-        return future
-
-    async def _commit_parts(
-        self, live: LiveStream, parts: Sequence[Batch], future: asyncio.Future[None]
-    ) -> None:
-        *earlier, last = parts
-        try:
-            for part in earlier:
-                await self._commit_part(live, part)
-            self._commit_part(live, last).add_done_callback(partial(_settle, future))
-        except VenireError as error:
-            if not future.done():
-                future.set_exception(error)
-        finally:
-            idle, live.busy = live.busy, None
-            if idle is not None:
-                idle.set_result(None)
-            self._idle(live)
+        if batch.earlier:
+            return self._in_parts.commit(live, batch)
+        return self._commit_part(live, batch)
 
     def _commit_part(self, live: LiveStream, batch: Batch) -> asyncio.Future[None]:
         if self.streams.get(live.name) is not live:
@@ -406,16 +383,6 @@ class Runtime:
             if first:
                 await asyncio.sleep(0)
             yield await self.live_stream(name), slice(first, end)
-
-
-def _settle(future: asyncio.Future[None], done: asyncio.Future[None]) -> None:
-    """Give a future the outcome of another."""
-    if not future.done():
-        error = done.exception()
-        if error is None:
-            future.set_result(None)
-        else:
-            future.set_exception(error)
 
 
 async def committed(commits: Sequence[asyncio.Future[None]], behind: int = 0) -> None:
