@@ -257,10 +257,9 @@ class LiveStream:
         self.exited.put(exit.item, ExitedItem(entry.digest, entry.labels))
         self.exit_n += 1
         verdict, confidence = _said(exit.verdict)
-        batch.exits.append(
-            ExitRow(self.name, exit.item, status, self.exit_n, exit.slot, moment.wall,
-                    verdict, confidence, exit.labels, exit.reason)
-        )  # fmt: skip
+        row = ExitRow(self.name, exit.item, status, self.exit_n, exit.slot, moment.wall,
+                      verdict, confidence, exit.labels, exit.reason)  # fmt: skip
+        batch.exits.append(untracked(row))
         self._deliver(self.exit_n, "exit", batch, moment)
         for labeler in entry.holders:
             lease = self.leases.of_pair(exit.item, labeler)
@@ -285,7 +284,8 @@ class LiveStream:
     def _deliver(self, n: int, kind: str, batch: Batch, moment: Moment) -> None:
         """Queue an exit or a revision for every webhook."""
         batch.deliveries += [
-            DeliveryRow(hook, self.name, n, 0, moment.wall, kind=kind) for hook in self.hooks
+            untracked(DeliveryRow(hook, self.name, n, 0, moment.wall, kind=kind))
+            for hook in self.hooks
         ]
 
     # the label budget
