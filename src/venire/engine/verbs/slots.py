@@ -8,6 +8,7 @@ import numpy as np
 
 from venire.engine.departed import Kept
 from venire.engine.state import State
+from venire.engine.untracked import untracked
 from venire.events import Closed
 from venire.model import Exit, Revision
 from venire.scheduling.state.desk import REASONS
@@ -97,8 +98,8 @@ class Slots:
         if state.departed.most:
             labels = state.queue.labels_of(row)
             state.departed.add(item.id, Kept(*labels, int(r["verdict"]), verdict.confidence))
-        reason = REASONS[r["reason"]]
-        return Exit(item.id, int(r["arrival"]), state.slot, int(r["labels"]), verdict, reason)
+        reason, how = REASONS[r["reason"]], (int(r["labels"]), untracked(verdict))
+        return untracked(Exit(item.id, int(r["arrival"]), state.slot, *how, reason))
 
     def _learn_and_revise(self) -> tuple[Revision, ...]:
         """Learn if it is time; the items that have left whose verdict is another after that."""

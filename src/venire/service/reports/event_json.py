@@ -20,6 +20,7 @@ from venire.events import (
 from venire.model import ExitReason
 from venire.service.messages import ExitView, LabelView, RevisionView
 from venire.storage import EventRow, ItemRow, LabelRow, RevisionRow, decode
+from venire.storage.slot_parts import ClosedPart
 
 __all__ = ["event_body", "exit_view", "label_view", "number", "revision_view"]
 
@@ -67,6 +68,7 @@ def _body(event: Event) -> dict[str, Any]:
             return {"labeler": name}
         case Closed(exits=exits, revisions=revisions):
             return {
+                **({"more": True} if isinstance(event, ClosedPart) else {}),
                 "exits": [
                     {
                         "item": e.item,

@@ -21,6 +21,7 @@ from venire.service.reports.event_json import number
 from venire.service.settings import of_body
 from venire.storage import EventRow, ItemRow, Storage, decode
 from venire.storage.provenance import Writers
+from venire.storage.slot_parts import SlotParts
 
 __all__ = ["AssignmentSearch"]
 
@@ -29,6 +30,9 @@ OTHERS: Final = 5
 
 #: Limits: events replayed, events read, and seconds.
 MAX_REPLAYED, MAX_READ, MAX_SECONDS = 50_000, 500_000, 10.0
+
+#: Events of which those that name an item say who was assigned it, and when it left.
+_NAMING_ITEMS: Final = frozenset({"assigned", "closing", "closed", "withdrawn"})
 
 
 class Stopped(Exception):
@@ -77,13 +81,13 @@ class AssignmentSearch:
             engine.dissolve()
 
     def _follow(self, engine: Scheduler, n: int, writers: Writers) -> list[Given]:
-        found: list[Given] = []
+        found, parts = list[Given](), SlotParts()
         for row, place, event in self._events(n, MAX_REPLAYED):
             if isinstance(event, Assigned) and _gives(event, self._item.id):
                 engine.advance(event.slot)
                 engine.drain()
                 found += self._given(engine, event, row, place)
-            engine.follow([event], writers.obeys(place))
+            engine.follow(parts.whole([event]), writers.obeys(place))
             engine.drain()
             if _left(event, self._item.id):
                 break
@@ -144,7 +148,7 @@ class AssignmentSearch:
         wanted = json.dumps(self._item.id, ensure_ascii=False)
         try:
             for row in self._rows(first, MAX_READ):
-                if row.kind not in ("assigned", "closed", "withdrawn") or wanted not in row.body:
+                if row.kind not in _NAMING_ITEMS or wanted not in row.body:
                     continue
                 [event] = decode([row])
                 if isinstance(event, Assigned):

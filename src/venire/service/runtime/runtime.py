@@ -17,6 +17,7 @@ from typing import Any, Final, TypeVar
 from venire.engine import engine_version
 from venire.errors import NotFound, ReplayError, StoreDown, StreamDown, VenireError
 from venire.service.clock import Clock
+from venire.service.runtime.commits_in_parts import CommitsInParts
 from venire.service.runtime.health import HealthMonitor
 from venire.service.runtime.ticker import Ticker
 from venire.service.settings import ServiceSettings
@@ -67,6 +68,7 @@ class Runtime:
         self.set_aside: dict[str, str] = {}  # streams whose log does not replay, and why
         self.running = False
         self._tasks: set[asyncio.Task[Any]] = set()
+        self._in_parts = CommitsInParts(self._commit_part, self._idle)
         self._positions: dict[str, LogPosition] = {}
 
     async def start(self) -> None:
@@ -236,9 +238,10 @@ class Runtime:
             await self.threads.warm(live.settings)
             self.add(live)
             self.log_position(name).advance(live.n - 1, live.exit_n, live.revision_n)
-            batch = Batch()
+            batch, moment = Batch(), self.moment()
+            live.finish_slot(batch, moment)
             batch.first = self._take_over(live)
-            live.reconcile(batch, self.moment())
+            live.reconcile(batch, moment)
             self.commit(live, batch)
             self.offers.wake(name)
             return live
@@ -274,7 +277,16 @@ class Runtime:
         return self.writer.submit_to(changes, future)
 
     def commit(self, live: LiveStream, batch: Batch) -> asyncio.Future[None]:
-        """Hand the changes of a step to the writer; the future is done when they are on disk."""
+        """Hand the changes of a step to the writer; the future is done when they are on disk.
+
+        A batch that is cut is written part by part, and the stream is busy until the last one is
+        handed in: what others write goes between them.
+        """
+        if batch.earlier:
+            return self._in_parts.commit(live, batch)
+        return self._commit_part(live, batch)
+
+    def _commit_part(self, live: LiveStream, batch: Batch) -> asyncio.Future[None]:
         if self.streams.get(live.name) is not live:
             lost: asyncio.Future[None] = self._loop.create_future()
             lost.add_done_callback(ignore_error)
@@ -282,14 +294,16 @@ class Runtime:
             return lost
         future = self.write(batch.changes())
         if batch.events:
-            self._publish(future, live)
+            self._publish(future, live.name, batch.reached)
             self.offers.wake(live.name)
         self.ticker.wake(live.due(self.clock.monotonic()))
         return future
 
-    def _publish(self, future: asyncio.Future[None], live: LiveStream) -> None:
+    def _publish(
+        self, future: asyncio.Future[None], name: str, reached: tuple[int, int, int]
+    ) -> None:
         """Advance the stream's log position once a commit is on disk."""
-        position, reached = self.log_position(live.name), (live.n - 1, live.exit_n, live.revision_n)
+        position = self.log_position(name)
 
         def publish(done: asyncio.Future[None]) -> None:
             if done.cancelled():  # the caller is gone; the changes are written all the same

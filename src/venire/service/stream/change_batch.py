@@ -1,7 +1,8 @@
 """The changes that one step makes to the store, collected by kind.
 
 The kinds are written in a fixed order that the store accepts, whatever was collected first: items
-before their labels, leases before their ends, exits last.
+before their labels, leases before their ends, exits last. A step with tens of thousands of exits is
+cut into several transactions (see `storage.slot_parts`).
 """
 
 from __future__ import annotations
@@ -53,11 +54,15 @@ class Batch:
     >>> batch.ends.append(LeaseEnd("5e88", "released", 0.0))
     >>> [type(change).__name__ for change in batch.changes()]
     ['EndLeases']
+    >>> batch.cut()
+    >>> batch.changes(), len(batch.parts())
+    ([], 2)
     """
 
     __slots__ = (
         "audit",
         "deliveries",
+        "earlier",
         "ends",
         "events",
         "exits",
@@ -72,6 +77,10 @@ class Batch:
 
     def __init__(self, key: str | None = None) -> None:
         self.key = key
+        self.earlier: list[Batch] = []
+        self._clear()
+
+    def _clear(self) -> None:
         self.first: list[Change] = []
         self.items: list[ItemRow] = []
         self.events: list[EventRow] = []
@@ -83,6 +92,25 @@ class Batch:
         self.deliveries: list[DeliveryRow] = []
         self.audit: list[AuditRow] = []
         self.last: list[Change] = []
+
+    def cut(self) -> None:
+        """What was collected so far is a transaction of its own, before what comes now."""
+        part = Batch(self.key)
+        for name in ("first", "last", *(name for name, _ in _ORDER)):
+            setattr(part, name, getattr(self, name))
+        self.earlier.append(part)
+        self._clear()
+
+    def parts(self) -> list[Batch]:
+        """The transactions, in order."""
+        return [*self.earlier, self]
+
+    @property
+    def reached(self) -> tuple[int, int, int]:
+        """The numbers of the last event, exit and revision; -1 or 0 if there is none."""
+        event = self.events[-1].n + self.events[-1].size - 1 if self.events else -1
+        exit = self.exits[-1].exit_n if self.exits else 0
+        return event, exit, self.revisions[-1].n if self.revisions else 0
 
     def changes(self) -> list[Change]:
         """The changes, in order."""

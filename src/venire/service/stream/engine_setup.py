@@ -88,6 +88,12 @@ def warm_up(settings: StreamSettings) -> None:
     engine.observe(Label("item 2", "two", settings.classes[0]))
     engine.posterior("item 2")
     engine.ranking("one", 2)
+    # a stream without bounds may get some, and the kernels of bounds run only where they hold
+    engine.change(bounds=Bounds(min_labels=4, max_labels=5, min_confidence=0.99))
+    engine.arrive([Item("short", 100.0)])
+    for labeler in ("one", "two") * 5:  # until the policy has nothing more for them
+        for work in engine.assign(asked=[labeler]):
+            engine.observe(Label(work.item, work.labeler, settings.classes[0]))
     engine.withdraw("item 1")
     engine.change(bounds=Bounds(deadline=0))
     engine.advance(3)

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import Final, NamedTuple
 
 from venire.engine import Scheduler, untracked
-from venire.events import Closed, Withdrawn
+from venire.events import Closed, Event, Withdrawn
 from venire.model import (
     NOBODY,
     Exit,
@@ -40,6 +42,7 @@ from venire.service.stream.leases import (
 from venire.service.stream.slot_clock import LeadTimes, SlotClock
 from venire.service.stream.statistics import Statistics
 from venire.storage import DeliveryRow, ExitRow, ItemRow, LeaseEnd, RevisionRow, encode
+from venire.storage.slot_parts import MAX_PART, in_parts
 
 __all__ = ["ExitedItem", "LiveStream", "Moment", "OpenItem"]
 
@@ -133,12 +136,19 @@ class LiveStream:
         self.resumed: list[HeldLease] = []
         self.spent = False
         self.payload_chars = 0  # characters of payloads
+        self.unwritten: Closed | None = None  # exits of a slot that is closed in part on disk
         self.takeover: bytes | None = None  # a snapshot to write, if another version wrote the log
         self.busy: asyncio.Future[None] | None = None  # set while a thread works on it
         self.max_labelers = 10_000
         self.slots = SlotClock(
             engine.slot, moment.now, settings.slot_seconds, paused=status == StreamStatus.PAUSED
         )
+
+    def finish_slot(self, batch: Batch, moment: Moment) -> None:
+        """After loading: collect the exits of the last slot that did not get to the disk."""
+        event, self.unwritten = self.unwritten, None
+        if event is not None:
+            self._record([event], batch, moment)
 
     def reconcile(self, batch: Batch, moment: Moment) -> None:
         """After loading: resume open leases, each with its full time, and align the engine.
@@ -217,22 +227,29 @@ class LiveStream:
 
     def collect(self, batch: Batch, moment: Moment) -> None:
         """Collect the engine's events and exits into the batch."""
-        events = self.engine.drain()
-        if not events:
-            return
-        batch.events += encode(self.name, self.n, moment.wall, events)
-        self.n += len(events)
-        for event in events:
-            if isinstance(event, Closed):
-                for exit in event.exits:
-                    self._record_exit(exit, ItemStatus.LEFT, batch, moment)
-                for revision in event.revisions:
-                    self._record_revision(revision, batch, moment)
-            elif isinstance(event, Withdrawn):
-                entry = self.open[event.item]
-                exit = Exit(event.item, entry.arrived_slot, event.slot, len(entry.labels),
-                            Verdict(None, 0.0), ExitReason.WITHDRAWN)  # fmt: skip
-                self._record_exit(exit, ItemStatus.WITHDRAWN, batch, moment)
+        self._record(self.engine.drain(), batch, moment)
+
+    def _record(self, events: Sequence[Event], batch: Batch, moment: Moment) -> None:
+        """Collect events; the batch is cut where slots were closed in which many items left."""
+        for run in _runs(events):
+            if len(batch.exits) + len(batch.revisions) + _size(run) > MAX_PART:
+                batch.cut()
+            batch.events += encode(self.name, self.n, moment.wall, run)
+            self.n += len(run)
+            for event in run:
+                self._record_event(event, batch, moment)
+
+    def _record_event(self, event: Event, batch: Batch, moment: Moment) -> None:
+        if isinstance(event, Closed):
+            for exit in event.exits:
+                self._record_exit(exit, ItemStatus.LEFT, batch, moment)
+            for revision in event.revisions:
+                self._record_revision(revision, batch, moment)
+        elif isinstance(event, Withdrawn):
+            entry = self.open[event.item]
+            exit = Exit(event.item, entry.arrived_slot, event.slot, len(entry.labels),
+                        Verdict(None, 0.0), ExitReason.WITHDRAWN)  # fmt: skip
+            self._record_exit(exit, ItemStatus.WITHDRAWN, batch, moment)
 
     def _record_exit(self, exit: Exit, status: ItemStatus, batch: Batch, moment: Moment) -> None:
         entry = self.open.pop(exit.item)
@@ -240,10 +257,9 @@ class LiveStream:
         self.exited.put(exit.item, ExitedItem(entry.digest, entry.labels))
         self.exit_n += 1
         verdict, confidence = _said(exit.verdict)
-        batch.exits.append(
-            ExitRow(self.name, exit.item, status, self.exit_n, exit.slot, moment.wall,
-                    verdict, confidence, exit.labels, exit.reason)
-        )  # fmt: skip
+        row = ExitRow(self.name, exit.item, status, self.exit_n, exit.slot, moment.wall,
+                      verdict, confidence, exit.labels, exit.reason)  # fmt: skip
+        batch.exits.append(untracked(row))
         self._deliver(self.exit_n, "exit", batch, moment)
         for labeler in entry.holders:
             lease = self.leases.of_pair(exit.item, labeler)
@@ -268,7 +284,8 @@ class LiveStream:
     def _deliver(self, n: int, kind: str, batch: Batch, moment: Moment) -> None:
         """Queue an exit or a revision for every webhook."""
         batch.deliveries += [
-            DeliveryRow(hook, self.name, n, 0, moment.wall, kind=kind) for hook in self.hooks
+            untracked(DeliveryRow(hook, self.name, n, 0, moment.wall, kind=kind))
+            for hook in self.hooks
         ]
 
     # the label budget
@@ -322,6 +339,22 @@ class LiveStream:
     def posterior(self, item: str) -> dict[str, float]:
         """The posterior probability of each class for an open item."""
         return {str(name): p for name, p in self.engine.posterior(item).items()}
+
+
+def _runs(events: Iterable[Event]) -> Iterator[Sequence[Event]]:
+    """Events that are written together; the parts of a closed slot are on their own."""
+    for closed, run in groupby(events, key=lambda event: isinstance(event, Closed)):
+        if not closed:
+            yield list(run)
+            continue
+        for event in run:
+            assert isinstance(event, Closed)
+            yield from ([part] for part in in_parts(event, MAX_PART))
+
+
+def _size(run: Iterable[Event]) -> int:
+    """How many exits and revisions there are in these events."""
+    return sum(len(x.exits) + len(x.revisions) for x in run if isinstance(x, Closed))
 
 
 def _said(verdict: Verdict) -> tuple[str | None, float]:

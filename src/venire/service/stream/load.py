@@ -8,14 +8,15 @@ from typing import NamedTuple
 
 from venire.engine import Scheduler, engine_version
 from venire.errors import InputError, StoreDown, StoreError, VenireError
-from venire.events import Event
-from venire.model import StreamStatus
+from venire.events import Closed, Event
+from venire.model import Item, StreamStatus
 from venire.service.settings import ServiceSettings, of_body
 from venire.service.stream.leases import HeldLease, LeaseIndex
 from venire.service.stream.live_stream import LARGE_PAYLOAD, LiveStream, Moment, OpenItem
 from venire.service.stream.statistics import KEPT_EXITS
 from venire.storage import EventRow, Storage, StreamRow, decode
 from venire.storage.provenance import Writers
+from venire.storage.slot_parts import SlotParts
 
 __all__ = ["Restored", "load", "restored"]
 
@@ -27,12 +28,14 @@ class Restored(NamedTuple):
 
     `events` is the number of events, `snapshot` how many of them the snapshot covers; `writers`
     tells which of the others were recomputed, and which were taken from the log as they are.
+    `unwritten` is what the log lacks of its last slot, if that is closed in part.
     """
 
     engine: Scheduler
     events: int
     snapshot: int
     writers: Writers
+    unwritten: Closed | None
 
 
 def load(
@@ -47,6 +50,7 @@ def load(
     live.n, live.snapshot_n = found.events, found.snapshot
     if found.writers.version(found.events) != engine_version():
         live.takeover = found.engine.snapshot()
+    live.unwritten = found.unwritten
     _load_rows(storage, live, moment)
     return live
 
@@ -68,13 +72,14 @@ def _replay(storage: Storage, name: str, n: int, engine: Scheduler, body: bytes)
     """The engine after the events from number `n` on."""
     writers = Writers.of(storage, name)
     while True:
-        end = n
+        end, parts = n, SlotParts()
         try:
             for row in storage.all_events(name, n - 1):
-                engine.follow(decoded_from(row, n), writers.obeys(row.n))
+                engine.follow(parts.whole(decoded_from(row, n)), writers.obeys(row.n))
                 engine.drain()
                 end = row.n + row.size
-            return Restored(engine, end, n, writers)
+            unwritten = parts.finish(engine, writers.obeys(end))
+            return Restored(engine, end, n, writers, unwritten)
         except StoreDown:
             raise
         except VenireError as error:
@@ -116,9 +121,11 @@ def _seated(live: LiveStream) -> set[str]:
 def _load_rows(storage: Storage, live: LiveStream, moment: Moment) -> None:
     """Load what is kept beside the engine: items, labels, leases, labelers, counts."""
     name, counts = live.name, storage.counts(live.name)
+    leaving = set() if live.unwritten is None else {exit.item for exit in live.unwritten.exits}
     for row in storage.open_items(name, LARGE_PAYLOAD):
         passed = max(0.0, moment.wall - row.arrived_at)
-        live.enter(OpenItem.of(row, live.engine.item(row.id), moment.now - passed))
+        known = Item(row.id) if row.id in leaving else live.engine.item(row.id)
+        live.enter(OpenItem.of(row, known, moment.now - passed))
     for item, labeler, said in storage.open_said(name):
         live.open[item].labels[labeler] = said
     for lease in storage.leases(name):

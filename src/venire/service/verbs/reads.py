@@ -29,6 +29,7 @@ from venire.service.stream.live_stream import LiveStream
 from venire.service.stream.log_position import LogPosition
 from venire.service.stream.slot_clock import quantile
 from venire.storage import EventRow
+from venire.storage.codec import kind_of
 
 __all__ = ["ReadOperations", "item_view", "stream_view"]
 
@@ -170,7 +171,7 @@ async def item_view(runtime: Runtime, stream: str, item: str) -> ItemView:
 
 def event_view(row: EventRow) -> EventView:
     """A row of the log, numbered by its last event; events count from 1."""
-    return EventView(row.n + row.size, row.slot, row.at, row.kind, event_body(row))
+    return EventView(row.n + row.size, row.slot, row.at, kind_of(row), event_body(row))
 
 
 def stream_view(live: LiveStream) -> StreamView:

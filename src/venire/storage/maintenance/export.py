@@ -13,7 +13,7 @@ from typing import Any, TextIO
 
 from venire.errors import FileError
 from venire.storage.base import Storage
-from venire.storage.codec import decode
+from venire.storage.codec import decode, kind_of
 from venire.storage.file_lock import open_private
 from venire.storage.rows import ItemRow, LabelRow, RevisionRow
 
@@ -52,7 +52,7 @@ def log_lines(storage: Storage, stream: str) -> Iterator[str]:
     """
     for row in storage.all_events(stream):
         for place, event in enumerate(decode([row])):
-            head = {"n": row.n + place + 1, "slot": row.slot, "at": row.at, "kind": row.kind}
+            head = {"n": row.n + place + 1, "slot": row.slot, "at": row.at, "kind": kind_of(row)}
             yield json.dumps({**head, **_plain(event)}, ensure_ascii=False, allow_nan=False)
 
 

@@ -19,7 +19,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 from venire.engine import Scheduler
 from venire.errors import ReplayError, StoreDown, StoreError, VenireError
@@ -30,8 +30,12 @@ from venire.storage.codec import decode
 from venire.storage.contents import compact, is_content_of
 from venire.storage.provenance import Writers
 from venire.storage.rows import ERASED, EventRow, ItemRow, LeaseRow, SettingsRow, SnapshotRow
+from venire.storage.slot_parts import SlotParts
 
 __all__ = ["Verification", "verify"]
+
+#: The names of an item and of a labeler who has it.
+Pair: TypeAlias = tuple[str, str]
 
 
 @dataclass(frozen=True)
@@ -121,7 +125,7 @@ def verify(storage: Storage, stream: str) -> Verification:
     with storage.frozen():
         seen, snapshots = _Seen(), storage.snapshots(stream)
         try:
-            engine, differences = _replay(storage, stream, snapshots, seen)
+            out, differences = _replay(storage, stream, snapshots, seen)
         except VenireError as error:
             return Verification(stream, seen.events, differences=(str(error),))
         labels = leases = 0
@@ -132,7 +136,7 @@ def verify(storage: Storage, stream: str) -> Verification:
             differences += _labels(storage, stream, seen)
             rows = storage.leases(stream, None)
             leases = len(rows)
-            differences += _leases(storage, stream, rows, engine, seen)
+            differences += _leases(storage, stream, rows, out, seen)
         except StoreDown:
             raise
         except StoreError as error:  # a table cannot be read
@@ -153,8 +157,8 @@ def verify(storage: Storage, stream: str) -> Verification:
 
 def _replay(
     storage: Storage, stream: str, snapshots: list[SnapshotRow], seen: _Seen
-) -> tuple[Scheduler, list[str]]:
-    """The engine after the last event, and the snapshots that it does not agree with."""
+) -> tuple[set[Pair], list[str]]:
+    """The work that is out after the last event, and the snapshots that do not agree with it."""
     if not snapshots or snapshots[0].n != 0:
         raise StoreError("there is no snapshot of the start (0 events) to replay from")
     writers = Writers.of(storage, stream, strict=True)
@@ -168,11 +172,12 @@ def _replay(
 
 def _replay_once(
     storage: Storage, stream: str, snapshots: list[SnapshotRow], seen: _Seen, writers: Writers
-) -> tuple[Scheduler, list[str]]:
+) -> tuple[set[Pair], list[str]]:
     """The same once; `ReplayError` at an event that comes out differently: `seen` counts to it."""
     engine = _restored(snapshots[0])
     later = list(reversed(snapshots[1:]))
     differences: list[str] = []
+    parts = SlotParts()
     taken = False  # whether the state may differ from that of the engine that wrote the log
     for row in storage.all_events(stream):
         if row.n != seen.events:
@@ -189,7 +194,7 @@ def _replay_once(
             taken = taken or obeys
             try:
                 with _naming(f"event {seen.events}"):
-                    engine.follow([event], obeys)
+                    engine.follow(parts.whole([event]), obeys)
             except StoreError as error:
                 raise ReplayError(str(error)) from error
             engine.drain()
@@ -199,7 +204,9 @@ def _replay_once(
             differences.append(f"snapshot {snapshot.n} is ahead of the log ({seen.events} events)")
         elif not taken:
             differences += _snapshot(engine, snapshot)
-    return engine, differences
+    out = set(engine.in_flight)
+    parts.finish(engine, writers.obeys(seen.events))  # the server was ended while it wrote a slot
+    return out, differences
 
 
 @contextmanager
@@ -314,7 +321,7 @@ def _labels(storage: Storage, stream: str, seen: _Seen) -> Iterator[str]:
 
 
 def _leases(
-    storage: Storage, stream: str, rows: list[LeaseRow], engine: Scheduler, seen: _Seen
+    storage: Storage, stream: str, rows: list[LeaseRow], out: set[Pair], seen: _Seen
 ) -> Iterator[str]:
     """Work that is out has an open lease, and a lease that is done has its label."""
     for row in rows:
@@ -322,7 +329,7 @@ def _leases(
             who = f"{row.labeler!r} has a lease of item {row.item!r}"
             yield f"{who}, given at {row.given_at!r}, which is not in the log"
     pairs = [(row.item, row.labeler) for row in rows if row.status == LeaseStatus.OPEN]
-    held, out = set(pairs), set(engine.in_flight)
+    held = set(pairs)
     for item, labeler in sorted(out - held):
         yield f"{labeler!r} has item {item!r} by the log, but there is no open lease"
     for item, labeler in sorted(held - out):
