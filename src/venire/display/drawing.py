@@ -24,12 +24,12 @@ COLOURS: Final = {
 }
 
 
-def require_matplotlib() -> None:
-    """Raise an error that says what to install if matplotlib is missing."""
+def require_matplotlib(extra: str = "plot") -> None:
+    """Raise an error that says which extra to install if matplotlib is missing."""
     try:
         import matplotlib  # noqa: F401
     except ImportError:
-        raise MissingExtra("matplotlib", "plot") from None
+        raise MissingExtra("matplotlib", extra) from None
 
 
 def axes_for(axes: Axes | None, width: float = 6.4, height: float = 3.6) -> Axes:

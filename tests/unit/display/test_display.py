@@ -26,6 +26,7 @@ from venire import (
     World,
     simulate,
 )
+from venire.cli.demo import demo
 from venire.display.html import block, facts, table
 from venire.model import ExitReason
 
@@ -191,6 +192,8 @@ def test_without_matplotlib_it_says_which_extra(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(builtins, "__import__", missing)
     with pytest.raises(MissingExtra, match=r"venire\[plot\]"):
         fitted.plot_skills()
+    with pytest.raises(MissingExtra, match=r"venire\[demo\]"):
+        demo(live=False)
 
 
 def test_reasons_are_words(run: Run) -> None:
