@@ -201,6 +201,8 @@ def main(words: Sequence[str] | None = None) -> None:
     with tempfile.TemporaryDirectory(prefix="venire-release-") as made:
         scratch = Path(given.keep or made).resolve()
         scratch.mkdir(parents=True, exist_ok=True)
+        if any(scratch.iterdir()):
+            raise SystemExit(f"error: {scratch} is not empty: name a new folder")
         run(sys.executable, "-m", "venv", scratch / "tools")
         tools = scratch / "tools" / "bin"
         run(tools / "python", "-m", "pip", "install", "--quiet", *TOOLS)

@@ -14,11 +14,11 @@ import pytest
 from venire import (
     BradleyTerry,
     DawidSkene,
+    FixedOverlap,
     Greedy,
     Item,
     Label,
     Labeler,
-    LearnWhileServing,
     MissingExtra,
     RobustMean,
     Run,
@@ -59,7 +59,7 @@ def text_of(thing: Any) -> str:
 
 @pytest.fixture(scope="module")
 def run() -> Run:
-    return simulate(World.synthetic(seed=0), Greedy(), LearnWhileServing(), slots=200)
+    return simulate(World.synthetic(seed=0), FixedOverlap(3), slots=200)
 
 
 @pytest.fixture(autouse=True)
@@ -106,7 +106,7 @@ def test_ratings_and_comparisons_are_shown() -> None:
 
 def test_a_run_is_shown_without_internal_columns(run: Run) -> None:
     said = text_of(run)
-    assert "greedy, competences while-serving" in said
+    assert "fixed-overlap:3, competences known" in said
     assert f"{len(run.touches):,}" in said
     names = ("weight", "arrival", "last", "labels", "evidence", "exit", "verdict", "confidence")
     assert run.rows.dtype.names == (*names, "reason")
