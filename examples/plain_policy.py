@@ -31,7 +31,7 @@ class UntilSure(vn.PythonPolicy):
 if __name__ == "__main__":
     check_policy(UntilSure())
     print("it keeps the rules: nobody twice, nobody over capacity, replays to the same state")
-    policies = [UntilSure(), UntilSure(0.99), "greedy", "fixed-overlap:3"]
+    policies: list[vn.Policy | str] = [UntilSure(), UntilSure(0.99), "greedy", "fixed-overlap:3"]
     for row in compare(policies, ["paper"], 2, certificate=False, quick=True):
         print(
             f"seed {row['seed']} {row['policy']:16} true utility {row['true_ratio']:.3f} of "
