@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from importlib import import_module
 
-from benchmarks import aggregation, certificates, greedy, priors, waterfill
+from benchmarks import aggregation, certificates, greedy, plain_policy, priors, waterfill
 
 
 def greedy_main(*_: str) -> None:
@@ -23,6 +23,7 @@ SUITES = {
     "aggregation": aggregation.main,
     "certificates": certificates.main,
     "greedy": greedy_main,
+    "plain-policy": plain_policy.main,
     "priors": priors.main,
     "waterfill": waterfill_main,
 }

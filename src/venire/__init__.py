@@ -63,6 +63,7 @@ if TYPE_CHECKING:
     from venire.scheduling import LearnWhileServing as LearnWhileServing
     from venire.scheduling import LookAhead as LookAhead
     from venire.scheduling import Policy as Policy
+    from venire.scheduling import PythonPolicy as PythonPolicy
     from venire.scheduling import Random as Random
     from venire.scheduling import Realised as Realised
     from venire.scheduling import RealisedProxy as RealisedProxy

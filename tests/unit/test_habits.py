@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import shutil
+import subprocess
 import tomllib
 from pathlib import Path
 
@@ -37,3 +39,14 @@ def test_the_workflow_runs_on_every_python_of_the_package() -> None:
     (matrix,) = re.findall(r"python: \[(.*)\]", workflow)
     assert re.findall(r'"([\d.]+)"', matrix) == known
     assert "- run: .ci/run\n" in workflow
+
+
+def test_what_the_commands_write_by_default_is_ignored(tmp_path: Path) -> None:
+    """So that `scripts/serve` and the others leave nothing untracked in a clone."""
+    written = ["venire.db", "venire.db-wal", "venire.db-shm", "venire.db.lock"]
+    written += ["venire-demo/demo.png", "venire-compare/points.sqlite", "venire-reproduce/x"]
+    subprocess.run(["git", "init", "--quiet", tmp_path], check=True)
+    shutil.copy(ROOT / ".gitignore", tmp_path)
+    ask = ["git", "check-ignore", *written]
+    done = subprocess.run(ask, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.stdout.split() == written

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -51,3 +52,32 @@ def test_the_latest_version_of_the_changelog_is_this_one() -> None:
     version, date = headings[1]
     assert version == venire.__version__
     assert date, "a version has a date"
+
+
+def test_the_citation_is_of_this_version() -> None:
+    text = (ROOT / "CITATION.cff").read_text()
+    said = dict(re.findall(r'^([a-z-]+): "?([^"\n>]+)"?$', text, re.MULTILINE))
+    assert said["version"] == venire.__version__
+    heading = f"## [{said['version']}] - {said['date-released']}"
+    assert heading in (ROOT / "CHANGELOG.md").read_text()
+    assert said["license"] == "Apache-2.0"
+
+
+def test_the_wheel_says_its_licence_and_links(wheel: ZipFile) -> None:
+    (name,) = (name for name in wheel.namelist() if name.endswith(".dist-info/METADATA"))
+    said = Parser().parsestr(wheel.read(name).decode())
+    assert said["License-Expression"] == "Apache-2.0"
+    assert said.get_all("License-File") == ["LICENSE"]
+    assert not [kind for kind in said.get_all("Classifier", []) if kind.startswith("License")]
+    assert said.get_all("Project-URL") == ["Paper, https://arxiv.org/abs/2112.01576"]
+
+
+def test_two_builds_are_equal(tmp_path: Path) -> None:
+    built = []
+    for name in ("one", "two"):
+        build = [sys.executable, "-m", "hatchling", "build", "-d", str(tmp_path / name)]
+        env = {**os.environ, "SOURCE_DATE_EPOCH": "1700000000"}
+        subprocess.run(build, cwd=ROOT, check=True, capture_output=True, env=env)
+        built.append({path.name: path.read_bytes() for path in (tmp_path / name).iterdir()})
+    assert built[0] == built[1]
+    assert len(built[0]) == 2

@@ -17,6 +17,7 @@ import typer
 
 from venire import __version__
 from venire.cli import screen
+from venire.cli.config_file import defaults_of
 from venire.errors import VenireError
 
 __all__ = ["COMMANDS", "main", "make_app"]
@@ -56,7 +57,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         warnings.showwarning = screen.show_warning
         try:
             command = typer.main.get_command(make_app(commands))
-            code = command.main(args, prog_name="venire", standalone_mode=False) or 0
+            defaults = defaults_of(args[0] if args else None)
+            options: Any = {"standalone_mode": False, "default_map": defaults}
+            code = command.main(args, prog_name="venire", **options) or 0
         except VenireError as error:
             return screen.fail(str(error))
         except _USAGE_ERROR as error:
@@ -73,7 +76,6 @@ def main(argv: Sequence[str] | None = None) -> int:
 def make_app(commands: Sequence[str] = COMMANDS) -> typer.Typer:
     """The command line with these commands."""
     app = typer.Typer(
-        add_completion=False,
         pretty_exceptions_enable=False,
         rich_markup_mode=None,
         context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},

@@ -78,15 +78,16 @@ def compare(
         )
         (suites.equal_labels if equal_labels else suites.trust)(order)
         return
+    from venire.cli.policies import policy_of
     from venire.experiments.common.drawing import require_matplotlib
     from venire.experiments.common.files import make_folder
     from venire.experiments.regimes.page import Setting
     from venire.experiments.regimes.suite import divide, regimes_named
     from venire.experiments.regimes.summary import measure_named
-    from venire.scheduling.by_name import learning_named, policy_named
+    from venire.scheduling.by_name import learning_named
 
     measure_named(measure)
-    policies = [policy_named(name) for name in policy] if policy else None
+    policies = [policy_of(name) for name in policy] if policy else None
     taught = learning_named(learning or "known")
     regimes, missing = divide(regimes_named(regime or []), data, wanted=bool(regime))
     require_matplotlib()

@@ -48,7 +48,7 @@ def demo(
 
     start = time.perf_counter()
     _check(seed, seeds, learning_slots)
-    require_matplotlib()
+    require_matplotlib("demo")  # which brings scikit-learn too
     make_folder(out)
     console = Console(quiet=as_json)
     console.print("Training 12 weak classifiers on 600 digits; 1,197 others are the stream.")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from venire.cli import screen
+from venire.cli import config_file, screen
 from venire.errors import InputError, MissingExtra
 
 __all__ = ["serve"]
@@ -15,6 +17,7 @@ STORAGE = "The store: sqlite:///FILE or postgresql://... [default: sqlite:///ven
 HOST = "The address to listen on. [default: 127.0.0.1]"
 PORT = "The port; 0 for any free one. [default: 8400]"
 JSON = "Write the log, on stderr, as one JSON object per line."
+CONFIG = "A file of settings. [default: venire.toml, if there is one]"
 LEVEL = "The log level: debug, info, warning or error. [default: info]"
 
 
@@ -23,13 +26,14 @@ def serve(
     host: Annotated[str | None, typer.Option(metavar="ADDRESS", help=HOST)] = None,
     port: Annotated[int | None, typer.Option(metavar="PORT", help=PORT)] = None,
     log_level: Annotated[str | None, typer.Option(metavar="LEVEL", help=LEVEL)] = None,
+    config: Annotated[Path | None, typer.Option(metavar="FILE", help=CONFIG)] = None,
     as_json: Annotated[bool, typer.Option("--json", help=JSON)] = False,
 ) -> None:
     """Serve streams over HTTP: items in, work out, labels in, verdicts out, nothing lost.
 
     The first start on an empty store prints an admin key, once. Every setting is also a variable
-    VENIRE_..., and some are only that: docs/serve.md lists them. Ctrl-C or SIGTERM shuts it down
-    gracefully.
+    VENIRE_... and a key of venire.toml, and some are only that: docs/serve.md lists them. Ctrl-C or
+    SIGTERM shuts it down gracefully.
     """
     given = {
         "storage": storage,
@@ -43,7 +47,7 @@ def serve(
     except ImportError as error:
         raise MissingExtra(error.name or "fastapi", "serve") from error
     try:
-        run_server(_settings(given), lambda line: print(line, flush=True))
+        run_server(_settings(given, config), lambda line: print(line, flush=True))
     except OSError as error:
         if isinstance(error, InputError | MissingExtra) or not error.errno:
             raise
@@ -53,15 +57,24 @@ def serve(
         raise typer.Exit(2) from None
 
 
-def _settings(given: dict[str, Any]) -> Any:
-    """The settings: options override environment variables, which override defaults."""
+def _settings(given: dict[str, Any], config: Path | None = None) -> Any:
+    """The settings: options override variables, which override the file, then the defaults."""
     from pydantic import ValidationError
 
     from venire.web.settings import ServerSettings
 
+    path = config_file.config_path(config)
+    written = config_file.read(path)
+    config_file.check_keys(path, written, ServerSettings.model_fields)
+    named = {name.upper() for name in os.environ}
+    filed = {key: value for key, value in written.items() if f"VENIRE_{key.upper()}" not in named}
+    chosen = {name: value for name, value in given.items() if value is not None}
     try:
-        return ServerSettings(**{name: value for name, value in given.items() if value is not None})
+        return ServerSettings(**{**filed, **chosen})
     except ValidationError as error:
         fault = error.errors()[0]
         name = "_".join(str(part) for part in fault["loc"])
-        raise InputError(f"the setting {name} is {fault['input']!r}: {fault['msg']}") from error
+        where = f" in {path}" if name in filed and name not in chosen else ""
+        raise InputError(
+            f"the setting {name}{where} is {fault['input']!r}: {fault['msg']}"
+        ) from error

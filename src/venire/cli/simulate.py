@@ -22,7 +22,8 @@ __all__ = ["simulate"]
 POLICY = (
     "lookahead[:BUDGET] (plans the next slots), waterfill, realised or realised-proxy (an item "
     "leaves when one more slot does not pay off), greedy (the paper's Algorithm 1), "
-    "random[:OVERLAP], round-robin[:OVERLAP], fixed-overlap[:OVERLAP] or everyone."
+    "random[:OVERLAP], round-robin[:OVERLAP], fixed-overlap[:OVERLAP], everyone, or your own as "
+    "module:Class[:SETTING]."
 )
 LEARNING = (
     "known (competences are given), while-serving[:MODEL] (learn them from the first slot on; "
@@ -63,11 +64,12 @@ def simulate(
     The stream is the paper's synthetic one (30 labelers, 5 items per slot), or your own: --items
     and --panel. With --panel alone, synthetic items are assigned to your labelers.
     """
+    from venire.cli.policies import policy_of
     from venire.files import check_targets
-    from venire.scheduling.by_name import learning_named, policy_named
+    from venire.scheduling.by_name import learning_named
 
     _check_numbers(slots, seed, c)
-    chosen, taught = policy_named(policy, seed), learning_named(learning, seed)
+    chosen, taught = policy_of(policy, seed), learning_named(learning, seed)
     targets = [path for path in (assignments, exits) if path is not None]
     check_targets(targets, [path for path in (items, panel) if path is not None])
     world = make_world(items, panel, names_of(classes), arrivals, weights, slots, seed)

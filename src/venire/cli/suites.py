@@ -53,14 +53,15 @@ class _Found:
 
 def trust(order: Order) -> None:
     """Run `trust-1`: adversarial worlds."""
+    from venire.cli.policies import policy_of
     from venire.experiments.trust import SUITE, world_named
     from venire.experiments.trust.comparison import compare
     from venire.experiments.trust.summary import concluding, sheets, summarise
-    from venire.scheduling.by_name import learning_named, policy_named
+    from venire.scheduling.by_name import learning_named
 
     for name in order.names:
         world_named(name)
-    policies = [policy_named(name) for name in order.policies] or None
+    policies = [policy_of(name) for name in order.policies] or None
     how = None if order.learning is None else learning_named(order.learning)
     if order.learning is not None and how is None:
         raise InputError(
@@ -84,16 +85,17 @@ def trust(order: Order) -> None:
 
 def equal_labels(order: Order) -> None:
     """Run `equal-labels-2`: venire against even overlap with as many labels, on real label sets."""
+    from venire.cli.policies import policy_of
     from venire.experiments.equal_labels.comparison import compare
     from venire.experiments.equal_labels.measures import SUITE
     from venire.experiments.equal_labels.replay import sets_in
     from venire.experiments.equal_labels.summary import concluding, sheets, skipped, summarise
-    from venire.scheduling.by_name import learning_named, policy_named
+    from venire.scheduling.by_name import learning_named
 
     sets_in(order.data, order.names)
     if len(order.policies) > 1:
         raise InputError(f"got {len(order.policies)} policies, expected one for equal labels")
-    policy = policy_named(order.policies[0]) if order.policies else None
+    policy = policy_of(order.policies[0]) if order.policies else None
     how = None if order.learning is None else learning_named(order.learning)
     if order.learning is not None and how is None:
         raise InputError(

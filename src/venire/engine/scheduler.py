@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
 
+from venire.engine.pictures import Pictured
 from venire.engine.replaying import follow
 from venire.engine.snapshot import Captured, capture, unpack
 from venire.engine.state import State
@@ -36,7 +37,7 @@ from venire.scheduling.policies.lookahead.policy import LookAhead
 __all__ = ["Scheduler"]
 
 
-class Scheduler:
+class Scheduler(Pictured):
     """Draws labelers for the items of a stream, slot by slot.
 
     Parameters

@@ -22,6 +22,8 @@ from venire.estimators.ties import winners
 from venire.labels import LabelTable
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
     from venire.estimators.frames import Backend
     from venire.estimators.given import Soft
 
@@ -206,6 +208,26 @@ class BaseEstimator(_Seeded, Parameters, ABC):
         from venire.estimators.frames import frame_of, skill_columns
 
         return frame_of(skill_columns(self, intervals), backend)
+
+    def plot_skills(self, axes: Axes | None = None) -> Axes:
+        """Draw the skill of each labeler, the best first, with its 90 % interval.
+
+        On `axes` of matplotlib, or on new ones, which are returned. Needs the extra `plot`.
+
+        >>> from venire import OneCoin
+        >>> fitted = OneCoin().fit([("a", "ann", "yes"), ("a", "bob", "yes"), ("b", "ann", "no")])
+        >>> fitted.plot_skills().get_xlabel()
+        'skill'
+        """
+        from venire.estimators.pictures import plot_skills
+
+        return plot_skills(self, axes)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the first verdicts, and the skills of the first labelers."""
+        from venire.estimators.pictures import shown
+
+        return shown(self)
 
     @property
     def classes_(self) -> tuple[Hashable, ...]:

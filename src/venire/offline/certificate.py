@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from venire.estimators.frames import Backend, frame_of
 from venire.offline.bound.prices import candidates
 from venire.offline.exact import exact, small
 from venire.offline.instance import Block, Instance, value_of
+from venire.offline.pictures import plot_certificate, schedule_columns, shown_certificate
 from venire.offline.schedule.planning import plan
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 __all__ = ["Certificate", "certify"]
 
@@ -47,6 +52,31 @@ class Certificate:
     def share(self, utility: float) -> float | None:
         """A utility as a share of the bound; None if there was nothing to earn."""
         return utility / self.bound if self.bound > 0 else None
+
+    def to_frame(self, backend: Backend | None = None) -> Any:
+        """The schedule as a dataframe: slot, item and labeler of each label, by their numbers.
+
+        >>> tiny = Instance([8.0, 3.0], [0, 0], slots=2, evidence=[[1.0, 0.5]], capacity=[1, 1])
+        >>> certify(tiny).to_frame("pandas").values.tolist()
+        [[0, 0, 0], [0, 0, 1], [1, 1, 0]]
+        """
+        return frame_of(schedule_columns(self), backend)
+
+    def plot(self, earned: Mapping[str, float] | None = None, axes: Axes | None = None) -> Axes:
+        """Draw what is known to be possible, and what runs `earned`, against the bound.
+
+        On `axes` of matplotlib, or on new ones, which are returned. Needs the extra `plot`.
+
+        >>> tiny = Instance([8.0, 3.0], [0, 0], slots=2, evidence=[[1.0, 0.5]], capacity=[1, 1])
+        >>> axes = certify(tiny).plot({"mine": 6.0})
+        >>> [label.get_text() for label in axes.get_yticklabels()]
+        ['known to be possible', 'mine']
+        """
+        return plot_certificate(self, earned or {}, axes)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the bounds, and how they were found."""
+        return shown_certificate(self)
 
 
 def certify(

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from venire.scheduling.policies.baselines.random import Random as Random
     from venire.scheduling.policies.baselines.round_robin import RoundRobin as RoundRobin
     from venire.scheduling.policies.lookahead.policy import LookAhead as LookAhead
+    from venire.scheduling.policies.plain.policy import PythonPolicy as PythonPolicy
+    from venire.scheduling.policies.plain.views import ItemView as ItemView
+    from venire.scheduling.policies.plain.views import LabelerView as LabelerView
     from venire.scheduling.policies.realised.policy import Realised as Realised
     from venire.scheduling.policies.realised.policy import RealisedProxy as RealisedProxy
     from venire.scheduling.policies.waterfill.policy import Waterfill as Waterfill

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from venire.errors import InputError
+from venire.estimators.frames import Backend, frame_of
 from venire.model import Assignment, Exit, Verdict
 from venire.scheduling.algorithm1.greedy import Greedy
 from venire.scheduling.algorithm1.verdicts import (
@@ -36,16 +37,25 @@ from venire.simulation.inputs import desk_of, most_in_a_slot, offline_of, stream
 from venire.simulation.items import Items
 from venire.simulation.label_source import Stream
 from venire.simulation.metrics import Ledger, keep_ledger
+from venire.simulation.pictures import item_columns, label_columns, plot_run, shown_run
 from venire.simulation.run_slots import run_of
 from venire.simulation.world import World
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
     from venire.offline import Certificate
 
 __all__ = ["Run", "simulate"]
 
 #: A billion; the arrays of a longer run would not fit into memory.
 MOST_SLOTS = 10**9
+
+#: What is shown of the records of items and labels; the rest is how the kernels file them.
+ROW_COLUMNS = (
+    "weight", "arrival", "last", "labels", "evidence", "exit", "verdict", "confidence", "reason",
+)  # fmt: skip
+TOUCH_COLUMNS = ("slot", "row", "labeler", "said", "gain")
 
 Progress = Callable[[int, int], None]
 
@@ -183,13 +193,18 @@ class Run:
 
     @property
     def touches(self) -> NDArray[Any]:
-        """The labels given, in order: slot, row, labeler, said, gain."""
-        return self.desk.touches[len(self.items.masks.barred) : self.desk.meta[TOUCHES]]
+        """The labels given, in order: slot, row, labeler, said (a class), gain."""
+        given = self.desk.touches[len(self.items.masks.barred) : self.desk.meta[TOUCHES]]
+        return given[list(TOUCH_COLUMNS)]
 
     @property
     def rows(self) -> NDArray[Any]:
-        """The items in order of arrival: exit, verdict, confidence, reason."""
-        return self.desk.rows[: self.desk.meta[ROWS]]
+        """The items in order of arrival, a record each.
+
+        The fields: weight, arrival, last (slot of the latest label, or the arrival), labels,
+        evidence, exit, verdict (a class, -1: none), confidence, reason.
+        """
+        return self.desk.rows[: self.desk.meta[ROWS]][list(ROW_COLUMNS)]
 
     @cached_property
     def ledger(self) -> Ledger:
@@ -302,6 +317,43 @@ class Run:
             arrival, left, labels, code, confidence, reason = fields
             verdict = Verdict(self.world.classes[code] if code >= 0 else None, confidence)
             yield Exit(self._name(row), arrival, left, labels, verdict, REASONS[reason])
+
+    def to_frame(self, backend: Backend | None = None) -> Any:
+        """The items as a dataframe, in order of arrival: what came of each, and what it earned.
+
+        The columns: item, arrival, weight, labels, exit, verdict, confidence, reason, utility,
+        realised and, where the truth is known, truth. `backend` is "pandas", "polars" or
+        "pyarrow"; by default the first of them that is installed.
+
+        >>> frame = simulate(World.synthetic(0), slots=20).to_frame("pandas")
+        >>> frame[["item", "exit", "verdict", "reason"]].head(2)
+           item  exit  verdict   reason
+        0     0     0        2  no_gain
+        1     1     0        2  no_gain
+        """
+        return frame_of(item_columns(self), backend)
+
+    def labels_frame(self, backend: Backend | None = None) -> Any:
+        """The labels as a dataframe, in order: slot, item, labeler, label, gain.
+
+        >>> list(simulate(World.synthetic(0), slots=20).labels_frame("pandas"))
+        ['slot', 'item', 'labeler', 'label', 'gain']
+        """
+        return frame_of(label_columns(self), backend)
+
+    def plot(self, axes: Axes | None = None) -> Axes:
+        """Draw what the items earned by the slot in which they left, added up.
+
+        On `axes` of matplotlib, or on new ones, which are returned. Needs the extra `plot`.
+
+        >>> simulate(World.synthetic(0), slots=20).plot().get_xlabel()
+        'slot'
+        """
+        return plot_run(self, axes)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the summary, and the first items."""
+        return shown_run(self)
 
     def _name(self, row: int) -> str:
         return str(self.items.name(row))

@@ -33,6 +33,7 @@ from venire import (
 )
 from venire.paper.accuracy import evidence, posterior, verdict
 from venire.paper.utility import realised_utility, true_utility, u
+from venire.scheduling.state.desk import HORIZON
 from venire.simulation.arrivals import Arrivals
 from venire.simulation.inputs import stream_of
 from venire.simulation.label_source import ask
@@ -92,7 +93,7 @@ def test_engine_and_compiled_run_agree_on_a_long_stream(policy: Policy) -> None:
     given, left, s = drive(world, policy, 700)
     assert given == list(run.assignments())
     assert left == [e for e in run.exits() if e.reason != "horizon"]
-    assert len(s.outstanding) == (run.rows["state"] == 1).sum()
+    assert len(s.outstanding) == (run.rows["reason"] == HORIZON).sum()
 
 
 def test_engine_and_compiled_run_agree_on_learning_first() -> None:

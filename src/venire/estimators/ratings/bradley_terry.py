@@ -170,6 +170,15 @@ class BradleyTerry(Parameters):
         """The labelers as a dataframe: worker, comparisons, reliability."""
         return frame_of(self.labeler_columns(), backend)
 
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the best things, and the first labelers."""
+        from venire.estimators.pictures import shown_tables
+
+        if "data_" not in self.__dict__:
+            return shown_tables(self)
+        size = f"{len(self.data_.labeler):,} comparisons of {len(self.data_.things):,} things"
+        return shown_tables(self, size, self.score_columns(), self.labeler_columns())
+
     def score_columns(self) -> dict[str, list[Any]]:
         """The columns of `to_frame`."""
         data, order = self.data_, np.argsort(-self._score, kind="stable")

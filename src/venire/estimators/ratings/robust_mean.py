@@ -144,6 +144,15 @@ class RobustMean(Parameters):
         """The labelers as a dataframe: worker, labels, bias, spread."""
         return frame_of(self.labeler_columns(), backend)
 
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the first values and labelers."""
+        from venire.estimators.pictures import shown_tables
+
+        if "table_" not in self.__dict__:
+            return shown_tables(self)
+        size = f"{len(self.table_.said):,} ratings of {len(self.table_.items):,} items"
+        return shown_tables(self, size, self.value_columns(), self.labeler_columns())
+
     def value_columns(self) -> dict[str, list[Any]]:
         """The columns of `to_frame`."""
         return {

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import ArrayLike
 
-from venire.errors import MissingExtra
+from venire.display.drawing import COLOURS, require_matplotlib
 from venire.experiments.common.statistics import Band
 
 if TYPE_CHECKING:
@@ -32,18 +32,6 @@ __all__ = [
     "require_matplotlib",
     "save",
 ]
-
-#: Okabe and Ito's colours, which colour-blind eyes tell apart.
-COLOURS: Final = {
-    "blue": "#0072B2",
-    "orange": "#E69F00",
-    "green": "#009E73",
-    "red": "#D55E00",
-    "purple": "#CC79A7",
-    "sky": "#56B4E9",
-    "black": "#000000",
-    "grey": "#7F7F7F",
-}
 
 #: The colour of each stream of a figure, and of its reference.
 STREAM_COLOURS: Final = (("blue", "orange"), ("red", "purple"))
@@ -71,14 +59,6 @@ _LOOK: Final[Any] = {
     "grid.linewidth": 0.5,
     "svg.hashsalt": "venire",
 }
-
-
-def require_matplotlib() -> None:
-    """Raise an error that says what to install if matplotlib is missing."""
-    try:
-        import matplotlib  # noqa: F401
-    except ImportError:
-        raise MissingExtra("matplotlib", "plot") from None
 
 
 @contextmanager

@@ -21,6 +21,7 @@ from venire.scheduling.policies.baselines.overlap import (
 )
 from venire.scheduling.state.desk import POOLED, SETTING, Desk, room
 from venire.scheduling.state.eligibility import may_take
+from venire.scheduling.state.pool import drop_from_pool, put_in_pool
 from venire.tools.compiling import inlined, kernel
 from venire.tools.draws import below
 
@@ -35,23 +36,12 @@ def enter(desk: Desk, row: int, slot: int) -> None:
     if satisfied(desk, row):
         plan_exit(desk, row, slot)
         return
-    n = desk.meta[POOLED]
-    desk.pool[n] = row
-    desk.rows[row].shelf = n
-    desk.meta[POOLED] = n + 1
+    put_in_pool(desk, row)
 
 
 @kernel
 def leave(desk: Desk, row: int) -> None:
-    place = desk.rows[row].shelf
-    if place < 0:
-        return
-    n = desk.meta[POOLED] - 1
-    moved = desk.pool[n]
-    desk.pool[place] = moved
-    desk.rows[moved].shelf = place
-    desk.rows[row].shelf = -1
-    desk.meta[POOLED] = n
+    drop_from_pool(desk, row)
 
 
 @inlined

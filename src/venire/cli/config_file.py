@@ -1,0 +1,89 @@
+"""`venire.toml`: the settings of the server in a file, beside the environment variables.
+
+    [serve]
+    storage = "postgresql://venire@db/venire"
+    port = 8400
+
+An option overrides a variable, which overrides the file, which overrides the default. The file is
+the one that `VENIRE_CONFIG` names, or `venire.toml` in the folder in which the command is run. The
+commands that open a store (`keys`, `backup`, ...) take `storage` from it too.
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from venire.errors import InputError, UnknownName
+
+__all__ = ["FILE", "STORE_COMMANDS", "TABLE", "check_keys", "config_path", "defaults_of", "read"]
+
+#: The file, unless another one is named.
+FILE: Final = "venire.toml"
+
+#: The table in it.
+TABLE: Final = "serve"
+
+#: The commands that open the store of the server.
+STORE_COMMANDS: Final = ("backup", "export", "keys", "verify")
+
+
+def config_path(given: Path | None = None) -> Path | None:
+    """The file to read: the one given, that of `VENIRE_CONFIG`, or the one here; None: none."""
+    named = given or Path(os.environ.get("VENIRE_CONFIG", ""))
+    if named != Path():
+        if not named.is_file():
+            raise InputError(f"there is no file {named}, which was named as the configuration")
+        return named
+    return Path(FILE) if Path(FILE).is_file() else None
+
+
+def read(path: Path | None) -> dict[str, Any]:
+    r"""The settings in a file; none without one.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = Path(folder, "venire.toml").write_text("[serve]\nport = 8500")
+    ...     read(Path(folder, "venire.toml"))
+    {'port': 8500}
+    """
+    if path is None:
+        return {}
+    try:
+        found = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"{path} is not valid TOML: {error}") from error
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror}") from error
+    for name in found:
+        if name != TABLE:
+            raise UnknownName(f"table or key in {path}", name, [f"[{TABLE}]"])
+    settings = found.get(TABLE, {})
+    if not isinstance(settings, dict):
+        raise InputError(f"{path} has {TABLE} = {settings!r}, expected a table [{TABLE}]")
+    return settings
+
+
+def check_keys(path: Path | None, settings: Mapping[str, Any], known: Collection[str]) -> None:
+    """Refuse a key that is no setting."""
+    for key in settings:
+        if key not in known:
+            raise UnknownName(f"setting in [{TABLE}] of {path}", key, known)
+
+
+def defaults_of(command: str | None) -> dict[str, Any]:
+    """Defaults of a command from the file, in the form that click takes them.
+
+    >>> defaults_of("simulate")
+    {}
+    """
+    if command not in STORE_COMMANDS:
+        return {}
+    path = config_path()
+    storage = read(path).get("storage")
+    if storage is not None and not isinstance(storage, str):
+        raise InputError(f"{path} has {TABLE}.storage = {storage!r}, expected the URL of a store")
+    return {command: {"storage": storage}} if storage else {}

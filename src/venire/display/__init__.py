@@ -1,0 +1,1 @@
+"""How results look in a notebook: tables in HTML, and what plots share."""

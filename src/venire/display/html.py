@@ -1,0 +1,62 @@
+"""Small tables in HTML, for `_repr_html_`. All text is escaped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from html import escape
+from typing import Any, Final
+
+__all__ = ["SHOWN", "block", "cell", "facts", "table"]
+
+#: How many rows of a table are shown.
+SHOWN: Final = 10
+
+
+def cell(value: Any) -> str:
+    """A value as a cell of a table: numbers to four digits, on the right; nothing for None.
+
+    >>> cell(0.123456), cell("<b>")
+    ('<td style="text-align:right">0.1235</td>', '<td style="text-align:left">&lt;b&gt;</td>')
+    """
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    text = "" if value is None else f"{value:,.4g}" if isinstance(value, float) else str(value)
+    if number and isinstance(value, int):
+        text = f"{value:,}"
+    return f'<td style="text-align:{"right" if number else "left"}">{escape(text)}</td>'
+
+
+def table(columns: Mapping[str, Sequence[Any]], shown: int = SHOWN) -> str:
+    """Columns of the same length as a table of their first rows.
+
+    >>> table({"item": ["a", "b", "c"]}, shown=2)
+    '<table><thead><tr><th>item</th></tr></thead><tbody>...</tbody></table><p>... and 1 more</p>'
+    """
+    head = "".join(f"<th>{escape(str(name))}</th>" for name in columns)
+    lists = list(columns.values())
+    length = len(lists[0]) if lists else 0
+    rows = ("".join(cell(column[i]) for column in lists) for i in range(min(length, shown)))
+    body = "".join(f"<tr>{row}</tr>" for row in rows)
+    more = f"<p>... and {length - shown:,} more</p>" if length > shown else ""
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more}"
+
+
+def facts(pairs: Mapping[str, Any]) -> str:
+    """Names and values, one pair a row.
+
+    >>> facts({"items": 3})
+    '<table><tbody><tr><th style="text-align:left">items</th><td ...>3</td></tr></tbody></table>'
+    """
+    rows = (
+        f'<tr><th style="text-align:left">{escape(name)}</th>{cell(value)}</tr>'
+        for name, value in pairs.items()
+    )
+    return f"<table><tbody>{''.join(rows)}</tbody></table>"
+
+
+def block(title: str, parts: Iterable[str]) -> str:
+    """A title over some tables.
+
+    >>> block("A & B", [])
+    '<div><p><strong>A &amp; B</strong></p></div>'
+    """
+    return f"<div><p><strong>{escape(title)}</strong></p>{''.join(parts)}</div>"

@@ -1,0 +1,1 @@
+"""Policies in ordinary Python: what they are shown, and what calls them."""
