@@ -14,6 +14,7 @@ from venire.tools.lazy import attach
 if TYPE_CHECKING:
     from venire.connectors.judges.answers import Answer as Answer
     from venire.connectors.judges.answers import Answers as Answers
+    from venire.connectors.judges.bins import voices as voices
     from venire.connectors.judges.cache import Cache as Cache
     from venire.connectors.judges.config import JudgeConfig as JudgeConfig
     from venire.connectors.judges.faults import JudgeFault as JudgeFault
@@ -26,6 +27,5 @@ if TYPE_CHECKING:
     from venire.connectors.judges.pairs import PairJudge as PairJudge
     from venire.connectors.judges.pairs import PositionBias as PositionBias
     from venire.connectors.judges.usage import Usage as Usage
-    from venire.connectors.judges.voices import voices as voices
 else:
     __getattr__, __dir__ = attach(__name__)

@@ -5,7 +5,8 @@ Walking over the tokens of the value, the confidence is the product of
 
     P(tokens that continue the label) / P(tokens that continue any class),
 
-the chain rule over the classes that are still possible. Tokens that all classes share say nothing.
+the chain rule over the classes that are still possible. Tokens that all classes share say nothing,
+and where one class is the beginning of another, the token that ends the value tells them apart.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ def label_confidence(tokens: Any, label: str, classes: Sequence[str]) -> float |
     if start is None:
         return None
     sure = 1.0
-    for before, token in _inside(tokens, start, start + len(label)):
+    for before, token in _inside(tokens, start, start + len(label) + 1):  # and what ends it
         sure *= _share(before, token, label, classes)
     return sure
 

@@ -168,7 +168,9 @@ def _truth(path: Path, value: Any) -> bool:
 def _classes(path: Path, value: Any) -> dict[str, str]:
     if not isinstance(value, list | Mapping):
         raise BadKey(path, f"is {value!r}, expected a list of names, or names with descriptions")
-    where = value if isinstance(value, Mapping) else range(len(value))
+    where: list[Any] = [str(key) for key in value]
+    if isinstance(value, list):
+        where = list(range(len(value)))
     names = [_name((*path, key), name) for key, name in zip(where, value, strict=True)]
     if len(set(names)) < max(2, len(names)):
         raise BadKey(path, f"is {names}, expected two or more different names")

@@ -10,6 +10,7 @@ import asyncio
 import json
 import os
 from collections.abc import Mapping
+from functools import cache
 from itertools import cycle
 from typing import Any
 
@@ -39,13 +40,12 @@ class Connections:
         self._httpx = library("httpx2")
         self._url, self._timeout = f"{config.base_url}/chat/completions", config.timeout
         self._key = _key(config)
-        tls = self._httpx.create_ssl_context()
         limits = self._httpx.Limits(max_connections=None, max_keepalive_connections=None)
         headers = {"content-type": "application/json", "user-agent": "venire"}
         if self._key:
             headers["authorization"] = f"Bearer {self._key}"
         self._pools = [
-            self._httpx.AsyncClient(headers=headers, limits=limits, timeout=None, verify=tls)
+            self._httpx.AsyncClient(headers=headers, limits=limits, timeout=None, verify=_tls())
             for _ in range(-(-config.max_parallel // POOL))
         ]
         self._next = cycle(self._pools)
@@ -70,6 +70,12 @@ class Connections:
         """Close all connections."""
         for pool in self._pools:
             await pool.aclose()
+
+
+@cache
+def _tls() -> Any:
+    """How certificates are checked; reading them takes a while, so once for all judges."""
+    return library("httpx2").create_ssl_context()
 
 
 def _key(config: JudgeConfig) -> str:

@@ -9,7 +9,6 @@ log-probabilities is asked without them from then on.
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import random
 from collections.abc import Mapping, Sequence
@@ -38,8 +37,8 @@ RE_ASKS = 2
 #: Seconds that one question waits for the server's limits, in all; who asks for more is stopped.
 PATIENCE = 600.0
 
-#: A judge whose requests are rejected so often in a row is stopped.
-REJECTIONS = 5
+#: A judge is stopped after so many rejections in a row for reasons that are not the item's.
+REJECTIONS = 10
 
 #: What a rejection says about a feature that the server does not know.
 _WORDS = {
@@ -86,13 +85,17 @@ class Judge:
 
         `classes` are those of a stream; those of the configuration must be the same.
         """
+        answer = await self.ask(item, classes)
+        self.usage.labels += 1
+        return answer
+
+    async def ask(self, item: Any, classes: Sequence[str] | None = None) -> Answer:
+        """As `answer`, for an answer that is only a part of a label, and is not counted as one."""
         known = self.classes(classes)
         messages = self._prompt.messages(item, known)
         votes = (self._vote(messages, tuple(known), n) for n in range(self.config.votes))
         said = await asyncio.gather(*votes, return_exceptions=True)
-        answer = self._counted(said, tuple(known))
-        self.usage.labels += 1
-        return answer
+        return self._counted(said, tuple(known))
 
     def classes(self, classes: Sequence[str] | None = None) -> Mapping[str, str]:
         """The classes with their descriptions: its own, which must be those of the stream."""
@@ -166,15 +169,14 @@ class Judge:
         while True:
             if self.stopped is not None:
                 raise Stopped(self.id, self.stopped)
-            features = frozenset(self._features)
-            got = await self._send(self._body(messages, classes, features))
+            got, features = await self._send(messages, classes)
             if isinstance(got, Completion):
                 self._rejected = 0
                 return got
             if isinstance(got, Halt):
                 raise self._stop(got.why)
             if isinstance(got, Reject):
-                self._reject(got.why, features)
+                self._reject(got, features)
             elif got.limited:
                 wait = _backoff(waited) if got.after is None else got.after
                 waited += wait
@@ -201,15 +203,18 @@ class Judge:
             body |= {"logprobs": True, "top_logprobs": min(20, max(5, len(classes)))}
         return {**body, **self.config.extra}
 
-    async def _send(self, body: Mapping[str, Any]) -> Completion | Retry | Reject | Halt:
-        """Send one request, when the limits allow it."""
-        guess = len(json.dumps(body["messages"])) // 4 + 20
+    async def _send(
+        self, messages: list[dict[str, str]], classes: tuple[str, ...]
+    ) -> tuple[Completion | Retry | Reject | Halt, frozenset[str]]:
+        """Send one request, when the limits allow it; also, with which features."""
+        guess = sum(len(one["content"]) for one in messages) // 4 + 20
         async with self._limits.turn(guess):
+            features = frozenset(self._features)
             if self.stopped is not None:
-                return Halt(self.stopped)
+                return Halt(self.stopped), features
             self.usage.requests += 1
             try:
-                got = classify(*await self._http.post(body))
+                got = classify(*await self._http.post(self._body(messages, classes, features)))
             except Lost as lost:
                 self.usage.unpriced += lost.sent
                 got = Retry("no response", str(lost))
@@ -219,10 +224,11 @@ class Judge:
         elif isinstance(got, Retry):
             self.usage.faults[got.kind] += 1
             self.usage.unpriced += got.kind == "broken answer"
-        return got
+        return got, features
 
-    def _reject(self, why: str, features: frozenset[str]) -> None:
+    def _reject(self, got: Reject, features: frozenset[str]) -> None:
         """Drop the feature that the server does not know; else this item has no label."""
+        why = got.why
         unknown = {f for f in features if any(word in why.lower() for word in _WORDS[f])}
         if unknown:
             for feature in unknown & self._features:
@@ -230,7 +236,7 @@ class Judge:
             self._features -= unknown
             return
         self.usage.faults["rejected"] += 1
-        self._rejected += 1
+        self._rejected += not got.item
         if self._rejected >= REJECTIONS:
             raise self._stop(f"{self._rejected} requests in a row were rejected: {why}")
         raise NoLabel(self.id, f"the request was rejected: {self._http.scrub(why)}")

@@ -114,7 +114,7 @@ class PairJudge:
                 f"judge {self.id} compares {left} and {right}: the item has no such fields"
             )
         swapped = {**item, left: item[right], right: item[left]}
-        orders = (self._judge.answer(one, classes) for one in (item, swapped))
+        orders = (self._judge.ask(one, classes) for one in (item, swapped))
         said = await asyncio.gather(*orders, return_exceptions=True)
         cost = sum(one.cost for one in said if isinstance(one, Answer | JudgeFault))
         for one in said:
@@ -122,7 +122,6 @@ class PairJudge:
                 if isinstance(one, JudgeFault):
                     one.cost = cost
                 raise one
-        self.usage.labels -= 1  # two answers make one label
         answers = [one for one in said if isinstance(one, Answer)]
         return self._both(answers[0], answers[1], cost)
 
@@ -137,7 +136,7 @@ class PairJudge:
         best = [name for name in names if shares[name] == max(shares.values())]
         label = best[0] if len(best) == 1 else next(iter(tie), None)
         if label is None:
-            self.usage.labels -= 1
             self.usage.faults["order decides"] += 1
             raise NoLabel(self.id, "its answer depends on the order of the two", cost)
+        self.usage.labels += 1
         return Answer(label, shares[label], cost)

@@ -24,6 +24,12 @@ _SPENT = frozenset(
         "account_deactivated",
     }
 )
+#: What rejections say that are about one item: too long, or against the rules of the server.
+_ABOUT_ITEM = (
+    *("context length", "context_length", "context window", "too long", "max_length"),
+    *("content_filter", "content_policy", "content policy", "content management"),
+    *("moderation", "flagged"),
+)
 _RETRIED = frozenset({408, 409, 425, 429})
 _FINAL = {
     401: "the key was refused: check the variable of api_key_env",
@@ -55,9 +61,10 @@ class Retry:
 
 @dataclass(frozen=True)
 class Reject:
-    """The request will not do, nor will the same again."""
+    """The request will not do, nor will the same again; `item` says that its item is why."""
 
     why: str
+    item: bool = False
 
 
 @dataclass(frozen=True)
@@ -94,7 +101,7 @@ def classify(
         return Retry(kind, why, retry_after(headers), limited=status == 429)
     if status in _FINAL or 300 <= status < 400:
         return Halt(f"{why}: {_FINAL.get(status, 'a redirect: check base_url')}")
-    return Reject(why)
+    return Reject(why, status == 413 or any(word in why.lower() for word in _ABOUT_ITEM))
 
 
 def _completion(said: Any) -> Completion | Retry:

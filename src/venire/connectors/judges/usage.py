@@ -69,12 +69,13 @@ class Usage:
         """One line.
 
         >>> Usage(labels=3, requests=4, cost=0.5, faults=Counter(limited=1)).summary()
-        '3 labels (0 cached), 4 requests, 0 + 0 tokens, cost 0.5; limited: 1'
+        '3 labels, 4 requests, 0 answers from the cache, 0 + 0 tokens, cost 0.5; limited: 1'
         """
         tail = ", ".join(f"{kind}: {n:,}" for kind, n in sorted(self.faults.items()))
         lost = f", {self.unpriced:,} requests of unknown cost" if self.unpriced else ""
         return (
-            f"{self.labels:,} labels ({self.cached:,} cached), {self.requests:,} requests, "
+            f"{self.labels:,} labels, {self.requests:,} requests, "
+            f"{self.cached:,} answers from the cache, "
             f"{self.input_tokens:,} + {self.output_tokens:,} tokens, cost {self.cost:.6g}{lost}"
             + (f"; {tail}" if tail else "")
         )
