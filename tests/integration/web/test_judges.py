@@ -82,22 +82,22 @@ def test_a_judge_that_is_away_bars_nobody(process: Process, tmp_path: Path) -> N
         client.create_stream("away", **SETTINGS)
         client.add_items("away", [{"id": "i", "payload": {"text": "x"}}])
         command = [sys.executable, "-m", "venire", "work", "--stream", "away", "--url", process.url]
-        process_one = subprocess.Popen(
+        with subprocess.Popen(
             [*command, "--judges", "judges.yaml", "--grace", "0"],
             cwd=tmp_path,
             env={**os.environ, "PYTHONPATH": SOURCE, "VENIRE_KEY": process.key},
             stderr=subprocess.PIPE,
             text=True,
-        )
-        assert process_one.stderr is not None
-        said = ""
-        while said.count("no answer for now") < 3:  # the same item, again and again
-            line = process_one.stderr.readline()
-            assert line, said
-            said += line
-        process_one.terminate()
-        rest = process_one.stderr.read()
-        assert process_one.wait(60) == 0, rest
+        ) as worker:
+            assert worker.stderr is not None
+            said = ""
+            while said.count("no answer for now") < 3:  # the same item, again and again
+                line = worker.stderr.readline()
+                assert line, said
+                said += line
+            worker.terminate()
+            rest = worker.stderr.read()
+        assert worker.returncode == 0, rest
         work_left = client.next("away", "lost")
         assert isinstance(work_left, Work)
         assert work_left.item == "i"
