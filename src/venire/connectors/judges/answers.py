@@ -33,6 +33,21 @@ class Answers(Protocol):
     id: str
     usage: Usage
 
+    @property
+    def stopped(self) -> str | None:
+        """Why it will not answer any more, if so."""
+        ...
+
+    @property
+    def parallel(self) -> int:
+        """How many questions it answers at once."""
+        ...
+
+    @property
+    def price(self) -> float:
+        """What a label costs, about; what one did cost is in its answer."""
+        ...
+
     async def answer(self, item: Any, classes: Sequence[str] | None = None) -> Answer:
         """Label an item; raises a `JudgeFault` if there is no label."""
         ...

@@ -10,6 +10,7 @@ import asyncio
 import json
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import cache
 from itertools import cycle
 from typing import Any
@@ -67,9 +68,10 @@ class Connections:
         return text.replace(self._key, "***") if self._key else text
 
     async def close(self) -> None:
-        """Close all connections."""
+        """Close all connections; those of an event loop that has ended are gone already."""
         for pool in self._pools:
-            await pool.aclose()
+            with suppress(RuntimeError):
+                await pool.aclose()
 
 
 @cache

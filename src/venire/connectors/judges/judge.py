@@ -37,6 +37,9 @@ RE_ASKS = 2
 #: Seconds that one question waits for the server's limits, in all; who asks for more is stopped.
 PATIENCE = 600.0
 
+#: Tokens of an item and of an answer, as long as nothing is known.
+GUESSED_INPUT, GUESSED_OUTPUT = 200, 10
+
 #: A judge is stopped after so many rejections in a row for reasons that are not the item's.
 REJECTIONS = 10
 
@@ -79,6 +82,20 @@ class Judge:
     async def close(self) -> None:
         """Close the connections."""
         await self._http.close()
+
+    @property
+    def parallel(self) -> int:
+        """How many questions it answers at once."""
+        return self.config.max_parallel
+
+    @property
+    def price(self) -> float:
+        """What a label costs: the mean so far; before that a guess by the length of its prompt."""
+        usage, config = self.usage, self.config
+        if usage.labels and usage.cost:
+            return usage.cost / usage.labels
+        read = len(config.prompt + config.system) // 4 + GUESSED_INPUT
+        return config.votes * config.price.of(read, GUESSED_OUTPUT)
 
     async def answer(self, item: Any, classes: Sequence[str] | None = None) -> Answer:
         """Label an item; raises a `JudgeFault` if there is no label.

@@ -92,6 +92,16 @@ class PairJudge:
         """Why it is stopped, if it is."""
         return self._judge.stopped
 
+    @property
+    def parallel(self) -> int:
+        """How many questions it answers at once."""
+        return self._judge.parallel
+
+    @property
+    def price(self) -> float:
+        """What a label costs, about: that of both orders."""
+        return self._judge.price * (1 if self.usage.labels else 2)
+
     def classes(self, classes: Sequence[str] | None = None) -> Mapping[str, str]:
         """The classes with their descriptions: its own, which must be those of the stream."""
         return self._judge.classes(classes)
