@@ -24,7 +24,9 @@ from pathlib import Path
 from typing import Any
 
 IN_FLIGHT = 200
-LATENCY = 0.5
+#: Seconds that an answer takes: half a second for requests alone, so that much is going on, and as
+#: a model takes where a server of venire on the same machine has to keep up.
+LATENCY, MODEL_LATENCY = 0.5, 4.0
 CLASSES = ["spam", "ok"]
 TEXT = "Is this a post that nobody wants to read? " * 8
 ANSWER = json.dumps(
@@ -36,8 +38,10 @@ ANSWER = json.dumps(
 
 
 def serve() -> None:
-    """Answer everything after LATENCY seconds; how many were in flight at GET."""
+    """Answer everything after some seconds; how many were in flight at GET."""
     import uvicorn
+
+    latency = float(sys.argv[3])
 
     now = most = 0
 
@@ -51,7 +55,7 @@ def serve() -> None:
         if scope["method"] == "GET":
             body, most = str(most).encode(), 0
         else:
-            await asyncio.sleep(LATENCY)
+            await asyncio.sleep(latency)
         now -= 1
         head = [(b"content-length", str(len(body)).encode())]
         await send({"type": "http.response.start", "status": 200, "headers": head})
@@ -61,14 +65,14 @@ def serve() -> None:
 
 
 @contextmanager
-def server() -> Iterator[str]:
+def server(latency: float) -> Iterator[str]:
     import socket
     import urllib.request
 
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    process = subprocess.Popen([sys.executable, __file__, "serve", str(port)])
+    process = subprocess.Popen([sys.executable, __file__, "serve", str(port), str(latency)])
     url = f"http://127.0.0.1:{port}/v1"
     try:
         while True:
@@ -137,7 +141,7 @@ def requests(count: int, rounds: int = 3) -> None:
     import urllib.request
 
     runs = {"plain httpx2 loop": plain, "judge": judged}
-    with server() as url:
+    with server(LATENCY) as url:
         found: dict[str, list[tuple[float, float]]] = {name: [] for name in runs}
         most: dict[str, int] = dict.fromkeys(runs, 0)
         for n in range(rounds + 1):
@@ -179,7 +183,7 @@ def worker(count: int) -> None:
 
     from tests.integration.web.harness import serving
 
-    with tempfile.TemporaryDirectory() as folder, server() as url:
+    with tempfile.TemporaryDirectory() as folder, server(MODEL_LATENCY) as url:
         store = f"sqlite:///{folder}/venire.db"
         with serving(store, Path(folder)) as process:
             got = asyncio.run(label_all(url, process.url, process.key, count))
@@ -211,7 +215,7 @@ def soft(seeds: int) -> None:
                 for digit, share in said.items():
                     shares[item["id"]][digit] += share
         rows = [(item, judge, answer.label) for item, judge, answer in answers]
-        found = {
+        found: dict[str, Any] = {
             "majority": vn.MajorityVote().fit(rows).labels_,
             "mean of the probabilities": {i: max(s, key=lambda d: s[d]) for i, s in shares.items()},
             "Dawid-Skene": vn.DawidSkene().fit(rows).labels_,

@@ -44,6 +44,8 @@ ERRORS: dict[str, tuple[int, Any, dict[str, str]]] = {
     "broken": (200, b'{"choices": [{"mess', {}),
     "no-choices": (200, {"choices": []}, {}),
     "list": (200, [1, 2], {}),
+    "dropped": (200, b'{"choices": [{"mess', {"content-length": "1000"}),
+    "503-day": (503, b"", {"retry-after": "86400"}),
 }
 
 
@@ -134,6 +136,7 @@ def answer(fault: str, asked: Any, says: Mapping[str, str]) -> dict[str, Any]:
         "filter": (good, "content_filter", None),
         "length": ('{"label": "spam', "length", None),
         "length-whole": (good, "length", None),
+        "failed": (good, "error", None),
         "other": ('{"label": "maybe"}', "stop", None),
         "both": ('{"label": "spam"} or {"label": "ok"}', "stop", None),
         "not": ("not spam", "stop", None),
@@ -164,7 +167,7 @@ def in_tokens(text: str, label: str, sure: float) -> list[dict[str, Any]]:
 def judging(*script: str, **settings: Any) -> Iterator[JudgeServer]:
     """The server on a free port of loopback, in a thread."""
     app = JudgeServer(list(script), **settings)
-    config = uvicorn.Config(app, "127.0.0.1", 0, log_level="error", lifespan="off", ws="none")
+    config = uvicorn.Config(app, "127.0.0.1", 0, log_level="critical", lifespan="off", ws="none")
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()

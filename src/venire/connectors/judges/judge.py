@@ -206,7 +206,7 @@ class Judge:
                 self._limits.hold(wait)
             else:
                 tries += 1
-                if tries > self.config.num_retries:
+                if tries > self.config.num_retries or (got.after or 0.0) > PATIENCE:
                     raise Unavailable(self.id, f"no answer after {tries} tries: {got.why}")
                 await asyncio.sleep(_backoff(tries / 4) if got.after is None else got.after)
 
@@ -218,7 +218,7 @@ class Judge:
             body["response_format"] = schema(classes)
         if "logprobs" in features:
             body |= {"logprobs": True, "top_logprobs": min(20, max(5, len(classes)))}
-        return {**body, **self.config.extra}
+        return body | {key: value for key, value in self.config.extra.items() if value is not None}
 
     async def _send(
         self, messages: list[dict[str, str]], classes: tuple[str, ...]
@@ -270,7 +270,7 @@ def _read(done: Completion, classes: Sequence[str]) -> tuple[str, str | None]:
     """The label of an answer, or why it has none."""
     if done.refusal or done.finish == "content_filter":
         return "refused", None
-    if done.finish == "length":
+    if done.finish in ("length", "error"):
         return "truncated", None
     label = read_label(done.text, classes)
     return ("" if label is not None else "no class" if done.text.strip() else "empty"), label

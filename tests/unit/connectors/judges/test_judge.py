@@ -33,10 +33,10 @@ GOOD = ["fine", "fenced", "plain", "thinking", "parts"]
 
 #: Faults of one request, after which the next one is answered.
 PASSING = ["limited", "limited-ms", "limited-s", "limit-in-200", "500", "html", "503"]
-PASSING += ["error-in-200", "broken", "no-choices", "list", "slow"]
+PASSING += ["error-in-200", "broken", "no-choices", "list", "slow", "dropped"]
 
 #: Answers that are no label.
-NONE = ["refusal", "filter", "length", "length-whole", "other", "both", "not", "empty"]
+NONE = ["refusal", "filter", "length", "length-whole", "failed", "other", "both", "not", "empty"]
 
 #: After these no request will do any more.
 FINAL = ["quota", "quota-type", "paid", "key", "model", "redirect", "limited-day"]
@@ -77,7 +77,7 @@ def test_a_passing_fault_is_waited_for(kind: str) -> None:
         judge = Judge(config(server))
         assert ask(judge, ITEM) == [Answer("spam", None, 0.0009)]
     assert (judge.usage.requests, judge.usage.faults.total()) == (2, 1)
-    assert judge.usage.unpriced == (kind in ("slow", "broken", "no-choices", "list"))
+    assert judge.usage.unpriced == (kind in ("slow", "dropped", "broken", "no-choices", "list"))
 
 
 @pytest.mark.parametrize("kind", NONE)
@@ -105,6 +105,12 @@ def test_a_server_that_stays_down_is_unavailable(kind: str) -> None:
         (fault,) = ask(Judge(config(server, num_retries=1, timeout=0.1)), ITEM)
     assert isinstance(fault, Unavailable)
     assert "after 2 tries" in str(fault)
+
+
+def test_nobody_waits_for_a_day() -> None:
+    with judging(always="503-day") as server:
+        (fault,) = ask(Judge(config(server)), ITEM)
+    assert isinstance(fault, Unavailable)
 
 
 def test_a_server_that_is_not_there_is_unavailable() -> None:
@@ -169,7 +175,7 @@ def test_a_server_that_is_always_over_its_limit_is_unavailable(
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_a_third_of_the_requests_may_fail_and_no_label_is_wrong(seed: int) -> None:
-    kinds = [*PASSING[1:2], *PASSING[4:-1], *NONE, "long"]
+    kinds = [*PASSING[1:2], *PASSING[4:-2], *NONE, "long"]
     items = [{"text": f"{'BUY' if n % 3 else 'see'} {n} {seed}"} for n in range(200)]
     with judging(shares={kind: 1 / 3 / len(kinds) for kind in kinds}) as server:
         server._draws.seed(seed)
@@ -208,6 +214,23 @@ def test_a_response_format_of_the_user_is_sent_instead() -> None:
     with judging() as server:
         ask(Judge(config(server, response_format={"type": "json_object"})), ITEM)
     assert server.bodies[0]["response_format"] == {"type": "json_object"}
+
+
+def test_a_response_format_may_be_left_out() -> None:
+    with judging(knows=frozenset()) as server:
+        judge = Judge(config(server, response_format=None))
+        ask(judge, ITEM)
+    assert judge.usage.requests == 1
+    assert "response_format" not in server.bodies[0]
+
+
+def test_a_judge_says_what_a_label_costs_about() -> None:
+    with judging() as server:
+        judge = Judge(config(server, votes=3, max_parallel=5))
+        assert judge.price == pytest.approx(3 * (204 * 10 + 10 * 100) / 1e6)
+        ask(judge, ITEM)
+    assert judge.price == pytest.approx(3 * 0.0009)
+    assert judge.parallel == 5
 
 
 def test_votes_are_asked_for_and_counted() -> None:
