@@ -194,42 +194,68 @@ def worker(count: int) -> None:
     )
 
 
-def soft(seeds: int) -> None:
-    import numpy as np
+#: What is asked of a digit.
+TASKS: dict[str, Callable[[str], str]] = {
+    "which digit": lambda digit: digit,
+    "even or odd": lambda digit: "odd" if int(digit) % 2 else "even",
+    "below five": lambda digit: "yes" if int(digit) < 5 else "no",
+}
 
+
+def grouped(shares: dict[str, float], task: Callable[[str], str]) -> dict[str, float]:
+    found: dict[str, float] = {}
+    for digit, share in shares.items():
+        found[task(digit)] = found.get(task(digit), 0.0) + share
+    return found
+
+
+def verdicts(said: dict[str, list[dict[str, float]]]) -> dict[str, list[str]]:
+    """The verdicts of each method; `said` is what each judge gave each class of each item."""
     import venire as vn
-    from examples.judges.digits import items
-    from examples.judges.models import trained
     from venire.connectors.judges import Answer, voices
 
-    table: dict[str, list[float]] = {}
-    for seed in range(seeds):
-        asked, models = items(600, seed), trained(seed)
-        answers: list[tuple[str, str, Answer]] = []
-        shares = {item["id"]: dict.fromkeys("0123456789", 0.0) for item in asked}
-        for name, model in models.items():
-            for item in asked:
-                said = model.shares(item["drawing"])
-                label = max(said, key=lambda digit: said[digit])
-                answers.append((item["id"], name, Answer(label, said[label])))
-                for digit, share in said.items():
-                    shares[item["id"]][digit] += share
-        rows = [(item, judge, answer.label) for item, judge, answer in answers]
-        found: dict[str, Any] = {
-            "majority": vn.MajorityVote().fit(rows).labels_,
-            "mean of the probabilities": {i: max(s, key=lambda d: s[d]) for i, s in shares.items()},
-            "Dawid-Skene": vn.DawidSkene().fit(rows).labels_,
-            "Dawid-Skene, voices": vn.DawidSkene().fit(voices(answers)).labels_,
-            "Auto": vn.Auto().fit(rows).labels_,
-            "Auto, voices": vn.Auto().fit(voices(answers)).labels_,
-        }
-        for name, labels in found.items():
-            right = [labels[item["id"]] == item["truth"] for item in asked]
-            table.setdefault(name, []).append(100 * float(np.mean(right)))
-    for name, right in table.items():
-        each = " ".join(f"{share:5.1f}" for share in right)
-        spread = statistics.stdev(right) if seeds > 1 else 0.0
-        print(f"{name:28} {statistics.mean(right):5.1f} ± {spread:3.1f} % right   {each}")
+    count = len(next(iter(said.values())))
+    answers = []
+    for judge, each in said.items():
+        for n, shares in enumerate(each):
+            label = max(shares, key=lambda name: shares[name])
+            answers.append((str(n), judge, Answer(label, shares[label])))
+    rows = [(item, judge, answer.label) for item, judge, answer in answers]
+    classes = sorted({label for _, _, label in rows})
+    means = [
+        max(classes, key=lambda name: sum(each[n].get(name, 0.0) for each in said.values()))
+        for n in range(count)
+    ]
+    found: dict[str, list[str]] = {"mean of the probabilities": means}
+    methods: list[Any] = [vn.MajorityVote, vn.OneCoin, vn.DawidSkene, vn.Auto]
+    for method in methods:
+        for kind, table in {"": rows, ", voices": voices(answers)}.items():
+            labels = method().fit(table).labels_
+            found[f"{method.__name__}{kind}"] = [labels[str(n)] for n in range(count)]
+    return found
+
+
+def soft(seeds: int) -> None:
+    from examples.judges.digits import items
+    from examples.judges.models import trained
+
+    for name, task in TASKS.items():
+        table: dict[str, list[float]] = {}
+        for seed in range(seeds):
+            asked, models = items(600, seed), trained(seed)
+            drawings = [item["drawing"] for item in asked]
+            truth = [task(item["truth"]) for item in asked]
+            said = {
+                judge: [grouped(shares, task) for shares in model.shares(*drawings)]
+                for judge, model in models.items()
+            }
+            for method, labels in verdicts(said).items():
+                right = sum(a == b for a, b in zip(labels, truth, strict=True))
+                table.setdefault(method, []).append(100 * right / len(truth))
+        print(name)
+        for method, right_of in table.items():
+            each = " ".join(f"{share:5.1f}" for share in right_of)
+            print(f"  {method:28} {statistics.mean(right_of):5.1f} % right   {each}")
 
 
 def main(argv: Sequence[str]) -> None:

@@ -27,11 +27,12 @@ class Model:
         seen = np.array([look(drawings[n])[self.pixels] for n in some])
         self.kind.fit(seen, [digits[n] for n in some])
 
-    def shares(self, text: str) -> dict[str, float]:
-        """How probable each digit is."""
-        seen: NDArray[Any] = look(text)[self.pixels]
-        (shares,) = self.kind.predict_proba(seen.reshape(1, -1))
-        return {str(name): float(p) for name, p in zip(self.kind.classes_, shares, strict=True)}
+    def shares(self, *texts: str) -> list[dict[str, float]]:
+        """How probable each digit is, of each drawing."""
+        seen: NDArray[Any] = np.array([look(text)[self.pixels] for text in texts])
+        names = [str(name) for name in self.kind.classes_]
+        rows = self.kind.predict_proba(seen)
+        return [dict(zip(names, map(float, row), strict=True)) for row in rows]
 
 
 def trained(seed: int = 0) -> dict[str, Model]:

@@ -78,7 +78,7 @@ class Handler(BaseHTTPRequestHandler):
 def completion(model: Model, asked: Any, fault: str | None) -> dict[str, Any]:
     """A chat completion, with log-probabilities if they were asked for."""
     prompt = "\n".join(message["content"] for message in asked["messages"])
-    shares = model.shares(asked["messages"][-1]["content"])
+    (shares,) = model.shares(asked["messages"][-1]["content"])
     label = max(shares, key=lambda name: shares[name])
     text = json.dumps({"label": "a horse" if fault == "nonsense" else label})
     message = {"role": "assistant", "content": None if fault == "refused" else text}
