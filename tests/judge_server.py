@@ -59,6 +59,7 @@ class JudgeServer:
     knows: frozenset[str] = frozenset({"response_format", "logprobs"})
     latency: float = 0.0
     key: str = ""
+    refuses: int = 401
     says: Mapping[str, str] = field(default_factory=dict)
     url: str = ""
     seen: Counter[str] = field(default_factory=Counter)
@@ -93,7 +94,7 @@ class JudgeServer:
         await asyncio.sleep(self.latency)
         sent = dict(scope["headers"]).get(b"authorization", b"").decode()
         if self.key and sent != f"Bearer {self.key}":
-            return 401, {"error": {"message": f"Incorrect API key provided: {sent}"}}, {}
+            return self.refuses, {"error": {"message": f"Incorrect API key provided: {sent}"}}, {}
         for feature in ("response_format", "logprobs"):
             if feature in asked and feature not in self.knows:
                 return 400, {"error": {"message": f"{feature} is not supported"}}, {}

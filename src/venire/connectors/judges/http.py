@@ -60,7 +60,7 @@ class Connections:
             raise Lost(f"no answer within {self._timeout:g} seconds", sent=True) from None
         except self._httpx.RequestError as fault:
             unsent = isinstance(fault, self._httpx.ConnectError)
-            raise Lost(self.scrub(str(fault) or type(fault).__name__), not unsent) from None
+            raise Lost(str(fault) or type(fault).__name__, not unsent) from None
         return got.status_code, got.headers, got.content
 
     def scrub(self, text: str) -> str:

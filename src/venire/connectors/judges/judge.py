@@ -12,6 +12,7 @@ import asyncio
 import logging
 import random
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Self
 
 from venire.connectors.judges.answers import Answer, pooled
@@ -238,10 +239,11 @@ class Judge:
         if isinstance(got, Completion):
             read = tokens(got.usage, "prompt_tokens") or 0
             self._limits.used(guess, read + (tokens(got.usage, "completion_tokens") or 0))
-        elif isinstance(got, Retry):
+            return got, features
+        if isinstance(got, Retry):
             self.usage.faults[got.kind] += 1
             self.usage.unpriced += got.kind == "broken answer"
-        return got, features
+        return replace(got, why=self._http.scrub(got.why)), features
 
     def _reject(self, got: Reject, features: frozenset[str]) -> None:
         """Drop the feature that the server does not know; else this item has no label."""
@@ -256,12 +258,12 @@ class Judge:
         self._rejected += not got.item
         if self._rejected >= REJECTIONS:
             raise self._stop(f"{self._rejected} requests in a row were rejected: {why}")
-        raise NoLabel(self.id, f"the request was rejected: {self._http.scrub(why)}")
+        raise NoLabel(self.id, f"the request was rejected: {why}")
 
     def _stop(self, why: str) -> Stopped:
         """Ask nothing any more, and say so once."""
         if self.stopped is None:
-            self.stopped = self._http.scrub(why)
+            self.stopped = why
             LOG.warning("judge %s stops: %s", self.id, self.stopped)
         return Stopped(self.id, self.stopped)
 

@@ -291,6 +291,19 @@ def test_the_key_is_sent_and_shown_nowhere(
     assert all("sk-" not in text for text in shown)
 
 
+@pytest.mark.parametrize("status", [400, 401, 429, 500])
+def test_a_key_that_a_server_repeats_is_cut_out(
+    status: int, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("SOME_KEY", "sk-wrong")
+    monkeypatch.setattr(judge_module, "PATIENCE", 0.1)
+    with judging(key="sk-right", refuses=status) as server, caplog.at_level(logging.DEBUG):
+        judge = Judge(config(server, api_key_env="SOME_KEY", num_retries=0))
+        (fault,) = ask(judge, ITEM)
+    assert "Incorrect API key provided: Bearer ***" in str(fault)
+    assert "sk-wrong" not in caplog.text + str(fault) + str(judge.stopped)
+
+
 def test_a_key_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("SOME_KEY", raising=False)
     with pytest.raises(InputError, match="the environment has no SOME_KEY: set it"):
