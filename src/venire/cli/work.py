@@ -1,4 +1,4 @@
-"""`venire work`: a Python callable as a labeler."""
+"""`venire work`: a Python callable as a labeler, or the judges of a file."""
 
 from __future__ import annotations
 
@@ -19,46 +19,62 @@ from venire.errors import InputError
 
 if TYPE_CHECKING:
     from venire.client.worker import Tally
+    from venire.connectors.judges.working import JudgeReport
 
 __all__ = ["work"]
 
 STREAM = "The stream to work for."
 CALL = "The callable, package.module:function: it gets a payload and returns the label."
-LABELER = "The labeler it acts as. [default: the labeler of the key]"
+JUDGES = "A file of LLM judges (YAML or TOML): each labels under its id. Needs an admin key."
+CACHE = "Where answers of judges are kept. [default: beside the file of judges, with .cache]"
+LABELER = "The labeler the callable acts as. [default: the labeler of the key]"
 URL = "The server."
 KEY = "A key with the role labeler or admin; preferably given as VENIRE_KEY."
-CONCURRENCY = "Items at a time; the labeler's capacity in the stream must allow it."
+CONCURRENCY = "Items at a time; the labeler's capacity must allow it. [default: 1]"
 GRACE = "Seconds to finish running work after a signal; then it is released."
 UNTIL_IDLE = "Stop after this many seconds without work."
 
 
 def work(
     stream: Annotated[str, typer.Option(metavar="NAME", help=STREAM)],
-    call: Annotated[str, typer.Option(metavar="CALLABLE", help=CALL)],
+    call: Annotated[str | None, typer.Option(metavar="CALLABLE", help=CALL)] = None,
+    judges: Annotated[Path | None, typer.Option(metavar="FILE", help=JUDGES)] = None,
+    cache: Annotated[Path | None, typer.Option(metavar="FILE", help=CACHE)] = None,
     labeler: Annotated[str | None, typer.Option(metavar="ID", help=LABELER)] = None,
     url: Annotated[
         str, typer.Option(metavar="URL", help=URL, envvar="VENIRE_URL")
     ] = "http://127.0.0.1:8400",
     key: Annotated[str, typer.Option(metavar="KEY", help=KEY, envvar="VENIRE_KEY")] = "",
-    concurrency: Annotated[int, typer.Option(metavar="N", help=CONCURRENCY, min=1)] = 1,
+    concurrency: Annotated[int | None, typer.Option(metavar="N", help=CONCURRENCY, min=1)] = None,
     grace: Annotated[float, typer.Option(metavar="SECONDS", help=GRACE, min=0)] = 30.0,
     until_idle: Annotated[
         float | None, typer.Option(metavar="SECONDS", help=UNTIL_IDLE, min=0)
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Turn a Python callable into a labeler of a stream.
+    """Turn a Python callable, or LLM judges, into labelers of a stream.
 
     It pulls items, calls the callable with each payload, and sends what it returns as the label.
-    An exception is not a label: the item is released for another labeler. Ctrl-C or SIGTERM shuts
-    it down gracefully.
+    With --judges, every judge of the file is asked instead. An exception is not a label: the item
+    is released for another labeler. Ctrl-C or SIGTERM shuts it down gracefully.
     """
     if not key:
         raise InputError("no key was given: use --key, or set VENIRE_KEY")
+    if (call is None) == (judges is None):
+        raise InputError("give one of --call and --judges: who labels?")
     logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
     logging.getLogger("httpx2").setLevel(logging.WARNING)
-    function = find_callable(call)
-    options = {"concurrency": concurrency, "grace": grace, "until_idle": until_idle}
+    options: dict[str, Any] = {"grace": grace, "until_idle": until_idle}
+    if judges is not None:
+        if labeler is not None or concurrency is not None:
+            raise InputError(
+                "--labeler and --concurrency are for --call: judges have id, max_parallel"
+            )
+        kept = judges.with_suffix(".cache") if cache is None else cache
+        _say_reports(asyncio.run(_judge(url, key, stream, judges, kept, options)), as_json)
+        return
+    function = find_callable(str(call))
+    options["concurrency"] = concurrency or 1
     tally = asyncio.run(_work(url, key, stream, labeler, function, options))
     if as_json:
         print(json.dumps(vars(tally)))
@@ -104,7 +120,37 @@ async def _work(
 
     async with AsyncClient(url, key) as client:
         worker = Worker(client, stream, labeler, function, **options)
-        loop = asyncio.get_running_loop()
-        for sign in (signal.SIGINT, signal.SIGTERM):
-            loop.add_signal_handler(sign, worker.stop)
+        _on_signal(worker.stop)
         return await worker.run()
+
+
+def _on_signal(stop: Callable[[], None]) -> None:
+    loop = asyncio.get_running_loop()
+    for sign in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(sign, stop)
+
+
+async def _judge(
+    url: str, key: str, stream: str, judges: Path, cache: Path, options: dict[str, Any]
+) -> list[JudgeReport]:
+    from venire.client import AsyncClient
+    from venire.connectors.judges import open_judges
+    from venire.connectors.judges.working import label_stream
+
+    async with open_judges(judges, cache) as panel:
+        return await label_stream(
+            panel, lambda: AsyncClient(url, key), stream, _on_signal, **options
+        )
+
+
+def _say_reports(reports: list[JudgeReport], as_json: bool) -> None:
+    """One line for each judge; an error if none is left."""
+    if as_json:
+        print(json.dumps([report.to_json() for report in reports]))
+    else:
+        for report in reports:
+            released = f"{report.tally.given_back:,} released"
+            end = f"; stopped: {report.stopped}" if report.stopped else ""
+            screen.say(f"{report.id}: {report.summary}; {released}{end}")
+    if all(report.stopped for report in reports):
+        raise InputError("every judge has stopped: the lines above say why")

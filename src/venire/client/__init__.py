@@ -3,9 +3,11 @@
 from venire.client.async_client import AsyncClient
 from venire.client.sync_client import Client
 from venire.client.types import (
+    GaveUp,
     ItemExit,
     ItemRevision,
     Nothing,
+    NotNow,
     ServerError,
     Unreachable,
     Work,
@@ -15,8 +17,10 @@ from venire.client.worker import Worker
 __all__ = [
     "AsyncClient",
     "Client",
+    "GaveUp",
     "ItemExit",
     "ItemRevision",
+    "NotNow",
     "Nothing",
     "ServerError",
     "Unreachable",

@@ -5,7 +5,8 @@ returns the label. It may be a coroutine function; otherwise it runs in a daemon
 runs, heartbeats renew the lease. A failure is not a label: after an exception, or an answer that is
 not one of the classes, the item is released for another labeler; None means "I do not know", with
 the same effect. After failures the worker backs off, so that a broken model does not run through
-the whole queue.
+the whole queue. `NotNow` releases the item such that the same labeler may get it again, and
+`GaveUp` stops the worker.
 """
 
 from __future__ import annotations
@@ -19,13 +20,17 @@ from typing import Any
 
 from venire.client.async_client import AsyncClient
 from venire.client.threads import Threads
-from venire.client.types import Nothing, ServerError, Unreachable, Work
+from venire.client.types import GaveUp, Nothing, NotNow, ServerError, Unreachable, Work
 from venire.errors import InputError
 from venire.model import NoWork
 
 __all__ = ["Tally", "Worker"]
 
 LONGEST_PAUSE = 30.0
+
+#: The most requests for work at once; a server lets a key wait with a few hundred in all.
+ASKERS = 8
+
 LOG = logging.getLogger("venire.work")
 
 
@@ -69,7 +74,10 @@ class Worker:
         self._until_idle = until_idle
         self._stopping = asyncio.Event()
         self._threads = Threads(concurrency)
+        self._askers = asyncio.Semaphore(ASKERS)
+        self._nothing: tuple[float, Nothing] = (float("-inf"), Nothing("empty"))
         self.tally = Tally()
+        self.gave_up: str | None = None
 
     def stop(self) -> None:
         """Stop gracefully: running work is finished, or released after the grace period."""
@@ -106,7 +114,7 @@ class Worker:
 
     async def _ask(self) -> Work | Nothing:
         """Request work; returns at once on `stop`."""
-        asked = asyncio.ensure_future(self._client.next(self._stream, self._labeler, self._wait))
+        asked = asyncio.ensure_future(self._next())
         stop = asyncio.ensure_future(self._stopping.wait())
         try:
             await asyncio.wait({asked, stop}, return_when=asyncio.FIRST_COMPLETED)
@@ -115,6 +123,18 @@ class Worker:
             stop.cancel()
             asked.cancel()
             await asyncio.gather(asked, return_exceptions=True)
+
+    async def _next(self) -> Work | Nothing:
+        """Request work, a few requests at once; what another one found out meanwhile holds too."""
+        loop = asyncio.get_running_loop()
+        since = loop.time()
+        async with self._askers:
+            if self._nothing[0] > since:
+                return self._nothing[1]
+            found = await self._client.next(self._stream, self._labeler, self._wait)
+            if isinstance(found, Nothing):
+                self._nothing = (loop.time(), found)
+            return found
 
     async def _do(self, work: Work) -> bool:
         """Label one item; whether the callable succeeded."""
@@ -126,6 +146,15 @@ class Worker:
                 await self._release(work, "stopped before it was finished", bar=False)
                 return True
             answer = said.result()
+        except NotNow as fault:
+            LOG.info("%s: no answer for now: %s", work.item, fault)
+            await self._release(work, "not now", bar=False)
+            return False
+        except GaveUp as fault:
+            self.gave_up = str(fault)
+            self.stop()
+            await self._release(work, "gave up", bar=False)
+            return False
         except Exception as fault:
             LOG.warning("%s: the callable failed: %r", work.item, fault)
             await self._release(work, "failed", bar=True)

@@ -12,7 +12,7 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
-from venire.client import AsyncClient, Nothing, ServerError, Work, Worker
+from venire.client import AsyncClient, GaveUp, Nothing, NotNow, ServerError, Work, Worker
 from venire.client.worker import Tally
 
 
@@ -23,6 +23,7 @@ class Server:
         self.items, self.refuses = list(items), refuses
         self.labels: dict[str, str] = {}
         self.given_back: list[str] = []
+        self.barred: list[str] = []
 
     async def next(self, stream: str, labeler: str | None, wait: float) -> Work | Nothing:
         if not self.items:
@@ -37,6 +38,8 @@ class Server:
 
     async def release(self, token: str, bar: bool) -> None:
         self.given_back.append(token)
+        if bar:
+            self.barred.append(token)
 
     async def heartbeat(self, token: str) -> None:
         pass
@@ -141,3 +144,70 @@ def test_a_callable_that_never_returns_does_not_keep_the_process() -> None:
         [sys.executable, "-c", HANGS], capture_output=True, text=True, timeout=120, check=False
     )
     assert (ran.stdout, ran.returncode) == ("['a']\n", 0), ran.stderr
+
+
+def test_who_cannot_answer_now_is_not_barred_and_goes_on() -> None:
+    def busy(payload: str) -> str:
+        if payload == "text of a":
+            raise NotNow("too busy")
+        if payload == "text of b":
+            raise ValueError("broken")
+        return "ok"
+
+    server = Server("a", "b", "c")
+    tally = work_through(server, busy)
+    assert (server.given_back, server.barred) == (["a", "b"], ["b"])
+    assert (tally.labelled, tally.failed, tally.given_back) == (1, 1, 2)
+
+
+def test_who_gives_up_takes_no_more_work() -> None:
+    def spent(payload: str) -> str:
+        raise GaveUp("no money")
+
+    server = Server("a", "b", "c")
+
+    async def run() -> Worker:
+        worker = Worker(cast(AsyncClient, server), "posts", "ann", spent)
+        await worker.run()
+        return worker
+
+    worker = asyncio.run(run())
+    assert (worker.gave_up, server.given_back, server.barred) == ("no money", ["a"], [])
+    assert server.items == ["b", "c"]
+
+
+class Patient(Server):
+    """Makes everyone wait who finds nothing, and counts how many do."""
+
+    waiting = most = asked = 0
+
+    async def next(self, stream: str, labeler: str | None, wait: float) -> Work | Nothing:
+        self.waiting += 1
+        self.asked += 1
+        self.most = max(self.most, self.waiting)
+        try:
+            if not self.items:
+                await asyncio.sleep(wait)
+                return Nothing("empty")
+            return await super().next(stream, labeler, wait)
+        finally:
+            self.waiting -= 1
+
+
+def test_many_at_once_do_not_all_wait_at_the_server() -> None:
+    server = Patient(*(f"item {n}" for n in range(300)))
+
+    async def slow(payload: str) -> str:
+        await asyncio.sleep(0.01)
+        return "ok"
+
+    async def run() -> float:
+        client, loop = cast(AsyncClient, server), asyncio.get_running_loop()
+        worker = Worker(client, "posts", "ann", slow, concurrency=200, until_idle=0.3)
+        started = loop.time()
+        await worker.run()
+        return loop.time() - started
+
+    took = asyncio.run(run())
+    assert (len(server.labels), server.most <= 8) == (300, True)
+    assert took < 3.0  # 200 in turns of 8 would take 7.5 seconds

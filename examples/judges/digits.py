@@ -1,0 +1,49 @@
+"""Handwritten digits as text: scikit-learn's bundled set, each image drawn with characters.
+
+python -m examples.judges.digits > items.jsonl
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.datasets import load_digits
+
+INK = " .:-=+*#%"  # 17 levels of grey in nine characters
+SIDE = 8
+
+
+def draw(pixels: NDArray[Any]) -> str:
+    """An image of 8 x 8 grey levels, 0 to 16, as eight lines between bars."""
+    rows = pixels.reshape(SIDE, SIDE).astype(int) // 2
+    return "\n".join("|" + "".join(INK[level] for level in row) + "|" for row in rows)
+
+
+def look(text: str) -> NDArray[np.float64]:
+    """The grey levels of the drawing in a text."""
+    lines = [line for line in text.splitlines() if len(line) == SIDE + 2 and line[0] == "|"]
+    return np.array([INK.index(ink) for line in lines[-SIDE:] for ink in line[1:-1]], dtype=float)
+
+
+def split(seed: int = 0) -> tuple[list[str], list[str], list[str], list[str]]:
+    """1,197 drawings with their digits to learn from, and 600 others to judge."""
+    data = load_digits()
+    order = np.random.default_rng(seed).permutation(len(data.target))
+    drawings = [draw(data.data[n]) for n in order]
+    digits = [str(data.target[n]) for n in order]
+    return drawings[600:], digits[600:], drawings[:600], digits[:600]
+
+
+def items(count: int = 300, seed: int = 0) -> list[dict[str, str]]:
+    """Items to judge, with the truth for those who want to check."""
+    _, _, drawings, digits = split(seed)
+    rows = zip(drawings[:count], digits[:count], strict=True)
+    return [{"id": f"d{n}", "drawing": d, "truth": t} for n, (d, t) in enumerate(rows)]
+
+
+if __name__ == "__main__":
+    for item in items():
+        print(json.dumps(item))

@@ -1,0 +1,4 @@
+"""Labelers and sources that people have already: LLM judges behind an API.
+
+Each connector is a package of its own with an extra of its own, imported when it is used.
+"""

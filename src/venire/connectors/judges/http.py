@@ -1,0 +1,97 @@
+"""Connections to one API: the key stays in here.
+
+Many requests are in flight at once. A pool of the HTTP library looks at all its connections for
+every request, so there are several pools of a few connections each.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from collections.abc import Mapping
+from contextlib import suppress
+from functools import cache
+from itertools import cycle
+from typing import Any
+
+from venire.connectors.judges.config import JudgeConfig
+from venire.connectors.judges.needs import library
+from venire.errors import InputError
+
+__all__ = ["Connections", "Lost"]
+
+#: Connections to a pool.
+POOL = 20
+
+
+class Lost(Exception):
+    """No response came; `sent` says that the request may have been answered all the same."""
+
+    def __init__(self, why: str, sent: bool) -> None:
+        self.sent = sent
+        super().__init__(why)
+
+
+class Connections:
+    """Posts to one address with one key, in a limited time."""
+
+    def __init__(self, config: JudgeConfig) -> None:
+        """Read the key from the environment."""
+        self._httpx = library("httpx2")
+        self._url, self._timeout = f"{config.base_url}/chat/completions", config.timeout
+        self._key = _key(config)
+        limits = self._httpx.Limits(max_connections=None, max_keepalive_connections=None)
+        headers = {"content-type": "application/json", "user-agent": "venire"}
+        if self._key:
+            headers["authorization"] = f"Bearer {self._key}"
+        self._pools = [
+            self._httpx.AsyncClient(headers=headers, limits=limits, timeout=None, verify=_tls())
+            for _ in range(-(-config.max_parallel // POOL))
+        ]
+        self._next = cycle(self._pools)
+
+    async def post(self, body: Mapping[str, Any]) -> tuple[int, Mapping[str, str], bytes]:
+        """Status, headers and content of the response; raises `Lost` if there is none."""
+        try:
+            async with asyncio.timeout(self._timeout):
+                got = await next(self._next).post(self._url, content=json.dumps(body).encode())
+        except TimeoutError:
+            raise Lost(f"no answer within {self._timeout:g} seconds", sent=True) from None
+        except self._httpx.RequestError as fault:
+            unsent = isinstance(fault, self._httpx.ConnectError)
+            raise Lost(str(fault) or type(fault).__name__, not unsent) from None
+        return got.status_code, got.headers, got.content
+
+    def scrub(self, text: str) -> str:
+        """The text without the key, which some servers repeat in their errors."""
+        return text.replace(self._key, "***") if self._key else text
+
+    async def close(self) -> None:
+        """Close all connections; those of an event loop that has ended are gone already."""
+        for pool in self._pools:
+            with suppress(RuntimeError):
+                await pool.aclose()
+
+
+@cache
+def _tls() -> Any:
+    """How certificates are checked; reading them takes a while, so once for all judges."""
+    return library("httpx2").create_ssl_context()
+
+
+def _key(config: JudgeConfig) -> str:
+    """The key out of the environment; the error names the variable, not the key."""
+    if config.api_key_env is None:
+        return ""
+    key = os.environ.get(config.api_key_env, "").strip()
+    if not key:
+        raise InputError(
+            f"judge {config.id}: the environment has no {config.api_key_env}: "
+            "set it to the key of the API, or name another variable with api_key_env"
+        )
+    if not key.isascii() or not key.isprintable() or " " in key:
+        raise InputError(
+            f"judge {config.id}: {config.api_key_env} holds no key: it has odd characters"
+        )
+    return key
