@@ -40,7 +40,7 @@ def second_labels(q: Floats, confusions: Floats) -> list[Estimate]:
     >>> coin, expert = [[0.5, 0.5], [0.5, 0.5]], [[0.9, 0.1], [0.1, 0.9]]
     >>> q = np.array([[0.7, 0.3], [0.6, 0.4], [0.99, 0.01]])
     >>> [str(gain) for gain in second_labels(q, np.array([coin, expert]))]
-    ['0.0000 ± 0.0000', '0.1667 ± 0.0882']
+    ['0.0000 ± 0.0000', '0.1667 ± 0.0720']
     """
     before = q.max(axis=1)
     gains = (_after(q, rows) - before for rows in confusions)
