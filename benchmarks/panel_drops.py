@@ -24,8 +24,8 @@ from venire.panels.yardstick import verdicts_of
 
 #: Dollars for a million input tokens, by the model that a judge's name mentions: public price lists
 #: of 2023 and 2024 (OpenAI for GPT-4, GPT-4o and gpt-3.5-turbo; Google for PaLM 2; Together for
-#: Llama), rounded; Falcon-180B by its size, twice Llama-70B. Only ratios matter. UMBRELA, h2oloo and
-#: Olz are taken for GPT-4o; a name that says nothing of its model counts as OTHER.
+#: Llama), rounded; Falcon-180B by its size, twice Llama-70B. Only ratios matter. UMBRELA, h2oloo
+#: and Olz are taken for GPT-4o; a name that says nothing of its model counts as OTHER.
 PRICES = {
     "GPT-4/": 30.0,
     "ChatGPT-0301/": 2.0,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -24,7 +24,7 @@ from venire.panels.yardstick import Estimate, Yardstick, verdicts_of
 __all__ = ["PanelMember", "PanelReport", "panel_report"]
 
 #: The expected accuracy that may be lost where no accuracy is asked for.
-LOSE: Final = 0.01
+LOSE: Final = 0.005
 
 Names = tuple[Hashable, ...]
 
@@ -81,6 +81,14 @@ class PanelReport:
     def can_go(self) -> Names:
         """Those who are not on the cheapest panel."""
         return tuple(member.labeler for member in self.members if not member.stays)
+
+    def record(self) -> dict[str, Any]:
+        """Everything as plain values, as `venire panel --json` prints it."""
+        return {
+            **asdict(self),
+            "can_go": list(self.can_go),
+            "best_again": self.best_again.labeler,
+        }
 
     @property
     def best_again(self) -> PanelMember:
@@ -167,9 +175,7 @@ def panel_report(
     )
 
 
-def _prices(
-    table: LabelTable, prices: Mapping[Hashable, float] | None
-) -> NDArray[np.float64]:
+def _prices(table: LabelTable, prices: Mapping[Hashable, float] | None) -> NDArray[np.float64]:
     if prices is None:
         return np.ones(len(table.labelers))
     missing = next((name for name in table.labelers if name not in prices), None)

@@ -24,7 +24,7 @@ from venire.model import Exit, ItemId, LabelerId
 from venire.panels.yardstick import Estimate, Yardstick
 from venire.whatif.missing import Drawn
 from venire.whatif.recorded import Recorded
-from venire.whatif.rerun import Plan, Rerun, rerun
+from venire.whatif.running import Plan, Rerun, rerun
 
 __all__ = ["MEASURES", "Comparison", "Paired", "what_if"]
 

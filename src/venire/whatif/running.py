@@ -28,7 +28,8 @@ class Plan:
     """What to do otherwise; None: as it was.
 
     Names of policy and learning are as `venire simulate` takes them; `without` are labelers who
-    are left out. When the budget is spent, items leave with the labels that they have.
+    are left out. When the next label cannot be paid from the budget, nothing more is bought, and
+    items leave with the labels that they have.
     """
 
     policy: str | None = None
@@ -95,7 +96,6 @@ class _Running:
         self.out = Rerun()
         self.due: list[tuple[int, int, Pair]] = []  # labels in flight, by the slot they come
         self.given, self.money, self.spent = 0, 0.0, False
-        self._check_budget()
 
     def run(self, progress: Callable[[int, int], None] | None) -> Rerun:
         outside = self.recorded.outside
@@ -154,28 +154,25 @@ class _Running:
         work = self.engine.assign(names)
         self.out.visits += 1 if names is None else len(names)
         self.out.idle += (not work) if names is None else len(names) - len(work)
-        for number, a in enumerate(work):
-            pair = a.item, a.labeler
-            if self.spent:
-                self.engine.release(*pair)
-            else:
-                self._ask(pair, a.slot, number)
+        for a in work:
+            self._ask((a.item, a.labeler), a.slot)
 
-    def _ask(self, pair: Pair, slot: int, number: int) -> None:
+    def _ask(self, pair: Pair, slot: int) -> None:
         """Ask for a label, which is paid for; it comes after the time that it took."""
+        price = self.recorded.prices.get(pair[1], 0.0)
+        if not self._affords(price):
+            self.engine.release(*pair)
+            return
         held = pair in self.recorded.said
-        if not held and self.drawn is None:
-            raise AssertionError(f"the log holds no label of {pair}")
         self.out.drawn += not held
         self.out.labels.setdefault(pair[0], []).append(pair[1])
         self.given += 1
-        self.money += self.recorded.prices.get(pair[1], 0.0)
+        self.money += price
         wait = self.recorded.delay[pair] if held else self._drawn.delay(pair)
         if wait:
             heapq.heappush(self.due, (slot + wait, self.given, pair))
         else:
             self._hear(pair)
-        self._check_budget()
 
     @property
     def _drawn(self) -> Drawn:
@@ -189,14 +186,16 @@ class _Running:
         if left or pair[0] in self.engine.state.registry.row:  # else it was withdrawn
             self.engine.observe(Label(*pair, said))
 
-    def _check_budget(self) -> None:
+    def _affords(self, price: float) -> bool:
+        """Whether another label can be paid; after the first that cannot, nothing is bought."""
         budget = self.plan.budget
         if budget is None or self.spent:
-            return
+            return not self.spent
         left = budget.left(self.money, self.given)
-        if left.money == 0 or left.labels == 0:
+        if (left.money is not None and left.money < price) or left.labels == 0:
             self.spent = True
             self.engine.change(bounds=replace(self.engine.bounds, spent=True))
+        return not self.spent
 
     def _change(self, event: Changed) -> None:
         """Settings as they were changed, but for those of the plan and a budget that was spent."""
