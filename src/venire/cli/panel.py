@@ -100,7 +100,7 @@ def _truth(path: Path, table: LabelTable, called: tuple[str, ...]) -> dict[Hasha
 def _print(report: PanelReport, priced: bool) -> None:
     from rich.console import Console
 
-    console = Console(markup=False, emoji=False, highlight=False, soft_wrap=True)
+    console = Console(markup=False, emoji=False, highlight=False, soft_wrap=True, width=1000)
     by = "by the truth" if report.measured else "expected, by the calibrated posteriors"
     console.print(
         f"{len(report.members):,} labelers, {report.items:,} tasks, {report.labels:,} labels, "
