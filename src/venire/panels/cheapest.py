@@ -44,8 +44,7 @@ class Chosen:
 def cheapest_panel(accuracy: Accuracy, costs: Sequence[float], want: float) -> Chosen:
     """The cheapest panel found whose accuracy is at least `want`; all of them if none reaches it.
 
-    `accuracy` is asked with sets of numbers of labelers. A labeler who costs nothing stays,
-    unless it is in the way of a cheaper panel.
+    `accuracy` is asked with sets of numbers of labelers. A labeler who costs nothing stays.
 
     >>> right = {0: 0.3, 1: 0.2, 2: 0.2, 3: 0.05}
     >>> found = cheapest_panel(lambda some: sum(right[m] for m in some), [5, 1, 1, 3], 0.35)

@@ -98,7 +98,7 @@ class PanelReport:
 
 def panel_report(
     labels: Any,
-    prices: Mapping[Hashable, float] | None = None,
+    prices: Mapping[Any, float] | None = None,
     truth: Any = None,
     want: float | None = None,
     *,
@@ -175,7 +175,7 @@ def panel_report(
     )
 
 
-def _prices(table: LabelTable, prices: Mapping[Hashable, float] | None) -> NDArray[np.float64]:
+def _prices(table: LabelTable, prices: Mapping[Any, float] | None) -> NDArray[np.float64]:
     if prices is None:
         return np.ones(len(table.labelers))
     missing = next((name for name in table.labelers if name not in prices), None)
