@@ -5,10 +5,11 @@ the one with the least accuracy lost for the money saved first, while what is le
 *Forward*: labelers come one by one, the one with the most accuracy for its cost first, until the
 panel is good enough; then whoever is no longer needed leaves again.
 
-Going backward, losses are looked up again only for the labeler that is next (the lazy greedy of
-Minoux, 1978): a labeler is missed more in a smaller panel than in a larger one, so a loss that was
-measured earlier is at most what it is now. The best panel can be cheaper: there are 2^M of them,
-and small ones are searched in tests/unit/panels.
+Both look up only the labeler that is next (the lazy greedy of Minoux, 1978): a labeler is missed
+more, and adds more, in a smaller panel than in a larger one, so a loss that was measured earlier is
+at most what it is now, and a gain at least. The first three who come are an exception: fewer cannot
+be told apart. The best panel can be cheaper: there are 2^M of them, and small ones are searched in
+tests/unit/panels.
 """
 
 from __future__ import annotations
@@ -18,14 +19,15 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 __all__ = ["Chosen", "cheapest_panel"]
 
 Accuracy = Callable[[frozenset[int]], float]
 
 #: Accuracies that differ by less are equal.
 EQUAL = 1e-12
+
+#: In smaller panels a labeler may add more once others have come.
+FEW = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,13 +92,32 @@ def _backward(
 
 def _forward(accuracy: Accuracy, costs: Sequence[float], want: float) -> frozenset[int] | None:
     """A panel that is good enough, by those who add most for their cost; None if stuck."""
-    members, now = frozenset(m for m, cost in enumerate(costs) if cost <= 0), 0.0
+    members = frozenset(m for m, cost in enumerate(costs) if cost <= 0)
     now = accuracy(members) if members else 0.0
-    while now < want - EQUAL:
-        others = [m for m in range(len(costs)) if m not in members]
-        gains = [(accuracy(members | {m}) - now) / costs[m] for m in others]
-        if not gains or max(gains) <= 0:
+    queue = [(-math.inf, m) for m, cost in enumerate(costs) if cost > 0]
+    while now < want - EQUAL and queue:
+        if len(members) < FEW:
+            queue = [(-math.inf, m) for _, m in queue]
+        m, with_it = _next(accuracy, costs, queue, members, now)
+        if with_it <= now:
             return None
-        members |= {others[int(np.argmax(gains))]}
-        now = accuracy(members)
-    return members
+        members, now = members | {m}, with_it
+    return members if now >= want - EQUAL else None
+
+
+def _next(
+    accuracy: Accuracy,
+    costs: Sequence[float],
+    queue: list[tuple[float, int]],
+    members: frozenset[int],
+    now: float,
+) -> tuple[int, float]:
+    """Who adds most for its cost, taken off the queue, and the accuracy with it."""
+    heapq.heapify(queue)
+    while True:
+        _, m = heapq.heappop(queue)
+        with_it = accuracy(members | {m})
+        key = ((now - with_it) / costs[m], m)
+        if not queue or key <= queue[0]:
+            return m, with_it
+        heapq.heappush(queue, key)

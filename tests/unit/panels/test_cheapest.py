@@ -77,4 +77,4 @@ def test_losses_are_looked_up_again_only_for_those_who_are_next() -> None:
 
     found = cheapest_panel(accuracy, [1.0] * 60, 0.99)
     assert len(found.members) == 3
-    assert len(asked) < 60 * 12
+    assert len(asked) < 60 * 8

@@ -113,6 +113,29 @@ def test_a_budget_is_never_exceeded(most: int, kind: str) -> None:
     assert given_labels == min(most, 120)
 
 
+@given(
+    st.integers(1, 5),
+    st.sampled_from(["fixed-overlap:1", "fixed-overlap:4", "everyone", "random:2"]),
+    st.sets(st.sampled_from(sorted(SKILLS)), max_size=3),
+    st.integers(0, 1000),
+)
+@settings(max_examples=25, deadline=None)
+def test_only_recorded_labels_are_bought_and_each_once(
+    overlap: int, policy: str, without: set[str], seed: int
+) -> None:
+    start, s, _ = run(20, seed, policy_named(f"random:{overlap}", seed))
+    recorded = Recorded.of(start, s.log)
+    again = rerun(recorded, Plan(policy=policy, without=frozenset(without)), seed)
+    pairs = [(item, name) for item, names in again.labels.items() for name in names]
+    assert len(set(pairs)) == len(pairs)
+    assert set(pairs) <= set(recorded.said)
+    assert not without & {name for _, name in pairs}
+    assert again.drawn == 0
+    for item, exit in again.exits.items():
+        assert exit.labels == len(again.labels.get(item, []))
+        assert (exit.verdict.label is None) == (exit.labels == 0)
+
+
 def test_money_is_counted_by_the_prices_of_the_labelers() -> None:
     start, s, _ = run(40, seed=4, price=0.5)
     found = what_if(Recorded.of(start, s.log), Plan(policy="fixed-overlap:3"))
