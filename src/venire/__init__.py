@@ -54,6 +54,8 @@ if TYPE_CHECKING:
     from venire.model import Labeler as Labeler
     from venire.model import Revision as Revision
     from venire.model import Verdict as Verdict
+    from venire.panels import PanelReport as PanelReport
+    from venire.panels import panel_report as panel_report
     from venire.scheduling import Algorithm2 as Algorithm2
     from venire.scheduling import Everyone as Everyone
     from venire.scheduling import FixedOverlap as FixedOverlap
@@ -76,5 +78,8 @@ if TYPE_CHECKING:
     from venire.simulation import Trace as Trace
     from venire.simulation import World as World
     from venire.simulation import simulate as simulate
+    from venire.whatif import Plan as Plan
+    from venire.whatif import Recorded as Recorded
+    from venire.whatif import what_if as what_if
 else:
     __getattr__, __dir__ = attach(__name__, "__version__")

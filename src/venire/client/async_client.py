@@ -175,6 +175,10 @@ class AsyncClient:
         """The labelers with what was learned about them."""
         return await self._do(calls.get(stream_path(stream, "labelers")))
 
+    async def panel(self, stream: str, want: float | None = None) -> dict[str, Any]:
+        """What each labeler brings and costs, and the cheapest panel of the wanted accuracy."""
+        return await self._do(calls.panel(stream, want))
+
     async def insights(self, stream: str) -> dict[str, Any]:
         """The statistics of a stream."""
         return await self._do(calls.get(stream_path(stream, "insights")))

@@ -168,6 +168,12 @@ def revisions(stream: str, after: int, wait: float, limit: int) -> Call[list[Ite
     return Call("GET", stream_path(stream, "revisions"), _read_revisions, params, wait=wait)
 
 
+def panel(stream: str, want: float | None) -> Call[Any]:
+    """The report on the panel, which may take a minute."""
+    params = {} if want is None else {"want": repr(want)}
+    return Call("GET", stream_path(stream, "panel"), Answer.json, params, wait=60.0)
+
+
 def audit(after: int, limit: int, stream: str | None) -> Call[Any]:
     """Audit entries after a number."""
     about = {} if stream is None else {"stream": stream}

@@ -174,6 +174,10 @@ class Client:
         """The labelers with what was learned about them."""
         return self._do(calls.get(stream_path(stream, "labelers")))
 
+    def panel(self, stream: str, want: float | None = None) -> dict[str, Any]:
+        """What each labeler brings and costs, and the cheapest panel of the wanted accuracy."""
+        return self._do(calls.panel(stream, want))
+
     def insights(self, stream: str) -> dict[str, Any]:
         """The statistics of a stream."""
         return self._do(calls.get(stream_path(stream, "insights")))

@@ -1,4 +1,4 @@
-"""The panel file: labeler,competence[,capacity][,price]."""
+"""The panel file: labeler,competence[,capacity][,price]; prices alone: labeler,price."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from venire.errors import FileError
 from venire.model import MOST_PRICE, Labeler
 from venire.tools.csv_rows import number, read_rows, shown, whole
 
-__all__ = ["read_panel"]
+__all__ = ["read_panel", "read_prices"]
 
 REQUIRED = ("labeler", "competence")
 OPTIONAL = ("capacity", "price")
@@ -51,6 +51,29 @@ def read_panel(path: str | Path) -> tuple[Labeler, ...]:
     if not panel:
         raise FileError(path, 1, "no labelers below the header: add one line for each")
     return tuple(panel)
+
+
+def read_prices(path: str | Path) -> dict[str, float]:
+    r"""Read what one label of each labeler costs: a file with labeler,price, or a panel file.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "prices.csv")
+    ...     _ = path.write_text("labeler,price\nann,.05\nllama,\n")
+    ...     read_prices(path)
+    {'ann': 0.05, 'llama': 0.0}
+    """
+    path = Path(path)
+    prices: dict[str, float] = {}
+    for line, (name, price) in read_rows(path, ("labeler", "price")):
+        if not name:
+            raise FileError(path, line, "labeler is empty: give every labeler a name")
+        if name in prices:
+            raise FileError(path, line, f"labeler {shown(name)} is there twice: drop one of them")
+        prices[name] = _price(path, line, price)
+    if not prices:
+        raise FileError(path, 1, "no labelers below the header: add one line for each")
+    return prices
 
 
 def _competence(path: Path, line: int, text: str | None) -> float:

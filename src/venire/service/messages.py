@@ -25,8 +25,11 @@ __all__ = [
     "LabelView",
     "LabelerView",
     "Lease",
+    "Measured",
     "Nothing",
     "Outcome",
+    "PanelMemberView",
+    "PanelView",
     "RevisionView",
     "SettingsVersion",
     "StreamView",
@@ -286,6 +289,60 @@ class LabelerView:
     lead_p90: float | None
     drifting: bool
     clone_of: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """A number and its standard error."""
+
+    value: float
+    error: float
+
+
+@dataclass(frozen=True, slots=True)
+class PanelMemberView:
+    """What a labeler brings and costs.
+
+    `without` is the change in expected accuracy if it left, `second` what a second label of it for
+    every item would bring if its errors were independent; `stays` says whether it is on the
+    cheapest panel. `copies` count as one labeler, a `family` has similar errors.
+    """
+
+    labeler: str
+    skill: float
+    skill_low: float
+    skill_high: float
+    price: float
+    labels: int
+    share: float
+    cost: float
+    copies: tuple[str, ...]
+    family: tuple[str, ...]
+    without: Measured
+    second: Measured
+    stays: bool
+
+
+@dataclass(frozen=True, slots=True)
+class PanelView:
+    """A stream's panel by its latest labels, replayed without each of its labelers.
+
+    `accuracy` is expected; `want` is the accuracy asked for, `cheapest` the cost of the cheapest
+    panel that reaches it, `can_go` who is not on it, and `change` the change in accuracy.
+    """
+
+    stream: str
+    items: int
+    labels: int
+    cost: float
+    accuracy: Measured
+    want: float
+    reached: bool
+    can_go: tuple[str, ...]
+    cheapest: float
+    change: Measured
+    best_again: str
+    members: tuple[PanelMemberView, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -81,6 +81,7 @@ class Service:
         self.item, self.explain = reads.item, reads.explain
         self.exits, self.revisions, self.events = reads.exits, reads.revisions, reads.events
         self.labelers, self.insights = reads.labelers, reads.insights
+        self.panel = reads.panel
 
         deletion = DeletionOperations(self.runtime, self.skills)
         self.erase_payload, self.delete_stream = deletion.erase_payload, deletion.delete_stream

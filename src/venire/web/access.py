@@ -46,6 +46,7 @@ ROLES: Final = MappingProxyType[str, frozenset[Role] | None](
         "GET /v1/streams/{stream}/revisions": _READERS,
         "GET /v1/streams/{stream}/events": _READERS,
         "GET /v1/streams/{stream}/labelers": _READERS,
+        "GET /v1/streams/{stream}/panel": _READERS,
         "GET /v1/streams/{stream}/insights": _READERS,
         "GET /v1/streams": _ALL,
         "POST /v1/streams": _ADMIN,

@@ -221,6 +221,26 @@ def test_reading(posts: InProcess) -> None:
     assert posts.call("GET", "/ready", None).json() == {"status": "ready"}
 
 
+def test_the_panel_is_reported(posts: InProcess) -> None:
+    path = "/v1/streams/posts/panel"
+    refused = posts.call("GET", path, "viewer")
+    assert refused.status_code == 409
+    assert "has 0 labels, expected 10 or more" in refused.json()["error"]["message"]
+    posts.add(*(f"i{n}" for n in range(12)))
+    said = [
+        {"item": f"i{n}", "labeler": name, "said": "ok" if (n + k) % 5 else "spam"}
+        for n in range(12)
+        for k, name in enumerate(("ann", "bob"))
+    ]
+    assert posts.call("POST", "/v1/streams/posts/labels", json=said).status_code == 200
+    report = posts.call("GET", f"{path}?want=0.6", "viewer").json()
+    assert (report["labels"], report["cost"], report["want"]) == (24, 24.0, 0.6)
+    assert {member["labeler"] for member in report["members"]} == {"ann", "bob"}
+    assert posts.call("GET", f"{path}?want=2", "viewer").status_code == 422
+    assert posts.call("GET", "/v1/streams/none/panel", "viewer").status_code == 404
+    assert posts.call("GET", path, "labeler").status_code == 403
+
+
 def test_withdraw(posts: InProcess) -> None:
     posts.add("a")
     assert posts.call("DELETE", f"{ITEMS}/a", "producer").json()["status"] == "withdrawn"

@@ -18,11 +18,13 @@ from venire.service.messages import (
     Insights,
     ItemView,
     LabelerView,
+    PanelView,
     RevisionView,
     StreamView,
 )
 from venire.service.reports.event_json import event_body, exit_view, label_view, revision_view
 from venire.service.reports.explain import explain
+from venire.service.reports.panel import panel_of
 from venire.service.reports.skill_report import Skill, Skills
 from venire.service.runtime.runtime import Runtime
 from venire.service.stream.live_stream import LiveStream
@@ -120,6 +122,10 @@ class ReadOperations:
         ]
         await self.runtime.flush()
         return views
+
+    async def panel(self, stream: str, want: float | None = None) -> PanelView:
+        """What each labeler brings and costs, and the cheapest panel of the wanted accuracy."""
+        return await panel_of(self.runtime, stream, want)
 
     async def insights(self, stream: str) -> Insights:
         """The statistics of a stream."""

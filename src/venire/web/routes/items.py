@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from fastapi import FastAPI, Header, Query, Request, Response
 
-from venire.service.messages import Explanation, Insights, ItemView, LabelerView
+from venire.service.messages import Explanation, Insights, ItemView, LabelerView, PanelView
 from venire.web.answers import body, event, json_answer, lines_answer, long_answer, says
 from venire.web.bodies import NDJSON, ItemBody, item_of, read_list
 from venire.web.errors import RequestError
@@ -20,6 +20,7 @@ __all__ = ["ItemRoutes"]
 SSE = "text/event-stream"
 Cursor = Annotated[int, Query(description="The cursor: results after this number.", ge=0, le=2**53)]
 
+WANT = "The accuracy wanted of the cheapest panel. By default that of all, less 0.005."
 AFTER_EVENT = "Events after this number; they count from 1, so 0 means all of them."
 
 
@@ -44,13 +45,13 @@ class ItemRoutes:
             ),
         )
         item = f"{one}/items/{{item:path}}"
-        known = says(404, 422, text="The current state.")
         for path, endpoint, method, model in (
             (f"{item}/explain", self.explain, "GET", Explanation),
             (item, self.show, "GET", ItemView),
             (item, self.withdraw, "DELETE", ItemView),
             (f"{one}/labelers", self.labelers, "GET", list[LabelerView]),
             (f"{one}/insights", self.insights, "GET", Insights),
+            (f"{one}/panel", self.panel, "GET", PanelView),
         ):
             app.add_api_route(
                 path,
@@ -58,7 +59,7 @@ class ItemRoutes:
                 methods=[method],
                 tags=["items" if "item" in path else "reading"],
                 response_model=model,
-                responses={**known, **says(404, 409, 422)} if method == "DELETE" else known,
+                responses=_answers(path, method),
             )
         pages = "{}, one per line; Venire-Cursor is the cursor for the next request."
         following: tuple[tuple[str, Callable[..., Any], str, str], ...] = (
@@ -108,6 +109,16 @@ class ItemRoutes:
     async def insights(self, stream: Stream) -> Response:
         """The statistics of the stream."""
         return json_answer(await self._service.insights(stream))
+
+    async def panel(
+        self,
+        request: Request,
+        stream: Stream,
+        want: Annotated[float | None, Query(description=WANT, gt=0, le=1)] = None,
+    ) -> Response:
+        """What each labeler brings and costs, and who can go; by replaying the latest labels."""
+        work = self._service.panel(stream, want)
+        return json_answer(await self._gate.long_poll(request, work))
 
     async def exits(
         self,
@@ -161,6 +172,13 @@ class ItemRoutes:
                 yield event(entry.kind, entry, entry.n)
 
         return follow(self._gate, request, written())
+
+
+def _answers(path: str, method: str) -> dict[int | str, dict[str, Any]]:
+    """The answers of a route; 409 where the state may not allow it."""
+    known = says(404, 422, text="The current state.")
+    conflicts = method == "DELETE" or path.endswith("/panel")
+    return {**known, **says(404, 409, 422)} if conflicts else known
 
 
 def _number(last: str) -> int:

@@ -1,0 +1,173 @@
+"""`venire panel`: who earns their place on the panel, and who can go."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, get_args
+
+import typer
+
+from venire.cli import screen
+from venire.cli.aggregate import COLUMNS as COLUMNS_HELP
+from venire.cli.aggregate import LABELS, REPEATS, columns_of
+from venire.errors import FileError, UnknownName
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable
+
+    from rich.table import Table
+
+    from venire.labels import LabelTable
+    from venire.panels import Estimate, PanelReport
+
+__all__ = ["panel"]
+
+PRICES = "What one label of each labeler costs: a file with labeler,price. [default: 1 for all]"
+TRUTH = "Known true labels, to measure accuracy by: a file with task,label."
+WANT = "The accuracy that the cheapest panel must have. [default: that of all, less --lose]"
+LOSE = "The expected accuracy that may be lost without --want. [default: 0.005]"
+SEED = "Seed of the fits."
+
+#: The most names in a row of copies or relatives.
+NAMED = 2
+
+
+def panel(
+    labels: Annotated[Path, typer.Argument(metavar="LABELS", help=LABELS)],
+    prices: Annotated[Path | None, typer.Option(metavar="FILE", help=PRICES)] = None,
+    truth: Annotated[Path | None, typer.Option(metavar="FILE", help=TRUTH)] = None,
+    want: Annotated[float | None, typer.Option(metavar="X", help=WANT)] = None,
+    lose: Annotated[float | None, typer.Option(metavar="X", help=LOSE)] = None,
+    columns: Annotated[str | None, typer.Option(metavar="NAMES", help=COLUMNS_HELP)] = None,
+    repeats: Annotated[str, typer.Option(metavar="WHICH", help=REPEATS)] = "error",
+    seed: Annotated[int, typer.Option(metavar="N", help=SEED)] = 0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Measure what each labeler brings and costs, and find the cheapest panel that will do.
+
+    The labels are replayed without each labeler, and without more and more of them. The truth, if
+    given, measures what is lost; who can go is decided without it.
+    """
+    from venire.labels import Repeats
+    from venire.labels.sources import COLUMNS, as_table
+    from venire.panels import panel_report
+    from venire.panels.report import LOSE
+
+    if repeats not in get_args(Repeats):
+        raise UnknownName("way with --repeats", repeats, get_args(Repeats))
+    called = columns_of(columns, COLUMNS)
+    with screen.working(f"reading {labels.name}") as working:
+        table = as_table(labels, None, repeats, called)  # type: ignore[arg-type] # it was checked
+        priced = None if prices is None else _prices(prices, table)
+        report = panel_report(
+            table,
+            priced,
+            None if truth is None else _truth(truth, table, called),
+            want,
+            lose=LOSE if lose is None else lose,
+            seed=seed,
+            progress=lambda fits: working(f"{fits:,} replays"),
+        )
+    if as_json:
+        print(json.dumps(report.record(), indent=2, allow_nan=False, default=str))
+    else:
+        _print(report, prices is not None)
+
+
+def _prices(path: Path, table: LabelTable) -> dict[Hashable, float]:
+    """The prices by the labelers' names in the table, which may be whole numbers."""
+    from venire.files import read_prices
+
+    read = read_prices(path)
+    missing = next((name for name in table.labelers if str(name) not in read), None)
+    if missing is not None:
+        message = f"labeler {str(missing)!r} has labels and no price: add a line, 0 for free labels"
+        raise FileError(path, None, message)
+    return {name: read[str(name)] for name in table.labelers}
+
+
+def _truth(path: Path, table: LabelTable, called: tuple[str, ...]) -> dict[Hashable, Hashable]:
+    from venire.labels.sources import as_truth
+
+    right = as_truth(path, table, (called[0], called[2]))
+    outside = ("a class that nobody ever said",)
+    names = (*table.classes, *outside)
+    pairs = zip(table.items, right.tolist(), strict=True)
+    return {item: names[k] for item, k in pairs if k >= 0}
+
+
+def _print(report: PanelReport, priced: bool) -> None:
+    from rich.console import Console
+
+    console = Console(markup=False, emoji=False, highlight=False, soft_wrap=True, width=1000)
+    by = "by the truth" if report.measured else "expected, by the calibrated posteriors"
+    console.print(
+        f"{len(report.members):,} labelers, {report.items:,} tasks, {report.labels:,} labels, "
+        f"cost {report.cost:,.6g}{'' if priced else ' (1 a label)'}; "
+        f"accuracy {_percent(report.accuracy)} ({by})"
+    )
+    console.print()
+    console.print(_table(report))
+    console.print()
+    for line in _advice(report):
+        console.print(line)
+
+
+def _table(report: PanelReport) -> Table:
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False)
+    for name in ("labeler", "skill", "price", "share", "cost", "without it", "second label", ""):
+        words = name in ("labeler", "")
+        table.add_column(name, justify="left" if words else "right", no_wrap=True)
+    for m in sorted(report.members, key=lambda m: (not m.stays, -m.skill)):
+        notes = [] if m.stays else ["can go"]
+        notes += [f"copy of {_named(m.copies)}"] if m.copies else []
+        notes += [f"like {_named(m.family)}"] if m.family and not m.copies else []
+        table.add_row(
+            str(m.labeler),
+            f"{m.skill:.2f} ({m.low:.2f} to {m.high:.2f})",
+            f"{m.price:.4g}",
+            f"{m.share * 100:.1f} %",
+            f"{m.cost:,.6g}",
+            _percent(m.without, signed=True),
+            _percent(m.second, signed=True),
+            ", ".join(notes),
+        )
+    return table
+
+
+def _named(names: tuple[Hashable, ...]) -> str:
+    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    return ", ".join(str(name) for name in names[:NAMED]) + more
+
+
+def _advice(report: PanelReport) -> list[str]:
+    stay = len(report.members) - len(report.can_go)
+    asked = f"accuracy {report.want * 100:.2f} %"
+    if not report.reached:
+        return [f"{asked} is not reached, even by all of them"]
+    saved = 1 - report.cheapest / report.cost if report.cost else 0.0
+    lines = [
+        f"{asked}: {stay} labelers for {report.cheapest:,.6g}, {saved * 100:.0f} % less; "
+        f"expected change {_percent(report.expected, signed=True)}"
+        + (f", by the truth {_percent(report.change, signed=True)}" if report.measured else "")
+    ]
+    best = report.best_again
+    lines.append(
+        f"a second label of {best.labeler} for every task would bring up to "
+        f"{_percent(best.second, signed=True)}, if its errors were independent of the first"
+    )
+    return lines
+
+
+def _percent(estimate: Estimate, signed: bool = False) -> str:
+    """A share as a percentage, with its standard error.
+
+    >>> from venire.panels import Estimate
+    >>> _percent(Estimate(-0.0123, 0.004), signed=True)
+    '-1.23 ± 0.40 %'
+    """
+    sign = "+" if signed else ""
+    return f"{estimate.value * 100:{sign}.2f} ± {estimate.error * 100:.2f} %"

@@ -1,0 +1,159 @@
+"""`venire replay`: what another policy, panel or budget would have bought."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from venire.cli import screen
+from venire.cli.stores import StorageUrl, chosen_stream, open_guest
+from venire.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from venire.budget import Budget
+    from venire.events import Event
+    from venire.storage import Storage
+    from venire.whatif import Comparison, Paired, Recorded
+
+__all__ = ["replay"]
+
+STREAM = "Which stream. [default: the only one]"
+POLICY = "Another policy, such as fixed-overlap:3. [default: as it was]"
+LEARNING = "Another way of learning, such as while-serving. [default: as it was]"
+WITHOUT = "A labeler who is left out; may be given several times."
+BUDGET = "The most to spend: money:50 or labels:3000. Then items leave with the labels they have."
+PRICES = "What one label of each labeler costs: a file with labeler,price. [default: as in the log]"
+TRUTH = "Known true labels, to measure accuracy by: a file with task,label."
+SEEDS = "How often to run it, for policies that draw at random."
+SIMULATE = "Draw the labels that the log does not hold, instead of not offering them."
+
+
+def replay(
+    storage: StorageUrl = "sqlite:///venire.db",
+    stream: Annotated[str | None, typer.Option(metavar="NAME", help=STREAM)] = None,
+    policy: Annotated[str | None, typer.Option(metavar="TEXT", help=POLICY)] = None,
+    learning: Annotated[str | None, typer.Option(metavar="TEXT", help=LEARNING)] = None,
+    panel_without: Annotated[list[str] | None, typer.Option(metavar="NAME", help=WITHOUT)] = None,
+    budget: Annotated[str | None, typer.Option(metavar="TEXT", help=BUDGET)] = None,
+    prices: Annotated[Path | None, typer.Option(metavar="FILE", help=PRICES)] = None,
+    truth: Annotated[Path | None, typer.Option(metavar="FILE", help=TRUTH)] = None,
+    seeds: Annotated[int, typer.Option(metavar="N", help=SEEDS)] = 1,
+    simulate_missing: Annotated[bool, typer.Option("--simulate-missing", help=SIMULATE)] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Run a recorded stream again by another policy, panel or budget, and compare.
+
+    Items, weights, visits of labelers and the time that labels took are those of the log. A
+    labeler can be asked only for labels that the log holds. The server may be running.
+    """
+    from venire.whatif import Plan, what_if
+
+    plan = Plan(policy, learning, frozenset(panel_without or ()), _budget(budget))
+    with open_guest(storage) as opened:
+        name = chosen_stream(opened, stream)
+        recorded = _recorded(opened, name)
+    if prices is not None:
+        from venire.files import read_prices
+
+        recorded.prices |= read_prices(prices)
+    with screen.bar(1, unit="event", last="comparing") as progress:
+        found = what_if(recorded, plan, seeds, truth, simulate_missing, progress)
+    if as_json:
+        print(json.dumps({"stream": name, **asdict(found)}, indent=2, allow_nan=False))
+    else:
+        _print(name, found)
+
+
+def _budget(text: str | None) -> Budget | None:
+    from venire.budget import Budget
+
+    if text is None:
+        return None
+    what, _, amount = text.partition(":")
+    try:
+        value = float(amount)
+    except ValueError:
+        value = -1.0
+    if what not in ("money", "labels") or value < 0:
+        raise InputError(f"got --budget {text!r}, expected money:50 or labels:3000")
+    return Budget(money=value) if what == "money" else Budget(labels=int(value))
+
+
+def _recorded(storage: Storage, stream: str) -> Recorded:
+    from venire.engine import Scheduler
+    from venire.whatif import Recorded
+
+    with screen.working(f"reading {stream}") as working, storage.frozen():
+        first = storage.snapshot(stream, 0)
+        if first is None:
+            raise InputError(
+                f"the store has no snapshot of the start of {stream!r}, expected its whole log: "
+                "restore a backup that has it"
+            )
+        start = Scheduler.restore(first.body)
+        return Recorded.of(start, _events(storage, stream), lambda n: working(f"{n:,} events"))
+
+
+def _events(storage: Storage, stream: str) -> Iterator[Event]:
+    from venire.storage import decode
+
+    for row in storage.all_events(stream):
+        yield from decode([row])
+
+
+def _print(name: str, found: Comparison) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console(markup=False, emoji=False, highlight=False, soft_wrap=True)
+    console.print(
+        f"{name}: {found.items:,} items, {found.compared:,} of them left both then and now, "
+        f"{found.seeds} {'run' if found.seeds == 1 else 'runs'}"
+    )
+    console.print()
+    table = Table(box=None, pad_edge=False)
+    table.add_column("per item", no_wrap=True)
+    for title in ("was", "would be", "change"):
+        table.add_column(title, justify="right", no_wrap=True)
+    for key, paired in found.measures.items():
+        if key != "money" or paired.was or paired.would_be.value:
+            table.add_row(*_row(key, paired, found.measured))
+    console.print(table)
+    console.print()
+    for line in _coverage(found):
+        console.print(line)
+
+
+def _row(key: str, paired: Paired, measured: bool) -> tuple[str, str, str, str]:
+    words = {"right": "right" if measured else "right (expected)", "wait": "slots to the exit"}
+    scale, unit = (100, " %") if key == "right" else (1, "")
+    change = paired.change
+    return (
+        words.get(key, key),
+        f"{paired.was * scale:.2f}{unit}",
+        f"{paired.would_be.value * scale:.2f} ± {paired.would_be.error * scale:.2f}{unit}",
+        f"{change.value * scale:+.2f} ± {change.error * scale:.2f}{unit}",
+    )
+
+
+def _coverage(found: Comparison) -> list[str]:
+    lines = []
+    if found.held < 1:
+        lines.append(
+            f"{(1 - found.held) * 100:.1f} % of the labels are not in the log: they were drawn "
+            "from the learned confusion matrices"
+        )
+    lines.append(
+        f"{found.ran_out * 100:.1f} % of the items left because nobody was left to ask"
+        + (": the log holds no more labels of them" if found.held == 1 else "")
+    )
+    lines.append(f"{found.idle * 100:.1f} % of the visits of labelers were of no use")
+    if found.left < found.compared or found.left < found.items:
+        lines.append(f"{found.items - found.left:,} items had not left when the log ends")
+    return lines

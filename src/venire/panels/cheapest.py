@@ -1,0 +1,123 @@
+"""The cheapest panel that is still good enough.
+
+Two greedy searches, and the cheaper of the two results. *Backward*: labelers leave one by one,
+the one with the least accuracy lost for the money saved first, while what is left is good enough.
+*Forward*: labelers come one by one, the one with the most accuracy for its cost first, until the
+panel is good enough; then whoever is no longer needed leaves again.
+
+Both look up only the labeler that is next (the lazy greedy of Minoux, 1978): a labeler is missed
+more, and adds more, in a smaller panel than in a larger one, so a loss that was measured earlier is
+at most what it is now, and a gain at least. The first three who come are an exception: fewer cannot
+be told apart. The best panel can be cheaper: there are 2^M of them, and small ones are searched in
+tests/unit/panels.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+__all__ = ["Chosen", "cheapest_panel"]
+
+Accuracy = Callable[[frozenset[int]], float]
+
+#: Accuracies that differ by less are equal.
+EQUAL = 1e-12
+
+#: In smaller panels a labeler may add more once others have come.
+FEW = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """Labelers by number, what they cost and how accurate they are.
+
+    `reached` says whether that is as accurate as was asked for.
+    """
+
+    members: frozenset[int]
+    cost: float
+    accuracy: float
+    reached: bool
+
+
+def cheapest_panel(accuracy: Accuracy, costs: Sequence[float], want: float) -> Chosen:
+    """The cheapest panel found whose accuracy is at least `want`; all of them if none reaches it.
+
+    `accuracy` is asked with sets of numbers of labelers. A labeler who costs nothing stays.
+
+    >>> right = {0: 0.3, 1: 0.2, 2: 0.2, 3: 0.05}
+    >>> found = cheapest_panel(lambda some: sum(right[m] for m in some), [5, 1, 1, 3], 0.35)
+    >>> sorted(found.members), found.cost, found.reached
+    ([1, 2], 2.0, True)
+    """
+    everyone = frozenset(range(len(costs)))
+    best = accuracy(everyone)
+    if best < want - EQUAL:
+        return Chosen(everyone, math.fsum(costs), best, False)
+    found = [_backward(accuracy, costs, want, everyone)]
+    forward = _forward(accuracy, costs, want)
+    if forward is not None:
+        found.append(_backward(accuracy, costs, want, forward))
+    members = min(found, key=lambda some: (_cost(costs, some), -accuracy(some)))
+    return Chosen(members, _cost(costs, members), accuracy(members), True)
+
+
+def _cost(costs: Sequence[float], members: frozenset[int]) -> float:
+    return math.fsum(costs[m] for m in members)
+
+
+def _backward(
+    accuracy: Accuracy, costs: Sequence[float], want: float, members: frozenset[int]
+) -> frozenset[int]:
+    """Who stays, if those leave who are missed least for their cost."""
+    now = accuracy(members)
+    queue = [(-math.inf, -costs[m], m) for m in members if costs[m] > 0]
+    heapq.heapify(queue)
+    while queue:
+        _, _, m = heapq.heappop(queue)
+        rest = members - {m}
+        left = accuracy(rest) if rest else 0.0
+        if left < want - EQUAL:
+            continue  # it would be missed even more later
+        key = ((now - left) / costs[m], -costs[m], m)
+        if queue and key > queue[0]:
+            heapq.heappush(queue, key)
+            continue
+        members, now = rest, left
+    return members
+
+
+def _forward(accuracy: Accuracy, costs: Sequence[float], want: float) -> frozenset[int] | None:
+    """A panel that is good enough, by those who add most for their cost; None if stuck."""
+    members = frozenset(m for m, cost in enumerate(costs) if cost <= 0)
+    now = accuracy(members) if members else 0.0
+    queue = [(-math.inf, m) for m, cost in enumerate(costs) if cost > 0]
+    while now < want - EQUAL and queue:
+        if len(members) < FEW:
+            queue = [(-math.inf, m) for _, m in queue]
+        m, with_it = _next(accuracy, costs, queue, members, now)
+        if with_it <= now:
+            return None
+        members, now = members | {m}, with_it
+    return members if now >= want - EQUAL else None
+
+
+def _next(
+    accuracy: Accuracy,
+    costs: Sequence[float],
+    queue: list[tuple[float, int]],
+    members: frozenset[int],
+    now: float,
+) -> tuple[int, float]:
+    """Who adds most for its cost, taken off the queue, and the accuracy with it."""
+    heapq.heapify(queue)
+    while True:
+        _, m = heapq.heappop(queue)
+        with_it = accuracy(members | {m})
+        key = ((now - with_it) / costs[m], m)
+        if not queue or key <= queue[0]:
+            return m, with_it
+        heapq.heappush(queue, key)

@@ -1,0 +1,114 @@
+r"""What panels are compared by: one probability of each class for each item, the same for all.
+
+Every panel is judged by the same yardstick, never by its own confidence: a panel of copies is
+surer of its verdicts than one of independent labelers, and no better. Where the truth is known,
+the yardstick is the truth. Elsewhere it is the posterior q of the whole panel, calibrated for
+labels that share their errors (`Auto`): if q is right, then the probability that a verdict v(s)
+is right is q_s(v(s)), whoever it comes from, since v is a function of labels that q has seen.
+
+By that yardstick no smaller panel is better than the whole one. So it does not find a labeler
+whose labels make verdicts worse; it finds those whose labels change nothing that matters.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from venire.errors import InputError
+from venire.estimators.base import BaseEstimator
+from venire.estimators.scoring import TIE
+
+__all__ = ["Estimate", "Verdicts", "Yardstick", "verdicts_of"]
+
+Floats = NDArray[np.float64]
+
+#: The share of each class in the verdict on each item, items x classes: 1 for the verdict, 1/t
+#: each in a tie of t, and nothing in the row of an item that nobody labelled.
+Verdicts = Floats
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A number and its standard error.
+
+    >>> print(Estimate(-0.0123, 0.004))
+    -0.0123 ± 0.0040
+    """
+
+    value: float
+    error: float
+
+    def __str__(self) -> str:
+        return f"{self.value:.4f} ± {self.error:.4f}"
+
+
+def verdicts_of(fitted: BaseEstimator) -> Verdicts:
+    """The verdicts of a fitted estimator; ties in parts, items without a label not at all.
+
+    >>> from venire import MajorityVote
+    >>> rows = [("a", "ann", 0), ("a", "bob", 1), ("b", "ann", 1)]
+    >>> verdicts_of(MajorityVote().fit(rows)).tolist()
+    [[0.5, 0.5], [0.0, 1.0]]
+    """
+    q = fitted.posteriors_
+    top = (q >= q.max(axis=1, keepdims=True) - TIE) & (np.diff(fitted.table_.start) > 0)[:, None]
+    return np.asarray(top / np.maximum(top.sum(axis=1, keepdims=True), 1))
+
+
+@dataclass(frozen=True, eq=False)
+class Yardstick:
+    """The probability of each class for each item, `q`, items x classes, of the items in `used`."""
+
+    q: Floats
+    used: NDArray[np.bool_]
+
+    @classmethod
+    def of_truth(cls, truth: NDArray[np.int64], classes: int) -> Self:
+        """The truth, as the index of the class of each item; -1 where it is not known.
+
+        >>> Yardstick.of_truth(np.array([1, -1, 0]), 2).q.tolist()
+        [[0.0, 1.0], [0.0, 0.0], [1.0, 0.0]]
+        """
+        used = truth >= 0
+        if not used.any():
+            raise InputError("the truth of no item is known, expected that of some: leave it out")
+        q = np.zeros((truth.size, classes))
+        said = used & (truth < classes)  # nobody is right where nobody ever says the right class
+        q[said, truth[said]] = 1.0
+        return cls(q, used)
+
+    @classmethod
+    def of_posteriors(cls, posteriors: Floats) -> Self:
+        """The posteriors of the whole panel."""
+        return cls(posteriors, np.ones(len(posteriors), np.bool_))
+
+    def accuracy(self, verdicts: Verdicts) -> Estimate:
+        """The share of right verdicts, with its standard error over items and over the truth.
+
+        >>> rule = Yardstick.of_posteriors(np.array([[0.9, 0.1], [0.2, 0.8]]))
+        >>> print(rule.accuracy(np.array([[1.0, 0.0], [1.0, 0.0]])))
+        0.5500 ± 0.3518
+        """
+        return self._mean(verdicts)
+
+    def change(self, before: Verdicts, after: Verdicts) -> Estimate:
+        """How much more of the verdicts `after` are right; of the same items, so paired.
+
+        >>> rule = Yardstick.of_posteriors(np.array([[0.9, 0.1], [0.2, 0.8]]))
+        >>> one, other = np.array([[1.0, 0.0], [0.0, 1.0]]), np.array([[1.0, 0.0], [1.0, 0.0]])
+        >>> rule.change(one, one), str(rule.change(one, other))
+        (Estimate(value=0.0, error=0.0), '-0.3000 ± 0.4528')
+        """
+        return self._mean(after - before)
+
+    def _mean(self, shares: Floats) -> Estimate:
+        """Mean and standard error of shares[item, class], the class drawn from `q`."""
+        v, q = shares[self.used], self.q[self.used]
+        mean = float((v * q).sum(axis=1).mean())
+        spread = float((v * v * q).sum(axis=1).mean()) - mean * mean
+        return Estimate(mean, math.sqrt(max(spread, 0.0) / len(q)))

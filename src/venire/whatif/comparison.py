@@ -1,0 +1,221 @@
+"""What another plan would have bought, beside what was bought, with standard errors.
+
+Items of a stream wait for the same labelers, so what happens to one depends on its neighbours.
+Standard errors come from means of consecutive items (batch means, 20 blocks), of the difference to
+what happened to the same items. Where the truth is not known, verdicts are judged by the posteriors
+of all labels in the log (`venire.panels.yardstick`), and their doubt is part of the error.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from venire.errors import InputError
+from venire.estimators.auto import Auto
+from venire.labels import LabelTable
+from venire.labels.sources import as_truth
+from venire.model import Exit, ItemId, LabelerId
+from venire.panels.yardstick import Estimate, Yardstick
+from venire.whatif.missing import Drawn
+from venire.whatif.recorded import Recorded
+from venire.whatif.running import Plan, Rerun, rerun
+
+__all__ = ["MEASURES", "Comparison", "Paired", "what_if"]
+
+#: Blocks of consecutive items whose means are compared.
+BLOCKS: Final = 20
+
+MEASURES: Final = ("right", "labels", "money", "wait")
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Paired:
+    """A measure as it was, as it would have been, and the difference, per item."""
+
+    was: float
+    would_be: Estimate
+    change: Estimate
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """What a plan would have bought: of the items that left in both cases, per item.
+
+    `right` is the share of right verdicts, `labels` and `money` what was bought, `wait` the slots
+    to the exit. `items` arrived, `compared` left in both. `held` is the share of the wanted labels
+    that the log holds: below 1 the others were drawn. `ran_out` is the share of items that had
+    used up all labels the log holds of them, so that the plan might have asked for more; `idle`
+    the share of visits on which a labeler was given nothing.
+    """
+
+    items: int
+    compared: int
+    left: int
+    seeds: int
+    measured: bool
+    measures: dict[str, Paired]
+    held: float
+    ran_out: float
+    idle: float
+
+
+def what_if(
+    recorded: Recorded,
+    plan: Plan,
+    seeds: int = 1,
+    truth: Any = None,
+    simulate_missing: bool = False,
+    progress: Callable[[int, int], None] | None = None,
+) -> Comparison:
+    """Run a recorded stream again by a plan, and compare with what happened.
+
+    Parameters
+    ----------
+    recorded
+        The stream.
+    plan
+        What to do otherwise.
+    seeds
+        How often to run it: policies and ways of learning that draw at random draw anew.
+    truth
+        Known classes of items, in any form that `as_truth` takes.
+    simulate_missing
+        Offer items to labelers whose label the log does not hold, and draw that label. By default
+        only recorded labels can be had.
+    progress
+        Called with how much is done, of how much.
+
+    Examples
+    --------
+    >>> from venire import Everyone, Item, Label, Labeler, Scheduler
+    >>> rng = np.random.default_rng(0)
+    >>> panel = [Labeler(name, 0.8) for name in ("ann", "bob", "cem")]
+    >>> start, s = (Scheduler(panel, [0, 1], Everyone()) for _ in range(2))
+    >>> for n in range(60):
+    ...     s.arrive(Item(f"post-{n}", weight=8))
+    ...     s.observe([Label(a.item, a.labeler, int(rng.random() < 0.2)) for a in s.assign()])
+    ...     _ = s.close()
+    >>> fewer = what_if(Recorded.of(start, s.log), Plan(policy="fixed-overlap:1"))
+    >>> fewer.measures["labels"].was, fewer.measures["labels"].would_be.value
+    (3.0, 1.0)
+    """
+    if seeds < 1:
+        raise InputError(f"got {seeds} seeds, expected 1 or more")
+    if not recorded.said:
+        raise InputError("the log holds no label: there is nothing to replay")
+    fitted = Auto().fit(_table(recorded))
+    rule = Yardstick.of_posteriors(fitted.posteriors_)
+    if truth is not None:
+        rule = Yardstick.of_truth(as_truth(truth, fitted.table_), len(fitted.table_.classes))
+    runs = []
+    for seed in range(seeds):
+        drawn = Drawn(recorded, fitted, seed) if simulate_missing else None
+        runs.append(rerun(recorded, plan, seed, drawn, _part(progress, seed, seeds)))
+    return _Judged(recorded, fitted, rule, runs).compare(truth is not None)
+
+
+def _part(
+    progress: Callable[[int, int], None] | None, seed: int, seeds: int
+) -> Callable[[int, int], None] | None:
+    if progress is None:
+        return None
+    return lambda done, of: progress(seed * of + done, seeds * of)
+
+
+def _table(recorded: Recorded) -> LabelTable:
+    rows = ((item, labeler, said) for (item, labeler), said in recorded.said.items())
+    return LabelTable.from_rows(rows, recorded.start.classes)
+
+
+class _Judged:
+    """The runs of a plan, by what they did with each item that left in all of them."""
+
+    def __init__(
+        self, recorded: Recorded, fitted: Auto, rule: Yardstick, runs: list[Rerun]
+    ) -> None:
+        self.recorded, self.runs, self.rule = recorded, runs, rule
+        self.row = {name: s for s, name in enumerate(fitted.table_.items)}
+        self.code = {name: k for k, name in enumerate(fitted.table_.classes)}
+        every = [recorded.exits, *(run.exits for run in runs)]
+        self.items = [i for i in recorded.items if all(i in exits for exits in every)]
+        if not self.items:
+            raise InputError("no item left both then and now, expected some: the log is too short")
+        judged = [self.row.get(item, -1) for item in self.items]
+        self.places = np.array(judged, np.int64)
+        self.used = (self.places >= 0) & rule.used[self.places]
+
+    def compare(self, measured: bool) -> Comparison:
+        recorded, runs = self.recorded, self.runs
+        was = self._measure(recorded.exits, recorded.labelled_by)
+        now = [self._measure(run.exits, run.labels) for run in runs]
+        wanted = sum(len(each) for run in runs for each in run.labels.values())
+        left, visits = sum(len(r.exits) for r in runs), sum(r.visits for r in runs)
+        return Comparison(
+            items=len(recorded.items),
+            compared=len(self.items),
+            left=round(left / len(runs)),
+            seeds=len(runs),
+            measured=measured,
+            measures={
+                name: self._paired(name, was[name], np.mean([each[name] for each in now], axis=0))
+                for name in MEASURES
+            },
+            held=1 - sum(run.drawn for run in runs) / max(wanted, 1),
+            ran_out=sum(run.ran_out for run in runs) / max(left, 1),
+            idle=sum(run.idle for run in runs) / max(visits, 1),
+        )
+
+    def _measure(
+        self, exits: Mapping[ItemId, Exit], labels: Mapping[ItemId, list[LabelerId]]
+    ) -> dict[str, Floats]:
+        """Each measure, of each item: an array, for `right` items x classes."""
+        said = np.zeros((len(self.items), len(self.code)))
+        paid, money, wait = (np.zeros(len(self.items)) for _ in range(3))
+        for i, item in enumerate(self.items):
+            exit, given = exits[item], labels.get(item, [])
+            if exit.verdict.label is not None:
+                said[i, self.code[exit.verdict.label]] = 1.0
+            paid[i] = len(given)
+            money[i] = sum(self.recorded.prices.get(who, 0.0) for who in given)
+            wait[i] = exit.slot - exit.arrival
+        return {"right": said, "labels": paid, "money": money, "wait": wait}
+
+    def _paired(self, name: str, was: Floats, now: Floats) -> Paired:
+        if name != "right":
+            mean = float(was.mean())
+            return Paired(mean, _blocked(now), _blocked(now - was))
+        if not self.used.any():
+            raise InputError("the truth of no item that left is known, expected that of some")
+        used, q = self.used, self.rule.q[self.places[self.used]]
+        before, after = was[used], now[used]
+        mean = float((before * q).sum(axis=1).mean())
+        return Paired(mean, _doubted(after, q), _doubted(after - before, q))
+
+
+def _blocked(values: Floats) -> Estimate:
+    """The mean and its standard error, from the means of consecutive blocks."""
+    return Estimate(float(values.mean()), math.sqrt(_variance(values)))
+
+
+def _doubted(shares: Floats, q: Floats) -> Estimate:
+    """The mean of shares[item, class] over classes drawn from q; their doubt adds to the error."""
+    values = (shares * q).sum(axis=1)
+    doubt = ((shares * shares * q).sum(axis=1) - values * values).sum() / len(values) ** 2
+    error = math.sqrt(_variance(values) + max(float(doubt), 0.0))
+    return Estimate(float(values.mean()), error)
+
+
+def _variance(values: Floats) -> float:
+    blocks = min(BLOCKS, len(values))
+    if blocks < 2:
+        return math.inf
+    means = [float(part.mean()) for part in np.array_split(values, blocks)]
+    return float(np.var(means, ddof=1)) / blocks
