@@ -23,6 +23,7 @@ from venire.events import (
     Changed,
     Closed,
     Event,
+    GoldGiven,
     Joined,
     Left,
     Observed,
@@ -138,7 +139,9 @@ def _read_observed(slot: int, body: list[Any]) -> list[Event]:
 
 def _arrived(event: Arrived) -> Any:
     return [
-        [item.id, item.weight, _names(item.eligible), _names(item.excluded)] for item in event.items
+        [item.id, item.weight, _names(item.eligible), _names(item.excluded)]
+        + ([] if item.min_confidence is None else [item.min_confidence])
+        for item in event.items
     ]
 
 
@@ -150,8 +153,8 @@ def _read_arrived(slot: int, body: Any) -> Arrived:
     return Arrived(
         slot,
         tuple(
-            Item(id, weight, only, frozenset(barred) if barred else NOBODY)
-            for id, weight, only, barred in body
+            Item(id, weight, only, frozenset(barred) if barred else NOBODY, *more)
+            for id, weight, only, barred, *more in body
         ),
     )
 
@@ -219,13 +222,27 @@ def _read_closed(slot: int, body: Any) -> Closed:
     )
 
 
+def _gold(event: GoldGiven) -> Any:
+    before = None if event.before is None else _verdict(event.before)
+    return [event.item, _scalar(event.label), before, int(event.labels)]
+
+
+def _read_gold(slot: int, body: Any) -> GoldGiven:
+    item, label, before, labels = body
+    was = None if before is None else Verdict(before[0], float(before[1]))
+    return GoldGiven(slot, item, label, was, labels)
+
+
 def _changed(event: Changed) -> Any:
     limits = None if event.bounds is None else list(astuple(event.bounds))
-    return [event.policy, event.learning, limits, event.c, event.revisions]
+    costs = [] if event.costs is None else [[list(cost) for cost in event.costs]]
+    return [event.policy, event.learning, limits, event.c, event.revisions, *costs]
 
 
 def _read_changed(slot: int, body: Any) -> Changed:
     policy, learning, limits, *more = body
+    if len(more) > 2:
+        more[2] = tuple(tuple(cost) for cost in more[2])
     return Changed(slot, policy, learning, None if limits is None else _bounds(limits), *more)
 
 
@@ -243,6 +260,7 @@ _KINDS: dict[str, tuple[type, Callable[[Any], Any], Callable[[int, Any], Event]]
     "left": (Left, lambda event: event.labeler, lambda slot, body: Left(slot, body)),
     "closed": (Closed, _closed, _read_closed),
     "withdrawn": (Withdrawn, lambda event: event.item, lambda slot, body: Withdrawn(slot, body)),
+    "gold": (GoldGiven, _gold, _read_gold),
     "changed": (Changed, _changed, _read_changed),
 }
 

@@ -35,6 +35,7 @@ ROW: Final = np.dtype(
         ("paid", "i8"),  # slot for which the delay counts as paid
         ("exit", "i8"),
         ("confidence", "f8"),
+        ("floor", "f8"),  # the confidence that it must reach; 0: that of all rows
         ("verdict", "i2"),
         ("reason", "i1"),
         ("state", "i1"),
