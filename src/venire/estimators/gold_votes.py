@@ -25,6 +25,12 @@ __all__ = ["GoldVotes", "gold_votes"]
 #: Pseudo-labels of each labeler on gold items, as often right as the panel is on them.
 SHRINK: Final = 8.0
 
+#: Fewer gold items than this are known truth, and say nothing of who is better than others.
+FEWEST: Final = 10
+
+#: Right and wrong pseudo-items of the panel.
+PANEL: Final = (7.0, 3.0)
+
 #: Standard errors by which the record on gold must be better than what was learned.
 SIGNIFICANT: Final = 2.0
 
@@ -32,11 +38,12 @@ SIGNIFICANT: Final = 2.0
 class GoldVotes(NamedTuple):
     """The class of each item (-1: not known), the labelers' weights, and the weighted votes.
 
-    `rates` are how often each labeler is right by gold, shrunk; `given` and `right` count its
-    labels on gold items.
+    `rates` are how often each labeler is right by gold, shrunk towards the panel's `mean`; `given`
+    and `right` count its labels on gold items.
     """
 
     known: NDArray[np.int64]
+    mean: float
     rates: Floats
     weights: Floats
     shares: Floats
@@ -64,8 +71,7 @@ class GoldVotes(NamedTuple):
         truth, K = self.known[item], len(table.classes)
         learned = np.tile(np.log(priors.clip(TINY)), (len(self.known), 1))
         np.add.at(learned, item, np.log(confusions.clip(TINY))[labeler, :, said])
-        mean = self.right.sum() / max(self.given.sum(), 1)
-        hits = self.right[labeler] - (said == truth) + SHRINK * mean
+        hits = self.right[labeler] - (said == truth) + SHRINK * self.mean
         rate = (hits / (self.given[labeler] - 1 + SHRINK)).clip(1 / K, 1 - TINY)
         record = np.zeros(learned.shape)
         np.add.at(record, (item, said), np.log(rate * (K - 1) / (1 - rate)))
@@ -99,12 +105,15 @@ def gold_votes(table: LabelTable, gold: Gold | None) -> GoldVotes | None:
         w_m = max( 0, (K a_m - 1) / (K - 1) )
 
     These are the weights of `WeightedMajority`, with the truth in the place of the vote: 0 at
-    chance, 1 for one who is always right. Who has labelled no gold counts like the panel.
+    chance, 1 for one who is always right. Who has labelled no gold counts like the panel, and with
+    fewer than ten gold items everybody does.
 
-    >>> rows = [(i, m, "yes") for i in range(4) for m in ("ann", "bob")]
-    >>> table = LabelTable.from_rows([*rows, (4, "ann", "no")])
-    >>> gold_votes(table, {0: "yes", 4: "yes"}).weights.round(2).tolist()
-    [0.27, 0.41]
+    >>> rows = [(i, m, "yes") for i in range(20) for m in ("ann", "bob")]
+    >>> table = LabelTable.from_rows([*rows, (20, "ann", "no")])
+    >>> gold_votes(table, dict.fromkeys(range(12, 21), "yes")).weights.tolist()
+    [1.0, 1.0]
+    >>> gold_votes(table, dict.fromkeys(range(10, 21), "yes")).weights.round(2).tolist()
+    [0.73, 0.83]
     """
     known = gold_classes(table, gold)
     if known is None or not (known >= 0).any():
@@ -113,15 +122,24 @@ def gold_votes(table: LabelTable, gold: Gold | None) -> GoldVotes | None:
     truth = known[table.item]
     given = np.bincount(table.labeler[truth >= 0], minlength=M)
     right = np.bincount(table.labeler[table.said == truth], minlength=M)
-    mean = right.sum() / given.sum() if given.any() else 1.0
+    mean = _panel_mean(table, truth)
     rates = (right + SHRINK * mean) / (given + SHRINK)
     weights = np.maximum(K * rates - 1, 0.0) / (K - 1)
-    weights = weights if weights.any() else np.ones(M)
+    if not weights.any() or np.count_nonzero(known >= 0) < FEWEST:
+        weights = np.ones(M)
     shares = np.empty((len(table.items), K))
     vote_pass(table.start, table.labeler, table.said, weights, shares)
-    votes = GoldVotes(known, rates, weights, shares, given, right)
+    votes = GoldVotes(known, mean, rates, weights, shares, given, right)
     votes.settle(shares)
     return votes
+
+
+def _panel_mean(table: LabelTable, truth: NDArray[np.int64]) -> float:
+    """How often the panel is right: the mean over gold items, with pseudo-items."""
+    given = np.bincount(table.item[truth >= 0], minlength=len(table.items))
+    right = np.bincount(table.item[table.said == truth], minlength=len(table.items))
+    shares = right[given > 0] / given[given > 0]
+    return float((shares.sum() + PANEL[0]) / (len(shares) + sum(PANEL)))
 
 
 def _hits(scores: Floats, truth: NDArray[np.int64]) -> Floats:
