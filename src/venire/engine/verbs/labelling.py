@@ -127,12 +127,11 @@ class Labelling:
                     "gold cannot be changed"
                 )
             state.gold[item], before, labels = code, None, 0
-        elif before is None:
-            kept = state.departed.items.get(item)
-            if kept is not None:
-                before, labels = state.verdict(kept.verdict, kept.confidence), len(kept.said)
-            elif item not in registry.left:
-                raise InputError(f"item {item!r} never arrived, or has left and is forgotten")
+        elif item in state.departed.items:
+            kept = state.departed.items[item]
+            before, labels = state.verdict(kept.verdict, kept.confidence), len(kept.said)
+        elif before is None and item not in registry.left:
+            raise InputError(f"item {item!r} never arrived, or has left and is forgotten")
         state.departed.items.pop(item, None)  # what is known is not revised
         serial = registry.serial_of(item)
         if state.learner is not None and serial is not None:
