@@ -1,8 +1,9 @@
 """What an item holds, as JSON, and the digest that tells whether two contents are the same.
 
 The digest is of the payload with the keys of every object in order, the weight that was sent (None
-where none was), who may and who may not label the item, and its own min_confidence if it has one. The store keeps the payload as it
-came, so that the digest can be computed again: `is_content_of` does, for `verify`.
+where none was), who may and who may not label the item, and its own min_confidence if it has one.
+The store keeps the payload as it came, so that the digest can be computed again: `is_content_of`
+does, for `verify`.
 """
 
 from __future__ import annotations

@@ -68,7 +68,8 @@ def test_an_item_that_left_is_revised(revisions: int) -> None:
     exit = s.close()[0]
     s.gold("a", "ok", exit.verdict, exit.labels)
     event = s.log[-1]
-    assert isinstance(event, GoldGiven) and event.revision is not None
+    assert isinstance(event, GoldGiven)
+    assert event.revision is not None
     assert (event.revision.before, event.revision.verdict) == (exit.verdict, Verdict("ok", 1.0))
     assert event.revision.labels == 2
     assert "a" not in s.state.departed.items  # no belief revises it again
@@ -80,8 +81,10 @@ def test_the_verdict_before_is_remembered_as_long_as_it_may_be_revised() -> None
     s.close()
     s.gold("a", "ok")
     event = s.log[-1]
-    assert isinstance(event, GoldGiven) and event.before is not None
-    assert event.before.label == "spam" and event.labels == 2
+    assert isinstance(event, GoldGiven)
+    assert event.before is not None
+    assert event.before.label == "spam"
+    assert event.labels == 2
 
 
 def test_gold_that_confirms_is_no_revision() -> None:
@@ -90,7 +93,8 @@ def test_gold_that_confirms_is_no_revision() -> None:
     s.close()
     s.gold("a", "spam")
     event = s.log[-1]
-    assert isinstance(event, GoldGiven) and event.revision is None
+    assert isinstance(event, GoldGiven)
+    assert event.revision is None
 
 
 def test_gold_once_given_stays() -> None:

@@ -142,5 +142,6 @@ def test_a_stream_drops_gold_with_its_item() -> None:
     stream.add_gold({0: "y"})
     for i in range(40):
         stream.update([i, i], [0, 1], [0, 0])
-    assert stream.is_final(0) and stream.labels_[0] == "y"
+    assert stream.is_final(0)
+    assert stream.labels_[0] == "y"
     assert stream.state.gold == {}

@@ -11,18 +11,22 @@ from typing import Any
 
 from venire.storage import (
     AddAudit,
+    AddChecks,
     AddDeliveries,
     AddEvents,
+    AddGold,
     AddItems,
     AddLabels,
     AddLeases,
     AddRevisions,
     AuditRow,
     Change,
+    CheckRow,
     DeliveryRow,
     EndLeases,
     EventRow,
     ExitRow,
+    GoldRow,
     ItemRow,
     LabelRow,
     LeaseEnd,
@@ -41,6 +45,8 @@ _ORDER: tuple[tuple[str, Callable[[Sequence[Any]], Change]], ...] = (
     ("ends", EndLeases),
     ("exits", LeaveItems),
     ("revisions", AddRevisions),
+    ("checks", AddChecks),
+    ("gold", AddGold),
     ("deliveries", AddDeliveries),
     ("audit", AddAudit),
 )
@@ -57,11 +63,13 @@ class Batch:
 
     __slots__ = (
         "audit",
+        "checks",
         "deliveries",
         "ends",
         "events",
         "exits",
         "first",
+        "gold",
         "items",
         "key",
         "labels",
@@ -80,6 +88,8 @@ class Batch:
         self.ends: list[LeaseEnd] = []
         self.exits: list[ExitRow] = []
         self.revisions: list[RevisionRow] = []
+        self.checks: list[CheckRow] = []
+        self.gold: list[GoldRow] = []
         self.deliveries: list[DeliveryRow] = []
         self.audit: list[AuditRow] = []
         self.last: list[Change] = []

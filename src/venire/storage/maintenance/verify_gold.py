@@ -1,4 +1,4 @@
-"""Is the gold in a store what its log says, and were audits drawn from what left?"""
+"""Gold against the log, and the verdicts drawn to be audited against what left."""
 
 from __future__ import annotations
 

@@ -299,5 +299,5 @@ meta = Table(
 )
 
 #: The tables whose rows belong to a stream; the audit trail stays when the stream goes.
-OF_STREAMS = ("webhooks", "labels", "leases", "revisions", "checks", "gold", "items", "tallies", "snapshots",
-              "engines", "events", "settings")  # fmt: skip
+OF_STREAMS = ("webhooks", "labels", "leases", "revisions", "checks", "gold", "items", "tallies",
+              "snapshots", "engines", "events", "settings")  # fmt: skip
