@@ -100,9 +100,9 @@ async def _rows(request: Request, most: int) -> list[GoldIn]:
 
 
 def _json_of(sent: bytes) -> bytes:
-    """CSV with a header as a JSON list.
+    r"""CSV with a header as a JSON list.
 
-    >>> _json_of(b"item,label\\r\\npost-1,ok\\r\\n")
+    >>> _json_of(b"item,label\r\npost-1,ok\r\n")
     b'[{"item": "post-1", "label": "ok"}]'
     """
     try:
