@@ -225,7 +225,7 @@ async def test_everything_is_there_after_a_restart_and_in_an_archive(tmp_path: P
     write_archive(storage, tmp_path / "all.ndjson")
     other = MemoryStorage()
     read_archive(other, tmp_path / "all.ndjson")
-    assert everything(other) == everything(storage)
+    assert everything(other, "posts") == everything(storage, "posts")
     assert verify(other, "posts").differences == ()
     assert len(other.checks("posts")) == 6
     rows = {row.item: (row.label, row.source, row.key) for row in other.gold("posts")}

@@ -93,6 +93,7 @@ CASE: Final = np.dtype(
         ("now", "i4"),  # the bin of `reserve_now`
         ("turn", "i4"),  # how early it is served in the current slot
         ("kind", "i4"),  # the two most probable classes, and whether there is no label yet
+        ("scale", "f8"),  # what an error costs, where errors do not cost the same
         ("few", "i4"),  # 1: few labelers are eligible (see scarce_labelers.py)
     ]
 )
