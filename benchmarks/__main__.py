@@ -32,6 +32,7 @@ QUALITY = {
     "audits": "audits",
     "clones": "clones",
     "comparisons": "comparisons",
+    "costs": "costs",
     "learning": "learning",
     "leave-one-out": "leave_one_out",
     "ratings": "ratings",
