@@ -130,7 +130,7 @@ class LiveStream:
         self.leases, self.answers = Leases(lease_index.streams, name), lease_index.answers
         self.lapsed = lease_index.lapsed
         self.labelers, self.lead_times, self.statistics = Labelers(), LeadTimes(), Statistics()
-        self.checks = Checks(open_gold=set(engine.state.gold))
+        self.checks = Checks()
         self.hooks: dict[str, None] = {}
         self.resumed: list[HeldLease] = []
         self.spent = False

@@ -136,6 +136,7 @@ def _load_rows(storage: Storage, live: LiveStream, moment: Moment) -> None:
             live.lead_times.add(label.labeler, label.lead_seconds)
     drawn = storage.checks(name)
     live.checks.load(drawn, storage.gold_of(name, [row.item for row in drawn]))
+    live.checks.open_gold = set(storage.gold_of(name, live.open))
     live.checks.gold = sum(1 for _ in storage.all_gold(name))
     live.hooks = {hook.id: None for hook in storage.webhooks(name)}
     live.exit_n, live.revision_n = counts.exits, counts.revisions
