@@ -33,6 +33,7 @@ QUALITY = {
     "audits": "audits",
     "clones": "clones",
     "comparisons": "comparisons",
+    "costs": "costs",
     "judges": "judges",
     "learning": "learning",
     "leave-one-out": "leave_one_out",

@@ -6,6 +6,7 @@ them. All are frozen values, and all say in which slot they happened.
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -19,6 +20,7 @@ from venire.model import (
     Labeler,
     LabelerId,
     Revision,
+    Verdict,
 )
 
 __all__ = [
@@ -27,6 +29,7 @@ __all__ = [
     "Changed",
     "Closed",
     "Event",
+    "GoldGiven",
     "Joined",
     "Left",
     "Observed",
@@ -108,8 +111,33 @@ class Withdrawn:
 
 
 @dataclass(frozen=True, slots=True)
+class GoldGiven:
+    """Somebody who is trusted said what the class of an item is.
+
+    `before` is the verdict that it had left with, or was revised to; None while it is open, or
+    where that is not known. `labels` is how many labels that was by.
+    """
+
+    slot: int
+    item: ItemId
+    label: Hashable
+    before: Verdict | None = None
+    labels: int = 0
+
+    @property
+    def revision(self) -> Revision | None:
+        """The revision of the verdict, if it was another."""
+        if self.before is None or self.before.label == self.label:
+            return None
+        return Revision(self.item, self.slot, self.before, Verdict(self.label, 1.0), self.labels)
+
+
+@dataclass(frozen=True, slots=True)
 class Changed:
-    """Settings changed; None: as before. Names are as `--policy` and `--learning` take them."""
+    """Settings changed; None: as before. Names are as `--policy` and `--learning` take them.
+
+    `costs` are what errors cost: truth, verdict, cost.
+    """
 
     slot: int
     policy: str | None = None
@@ -117,8 +145,18 @@ class Changed:
     bounds: Bounds | None = None
     c: float | None = None
     revisions: int | None = None
+    costs: tuple[tuple[Hashable, Hashable, float], ...] | None = None
 
 
 Event: TypeAlias = (
-    Arrived | Assigned | Observed | Released | Joined | Left | Closed | Withdrawn | Changed
+    Arrived
+    | Assigned
+    | Observed
+    | Released
+    | Joined
+    | Left
+    | Closed
+    | Withdrawn
+    | GoldGiven
+    | Changed
 )

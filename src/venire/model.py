@@ -156,19 +156,26 @@ class Item:
 
     `weight` (w_s) trades accuracy against delay: a weight of 8 says that a right verdict is
     worth waiting up to 8 slots. `eligible` names the only labelers who may label it (None:
-    anyone); `excluded` names those who may not.
+    anyone); `excluded` names those who may not. `min_confidence` is the confidence that its verdict
+    must reach, in the place of that of `Bounds`.
 
-    >>> Item("post-1", weight=8)
-    Item(id='post-1', weight=8.0, eligible=None, excluded=frozenset())
+    >>> Item("post-1", weight=8, min_confidence=0.99)
+    Item(id='post-1', weight=8.0, eligible=None, excluded=frozenset(), min_confidence=0.99)
     """
 
     id: ItemId
     weight: float = 1.0
     eligible: frozenset[LabelerId] | None = None
     excluded: frozenset[LabelerId] = field(default_factory=frozenset)
+    min_confidence: float | None = None
 
     def __post_init__(self) -> None:
         weight = float(self.weight)
+        if self.min_confidence is not None and not 0 < self.min_confidence <= 1:
+            raise InputError(
+                f"item {self.id!r} has min_confidence {self.min_confidence!r}, expected a "
+                "probability above 0"
+            )
         if not 0 < weight <= MOST_WEIGHT:
             raise InputError(
                 f"item {self.id!r} has weight {self.weight!r}, "

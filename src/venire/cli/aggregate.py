@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import math
 import time
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from venire.costs import Costs
     from venire.estimators.base import BaseEstimator
     from venire.labels import LabelTable
 
@@ -33,6 +35,8 @@ NUMERIC = "Labels are measurements: estimate a robust mean of each task, with it
 COLUMNS = "The names of the columns. [default: task,worker,label]"
 REPEATS = "Repeated labels of a task by one worker: error, or keep the first or the last."
 SEED = "Seed of the draw that breaks ties. [default: 0]"
+GOLD = "Known true labels to learn from: a file with task,label."
+COSTS = "What errors cost, truth:verdict=cost, as in toxic:ok=10; the others cost 1."
 OUT = "Write the verdicts, .csv, .parquet or .jsonl: task,label,confidence,entropy."
 PROBABILITIES = "With --out: also the probability of each class, one column each."
 SKILLS = "Write the skills, .csv, .parquet or .jsonl: worker,labels,skill,low,high."
@@ -48,6 +52,8 @@ def aggregate(
     columns: Annotated[str | None, typer.Option(metavar="NAMES", help=COLUMNS)] = None,
     repeats: Annotated[str, typer.Option(metavar="WHICH", help=REPEATS)] = "error",
     seed: Annotated[int | None, typer.Option(help=SEED)] = None,
+    gold: Annotated[Path | None, typer.Option(metavar="FILE", help=GOLD)] = None,
+    costs: Annotated[str | None, typer.Option(metavar="COSTS", help=COSTS)] = None,
     out: Annotated[Path | None, typer.Option(metavar="FILE", help=OUT)] = None,
     probabilities: Annotated[bool, typer.Option("--probabilities", help=PROBABILITIES)] = False,
     skills: Annotated[Path | None, typer.Option(metavar="FILE", help=SKILLS)] = None,
@@ -55,20 +61,24 @@ def aggregate(
 ) -> None:
     """Estimate the true label of each task and the skill of each labeler, from labels alone.
 
-    The truth, if given, is used only to report the error, never to learn from.
+    The truth, if given, is used only to report the error, never to learn from; gold is learned
+    from. With costs, verdicts are those of least expected cost.
     """
     from venire.cli.methods import method_named
+    from venire.costs import cost_matrix, costs_of_text
     from venire.files import check_targets
     from venire.labels import Repeats
     from venire.labels.sources import COLUMNS
 
     named, called = names_of(classes), columns_of(columns, COLUMNS)
-    method = _method(method, ordinal, numeric, classes, probabilities, seed)
+    given = {"--gold": gold, "--costs": costs}
+    method = _method(method, ordinal, numeric, classes, probabilities, seed, given)
+    charged = None if costs is None else costs_of_text(costs)
     if probabilities and out is None:
         raise InputError("--probabilities needs --out: give the file for the verdicts")
     if repeats not in get_args(Repeats):
         raise UnknownName("way with --repeats", repeats, get_args(Repeats))
-    targets, sources = [out, skills], [labels, truth]
+    targets, sources = [out, skills], [labels, truth, gold]
     if numeric:
         from venire.cli.numeric import aggregate_numbers
 
@@ -83,15 +93,76 @@ def aggregate(
             estimator.set_params(order=tuple(table.classes))
         working(f"{method}: {len(table.said):,} labels (a first run compiles, some 10 s)")
         start = time.perf_counter()
-        fitted = estimator.fit(table)
+        cost_matrix(charged, tuple(table.classes))  # an unknown class is refused before the work
+        fitted = _fit(estimator, table, gold, (called[0], called[2]))
         seconds = round(time.perf_counter() - start, 6)
-        _write(fitted, out, probabilities, skills)
+        _write(fitted, out, probabilities, skills, charged)
     if as_json:
-        print(json.dumps(_record(method, fitted, right, seconds), indent=2, allow_nan=False))
+        record = _record(method, fitted, right, seconds)
+        record |= _cost(fitted, right, charged)
+        print(json.dumps(record, indent=2, allow_nan=False))
     else:
         from venire.cli.summary import print_summary
 
         print_summary(method, fitted, right, seconds)
+        for name, value in _cost(fitted, right, charged).items():
+            print(f"{name.replace('_', ' ')}: {value:.4g}")
+
+
+def _fit(
+    estimator: BaseEstimator, table: LabelTable, gold: Path | None, columns: tuple[str, str]
+) -> BaseEstimator:
+    """Fit the estimator, with gold if there is any."""
+    if gold is None:
+        return estimator.fit(table)
+    from venire.labels.sources import as_truth
+
+    if "gold" not in inspect.signature(estimator.fit).parameters:
+        raise InputError(
+            f"{type(estimator).__name__} does not learn from gold: take another --method, such as "
+            "auto, or drop --gold"
+        )
+    codes = as_truth(gold, table, columns)
+    strange = ((codes < 0) | (codes >= len(table.classes))).nonzero()[0].tolist()
+    known = {
+        table.items[i]: table.classes[codes[i]]
+        for i in range(len(table.items))
+        if 0 <= codes[i] < len(table.classes)
+    }
+    if any(codes[i] >= 0 for i in strange):
+        raise InputError(
+            f"{gold} has a label that is not one of the classes {list(table.classes)}: name all "
+            "of them with --classes"
+        )
+    fit: Any = estimator.fit
+    fitted: BaseEstimator = fit(table, gold=known)
+    return fitted
+
+
+def _cost(
+    fitted: BaseEstimator, right: NDArray[np.int64] | None, costs: Costs | None
+) -> dict[str, float]:
+    """The mean cost of the verdicts, and of the most probable classes, where the truth is known."""
+    if right is None or not costs:
+        return {}
+    from venire.costs import cost_matrix
+
+    names = fitted.classes_
+    matrix, code = cost_matrix(costs, names), {name: k for k, name in enumerate(names)}
+    if matrix is None:
+        return {}
+    pairs = [
+        (int(t), code[a], code[b])
+        for t, a, b in zip(
+            right, fitted.verdicts(costs).values(), fitted.labels_.values(), strict=True
+        )
+        if 0 <= t < len(names) and a is not None and b is not None
+    ]
+    if not pairs:
+        return {}
+    mine = sum(float(matrix[t, a]) for t, a, _ in pairs) / len(pairs)
+    plain = sum(float(matrix[t, b]) for t, _, b in pairs) / len(pairs)
+    return {"cost_per_task": mine, "cost_of_the_most_probable": plain}
 
 
 def _method(
@@ -101,12 +172,13 @@ def _method(
     classes: str | None,
     probabilities: bool,
     seed: int | None,
+    more: dict[str, Any],
 ) -> str:
     """The name of the method, after checking for conflicting options."""
     if ordinal and method not in (None, "ordinal"):
         raise InputError(f"--ordinal and --method {method} exclude each other: drop one of them")
     given: dict[str, Any] = {"--method": method, "--ordinal": ordinal, "--classes": classes}
-    given |= {"--probabilities": probabilities, "--seed": seed}
+    given |= {"--probabilities": probabilities, "--seed": seed, **more}
     other = next((name for name, x in given.items() if x is not None and x is not False), None)
     if numeric and other is not None:
         raise InputError(f"--numeric and {other} exclude each other: measurements have no classes")
@@ -168,13 +240,17 @@ def _warn(
 
 
 def _write(
-    fitted: BaseEstimator, out: Path | None, probabilities: bool, skills: Path | None
+    fitted: BaseEstimator,
+    out: Path | None,
+    probabilities: bool,
+    skills: Path | None,
+    costs: Costs | None,
 ) -> None:
     from venire.files import Output, skills_output, verdicts_output, write_outputs
 
     outputs: list[Output] = []
     if out is not None:
-        outputs.append(verdicts_output(out, fitted, probabilities))
+        outputs.append(verdicts_output(out, fitted, probabilities, costs))
     if skills is not None:
         outputs.append(skills_output(skills, fitted))
     write_outputs(outputs)

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 __all__ = ["export"]
 
 STREAM = "Which stream. [default: the only one]"
-WHAT = "labels, revisions, log or label-studio."
-TO = "The file to write; labels and revisions: .csv or .parquet."
+WHAT = "labels, revisions, gold, log or label-studio."
+TO = "The file to write; labels, revisions and gold: .csv or .parquet."
 
 
 def export(
@@ -30,16 +30,18 @@ def export(
     what: Annotated[str, typer.Option(metavar="WHAT", help=WHAT)] = "labels",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Write a stream's labels, its revisions, its log, or all of it for Label Studio.
+    """Write a stream's labels, its revisions, its gold, its log, or all of it for Label Studio.
 
     labels: task,worker,label, as CSV or Parquet, which venire aggregate and crowd-kit read.
-    revisions: verdicts that changed after their item had left, as CSV or Parquet. log: every event,
-    one JSON object per line. label-studio: tasks with annotations and the verdicts as predictions,
-    a JSON list that Label Studio imports. The server may be running.
+    revisions: verdicts that changed after their item had left, as CSV or Parquet. gold: what
+    trusted labelers and admins said of items, and which of them were drawn to be audited. log:
+    every event, one JSON object per line. label-studio: tasks with annotations and the verdicts as
+    predictions, a JSON list that Label Studio imports. The server may be running.
     """
     kinds: dict[str, Callable[[Storage, str, Path], int]] = {
         "labels": _labels,
         "revisions": _revisions,
+        "gold": _gold,
         "log": _log,
         "label-studio": _label_studio,
     }
@@ -77,6 +79,22 @@ def _revisions(storage: Storage, stream: str, to: Path) -> int:
         rows = (row[1:] for row in storage.all_revisions(stream))
         write_outputs([Output(to, RevisionRow._fields[1:], rows)])
     return count
+
+
+def _gold(storage: Storage, stream: str, to: Path) -> int:
+    from venire.files import Output, check_targets, write_outputs
+
+    check_targets([to])
+    with storage.frozen():
+        drawn = {row.item: row.verdict for row in storage.checks(stream)}
+        rows = [
+            (row.item, row.label, row.at, row.source, row.actor, row.item in drawn,
+             drawn.get(row.item))
+            for row in storage.all_gold(stream)
+        ]  # fmt: skip
+        names = ("task", "label", "at", "source", "actor", "drawn", "verdict")
+        write_outputs([Output(to, names, rows)])
+    return len(rows)
 
 
 def _log(storage: Storage, stream: str, to: Path) -> int:

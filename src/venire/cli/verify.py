@@ -90,7 +90,8 @@ def _print(each: Verification) -> None:
     print(
         f"{each.stream}: {each.events:,} events, {each.items:,} items, "
         f"{each.labels:,} labels, {each.exits:,} exits, {each.revisions:,} revisions, "
-        f"{each.leases:,} leases, {each.snapshots} snapshots: {'ok' if each.ok else 'DIFFERENT'}"
+        f"{each.gold:,} gold, {each.leases:,} leases, {each.snapshots} snapshots: "
+        f"{'ok' if each.ok else 'DIFFERENT'}"
     )
     if each.taken:
         print(

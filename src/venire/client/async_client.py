@@ -96,7 +96,7 @@ class AsyncClient:
     # items
 
     async def add_items(self, stream: str, items: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-        """Add items: each an `id`, optionally `payload`, `weight`, `eligible`, `excluded`."""
+        """Add items: each an `id`, optionally `payload`, `weight` and others."""
         return await self._do(calls.add_items(stream, items))
 
     async def item(self, stream: str, item: str) -> dict[str, Any]:
@@ -143,6 +143,12 @@ class AsyncClient:
         """Add labels in bulk, as (item, labeler, said) or mappings with these keys."""
         return await self._do(calls.add_labels(stream, labels))
 
+    async def add_gold(
+        self, stream: str, gold: Mapping[str, str] | Iterable[tuple[str, str]]
+    ) -> dict[str, Any]:
+        """Add gold, {item: label}: with an admin key, or that of a trusted labeler."""
+        return await self._do(calls.add_gold(stream, gold))
+
     # reading
 
     async def exits(
@@ -182,6 +188,10 @@ class AsyncClient:
     async def insights(self, stream: str) -> dict[str, Any]:
         """The statistics of a stream."""
         return await self._do(calls.get(stream_path(stream, "insights")))
+
+    async def audits(self, stream: str, level: float = 0.95) -> dict[str, Any]:
+        """The accuracy audits: bounds on the rate of errors, and the verdicts that are due."""
+        return await self._do(calls.audits(stream, level))
 
     async def audit(
         self, after: int = 0, limit: int = 1000, stream: str | None = None

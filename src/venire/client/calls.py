@@ -156,6 +156,20 @@ def _label(row: LabelLike) -> dict[str, str]:
     return {"item": item, "labeler": labeler, "said": said}
 
 
+def add_gold(
+    stream: str, gold: Mapping[str, str] | Iterable[tuple[str, str]]
+) -> Call[dict[str, Any]]:
+    """Add gold."""
+    pairs = gold.items() if isinstance(gold, Mapping) else gold
+    body = _json([{"item": item, "label": label} for item, label in pairs])
+    return Call("POST", stream_path(stream, "gold"), Answer.json, {}, body)
+
+
+def audits(stream: str, level: float) -> Call[Any]:
+    """The accuracy audits of a stream."""
+    return get(stream_path(stream, "audits"), level=f"{level!r}")
+
+
 def exits(stream: str, after: int, wait: float, limit: int) -> Call[list[ItemExit]]:
     """Exits after a cursor."""
     params = {"after": str(after), "wait": f"{wait:g}", "limit": str(limit)}

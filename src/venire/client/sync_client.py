@@ -97,7 +97,7 @@ class Client:
     # items
 
     def add_items(self, stream: str, items: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-        """Add items: each an `id`, optionally `payload`, `weight`, `eligible`, `excluded`."""
+        """Add items: each an `id`, optionally `payload`, `weight` and others."""
         return self._do(calls.add_items(stream, items))
 
     def item(self, stream: str, item: str) -> dict[str, Any]:
@@ -142,6 +142,12 @@ class Client:
         """Add labels in bulk, as (item, labeler, said) or mappings with these keys."""
         return self._do(calls.add_labels(stream, labels))
 
+    def add_gold(
+        self, stream: str, gold: Mapping[str, str] | Iterable[tuple[str, str]]
+    ) -> dict[str, Any]:
+        """Add gold, {item: label}: with an admin key, or that of a trusted labeler."""
+        return self._do(calls.add_gold(stream, gold))
+
     # reading
 
     def exits(
@@ -181,6 +187,10 @@ class Client:
     def insights(self, stream: str) -> dict[str, Any]:
         """The statistics of a stream."""
         return self._do(calls.get(stream_path(stream, "insights")))
+
+    def audits(self, stream: str, level: float = 0.95) -> dict[str, Any]:
+        """The accuracy audits: bounds on the rate of errors, and the verdicts that are due."""
+        return self._do(calls.audits(stream, level))
 
     def audit(
         self, after: int = 0, limit: int = 1000, stream: str | None = None

@@ -56,6 +56,7 @@ class BoundedQueue:
         self.cursors = np.zeros(len(queue.capacity), np.int64)  # see `next_short`
         self._touched: list[int] = []  # rows that changed since `note`
         self.nobody = queue.add_group([])
+        self.own_floors = False  # whether a row ever had a confidence of its own to reach
         self.bound(bounds)
 
     @property
@@ -72,6 +73,7 @@ class BoundedQueue:
     def resume(self, desk: Desk, retired: dict[int, tuple[int, int]], nobody: int) -> None:
         """Continue with arrays that were saved, and what was saved beside them."""
         self.queue.desk, self.retired, self.nobody = desk, retired, nobody
+        self.own_floors = bool((desk.rows["floor"] > 0).any())
         self._write_bounds()
         survey(desk, self.cursors)
 
@@ -83,23 +85,39 @@ class BoundedQueue:
         self.desk.bounds[FLOOR] = bounds.min_confidence or 0.0
 
     @property
-    def _floor(self) -> float:
-        """The confidence below which nothing leaves while somebody may label it; 0: none."""
-        return (self.bounds.min_confidence or 0.0) if self.bounds.floor else 0.0
+    def _has_floors(self) -> bool:
+        """Whether there is a confidence below which a row does not leave."""
+        bounds = self.bounds
+        return self.own_floors or (bounds.floor and bounds.min_confidence is not None)
+
+    def _floor(self, row: int) -> float:
+        """The confidence below which the row stays while somebody may label it; 0: none."""
+        if not self.bounds.floor:
+            return 0.0
+        return float(self.desk.rows["floor"][row]) or self.bounds.min_confidence or 0.0
 
     @property
     def _urges(self) -> bool:
         """Whether a row may have to get labels that no policy wants."""
-        return self.bounds.min_labels > 0 or self._floor > 0
+        return self.bounds.min_labels > 0 or self._has_floors
 
     def add_labeler(self) -> int:
         """Make room for one more labeler; it is away until it gets a capacity."""
         self.cursors = np.append(self.cursors, 0)
         return self.queue.add_labeler()
 
-    def add_row(self, weight: float, group: int, excluded: Iterable[int], slot: int) -> int:
-        """An item arrives."""
+    def add_row(
+        self,
+        weight: float,
+        group: int,
+        excluded: Iterable[int],
+        slot: int,
+        floor: float | None = None,
+    ) -> int:
+        """An item arrives; `floor` is the confidence that it must reach, None: that of all."""
         row = self.queue.add_row(weight, group, excluded, slot)
+        if floor is not None:
+            self.desk.rows["floor"][row], self.own_floors = floor, True
         self._touched.append(row)
         return row
 
@@ -124,7 +142,7 @@ class BoundedQueue:
         """Decide for every row again whether it is retired, by what is believed now."""
         self._touched.clear()
         survey(self.desk, self.cursors)
-        if self._floor:
+        if self._has_floors:
             rows, waiting = self.desk.rows, self.queue.outstanding()
             concerned = rows["stand"][waiting] & SURE > 0
             if self.bounds.max_labels is not None:
@@ -203,7 +221,7 @@ class BoundedQueue:
         gone, rows = self.queue.settle(slot), self.desk.rows
         for row in gone.tolist():
             self.retired.pop(row, None)
-            if rows["reason"][row] < CONFIDENT and rows["confidence"][row] < self._floor:
+            if rows["reason"][row] < CONFIDENT and rows["confidence"][row] < self._floor(row):
                 rows["reason"][row] = UNDECIDED
         return gone
 
@@ -228,7 +246,8 @@ class BoundedQueue:
         With bounds on confidence or labels, every row is checked after each of its labels.
         """
         bounds = self.bounds
-        if bounds.min_confidence is None and bounds.max_labels is None and not self.retired:
+        floors = bounds.min_confidence is not None or self.own_floors
+        if not floors and bounds.max_labels is None and not self.retired:
             self._touched += labels[:, ROW].tolist()
             return self.queue.hear(labels, slot)
         fresh = np.empty(len(labels), np.bool_)

@@ -85,10 +85,12 @@ class Departed:
             more = (labeler, *kept.labelers), (said, *kept.said)
             self.items[item] = Kept(*more, kept.verdict, kept.confidence)
 
-    def revise(self, belief: Belief | None, classes: int) -> list[Found]:
+    def revise(
+        self, belief: Belief | None, classes: int, costs: NDArray[np.float64] | None = None
+    ) -> list[Found]:
         """Decide all of them again; those whose label changed, in the order they left."""
         names, start, labelers, said = list(self.items), *self._flat()
-        verdicts, sure = decide_apart(belief, classes, start, labelers, said)
+        verdicts, sure = decide_apart(belief, classes, start, labelers, said, costs)
         old = np.fromiter((kept.verdict for kept in self.items.values()), np.int64, len(names))
         found = []
         for i in np.flatnonzero(verdicts != old).tolist():

@@ -62,6 +62,7 @@ class Queue:
     def __init__(self, capacity: Sequence[int], classes: int, policy: Policy, c: float) -> None:
         self.desk: Desk = allocate(64, 256, len(capacity), classes, 8, 64)
         self.c = c
+        self.costs: NDArray[np.float64] | None = None
         self.policy = policy
         self.belief: Belief | None = None
         self.capacity = np.array(capacity, np.int64)
@@ -86,7 +87,7 @@ class Queue:
         """File every row again if policy, panel or belief changed."""
         if self.stale:
             self.desk.panel["capacity"] = self.capacity
-            believe(self.desk, self.belief, self.c)
+            believe(self.desk, self.belief, self.c, self.costs)
             refile_all(self.desk, self.kernels, slot)
             self.stale = False
 

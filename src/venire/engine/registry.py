@@ -137,18 +137,26 @@ class Registry:
             raise InputError(f"labeler {labeler!r} is not on the panel: join first")
         return self.number[labeler]
 
-    def check(self, label: Label) -> None:
-        """Raise an error for a label with an unknown name, or that contradicts a late one."""
-        self.known(label.labeler)
+    def class_of(self, item: ItemId, label: Hashable, who: str = "gold") -> int:
+        """The code of a class that somebody said of an item."""
         try:
-            known = label.said in self.code
+            known = label in self.code
         except TypeError:
             known = False
         if not known:
             raise InputError(
-                f"labeler {label.labeler!r} said {label.said!r} of item {label.item!r}, "
-                f"expected one of {list(self.classes)}"
+                f"{who} said {label!r} of item {item!r}, expected one of {list(self.classes)}"
             )
+        return self.code[label]
+
+    def serial_of(self, item: ItemId) -> int | None:
+        """The number under which an item is learned from; None if it is forgotten."""
+        return self.serials[self.row[item]] if item in self.row else self.left.get(item)
+
+    def check(self, label: Label) -> None:
+        """Raise an error for a label with an unknown name, or that contradicts a late one."""
+        self.known(label.labeler)
+        self.class_of(label.item, label.said, f"labeler {label.labeler!r}")
         if label.item in self.left:
             before = self.late.get(label.item, {}).get(label.labeler, label.said)
             if before != label.said:
@@ -210,6 +218,7 @@ class Registry:
             "labelers": ([w.id, w.competence, w.capacity] for w in self.labelers),
             "items": (
                 [i.id, i.weight, None if i.eligible is None else sorted(i.eligible), x]
+                + ([] if i.min_confidence is None else [i.min_confidence])
                 for i in self.items
                 for x in [sorted(i.excluded)]
             ),
@@ -230,8 +239,8 @@ class Registry:
         self.labelers = [Labeler(*fields) for fields in state["labelers"]]
         self.number = {who.id: m for m, who in enumerate(self.labelers)}
         self.items = [
-            untracked(Item(name, weight, only, frozenset(barred) if barred else NOBODY))
-            for name, weight, only, barred in state["items"]
+            untracked(Item(name, weight, only, frozenset(barred) if barred else NOBODY, *more))
+            for name, weight, only, barred, *more in state["items"]
         ]
         untracked(self.items)
         self.serials = list(state["serials"])

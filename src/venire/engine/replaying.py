@@ -24,6 +24,7 @@ from venire.events import (
     Changed,
     Closed,
     Event,
+    GoldGiven,
     Joined,
     Left,
     Observed,
@@ -79,8 +80,11 @@ def _redo(s: Scheduler, event: Event) -> None:
             s.close()
         case Withdrawn():
             s.withdraw(event.item)
+        case GoldGiven():
+            s.gold(event.item, event.label, event.before, event.labels)
         case Changed():
-            s.change(event.policy, event.learning, event.bounds, event.c, event.revisions)
+            costs = None if event.costs is None else {(t, v): x for t, v, x in event.costs}
+            s.change(event.policy, event.learning, event.bounds, event.c, event.revisions, costs)
 
 
 def _pass_to(state: State, slots: Slots, slot: int) -> None:
@@ -128,7 +132,7 @@ def _settle_as(state: State, exits: Sequence[Exit]) -> None:
     codes = [registry.code.get(exit.verdict.label, -1) for exit in exits]
     _let_go(state.bounded, state.slot, rows, exits, codes)
     for row, exit, code in zip(rows, exits, codes, strict=True):
-        if departed.most:
+        if state.gold.pop(exit.item, None) is None and departed.most:
             labels = state.raw.queue.labels_of(row)
             departed.add(exit.item, Kept(*labels, code, exit.verdict.confidence))
         registry.remove(row)

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
 
+from venire.costs import Costs
 from venire.engine.pictures import Pictured
 from venire.engine.replaying import follow
 from venire.engine.snapshot import Captured, capture, unpack
@@ -61,6 +62,9 @@ class Scheduler(Pictured):
         How many of the items that left last are decided again whenever competences are learned.
         Those whose label changed are in the log, as `revisions` of the slot's `Closed`. 0: the
         verdict that an item left with is final.
+    costs
+        What errors cost, {(truth, verdict): cost}, else 1. The verdict is the class of least
+        expected cost; its confidence stays the probability that it is right.
 
     Examples
     --------
@@ -84,9 +88,10 @@ class Scheduler(Pictured):
         bounds: Bounds | None = None,
         remember: int | None = None,
         revisions: int = 0,
+        costs: Costs | None = None,
     ) -> None:
         policy, bounds = policy or LookAhead(), bounds or Bounds()
-        self._use(State(panel, classes, policy, learning, c, bounds, remember, revisions))
+        self._use(State(panel, classes, policy, learning, c, bounds, remember, revisions, costs))
         self.state.believe()
         self.state.file()
 
@@ -139,14 +144,6 @@ class Scheduler(Pictured):
         """
         return self._slots.advance(slot)
 
-    def _group(self, eligible: frozenset[LabelerId] | None) -> int:
-        registry = self.state.registry
-        if eligible not in registry.groups and eligible is not None:
-            number = registry.number
-            members = sorted(number[name] for name in eligible if name in number)
-            registry.add_group(eligible, self.state.queue.add_group(members))
-        return registry.groups[eligible]
-
     # labels that do not come, items that are withdrawn, changes of panel and settings
 
     def release(self, item: ItemId, labeler: LabelerId, bar: bool = False) -> None:
@@ -159,6 +156,24 @@ class Scheduler(Pictured):
     def withdraw(self, item: ItemId) -> None:
         """Withdraw an item, without a verdict; its labels in flight are not waited for."""
         self._labelling.withdraw(item)
+
+    def gold(
+        self, item: ItemId, label: Hashable, before: Verdict | None = None, labels: int = 0
+    ) -> None:
+        """Somebody who is trusted says what the class of an item is.
+
+        An open item is labelled as any other and leaves with that class. One that has left is
+        revised; `before` is its verdict, by how many `labels`, where the scheduler does not
+        remember it. Its labels count as known to be right or wrong when competences are learned.
+
+        >>> s = Scheduler([Labeler("ann", 0.9)], classes=["spam", "ok"])
+        >>> s.arrive(Item("post-1"))
+        >>> s.gold("post-1", "ok")
+        >>> s.observe(Label("post-1", "ann", "spam"))
+        >>> s.verdict("post-1")
+        Verdict(label='ok', confidence=1.0)
+        """
+        self._labelling.gold(item, label, before, labels)
 
     def join(self, labeler: Labeler | LabelerId) -> None:
         """A labeler joins, or comes back with the capacity given now.
@@ -182,6 +197,7 @@ class Scheduler(Pictured):
         bounds: Bounds | None = None,
         c: float | None = None,
         revisions: int | None = None,
+        costs: Costs | None = None,
     ) -> None:
         """Change settings from now on; None: as before.
 
@@ -195,7 +211,7 @@ class Scheduler(Pictured):
         >>> s.policy
         FixedOverlap(overlap=2)
         """
-        self._settings.change(policy, learning, bounds, c, revisions)
+        self._settings.change(policy, learning, bounds, c, revisions, costs)
 
     # replay and snapshots
 
@@ -298,6 +314,11 @@ class Scheduler(Pictured):
     def revisions(self) -> int:
         """How many of the items that left last may be revised."""
         return self.state.departed.most
+
+    @property
+    def costs(self) -> dict[tuple[Hashable, Hashable], float]:
+        """What errors cost, where it was said."""
+        return dict(self.state.costs)
 
     @property
     def panel(self) -> tuple[Labeler, ...]:

@@ -114,6 +114,8 @@ def capture(state: State) -> Captured:
         "quiet": state.quiet,
         "retired": list(state.raw.retired.items()),
         "nobody": state.raw.nobody,
+        "gold": list(state.gold.items()),
+        "costs": [[*pair, cost] for pair, cost in state.costs.items()],
     }
     copied = state.registry.copy(), state.departed.copy(), list(state.heard)
     return Captured(head, *copied, arrays)
@@ -133,11 +135,13 @@ def unpack(snapshot: bytes) -> State:
         Bounds(**{"floor": False} | head["bounds"]),  # older snapshots had no floor
         head["remember"],
         head.get("revisions", 0),
+        {(truth, verdict): cost for truth, verdict, cost in head.get("costs", ())},
     )
     state.registry.restore(lists | {"labelers": labelers, "arrived": head["arrived"]})
     state.departed.restore(lists.get("departed", ()))
     state.slot, state.events, state.quiet = head["slot"], head["events"], head["quiet"]
     state.heard = [(a, b, c) for a, b, c in lists["heard"]]
+    state.gold = dict(head.get("gold", ()))
     if state.learner is not None:
         state.learner.restore(_under("learner.", arrays))
     state.believe()

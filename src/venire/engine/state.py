@@ -6,13 +6,14 @@ from collections.abc import Hashable, Sequence
 
 import numpy as np
 
+from venire.costs import Costs, cost_matrix
 from venire.engine.bounded_queue import BoundedQueue
 from venire.engine.departed import Departed
 from venire.engine.queue import Queue
 from venire.engine.registry import Registry
 from venire.errors import InputError
 from venire.events import Event
-from venire.model import Bounds, Labeler, LabelerId, Verdict
+from venire.model import Bounds, ItemId, Labeler, LabelerId, Verdict
 from venire.scheduling.algorithm1.verdicts import check_c
 from venire.scheduling.base import Belief, Learner, Learning, Policy
 
@@ -37,6 +38,7 @@ class State:
         bounds: Bounds,
         remember: int | None,
         revisions: int,
+        costs: Costs | None = None,
     ) -> None:
         check_c(c)
         self.departed = Departed(revisions)
@@ -47,10 +49,17 @@ class State:
         self.events = 0  # how many were ever written
         self.quiet = 0  # slots since something was outstanding
         self.heard: list[tuple[int, int, int]] = []  # labels since competences were learned
+        self.gold: dict[ItemId, int] = {}  # the class of outstanding items, where it is known
         self.learner = self.new_learner()
         capacity = [who.capacity for who in self.registry.labelers]
         queue = Queue(capacity, len(self.registry.classes), self.active, c)
         self.raw = BoundedQueue(queue, bounds)
+        self.use_costs(costs)
+
+    def use_costs(self, costs: Costs | None) -> None:
+        """Errors cost this from now on; None: every error costs 1."""
+        self.raw.queue.costs = cost_matrix(costs, self.registry.classes)
+        self.costs = dict(costs or {})
 
     @property
     def bounded(self) -> BoundedQueue:

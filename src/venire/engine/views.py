@@ -78,6 +78,8 @@ class Views:
         kept = state.departed.items.get(item)
         if kept is not None and item not in state.registry.row:
             return state.verdict(kept.verdict, kept.confidence)
+        if item in state.gold:
+            return state.verdict(state.gold[item], 1.0)
         return state.verdict(*state.queue.decide(state.registry.outstanding(item)))
 
     def posterior(self, item: ItemId) -> dict[Hashable, float]:
@@ -130,6 +132,8 @@ class Views:
             sorted(bounded.retired),
             state.departed.most,
             state.departed.state(),
+            *([state.gold] if state.gold else []),
+            *([state.costs] if state.costs else []),
         )
         digest = hashlib.sha256(repr(names).encode())
         for column in bounded.queue.columns():

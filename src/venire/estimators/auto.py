@@ -12,10 +12,12 @@ from venire.errors import InputError
 from venire.estimators.base import Floats
 from venire.estimators.calibration import discounted
 from venire.estimators.dawid_skene.subtypes import Subtypes
+from venire.estimators.given import Gold
+from venire.estimators.gold_votes import GoldVotes, gold_votes
 from venire.estimators.screening.clones import Clones, find_clones
 from venire.estimators.screening.merging import merge_clones
 from venire.estimators.screening.screen import screen
-from venire.estimators.votes.anchored import fill, near_the_vote
+from venire.estimators.votes.anchored import OVERRULED, fill, near_the_vote
 from venire.estimators.votes.majority import VoteEstimator, one_iteration, vote_shares
 from venire.labels import LabelTable
 from venire.labels.sources import as_table
@@ -97,12 +99,16 @@ class Auto(VoteEstimator):
     calibrate: bool = True
     threads: int | None = None
 
-    def fit(self, labels: Any) -> Self:
-        """Fit the learners, and average them."""
+    def fit(self, labels: Any, gold: Gold | None = None) -> Self:
+        """Fit the learners, and average them.
+
+        With `gold`, a mapping of item to class, the vote near which they stay is the one that
+        gold gives (`gold_votes`), and the class of these items is known.
+        """
         if not isinstance(self.seed, int | np.integer) or self.seed < 0:
             raise InputError(f"got seed={self.seed!r}, expected a whole number from 0 on")
         table = as_table(labels)
-        found = screen(table)
+        found = screen(table, gold)
         self.constant_, self.contrary_ = found.constant, found.contrary
         self.learned_ = found.obstacle is None
         copies = self.discount_clones
@@ -111,14 +117,24 @@ class Auto(VoteEstimator):
         )
         heard = merge_clones(found.heard, self.clones_.groups)
         self.why_ = " ".join([found.why(BLENDED), *self._copies()])
-        self.parts_ = self._learn(heard)
-        return self._judge(table, fill(self._mean(heard), heard), one_iteration())
+        told = gold_votes(heard, gold)
+        self.parts_ = self._learn(heard, told)
+        posteriors = fill(self._mean(heard), heard)
+        if told is not None:
+            told.settle(posteriors)
+        self._judge(table, posteriors, one_iteration())
+        told = gold_votes(table, gold) if told is not None else None
+        if told is not None and told.overrule(table, self.confusions_, self.priors_):
+            self.why_ = OVERRULED
+            self._judge(table, told.record(table)[1], one_iteration())
+        return self
 
-    def _learn(self, table: LabelTable) -> dict[str, Floats]:
+    def _learn(self, table: LabelTable, told: GoldVotes | None) -> dict[str, Floats]:
         if not self.learned_:
-            return {"majority": vote_shares(table)}
-        types = Subtypes(seed=self.seed, threads=self.threads).fit(table).posteriors_
-        weighted, step = near_the_vote(table, self.threads)
+            return {"majority": vote_shares(table) if told is None else told.shares}
+        known = None if told is None else told.gold(table)
+        types = Subtypes(seed=self.seed, threads=self.threads).fit(table, known).posteriors_
+        weighted, step = near_the_vote(table, self.threads, told)
         return {"weighted-majority": weighted, "one-step": step, "subtypes": types}
 
     def _mean(self, table: LabelTable) -> Floats:

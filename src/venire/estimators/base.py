@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, Self, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from venire.costs import Costs, cost_matrix, expected_costs
 from venire.errors import StateError
 from venire.estimators.convergence import Monitor, Step
 from venire.estimators.parameters import Parameters
@@ -157,6 +158,26 @@ class BaseEstimator(_Seeded, Parameters, ABC):
         best = winners(self.posteriors_, self.table_.items, names, self.seed)
         labelled = np.diff(self.table_.start) > 0
         said = (names[k] if has else None for k, has in zip(best, labelled, strict=True))
+        return dict(zip(self.table_.items, said, strict=True))
+
+    def verdicts(self, costs: Costs | None = None) -> dict[Hashable, Hashable]:
+        """The class of least expected cost of each item; without costs, `labels_`.
+
+        `costs` is {(truth, verdict): cost}, 1 where nothing is said (`venire.costs`).
+
+        >>> from venire import MajorityVote
+        >>> rows = [("a", "ann", "toxic"), *(("a", name, "ok") for name in ("bob", "cec", "dan"))]
+        >>> vote = MajorityVote().fit(rows)
+        >>> vote.verdicts(), vote.verdicts({("toxic", "ok"): 10})
+        ({'a': 'ok'}, {'a': 'toxic'})
+        """
+        matrix = cost_matrix(costs, self.classes_)
+        if matrix is None:
+            return dict(self.labels_)
+        least = -expected_costs(self.posteriors_, matrix)
+        best = winners(least, self.table_.items, self.table_.classes, self.seed).tolist()
+        labelled = (np.diff(self.table_.start) > 0).tolist()
+        said = (self.classes_[k] if has else None for k, has in zip(best, labelled, strict=True))
         return dict(zip(self.table_.items, said, strict=True))
 
     @cached_property

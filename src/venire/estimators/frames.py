@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from venire.costs import Costs
 from venire.errors import InputError, MissingExtra, UnknownName
 from venire.labels.entropy import vote_entropies
 
@@ -44,19 +45,28 @@ def frame_of(columns: dict[str, Any], backend: Backend | None = None) -> Any:
     return getattr(module, _MAKERS[wanted])(columns)
 
 
-def verdict_columns(fitted: BaseEstimator, probabilities: bool = True) -> dict[str, list[Any]]:
+def verdict_columns(
+    fitted: BaseEstimator, probabilities: bool = True, costs: Costs | None = None
+) -> dict[str, list[Any]]:
     """The verdict on each item: task, label, confidence, entropy of the votes, p(class).
+
+    With `costs`, the verdict of least expected cost; its confidence is its probability.
 
     >>> from venire import MajorityVote
     >>> rows = [("a", "ann", "no"), ("a", "bob", "no"), ("b", "ann", "no"), ("b", "bob", "yes")]
     >>> verdict_columns(MajorityVote().fit(rows))["entropy"]
     [0.0, 1.0]
     """
-    q = fitted.posteriors_
+    q, said, sure = fitted.posteriors_, fitted.labels_, fitted.posteriors_.max(axis=1)
+    if costs:
+        said = fitted.verdicts(costs)
+        code = {name: k for k, name in enumerate(fitted.classes_)}
+        chosen = np.array([-1 if name is None else code[name] for name in said.values()])
+        sure = np.where(chosen < 0, sure, q[np.arange(len(q)), chosen])
     columns: dict[str, list[Any]] = {
-        "task": list(fitted.labels_),
-        "label": list(fitted.labels_.values()),
-        "confidence": q.max(axis=1).tolist(),
+        "task": list(said),
+        "label": list(said.values()),
+        "confidence": sure.tolist(),
         "entropy": vote_entropies(fitted.table_).tolist(),
     }
     if probabilities:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from venire.costs import Costs
 from venire.estimators.frames import verdict_columns
 from venire.files.results import Output
 
@@ -16,7 +17,12 @@ if TYPE_CHECKING:
 __all__ = ["columns_output", "skills_output", "verdicts_output"]
 
 
-def verdicts_output(path: str | Path, fitted: BaseEstimator, probabilities: bool = False) -> Output:
+def verdicts_output(
+    path: str | Path,
+    fitted: BaseEstimator,
+    probabilities: bool = False,
+    costs: Costs | None = None,
+) -> Output:
     """The verdict on each task: task,label,confidence,entropy; also one column for each class.
 
     `entropy` is that of the votes, in bits: 0 where all agree.
@@ -27,7 +33,7 @@ def verdicts_output(path: str | Path, fitted: BaseEstimator, probabilities: bool
     >>> output.columns, [row[:2] for row in output.rows]
     (('task', 'label', 'confidence', 'entropy', 'p(0)', 'p(1)'), [(0, 0), (1, 1), (2, 0)])
     """
-    return columns_output(path, verdict_columns(fitted, probabilities))
+    return columns_output(path, verdict_columns(fitted, probabilities, costs))
 
 
 def columns_output(path: str | Path, columns: dict[str, list[Any]]) -> Output:

@@ -200,6 +200,10 @@ class Learner(ABC):
     def join(self, competence: float | None) -> None:
         """Add a labeler to the panel; its competence if it is stated."""
 
+    def gold(self, item: int, label: int) -> None:
+        """The class of an item is known; learners that cannot use it ignore it."""
+        return
+
     def alarms(self) -> Ints | None:
         """How often each labeler was found to have changed; None without a test for it."""
         return None

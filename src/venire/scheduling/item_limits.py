@@ -1,5 +1,7 @@
 """Where a row stands with the limits on labels and confidence.
 
+The confidence that a row must reach is its own, or that of all rows.
+
 A row is *held* while it is below the confidence that it must reach, has fewer than the most labels,
 and an eligible labeler is left. It is *short* of labels if it has fewer than the least, or if it
 would still be below the confidence once all of its labels in flight confirm its verdict: so nothing
@@ -54,7 +56,8 @@ def confidences(desk: Desk, row: int) -> tuple[float, float]:
 @inlined
 def stand_of(desk: Desk, row: int) -> int:
     """Where the row stands, as flags."""
-    floor, least, labels = desk.bounds[FLOOR], desk.meta[LEAST], desk.rows[row].labels
+    least, labels = desk.meta[LEAST], desk.rows[row].labels
+    floor = desk.rows[row].floor if desk.rows[row].floor > 0.0 else desk.bounds[FLOOR]
     full = 0 < desk.meta[MOST] <= labels
     stand = SHORT if labels < least and not full else 0
     if floor <= 0.0:

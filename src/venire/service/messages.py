@@ -14,10 +14,13 @@ __all__ = [
     "Added",
     "Alternative",
     "Answer",
+    "AuditsView",
+    "BoundView",
     "EventView",
     "ExitView",
     "Explanation",
     "Given",
+    "GoldIn",
     "Insights",
     "ItemIn",
     "ItemView",
@@ -72,6 +75,7 @@ class ItemIn:
     weight: float | None = None
     eligible: tuple[str, ...] | None = None
     excluded: tuple[str, ...] = ()
+    min_confidence: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,6 +187,8 @@ class ItemView:
     exit: ExitView | None
     revisions: tuple[RevisionView, ...] = ()
     key: str | None = None
+    min_confidence: float | None = None
+    gold: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,6 +223,50 @@ class RevisionView:
     labels: int
     slot: int
     at: float
+
+
+@dataclass(frozen=True, slots=True)
+class BoundView:
+    """What audits say of the rate of errors: at most `upper`, and from `low` to `high`.
+
+    Each holds with probability `level` at all times. `audited` verdicts were drawn and looked at,
+    `skipped` of them passed over, `wrong` of the others are wrong; `estimate` is their share.
+    """
+
+    audited: int
+    wrong: int
+    skipped: int
+    estimate: float | None
+    upper: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class AuditsView:
+    """The accuracy audits of a stream: of all verdicts, and of those that say each class.
+
+    `due` verdicts wait for a trusted labeler; `due_items` are the first of them, for admins and
+    trusted labelers only. `gold` counts all gold, most of which says nothing about the others.
+    """
+
+    stream: str
+    share: float
+    level: float
+    drawn: int
+    due: int
+    gold: int
+    overall: BoundView
+    classes: dict[str, BoundView]
+    due_items: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GoldIn:
+    """What somebody who is trusted says of an item."""
+
+    item: str
+    label: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,6 +339,7 @@ class LabelerView:
     lead_p90: float | None
     drifting: bool
     clone_of: str | None
+    trusted: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -352,6 +403,7 @@ class Insights:
     Counts are over the stream's life. `labels_per_item`, `agreement`, `mean_confidence`,
     `verdicts`, `reasons` and the response times are over the last 1000 exits, withdrawn items
     excepted. Rates are over the last minute; `slots_skipped` is counted since the server started.
+    `error_upper` is the upper bound on the rate of errors, at 95 %, by the `audits`.
     """
 
     stream: str
@@ -379,3 +431,7 @@ class Insights:
     labelers: dict[str, int] = field(default_factory=dict)
     slots_skipped: int = 0
     revisions: int = 0
+    gold: int = 0
+    audits: int = 0
+    audits_due: int = 0
+    error_upper: float | None = None

@@ -12,6 +12,7 @@ from venire.service.runtime.health import Condition
 from venire.service.runtime.runtime import Runtime
 from venire.service.settings import ServiceSettings
 from venire.service.verbs.deletion import DeletionOperations
+from venire.service.verbs.gold import GoldOperations
 from venire.service.verbs.labelling import LabellingOperations
 from venire.service.verbs.reads import ReadOperations
 from venire.service.verbs.streams import StreamOperations
@@ -29,8 +30,8 @@ class Service:
     after which the same call may be retried.
 
     The operations are methods of the parts they belong to: `StreamOperations`,
-    `LabellingOperations`, `ReadOperations` and `DeletionOperations`; API keys, browser sessions and
-    webhooks are in `keys`, `sessions` and `webhooks`.
+    `LabellingOperations`, `GoldOperations`, `ReadOperations` and `DeletionOperations`; API keys,
+    browser sessions and webhooks are in `keys`, `sessions` and `webhooks`.
 
     Examples
     --------
@@ -72,7 +73,10 @@ class Service:
         self.pause, self.resume, self.close = streams.pause, streams.resume, streams.close
         self.add_items, self.withdraw = streams.add_items, streams.withdraw
 
-        labelling = LabellingOperations(self.runtime)
+        gold = GoldOperations(self.runtime)
+        self.add_gold, self.audits, self.is_trusted = gold.add_gold, gold.audits, gold.is_trusted
+
+        labelling = LabellingOperations(self.runtime, gold)
         self.next, self.label, self.held = labelling.next, labelling.label, labelling.held
         self.heartbeat, self.release = labelling.heartbeat, labelling.release
         self.add_labels = labelling.add_labels

@@ -7,15 +7,18 @@ except `classes` may be changed while the stream runs.
 from __future__ import annotations
 
 import json
+from collections.abc import Hashable
 from typing import Annotated, Any, Final, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from venire.costs import MOST_COST
 from venire.model import MOST_CAPACITY, MOST_WEIGHT
 
 __all__ = [
     "LONGEST_ID",
     "STREAM_NAME",
+    "ErrorCost",
     "Member",
     "ServiceSettings",
     "StreamSettings",
@@ -48,7 +51,8 @@ class Member(BaseModel):
     """A labeler on the panel: a record, a program or a model.
 
     `capacity` is how many items it may hold at once. `competence` is the probability that its label
-    is right, if known; otherwise it is learned. `kind` is a note for people.
+    is right, if known; otherwise it is learned. `kind` is a note for people. What a `trusted` one
+    says is gold: it is given verdicts to audit, and no other work.
 
     >>> Member(id="ann").capacity
     1
@@ -60,6 +64,21 @@ class Member(BaseModel):
     competence: Annotated[float, Field(gt=0, lt=1)] | None = None
     capacity: Annotated[int, Field(ge=1, le=MOST_CAPACITY)] = 1
     kind: Annotated[str, Field(max_length=40)] | None = None
+    trusted: bool = False
+
+
+class ErrorCost(BaseModel):
+    """What it costs to say `verdict` of an item that is `truth`.
+
+    >>> ErrorCost(truth="toxic", verdict="ok", cost=10).cost
+    10.0
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    truth: Name
+    verdict: Name
+    cost: Annotated[float, Field(gt=0, le=MOST_COST, allow_inf_nan=False)]
 
 
 class StreamSettings(BaseModel):
@@ -94,6 +113,11 @@ class StreamSettings(BaseModel):
     revisions
         How many of the most recent exits to re-examine whenever competences are learned again;
         verdicts that changed are published. 0 turns revisions off.
+    costs
+        What errors cost, by truth and verdict; 1 where nothing is said. The verdict is the class
+        of least expected cost.
+    audit_share
+        The share of the verdicts, drawn at random, that is audited by a trusted labeler.
     lease_floor_seconds, lease_ceiling_seconds
         Bounds on a lease, which lasts twice the labeler's 90th percentile of labelling time.
 
@@ -120,6 +144,8 @@ class StreamSettings(BaseModel):
     deadline_slots: Annotated[int, Field(ge=1, le=2**31 - 1)] | None = None
     label_budget: Annotated[int, Field(ge=0, le=2**53)] | None = None
     revisions: Annotated[int, Field(ge=0, le=MAX_REVISIONS, strict=True)] = 0
+    costs: Annotated[tuple[ErrorCost, ...], Field(max_length=10_000)] = ()
+    audit_share: Annotated[float, Field(ge=0, le=1)] = 0.0
     lease_floor_seconds: Seconds = 60.0
     lease_ceiling_seconds: Seconds = 3600.0
 
@@ -130,15 +156,33 @@ class StreamSettings(BaseModel):
         names = [member.id for member in self.panel]
         if len(set(names)) < len(names):
             raise ValueError("a labeler is on the panel twice; expected distinct ids")
-        if not names and not self.open_panel:
+        if not set(names) - self.trusted and not self.open_panel:
             raise ValueError("the panel is empty and closed: name labelers, or set open_panel")
         if self.max_overlap is not None and self.min_labels > self.max_overlap:
             raise ValueError(
                 f"min_labels {self.min_labels} is more than max_overlap {self.max_overlap}"
             )
+        for cost in self.costs:
+            if not {cost.truth, cost.verdict} <= set(self.classes) or cost.truth == cost.verdict:
+                raise ValueError(
+                    f"got a cost of {cost.truth!r} called {cost.verdict!r}, expected two different "
+                    f"classes among {list(self.classes)}"
+                )
+        if len(self.cost_pairs) < len(self.costs):
+            raise ValueError("an error has two costs; expected one for each truth and verdict")
         if self.lease_floor_seconds > self.lease_ceiling_seconds:
             raise ValueError("lease_floor_seconds is more than lease_ceiling_seconds")
         return self
+
+    @property
+    def trusted(self) -> frozenset[str]:
+        """The labelers whose word is gold."""
+        return frozenset(member.id for member in self.panel if member.trusted)
+
+    @property
+    def cost_pairs(self) -> dict[tuple[Hashable, Hashable], float]:
+        """What errors cost, as the engine takes it."""
+        return {(cost.truth, cost.verdict): cost.cost for cost in self.costs}
 
 
 def changed(settings: StreamSettings, changes: dict[str, Any]) -> StreamSettings:

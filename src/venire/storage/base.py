@@ -21,11 +21,13 @@ from venire.storage.changes import Change
 from venire.storage.rows import (
     UNSETTLED,
     AuditRow,
+    CheckRow,
     Counts,
     DeliveryRow,
     EngineRow,
     EventRow,
     Exited,
+    GoldRow,
     ItemRow,
     KeyRow,
     LabelRow,
@@ -166,6 +168,20 @@ class Storage(ABC):
         """The revisions of an item, the earliest first."""
 
     @abstractmethod
+    def checks(self, stream: str, after: int = 0, limit: int | None = None) -> list[CheckRow]:
+        """Verdicts drawn to be audited with an `n` above `after`, in that order."""
+
+    @abstractmethod
+    def gold(
+        self, stream: str, after: str | None = None, limit: int | None = None
+    ) -> list[GoldRow]:
+        """Gold by item, from the one behind `after`."""
+
+    @abstractmethod
+    def gold_of(self, stream: str, items: Iterable[str]) -> dict[str, str]:
+        """Those of the items that have gold, and what it is."""
+
+    @abstractmethod
     def labels_of(self, stream: str, item: str) -> list[LabelRow]:
         """The labels of an item, in the order of the labelers' names."""
 
@@ -286,6 +302,13 @@ class Storage(ABC):
         while rows:
             yield from rows
             rows = self.items(stream, None, rows[-1].id, chunk)
+
+    def all_gold(self, stream: str, chunk: int = 10_000) -> Iterator[GoldRow]:
+        """All gold of a stream, read in chunks."""
+        rows = self.gold(stream, None, chunk)
+        while rows:
+            yield from rows
+            rows = self.gold(stream, rows[-1].item, chunk)
 
     def all_revisions(self, stream: str, chunk: int = 10_000) -> Iterator[RevisionRow]:
         """Every revision of a stream, read in chunks."""

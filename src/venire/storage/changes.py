@@ -12,10 +12,12 @@ from typing import TypeAlias
 
 from venire.storage.rows import (
     AuditRow,
+    CheckRow,
     DeliveryRow,
     EngineRow,
     EventRow,
     ExitRow,
+    GoldRow,
     ItemRow,
     KeyRow,
     LabelRow,
@@ -29,9 +31,11 @@ from venire.storage.rows import (
 
 __all__ = [
     "AddAudit",
+    "AddChecks",
     "AddDeliveries",
     "AddEngine",
     "AddEvents",
+    "AddGold",
     "AddItems",
     "AddKey",
     "AddLabels",
@@ -109,6 +113,20 @@ class AddRevisions:
     """Revised verdicts of items that have left; a number that exists is refused."""
 
     rows: Sequence[RevisionRow]
+
+
+@dataclass(frozen=True, slots=True)
+class AddChecks:
+    """Verdicts drawn to be audited; a number that exists is refused."""
+
+    rows: Sequence[CheckRow]
+
+
+@dataclass(frozen=True, slots=True)
+class AddGold:
+    """Gold of items; a second one for the same item is refused."""
+
+    rows: Sequence[GoldRow]
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,6 +314,8 @@ Change: TypeAlias = (
     | AddItems
     | LeaveItems
     | AddRevisions
+    | AddChecks
+    | AddGold
     | AddLabels
     | AddLeases
     | EndLeases

@@ -23,6 +23,7 @@ from venire.events import (
     Changed,
     Closed,
     Event,
+    GoldGiven,
     Joined,
     Left,
     Observed,
@@ -151,7 +152,9 @@ def _read_observed(slot: int, body: list[Any]) -> list[Event]:
 
 def _arrived(event: Arrived) -> Any:
     return [
-        [item.id, item.weight, _names(item.eligible), _names(item.excluded)] for item in event.items
+        [item.id, item.weight, _names(item.eligible), _names(item.excluded)]
+        + ([] if item.min_confidence is None else [item.min_confidence])
+        for item in event.items
     ]
 
 
@@ -163,8 +166,8 @@ def _read_arrived(slot: int, body: Any) -> Arrived:
     return Arrived(
         slot,
         tuple(
-            Item(id, weight, only, frozenset(barred) if barred else NOBODY)
-            for id, weight, only, barred in body
+            Item(id, weight, only, frozenset(barred) if barred else NOBODY, *more)
+            for id, weight, only, barred, *more in body
         ),
     )
 
@@ -237,13 +240,27 @@ def _read_part(slot: int, body: Any) -> ClosedPart:
     return ClosedPart(slot, part.exits, part.revisions)
 
 
+def _gold(event: GoldGiven) -> Any:
+    before = None if event.before is None else _verdict(event.before)
+    return [event.item, _scalar(event.label), before, int(event.labels)]
+
+
+def _read_gold(slot: int, body: Any) -> GoldGiven:
+    item, label, before, labels = body
+    was = None if before is None else Verdict(before[0], float(before[1]))
+    return GoldGiven(slot, item, label, was, labels)
+
+
 def _changed(event: Changed) -> Any:
     limits = None if event.bounds is None else list(astuple(event.bounds))
-    return [event.policy, event.learning, limits, event.c, event.revisions]
+    costs = [] if event.costs is None else [[list(cost) for cost in event.costs]]
+    return [event.policy, event.learning, limits, event.c, event.revisions, *costs]
 
 
 def _read_changed(slot: int, body: Any) -> Changed:
     policy, learning, limits, *more = body
+    if len(more) > 2:
+        more[2] = tuple(tuple(cost) for cost in more[2])
     return Changed(slot, policy, learning, None if limits is None else _bounds(limits), *more)
 
 
@@ -262,6 +279,7 @@ _KINDS: dict[str, tuple[type, Callable[[Any], Any], Callable[[int, Any], Event]]
     "closed": (Closed, _closed, _read_closed),
     "closing": (ClosedPart, _closed, _read_part),
     "withdrawn": (Withdrawn, lambda event: event.item, lambda slot, body: Withdrawn(slot, body)),
+    "gold": (GoldGiven, _gold, _read_gold),
     "changed": (Changed, _changed, _read_changed),
 }
 

@@ -1,8 +1,9 @@
 """What an item holds, as JSON, and the digest that tells whether two contents are the same.
 
 The digest is of the payload with the keys of every object in order, the weight that was sent (None
-where none was), and who may and who may not label the item. The store keeps the payload as it
-came, so that the digest can be computed again: `is_content_of` does, for `verify`.
+where none was), who may and who may not label the item, and its own min_confidence if it has one.
+The store keeps the payload as it came, so that the digest can be computed again: `is_content_of`
+does, for `verify`.
 """
 
 from __future__ import annotations
@@ -27,14 +28,19 @@ def compact(value: Any) -> str:
 
 
 def digest_of(
-    payload: object, weight: float | None, eligible: Sequence[str] | None, excluded: Sequence[str]
+    payload: object,
+    weight: float | None,
+    eligible: Sequence[str] | None,
+    excluded: Sequence[str],
+    min_confidence: float | None = None,
 ) -> str:
     """The digest of a content; the names must be in order.
 
     >>> digest_of({"a": 1, "b": 2}, None, None, []) == digest_of({"b": 2, "a": 1}, None, None, [])
     True
     """
-    text = compact([_in_order(payload), weight, eligible, excluded])
+    own = [] if min_confidence is None else [float(min_confidence)]
+    text = compact([_in_order(payload), weight, eligible, excluded, *own])
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 
@@ -52,7 +58,8 @@ def is_content_of(row: ItemRow) -> bool:
         payload, excluded = json.loads(row.payload), json.loads(row.excluded)
         eligible = None if row.eligible is None else json.loads(row.eligible)
         weights = [None, row.weight, *_whole(row.weight)]
-        return row.digest in (digest_of(payload, w, eligible, excluded) for w in weights)
+        own = row.min_confidence
+        return row.digest in (digest_of(payload, w, eligible, excluded, own) for w in weights)
     except (ValueError, RecursionError):  # it is not JSON, or holds what JSON cannot
         return False
 

@@ -18,12 +18,14 @@ __all__ = [
     "ROWS",
     "UNSETTLED",
     "AuditRow",
+    "CheckRow",
     "Counts",
     "DeliveryRow",
     "EngineRow",
     "EventRow",
     "ExitRow",
     "Exited",
+    "GoldRow",
     "ItemRow",
     "KeyRow",
     "LabelRow",
@@ -89,7 +91,8 @@ class ItemRow(NamedTuple):
     are JSON lists of names (`eligible` None: anyone). `exit_n` counts the exits of the stream
     from 1, and is the cursor for reading them; the fields from there on are None while
     the item is open. `verdict` is None for an item that left without a label. `key` is the id of
-    the key that sent the item, where that is known.
+    the key that sent the item, where that is known; `min_confidence` the confidence that its
+    verdict must reach, if it has its own.
     """
 
     stream: str
@@ -110,6 +113,7 @@ class ItemRow(NamedTuple):
     labels: int | None = None
     reason: str | None = None
     key: str | None = None
+    min_confidence: float | None = None
 
 
 class ExitRow(NamedTuple):
@@ -144,6 +148,37 @@ class RevisionRow(NamedTuple):
     verdict: str | None
     confidence: float
     labels: int
+
+
+class CheckRow(NamedTuple):
+    """A verdict was drawn at random to be audited by a trusted labeler; see docs/audits.md.
+
+    `n` counts the draws of the stream from 1; `verdict` is what the item left with, and `share` the
+    probability with which it was drawn. What the trusted labeler said is a `GoldRow`.
+    """
+
+    stream: str
+    n: int
+    item: str
+    at: float
+    share: float
+    verdict: str
+
+
+class GoldRow(NamedTuple):
+    """What somebody who is trusted said of an item; never changed.
+
+    `source` is `audit` for the answer to a drawn audit, `sent` for gold that was sent; `actor` and
+    `key` say by whom.
+    """
+
+    stream: str
+    item: str
+    label: str
+    at: float
+    source: str
+    actor: str
+    key: str | None = None
 
 
 class LabelRow(NamedTuple):
@@ -331,6 +366,8 @@ ROWS: Final[dict[str, type[tuple[Any, ...]]]] = {
     "events": EventRow,
     "items": ItemRow,
     "revisions": RevisionRow,
+    "checks": CheckRow,
+    "gold": GoldRow,
     "labels": LabelRow,
     "leases": LeaseRow,
     "snapshots": SnapshotRow,

@@ -80,6 +80,8 @@ def everything(storage: Storage, stream: str) -> dict[str, Any]:
         storage.items,
         storage.exits,
         storage.revisions,
+        storage.checks,
+        storage.gold,
         storage.labels,
         storage.labeler_counts,
         lambda stream: storage.leases(stream, None),

@@ -48,6 +48,8 @@ ROLES: Final = MappingProxyType[str, frozenset[Role] | None](
         "GET /v1/streams/{stream}/labelers": _READERS,
         "GET /v1/streams/{stream}/panel": _READERS,
         "GET /v1/streams/{stream}/insights": _READERS,
+        "GET /v1/streams/{stream}/audits": _ALL,
+        "POST /v1/streams/{stream}/gold": _WORKERS,
         "GET /v1/streams": _ALL,
         "POST /v1/streams": _ADMIN,
         "GET /v1/streams/{stream}": _ALL,

@@ -20,6 +20,7 @@ from venire.web.guard import Gate, Guarded
 from venire.web.limits import BodyLimit
 from venire.web.pages import STATIC, PageRoutes
 from venire.web.routes.erasing import EraseRoutes
+from venire.web.routes.gold import GoldRoutes
 from venire.web.routes.items import ItemRoutes
 from venire.web.routes.keys import KeyRoutes
 from venire.web.routes.operations import OperationRoutes
@@ -36,6 +37,7 @@ ABOUT = "Items in, work out, labels in, verdicts out. Send a key as `Authorizati
 PARTS = (
     WorkRoutes,
     ItemRoutes,
+    GoldRoutes,
     StreamRoutes,
     WebhookRoutes,
     KeyRoutes,

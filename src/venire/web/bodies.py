@@ -25,6 +25,7 @@ from venire.web.errors import RequestError, invalid
 __all__ = [
     "BODIES",
     "NDJSON",
+    "GoldBody",
     "ItemBody",
     "KeyBody",
     "LabelBody",
@@ -74,18 +75,24 @@ class ItemBody(TypedDict):
     weight: NotRequired[Weight | None]
     eligible: NotRequired[Annotated[list[Name], Field(max_length=10_000)] | None]
     excluded: NotRequired[Annotated[list[Name], Field(max_length=10_000)]]
+    min_confidence: NotRequired[Annotated[float, Field(gt=0, le=1)] | None]
 
 
 def item_of(row: ItemBody) -> ItemIn:
     """An item as the service takes it.
 
     >>> item_of({"id": "post-1", "payload": "Buy now!"})
-    ItemIn(id='post-1', payload='Buy now!', weight=None, eligible=None, excluded=())
+    ItemIn(id='post-1', payload='Buy now!', weight=None, eligible=None, excluded=(), ...)
     """
     eligible = row.get("eligible")
     only = None if eligible is None else tuple(eligible)
     return ItemIn(
-        row["id"], row.get("payload"), row.get("weight"), only, tuple(row.get("excluded", ()))
+        row["id"],
+        row.get("payload"),
+        row.get("weight"),
+        only,
+        tuple(row.get("excluded", ())),
+        row.get("min_confidence"),
     )
 
 
@@ -97,6 +104,15 @@ class LabelBody(TypedDict):
     item: Id
     labeler: NotRequired[Name]
     said: Name
+
+
+class GoldBody(TypedDict):
+    """Gold: what somebody who is trusted says of an item, one of the stream's classes."""
+
+    __pydantic_config__ = ConfigDict(extra="forbid")  # type: ignore[misc] # pydantic's way
+
+    item: Id
+    label: Name
 
 
 class SaidBody(BaseModel):
@@ -167,6 +183,7 @@ BODIES: Final[tuple[Any, ...]] = (
     NewStream,
     ItemBody,
     LabelBody,
+    GoldBody,
     SaidBody,
     ReleaseBody,
     WebhookBody,
@@ -178,7 +195,12 @@ BODIES: Final[tuple[Any, ...]] = (
 
 _ITEMS: Final = TypeAdapter(list[ItemBody])
 _LABELS: Final = TypeAdapter(list[LabelBody])
-_ADAPTERS: Final[dict[Any, TypeAdapter[Any]]] = {ItemBody: _ITEMS, LabelBody: _LABELS}
+_GOLD: Final = TypeAdapter(list[GoldBody])
+_ADAPTERS: Final[dict[Any, TypeAdapter[Any]]] = {
+    ItemBody: _ITEMS,
+    LabelBody: _LABELS,
+    GoldBody: _GOLD,
+}
 _OBJECT: Final = TypeAdapter(dict[str, Any])
 
 
@@ -224,15 +246,20 @@ async def read_object(request: Request) -> dict[str, Any]:
 
 
 async def read_list(
-    request: Request, model: Any, most: int, made: Callable[[int, Any], T]
+    request: Request,
+    model: Any,
+    most: int,
+    made: Callable[[int, Any], T],
+    converted: bytes | None = None,
 ) -> list[T]:
     """The body as a list of items or labels: a JSON list, or one per line.
 
     `made` converts each, given its number. A long body is parsed in a thread, so that others are
-    served meanwhile.
+    served meanwhile. `converted` is the body as JSON, where it was sent as something else too.
     """
-    lines = _check_type(request, (JSON, NDJSON)) == NDJSON
-    body = await request.body()
+    known = (JSON, NDJSON) if converted is None else (JSON, NDJSON, "text/csv")
+    lines = _check_type(request, known) == NDJSON
+    body = await request.body() if converted is None else converted
 
     def read() -> list[T]:
         return [made(n, row) for n, row in enumerate(_rows(body, lines, model, most))]

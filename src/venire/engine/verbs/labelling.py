@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 
 import numpy as np
 
 from venire.engine.registry import changed
 from venire.engine.state import State
-from venire.errors import StateError
-from venire.events import Arrived, Assigned, Observed, Released, Withdrawn
-from venire.model import Assignment, Item, ItemId, Label, LabelerId
+from venire.errors import InputError, StateError
+from venire.events import Arrived, Assigned, GoldGiven, Observed, Released, Withdrawn
+from venire.model import Assignment, Item, ItemId, Label, LabelerId, Verdict
 from venire.scheduling.state.desk import PENDING
 
 __all__ = ["Labelling"]
@@ -31,7 +31,8 @@ class Labelling:
         for item in batch:
             excluded = sorted(number[name] for name in item.excluded if name in number)
             group = self._group(item.eligible)
-            row = state.bounded.add_row(item.weight, group, excluded, state.slot)
+            floor = item.min_confidence
+            row = state.bounded.add_row(item.weight, group, excluded, state.slot, floor)
             registry.add(item, row)
         if batch:
             state.quiet = 0
@@ -112,9 +113,35 @@ class Labelling:
         state.bounded.release(touch, state.slot, bar)
         state.write(Released(state.slot, item, labeler, bar))
 
+    def gold(self, item: ItemId, label: Hashable, before: Verdict | None, labels: int) -> None:
+        """The class of an item is known."""
+        state, registry = self._state, self._state.registry
+        code = registry.class_of(item, label)
+        if item in registry.row:
+            known = state.gold.get(item)
+            if known == code:
+                return
+            if known is not None:
+                raise StateError(
+                    f"the gold of item {item!r} is {registry.classes[known]!r}, got {label!r}: "
+                    "gold cannot be changed"
+                )
+            state.gold[item], before, labels = code, None, 0
+        elif item in state.departed.items:
+            kept = state.departed.items[item]
+            before, labels = state.verdict(kept.verdict, kept.confidence), len(kept.said)
+        elif before is None and item not in registry.left:
+            raise InputError(f"item {item!r} never arrived, or has left and is forgotten")
+        state.departed.items.pop(item, None)  # what is known is not revised
+        serial = registry.serial_of(item)
+        if state.learner is not None and serial is not None:
+            state.learner.gold(serial, code)
+        state.write(GoldGiven(state.slot, item, label, before, labels))
+
     def withdraw(self, item: ItemId) -> None:
         """Withdraw an item, without a verdict."""
         state = self._state
+        state.gold.pop(item, None)
         row = state.registry.outstanding(item)
         state.bounded.withdraw(row)
         state.registry.remove(row)

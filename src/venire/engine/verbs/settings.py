@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from venire.costs import Costs
 from venire.engine.state import State, no_competence
 from venire.errors import StateError
 from venire.events import Changed, Joined, Left
@@ -66,12 +67,15 @@ class Settings:
         bounds: Bounds | None,
         c: float | None,
         revisions: int | None,
+        costs: Costs | None,
     ) -> None:
         """Change settings from now on; None: as before."""
         state = self._state
         new = state.policy if policy is None else policy_named(policy)
         if c is not None:
             check_c(c)
+        if costs is not None:
+            state.use_costs(costs)
         if learning is not None:
             self._change_learning(learning_named(learning))
         if revisions is not None:
@@ -82,7 +86,8 @@ class Settings:
             state.raw.bound(bounds)
         state.raw.queue.use(state.active)
         state.believe()
-        state.write(Changed(state.slot, policy, learning, bounds, c, revisions))
+        listed = None if costs is None else tuple((t, v, float(x)) for (t, v), x in costs.items())
+        state.write(Changed(state.slot, policy, learning, bounds, c, revisions, listed))
 
     def _change_learning(self, learning: Learning | None) -> None:
         state, belief = self._state, self._state.raw.queue.belief

@@ -10,7 +10,7 @@ from venire.engine.departed import Kept
 from venire.engine.state import State
 from venire.engine.untracked import untracked
 from venire.events import Closed
-from venire.model import Exit, Revision
+from venire.model import Exit, ExitReason, Revision
 from venire.scheduling.state.desk import REASONS
 
 __all__ = ["Slots"]
@@ -95,10 +95,14 @@ class Slots:
         state, r = self._state, self._state.queue.desk.rows[row]
         item = state.registry.remove(row)
         verdict = state.verdict(int(r["verdict"]), float(r["confidence"]))
-        if state.departed.most:
+        reason = REASONS[r["reason"]]
+        if item.id in state.gold:
+            verdict = state.verdict(state.gold.pop(item.id), 1.0)
+            reason = ExitReason.CONFIDENT if reason == ExitReason.UNDECIDED else reason
+        elif state.departed.most:
             labels = state.queue.labels_of(row)
             state.departed.add(item.id, Kept(*labels, int(r["verdict"]), verdict.confidence))
-        reason, how = REASONS[r["reason"]], (int(r["labels"]), untracked(verdict))
+        how = int(r["labels"]), untracked(verdict)
         return untracked(Exit(item.id, int(r["arrival"]), state.slot, *how, reason))
 
     def _learn_and_revise(self) -> tuple[Revision, ...]:
@@ -106,7 +110,8 @@ class Slots:
         state = self._state
         if not self.learn() or not state.departed.items:
             return ()
-        found = state.departed.revise(state.raw.queue.belief, len(state.registry.classes))
+        queue = state.raw.queue
+        found = state.departed.revise(queue.belief, len(state.registry.classes), queue.costs)
         return tuple(
             Revision(
                 item,

@@ -6,11 +6,14 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Final, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from venire.errors import InputError
-from venire.estimators.base import BaseEstimator, Floats
+from venire.estimators.base import TINY, BaseEstimator, Floats
 from venire.estimators.convergence import Monitor
 from venire.estimators.dawid_skene.shrinkage import pooled_prior
+from venire.estimators.given import Gold
+from venire.estimators.gold_votes import GoldVotes, gold_votes
 from venire.estimators.passes.blocks import Blocks
 from venire.estimators.passes.em import full_pass, share_pass, weigh_pass
 from venire.labels import LabelTable
@@ -96,17 +99,24 @@ class Subtypes(BaseEstimator):
     tol: float = 1e-3
     threads: int | None = None
 
-    def fit(self, labels: Any) -> Self:
-        """Fit every start, and average the posteriors."""
+    def fit(self, labels: Any, gold: Gold | None = None) -> Self:
+        """Fit every start, and average the posteriors.
+
+        With `gold`, a mapping of item to class, the starts are from the vote that gold gives
+        (`gold_votes`), and the class of these items is known.
+        """
         _check(self)
         table = as_table(labels)
+        told = gold_votes(table, gold)
         sample = _sample(table)
-        learned = [_Start(self, sample, n) for n in range(self.starts)]
+        learned = [_Start(self, sample, n, told) for n in range(self.starts)]
         self.evidence_ = np.array([start.evidence for start in learned])
         posteriors = np.mean([start.posteriors(table) for start in learned], axis=0)
         monitor = _slowest(learned)
         priors = np.mean([start.priors() for start in learned], axis=0)
         posteriors[np.diff(table.start) == 0] = priors
+        if told is not None:
+            told.settle(posteriors)
         confusions = np.mean([start.confusions() for start in learned], axis=0)
         skills = np.einsum("mkk,k->m", confusions, priors)
         return self._settle(table, skills, posteriors, None, monitor, confusions, priors)
@@ -115,13 +125,16 @@ class Subtypes(BaseEstimator):
 class _Start:
     """One climb; arrays over types are [..., k * types + g]."""
 
-    def __init__(self, how: Subtypes, table: LabelTable, number: int) -> None:
+    def __init__(
+        self, how: Subtypes, table: LabelTable, number: int, told: GoldVotes | None
+    ) -> None:
         self.how, self.K, self.M = how, len(table.classes), len(table.labelers)
         self.T = self.K * how.types
         self.room = self.T + self.M * self.K * self.T
         with Blocks(table, self.room, how.threads) as blocks:
             self._prior(blocks)
-            self._climb(blocks, _memberships(table, blocks, how, number))
+            self.gold = _known(table, told)
+            self._climb(blocks, _memberships(table, blocks, how, number, told))
 
     def _prior(self, blocks: Blocks) -> None:
         """Pseudo-labels [code, type]: everyone is like the panel, by the votes."""
@@ -138,9 +151,19 @@ class _Start:
             self._maximise(sums)
             total, sums = blocks.run(full_pass, self.room, *self._parameters(), posteriors=z)
             self.evidence = total - self._divergence()
+            if (self.gold >= 0).any():
+                _, sums = blocks.run(weigh_pass, self.room, self.T, posteriors=self._given(z))
             latest = _by_class(z, self.K)
             self.monitor.report(self.evidence, float(np.abs(latest - classes).max(initial=0.0)))
             classes = latest
+
+    def _given(self, z: Floats) -> Floats:
+        """Items of a known class have no part in the types of others."""
+        gold = np.flatnonzero(self.gold >= 0)
+        parts = z[gold].reshape(len(gold), self.K, -1) + TINY
+        parts *= np.eye(self.K)[self.gold[gold]][:, :, None]
+        z[gold] = (parts / parts.sum(axis=(1, 2), keepdims=True)).reshape(len(gold), -1)
+        return z
 
     def _maximise(self, sums: Floats) -> None:
         self.items = sums[: self.T].reshape(self.K, -1)
@@ -195,12 +218,23 @@ class _Start:
 _SPARSE: Final = 1 / 30
 
 
-def _memberships(table: LabelTable, blocks: Blocks, how: Subtypes, number: int) -> Floats:
+def _known(table: LabelTable, told: GoldVotes | None) -> NDArray[np.int64]:
+    """The class of each item that has labels, -1 where it is not known."""
+    nothing = np.full(len(table.items), -1, np.int64)
+    return nothing if told is None else np.where(np.diff(table.start) > 0, told.known, nothing)
+
+
+def _memberships(
+    table: LabelTable, blocks: Blocks, how: Subtypes, number: int, told: GoldVotes | None
+) -> Floats:
     """The vote shares of each item, divided among the types at random: items x types."""
     K = len(table.classes)
     shares = np.zeros((len(table.items), K))
     room = K + len(table.labelers) * K * K
     blocks.run(share_pass, room, blocks.said_of, K, posteriors=shares)
+    if told is not None:
+        labelled = np.diff(table.start) > 0
+        shares[labelled] = told.shares[labelled]
     draws = [item_draws(table, how.seed + 1_000 * number + g) for g in range(how.types)]
     parts = -np.log1p(-np.stack(draws, axis=1))
     parts /= parts.sum(axis=1, keepdims=True)

@@ -8,6 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from venire.estimators.dawid_skene.estimator import DawidSkene
+from venire.estimators.given import Gold
+from venire.estimators.gold_votes import GoldVotes, gold_votes
 from venire.estimators.screening.constant import constant_labelers
 from venire.labels import LabelTable, Names
 from venire.labels.subset import keep_items, keep_labels
@@ -47,8 +49,11 @@ class Screened(NamedTuple):
         return " ".join([*aside, told])
 
 
-def screen(table: LabelTable) -> Screened:
+def screen(table: LabelTable, gold: Gold | None = None) -> Screened:
     """Ignore labelers who always say one class; check whether there is anything to learn.
+
+    With gold, who contradicts the vote is who contradicts the vote that gold gives
+    (`gold_votes`); and labelers are told apart by gold, if their labels do not.
 
     >>> found = screen(LabelTable.from_matrix([[0, 0], [1, 1]]))
     >>> found.why("learned")
@@ -57,24 +62,27 @@ def screen(table: LabelTable) -> Screened:
     constant = constant_labelers(table)
     heard = keep_labels(table, ~constant[table.labeler])
     contrary = np.zeros(len(constant), np.bool_)
-    obstacle = _obstacle(heard)
+    told = gold_votes(heard, gold)
+    obstacle = None if told is not None and told.given.sum() >= FEWEST_LABELS else _obstacle(heard)
     if obstacle is None:
-        contrary = _contrary(heard)
+        contrary = _contrary(heard, told)
         heard = keep_labels(heard, ~contrary[heard.labeler])
     return Screened(heard, constant, contrary, obstacle)
 
 
-def _contrary(table: LabelTable) -> NDArray[np.bool_]:
+def _contrary(table: LabelTable, told: GoldVotes | None) -> NDArray[np.bool_]:
     """Who is right less often than one who does not look: the diagonal sums to 1 or less.
 
     Their labels would tell something if they were turned round, but then a panel of two camps
     could be turned round as a whole.
     """
-    several = keep_items(table, np.diff(table.start) >= 2)
+    wanted = np.diff(table.start) >= 2
+    several = keep_items(table, wanted if told is None else wanted | (told.known >= 0))
     given = np.bincount(several.labeler, minlength=len(table.labelers))
     if not (given >= FEWEST_LABELS).any():
         return np.zeros(len(given), np.bool_)
-    rows = DawidSkene(max_iter=0).fit(several).confusions_
+    start = "majority" if told is None else told.shares
+    rows = DawidSkene(max_iter=0, start=start).fit(several).confusions_
     return np.asarray((given >= FEWEST_LABELS) & (np.einsum("mkk->m", rows) <= 1.0))
 
 

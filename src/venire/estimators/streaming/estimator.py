@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal, Self, get_args
@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from venire.errors import InputError, UnknownName
 from venire.estimators.calibration import certainty
-from venire.estimators.streaming.items import codes_of, distinct, listed, pick
+from venire.estimators.streaming.items import codes_of, distinct, listed, not_repeated, pick
 from venire.estimators.streaming.remembered_labels import (
     ITEM,
     LABELER,
@@ -186,7 +186,7 @@ class Streaming(StreamViews):
 
     def _once(self, names: list[Hashable], index: Ints, labeler: Ints, said: Ints) -> Bools:
         """Which labels to take so that nobody labels an item twice."""
-        keep = _not_repeated(index, labeler, self.repeats)
+        keep = not_repeated(index, labeler, self.repeats)
         before = self._before(names, index, labeler)
         old = before >= 0
         if self.repeats == "error" and (old.any() or not keep.all()):
@@ -262,6 +262,8 @@ class Streaming(StreamViews):
         names = list(state.items)[:number]
         state.finals.add(names, self.posterior_of(names))
         gone = np.array([state.items.pop(name) for name in names])
+        for name in names:
+            state.gold.pop(name, None)
         state.labels = state.labels[~np.isin(state.labels[:, ITEM], gone)]
         self._read = None
 
@@ -291,7 +293,7 @@ class Streaming(StreamViews):
         stranger = np.where(np.eye(K, dtype=np.bool_), right, wrong / (K - 1))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # few labels, near chance: more will come
-            fitted = Anchored(stranger=stranger).fit(table)
+            fitted = Anchored(stranger=stranger).fit(table, self._gold_of(items))
         if self.model == "one-coin":
             p = np.clip(fitted.competences_, 1 / K, 1 - RHO)
             found = Found(one_coin(p, K), np.full(K, 1 / K))
@@ -299,6 +301,24 @@ class Streaming(StreamViews):
             found = Found(clamp_confusions(fitted.confusions_, RHO), fitted.priors_)
         _, logs = opinions(labels, *found[:2])
         return found._replace(certainty=certainty(table, posteriors(logs)))
+
+    def add_gold(self, gold: Mapping[Any, Hashable]) -> Self:
+        """Say what the class of items is; their labels then count as known to be right or wrong.
+
+        Items may have labels or get them later. Gold is kept until the item is dropped.
+        """
+        self._check_classes(list(gold.values()))
+        self._meet(list(gold.values()), [])
+        self.state.gold |= {name: self.state.classes[label] for name, label in gold.items()}
+        self._read = None
+        return self
+
+    def _gold_of(self, items: Ints) -> dict[Any, int] | None:
+        """The gold of items in the window, by their places among these numbers."""
+        of, gold = self.state.items, self.state.gold
+        place = {number: k for k, number in enumerate(items.tolist())} if gold else {}
+        known = ((of.get(name, -1), code) for name, code in gold.items())
+        return {place[number]: code for number, code in known if number in place} or None
 
     def refine(self) -> Self:
         """Fit the window now, so that reading does not have to."""
@@ -384,16 +404,3 @@ def _check_codes(kind: str, codes: Ints, known: int) -> None:
             f"got {kind} codes from {codes.min()} to {codes.max()}, expected them from 0 to "
             f"{known - 1}: those declared or seen before"
         )
-
-
-def _not_repeated(index: Ints, labeler: Ints, repeats: Repeats) -> Bools:
-    """Keep one label of each labeler for an item within a batch: the first, or the last."""
-    keep = np.ones(index.size, dtype=np.bool_)
-    key = index * (labeler.max(initial=0) + 1) + labeler
-    ordered = np.sort(key)
-    if (ordered[1:] == ordered[:-1]).any():
-        keep[:] = False
-        last = repeats == "last"
-        chosen = np.unique(key[::-1] if last else key, return_index=True)[1]
-        keep[index.size - 1 - chosen if last else chosen] = True
-    return keep

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from venire.labels import Codes, Names
+from venire.labels import Codes, Names, Repeats
 
-__all__ = ["Finals", "codes_of", "distinct", "listed", "numbered", "pick"]
+__all__ = ["Finals", "codes_of", "distinct", "listed", "not_repeated", "numbered", "pick"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -101,3 +101,20 @@ class Finals:
         out = np.zeros((len(rows), classes))
         out[:, : self._rows.shape[1]] = self._rows[rows] if rows else 0.0
         return out
+
+
+def not_repeated(index: Ints, labeler: Ints, repeats: Repeats) -> NDArray[np.bool_]:
+    """Which labels to keep so that a batch has one of each labeler for an item: first or last.
+
+    >>> not_repeated(np.array([0, 0, 1]), np.array([7, 7, 7]), "last").tolist()
+    [False, True, True]
+    """
+    keep = np.ones(index.size, dtype=np.bool_)
+    key = index * (labeler.max(initial=0) + 1) + labeler
+    ordered = np.sort(key)
+    if (ordered[1:] == ordered[:-1]).any():
+        keep[:] = False
+        last = repeats == "last"
+        chosen = np.unique(key[::-1] if last else key, return_index=True)[1]
+        keep[index.size - 1 - chosen if last else chosen] = True
+    return keep

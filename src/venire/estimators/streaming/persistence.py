@@ -4,7 +4,7 @@ The file is a NumPy .npz archive (a zip of arrays, each with a checksum) of
 
     header      JSON text in UTF-8: {"format": "venire-stream", "version": 2, "parameters": {...},
                 "classes": [...], "labelers": [...], "items": [[name, number], ...],
-                "finals": [...], "counters": {...}}
+                "finals": [...], "gold": [[name, class], ...], "counters": {...}}
     labels      the labels in the window, see `venire.estimators.streaming.remembered_labels`
     looked.*    the beliefs of the last drift check; absent before the first
     drift.*     the drift monitor, see `drift.DriftMonitor`; absent if it is off
@@ -118,6 +118,7 @@ def _header(stream: Streaming) -> dict[str, Any]:
         "labelers": [_pack(name) for name in stream.state.labelers],
         "items": [[_pack(name), number] for name, number in stream.state.items.items()],
         "finals": [_pack(name) for name in stream.state.finals.of],
+        "gold": [[_pack(name), code] for name, code in stream.state.gold.items()],
         "counters": {
             "known": stream.state.known,
             "taken": stream.state.taken,
@@ -225,6 +226,7 @@ def _restore(kind: type[S], header: dict[str, Any], arrays: dict[str, NDArray[An
     for n in state.monitor.arrays() if state.monitor is not None else ():
         setattr(state.monitor, n, arrays[f"drift.{n}"])
     state.items = {_unpack(packed): number for packed, number in header["items"]}
+    state.gold = {_unpack(packed): code for packed, code in header.get("gold", ())}
     state.finals.add([_unpack(name) for name in header["finals"]], arrays["finals"])
     counters = header["counters"]
     state.known, state.taken = counters["known"], counters["taken"]
@@ -245,6 +247,7 @@ def _sound(stream: Streaming) -> bool:
     inside: list[Any] = [(labels[:, column] >= 0).all() for column in range(4)]
     inside += [(labels[:, 1] < M).all(), (labels[:, 2] < K).all()]
     inside.append(np.isin(labels[:, 0], list(stream.state.items.values())).all())
+    inside.append(all(0 <= code < K for code in stream.state.gold.values()))
     inside.append(all(number < stream.state.known for number in stream.state.items.values()))
     if stream.state.looked is not None:
         inside.append([a.shape for a in stream.state.looked[:2]] == [(M, K, K), (K,)])

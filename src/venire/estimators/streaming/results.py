@@ -64,7 +64,12 @@ class StreamViews(Parameters):
         items, told = opinions(labels, *found[:2])
         logs = np.tile(np.log(found.priors), (len(wanted), 1))
         logs[np.searchsorted(wanted, items)] = told
-        return posteriors(found.certainty * logs)[np.searchsorted(wanted, numbers)]
+        out = posteriors(found.certainty * logs)
+        for name, code in self.state.gold.items():
+            place = int(np.searchsorted(wanted, self.state.items.get(name, -1)))
+            if place < len(wanted) and wanted[place] == self.state.items.get(name, -1):
+                out[place] = np.eye(out.shape[1])[code]
+        return out[np.searchsorted(wanted, numbers)]
 
     def skill_of(self, labeler: Hashable) -> float:
         """The chance that this labeler is right about an item."""

@@ -35,8 +35,9 @@ class StreamState:
 
     `classes` and `labelers` map names to codes, `items` maps the items in the window to numbers,
     the one that has waited longest for a label first. `labels` are those in the window (see
-    `remembered_labels`). `known` items were numbered and `taken` labels accepted so far; the next
-    drift check is made at `next_look` labels, against the beliefs in `looked`.
+    `remembered_labels`), `gold` the classes of items where they are known. `known` items were
+    numbered and `taken` labels accepted so far; the next drift check is made at `next_look` labels,
+    against the beliefs in `looked`.
     """
 
     classes: dict[Hashable, int]
@@ -45,6 +46,7 @@ class StreamState:
     monitor: DriftMonitor | None
     items: dict[Hashable, int] = field(default_factory=dict)
     labels: Ints = field(default_factory=lambda: np.zeros((0, 4), np.int64))
+    gold: dict[Hashable, int] = field(default_factory=dict)
     known: int = 0
     taken: int = 0
     next_look: int = FIRST_LOOK

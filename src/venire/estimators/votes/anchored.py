@@ -12,7 +12,8 @@ from venire.estimators.base import Floats
 from venire.estimators.dawid_skene.e_step import FullModel
 from venire.estimators.dawid_skene.estimator import DawidSkene
 from venire.estimators.dawid_skene.shrinkage import fitted_prior
-from venire.estimators.given import check_counts
+from venire.estimators.given import Gold, Soft, check_counts, fixed_counts
+from venire.estimators.gold_votes import GoldVotes, gold_votes
 from venire.estimators.passes.vote_counts import count_labels
 from venire.estimators.screening.screen import screen
 from venire.estimators.votes.majority import VoteEstimator, one_iteration, vote_shares
@@ -28,6 +29,11 @@ __all__ = ["Anchored", "fill", "near_the_vote"]
 LOOSE: Final = 200.0
 
 WEIGHED: Final = "Labelers are weighted by their agreement and by one step of EM from the vote."
+
+OVERRULED: Final = (
+    "Labelers are weighted by how often they were right on gold, alone: what was learned from all "
+    "labels is wrong on gold too often."
+)
 
 
 @dataclass(eq=False)
@@ -84,23 +90,42 @@ class Anchored(VoteEstimator):
     stranger: ArrayLike | None = None
     threads: int | None = None
 
-    def fit(self, labels: Any) -> Self:
-        """Screen the labelers, weight them, and compute the posteriors."""
+    def fit(self, labels: Any, gold: Gold | None = None) -> Self:
+        """Screen the labelers, weight them, and compute the posteriors.
+
+        With `gold`, a mapping of item to class, the vote is the one that gold gives
+        (`gold_votes`), and labels of these items count as known to be right or wrong.
+        """
         table = as_table(labels)
-        found = screen(table)
+        found = screen(table, gold)
         self.constant_, self.contrary_ = found.constant, found.contrary
         self.learned_ = found.obstacle is None
         self.why_ = found.why(WEIGHED)
         heard = found.heard
-        parts = near_the_vote(heard, self.threads) if self.learned_ else [vote_shares(heard)]
-        posteriors = fill(np.mean(parts, axis=0), heard)
-        confusions, priors, skills = self._imply(table, heard, posteriors)
+        told = gold_votes(heard, gold)
+        posteriors = fill(np.mean(self._parts(heard, told), axis=0), heard)
+        if told is not None:
+            told.settle(posteriors)
+        confusions, priors, skills = self._imply(table, heard, posteriors, told)
+        if told is not None:
+            told = gold_votes(table, gold)
+        if told is not None and told.overrule(table, confusions, priors):
+            self.why_ = OVERRULED
+            confusions, posteriors = told.record(table)
+            items = posteriors.sum(axis=0) + 1.0
+            priors = items / items.sum()
+            skills = np.einsum("mkk,k->m", confusions, priors)
         return self._settle(table, skills, posteriors, None, one_iteration(), confusions, priors)
 
+    def _parts(self, heard: LabelTable, told: GoldVotes | None) -> list[Floats]:
+        if self.learned_:
+            return near_the_vote(heard, self.threads, told)
+        return [vote_shares(heard) if told is None else told.shares]
+
     def _imply(
-        self, table: LabelTable, heard: LabelTable, posteriors: Floats
+        self, table: LabelTable, heard: LabelTable, posteriors: Floats, told: GoldVotes | None
     ) -> tuple[Floats, Floats, Floats]:
-        """Confusion matrices, class shares and skills, from items with two labels or more.
+        """Confusion matrices, class shares and skills, from items with two labels or gold.
 
         A labeler whose labels say nothing about the class is at chance, for any class shares.
         """
@@ -110,11 +135,13 @@ class Anchored(VoteEstimator):
             shares = np.full(K, 1 / K)
         else:
             several = np.diff(heard.start) >= 2
+            if told is not None:
+                several |= told.known >= 0
             taught = keep_items(heard, several)
             rows = self._rows(_counts(taught, posteriors))
             items = posteriors[several].sum(axis=0) + 1.0
             shares = items / items.sum()
-            rows, shares = self._loosened(taught, rows, shares)
+            rows, shares = self._loosened(taught, rows, shares, told)
         silent = self.constant_ | self.contrary_ | (np.einsum("mkk->m", rows) <= 1.0)
         rows[silent] = _habits(table, K)[silent, None, :]
         skills = np.where(silent, 1 / K, np.einsum("mkk,k->m", rows, shares))
@@ -127,10 +154,16 @@ class Anchored(VoteEstimator):
         rows = (known + prior)[:-1]
         return np.asarray(rows / rows.sum(axis=2, keepdims=True))
 
-    def _loosened(self, table: LabelTable, rows: Floats, shares: Floats) -> tuple[Floats, Floats]:
+    def _loosened(
+        self, table: LabelTable, rows: Floats, shares: Floats, told: GoldVotes | None
+    ) -> tuple[Floats, Floats]:
         """One more step of EM, weighted by the number of labels."""
-        with FullModel(table, self.threads) as model:
+        unknown = table if told is None else keep_items(table, told.known < 0)
+        with FullModel(unknown, self.threads) as model:
             _, soft = model.expect(np.ascontiguousarray(rows.transpose(0, 2, 1)), shares)
+        if told is not None:
+            fixed = fixed_counts(table, told.known)
+            soft = Soft(soft.items + fixed.items, soft.labels + fixed.labels)
         given = np.bincount(table.labeler, minlength=len(rows))
         anchor = LOOSE / (LOOSE + given)[:, None, None]
         better = self._rows(soft.labels.transpose(0, 2, 1))
@@ -147,10 +180,15 @@ class Anchored(VoteEstimator):
         return np.asarray(one_coin([p], K)[0])
 
 
-def near_the_vote(table: LabelTable, threads: int | None = None) -> list[Floats]:
-    """The posteriors of weighted majority, and of one step of EM from the vote."""
-    weighted = WeightedMajority(tol=1e-4).fit(table).posteriors_
-    return [weighted, DawidSkene(max_iter=0, threads=threads).fit(table).posteriors_]
+def near_the_vote(
+    table: LabelTable, threads: int | None = None, told: GoldVotes | None = None
+) -> list[Floats]:
+    """The posteriors of weighted majority, and of one step of EM from the vote, or that of gold."""
+    gold = None if told is None else told.gold(table)
+    weighted = WeightedMajority(tol=1e-4).fit(table, gold).posteriors_
+    start = "majority" if told is None else told.shares
+    one_step = DawidSkene(max_iter=0, start=start, threads=threads).fit(table, gold)
+    return [weighted, one_step.posteriors_]
 
 
 def fill(posteriors: Floats, heard: LabelTable) -> Floats:

@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 from venire.errors import InputError
 from venire.estimators.base import Floats
 from venire.estimators.convergence import Monitor
+from venire.estimators.given import Gold
+from venire.estimators.gold_votes import GoldVotes, gold_votes
 from venire.estimators.passes.vote_counts import agreement_pass, vote_pass
 from venire.estimators.scoring import TIE
 from venire.estimators.votes.majority import VoteEstimator
@@ -81,26 +83,35 @@ class WeightedMajority(VoteEstimator):
     tol: float = 1e-6
     shrink: float = SHRINK
 
-    def fit(self, labels: Any) -> Self:
-        """Vote, weigh, and vote again."""
+    def fit(self, labels: Any, gold: Gold | None = None) -> Self:
+        """Vote, weigh, and vote again.
+
+        With `gold`, a mapping of item to class, the first weights are those by gold
+        (`gold_votes`), and the verdicts on these items are known.
+        """
         if not 0 <= self.shrink < np.inf:
             raise InputError(f"got shrink={self.shrink!r}, expected a finite count, 0 or more")
         table = as_table(labels)
         monitor = Monitor(self.tol, self.max_iter)
-        weights = np.ones(len(table.labelers))
+        told = gold_votes(table, gold)
+        weights = np.ones(len(table.labelers)) if told is None else told.weights
         shares = np.empty((len(table.items), len(table.classes)))
         given = np.bincount(table.labeler, minlength=weights.size)
-        self._vote(table, weights, shares)
+        self._vote(table, weights, shares, told)
         while not monitor.done:
             better = self._weigh(table, shares, given)
             monitor.report(0.0, float(np.abs(better - weights).max()))
             weights = better
-            self._vote(table, weights, shares)
+            self._vote(table, weights, shares, told)
         self.weights_ = weights
         return self._judge(table, shares, monitor)
 
-    def _vote(self, table: LabelTable, weights: Floats, shares: Floats) -> None:
+    def _vote(
+        self, table: LabelTable, weights: Floats, shares: Floats, told: GoldVotes | None
+    ) -> None:
         vote_pass(table.start, table.labeler, table.said, weights, shares)
+        if told is not None:
+            told.settle(shares)
 
     def _weigh(self, table: LabelTable, shares: Floats, given: Counts) -> Floats:
         agreed = np.empty(given.size)

@@ -21,6 +21,7 @@ from venire.scheduling.state.desk import (
     BARRED,
     BELIEVED,
     CERTAINTY,
+    COSTLY,
     N_SETTINGS,
     OUTSTANDING,
     PENDING,
@@ -54,9 +55,14 @@ def check_c(c: float) -> None:
         raise InputError(f"got c = {c}, expected a finite number above 0")
 
 
-def believe(desk: Desk, belief: Belief | None, c: float = 1.0) -> None:
-    """Use this belief from now on; None: nothing is known, all votes are equal."""
+def believe(desk: Desk, belief: Belief | None, c: float = 1.0, costs: Floats | None = None) -> None:
+    """Use this belief from now on; None: nothing is known, all votes are equal.
+
+    `costs` are what errors cost, truth by verdict; None: every error costs 1.
+    """
     panel, classes = desk.panel, len(desk.scores)
+    desk.meta[COSTLY] = costs is not None
+    desk.costs[:] = 1.0 - np.eye(classes) if costs is None else costs
     desk.meta[BELIEVED] = belief is not None
     desk.lean[:] = leaning(belief, classes)
     desk.bounds[CERTAINTY] = 1.0 if belief is None else belief.certainty
@@ -84,7 +90,12 @@ def leaning(belief: Belief | None, classes: int) -> Floats:
 
 
 def decide_apart(
-    belief: Belief | None, classes: int, start: Ints, labelers: Ints, said: Ints
+    belief: Belief | None,
+    classes: int,
+    start: Ints,
+    labelers: Ints,
+    said: Ints,
+    costs: Floats | None = None,
 ) -> tuple[Ints, Floats]:
     """The verdicts on items that are on no desk: classes (-1: no label) and confidences.
 
@@ -102,7 +113,8 @@ def decide_apart(
     lean, scores = leaning(belief, classes), np.zeros(classes)
     certain = 1.0 if belief is None else belief.certainty
     rows = start, labelers, said, found, sure
-    _decide_all(belief is not None, certain, votes, lean, scores, *rows)
+    square = 1.0 - np.eye(classes) if costs is None else costs
+    _decide_all(belief is not None, certain, votes, lean, scores, costs is not None, square, *rows)
     return found, sure
 
 
@@ -113,6 +125,8 @@ def _decide_all(
     votes: Floats,
     lean: Floats,
     scores: Floats,
+    costly: bool,
+    costs: Floats,
     start: Ints,
     labelers: Ints,
     said: Ints,
@@ -128,7 +142,7 @@ def _decide_all(
                     scores[j] += votes[labelers[k], said[k], j]
             else:
                 scores[said[k]] += 1.0
-        best, count = best_of(scores), start[i + 1] - start[i]
+        best, count = verdict_by(scores, believed, certain, costly, costs), start[i + 1] - start[i]
         found[i] = best if count > 0 else -1
         sure[i] = confidence_in(scores, believed, certain, best, count)
 
@@ -241,12 +255,33 @@ def best_of(scores: Floats) -> int:
 
 
 @inlined
+def verdict_by(scores: Floats, believed: bool, certain: float, costly: bool, costs: Floats) -> int:
+    """The class of the highest score or, where errors do not cost the same, of least cost.
+
+    Costs are expected under the posterior (see `confidence_in`); a tie goes to the later class.
+    """
+    best = best_of(scores)
+    if not costly:
+        return best
+    top, chosen, least = scores[best], len(scores) - 1, math.inf
+    for v in range(len(scores) - 1, -1, -1):
+        cost = 0.0
+        for j in range(len(scores)):
+            cost += (math.exp(certain * (scores[j] - top)) if believed else scores[j]) * costs[j, v]
+        if cost < least:
+            chosen, least = v, cost
+    return chosen
+
+
+@inlined
 def add_up(desk: Desk, row: int) -> tuple[int, int]:
-    """Score the classes by the labels of a row: the best class, and how many labels there are."""
+    """Score the classes by the labels of a row: the verdict, and how many labels there are."""
     for j in range(len(desk.scores)):
         desk.scores[j] = desk.lean[j]
     votes = add_votes(desk, row)
-    return best_of(desk.scores), votes
+    believed, certain = desk.meta[BELIEVED] != 0, desk.bounds[CERTAINTY]
+    best = verdict_by(desk.scores, believed, certain, desk.meta[COSTLY] != 0, desk.costs)
+    return best, votes
 
 
 @inlined

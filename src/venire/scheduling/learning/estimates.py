@@ -9,6 +9,7 @@ older than a labeler's half-life, and those of a labeler that has changed.
 from __future__ import annotations
 
 import copy
+import inspect
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
@@ -100,6 +101,7 @@ class Estimate:
         self.estimator = _with_stranger(estimator, prior, classes)
         self.stated = np.array([np.nan if p is None else p for p in competences])
         self.labels = np.zeros((0, 4), np.int64)
+        self.gold: dict[int, int] = {}  # the class of items, where it is known
         self.found: Guess | None = None
         self.monitor = None if memory.drift is None else DriftMonitor(classes, memory.drift)
         if self.monitor is not None:
@@ -143,7 +145,9 @@ class Estimate:
     def _forget_items(self) -> None:
         names = np.unique(self.labels[:, ITEM])
         if len(names) > self.memory.window:
-            self.labels = self.labels[self.labels[:, ITEM] >= names[-self.memory.window]]
+            oldest = int(names[-self.memory.window])
+            self.labels = self.labels[self.labels[:, ITEM] >= oldest]
+            self.gold = {item: k for item, k in self.gold.items() if item >= oldest}
 
     def _forget_old_labels(self) -> None:
         if self.memory.half_life is not None:
@@ -170,10 +174,17 @@ class Estimate:
         table = LabelTable.from_codes(*codes, tuple(names.tolist()), panel, classes)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # few labels, near chance: more will come
-            fitted = copy.copy(self.estimator).fit(table)
+            fitted = self._fitted(table)
         found = self._settled(fitted)
         _, logs = opinions(self.labels, *found.read(self.classes))
         self.found = found._replace(certainty=certainty(table, posteriors(logs)))
+
+    def _fitted(self, table: LabelTable) -> BaseEstimator:
+        """The estimator, fitted; it is told the gold if it takes any."""
+        fresh: Any = copy.copy(self.estimator)
+        if self.gold and "gold" in inspect.signature(fresh.fit).parameters:
+            return cast(BaseEstimator, fresh.fit(table, gold=self.gold))
+        return cast(BaseEstimator, fresh.fit(table))
 
     def _settled(self, fitted: BaseEstimator) -> Guess:
         """What was fitted, shrunk towards the stated competences."""
@@ -193,6 +204,8 @@ class Estimate:
     def state(self) -> Arrays:
         """The labels, what the last fit found, and the test for drift."""
         state = {"stated": self.stated.copy(), "labels": self.labels.copy()}
+        if self.gold:
+            state["gold"] = np.array(list(self.gold.items()), np.int64)
         if self.found is not None:
             named = self.found._asdict().items()
             state |= {f"found.{name}": np.array(a) for name, a in named if a is not None}
@@ -209,6 +222,7 @@ class Estimate:
         self.stated, labels = state[stated].copy(), state["labels"]
         self.labels = np.zeros((len(labels), 4), np.int64)
         self.labels[:, : labels.shape[1]] = labels
+        self.gold = {int(item): int(k) for item, k in state.get("gold", ())}
         found: dict[str, Any] = {
             n: state[f"found.{n}"].copy() for n in Guess._fields if f"found.{n}" in state
         }

@@ -189,6 +189,10 @@ class _KeepsLearning(Learner):
         if self.belief is not None:
             self._believe()
 
+    def gold(self, item: int, label: int) -> None:
+        """The class of an item is known: from the next fit on its labels are right or wrong."""
+        self.estimate.gold[item] = label
+
     def alarms(self) -> Ints | None:
         """How often each labeler was found to have changed."""
         return self.estimate.alarms()

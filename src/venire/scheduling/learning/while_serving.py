@@ -207,6 +207,10 @@ class _WhileServing(Learner):
         self.asked = np.append(self.asked, 0)
         self._believe()
 
+    def gold(self, item: int, label: int) -> None:
+        """The class of an item is known: from the next fit on its labels are right or wrong."""
+        self.estimate.gold[item] = label
+
     def alarms(self) -> Ints | None:
         """How often each labeler was found to have changed."""
         return self.estimate.alarms()

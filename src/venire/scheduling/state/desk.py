@@ -16,6 +16,7 @@ slots work on the same records:
     pairs     how well a labeler tells two classes apart: [labeler, class, class]
     lean      the log prior of each class
     scores    one sum of votes per class, to work out a verdict
+    costs     what an error costs, truth by verdict (where `meta` says that they differ)
     bounds    the largest key so far; the evidence of the whole panel, and of those present; the
               confidence that a row must reach; the factor on the log-odds of a verdict
     gauges    what the active policy remembers from slot to slot (see policy_memory.py)
@@ -74,7 +75,8 @@ LEAST: Final = 22  # fewest labels with which a row may leave when nothing gains
 STALLS: Final = 23  # stalls in use
 MOST: Final = 24  # labels with which a row must leave; 0: no limit
 KEEPS: Final = 25  # 1: a row below the confidence stays, 0: it may leave
-N_META: Final = 26
+COSTLY: Final = 26  # 1: errors cost what `costs` says; 0: all the same
+N_META: Final = 27
 
 FLOOR: Final = 3  # of `bounds`: the confidence that a row must reach; 0: none
 CERTAINTY: Final = 4  # of `bounds`: the factor on the log-odds of a verdict
@@ -129,6 +131,7 @@ class Desk(NamedTuple):
     pairs: NDArray[np.float64]
     lean: NDArray[np.float64]
     scores: NDArray[np.float64]
+    costs: NDArray[np.float64]
     bounds: NDArray[np.float64]
     gauges: NDArray[np.float64]
     cases: Records
@@ -160,6 +163,7 @@ def allocate(
         pairs=np.zeros((labelers, classes, classes)),
         lean=np.zeros(classes),
         scores=np.zeros(classes),
+        costs=1.0 - np.eye(classes),
         bounds=np.array([0.0, 0.0, 0.0, 0.0, 1.0]),
         gauges=np.zeros(N_GAUGES),
         cases=np.zeros(rows, CASE),

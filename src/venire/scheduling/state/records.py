@@ -35,6 +35,7 @@ ROW: Final = np.dtype(
         ("paid", "i8"),  # slot for which the delay counts as paid
         ("exit", "i8"),
         ("confidence", "f8"),
+        ("floor", "f8"),  # the confidence that it must reach; 0: that of all rows
         ("verdict", "i2"),
         ("reason", "i1"),
         ("state", "i1"),
@@ -92,6 +93,7 @@ CASE: Final = np.dtype(
         ("now", "i4"),  # the bin of `reserve_now`
         ("turn", "i4"),  # how early it is served in the current slot
         ("kind", "i4"),  # the two most probable classes, and whether there is no label yet
+        ("scale", "f8"),  # what an error costs, where errors do not cost the same
         ("few", "i4"),  # 1: few labelers are eligible (see scarce_labelers.py)
     ]
 )

@@ -11,6 +11,7 @@ from venire.events import (
     Changed,
     Closed,
     Event,
+    GoldGiven,
     Joined,
     Left,
     Observed,
@@ -93,6 +94,8 @@ def _body(event: Event) -> dict[str, Any]:
             }
         case Withdrawn(item=item):
             return {"item": item}
+        case GoldGiven(item=item, label=label):
+            return {"item": item, "label": label}
         case Changed():
             return {"policy": event.policy, "learning": event.learning}
         case Observed():

@@ -62,7 +62,7 @@ class Skills:
     async def of(self, live: LiveStream) -> dict[str, Skill]:
         """The skills of a stream's labelers."""
         async with self._busy:
-            now, labels = self._runtime.clock.monotonic(), live.statistics.labels
+            now, labels = self._runtime.clock.monotonic(), live.statistics.labels + live.checks.gold
             at, count, skills = self._kept.get(live.name, (-CACHE_SECONDS, 0, {}))
             if now - at >= CACHE_SECONDS and count != labels:
                 skills = await self._runtime.threads.compute(
@@ -73,18 +73,21 @@ class Skills:
 
 
 def _measured(storage: Storage, stream: str, classes: tuple[str, ...]) -> dict[str, Skill]:
-    return measure(storage.recent_labels(stream, 0.0, limit=LABELS), classes)
+    labels = storage.recent_labels(stream, 0.0, limit=LABELS)
+    return measure(labels, classes, storage.gold_of(stream, {row.item for row in labels}))
 
 
-def measure(labels: list[LabelRow], classes: tuple[str, ...]) -> dict[str, Skill]:
-    """Skills, 90 % intervals, drift and clones from labels, newest first."""
+def measure(
+    labels: list[LabelRow], classes: tuple[str, ...], gold: dict[str, str] | None = None
+) -> dict[str, Skill]:
+    """Skills, 90 % intervals, drift and clones from labels, newest first, and gold."""
     rows = [(row.item, row.labeler, row.said) for row in reversed(labels)]
     names = {row[1] for row in rows}
     if len(rows) < MIN_LABELS or len(names) < 3:
         return {}
     clones = _clones(LabelTable.from_rows(rows, classes=classes))
     own = [row for row in rows if row[1] not in clones]  # copies add no evidence
-    spans, drifting = _spans(own, classes), _drifting(own, classes)
+    spans, drifting = _spans(own, classes, gold), _drifting(own, classes)
     found = {}
     for name in sorted(names):
         first = clones.get(name, name)
@@ -106,10 +109,12 @@ def warm_up(classes: tuple[str, ...]) -> None:
     measure([LabelRow("", *label, 0.0, 0, False, None, "") for label in labels], classes)
 
 
-def _spans(rows: list[tuple[str, str, str]], classes: tuple[str, ...]) -> dict[str, Span]:
+def _spans(
+    rows: list[tuple[str, str, str]], classes: tuple[str, ...], gold: dict[str, str] | None
+) -> dict[str, Span]:
     """Skill and interval of each labeler."""
     table = LabelTable.from_rows(rows, classes=classes)
-    fitted = Anchored(threads=1).fit(table)
+    fitted = Anchored(threads=1).fit(table, gold)
     spans = zip(fitted.competences_.tolist(), implied_intervals(fitted).tolist(), strict=True)
     return {
         str(name): (number(skill), number(low), number(high))

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import secrets
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Sequence
 from typing import Any, Final, TypeVar
 
@@ -33,6 +34,7 @@ from venire.storage import (
     Change,
     EngineRow,
     SaveSnapshot,
+    SetMeta,
     SnapshotRow,
     Storage,
     Writer,
@@ -50,6 +52,9 @@ THREAD_FROM: Final = 100
 
 #: Chunks of a request that may wait for the disk, so that other requests are not far behind it.
 MAX_UNCOMMITTED: Final = 1
+
+#: The name under which the store keeps the secret of the draws.
+AUDIT_SECRET: Final = "audit-secret"
 
 _log = logging.getLogger("venire.service")
 
@@ -77,6 +82,7 @@ class Runtime:
         call, report = self._loop.call_soon_threadsafe, self.health.writes
         self.writer = Writer(self.storage, call, self.clock.monotonic, report)
         self.running = True
+        self._audit_secret = await self._read_secret()
         for row in await self.read(self.storage.streams):
             try:
                 await self.live_stream(row.name)
@@ -87,6 +93,14 @@ class Runtime:
             except Exception as error:
                 self.ticker.reload_later(row.name, error)
         self.ticker.start()
+
+    async def _read_secret(self) -> bytes:
+        """The secret by which verdicts are drawn to be audited; made with the store."""
+        kept: str | None = await self.read(self.storage.meta, AUDIT_SECRET)
+        if kept is None:
+            kept = secrets.token_hex(32)
+            await self.write([SetMeta(AUDIT_SECRET, kept)])
+        return bytes.fromhex(kept)
 
     @property
     def ticking(self) -> bool:
@@ -194,7 +208,7 @@ class Runtime:
 
     def add(self, live: LiveStream) -> None:
         """Put a new or loaded stream into service."""
-        live.max_labelers = self.settings.max_labelers
+        live.max_labelers, live.checks.secret = self.settings.max_labelers, self._audit_secret
         self.streams[live.name] = live
         self.log_position(live.name)
 

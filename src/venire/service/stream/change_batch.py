@@ -12,18 +12,22 @@ from typing import Any
 
 from venire.storage import (
     AddAudit,
+    AddChecks,
     AddDeliveries,
     AddEvents,
+    AddGold,
     AddItems,
     AddLabels,
     AddLeases,
     AddRevisions,
     AuditRow,
     Change,
+    CheckRow,
     DeliveryRow,
     EndLeases,
     EventRow,
     ExitRow,
+    GoldRow,
     ItemRow,
     LabelRow,
     LeaseEnd,
@@ -42,6 +46,8 @@ _ORDER: tuple[tuple[str, Callable[[Sequence[Any]], Change]], ...] = (
     ("ends", EndLeases),
     ("exits", LeaveItems),
     ("revisions", AddRevisions),
+    ("checks", AddChecks),
+    ("gold", AddGold),
     ("deliveries", AddDeliveries),
     ("audit", AddAudit),
 )
@@ -61,12 +67,14 @@ class Batch:
 
     __slots__ = (
         "audit",
+        "checks",
         "deliveries",
         "earlier",
         "ends",
         "events",
         "exits",
         "first",
+        "gold",
         "items",
         "key",
         "labels",
@@ -89,6 +97,8 @@ class Batch:
         self.ends: list[LeaseEnd] = []
         self.exits: list[ExitRow] = []
         self.revisions: list[RevisionRow] = []
+        self.checks: list[CheckRow] = []
+        self.gold: list[GoldRow] = []
         self.deliveries: list[DeliveryRow] = []
         self.audit: list[AuditRow] = []
         self.last: list[Change] = []

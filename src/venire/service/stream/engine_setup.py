@@ -32,8 +32,9 @@ def check_new(settings: StreamSettings) -> None:
     """
     if settings.learning != KNOWN:
         return
-    unknown = [member.id for member in settings.panel if member.competence is None]
-    if unknown or not settings.panel:
+    panel = _asked(settings)
+    unknown = [member.id for member in panel if member.competence is None]
+    if unknown or not panel:
         what = f"labeler {unknown[0]!r} has no competence" if unknown else "nobody is on the panel"
         raise InputError(
             f"learning is 'known', but {what}: name the labelers with their competences, or set "
@@ -49,8 +50,8 @@ def new_engine(settings: StreamSettings, remember: int) -> Scheduler:
     0
     """
     learning = learning_named(settings.learning)
-    nobody = not settings.panel
-    panel = [as_labeler(member) for member in settings.panel]
+    panel = [as_labeler(member) for member in _asked(settings)]
+    nobody = not panel
     if nobody:
         panel = [Labeler(SOMEBODY, 0.7 if settings.learning == KNOWN else None)]
     engine = Scheduler(
@@ -61,6 +62,7 @@ def new_engine(settings: StreamSettings, remember: int) -> Scheduler:
         bounds=bounds_of(settings),
         remember=remember,
         revisions=settings.revisions,
+        costs=settings.cost_pairs,
     )
     if nobody:
         engine.leave(SOMEBODY)
@@ -100,6 +102,11 @@ def warm_up(settings: StreamSettings) -> None:
     Scheduler.restore(engine.snapshot()).advance(5)
 
 
+def _asked(settings: StreamSettings) -> list[Member]:
+    """Those on the panel who are asked for labels: not the trusted ones."""
+    return [member for member in settings.panel if not member.trusted]
+
+
 def as_labeler(member: Member) -> Labeler:
     """A member of the panel as the engine's `Labeler`."""
     return Labeler(member.id, member.competence, member.capacity)
@@ -129,12 +136,13 @@ def apply_settings(
     revisions = new.revisions if new.revisions != engine.revisions else None
     # an unknown name must raise before anything is changed
     policy_named(new.policy), learning_named(new.learning)
-    before = {member.id: as_labeler(member) for member in old.panel}
-    after = {member.id: as_labeler(member) for member in new.panel}
-    guests = seated - set(before) - set(after) if new.open_panel else set()
+    before = {member.id: as_labeler(member) for member in _asked(old)}
+    after = {member.id: as_labeler(member) for member in _asked(new)}
+    guests = seated - set(before) - set(after) - new.trusted if new.open_panel else set()
     bound = bounds if bounds != engine.bounds else None
-    if policy or learning or bound is not None or revisions is not None:
-        engine.change(policy, learning, bound, revisions=revisions)
+    costs = new.cost_pairs if new.cost_pairs != engine.costs else None
+    if policy or learning or bound is not None or revisions is not None or costs is not None:
+        engine.change(policy, learning, bound, revisions=revisions, costs=costs)
     for name in sorted(seated):
         if name not in guests and (name not in after or before.get(name) != after[name]):
             engine.leave(name)

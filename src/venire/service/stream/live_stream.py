@@ -15,7 +15,7 @@ from itertools import groupby
 from typing import Final, NamedTuple
 
 from venire.engine import Scheduler, untracked
-from venire.events import Closed, Event, Withdrawn
+from venire.events import Closed, Event, GoldGiven, Withdrawn
 from venire.model import (
     NOBODY,
     Exit,
@@ -30,6 +30,7 @@ from venire.model import (
 from venire.service.clock import Clock
 from venire.service.settings import StreamSettings
 from venire.service.stream.change_batch import Batch
+from venire.service.stream.checks import Checks
 from venire.service.stream.engine_setup import bounds_of
 from venire.service.stream.labelers import Labelers
 from venire.service.stream.leases import (
@@ -132,6 +133,7 @@ class LiveStream:
         self.leases, self.answers = Leases(lease_index.streams, name), lease_index.answers
         self.lapsed = lease_index.lapsed
         self.labelers, self.lead_times, self.statistics = Labelers(), LeadTimes(), Statistics()
+        self.checks = Checks()
         self.hooks: dict[str, None] = {}
         self.resumed: list[HeldLease] = []
         self.spent = False
@@ -245,6 +247,8 @@ class LiveStream:
                 self._record_exit(exit, ItemStatus.LEFT, batch, moment)
             for revision in event.revisions:
                 self._record_revision(revision, batch, moment)
+        elif isinstance(event, GoldGiven) and event.revision is not None:
+            self._record_revision(event.revision, batch, moment)
         elif isinstance(event, Withdrawn):
             entry = self.open[event.item]
             exit = Exit(event.item, entry.arrived_slot, event.slot, len(entry.labels),
@@ -265,12 +269,14 @@ class LiveStream:
             lease = self.leases.of_pair(exit.item, labeler)
             if lease is not None:
                 self.leases.item_left(lease)
+        share = self.settings.audit_share if status == ItemStatus.LEFT else 0.0
+        batch.checks += self.checks.draw(self.name, exit.item, verdict, share, moment.wall)
         if status == ItemStatus.WITHDRAWN:
             self.statistics.withdrawn += 1
             return
         agree = sum(label == verdict for label in entry.labels.values())
-        share = agree / len(entry.labels) if entry.labels else 0.0
-        self.statistics.add_exit(exit, moment.now - entry.arrived, share, moment.now)
+        agreed = agree / len(entry.labels) if entry.labels else 0.0
+        self.statistics.add_exit(exit, moment.now - entry.arrived, agreed, moment.now)
 
     def _record_revision(self, revision: Revision, batch: Batch, moment: Moment) -> None:
         self.revision_n += 1
@@ -336,6 +342,11 @@ class LiveStream:
         self.engine.withdraw(item)
         self.collect(batch, moment)
 
+    @property
+    def trusted(self) -> frozenset[str]:
+        """The labelers whose word is gold; they are given audits, and no other work."""
+        return self.settings.trusted
+
     def posterior(self, item: str) -> dict[str, float]:
         """The posterior probability of each class for an open item."""
         return {str(name): p for name, p in self.engine.posterior(item).items()}
@@ -365,4 +376,4 @@ def _item(row: ItemRow, weight: float) -> Item:
     """The engine's item for a row."""
     only = None if row.eligible is None else frozenset(json.loads(row.eligible))
     barred = NOBODY if row.excluded == "[]" else frozenset(json.loads(row.excluded))
-    return Item(row.id, weight, only, barred)
+    return Item(row.id, weight, only, barred, row.min_confidence)

@@ -112,7 +112,7 @@ def _new_live(
 
 def _seated(live: LiveStream) -> set[str]:
     """Who may be assigned work: the panel and, if it is open, labelers who joined."""
-    members = {member.id for member in live.settings.panel}
+    members = {member.id for member in live.settings.panel if not member.trusted}
     if not live.settings.open_panel:
         return members
     return {str(name) for name in live.engine.seated} | members
@@ -141,6 +141,10 @@ def _load_rows(storage: Storage, live: LiveStream, moment: Moment) -> None:
     for label in reversed(storage.recent_labels(name, 0.0, limit=1000)):
         if label.lead_seconds is not None:
             live.lead_times.add(label.labeler, label.lead_seconds)
+    drawn = storage.checks(name)
+    live.checks.load(drawn, storage.gold_of(name, [row.item for row in drawn]))
+    live.checks.open_gold = set(storage.gold_of(name, live.open))
+    live.checks.gold = sum(1 for _ in storage.all_gold(name))
     live.hooks = {hook.id: None for hook in storage.webhooks(name)}
     live.exit_n, live.revision_n = counts.exits, counts.revisions
     statistics = live.statistics

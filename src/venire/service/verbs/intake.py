@@ -58,6 +58,11 @@ def _check(place: int, item: ItemIn) -> None:
             f"item {item.id!r} has weight {weight!r}, expected a number above 0 and up to "
             f"{MOST_WEIGHT:g}"
         )
+    sure = item.min_confidence
+    if sure is not None and not 0 < sure <= 1:
+        raise InputError(
+            f"item {item.id!r} has min_confidence {sure!r}, expected a probability above 0"
+        )
     for name in ("eligible", "excluded"):
         names = getattr(item, name)
         if names is not None and (
@@ -71,7 +76,7 @@ def _content(item: ItemIn) -> Content:
     barred = sorted(set(item.excluded))
     try:
         payload = compact(item.payload)
-        digest = digest_of(item.payload, item.weight, only, barred)
+        digest = digest_of(item.payload, item.weight, only, barred, item.min_confidence)
     except (TypeError, ValueError, RecursionError) as error:
         raise InputError(f"item {item.id!r} has a payload that is not JSON: {error}") from None
     eligible = None if only is None else compact(only)
@@ -130,4 +135,5 @@ def _row(
         live.engine.slot,
         moment.wall,
         key=key,
+        min_confidence=None if item.min_confidence is None else float(item.min_confidence),
     )

@@ -144,6 +144,7 @@ async def item_view(runtime: Runtime, stream: str, item: str) -> ItemView:
         raise NotFound("item", item)
     labels = await runtime.read(runtime.storage.labels_of, stream, item)
     revisions = await runtime.read(runtime.storage.revisions_of, stream, item)
+    gold = await runtime.read(runtime.storage.gold_of, stream, [item])
     live = await runtime.live_stream(stream)
     posterior: dict[str, float] | None = None
     held: tuple[str, ...] = ()
@@ -172,6 +173,8 @@ async def item_view(runtime: Runtime, stream: str, item: str) -> ItemView:
         exit=None if row.status == ItemStatus.OPEN else exit_view(row),
         revisions=tuple(revision_view(revision) for revision in revisions),
         key=row.key,
+        min_confidence=row.min_confidence,
+        gold=gold.get(item),
     )
 
 
@@ -221,6 +224,7 @@ def labeler_view(
         lead_p90=quantile(times, 0.9),
         drifting=measured.drifting,
         clone_of=measured.clone_of,
+        trusted=name in live.trusted,
     )
 
 
@@ -228,7 +232,7 @@ def insights(live: LiveStream, waiting: int, now: float) -> Insights:
     """The statistics of a stream, from memory."""
     statistics, budget = live.statistics, live.settings.label_budget
     oldest = min((entry.arrived for entry in live.open.values()), default=None)
-    states = {"free": 0, "busy": 0, "away": 0}
+    states, bound = {"free": 0, "busy": 0, "away": 0}, live.checks.bound()
     for name in live.labelers.seated:
         record = live.labelers[name]
         busy = live.leases.holds(name) > 0
@@ -259,4 +263,8 @@ def insights(live: LiveStream, waiting: int, now: float) -> Insights:
         labelers=states,
         slots_skipped=statistics.slots_skipped,
         revisions=live.revision_n,
+        gold=live.checks.gold,
+        audits=bound.audited - bound.skipped,
+        audits_due=len(live.checks.waiting),
+        error_upper=bound.upper if bound.audited else None,
     )

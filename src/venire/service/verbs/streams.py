@@ -94,7 +94,8 @@ class StreamOperations:
         """Write a new stream: the first version of its settings, and an empty snapshot."""
         settings, at = live.settings, self.runtime.clock.wall()
         live.created_at = at
-        live.labelers.seat(settings.panel, {member.id for member in settings.panel})
+        names = {member.id for member in settings.panel if not member.trusted}
+        live.labelers.seat(settings.panel, names)
         batch = Batch()
         batch.first = [
             AddStream(StreamRow(live.name, at)),

@@ -35,7 +35,10 @@ class Grant:
 
 
 def seat(live: LiveStream, labeler: str, batch: Batch, moment: Moment) -> None:
-    """Seat the labeler on the panel, if it is allowed."""
+    """Seat the labeler on the panel, if it is allowed; a trusted one needs no seat."""
+    if labeler in live.trusted:
+        live.labelers.touch(labeler, moment.now)
+        return
     if labeler not in live.labelers.seated and not live.settings.open_panel:
         raise NotFound("labeler", labeler, "the panel of this stream is closed to newcomers")
     if labeler in live.labelers.seated:
@@ -64,16 +67,24 @@ def seat(live: LiveStream, labeler: str, batch: Batch, moment: Moment) -> None:
 def grant(
     live: LiveStream, asking: Mapping[str, str | None], batch: Batch, moment: Moment
 ) -> dict[str, Grant]:
-    """Lease at most one item to each labeler in `asking` (by key id); they must be seated."""
+    """Lease at most one item to each labeler in `asking` (by key id); they must be seated.
+
+    A trusted labeler gets a verdict that was drawn to be audited.
+    """
     left = live.budget_left
-    if live.status == StreamStatus.PAUSED or not live.open or left == 0:
+    if live.status == StreamStatus.PAUSED:
         return {}
+    given = grant_audits(live, asking, batch, moment)
     free = [
-        name for name in asking if live.leases.holds(name) < live.labelers.record(name).capacity
+        name
+        for name in asking
+        if name not in live.trusted
+        and live.leases.holds(name) < live.labelers.record(name).capacity
     ]
+    if not live.open or left == 0:
+        return given
     if left is not None:
         free = free[:left]
-    given = {}
     for work in live.engine.assign(asked=free) if free else ():
         given[work.labeler] = _lease(live, work, asking[work.labeler], batch, moment)
     live.collect(batch, moment)
@@ -85,19 +96,46 @@ def _lease(
 ) -> Grant:
     token, s = new_token(), live.settings
     ttl = live.lead_times.ttl(work.labeler, s.lease_floor_seconds, s.lease_ceiling_seconds)
-    held = HeldLease(
-        hashed(token), work.item, work.labeler, moment.wall, moment.now, ttl, moment.now + ttl
-    )
+    when = moment.wall, moment.now, ttl, moment.now + ttl
+    entry = live.open.get(work.item)
+    held = HeldLease(hashed(token), work.item, work.labeler, *when, of_open=entry is not None)
     live.leases.add(held)
-    live.open[work.item].holders |= {work.labeler}
+    if entry is not None:
+        entry.holders |= {work.labeler}
     batch.leases.append(held.row(live.name, key))
     return Grant(token, held, work.slot, work.gain * s.delay_cost)
+
+
+def grant_audits(
+    live: LiveStream, asking: Mapping[str, str | None], batch: Batch, moment: Moment
+) -> dict[str, Grant]:
+    """Lease a drawn verdict to each trusted labeler who asks, the one drawn first in front."""
+    asked = [name for name in asking if name in live.trusted]
+    if not asked or not live.checks.waiting:
+        return {}
+    held, given = {lease.item for lease in live.leases if not lease.of_open}, {}
+    for name in asked:
+        if _audits_of(live, name) >= live.labelers.record(name).capacity:
+            continue
+        due = (i for i in live.checks.waiting if (i, name) not in live.checks.barred)
+        item = next((item for item in due if item not in held), None)
+        if item is not None:
+            held.add(item)
+            work = Assignment(live.engine.slot, item, name, math.nan)
+            given[name] = _lease(live, work, asking[name], batch, moment)
+    return given
+
+
+def _audits_of(live: LiveStream, labeler: str) -> int:
+    return sum(lease.labeler == labeler for lease in live.leases)
 
 
 def why_nothing(live: LiveStream, labeler: str) -> NoWork:
     """Why a labeler got no work."""
     if live.status == StreamStatus.PAUSED:
         return NoWork.PAUSED
+    if labeler in live.trusted:
+        return _why_no_audit(live, labeler)
     if not live.open:
         return NoWork.CLOSED if live.status == StreamStatus.CLOSED else NoWork.EMPTY
     if live.budget_left == 0:
@@ -112,6 +150,15 @@ def why_nothing(live: LiveStream, labeler: str) -> NoWork:
     return NoWork.NONE_FOR_YOU
 
 
+def _why_no_audit(live: LiveStream, labeler: str) -> NoWork:
+    if _audits_of(live, labeler) >= live.labelers.record(labeler).capacity:
+        return NoWork.OVER_CAPACITY
+    if live.checks.waiting:
+        return NoWork.ALL_LEASED
+    closed = live.status == StreamStatus.CLOSED and not live.open
+    return NoWork.CLOSED if closed else NoWork.EMPTY
+
+
 def give_back(
     live: LiveStream, lease: HeldLease, status: LeaseStatus, bar: bool, batch: Batch, moment: Moment
 ) -> None:
@@ -123,6 +170,8 @@ def give_back(
         if bar:
             entry.barred |= {lease.labeler}
         live.engine.release(lease.item, lease.labeler, bar)
+    elif bar:
+        live.checks.barred.add((lease.item, lease.labeler))
     live.lapsed.put(lease.token_hash, (live.name, lease))
     batch.ends.append(LeaseEnd(lease.token_hash, status, moment.wall, key=batch.key))
     live.collect(batch, moment)

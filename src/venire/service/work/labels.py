@@ -30,6 +30,7 @@ __all__ = [
     "answer",
     "answer_existing",
     "classify",
+    "end_lease",
     "newcomer_cuts",
     "take_late",
     "unknown_rows",
@@ -87,6 +88,8 @@ def classify(live: LiveStream, row: Row, known: Known) -> Outcome:
         return _refused(
             "unknown_class", f"got {said!r}, expected one of {list(live.settings.classes)}"
         )
+    if labeler in live.trusted and not _held_before(live, item, labeler):
+        return _refused("not_allowed", f"labeler {labeler!r} is trusted: send gold, not labels")
     if labeler not in live.labelers and not live.settings.open_panel:
         return _refused(
             "unknown_labeler", f"labeler {labeler!r} is not on the panel, which is closed"
@@ -116,6 +119,11 @@ def classify(live: LiveStream, row: Row, known: Known) -> Outcome:
         f"labeler {labeler!r} already labelled item {item!r} {before!r}, got {said!r}: a label "
         "cannot be changed",
     )
+
+
+def _held_before(live: LiveStream, item: str, labeler: str) -> bool:
+    """Whether somebody who is trusted now was given the item before."""
+    return item in live.open and labeler in live.open[item].holders
 
 
 def accept_labels(
@@ -224,7 +232,7 @@ def _end_lease_of(
     if lease is None:
         return None
     late = item not in live.open
-    _end_lease(live, lease, _answer(live, lease, said, late, False, moment), batch, moment)
+    end_lease(live, lease, _answer(live, lease, said, late, False, moment), batch, moment)
     return lease.lead(moment.now)
 
 
@@ -280,7 +288,7 @@ def answer(
         batch.labels.append(LabelRow(live.name, item, labeler, said, *how))
         live.labelers.touch(labeler, moment.now).labels += 1
         live.statistics.count_labels(0, 1, moment.now)
-    _end_lease(live, lease, made, batch, moment)
+    end_lease(live, lease, made, batch, moment)
     _end_lease_of(live, item, labeler, said, batch, moment)  # it may hold the item a second time
     if entry is None:
         take_late(live, (item, labeler, said), lead, "lease", batch, moment)
@@ -296,7 +304,7 @@ def answer_existing(
 ) -> Answer:
     """The answer to a lease whose label was already sent without it."""
     made = _answer(live, lease, said, lease.item not in live.open, expired, moment)
-    _end_lease(live, lease, made, batch, moment)
+    end_lease(live, lease, made, batch, moment)
     return made
 
 
@@ -306,7 +314,7 @@ def _answer(
     return Answer(live.name, lease.item, lease.labeler, said, late, expired, moment.wall)
 
 
-def _end_lease(
+def end_lease(
     live: LiveStream, lease: HeldLease, made: Answer, batch: Batch, moment: Moment
 ) -> None:
     """End a lease that has its label."""

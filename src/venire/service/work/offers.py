@@ -86,7 +86,8 @@ class Offers:
         self, live: LiveStream, room: WaitingRoom[Offer], waiting: dict[str, Waiter[Offer]]
     ) -> bool:
         batch = Batch()
-        asking = {name: one.key for name, one in waiting.items() if name in live.labelers.seated}
+        able = live.labelers.seated | live.trusted
+        asking = {name: one.key for name, one in waiting.items() if name in able}
         granted = grant(live, asking, batch, self._host.moment())
         if granted:
             future = self._host.commit(live, batch)

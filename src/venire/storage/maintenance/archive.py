@@ -71,6 +71,8 @@ def _rows(storage: Storage) -> Iterator[tuple[str, tuple[Any, ...]]]:
             yield from [("snapshots", snapshot)] if snapshot is not None else []
         yield from (("items", row) for row in storage.all_items(name))
         yield from (("revisions", row) for row in storage.all_revisions(name))
+        yield from (("checks", row) for row in storage.checks(name))
+        yield from (("gold", row) for row in storage.all_gold(name))
         yield from (("labels", row) for row in storage.all_labels(name))
         yield from (("leases", row) for row in storage.leases(name, None))
         for hook in storage.webhooks(name):
@@ -216,7 +218,10 @@ def _changes(table: str, rows: list[Any]) -> list[c.Change]:
 def _items(rows: list[r.ItemRow]) -> list[c.Change]:
     """Items are added as open, and leave again."""
     new = [r.ItemRow(*row[:9]) for row in rows]
-    new = [row._replace(key=old.key) for row, old in zip(new, rows, strict=True)]
+    new = [
+        row._replace(key=old.key, min_confidence=old.min_confidence)
+        for row, old in zip(new, rows, strict=True)
+    ]
     left = [
         r.ExitRow._make((*row[:2], *row[9:17])) for row in rows if row.status != ItemStatus.OPEN
     ]
@@ -237,6 +242,8 @@ _ADD_ONE: dict[str, Callable[[Any], c.Change]] = {
 _ADD_MANY: dict[str, Callable[[list[Any]], c.Change]] = {
     "events": c.AddEvents,
     "revisions": c.AddRevisions,
+    "checks": c.AddChecks,
+    "gold": c.AddGold,
     "labels": c.AddLabels,
     "leases": c.AddLeases,
     "deliveries": c.AddDeliveries,

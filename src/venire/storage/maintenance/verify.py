@@ -23,11 +23,12 @@ from typing import Any, TypeAlias
 
 from venire.engine import Scheduler
 from venire.errors import ReplayError, StoreDown, StoreError, VenireError
-from venire.events import Arrived, Assigned, Closed, Event, Observed, Withdrawn
-from venire.model import ExitReason, Item, ItemStatus, LeaseStatus, Verdict
+from venire.events import Arrived, Assigned, Closed, Event, GoldGiven, Observed, Withdrawn
+from venire.model import ExitReason, Item, ItemStatus, LeaseStatus, Revision, Verdict
 from venire.storage.base import Storage
 from venire.storage.codec import decode
 from venire.storage.contents import compact, is_content_of
+from venire.storage.maintenance.verify_gold import gold_differences
 from venire.storage.provenance import Writers
 from venire.storage.rows import ERASED, EventRow, ItemRow, LeaseRow, SettingsRow, SnapshotRow
 from venire.storage.slot_parts import SlotParts
@@ -50,6 +51,7 @@ class Verification:
     labels: int = 0
     leases: int = 0
     snapshots: int = 0
+    gold: int = 0
     taken: int = 0  # events of another version of the engine, with decisions as it made them
     differences: tuple[str, ...] = ()
 
@@ -72,6 +74,7 @@ class _Seen:
     labels: dict[tuple[str, str], tuple[str, int, bool, float]] = field(default_factory=dict)
     given: set[tuple[str, str, float]] = field(default_factory=set)
     labelled: Counter[str] = field(default_factory=Counter)
+    gold: dict[str, tuple[str, float]] = field(default_factory=dict)
     events: int = 0
     taken: int = 0
 
@@ -90,14 +93,20 @@ class _Seen:
                 for e in event.exits:
                     how = (*_said(e.verdict), e.labels, e.reason)
                     self._left(e.item, ItemStatus.LEFT, e.slot, at, *how)
-                for r in event.revisions:
-                    number = len(self.revisions) + 1
-                    what = (*_said(r.before), *_said(r.verdict), r.labels)
-                    self.revisions.append((number, r.item, r.slot, *what))
+                for revision in event.revisions:
+                    self._revised(revision)
+            case GoldGiven():
+                self.gold[event.item] = str(event.label), at
+                if event.revision is not None:
+                    self._revised(event.revision)
             case Withdrawn():
                 labels = self.labelled[event.item]
                 how = None, 0.0, labels, ExitReason.WITHDRAWN
                 self._left(event.item, ItemStatus.WITHDRAWN, event.slot, at, *how)
+
+    def _revised(self, r: Revision) -> None:
+        what = (*_said(r.before), *_said(r.verdict), r.labels)
+        self.revisions.append((len(self.revisions) + 1, r.item, r.slot, *what))
 
     def _left(self, item: str, status: str, *how: Any) -> None:
         self.labelled.pop(item, None)
@@ -133,6 +142,7 @@ def verify(storage: Storage, stream: str) -> Verification:
             labels = storage.counts(stream).labels
             differences += _items(storage, stream, seen)
             differences += _revisions(storage, stream, seen)
+            differences += gold_differences(storage, stream, seen.gold, seen.exits)
             differences += _labels(storage, stream, seen)
             rows = storage.leases(stream, None)
             leases = len(rows)
@@ -150,6 +160,7 @@ def verify(storage: Storage, stream: str) -> Verification:
             labels=labels,
             leases=leases,
             snapshots=len(snapshots),
+            gold=len(seen.gold),
             taken=seen.taken,
             differences=tuple(differences),
         )
@@ -272,9 +283,12 @@ def _arrival(row: ItemRow, item: Item, slot: int, at: float, costs: set[float]) 
         yield f"item {row.id!r} arrived at {row.arrived_at!r}, the log says {at!r}"
     if all(row.weight / cost != item.weight for cost in costs):
         yield f"item {row.id!r} has weight {row.weight!r}, the log says {item.weight!r}"
-    for name, told in (("eligible", item.eligible), ("excluded", item.excluded)):
-        if getattr(row, name) != (None if told is None else compact(sorted(told))):
-            yield f"item {row.id!r} has {name} {getattr(row, name)}, the log says {told}"
+    if row.min_confidence != item.min_confidence:
+        told = item.min_confidence
+        yield f"item {row.id!r} has min_confidence {row.min_confidence}, the log says {told}"
+    for name, names in (("eligible", item.eligible), ("excluded", item.excluded)):
+        if getattr(row, name) != (None if names is None else compact(sorted(names))):
+            yield f"item {row.id!r} has {name} {getattr(row, name)}, the log says {names}"
 
 
 def _delay_cost(row: SettingsRow) -> float:
@@ -324,8 +338,9 @@ def _leases(
     storage: Storage, stream: str, rows: list[LeaseRow], out: set[Pair], seen: _Seen
 ) -> Iterator[str]:
     """Work that is out has an open lease, and a lease that is done has its label."""
+    drawn = {row.item for row in storage.checks(stream)}  # leased to trusted labelers, not given
     for row in rows:
-        if (row.item, row.labeler, row.given_at) not in seen.given:
+        if (row.item, row.labeler, row.given_at) not in seen.given and row.item not in drawn:
             who = f"{row.labeler!r} has a lease of item {row.item!r}"
             yield f"{who}, given at {row.given_at!r}, which is not in the log"
     pairs = [(row.item, row.labeler) for row in rows if row.status == LeaseStatus.OPEN]
@@ -340,5 +355,5 @@ def _leases(
     done = [(row.item, row.labeler) for row in rows if row.status == LeaseStatus.DONE]
     there = storage.said(stream, done)
     for item, labeler in done:
-        if (item, labeler) not in there:
+        if (item, labeler) not in there and not (item in drawn and item in seen.gold):
             yield f"the lease of item {item!r} by {labeler!r} is done, but there is no label"

@@ -66,6 +66,16 @@ def _add_revisions(t: Tables, change: c.AddRevisions) -> None:
         t.new(t.of(t.revisions, row.stream), row.n, row)
 
 
+def _add_checks(t: Tables, change: c.AddChecks) -> None:
+    for row in change.rows:
+        t.new(t.of(t.checks, row.stream), row.n, row)
+
+
+def _add_gold(t: Tables, change: c.AddGold) -> None:
+    for row in change.rows:
+        t.new(t.of(t.gold, row.stream), row.item, row)
+
+
 def _add_labels(t: Tables, change: c.AddLabels) -> None:
     for row in change.rows:
         t.new(t.of(t.labels, row.stream), (row.item, row.labeler), row)
@@ -211,6 +221,8 @@ _APPLY: dict[type, Callable[[Tables, Any], None]] = {
     c.AddItems: _add_items,
     c.LeaveItems: _leave_items,
     c.AddRevisions: _add_revisions,
+    c.AddChecks: _add_checks,
+    c.AddGold: _add_gold,
     c.AddLabels: _add_labels,
     c.AddLeases: _add_leases,
     c.EndLeases: _end_leases,

@@ -20,11 +20,13 @@ from venire.storage.memory.applying import apply
 from venire.storage.memory.tables import Tables
 from venire.storage.rows import (
     AuditRow,
+    CheckRow,
     Counts,
     DeliveryRow,
     EngineRow,
     EventRow,
     Exited,
+    GoldRow,
     ItemRow,
     KeyRow,
     LabelRow,
@@ -173,6 +175,22 @@ class MemoryStorage(Storage):
     def revisions_of(self, stream: str, item: str) -> list[RevisionRow]:
         """The revisions of an item."""
         return self._sorted(self.tables.revisions.get(stream, {}), lambda row: row.item == item)
+
+    def checks(self, stream: str, after: int = 0, limit: int | None = None) -> list[CheckRow]:
+        """Drawn verdicts, in that order."""
+        return self._sorted(self.tables.checks.get(stream, {}), lambda row: row.n > after)[:limit]
+
+    def gold(
+        self, stream: str, after: str | None = None, limit: int | None = None
+    ) -> list[GoldRow]:
+        """Gold by item."""
+        table = self.tables.gold.get(stream, {})
+        return self._sorted(table, lambda row: after is None or row.item > after)[:limit]
+
+    def gold_of(self, stream: str, items: Iterable[str]) -> dict[str, str]:
+        """Which items have gold."""
+        table = self.tables.gold.get(stream, {})
+        return {item: table[item].label for item in items if item in table}
 
     def labels_of(self, stream: str, item: str) -> list[LabelRow]:
         """The labels of an item."""

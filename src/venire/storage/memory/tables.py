@@ -9,9 +9,11 @@ from typing import Any
 from venire.errors import StoreError
 from venire.storage.rows import (
     AuditRow,
+    CheckRow,
     DeliveryRow,
     EngineRow,
     EventRow,
+    GoldRow,
     ItemRow,
     KeyRow,
     LabelRow,
@@ -51,6 +53,8 @@ class Tables:
         self.items: dict[str, dict[str, ItemRow]] = {}
         self.exits: dict[str, dict[int, str]] = {}
         self.revisions: dict[str, dict[int, RevisionRow]] = {}
+        self.checks: dict[str, dict[int, CheckRow]] = {}
+        self.gold: dict[str, dict[str, GoldRow]] = {}
         self.labels: dict[str, dict[tuple[str, str], LabelRow]] = {}
         self.leases: dict[str, LeaseRow] = {}
         self.snapshots: dict[tuple[str, int], SnapshotRow] = {}
@@ -104,7 +108,8 @@ class Tables:
 
     def rows_of(self, stream: str) -> Iterator[tuple[dict[Any, Any], Any]]:
         """Every row of a stream: its table and its key."""
-        for table in (self.logs, self.items, self.exits, self.revisions, self.labels):
+        for table in (self.logs, self.items, self.exits, self.revisions, self.checks, self.gold,
+                      self.labels):  # fmt: skip
             mine: dict[Any, Any] = table.get(stream, {})
             yield from ((mine, key) for key in mine)
         for rows in (self.settings, self.snapshots, self.engines, self.leases, self.deliveries,

@@ -14,11 +14,13 @@ from venire.storage.base import Storage
 from venire.storage.rows import (
     UNSETTLED,
     AuditRow,
+    CheckRow,
     Counts,
     DeliveryRow,
     EngineRow,
     EventRow,
     Exited,
+    GoldRow,
     ItemRow,
     KeyRow,
     LabelRow,
@@ -193,6 +195,26 @@ class SqlReading(Storage):
         columns = t.revisions.c
         query = q.of_stream(t.revisions, stream).where(columns.item == item)
         return self._all(RevisionRow, query.order_by(columns.n))
+
+    def checks(self, stream: str, after: int = 0, limit: int | None = None) -> list[CheckRow]:
+        """Drawn verdicts, in that order."""
+        n = t.checks.c.n
+        return self._all(
+            CheckRow, q.of_stream(t.checks, stream).where(n > after).order_by(n), limit
+        )
+
+    def gold(
+        self, stream: str, after: str | None = None, limit: int | None = None
+    ) -> list[GoldRow]:
+        """Gold by item."""
+        query = q.of_stream(t.gold, stream).order_by(t.gold.c.item)
+        if after is not None:
+            query = query.where(t.gold.c.item > after)
+        return self._all(GoldRow, query, limit)
+
+    def gold_of(self, stream: str, items: Iterable[str]) -> dict[str, str]:
+        """Which items have gold."""
+        return dict(self._among((t.gold.c.item, t.gold.c.label), stream, items))
 
     def labels_of(self, stream: str, item: str) -> list[LabelRow]:
         """The labels of an item."""

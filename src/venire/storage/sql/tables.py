@@ -110,6 +110,7 @@ items = Table(
     Column("labels", Integer),
     _text("reason", nullable=True),
     _text("key", nullable=True),
+    Column("min_confidence", Double),
     PrimaryKeyConstraint("stream", "id", name="items_key"),
     UniqueConstraint("stream", "exit_n", name="items_exit"),
     _one_of("status", "items", ItemStatus),
@@ -131,6 +132,32 @@ revisions = Table(
     Column("labels", Integer, nullable=False),
     PrimaryKeyConstraint("stream", "n", name="revisions_key"),
     Index("revisions_by_item", "stream", "item", "n"),
+)
+
+checks = Table(
+    "checks",
+    metadata,
+    _stream(),
+    Column("n", BigInteger, nullable=False),
+    _text("item"),
+    _time("at"),
+    Column("share", Double, nullable=False),
+    _text("verdict"),
+    PrimaryKeyConstraint("stream", "n", name="checks_key"),
+    UniqueConstraint("stream", "item", name="checks_item"),
+)
+
+gold = Table(
+    "gold",
+    metadata,
+    _stream(),
+    _text("item"),
+    _text("label"),
+    _time("at"),
+    _text("source"),
+    _text("actor"),
+    _text("key", nullable=True),
+    PrimaryKeyConstraint("stream", "item", name="gold_key"),
 )
 
 labels = Table(
@@ -272,5 +299,5 @@ meta = Table(
 )
 
 #: The tables whose rows belong to a stream; the audit trail stays when the stream goes.
-OF_STREAMS = ("webhooks", "labels", "leases", "revisions", "items", "tallies", "snapshots",
-              "engines", "events", "settings")  # fmt: skip
+OF_STREAMS = ("webhooks", "labels", "leases", "revisions", "checks", "gold", "items", "tallies",
+              "snapshots", "engines", "events", "settings")  # fmt: skip

@@ -31,8 +31,9 @@ import math
 from typing import Final
 
 from venire.paper import utility
+from venire.scheduling.policies.realised.by_cost import by_cost
 from venire.scheduling.policies.realised.queue_price import bin_of
-from venire.scheduling.state.desk import BARRED, PENDING, SETTING, Desk
+from venire.scheduling.state.desk import BARRED, COSTLY, PENDING, SETTING, Desk
 from venire.scheduling.state.eligibility import (
     eligible_count,
     first_eligible,
@@ -241,6 +242,10 @@ def loss_and_left(desk: Desk, row: int) -> tuple[float, float, int]:
         left = residual(weight, desk.rows[row].evidence)
         return left, left, 2
     pair, wrong, votes = read_labels(desk, row)
+    desk.cases[row].scale = 1.0
+    if desk.meta[COSTLY] != 0:
+        pair, wrong, desk.cases[row].scale = by_cost(desk, wrong)
+        weight *= desk.cases[row].scale
     coming = coming_evidence(desk, row, pair)
     left = residual(SHARE * weight * math.sqrt(wrong * (1.0 - wrong)), coming)
     loss = weight * wrong if votes > 0 else weight

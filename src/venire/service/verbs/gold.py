@@ -1,0 +1,144 @@
+"""Gold and accuracy audits: what trusted people say of items, and what that proves."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from functools import partial
+from typing import Final
+
+from venire.audits import ErrorBound
+from venire.audits.betting import check_level
+from venire.errors import Conflict, InputError, StateError, TooMuch
+from venire.service.actors import PROGRAM, Actor, audit_row
+from venire.service.messages import Answer, AuditsView, BoundView, GoldIn, Outcome
+from venire.service.runtime.runtime import Runtime, committed
+from venire.service.stream.change_batch import Batch
+from venire.service.stream.leases import HeldLease
+from venire.service.stream.live_stream import LiveStream, Moment
+from venire.service.work.gold import (
+    KnownGold,
+    answer_audit,
+    known_gold,
+    take_gold,
+    unknown_gold,
+)
+
+__all__ = ["GoldOperations"]
+
+#: How many of the verdicts that are due are listed.
+MOST_DUE: Final = 1000
+
+_ERRORS: Final[dict[str, type[Exception]]] = {"unknown_class": InputError, "changed": Conflict}
+
+
+class GoldOperations:
+    """Takes gold, and states the bounds that follow from drawn audits."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self.runtime = runtime
+        self._locks: dict[str, asyncio.Lock] = {}
+
+    async def audits(self, stream: str, level: float = 0.95, list_due: bool = True) -> AuditsView:
+        """What the audits say of the stream's rate of errors, at all times."""
+        check_level(level)
+        live = await self.runtime.live_stream(stream)
+        checks = live.checks
+        view = AuditsView(
+            stream=stream,
+            share=live.settings.audit_share,
+            level=level,
+            drawn=len(checks.verdicts),
+            due=len(checks.waiting),
+            gold=checks.gold,
+            overall=_view(checks.bound(level)),
+            classes={name: _view(checks.bound(level, name)) for name in live.settings.classes},
+            due_items=tuple(checks.due[:MOST_DUE]) if list_due else None,
+        )
+        await self.runtime.flush()
+        return view
+
+    async def is_trusted(self, stream: str, labeler: str) -> bool:
+        """Whether what the labeler says is gold."""
+        return labeler in (await self.runtime.live_stream(stream)).trusted
+
+    async def add_gold(
+        self, stream: str, rows: Sequence[GoldIn], actor: Actor | str = PROGRAM
+    ) -> list[Outcome]:
+        """Add gold of any items; the outcome of each. The same again changes nothing.
+
+        The verdict of an item that has left becomes the gold, as a revision.
+        """
+        runtime, most = self.runtime, self.runtime.settings.max_batch
+        if len(rows) > most:
+            raise TooMuch(f"got {len(rows):,} in one request, expected at most {most:,}")
+        outcomes: list[Outcome] = []
+        commits: list[asyncio.Future[None]] = []
+        async with self._lock(stream):
+            known = KnownGold.nothing()
+            async for _, part in runtime.chunks(stream, len(rows)):
+                live, known = await self._look_up(stream, rows[part], known)
+                batch, moment = Batch(Actor.of(actor).key), runtime.moment()
+                step = partial(_add, live, rows[part], known, actor, batch, moment)
+                outcomes += await runtime.run_chunk(live, batch, part, step, commits)
+            await committed(commits)
+        return outcomes
+
+    async def answer(
+        self, stream: str, lease: HeldLease, expired: bool, said: str, key: str | None
+    ) -> Answer:
+        """A trusted labeler's answer to an audit that it was leased."""
+        row, who = GoldIn(lease.item, said), Actor(lease.labeler, key)
+        async with self._lock(stream):
+            live, known = await self._look_up(stream, [row], KnownGold.nothing())
+            batch, moment = Batch(key), self.runtime.moment()
+            outcome = take_gold(live, [row], known, "audit", who, batch, moment)[0]
+            if outcome.status == "refused":
+                await self.runtime.flush()
+                raise _ERRORS.get(outcome.code or "", StateError)(outcome.message)
+            made = answer_audit(live, lease, said, expired, known.gold, batch, moment)
+            await self.runtime.commit(live, batch)
+        return made
+
+    def _lock(self, stream: str) -> asyncio.Lock:
+        return self._locks.setdefault(stream, asyncio.Lock())
+
+    async def _look_up(
+        self, stream: str, rows: Sequence[GoldIn], known: KnownGold
+    ) -> tuple[LiveStream, KnownGold]:
+        """What the store knows of the items, also of those that leave meanwhile."""
+        runtime = self.runtime
+        live = await runtime.live_stream(stream)
+        while unclear := unknown_gold(live, (row.item for row in rows), known):
+            more = await runtime.read_committed(known_gold, runtime.storage, stream, unclear)
+            known = KnownGold(
+                {**known.gold, **more.gold},
+                {**known.left, **more.left},
+                known.withdrawn | more.withdrawn,
+                known.asked | more.asked,
+            )
+            live = await runtime.live_stream(stream)
+        return live, known
+
+
+def _add(
+    live: LiveStream,
+    rows: Sequence[GoldIn],
+    known: KnownGold,
+    actor: Actor | str,
+    batch: Batch,
+    moment: Moment,
+) -> list[Outcome]:
+    outcomes = take_gold(live, rows, known, "sent", actor, batch, moment)
+    if batch.gold:
+        subject = batch.gold[0].item if len(batch.gold) == 1 else None
+        entry = audit_row(actor, moment.wall, "gold.add", live.name, subject, taken=len(batch.gold))
+        batch.audit.append(entry)
+    return outcomes
+
+
+def _view(bound: ErrorBound) -> BoundView:
+    low, high = bound.interval
+    return BoundView(
+        bound.audited, bound.wrong, bound.skipped, bound.estimate, bound.upper, low, high
+    )
