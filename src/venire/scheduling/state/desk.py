@@ -164,7 +164,7 @@ def allocate(
         gauges=np.zeros(N_GAUGES),
         cases=np.zeros(rows, CASE),
         held=np.zeros((3, classes, classes)),
-        bins=np.zeros((N_BINS, 6)),
+        bins=np.zeros((N_BINS, 9)),
         stalls=np.zeros(rows, STALL),
         bids=np.zeros(rows + SPARE, STALL),
         chosen=np.zeros(2 * rows, np.int32),

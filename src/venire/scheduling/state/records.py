@@ -84,6 +84,7 @@ CASE: Final = np.dtype(
         ("left", "f8"),  # what is left to gain, which falls by exp(-evidence)
         ("log", "f8"),  # its logarithm
         ("cap", "f8"),  # evidence that it can still get
+        ("rest", "f8"),  # what is lost if it leaves with all of that
         ("reserve", "f8"),  # the price of evidence up to which one more slot pays
         ("reserve_now", "f8"),  # the same in the current slot, which costs no delay
         ("least", "f8"),  # evidence of one label, on average

@@ -23,6 +23,19 @@ The row would buy evidence up to the price
 
 where `cost` is 1 for a row that must stay one more slot to get it, and x is at least one label and
 at most the evidence of its eligible labelers.
+
+For a row whose labels agree, `left` is far above the loss, and left exp(-x) says that a little
+more evidence is worth nothing. It is worth something, since it may turn the verdict; where little
+more is to be had and the weight is large, that is what counts. The logarithm of the odds after
+evidence of x is about normal, with mean 4 x and variance 8 x in favour of the truth; so if the
+verdict is wrong with probability q now, and l = ln((1 - q) / q), it is wrong then with probability
+
+    (1 - q) Phi(-(l + 4 x) / sqrt(8 x)) + q Phi((l - 4 x) / sqrt(8 x))
+
+unless they could not turn it even if all contradicted it (a label of evidence e moves the logarithm
+of the odds by 2 acosh(exp(e))). People err together on hard items, so that labels against the odds
+are worth less than that; TRUST is how much of it is believed. A row has the choice to buy all that
+its labelers can give, at that.
 """
 
 from __future__ import annotations
@@ -47,9 +60,11 @@ __all__ = [
     "FEW",
     "SHARE",
     "appraise",
+    "evidence_of",
     "gain_of",
     "one_label",
     "reserve_price",
+    "rest_of",
     "sum_panel",
     "supply",
 ]
@@ -59,6 +74,9 @@ BY_LABELS: Final = 1
 
 #: The chance of being wrong as a share of sqrt(q (1 - q)).
 SHARE: Final = 0.85
+
+#: How much of what further labels would gain, when those there are agree, is believed.
+TRUST: Final = 0.5
 
 #: A row is for few if at most one labeler in this many may label it.
 FEW: Final = 4
@@ -187,6 +205,50 @@ def reserve_price(loss: float, left: float, least: float, cap: float, cost: floa
 
 
 @inlined
+def below(x: float) -> float:
+    """The chance that a standard normal number is below x."""
+    return 0.5 * math.erfc(-x / math.sqrt(2.0))
+
+
+@inlined
+def loss_after(
+    weight: float, loss: float, left: float, told: bool, evidence: float, least: float
+) -> float:
+    """What is lost if a row leaves with more evidence, of `least` in a label.
+
+    `told` if any labels tell of it now.
+    """
+    most = left * math.exp(-evidence)
+    if not told or evidence <= 0.0 or loss <= 0.0:
+        return most
+    q = min(0.5, loss / weight)
+    lead, spread, one = math.log((1.0 - q) / q), math.sqrt(8.0 * evidence), min(least, evidence)
+    if evidence / one * 2.0 * math.acosh(math.exp(one)) <= lead:
+        return most
+    stays_wrong = q * below((lead - 4.0 * evidence) / spread)
+    turns_wrong = (1.0 - q) * below(-(lead + 4.0 * evidence) / spread)
+    return min(most, loss - TRUST * (loss - weight * (stays_wrong + turns_wrong)))
+
+
+@inlined
+def rest_of(desk: Desk, row: int, evidence: float) -> float:
+    """`loss_after` for a row that is valued."""
+    told = desk.meta[SETTING] == BY_LABELS and desk.cases[row].kind % 2 == 0
+    loss, left = desk.cases[row].loss, desk.cases[row].left
+    return loss_after(desk.rows[row].weight, loss, left, told, evidence, desk.cases[row].least)
+
+
+@inlined
+def reserve_of(desk: Desk, row: int, cost: float) -> float:
+    """The highest price at which a row would buy some evidence, or all there is."""
+    loss, cap = desk.cases[row].loss, desk.cases[row].cap
+    if cap <= 0.0:
+        return 0.0
+    some = reserve_price(loss, desk.cases[row].left, desk.cases[row].least, cap, cost)
+    return max(some, (loss - cost - desk.cases[row].rest) / cap)
+
+
+@inlined
 def read_labels(desk: Desk, row: int) -> tuple[int, float, int]:
     """The two most probable classes, the chance that the verdict is wrong, how many labels."""
     scores = desk.scores
@@ -267,12 +329,13 @@ def appraise(desk: Desk, row: int) -> None:
     desk.cases[row].log = math.log(left) if left > 0.0 else NOTHING
     desk.cases[row].cap = cap
     desk.cases[row].least = least
-    desk.cases[row].reserve = reserve_price(loss, left, least, cap, 1.0)
-    desk.cases[row].reserve_now = reserve_price(loss, left, least, cap, 0.0)
-    desk.cases[row].stay = bin_of(desk.cases[row].reserve)
-    desk.cases[row].now = bin_of(desk.cases[row].reserve_now)
     desk.cases[row].kind = kind
     desk.cases[row].few = few
+    desk.cases[row].rest = rest_of(desk, row, cap)
+    desk.cases[row].reserve = reserve_of(desk, row, 1.0)
+    desk.cases[row].reserve_now = reserve_of(desk, row, 0.0)
+    desk.cases[row].stay = bin_of(desk.cases[row].reserve)
+    desk.cases[row].now = bin_of(desk.cases[row].reserve_now)
 
 
 @inlined
