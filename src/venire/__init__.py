@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from venire.audits import ErrorBound as ErrorBound
     from venire.audits import audit_bounds as audit_bounds
     from venire.audits import draw_audit as draw_audit
+    from venire.budget import Budget as Budget
     from venire.client import AsyncClient as AsyncClient
     from venire.client import Client as Client
     from venire.engine import Scheduler as Scheduler

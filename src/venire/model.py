@@ -17,6 +17,7 @@ from venire.errors import InputError
 
 __all__ = [
     "MOST_CAPACITY",
+    "MOST_PRICE",
     "MOST_WEIGHT",
     "NOBODY",
     "Assignment",
@@ -40,6 +41,9 @@ __all__ = [
 
 #: Far more slots than anybody waits; sums of weights stay finite.
 MOST_WEIGHT: Final = 1e15
+
+#: More than any label costs; sums of prices stay finite.
+MOST_PRICE: Final = 1e9
 
 #: The largest 32-bit integer.
 MOST_CAPACITY: Final = 2**31 - 1
@@ -186,15 +190,17 @@ class Labeler:
     """A person, a model or a judge (the paper's classifier m).
 
     `competence` (p_m) is the probability that a label of theirs is right, None where it has to
-    be learned; `capacity` is how many labels they give in a slot (the paper's gamma copies).
+    be learned; `capacity` is how many labels they give in a slot (the paper's gamma copies);
+    `price` is what one label of theirs costs, in any one currency.
 
-    >>> Labeler("ann", competence=0.8)
-    Labeler(id='ann', competence=0.8, capacity=1)
+    >>> Labeler("ann", competence=0.8, price=0.05)
+    Labeler(id='ann', competence=0.8, capacity=1, price=0.05)
     """
 
     id: LabelerId
     competence: float | None = None
     capacity: int = 1
+    price: float = 0.0
 
     def __post_init__(self) -> None:
         if self.competence is not None and not 0 < self.competence < 1:
@@ -207,9 +213,15 @@ class Labeler:
                 f"labeler {self.id!r} has capacity {self.capacity!r}, "
                 f"expected a whole number of labels per slot, from 1 to {MOST_CAPACITY:,}"
             )
+        if not 0 <= self.price <= MOST_PRICE:
+            raise InputError(
+                f"labeler {self.id!r} has price {self.price!r}, "
+                f"expected what one label costs, from 0 to {MOST_PRICE:g}"
+            )
         if self.competence is not None:
             object.__setattr__(self, "competence", float(self.competence))
         object.__setattr__(self, "capacity", int(self.capacity))
+        object.__setattr__(self, "price", float(self.price))
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,3 +32,15 @@ def test_the_order_of_the_file_is_kept(tmp_path: Path) -> None:
 
 def test_capacity_is_one_without_the_column(tmp_path: Path) -> None:
     assert read_panel(written(tmp_path, "labeler,competence\nann,.9\n")) == (Labeler("ann", 0.9),)
+
+
+def test_the_price_of_a_label_is_read_and_is_nothing_without_one(tmp_path: Path) -> None:
+    path = written(tmp_path, "labeler,competence,price\nann,.9,0.05\nbob,.8,\n")
+    assert read_panel(path) == (Labeler("ann", 0.9, 1, 0.05), Labeler("bob", 0.8))
+
+
+@pytest.mark.parametrize("price", ["-1", "free", "nan", "inf", "1e10"])
+def test_a_price_that_is_none_is_refused(price: str, tmp_path: Path) -> None:
+    path = written(tmp_path, f"labeler,competence,price\nann,.9,{price}\n")
+    with pytest.raises(FileError, match=r"line 2: price is .*give what one label of theirs costs"):
+        read_panel(path)
