@@ -7,8 +7,9 @@ them. All are frozen values, and all say in which slot they happened.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
+from venire.budget import Budget
 from venire.model import (
     Assignment,
     Bounds,
@@ -109,7 +110,10 @@ class Withdrawn:
 
 @dataclass(frozen=True, slots=True)
 class Changed:
-    """Settings changed; None: as before. Names are as `--policy` and `--learning` take them."""
+    """Settings changed; None: as before. Names are as `--policy` and `--learning` take them.
+
+    A budget of "none" says that it ended.
+    """
 
     slot: int
     policy: str | None = None
@@ -117,6 +121,7 @@ class Changed:
     bounds: Bounds | None = None
     c: float | None = None
     revisions: int | None = None
+    budget: Budget | Literal["none"] | None = None
 
 
 Event: TypeAlias = (

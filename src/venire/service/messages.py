@@ -268,7 +268,8 @@ class Explanation:
 class LabelerView:
     """A labeler of a stream; `skill` is learned, with its interval.
 
-    `expired` counts the leases that expired since the server started.
+    `expired` counts the leases that expired since the server started. `price` is what one label
+    costs, and `money` what all labels of the labeler cost at that price.
     """
 
     id: str
@@ -286,13 +287,16 @@ class LabelerView:
     lead_p90: float | None
     drifting: bool
     clone_of: str | None
+    price: float = 0.0
+    money: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class Insights:
     """The statistics of a stream, for pages, metrics and the command line alike.
 
-    Counts are over the stream's life. `labels_per_item`, `agreement`, `mean_confidence`,
+    Counts are over the stream's life, and so is `money`: what all labels cost, at the present
+    prices. `labels_per_item`, `agreement`, `mean_confidence`,
     `verdicts`, `reasons` and the response times are over the last 1000 exits, withdrawn items
     excepted. Rates are over the last minute; `slots_skipped` is counted since the server started.
     """
@@ -322,3 +326,4 @@ class Insights:
     labelers: dict[str, int] = field(default_factory=dict)
     slots_skipped: int = 0
     revisions: int = 0
+    money: float = 0.0

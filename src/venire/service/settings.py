@@ -11,7 +11,7 @@ from typing import Annotated, Any, Final, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from venire.model import MOST_CAPACITY, MOST_WEIGHT
+from venire.model import MOST_CAPACITY, MOST_PRICE, MOST_WEIGHT
 
 __all__ = [
     "LONGEST_ID",
@@ -48,7 +48,8 @@ class Member(BaseModel):
     """A labeler on the panel: a record, a program or a model.
 
     `capacity` is how many items it may hold at once. `competence` is the probability that its label
-    is right, if known; otherwise it is learned. `kind` is a note for people.
+    is right, if known; otherwise it is learned. `price` is what one label of it costs, in the unit
+    of the items' weights. `kind` is a note for people.
 
     >>> Member(id="ann").capacity
     1
@@ -59,6 +60,7 @@ class Member(BaseModel):
     id: Name
     competence: Annotated[float, Field(gt=0, lt=1)] | None = None
     capacity: Annotated[int, Field(ge=1, le=MOST_CAPACITY)] = 1
+    price: Annotated[float, Field(ge=0, le=MOST_PRICE)] = 0.0
     kind: Annotated[str, Field(max_length=40)] | None = None
 
 
@@ -83,7 +85,8 @@ class StreamSettings(BaseModel):
         skipped.
     default_weight, delay_cost
         An item's weight is the value of a right verdict; `delay_cost` is the cost of waiting for
-        one slot, in the same unit. A change applies to items that arrive after it.
+        one slot, in the same unit, which is also that of the labelers' prices. A change applies to
+        items that arrive after it, and to prices at once.
     min_labels, max_overlap, min_confidence, deadline_slots
         An item does not leave before it has `min_labels` labels and its verdict reaches
         `min_confidence` (unless nobody on the panel is left to label it). It leaves once it has

@@ -16,6 +16,7 @@ from dataclasses import astuple, replace
 from itertools import groupby
 from typing import Any, Final
 
+from venire.budget import Budget
 from venire.errors import InputError, StoreError
 from venire.events import (
     Arrived,
@@ -175,7 +176,7 @@ def _released(event: Released) -> Any:
 
 def _joined(event: Joined) -> Any:
     who = event.labeler
-    return [who.id, who.competence, who.capacity]
+    return [who.id, who.competence, who.capacity, *([who.price] if who.price else [])]
 
 
 def _closed(event: Closed) -> Any:
@@ -221,11 +222,16 @@ def _read_closed(slot: int, body: Any) -> Closed:
 
 def _changed(event: Changed) -> Any:
     limits = None if event.bounds is None else list(astuple(event.bounds))
-    return [event.policy, event.learning, limits, event.c, event.revisions]
+    body = [event.policy, event.learning, limits, event.c, event.revisions]
+    if event.budget is None:
+        return body
+    return [*body, "none" if event.budget == "none" else list(astuple(event.budget))]
 
 
 def _read_changed(slot: int, body: Any) -> Changed:
     policy, learning, limits, *more = body
+    if len(more) > 2 and more[2] != "none":
+        more[2] = Budget(*more[2])
     return Changed(slot, policy, learning, None if limits is None else _bounds(limits), *more)
 
 

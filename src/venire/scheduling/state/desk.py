@@ -74,7 +74,8 @@ LEAST: Final = 22  # fewest labels with which a row may leave when nothing gains
 STALLS: Final = 23  # stalls in use
 MOST: Final = 24  # labels with which a row must leave; 0: no limit
 KEEPS: Final = 25  # 1: a row below the confidence stays, 0: it may leave
-N_META: Final = 26
+PRICED: Final = 26  # 1: some labels cost money
+N_META: Final = 27
 
 FLOOR: Final = 3  # of `bounds`: the confidence that a row must reach; 0: none
 CERTAINTY: Final = 4  # of `bounds`: the factor on the log-odds of a verdict

@@ -66,6 +66,7 @@ LABELER: Final = np.dtype(
     [
         ("evidence", "f8"),
         ("reach", "f8"),
+        ("price", "f8"),  # what a label costs, in slots of delay
         ("mark", "i8"),
         ("capacity", "i4"),  # 0 while the labeler is away
         ("load", "i4"),  # in flight when the slot began, plus assigned since
@@ -101,7 +102,8 @@ STALL: Final = np.dtype(
         ("value", "f8"),  # what is left to gain
         ("log", "f8"),  # its logarithm
         ("cap", "f8"),  # evidence that it can still get
-        ("most", "f8"),  # value * (1 - exp(-cap))
+        ("rate", "f8"),  # what this evidence costs in money, a unit
+        ("most", "f8"),  # value * (1 - exp(-cap)), less that money
         ("charge", "f8"),  # in a bid: the delay that it pays for
         ("surplus", "f8"),  # in a bid: what it earns
         ("mass", "f8"),  # in a bid: how many rows it represents

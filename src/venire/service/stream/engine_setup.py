@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from venire.engine import Scheduler
 from venire.errors import InputError
-from venire.model import Bounds, Item, Label, Labeler
+from venire.model import MOST_PRICE, Bounds, Item, Label, Labeler
 from venire.scheduling.by_name import KNOWN, learning_named, policy_named
 from venire.service.settings import Member, StreamSettings
 
@@ -50,7 +50,7 @@ def new_engine(settings: StreamSettings, remember: int) -> Scheduler:
     """
     learning = learning_named(settings.learning)
     nobody = not settings.panel
-    panel = [as_labeler(member) for member in settings.panel]
+    panel = [as_labeler(member, settings.delay_cost) for member in settings.panel]
     if nobody:
         panel = [Labeler(SOMEBODY, 0.7 if settings.learning == KNOWN else None)]
     engine = Scheduler(
@@ -94,9 +94,14 @@ def warm_up(settings: StreamSettings) -> None:
     Scheduler.restore(engine.snapshot()).advance(5)
 
 
-def as_labeler(member: Member) -> Labeler:
-    """A member of the panel as the engine's `Labeler`."""
-    return Labeler(member.id, member.competence, member.capacity)
+def as_labeler(member: Member, delay_cost: float) -> Labeler:
+    """A member of the panel as the engine's `Labeler`, whose price is in slots of waiting.
+
+    >>> as_labeler(Member(id="ann", price=3.0), delay_cost=2.0).price
+    1.5
+    """
+    price = min(member.price / delay_cost, MOST_PRICE)
+    return Labeler(member.id, member.competence, member.capacity, price)
 
 
 def bounds_of(settings: StreamSettings, spent: bool = False) -> Bounds:
@@ -123,8 +128,8 @@ def apply_settings(
     revisions = new.revisions if new.revisions != engine.revisions else None
     # an unknown name must raise before anything is changed
     policy_named(new.policy), learning_named(new.learning)
-    before = {member.id: as_labeler(member) for member in old.panel}
-    after = {member.id: as_labeler(member) for member in new.panel}
+    before = {member.id: as_labeler(member, old.delay_cost) for member in old.panel}
+    after = {member.id: as_labeler(member, new.delay_cost) for member in new.panel}
     guests = seated - set(before) - set(after) if new.open_panel else set()
     bound = bounds if bounds != engine.bounds else None
     if policy or learning or bound is not None or revisions is not None:

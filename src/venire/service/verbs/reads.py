@@ -214,6 +214,8 @@ def labeler_view(
         lead_p90=quantile(times, 0.9),
         drifting=measured.drifting,
         clone_of=measured.clone_of,
+        price=record.price,
+        money=record.money,
     )
 
 
@@ -252,4 +254,5 @@ def insights(live: LiveStream, waiting: int, now: float) -> Insights:
         labelers=states,
         slots_skipped=statistics.slots_skipped,
         revisions=live.revision_n,
+        money=live.labelers.money,
     )
