@@ -4,7 +4,8 @@ A free block costs only its money; one that another item holds also costs what t
 (for labelers with a capacity of one; blocks of others are available only while some are left).
 Items go in order of arrival. Each takes the set that is best for it at these costs, if it gains
 more than the others actually lose: an item that loses two blocks loses more than the sum of both.
-So every trade raises what the schedule earns, and an item that lost a block looks for another in its turn.
+So every trade raises what the schedule earns, and an item that lost a block looks for another in
+its turn.
 """
 
 from __future__ import annotations
