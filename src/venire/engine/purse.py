@@ -2,8 +2,8 @@
 
 A budget that is spent as it comes is gone at noon. Here it has a price of its own, one multiplier
 nu: a label of price c costs c + nu c, with a budget in labels c + nu. So the scheduler, which buys
-a label where it gains more than it costs, buys fewer and the best of them. The multiplier follows the
-spending. At the end of each slot, with `left` of the budget for the slots that are left,
+a label where it gains more than it costs, buys fewer and the best of them. The multiplier follows
+the spending. At the end of each slot, with `left` of the budget for the slots that are left,
 
     pace   = mean of what the last slots spent / (left / slots left)
     theta <- theta + STEP (pace - 1), at least 0; a step is at most STEP up and down

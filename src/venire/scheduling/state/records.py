@@ -89,6 +89,8 @@ CASE: Final = np.dtype(
         ("reserve", "f8"),  # the price of evidence up to which one more slot pays
         ("reserve_now", "f8"),  # the same in the current slot, which costs no delay
         ("least", "f8"),  # evidence of one label, on average
+        ("rate", "f8"),  # what its labels would cost in money, for each unit of evidence
+        ("limit", "f8"),  # the most that a label may cost it in money, for each unit of evidence
         ("want", "f8"),  # evidence wanted in the current slot
         ("stay", "i4"),  # the bin of `reserve`
         ("now", "i4"),  # the bin of `reserve_now`

@@ -20,8 +20,10 @@ from venire.scheduling.policies.realised.item_value import (
     one_label,
     reserve_price,
 )
+from venire.scheduling.policies.realised.money import plan_to_buy
 from venire.scheduling.policies.realised.queue_price import FLOW, NOW, STAY, add, bin_of
-from venire.scheduling.state.desk import SETTING, Desk
+from venire.scheduling.state.desk import PRICED, SETTING, Desk
+from venire.scheduling.state.eligibility import new_stamp
 from venire.scheduling.state.policy_memory import PolicyMemory
 from venire.tools.compiling import inlined, kernel
 
@@ -96,9 +98,14 @@ def expect(desk: Desk, next_slot: bool) -> float:
         weight = math.exp(g[LOG] + (i - WEIGHTS // 2) * step)
         left = share * weight
         log = math.log(left)
-        now = bin_of(reserve_price(weight, left, least, cap, 0.0))
-        add(desk, now, FLOW, rows, log, cap)
+        if desk.meta[PRICED] == 0:
+            now = reserve_price(weight, left, least, cap, 0.0)
+            stay = reserve_price(weight, left, least, cap, 1.0)
+        else:
+            everybody, new = (new_stamp(desk), False), (weight, weight, left, False)
+            stay, now, cap, _, _ = plan_to_buy(desk, 1, False, everybody, new)
+        add(desk, bin_of(now), FLOW, rows, log, cap)
         if next_slot:
-            add(desk, now, NOW, rows, log, cap)
-            add(desk, bin_of(reserve_price(weight, left, least, cap, 1.0)), STAY, rows, log, cap)
+            add(desk, bin_of(now), NOW, rows, log, cap)
+            add(desk, bin_of(stay), STAY, rows, log, cap)
     return max(0.0, g[MEAN] / usual - 1.0)

@@ -21,6 +21,11 @@ When the labels of the slot are in, the items that got any are valued again, the
 slot is forecast, and items whose reserve is below it leave at once; so does an item that few may
 label, if these have no time for it (scarce_labelers.py).
 
+Where labels cost money, labelers go in increasing price of evidence, a label must gain more than
+its price, and a row refuses labelers that are too dear for it (item_value.py). Labels that cost
+more than a slot of delay it also refuses while others are on their way: what these say may make the
+dear one superfluous.
+
 Two policies differ in how they value an item. `Realised` uses what the labels said: two that agree
 are not two that disagree. `RealisedProxy` uses the paper's accuracy, which depends only on who was
 asked; the realised utility of a run is measured by it.
@@ -74,6 +79,7 @@ __all__ = ["Realised", "RealisedProxy"]
 NEVER = -1  # the turn of a row that nobody can label
 FIRST = N_BINS - 1  # the turn of a row that is served before those that would wait
 STEPS = 32  # turns to one unit of evidence wanted
+ROUND = 1e-9  # a price that differs by less counts as equal
 
 
 @kernel
@@ -124,8 +130,8 @@ def enter_again(desk: Desk, row: int, slot: int) -> None:
 @inlined
 def score(desk: Desk, labeler: int, row: int, rank: int, slot: int) -> float:
     gain = gain_of(desk, labeler, row)
-    pays = gain > desk.gauges[FLOOR] * evidence_of(desk, labeler, desk.cases[row].kind // 2)
-    return gain if pays else 0.0
+    least = desk.gauges[FLOOR] * evidence_of(desk, labeler, desk.cases[row].kind // 2)
+    return gain if gain > least + desk.panel[labeler].price else 0.0
 
 
 @inlined
@@ -135,7 +141,7 @@ def bound(desk: Desk, labeler: int, rank: int, slot: int) -> float:
 
 @inlined
 def take(desk: Desk, labeler: int, row: int, slot: int) -> None:
-    touch(desk, row, labeler, slot, gain_of(desk, labeler, row))
+    touch(desk, row, labeler, slot, gain_of(desk, labeler, row) - desk.panel[labeler].price)
     appraise(desk, row)
 
 
@@ -144,7 +150,19 @@ def refile(desk: Desk, row: int, slot: int) -> None:
     move(desk, row, desk.cases[row].kind)
 
 
-take_turn = make_turn(score, bound, take, refile)
+@inlined
+def refused(desk: Desk, labeler: int, row: int) -> bool:
+    """Whether a label is too dear for the row, or others should be heard first."""
+    price = desk.panel[labeler].price
+    if price <= 0.0:
+        return False
+    if price > 1.0 and desk.rows[row].pending > 0:
+        return True
+    told = evidence_of(desk, labeler, desk.cases[row].kind // 2)
+    return bool(price > desk.cases[row].limit * told * (1.0 + ROUND))
+
+
+take_turn = make_turn(score, bound, take, refile, refused)
 
 
 @inlined
@@ -190,8 +208,12 @@ def choose(desk: Desk, price: float, held: float) -> int:
         b = NEVER
         if desk.cases[row].cap > 0.0:
             b, x, surplus = 0, 0.0, 0.0
+            rate = desk.cases[row].rate
             if desk.cases[row].reserve_now > price:
-                x, surplus = wanted(desk, row, price, log_price)
+                if rate > 0.0:
+                    x, surplus = wanted(desk, row, price + rate, math.log(price + rate))
+                else:
+                    x, surplus = wanted(desk, row, price, log_price)
             if surplus > 0.0:
                 b = FIRST
                 if desk.cases[row].reserve >= price:
@@ -232,7 +254,7 @@ def hand_out(desk: Desk, slot: int, low: int, high: int) -> None:
             enqueue(desk, row, desk.cases[row].kind)
     for m in desk.order:
         if useful(desk, m):
-            take_turn(desk, m, slot, 0.0)
+            take_turn(desk, m, slot, desk.panel[m].price)
 
 
 @inlined

@@ -86,7 +86,7 @@ def on_offer(desk: Desk, row: int, ahead: int, take: bool) -> tuple[float, int]:
 @inlined
 def gained(desk: Desk, row: int, evidence: float) -> float:
     gain: float = desk.cases[row].loss - rest_of(desk, row, evidence)
-    return gain
+    return gain - desk.cases[row].rate * evidence
 
 
 @inlined
