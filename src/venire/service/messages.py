@@ -296,9 +296,10 @@ class Insights:
     """The statistics of a stream, for pages, metrics and the command line alike.
 
     Counts are over the stream's life, and so is `money`: what all labels cost, at the present
-    prices. `labels_per_item`, `agreement`, `mean_confidence`,
-    `verdicts`, `reasons` and the response times are over the last 1000 exits, withdrawn items
-    excepted. Rates are over the last minute; `slots_skipped` is counted since the server started.
+    prices. `today_left` is what is left of the daily budget, labels in flight subtracted.
+    `labels_per_item`, `agreement`, `mean_confidence`, `verdicts`, `reasons` and the response times
+    are over the last 1000 exits, withdrawn items excepted. Rates are over the last minute;
+    `slots_skipped` is counted since the server started.
     """
 
     stream: str
@@ -327,3 +328,4 @@ class Insights:
     slots_skipped: int = 0
     revisions: int = 0
     money: float = 0.0
+    today_left: dict[str, float] = field(default_factory=dict)

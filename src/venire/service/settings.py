@@ -7,7 +7,7 @@ except `classes` may be changed while the stream runs.
 from __future__ import annotations
 
 import json
-from typing import Annotated, Any, Final, Self
+from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
@@ -16,6 +16,7 @@ from venire.model import MOST_CAPACITY, MOST_PRICE, MOST_WEIGHT
 __all__ = [
     "LONGEST_ID",
     "STREAM_NAME",
+    "DailyBudget",
     "Member",
     "ServiceSettings",
     "StreamSettings",
@@ -64,6 +65,26 @@ class Member(BaseModel):
     kind: Annotated[str, Field(max_length=40)] | None = None
 
 
+class DailyBudget(BaseModel):
+    """What may be spent each day: `money`, in the unit of the labelers' prices, `labels`, or both.
+
+    >>> DailyBudget(money=50).per_day
+    True
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    money: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
+    labels: Annotated[int, Field(ge=0, le=2**53)] | None = None
+    per_day: Literal[True] = True
+
+    @model_validator(mode="after")
+    def _limits(self) -> Self:
+        if self.money is None and self.labels is None:
+            raise ValueError("got a budget without a limit, expected money, labels or both")
+        return self
+
+
 class StreamSettings(BaseModel):
     """How a stream is served.
 
@@ -94,6 +115,9 @@ class StreamSettings(BaseModel):
         that leaves below `min_confidence` before its deadline is `undecided`.
     label_budget
         Total number of labels; once spent, items leave with the labels they have.
+    budget
+        What may be spent each day, `{"money": 50}` or `{"labels": 300}`: at no time more, and at a
+        pace at which the last of it buys as much as the first. A day is 86,400 seconds of slots.
     revisions
         How many of the most recent exits to re-examine whenever competences are learned again;
         verdicts that changed are published. 0 turns revisions off.
@@ -122,6 +146,7 @@ class StreamSettings(BaseModel):
     min_confidence: Annotated[float, Field(gt=0, le=1)] | None = None
     deadline_slots: Annotated[int, Field(ge=1, le=2**31 - 1)] | None = None
     label_budget: Annotated[int, Field(ge=0, le=2**53)] | None = None
+    budget: DailyBudget | None = None
     revisions: Annotated[int, Field(ge=0, le=MAX_REVISIONS, strict=True)] = 0
     lease_floor_seconds: Seconds = 60.0
     lease_ceiling_seconds: Seconds = 3600.0

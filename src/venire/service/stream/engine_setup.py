@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from venire.budget import Budget
 from venire.engine import Scheduler
 from venire.errors import InputError
 from venire.model import MOST_PRICE, Bounds, Item, Label, Labeler
@@ -13,6 +14,7 @@ __all__ = [
     "apply_settings",
     "as_labeler",
     "bounds_of",
+    "budget_of",
     "check_new",
     "new_engine",
     "warm_up",
@@ -61,6 +63,7 @@ def new_engine(settings: StreamSettings, remember: int) -> Scheduler:
         bounds=bounds_of(settings),
         remember=remember,
         revisions=settings.revisions,
+        budget=budget_of(settings),
     )
     if nobody:
         engine.leave(SOMEBODY)
@@ -104,6 +107,21 @@ def as_labeler(member: Member, delay_cost: float) -> Labeler:
     return Labeler(member.id, member.competence, member.capacity, price)
 
 
+def budget_of(settings: StreamSettings) -> Budget | None:
+    """The budget in the engine's units: slots of waiting, and slots of a day.
+
+    >>> settings = StreamSettings(classes=["a", "b"], delay_cost=2, budget={"money": 50})
+    >>> budget = budget_of(settings)
+    >>> budget.money, budget.slots
+    (25.0, 1440)
+    """
+    given = settings.budget
+    if given is None:
+        return None
+    money = None if given.money is None else given.money / settings.delay_cost
+    return Budget(money, given.labels, True, max(1, round(86_400 / settings.slot_seconds)))
+
+
 def bounds_of(settings: StreamSettings, spent: bool = False) -> Bounds:
     """The engine's bounds for these settings; with the label budget spent, items do not wait.
 
@@ -126,14 +144,16 @@ def apply_settings(
     learning = new.learning if new.learning != old.learning else None
     bounds = bounds_of(new, spent)
     revisions = new.revisions if new.revisions != engine.revisions else None
+    budget = budget_of(new)
+    spend = None if budget == engine.budget else budget or "none"
     # an unknown name must raise before anything is changed
     policy_named(new.policy), learning_named(new.learning)
     before = {member.id: as_labeler(member, old.delay_cost) for member in old.panel}
     after = {member.id: as_labeler(member, new.delay_cost) for member in new.panel}
     guests = seated - set(before) - set(after) if new.open_panel else set()
     bound = bounds if bounds != engine.bounds else None
-    if policy or learning or bound is not None or revisions is not None:
-        engine.change(policy, learning, bound, revisions=revisions)
+    if policy or learning or bound is not None or revisions is not None or spend is not None:
+        engine.change(policy, learning, bound, revisions=revisions, budget=spend)
     for name in sorted(seated):
         if name not in guests and (name not in after or before.get(name) != after[name]):
             engine.leave(name)

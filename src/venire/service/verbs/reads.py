@@ -255,4 +255,11 @@ def insights(live: LiveStream, waiting: int, now: float) -> Insights:
         slots_skipped=statistics.slots_skipped,
         revisions=live.revision_n,
         money=live.labelers.money,
+        today_left=_today_left(live),
     )
+
+
+def _today_left(live: LiveStream) -> dict[str, float]:
+    money, labels = live.engine.budget_left
+    money = None if money is None else money * live.settings.delay_cost
+    return {k: x for k, x in (("money", money), ("labels", labels)) if x is not None}
