@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from venire.budget import Budget
 from venire.engine import Scheduler
 from venire.errors import InputError
@@ -145,7 +147,9 @@ def apply_settings(
     bounds = bounds_of(new, spent)
     revisions = new.revisions if new.revisions != engine.revisions else None
     budget = budget_of(new)
-    spend = None if budget == engine.budget else budget or "none"
+    spend: Budget | Literal["none"] | None = None
+    if budget != engine.budget:
+        spend = budget or "none"
     # an unknown name must raise before anything is changed
     policy_named(new.policy), learning_named(new.learning)
     before = {member.id: as_labeler(member, old.delay_cost) for member in old.panel}

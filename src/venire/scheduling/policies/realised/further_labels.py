@@ -11,7 +11,7 @@ from typing import Final
 from venire.scheduling.state.desk import SETTING, Desk
 from venire.tools.compiling import inlined
 
-__all__ = ["BY_EVIDENCE", "BY_LABELS", "evidence_of", "loss_after"]
+__all__ = ["BY_EVIDENCE", "BY_LABELS", "TRUST", "evidence_of", "loss_after"]
 
 BY_EVIDENCE: Final = 0
 BY_LABELS: Final = 1
