@@ -7,8 +7,9 @@ may label a row give it evidence x for money c, and with them it gains
 
 Its reserve is the largest (gain - cost of the delay) / x over k. Its plan is the k of the largest
 gain: the cheap ones, and dear ones where what the others leave to gain is worth it. The plan's
-evidence is its cap, c / x its `rate`, and what the dearest costs for its evidence its `limit`: it
-refuses labelers who are dearer than that.
+evidence is its cap and c / x its `rate`. Its `limit` is the largest (gain + c) / x, the most that
+it would pay for evidence if there were none at a better price: who is in the plan may have no time.
+It refuses labelers who cost more than that for their evidence.
 """
 
 from __future__ import annotations
@@ -32,16 +33,17 @@ def plan_to_buy(
     stamp, marked = who
     weight, loss, left, told = row
     labels = 0
-    x = money = dearest = best = later = now = cap = rate = limit = 0.0
+    x = money = best = later = now = cap = rate = limit = 0.0
     for m in desk.order:
         p = desk.panel[m]
         e = evidence_of(desk, m, pair)
         if e <= 0.0 or (p.mark == stamp) != marked or (p.capacity <= 0 and not away):
             continue
-        x, money, dearest = x + e, money + p.price, max(dearest, p.price / e)
+        x, money = x + e, money + p.price
         labels += 1
         gain = loss - loss_after(weight, loss, left, told, x, x / labels) - money
         later, now = max(later, (gain - 1.0) / x), max(now, gain / x)
+        limit = max(limit, (gain + money) / x)
         if gain > best:
-            best, cap, rate, limit = gain, x, money / x, dearest
+            best, cap, rate = gain, x, money / x
     return later, now, cap, rate, limit
