@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from math import inf
 
 from venire.paper.accuracy import clamp_competence, evidence
 from venire.paper.utility import gain, reach, residual
@@ -32,15 +33,17 @@ class PlainItem:
 
 @dataclass
 class PlainWorld:
-    """A panel (competence, capacity) and items in order of arrival."""
+    """A panel (competence, capacity, price) and items in order of arrival."""
 
     competences: Sequence[float]
     capacities: Sequence[int]
     items: list[PlainItem]
     slots: int
+    prices: Sequence[float] = ()
 
     def __post_init__(self) -> None:
         self.evidence = [float(e) for e in evidence(self.competences)]
+        self.prices = self.prices or [0.0] * len(self.evidence)
         self.assignments: list[tuple[int, int, int, float]] = []
 
     def outstanding(self, slot: int) -> list[int]:
@@ -51,7 +54,18 @@ class PlainWorld:
         item = self.items[i]
         held = sum(self.evidence[k] for _, k in item.labels)
         left = residual(item.weight, held)
-        return gain(left, reach(self.evidence[m]), slot - item.last())
+        return gain(left, reach(self.evidence[m]), slot - item.last()) - self.prices[m]
+
+    def order(self) -> list[int]:
+        """The cheapest evidence first, among equals the best labeler, then the lowest number."""
+        p, e = clamp_competence(self.competences), self.evidence
+
+        def merit(m: int) -> float:
+            return self.prices[m] / e[m] if e[m] > 0 else inf
+
+        if not any(self.prices):
+            return sorted(range(len(p)), key=lambda m: (-p[m], m))
+        return sorted(range(len(p)), key=lambda m: (merit(m), -p[m], m))
 
     def give(self, slot: int, i: int, m: int) -> None:
         self.assignments.append((slot, i, m, self.gain(i, m, slot)))
@@ -71,10 +85,8 @@ def greedy(world: PlainWorld, *, breaks: bool = False, ahead: int = 1) -> PlainW
 
     An item leaves if nothing gains in the slot `ahead` or later; printed is 0, the slot itself.
     """
-    p = clamp_competence(world.competences)
-    order = sorted(range(len(p)), key=lambda m: (-p[m], m))
     for slot in range(world.slots):
-        copies = [m for m in order for _ in range(world.capacities[m])]
+        copies = [m for m in world.order() for _ in range(world.capacities[m])]
         for m in copies:
             best, value = -1, 0.0
             for i in world.outstanding(slot):

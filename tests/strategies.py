@@ -31,7 +31,9 @@ class Instance:
             allowed -= {number[name] for name in item.excluded}
             items.append(PlainItem(arrival, item.weight, allowed))
         p = [labeler.competence or 0.5 for labeler in self.panel]
-        return PlainWorld(p, [labeler.capacity for labeler in self.panel], items, self.slots)
+        capacities = [labeler.capacity for labeler in self.panel]
+        prices = [labeler.price for labeler in self.panel]
+        return PlainWorld(p, capacities, items, self.slots, prices)
 
     def world(self) -> World:
         return World.trace(self.items, self.arrival, self.panel, seed=self.seed)
@@ -39,13 +41,18 @@ class Instance:
 
 @st.composite
 def instances(
-    draw: st.DrawFn, max_labelers: int = 6, max_slots: int = 12, few: bool = False
+    draw: st.DrawFn,
+    max_labelers: int = 6,
+    max_slots: int = 12,
+    few: bool = False,
+    priced: bool = False,
 ) -> Instance:
-    """With `few`, most items are for at most four of a large panel."""
+    """With `few`, most items are for at most four of a large panel; with `priced`, labels cost."""
+    price = st.sampled_from([0.0, 0.01, 0.3, 0.3, 1.0, 4.0] if priced else [0.0])
     competence = st.sampled_from([0.3, 0.5, 0.55, 0.6, 0.7, 0.8, 0.8, 0.9, 0.95])
     capacity = st.sampled_from([1, 1, 1, 2, 5])
     n = max_labelers if few else draw(st.integers(1, max_labelers))
-    panel = tuple(Labeler(f"m{i}", draw(competence), draw(capacity)) for i in range(n))
+    panel = tuple(Labeler(f"m{i}", draw(competence), draw(capacity), draw(price)) for i in range(n))
     names = [labeler.id for labeler in panel]
     some = st.frozensets(st.sampled_from(names), max_size=4 if few else n)
     masked = few or draw(st.booleans())

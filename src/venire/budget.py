@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from venire.errors import InputError
 
@@ -14,7 +14,8 @@ __all__ = ["Budget"]
 class Budget:
     """What may be spent: `money`, in the currency of the labelers' prices, or `labels`, or both.
 
-    It is for all items of a batch, or with `per_day` for each day of a stream.
+    It is for all items of a batch, or with `per_day` for each day of a stream. `slots` is how many
+    slots of a stream it is for, those of a day with `per_day`: a scheduler knows no clock.
 
     >>> Budget(money=50)
     Budget(money=50.0, labels=None, per_day=False)
@@ -25,6 +26,7 @@ class Budget:
     money: float | None = None
     labels: int | None = None
     per_day: bool = False
+    slots: int | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         if self.money is None and self.labels is None:
@@ -39,6 +41,8 @@ class Budget:
                     f"got a budget of labels={self.labels!r}, expected a whole number, 0 or more"
                 )
             object.__setattr__(self, "labels", int(self.labels))
+        if self.slots is not None and not (self.slots >= 1 and self.slots == int(self.slots)):
+            raise InputError(f"got slots={self.slots!r}, expected a whole number, 1 or more")
 
     def left(self, money: float, labels: int) -> Budget:
         """The budget after this much of it has been spent, never less than nothing."""
@@ -46,4 +50,5 @@ class Budget:
             None if self.money is None else max(0.0, self.money - money),
             None if self.labels is None else max(0, self.labels - labels),
             self.per_day,
+            self.slots,
         )

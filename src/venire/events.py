@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
+from venire.budget import Budget
 from venire.model import (
     Assignment,
     Bounds,
@@ -136,6 +137,7 @@ class GoldGiven:
 class Changed:
     """Settings changed; None: as before. Names are as `--policy` and `--learning` take them.
 
+    A budget of "none" says that it ended.
     `costs` are what errors cost: truth, verdict, cost.
     """
 
@@ -145,6 +147,7 @@ class Changed:
     bounds: Bounds | None = None
     c: float | None = None
     revisions: int | None = None
+    budget: Budget | Literal["none"] | None = None
     costs: tuple[tuple[Hashable, Hashable, float], ...] | None = None
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["PANEL", "make_world", "names_of", "warn_below_chance"]
 
-PANEL = "Your labelers: CSV with labeler,competence and optionally capacity."
+PANEL = "Your labelers: CSV with labeler,competence and optionally capacity, price."
 
 
 def make_world(

@@ -196,9 +196,8 @@ class BoundedQueue:
             r = self.desk.rows[row]
             left = utility.residual(float(r["weight"]), float(r["evidence"]))
             waited = slot - int(r["last"])
-            self.give(
-                row, labeler, slot, utility.gain(left, float(panel["reach"][labeler]), waited)
-            )
+            gain = utility.gain(left, float(panel["reach"][labeler]), waited)
+            self.give(row, labeler, slot, gain - float(panel["price"][labeler]))
 
     def give(self, row: int, labeler: int, slot: int, gain: float) -> None:
         """Give the row to a labeler, who must not have it yet."""

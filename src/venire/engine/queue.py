@@ -66,13 +66,11 @@ class Queue:
         self.policy = policy
         self.belief: Belief | None = None
         self.capacity = np.array(capacity, np.int64)
+        self.prices = np.zeros(len(capacity))
         self.use(policy)
 
     def use(self, policy: Policy) -> None:
-        """Put a policy to work, from the next `refresh` on.
-
-        In the place of one of another class it begins with a fresh memory (see memory.py).
-        """
+        """Put a policy to work, from the next `refresh` on; see `put_to_work` for its memory."""
         put_to_work(self.desk, policy, self.policy)
         self.policy = policy
         self.kernels: Kernels = policy.kernels()
@@ -87,6 +85,7 @@ class Queue:
         """File every row again if policy, panel or belief changed."""
         if self.stale:
             self.desk.panel["capacity"] = self.capacity
+            self.desk.panel["price"] = self.prices
             believe(self.desk, self.belief, self.c, self.costs)
             refile_all(self.desk, self.kernels, slot)
             self.stale = False
@@ -107,6 +106,7 @@ class Queue:
             pairs=np.zeros_like(square),
         )
         self.capacity = np.append(self.capacity, 0)
+        self.prices = np.append(self.prices, 0.0)
         self.stale = True
         return n
 
@@ -114,6 +114,11 @@ class Queue:
         """How many labels a slot the labeler gives from now on; 0: it is away."""
         self.capacity[labeler] = capacity
         self.stale = True
+
+    def charge(self, prices: NDArray[np.float64]) -> None:
+        """What a label of each labeler costs from now on, in slots of delay."""
+        self.stale |= not np.array_equal(prices, self.prices)
+        self.prices = prices
 
     def add_group(self, members: Iterable[int]) -> int:
         """A new group of labelers."""
@@ -168,8 +173,8 @@ class Queue:
 
     def in_flight(self) -> list[tuple[int, int]]:
         """Row and labeler of every label that has not come."""
-        touches = self.desk.touches[: self.desk.meta[TOUCHES]]
-        held = touches[touches["said"] == PENDING]
+        held = self.desk.touches[: self.desk.meta[TOUCHES]]
+        held = held[held["said"] == PENDING]
         return list(zip(held["row"].tolist(), held["labeler"].tolist(), strict=True))
 
     # a slot
@@ -390,8 +395,7 @@ def _by_rows(desk: Desk) -> dict[str, NDArray[Any]]:
 
 def _doubled(records: NDArray[np.void], fill: int = 0) -> NDArray[np.void]:
     fresh = np.zeros(2 * len(records), records.dtype)
-    if fill:
-        for name in records.dtype.names or ():
-            fresh[name] = fill
+    for name in (records.dtype.names or ()) if fill else ():
+        fresh[name] = fill
     fresh[: len(records)] = records
     return fresh

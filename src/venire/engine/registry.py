@@ -215,7 +215,7 @@ class Registry:
     def lists(self) -> dict[str, Iterable[Any]]:
         """Everything but `arrived` in plain values, made lazily."""
         return {
-            "labelers": ([w.id, w.competence, w.capacity] for w in self.labelers),
+            "labelers": ([w.id, w.competence, w.capacity, w.price] for w in self.labelers),
             "items": (
                 [i.id, i.weight, None if i.eligible is None else sorted(i.eligible), x]
                 + ([] if i.min_confidence is None else [i.min_confidence])

@@ -34,7 +34,7 @@ from venire.events import (
 from venire.model import Exit, Revision
 from venire.scheduling.algorithm1.exit_wheel import never_due_row
 from venire.scheduling.algorithm1.verdicts import depart, revalue
-from venire.scheduling.state.desk import GONE, OUTSTANDING, REASONS
+from venire.scheduling.state.desk import GONE, OUTSTANDING, REASONS, TOUCHES
 
 if TYPE_CHECKING:
     from venire.engine.bounded_queue import BoundedQueue
@@ -84,7 +84,10 @@ def _redo(s: Scheduler, event: Event) -> None:
             s.gold(event.item, event.label, event.before, event.labels)
         case Changed():
             costs = None if event.costs is None else {(t, v): x for t, v, x in event.costs}
-            s.change(event.policy, event.learning, event.bounds, event.c, event.revisions, costs)
+            s.change(
+                event.policy, event.learning, event.bounds, event.c, event.revisions, event.budget,
+                costs,
+            )  # fmt: skip
 
 
 def _pass_to(state: State, slots: Slots, slot: int) -> None:
@@ -113,6 +116,8 @@ def _assign_as(state: State, event: Assigned) -> None:
         if state.queue.find(row, m) >= 0:
             raise ReplayError(f"labeler {a.labeler!r} has item {a.item!r} already")
         state.bounded.give(row, m, state.slot, a.gain)
+        end = int(state.queue.desk.meta[TOUCHES])
+        state.spend(range(end - 1, end))
     state.write(event)
 
 

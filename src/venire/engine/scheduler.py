@@ -19,7 +19,9 @@ is late: it goes into the log, and into learning while that goes on, but changes
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
+from typing import Literal
 
+from venire.budget import Budget
 from venire.costs import Costs
 from venire.engine.pictures import Pictured
 from venire.engine.replaying import follow
@@ -44,7 +46,8 @@ class Scheduler(Pictured):
     Parameters
     ----------
     panel
-        The labelers, by name or as `Labeler`.
+        The labelers, by name or as `Labeler`. Prices of labels are in the unit of the items'
+        weights: one is what a slot of delay costs.
     classes
         What a label may say. In a tie the later class wins.
     policy
@@ -62,6 +65,8 @@ class Scheduler(Pictured):
         How many of the items that left last are decided again whenever competences are learned.
         Those whose label changed are in the log, as `revisions` of the slot's `Closed`. 0: the
         verdict that an item left with is final.
+    budget
+        What may be spent on labels in its slots: never more, and at a pace (see purse.py).
     costs
         What errors cost, {(truth, verdict): cost}, else 1. The verdict is the class of least
         expected cost; its confidence stays the probability that it is right.
@@ -88,10 +93,12 @@ class Scheduler(Pictured):
         bounds: Bounds | None = None,
         remember: int | None = None,
         revisions: int = 0,
+        budget: Budget | None = None,
         costs: Costs | None = None,
     ) -> None:
         policy, bounds = policy or LookAhead(), bounds or Bounds()
-        self._use(State(panel, classes, policy, learning, c, bounds, remember, revisions, costs))
+        spending = revisions, budget, costs
+        self._use(State(panel, classes, policy, learning, c, bounds, remember, *spending))
         self.state.believe()
         self.state.file()
 
@@ -176,7 +183,7 @@ class Scheduler(Pictured):
         self._labelling.gold(item, label, before, labels)
 
     def join(self, labeler: Labeler | LabelerId) -> None:
-        """A labeler joins, or comes back with the capacity given now.
+        """A labeler joins, or comes back with the capacity and the price given now.
 
         A competence given now replaces the one known before; what was learned stays.
         """
@@ -197,9 +204,10 @@ class Scheduler(Pictured):
         bounds: Bounds | None = None,
         c: float | None = None,
         revisions: int | None = None,
+        budget: Budget | Literal["none"] | None = None,
         costs: Costs | None = None,
     ) -> None:
-        """Change settings from now on; None: as before.
+        """Change settings from now on; None: as before. A budget of "none" ends it.
 
         Names are as the command line takes them, so that the log can say them. Another way of
         learning starts from what is believed now. Another policy starts with a fresh memory: what
@@ -211,7 +219,7 @@ class Scheduler(Pictured):
         >>> s.policy
         FixedOverlap(overlap=2)
         """
-        self._settings.change(policy, learning, bounds, c, revisions, costs)
+        self._settings.change(policy, learning, bounds, c, revisions, budget, costs)
 
     # replay and snapshots
 
@@ -309,6 +317,28 @@ class Scheduler(Pictured):
     def bounds(self) -> Bounds:
         """What holds for every item."""
         return self.state.raw.bounds
+
+    @property
+    def budget(self) -> Budget | None:
+        """What may be spent."""
+        return self.state.purse.budget
+
+    @property
+    def budget_left(self) -> tuple[float | None, float | None]:
+        """Money and labels left of the budget if all labels in flight come; None: no limit.
+
+        >>> budget = Budget(labels=5, slots=10)
+        >>> s = Scheduler([Labeler("ann", 0.9)], classes=["spam", "ok"], budget=budget)
+        >>> s.arrive(Item("post-1", weight=8))
+        >>> len(s.assign()), s.budget_left
+        (1, (None, 4.0))
+        """
+        return self.state.purse.left(self.state.in_flight, self.state.prices)
+
+    @property
+    def multipliers(self) -> tuple[float, float]:
+        """What a unit of money, and a label, cost beside the price, because of the budget."""
+        return self.state.purse.multipliers
 
     @property
     def revisions(self) -> int:

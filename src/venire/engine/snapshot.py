@@ -23,6 +23,7 @@ import numpy as np
 from numpy.lib.format import descr_to_dtype, dtype_to_descr
 from numpy.typing import NDArray
 
+from venire.budget import Budget
 from venire.engine.departed import Departed
 from venire.engine.registry import Registry
 from venire.engine.settings_data import from_data, to_data
@@ -35,11 +36,12 @@ from venire.scheduling.state.desk import Desk, allocate
 
 __all__ = ["Captured", "capture", "unpack"]
 
-FORMAT = b"venire-4\n"
+FORMAT = b"venire-5\n"
 
-#: What can be read: before the fourth the lists were part of the first line; before the third,
-#: policy and learning were names; before the second there were neither revisions nor a floor.
-READ = (FORMAT, b"venire-3\n", b"venire-2\n", b"venire-1\n")
+#: What can be read: before the fifth there were no prices and budgets; before the fourth the lists
+#: were part of the first line; before the third, policy and learning were names; before the second
+#: there were neither revisions nor a floor.
+READ = (FORMAT, b"venire-4\n", b"venire-3\n", b"venire-2\n", b"venire-1\n")
 
 #: How many entries of a list, and bytes of an array, are written in one go.
 PIECE, BYTES = 1000, 2**20
@@ -116,6 +118,8 @@ def capture(state: State) -> Captured:
         "nobody": state.raw.nobody,
         "gold": list(state.gold.items()),
         "costs": [[*pair, cost] for pair, cost in state.costs.items()],
+        "budget": None if state.purse.budget is None else asdict(state.purse.budget),
+        "purse": state.purse.state(),
     }
     copied = state.registry.copy(), state.departed.copy(), list(state.heard)
     return Captured(head, *copied, arrays)
@@ -135,8 +139,11 @@ def unpack(snapshot: bytes) -> State:
         Bounds(**{"floor": False} | head["bounds"]),  # older snapshots had no floor
         head["remember"],
         head.get("revisions", 0),
+        Budget(**head["budget"]) if head.get("budget") else None,
         {(truth, verdict): cost for truth, verdict, cost in head.get("costs", ())},
     )
+    if "purse" in head:
+        state.purse.restore(head["purse"])
     state.registry.restore(lists | {"labelers": labelers, "arrived": head["arrived"]})
     state.departed.restore(lists.get("departed", ()))
     state.slot, state.events, state.quiet = head["slot"], head["events"], head["quiet"]

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
+from venire.budget import Budget
 from venire.costs import Costs, cost_matrix
 from venire.engine.bounded_queue import BoundedQueue
 from venire.engine.departed import Departed
+from venire.engine.purse import Purse
 from venire.engine.queue import Queue
 from venire.engine.registry import Registry
 from venire.errors import InputError
@@ -38,9 +41,11 @@ class State:
         bounds: Bounds,
         remember: int | None,
         revisions: int,
+        budget: Budget | None = None,
         costs: Costs | None = None,
     ) -> None:
         check_c(c)
+        self.purse = Purse(budget)
         self.departed = Departed(revisions)
         self.registry = Registry(panel, classes, remember)
         self.policy, self.learning, self.c = policy, learning, c
@@ -90,7 +95,11 @@ class State:
         return self.learning.begin(known, len(self.registry.classes))
 
     def believe(self) -> None:
-        """Take the competences that were learned, or those that are given, for true."""
+        """Take the competences that were learned, or those that are given, for true.
+
+        And the prices of the labelers.
+        """
+        self.charge()
         if self.learner is not None:
             self.raw.queue.believe(self.learner.belief)
             return
@@ -100,6 +109,29 @@ class State:
             raise no_competence(missing)
         known = np.array([who.competence for who in labelers], np.float64)
         self.raw.queue.believe(Belief(known))
+
+    @property
+    def prices(self) -> NDArray[np.float64]:
+        """What a label of each labeler costs."""
+        return np.array([who.price for who in self.registry.labelers], np.float64)
+
+    @property
+    def in_flight(self) -> NDArray[np.int64]:
+        """How many labels of each labeler are in flight."""
+        return self.raw.queue.desk.panel["inflight"].astype(np.int64)
+
+    def charge(self) -> None:
+        """Tell the queue what labels cost now, by their prices and the budget."""
+        self.raw.queue.charge(self.purse.charge(self.prices, self.in_flight))
+
+    def spend(self, made: range) -> None:
+        """Note what these touches gained, by which the budget is paced."""
+        if self.purse.budget is not None:
+            desk, prices = self.raw.queue.desk, self.prices
+            for k in made:
+                m = int(desk.touches["labeler"][k])
+                gain, charged = float(desk.touches["gain"][k]), float(desk.panel["price"][m])
+                self.purse.handed_out(gain, float(prices[m]), charged)
 
     def verdict(self, code: int, confidence: float) -> Verdict:
         """A verdict from the code of its class; -1: no label."""

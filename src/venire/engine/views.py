@@ -112,11 +112,13 @@ class Views:
         registry, slot = self._state.registry, self._state.slot
         m, bounded, queue = registry.known(labeler), self._state.bounded, self._state.queue
         rows, reach = queue.desk.rows, float(queue.desk.panel["reach"][m])
+        price = float(queue.desk.panel["price"][m])
         found = []
         for row in queue.outstanding().tolist():
             if queue.find(row, m) < 0 and bounded.in_group(row, m):
                 left = utility.residual(float(rows["weight"][row]), float(rows["evidence"][row]))
-                found.append((utility.gain(left, reach, slot - int(rows["last"][row])), -row))
+                gain = utility.gain(left, reach, slot - int(rows["last"][row]))
+                found.append((gain - price, -row))
         best = sorted(found, reverse=True)[:limit]
         return [(registry.items[-row].id, gain) for gain, row in best]
 
@@ -134,6 +136,7 @@ class Views:
             state.departed.state(),
             *([state.gold] if state.gold else []),
             *([state.costs] if state.costs else []),
+            *([state.purse.budget, state.purse.state()] if state.purse.budget else []),
         )
         digest = hashlib.sha256(repr(names).encode())
         for column in bounded.queue.columns():

@@ -1,8 +1,8 @@
 r"""The optimum of small instances, by an integer program over sets of labelers.
 
 A *column* is an item s, a departure d and a set R of options, each a labeler in a phase: it
-earns the whole concave w (1 - exp(-E(R))) - (d - a), with no tangents. With x in {0, 1} for
-columns and y[s, m, t] for blocks,
+earns the whole concave w (1 - exp(-E(R))) - (d - a), less the money, with no tangents. With x in
+{0, 1} for columns and y[s, m, t] for blocks,
 
     max  sum of what columns earn
     sum over columns of s of x <= 1
@@ -102,7 +102,7 @@ def exact(
     lower = value_of(instance, schedule)
     gap = max(0.0, bound - lower) + 1e-9 * (1.0 + bound)
     problem, most = instance.problem(), np.zeros(len(instance))
-    gains(problem, price, most, workspace_for(problem))
+    gains(problem, price + instance.money, most, workspace_for(problem))
     columns: list[Column] = []
     for s in range(len(instance)):
         columns += _columns_of(instance, price, s, most[s] - gap, COLUMNS - len(columns))
@@ -142,10 +142,12 @@ def _columns_of(
             for p, slots in windows.items():
                 e = float(instance.evidence[p, m])
                 if e > 0:
-                    options.append((float(price[slots, m].min()), (m, e, tuple(slots))))
+                    cost = float(price[slots, m].min() + instance.money[m])
+                    options.append((cost, (m, e, tuple(slots))))
         for value, taken in _sets(options, weight, least + d - arrival, room - len(columns)):
             parts = tuple((o[0], o[2]) for o in taken)
-            columns.append(Column(item, d, parts, value - (d - arrival)))
+            money = sum(float(instance.money[o[0]]) for o in taken)
+            columns.append(Column(item, d, parts, value - (d - arrival) - money))
     return columns
 
 

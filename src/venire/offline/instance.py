@@ -4,7 +4,7 @@ A schedule gives labelers to items: item s may have labeler m in slot t >= a_s, 
 most once, at most `capacity[m]` items for each labeler and slot. An item that ends with the
 blocks R, the last of them in slot D(R), earns
 
-    u_s(R) = max(0, w_s (1 - exp(-sum of evidence)) - (D(R) - a_s))
+    u_s(R) = max(0, w_s (1 - exp(-sum of evidence)) - (D(R) - a_s) - sum of money)
 
 With knowledge of the future an item leaves with its last useful label, so the largest utility on
 the way (the paper's u_s) and the utility at the exit have the same optimum, OPT.
@@ -45,6 +45,7 @@ class Problem(NamedTuple):
     evidence: Floats
     reach: Floats
     capacity: Ints
+    money: Floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +54,8 @@ class Instance:
 
     `evidence[i, m]` is what a label of m is worth from slot `since[i]` on. `group[s]` picks the
     labelers who may label item s out of `groups`; None and group 0 are everyone. `barred` are
-    pairs of an item and a labeler who may not label it.
+    pairs of an item and a labeler who may not label it. `money[m]` is what a label of m costs, in
+    slots of delay; empty: nothing.
 
     >>> tiny = Instance([8.0, 3.0], [0, 0], slots=2, evidence=[[1.0, 0.5]], capacity=[1, 1])
     >>> len(tiny), tiny.may_label(0)
@@ -69,6 +71,7 @@ class Instance:
     group: NDArray[np.int32] | None = None
     groups: Sequence[NDArray[np.int32]] = (np.zeros(0, np.int32),)
     barred: NDArray[np.int32] = field(default_factory=lambda: np.zeros((0, 2), np.int32))
+    money: Floats = field(default_factory=lambda: np.zeros(0))
 
     def __post_init__(self) -> None:
         for name, kind in (("weight", np.float64), ("arrival", np.int64), ("since", np.int64)):
@@ -76,6 +79,8 @@ class Instance:
         object.__setattr__(self, "evidence", np.atleast_2d(np.asarray(self.evidence, np.float64)))
         most = np.minimum(np.asarray(self.capacity, np.int64), max(1, len(self)))
         object.__setattr__(self, "capacity", most)
+        money = np.asarray(self.money, np.float64)
+        object.__setattr__(self, "money", money if len(money) else np.zeros(len(most)))
         if self.group is not None and not self.group.any():
             object.__setattr__(self, "group", None)
         if len(self.arrival) != len(self.weight):
@@ -91,6 +96,10 @@ class Instance:
             )
         if not (np.isfinite(self.evidence).all() and (self.evidence >= 0).all()):
             raise InputError("evidence is negative or not finite, expected numbers from 0 on")
+        if self.money.shape != self.capacity.shape or not (
+            np.isfinite(self.money).all() and (self.money >= 0).all()
+        ):
+            raise InputError("expected one price of a label for each labeler, finite, 0 or more")
 
     def __len__(self) -> int:
         """How many items there are."""
@@ -144,6 +153,7 @@ class Instance:
             self.evidence,
             np.minimum(-np.expm1(-self.evidence), 1.0 - 2.0**-53),
             self.capacity,
+            self.money,
         )
 
 
@@ -157,6 +167,7 @@ def value_of(instance: Instance, schedule: Sequence[Block]) -> float:
     used: dict[tuple[int, int], int] = {}
     pairs: set[tuple[int, int]] = set()
     evidence: dict[int, float] = {}
+    money: dict[int, float] = {}
     last: dict[int, int] = {}
     barred = {(i, m) for i, m in instance.barred.tolist()}
     groups = [frozenset(g.tolist()) for g in instance.groups]
@@ -174,8 +185,14 @@ def value_of(instance: Instance, schedule: Sequence[Block]) -> float:
         pairs.add((s, m))
         worth = float(instance.evidence[instance.phase_of(t), m])
         evidence[s] = evidence.get(s, 0.0) + worth
+        money[s] = money.get(s, 0.0) + float(instance.money[m])
         last[s] = max(last.get(s, 0), t)
     return math.fsum(
-        max(0.0, -float(instance.weight[s]) * math.expm1(-e) - (last[s] - int(instance.arrival[s])))
+        max(
+            0.0,
+            -float(instance.weight[s]) * math.expm1(-e)
+            - (last[s] - int(instance.arrival[s]))
+            - money[s],
+        )
         for s, e in evidence.items()
     )

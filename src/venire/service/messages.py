@@ -321,7 +321,8 @@ class Explanation:
 class LabelerView:
     """A labeler of a stream; `skill` is learned, with its interval.
 
-    `expired` counts the leases that expired since the server started.
+    `expired` counts the leases that expired since the server started. `price` is what one label
+    costs, and `money` what all labels of the labeler cost at that price.
     """
 
     id: str
@@ -339,6 +340,8 @@ class LabelerView:
     lead_p90: float | None
     drifting: bool
     clone_of: str | None
+    price: float = 0.0
+    money: float = 0.0
     trusted: bool = False
 
 
@@ -400,10 +403,12 @@ class PanelView:
 class Insights:
     """The statistics of a stream, for pages, metrics and the command line alike.
 
-    Counts are over the stream's life. `labels_per_item`, `agreement`, `mean_confidence`,
-    `verdicts`, `reasons` and the response times are over the last 1000 exits, withdrawn items
-    excepted. Rates are over the last minute; `slots_skipped` is counted since the server started.
-    `error_upper` is the upper bound on the rate of errors, at 95 %, by the `audits`.
+    Counts are over the stream's life, and so is `money`: what all labels cost, at the present
+    prices. `today_left` is what is left of the daily budget, labels in flight subtracted.
+    `labels_per_item`, `agreement`, `mean_confidence`, `verdicts`, `reasons` and the response times
+    are over the last 1000 exits, withdrawn items excepted. Rates are over the last minute;
+    `slots_skipped` is counted since the server started. `error_upper` is the upper bound on the
+    rate of errors, at 95 %, by the `audits`.
     """
 
     stream: str
@@ -435,3 +440,5 @@ class Insights:
     audits: int = 0
     audits_due: int = 0
     error_upper: float | None = None
+    money: float = 0.0
+    today_left: dict[str, float] = field(default_factory=dict)

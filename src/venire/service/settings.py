@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Hashable
-from typing import Annotated, Any, Final, Self
+from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from venire.costs import MOST_COST
-from venire.model import MOST_CAPACITY, MOST_WEIGHT
+from venire.model import MOST_CAPACITY, MOST_PRICE, MOST_WEIGHT
 
 __all__ = [
     "LONGEST_ID",
     "STREAM_NAME",
+    "DailyBudget",
     "ErrorCost",
     "Member",
     "ServiceSettings",
@@ -51,8 +52,9 @@ class Member(BaseModel):
     """A labeler on the panel: a record, a program or a model.
 
     `capacity` is how many items it may hold at once. `competence` is the probability that its label
-    is right, if known; otherwise it is learned. `kind` is a note for people. What a `trusted` one
-    says is gold: it is given verdicts to audit, and no other work.
+    is right, if known; otherwise it is learned. `price` is what one label of it costs, in the unit
+    of the items' weights. `kind` is a note for people. What a `trusted` one says is gold: it is
+    given verdicts to audit, and no other work.
 
     >>> Member(id="ann").capacity
     1
@@ -63,6 +65,7 @@ class Member(BaseModel):
     id: Name
     competence: Annotated[float, Field(gt=0, lt=1)] | None = None
     capacity: Annotated[int, Field(ge=1, le=MOST_CAPACITY)] = 1
+    price: Annotated[float, Field(ge=0, le=MOST_PRICE)] = 0.0
     kind: Annotated[str, Field(max_length=40)] | None = None
     trusted: bool = False
 
@@ -79,6 +82,26 @@ class ErrorCost(BaseModel):
     truth: Name
     verdict: Name
     cost: Annotated[float, Field(gt=0, le=MOST_COST, allow_inf_nan=False)]
+
+
+class DailyBudget(BaseModel):
+    """What may be spent each day: `money`, in the unit of the labelers' prices, `labels`, or both.
+
+    >>> DailyBudget(money=50).per_day
+    True
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    money: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
+    labels: Annotated[int, Field(ge=0, le=2**53)] | None = None
+    per_day: Literal[True] = True
+
+    @model_validator(mode="after")
+    def _limits(self) -> Self:
+        if self.money is None and self.labels is None:
+            raise ValueError("got a budget without a limit, expected money, labels or both")
+        return self
 
 
 class StreamSettings(BaseModel):
@@ -102,7 +125,8 @@ class StreamSettings(BaseModel):
         skipped.
     default_weight, delay_cost
         An item's weight is the value of a right verdict; `delay_cost` is the cost of waiting for
-        one slot, in the same unit. A change applies to items that arrive after it.
+        one slot, in the same unit, which is also that of the labelers' prices. A change applies to
+        items that arrive after it, and to prices at once.
     min_labels, max_overlap, min_confidence, deadline_slots
         An item does not leave before it has `min_labels` labels and its verdict reaches
         `min_confidence` (unless nobody on the panel is left to label it). It leaves once it has
@@ -110,6 +134,9 @@ class StreamSettings(BaseModel):
         that leaves below `min_confidence` before its deadline is `undecided`.
     label_budget
         Total number of labels; once spent, items leave with the labels they have.
+    budget
+        What may be spent each day, `{"money": 50}` or `{"labels": 300}`: at no time more, and at a
+        pace at which the last of it buys as much as the first. A day is 86,400 seconds of slots.
     revisions
         How many of the most recent exits to re-examine whenever competences are learned again;
         verdicts that changed are published. 0 turns revisions off.
@@ -143,6 +170,7 @@ class StreamSettings(BaseModel):
     min_confidence: Annotated[float, Field(gt=0, le=1)] | None = None
     deadline_slots: Annotated[int, Field(ge=1, le=2**31 - 1)] | None = None
     label_budget: Annotated[int, Field(ge=0, le=2**53)] | None = None
+    budget: DailyBudget | None = None
     revisions: Annotated[int, Field(ge=0, le=MAX_REVISIONS, strict=True)] = 0
     costs: Annotated[tuple[ErrorCost, ...], Field(max_length=10_000)] = ()
     audit_share: Annotated[float, Field(ge=0, le=1)] = 0.0

@@ -53,6 +53,7 @@ def desk_of(world: World, items: Items, slots: int) -> Desk:
     shape = (len(world.panel), len(world.classes), len(masks.groups), edges)
     desk = allocate(len(items), touches, *shape)
     desk.panel["capacity"] = capacity
+    desk.panel["price"] = world.prices
     desk.rows["weight"] = items.weight
     desk.rows["arrival"] = desk.rows["last"] = items.arrival
     if masks.group is not None:
@@ -82,4 +83,5 @@ def offline_of(world: World, items: Items, slots: int, c: float, counts_from: in
         None if masks.group is None else masks.group[first:],
         masks.groups,
         barred,
+        world.prices,
     )

@@ -1,4 +1,4 @@
-"""What a schedule earned by three measures, always with the true competences."""
+"""What a schedule earned by three measures, less what it cost, with the true competences."""
 
 from __future__ import annotations
 
@@ -25,13 +25,15 @@ class Ledger:
 
     `utility` is u_s: delay to the last label, the best on the way. `realised` has the delay to
     the exit. `true` has the weight if the verdict is right, else 0, less the delay to the exit;
-    nan where the truth is not known. Items that do not count (a learning phase) earn 0.
+    nan where the truth is not known. Items that do not count (a learning phase) earn 0. All
+    three are less the `money` that the labels of the item cost.
     """
 
     utility: Floats
     realised: Floats
     true: Floats
     counts: NDArray[np.bool_]
+    money: Floats
 
 
 @kernel
@@ -60,11 +62,12 @@ def keep_ledger(
     c: float = 1.0,
     counts_from: int = 0,
     since: NDArray[np.int64] | None = None,
+    prices: Floats | None = None,
 ) -> Ledger:
     """Compute what each item earned, from the labels and the exits.
 
     `competences` is one number for each labeler; or, with `since`, a row of them that holds
-    from each of these slots on.
+    from each of these slots on. `prices` is what a label of each labeler costs; None: nothing.
     """
     weight, arrival = np.ascontiguousarray(rows["weight"]), np.ascontiguousarray(rows["arrival"])
     held, best = np.zeros(len(rows)), np.zeros(len(rows))
@@ -76,6 +79,11 @@ def keep_ledger(
     realised = -weight * np.expm1(-held) - wait
     true = np.where(rows["verdict"] == truth, weight, 0.0) - wait
     true[truth < 0] = np.nan
+    money = np.zeros(len(rows))
+    if prices is not None and prices.any():
+        spent = np.bincount(touches["row"], prices[touches["labeler"]], len(rows))
+        money = spent.astype(np.float64)
     for account in (best, realised, true):
+        account -= money
         account[~counts] = 0.0
-    return Ledger(best, realised, true, counts)
+    return Ledger(best, realised, true, counts, money)

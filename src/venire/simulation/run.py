@@ -211,7 +211,8 @@ class Run:
         """What each item earned."""
         counts_from = self.learning.counts_from() if self.learning else 0
         truth, classes, (since, p) = self.items.truth, len(self.world.classes), self.world.levels
-        return keep_ledger(self.touches, self.rows, truth, p, classes, self.c, counts_from, since)
+        labels, prices = (self.touches, self.rows, truth), self.world.prices
+        return keep_ledger(*labels, p, classes, self.c, counts_from, since, prices)
 
     @cached_property
     def genie(self) -> Run:
@@ -243,7 +244,7 @@ class Run:
 
     @property
     def utility(self) -> float:
-        """The paper's: accuracy times weight, less the delay to the last label."""
+        """The paper's: accuracy times weight, less the delay to the last label, and the money."""
         return float(self.ledger.utility.sum())
 
     @property
@@ -253,11 +254,16 @@ class Run:
 
     @property
     def true_utility(self) -> float | None:
-        """The weight of right verdicts, less the delay to the exit; None without truth."""
+        """The weight of right verdicts, less delay to the exit and money; None without truth."""
         known = ~np.isnan(self.ledger.true)
         if not self.items.truth_known or not known.any():
             return None
         return float(self.ledger.true[known].sum())
+
+    @property
+    def money(self) -> float:
+        """What all labels cost, those of items that do not count included."""
+        return float(self.ledger.money.sum())
 
     @property
     def regret(self) -> float:
@@ -375,6 +381,7 @@ class Run:
             "normalised_regret": self.normalised_regret,
             "ratio": self.ratio,
             "labels_per_item": self.labels_per_item,
+            "money": self.money,
             "mean_delay": self.mean_delay,
             "mean_response": self.mean_response,
         }

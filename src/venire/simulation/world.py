@@ -81,6 +81,11 @@ class World:
         return np.array([labeler.competence for labeler in self.panel], dtype=np.float64)
 
     @property
+    def prices(self) -> Floats:
+        """What one label of each labeler costs, in slots of delay."""
+        return np.array([labeler.price for labeler in self.panel], dtype=np.float64)
+
+    @property
     def levels(self) -> tuple[NDArray[np.int64], Floats]:
         """The slots from which on competences hold, and a row of them for each.
 

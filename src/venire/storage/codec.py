@@ -16,6 +16,7 @@ from dataclasses import astuple, replace
 from itertools import groupby
 from typing import Any, Final
 
+from venire.budget import Budget
 from venire.errors import InputError, StoreError
 from venire.events import (
     Arrived,
@@ -191,7 +192,7 @@ def _released(event: Released) -> Any:
 
 def _joined(event: Joined) -> Any:
     who = event.labeler
-    return [who.id, who.competence, who.capacity]
+    return [who.id, who.competence, who.capacity, *([who.price] if who.price else [])]
 
 
 def _closed(event: Closed) -> Any:
@@ -253,14 +254,20 @@ def _read_gold(slot: int, body: Any) -> GoldGiven:
 
 def _changed(event: Changed) -> Any:
     limits = None if event.bounds is None else list(astuple(event.bounds))
-    costs = [] if event.costs is None else [[list(cost) for cost in event.costs]]
-    return [event.policy, event.learning, limits, event.c, event.revisions, *costs]
+    budget: Any = event.budget
+    if isinstance(budget, Budget):
+        budget = list(astuple(budget))
+    costs = None if event.costs is None else [list(cost) for cost in event.costs]
+    body = [event.policy, event.learning, limits, event.c, event.revisions]
+    return body if budget is None and costs is None else [*body, budget, costs]
 
 
 def _read_changed(slot: int, body: Any) -> Changed:
     policy, learning, limits, *more = body
-    if len(more) > 2:
-        more[2] = tuple(tuple(cost) for cost in more[2])
+    if len(more) > 2 and isinstance(more[2], list):
+        more[2] = Budget(*more[2])
+    if len(more) > 3 and more[3] is not None:
+        more[3] = tuple(tuple(cost) for cost in more[3])
     return Changed(slot, policy, learning, None if limits is None else _bounds(limits), *more)
 
 

@@ -36,6 +36,7 @@ STREAM_FIGURES = {
     "labels_per_minute": "Labels accepted in the last minute.",
     "oldest_seconds": "Age of the oldest open item.",
     "waiting": "Requests that wait for work.",
+    "money": "What all labels cost, at the present prices.",
     "budget_left": "Labels left of the budget.",
     "slots_skipped": "Slots skipped because they could not be closed in time.",
 }

@@ -62,17 +62,19 @@ def earned(instance: Instance, item: int, blocks: list[tuple[int, int]]) -> floa
         return 0.0
     total = sum(float(instance.evidence[instance.phase_of(t), m]) for m, t in blocks)
     wait = max(t for _, t in blocks) - int(instance.arrival[item])
-    return -float(instance.weight[item]) * math.expm1(-total) - wait
+    money = sum(float(instance.money[m]) for m, _ in blocks)
+    return -float(instance.weight[item]) * math.expm1(-total) - wait - money
 
 
 @st.composite
 def tiny_instances(draw: st.DrawFn) -> Instance:
-    """Small enough to try everything: capacities, masks, phases, ties."""
+    """Small enough to try everything: capacities, masks, phases, ties, prices of labels."""
     labelers, slots = draw(st.integers(1, 3)), draw(st.integers(1, 3))
     items = draw(st.integers(1, 3 if labelers < 3 else 2))
     phases = draw(st.integers(1, min(2, slots)))
     evidence = st.sampled_from([0.0, 0.01, 0.2, 0.2, 0.5, 0.9, 1.3, 3.0])
     weight = st.sampled_from([0.5, 1.0, 2.0, 3.0, 3.0, 8.0, 40.0])
+    money = st.sampled_from([0.0, 0.05, 0.4, 0.4, 1.5, 6.0] if draw(st.booleans()) else [0.0])
     groups = [np.zeros(0, np.int32)]
     some = draw(st.sets(st.integers(0, labelers - 1)))
     groups.append(np.array(sorted(some), np.int32))
@@ -88,4 +90,5 @@ def tiny_instances(draw: st.DrawFn) -> Instance:
         np.array([draw(st.integers(0, 1)) for _ in range(items)], np.int32),
         tuple(groups),
         np.array(sorted(barred), np.int32).reshape(-1, 2),
+        np.array([draw(money) for _ in range(labelers)]),
     )

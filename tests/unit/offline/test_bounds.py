@@ -214,6 +214,7 @@ def test_a_larger_panel_or_a_longer_horizon_never_hurts(instance: Instance) -> N
         instance.group,
         instance.groups,
         instance.barred,
+        instance.money,
     )
     assert optimum(wider).bound >= optimum(instance).value
 

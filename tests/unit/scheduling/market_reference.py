@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tests.reference import PlainWorld
-from venire.paper.accuracy import clamp_competence
 from venire.paper.utility import gain, reach, residual
 
 STEP, UNIT, FREE = 2.0**-20, 2.0**32, -(2**25)
@@ -19,16 +18,22 @@ class Bid:
     charge: float
     cap: float
     name: int = 0
+    money: float = 0.0
+
+    def total(self, log: float) -> float:
+        """The logarithm of what evidence costs, money included."""
+        return math.log(math.exp(log) + self.money / self.cap) if self.money else log
 
     def wanted(self, log: float) -> float:
-        return max(0.0, min(self.cap, math.log(self.value) - log))
+        return max(0.0, min(self.cap, math.log(self.value) - self.total(log)))
 
     def worth(self, log: float) -> float:
         """What it gains at this price before it pays for its delay."""
-        price, some = math.exp(log), math.log(self.value) - log
+        price, some = math.exp(log), math.log(self.value) - self.total(log)
         if some >= self.cap:
-            return -self.value * math.expm1(-self.cap) - price * self.cap
-        return self.value - price - price * some if some > 0.0 else 0.0
+            return -self.value * math.expm1(-self.cap) - self.money - price * self.cap
+        cost = price + self.money / self.cap if self.money else price
+        return self.value - cost - cost * some if some > 0.0 else 0.0
 
     def surplus(self, log: float) -> float:
         return self.worth(log) - self.charge
@@ -74,20 +79,21 @@ def _pays(b: Bid, left: float, others: int, price: float) -> bool:
     if left <= 0.0:
         return False
     share = -others * price * math.expm1(-left / others) if others else 0.0
-    return -b.value * math.expm1(-min(left, b.cap)) - b.charge > share
+    some = min(left, b.cap)
+    paid = b.money / b.cap * some if b.money else 0.0
+    return -b.value * math.expm1(-some) - paid - b.charge > share
 
 
 def waterfill(world: PlainWorld) -> PlainWorld:
     """Algorithm 1 in which the delay of those who buy counts as paid."""
-    p = clamp_competence(world.competences)
-    order = sorted(range(len(p)), key=lambda m: (-p[m], m))
+    order = world.order()
     for slot in range(world.slots):
         queue = world.outstanding(slot)
         bids = [_bid(world, i, slot) for i in queue]
         paid = set(buyers(bids, supply(world, queue)))
         copies = [m for m in order for _ in range(world.capacities[m])]
         for m in copies:
-            best, value = -1, 0.0
+            best, value = -1, world.prices[m]
             for i in queue:
                 here = _score(world, i, m, slot, i in paid)
                 if m in world.items[i].unused() and here > value:
@@ -96,18 +102,20 @@ def waterfill(world: PlainWorld) -> PlainWorld:
                 world.give(slot, best, m)
         for i in queue:
             unused = world.items[i].unused()
-            all_of_them = sum(world.evidence[m] for m in unused)
-            if -_left(world, i) * math.expm1(-all_of_them) <= slot + 1 - world.items[i].last():
+            cap, money = _on_sale(world, i)
+            net = -_left(world, i) * math.expm1(-cap) - money
+            if net <= slot + 1 - world.items[i].last():
                 world.leave(slot, i, "no_gain" if unused else "exhausted")
     return world.end()
 
 
 def supply(world: PlainWorld, queue: Sequence[int]) -> float:
     """What a slot can sell to this queue: a labeler gives no more than there are rows for it."""
-    total = 0.0
+    total, most = 0.0, max((_left(world, i) for i in queue), default=0.0)
     for m, capacity in enumerate(world.capacities):
         rows = sum(m in world.items[i].eligible for i in queue)
-        total += min(capacity, rows) * world.evidence[m]
+        if world.prices[m] == 0 or world.prices[m] < most * reach(world.evidence[m]):
+            total += min(capacity, rows) * world.evidence[m]
     return total
 
 
@@ -116,8 +124,23 @@ def _left(world: PlainWorld, i: int) -> float:
 
 
 def _bid(world: PlainWorld, i: int, slot: int) -> Bid:
-    cap = sum(world.evidence[m] for m in world.items[i].unused())
-    return Bid(_left(world, i), float(slot - world.items[i].last()), cap, i)
+    cap, money = _on_sale(world, i)
+    return Bid(_left(world, i), float(slot - world.items[i].last()), cap, i, money)
+
+
+def _on_sale(world: PlainWorld, i: int) -> tuple[float, float]:
+    """The evidence and the price of the labels that each add more than they cost, cheapest first.
+
+    Without prices, of all: one that tells nothing adds nothing.
+    """
+    unused, rest, cap, money = world.items[i].unused(), _left(world, i), 0.0, 0.0
+    if not any(world.prices):
+        return sum(world.evidence[m] for m in unused), 0.0
+    for m in world.order():
+        if m in unused and rest * reach(world.evidence[m]) > world.prices[m]:
+            cap, money = cap + world.evidence[m], money + world.prices[m]
+            rest *= 1.0 - reach(world.evidence[m])
+    return cap, money
 
 
 def _score(world: PlainWorld, i: int, m: int, slot: int, paid: bool) -> float:

@@ -1,7 +1,7 @@
 """`Realised` and `RealisedProxy` as their modules say them: plain lists, any number of classes.
 
 Shared with the package are the formulas that define a value to the last bit: the residual, the
-reach, the reserve, and the bin of a price.
+reach, the reserve, the loss after more evidence, and the bin of a price.
 """
 
 from __future__ import annotations
@@ -18,7 +18,12 @@ from tests.reference import PlainWorld
 from venire.paper.accuracy import on_grid
 from venire.paper.utility import reach, residual
 from venire.scheduling.base import Belief
-from venire.scheduling.policies.realised import item_value, queue_price, scarce_labelers
+from venire.scheduling.policies.realised import (
+    arrival_rates,
+    further_labels,
+    item_value,
+    queue_price,
+)
 from venire.scheduling.state.desk import N_BINS
 
 
@@ -28,6 +33,7 @@ def plain(function: Any) -> Callable[..., Any]:
 
 
 reserve_price = plain(item_value.reserve_price)
+loss_after = plain(further_labels.loss_after)
 bin_of, edge = plain(queue_price.bin_of), plain(queue_price.edge)
 
 Bins = list[list[float]]
@@ -44,11 +50,24 @@ class Case:
     least: float
     fresh: bool
     pair: Pair
+    weight: float
+    told: bool = False
 
     def __post_init__(self) -> None:
         self.log = math.log(self.left)
-        self.stay = reserve_price(self.loss, self.left, self.least, self.cap, 1.0)
-        self.now = reserve_price(self.loss, self.left, self.least, self.cap, 0.0)
+        self.stay, self.now = self._reserve(1.0), self._reserve(0.0)
+
+    def after(self, evidence: float) -> float:
+        """What is lost with more evidence."""
+        known = self.weight, self.loss, self.left, self.told
+        return float(loss_after(*known, evidence, self.least))
+
+    def _reserve(self, cost: float) -> float:
+        if self.cap <= 0:
+            return 0.0
+        everything = (self.loss - cost - self.after(self.cap)) / self.cap
+        some = float(reserve_price(self.loss, self.left, self.least, self.cap, cost))
+        return max(some, everything)
 
 
 @dataclass
@@ -64,6 +83,7 @@ class Market:
     counts: list[int] = field(default_factory=list)
     mean_log: float = 0.0
     mean_square: float = 0.0
+    mean: float = 0.0
     busy: int = 0
 
     def __post_init__(self) -> None:
@@ -110,13 +130,13 @@ class Market:
         least = min(least, cap) if least > 0 else cap
         if not self.by_labels:
             left = residual(item.weight, sum(self.own[m] for m in used))
-            return Case(left, left, cap, least, False, pair)
+            return Case(left, left, cap, least, False, pair, item.weight)
         coming = sum(self.evidence(m, pair) for m in used if m not in known)
         left = residual(item_value.SHARE * item.weight * math.sqrt(wrong * (1.0 - wrong)), coming)
         loss = item.weight * wrong if known else item.weight
         if coming > 0:
-            return Case(min(loss, left), left, cap, least, False, pair)
-        return Case(loss, left, cap, least, not known, pair)
+            return Case(min(loss, left), left, cap, least, False, pair, item.weight, True)
+        return Case(loss, left, cap, least, not known, pair, item.weight, bool(known))
 
     def _read(self, i: int, known: list[int]) -> tuple[Pair, float]:
         """The two most probable classes, and how probable all but the first are together.
@@ -143,10 +163,10 @@ class Market:
     # the price
 
     def price(self, rows: list[Case], now: str, next_slot: bool) -> tuple[float, int, float]:
-        bins: Bins = [[0.0] * 6 for _ in range(N_BINS)]
+        bins: Bins = [[0.0] * 9 for _ in range(N_BINS)]
         for case in rows:
-            _add(bins, bin_of(case.stay), 0, 1.0, case.log)
-            _add(bins, bin_of(getattr(case, now)), 2, 1.0, case.log)
+            _add(bins, bin_of(case.stay), 0, 1.0, case)
+            _add(bins, bin_of(getattr(case, now)), 3, 1.0, case)
         bursts = self._expect(bins, next_slot)
         for b in range(N_BINS - 2, 0, -1):
             bins[b] = [own + above for own, above in zip(bins[b], bins[b + 1], strict=True)]
@@ -177,39 +197,41 @@ class Market:
         n, stay, total, load = (
             mixed[0],
             *(
-                max(mixed[k + 1] - mixed[k] * math.log(price), mixed[k] * self.least)
-                for k in (0, 2, 4)
+                max(
+                    min(mixed[k + 1] - mixed[k] * math.log(price), mixed[k + 2]),
+                    mixed[k] * self.least,
+                )
+                for k in (0, 3, 6)
             ),
         )
         if total <= self.held * (1.0 + queue_price.ROUND):
             return 0.0
         slots = total / self.held - 1.0
         load *= (1.0 + bursts * min(1.0, slots / queue_price.LONG)) / self.held
-        if load >= 1.0 - queue_price.ROUND or stay < (total - self.held) * (
-            1.0 - queue_price.ROUND
-        ):
+        if stay < (total - self.held) * (1.0 - queue_price.ROUND):
             return math.inf
-        return math.ceil(slots / (1.0 - load) * (1.0 - queue_price.ROUND)) * n / stay
+        longest = slots + load * queue_price.LASTS * max(1, len(self.counts))
+        if load < 1:
+            longest = min(longest, slots / (1.0 - load))
+        return math.ceil(longest * (1.0 - queue_price.ROUND)) * n / stay
 
     def _expect(self, bins: Bins, next_slot: bool) -> float:
-        recent = self.counts[-16:]
-        mean = sum(n / 16 for n in recent)
-        if mean <= 0:
-            return 0.0
-        ranked = sorted([*recent, 0], reverse=True)
+        ranked = sorted([*self.counts[-16:], 0], reverse=True)
         top, bottom = -(-len(ranked) // 5), len(ranked) // 5
         middle = ranked[top : len(ranked) - bottom]
-        usual = max(sum(middle) / max(1, len(middle)), 0.01 * mean)
+        usual = max(sum(middle) / max(1, len(middle)), 0.01 * self.mean)
+        if usual <= 0:
+            return 0.0
         share = 0.5 * item_value.SHARE if self.by_labels else 1.0
         step = math.sqrt(max(0.0, self.mean_square - self.mean_log * self.mean_log)) / 2.0
         for i in range(-3, 4):
             weight = math.exp(self.mean_log + i * step)
-            case = Case(weight, share * weight, self.cap, self.least, True, (0, 1))
-            _add(bins, bin_of(case.now), 4, usual / 7, case.log)
+            case = Case(weight, share * weight, self.cap, self.least, True, (0, 1), weight)
+            _add(bins, bin_of(case.now), 6, usual / 7, case)
             if next_slot:
-                _add(bins, bin_of(case.now), 2, usual / 7, case.log)
-                _add(bins, bin_of(case.stay), 0, usual / 7, case.log)
-        return max(0.0, mean / usual - 1.0)
+                _add(bins, bin_of(case.now), 3, usual / 7, case)
+                _add(bins, bin_of(case.stay), 0, usual / 7, case)
+        return max(0.0, self.mean / usual - 1.0)
 
     # a slot
 
@@ -217,15 +239,15 @@ class Market:
         rows = self.world.outstanding(slot)
         if not rows or self.held <= 0:
             return
-        chosen, others = self._choose(rows)
-        room = list(self.world.capacities)
-        self._hand_out(slot, chosen, room)
-        if any(room[m] > 0 and self.own[m] > 0 for m in self.order):
-            self._hand_out(slot, sorted(chosen + others), room)
-
-    def _choose(self, rows: list[int]) -> tuple[list[int], list[int]]:
         valued = {i: self.case(i) for i in rows}
         price, _, _ = self.price(list(valued.values()), "now", next_slot=False)
+        chosen, others = self._choose(valued, price)
+        room = list(self.world.capacities)
+        self._hand_out(slot, chosen, room, price)
+        if any(room[m] > 0 and self.own[m] > 0 for m in self.order):
+            self._hand_out(slot, sorted(chosen + others), room, 0.0)
+
+    def _choose(self, valued: dict[int, Case], price: float) -> tuple[list[int], list[int]]:
         want: dict[int, float] = {}
         place: dict[int, int] = {}
         for i, case in valued.items():
@@ -237,6 +259,8 @@ class Market:
             if not inside:
                 x = case.least if x < case.least else case.cap
                 surplus = case.loss - case.left * math.exp(-x) - price * x
+            if surplus <= 0:
+                x, surplus = case.cap, case.loss - case.after(case.cap) - price * case.cap
             place[i], want[i] = 0, x
             if case.now > price and surplus > 0:
                 waits = case.stay >= price
@@ -258,12 +282,18 @@ class Market:
             chosen += here
         return chosen, [i for i in place if i not in chosen]
 
-    def _hand_out(self, slot: int, rows: list[int], room: list[int]) -> None:
+    def _hand_out(self, slot: int, rows: list[int], room: list[int], floor: float) -> None:
+        """A label must be worth more than `floor` for each unit of its evidence."""
+
+        def worth(i: int, m: int) -> float:
+            gain = self.gain(i, m)
+            return gain if gain > floor * self.evidence(m, self.case(i).pair) else 0.0
+
         for m in self.order:
             while room[m] > 0 and self.own[m] > 0:
                 may = [i for i in rows if m in self.world.items[i].unused()]
-                best = max(may, key=lambda i: (self.gain(i, m), -i), default=-1)
-                if best < 0 or self.gain(best, m) <= 0:
+                best = max(may, key=lambda i: (worth(i, m), -i), default=-1)
+                if best < 0 or worth(best, m) <= 0:
                     break
                 self.world.assignments.append((slot, best, m, self.gain(best, m)))
                 self.world.items[best].labels.append((slot, m))
@@ -298,27 +328,36 @@ class Market:
 
     def _rehearse(self, waiting: dict[int, Case]) -> set[int]:
         """Who is worth the labelers that it would get, in some slot to come."""
+        full = self.world.capacities
+        booked = [0] * len(full)
 
-        def gain(i: int, room: list[int]) -> float:
-            free = [m for m in reversed(self.world.items[i].unused()) if room[m] > 0]
-            return waiting[i].loss - waiting[i].left * math.exp(
-                -sum(self.evidence(m, waiting[i].pair) for m in free)
-            )
+        def free(i: int, ahead: int) -> list[int]:
+            """Who may label the item, tells anything, and is free by then."""
+            may = reversed(self.world.items[i].unused())
+            useful = [m for m in may if self.evidence(m, waiting[i].pair) > 0]
+            return [m for m in useful if 1 + booked[m] // full[m] <= ahead]
 
-        full = list(self.world.capacities)
-        order = sorted(waiting, key=lambda i: (-gain(i, full), i))
+        def gain(i: int, ahead: int) -> float:
+            told = sum(self.evidence(m, waiting[i].pair) for m in free(i, ahead))
+            return waiting[i].loss - waiting[i].after(told)
+
+        most = {i: gain(i, 1) for i in waiting}
         served: set[int] = set()
-        for ahead in range(1, scarce_labelers.HORIZON + 1):
-            room = list(self.world.capacities)
-            for i in order:
-                if i not in served and gain(i, room) > ahead:
-                    served.add(i)
-                    for m in self.world.items[i].unused():
-                        useful = self.evidence(m, waiting[i].pair) > 0
-                        room[m] -= useful and room[m] > 0
+        for i in sorted(waiting, key=lambda i: (-most[i], i)):
+            slots = range(1, 2 + max(booked))
+            ahead = next((t for t in slots if most[i] > t and gain(i, t) > t and free(i, t)), 0)
+            if ahead:
+                served.add(i)
+                for m in free(i, ahead):
+                    booked[m] += 1
         return served
 
     def _remember(self, weights: list[float]) -> None:
+        if not weights and not self.busy:
+            return
+        if self.busy:
+            rate = max(1 / arrival_rates.LONG, 1 / len(self.counts))
+            self.mean += rate * (len(weights) - self.mean)
         self.counts.append(len(weights))
         if weights:
             self.busy += 1
@@ -329,9 +368,10 @@ class Market:
             self.mean_square += rate * (squares / len(logs) - self.mean_square)
 
 
-def _add(bins: Bins, b: int, column: int, rows: float, log: float) -> None:
+def _add(bins: Bins, b: int, column: int, rows: float, case: Case) -> None:
     bins[b][column] += rows
-    bins[b][column + 1] += rows * log
+    bins[b][column + 1] += rows * case.log
+    bins[b][column + 2] += rows * case.cap
 
 
 def _last(holds: Callable[[float], bool], low: float, high: float, times: int) -> float:

@@ -17,6 +17,7 @@ from tests.unit.scheduling.realised_reference import realised
 from tests.unit.scheduling.test_policies import in_names, steps
 from venire import (
     Bursty,
+    FixedOverlap,
     Greedy,
     Item,
     Label,
@@ -32,7 +33,7 @@ from venire import (
 )
 from venire.scheduling.algorithm1.verdicts import believe
 from venire.scheduling.base import Belief, Learner, Learning
-from venire.scheduling.policies.realised import item_value
+from venire.scheduling.policies.realised import further_labels, item_value
 from venire.scheduling.state.desk import OUTSTANDING, ROWS, SETTING, TOUCHES, allocate, link
 from venire.simulation.inputs import stream_of
 from venire.simulation.label_source import ask
@@ -294,6 +295,133 @@ def test_past_delay_is_sunk() -> None:
     s.observe(Label("old", "m0", "a"))
     assert [e.item for e in s.close()] == ["old"]
     assert [a.item for a in s.assign()] == ["new"]
+
+
+def true_utility(world: World, policy: Policy, slots: int) -> float:
+    """What an item earned on average."""
+    run = simulate(world, policy, slots=slots)
+    assert run.true_utility is not None
+    return run.true_utility / len(run.rows)
+
+
+def heaviest_first(world: World, slots: int) -> float:
+    """The same for a plain rule: the heaviest arrivals get one label each, the best labelers first.
+
+    Who gets none leaves at once.
+    """
+    items, best = world.items(slots), np.sort(world.competences)[::-1]
+    earned = 0.0
+    for slot in range(slots):
+        weights = np.sort(items.weight[items.arrival == slot])[::-1][: len(best)]
+        earned += float(weights @ best[: len(weights)])
+    return earned / len(items)
+
+
+def test_overload_with_a_mixed_panel_gives_many_items_one_label_each() -> None:
+    """20 items a slot for 12 labelers of 0.95 to 0.55: a second label for one is none for another.
+
+    Before a label had to be worth its price, 7 of 20 got any, and an item earned 2.2.
+    """
+    for seed in range(3):
+        world = World.synthetic(seed, np.linspace(0.95, 0.55, 12), Poisson(20))
+        assert true_utility(world, Realised(), 150) > 0.98 * heaviest_first(world, 150)
+
+
+def test_one_expert_among_many_who_know_little_is_used_for_what_it_is() -> None:
+    """It is asked in nearly every slot, and for the heavy items."""
+    panel = [0.95, *np.linspace(0.56, 0.52, 29)]
+    world = World.synthetic(0, panel, Poisson(2), tuple(range(5, 51, 5)))
+    run = simulate(world, Realised(), slots=300)
+    asked = np.unique(run.touches["row"][run.touches["labeler"] == 0])
+    rest = np.setdiff1d(np.arange(len(run.rows)), asked)
+    assert len(asked) > 270
+    assert run.rows["weight"][asked].mean() > 1.4 * run.rows["weight"][rest].mean()
+    assert true_utility(world, Realised(), 300) > 21.5
+
+
+def batch(seed: int, weight: float, few: int | None = None, begins: int = 0) -> World:
+    """200 items at once for 40 labelers of 0.7; with `few`, so many may label an item."""
+    rng = np.random.default_rng(seed)
+    who = [f"m{m}" for m in range(40)]
+    some = [few and frozenset(rng.choice(who, few, replace=False).tolist()) for _ in range(200)]
+    items = [Item(f"i{k}", weight, eligible or None) for k, eligible in enumerate(some)]
+    truth = (rng.integers(2, size=200) + 1).tolist()
+    return World.trace(items, [begins] * 200, panel(*[0.7] * 40), truth, seed=seed)
+
+
+@pytest.mark.parametrize("begins", [0, 30])
+def test_a_batch_is_not_taken_for_a_stream_of_batches(begins: int) -> None:
+    """At a weight of 10,000 everybody's labels pay for every item: 200 slots of work.
+
+    When the one batch was expected again and again, items left with 16 of 40 labels, 87 % right.
+    """
+    run = simulate(batch(0, 10_000, begins=begins), Realised(), slots=begins + 300)
+    assert run.accuracy is not None
+    assert run.accuracy > 0.98
+    assert run.labels_per_item > 35
+
+
+def test_a_second_batch_is_not_taken_for_a_stream_of_batches() -> None:
+    first, second = batch(0, 10_000).items(1), batch(1, 10_000).items(1)
+    items = [Item(f"i{k}", 10_000) for k in range(400)]
+    truth = [int(t) + 1 for t in (*first.truth, *second.truth)]
+    arrival = [0] * 200 + [600] * 200
+    world = World.trace(items, arrival, panel(*[0.7] * 40), truth)
+    run = simulate(world, Realised(), slots=1000)
+    assert run.rows["labels"][200:].mean() > 35
+    assert run.accuracy is not None
+    assert run.accuracy > 0.98
+
+
+def test_where_few_are_eligible_all_of_them_are_asked_if_it_pays() -> None:
+    """8 of 40 may label an item of weight 100,000: 40 slots of work.
+
+    When the plan ended after 16 slots, items left with 2.8 of 8 labels, 76 % right.
+    """
+    right = []
+    for seed in range(3):
+        world = batch(seed, 100_000, few=8)
+        ours, everybody = (
+            simulate(world, policy, slots=300) for policy in (Realised(), FixedOverlap(8))
+        )
+        assert ours.accuracy is not None
+        assert everybody.accuracy is not None
+        right.append((ours.accuracy, everybody.accuracy))
+        assert ours.mean_response < everybody.mean_response
+    assert np.mean(right, axis=0)[0] > np.mean(right, axis=0)[1] - 0.01
+
+
+@settings(max_examples=100, deadline=None)
+@given(q=st.floats(1e-6, 0.5), weight=st.sampled_from([1.0, 100.0]), evidence=st.floats(0.001, 5.0))
+def test_more_evidence_never_makes_a_verdict_worse(
+    q: float, weight: float, evidence: float
+) -> None:
+    left = item_value.SHARE * weight * math.sqrt(q * (1 - q))
+    after = further_labels.loss_after(weight, weight * q, left, True, evidence, 0.001)
+    assert 0 <= after <= max(left, weight * q) * (1 + 1e-9)
+    more = further_labels.loss_after(weight, weight * q, left, True, 2 * evidence, 0.001)
+    assert more <= after * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("lead", [1, 2, 3, 12])
+def test_the_loss_after_more_labels_is_about_what_counting_gives(lead: int) -> None:
+    """Labelers of 0.6: the odds are (3/2)^lead now, and ten more labels are to come."""
+    p, more, odds = 0.6, 10, 1.5**lead
+    q, e = 1 / (1 + odds), -math.log(2 * math.sqrt(p * (1 - p)))
+    exact = 0.0
+    for k in range(more + 1):  # k of them agree with the lead
+        ways = math.comb(more, k)
+        for_it = (1 - q) * ways * p**k * (1 - p) ** (more - k)
+        against = q * ways * (1 - p) ** k * p ** (more - k)
+        exact += min(for_it, against)
+    believed = q - further_labels.TRUST * (q - exact)
+    left = 10.0  # so that it does not matter
+    after = further_labels.loss_after(1.0, q, left, True, more * e, e)
+    if lead > more:  # they cannot turn the verdict
+        assert exact == pytest.approx(q)
+        assert after > q
+    else:
+        assert after == pytest.approx(believed, abs=0.01)
 
 
 WORLDS = {

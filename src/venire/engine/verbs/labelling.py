@@ -11,7 +11,7 @@ from venire.engine.state import State
 from venire.errors import InputError, StateError
 from venire.events import Arrived, Assigned, GoldGiven, Observed, Released, Withdrawn
 from venire.model import Assignment, Item, ItemId, Label, LabelerId, Verdict
-from venire.scheduling.state.desk import PENDING
+from venire.scheduling.state.desk import PENDING, TOUCHES
 
 __all__ = ["Labelling"]
 
@@ -51,7 +51,7 @@ class Labelling:
         state, registry = self._state, self._state.registry
         names = None if asked is None else tuple(asked)
         numbers = None if names is None else [registry.known(name) for name in names]
-        made = state.bounded.serve(state.slot, numbers)
+        made = self._serve(numbers)
         touches = state.queue.desk.touches
         work = tuple(
             Assignment(
@@ -63,8 +63,29 @@ class Labelling:
             for k in made
         )
         if work:
+            state.spend(made)
             state.write(Assigned(state.slot, work, names))
         return work
+
+    def _serve(self, asked: list[int] | None) -> range:
+        """Hand out work; near the end of the budget one label after the other."""
+        state = self._state
+        bounded, purse, slot = state.bounded, state.purse, state.slot
+        if purse.budget is None:
+            return bounded.serve(slot, asked)
+        desk, prices = state.queue.desk, state.prices
+        room = (desk.panel["capacity"] - desk.panel["inflight"]).clip(0)
+        room = room.clip(0, len(state.registry.row)).astype(np.int64)
+        at_most = room if asked is None else np.bincount(asked, minlength=len(room))
+        money, labels = purse.left(state.in_flight + at_most, prices)
+        if min(0.0 if money is None else money, 0.0 if labels is None else labels) >= 0.0:
+            return bounded.serve(slot, asked)
+        first = int(desk.meta[TOUCHES])
+        turns = np.repeat(desk.order, room[desk.order]).tolist() if asked is None else asked
+        for m in turns:
+            if purse.affords(float(prices[m]), state.in_flight, prices):
+                bounded.serve(slot, [m])
+        return range(first, int(state.queue.desk.meta[TOUCHES]))
 
     def observe(self, labels: Label | Iterable[Label]) -> None:
         """Labels come back: all of them are taken or, if one is refused, none."""
@@ -85,6 +106,7 @@ class Labelling:
                 for label, (row, m, said, _) in new
             ]
         for label, (row, m, said, _) in new:
+            state.purse.pay(registry.labelers[m].price)
             if row < 0:
                 state.departed.late(label.item, m, said)
         state.write(*[Observed(state.slot, label, row < 0) for label, (row, _, _, _) in new])

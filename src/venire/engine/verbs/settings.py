@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
+from venire.budget import Budget
 from venire.costs import Costs
+from venire.engine.purse import Purse
 from venire.engine.state import State, no_competence
 from venire.errors import StateError
 from venire.events import Changed, Joined, Left
@@ -38,7 +42,7 @@ class Settings:
         registry = self._state.registry
         m = registry.number[who.id]
         kept = registry.labelers[m].competence if who.competence is None else who.competence
-        registry.labelers[m] = Labeler(who.id, kept, who.capacity)
+        registry.labelers[m] = Labeler(who.id, kept, who.capacity, who.price)
         return m
 
     def _add(self, who: Labeler) -> int:
@@ -67,6 +71,7 @@ class Settings:
         bounds: Bounds | None,
         c: float | None,
         revisions: int | None,
+        budget: Budget | Literal["none"] | None,
         costs: Costs | None,
     ) -> None:
         """Change settings from now on; None: as before."""
@@ -74,10 +79,14 @@ class Settings:
         new = state.policy if policy is None else policy_named(policy)
         if c is not None:
             check_c(c)
+        purse = None if budget is None else Purse(None if budget == "none" else budget, state.slot)
         if costs is not None:
             state.use_costs(costs)
         if learning is not None:
             self._change_learning(learning_named(learning))
+        if purse is not None:
+            purse.take_over(state.purse)
+            state.purse = purse
         if revisions is not None:
             state.departed.keep(revisions)
         state.policy, state.c = new, state.c if c is None else c
@@ -87,14 +96,14 @@ class Settings:
         state.raw.queue.use(state.active)
         state.believe()
         listed = None if costs is None else tuple((t, v, float(x)) for (t, v), x in costs.items())
-        state.write(Changed(state.slot, policy, learning, bounds, c, revisions, listed))
+        state.write(Changed(state.slot, policy, learning, bounds, c, revisions, budget, listed))
 
     def _change_learning(self, learning: Learning | None) -> None:
         state, belief = self._state, self._state.raw.queue.belief
         labelers = state.registry.labelers
         known = [None] * len(labelers) if belief is None else belief.competences.tolist()
         seated = [
-            Labeler(who.id, who.competence or p, who.capacity)
+            Labeler(who.id, who.competence or p, who.capacity, who.price)
             for who, p in zip(labelers, known, strict=True)
         ]
         missing = next((who.id for who in seated if who.competence is None), None)

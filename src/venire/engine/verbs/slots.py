@@ -61,6 +61,9 @@ class Slots:
     def next(self) -> None:
         """Go on to the next slot; items that have left make room."""
         state = self._state
+        if state.purse.budget is not None:
+            state.purse.close(state.slot, state.in_flight, state.prices)
+            state.charge()
         state.slot += 1
         state.quiet = 0 if state.registry.row else state.quiet + 1
         tidied = state.raw.tidy()

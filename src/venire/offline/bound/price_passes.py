@@ -21,13 +21,13 @@ def adjust(problem: Problem, price: Floats, step: Floats, space: Workspace) -> N
     """One sweep of the incremental subgradient method, in order of arrival.
 
     Every block first becomes cheaper by its capacity times `step[m]`; every purchase then raises
-    its price by `step[m]`, at once.
+    its price by `step[m]`, at once. A price here includes the money, below which it never falls.
     """
     slots, labelers = price.shape
     s = 0
     for slot in range(slots):
         for m in range(labelers):
-            price[slot, m] = max(0.0, price[slot, m] - step[m] * problem.capacity[m])
+            price[slot, m] = max(problem.money[m], price[slot, m] - step[m] * problem.capacity[m])
         while s < len(problem.weight) and problem.arrival[s] == slot:
             best_set(problem, price, s, space)
             for k in range(space.size[0]):
@@ -69,7 +69,7 @@ def adjust_slots(
 
 @kernel
 def gains(problem: Problem, price: Floats, most: Floats, space: Workspace) -> None:
-    """A bound on what each item gains at these prices."""
+    """A bound on what each item gains at these prices, which include the money."""
     for s in range(len(problem.weight)):
         _, most[s] = best_set(problem, price, s, space)
 

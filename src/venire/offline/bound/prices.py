@@ -5,7 +5,8 @@ so with v_s(lambda) the most that item s can gain at these prices (`offline/boun
 
     OPT <= L(lambda) = sum of capacity[m] lambda[t, m] + sum over s of v_s(lambda)
 
-for *any* prices (weak duality; docs/certificates.md). L is convex; what an item buys is a part
+for *any* prices (weak duality; docs/certificates.md). Where labels cost money, an item pays it on
+top of lambda; it is no part of the first sum. L is convex; what an item buys is a part
 of a subgradient. The prices are found by the incremental subgradient method: items go in order
 of arrival, and a purchase raises the price for the next item at once. First with divisible evidence
 at one price in each slot, which is fast and, where labelers differ only in competence, nearly
@@ -65,6 +66,8 @@ class Priced(NamedTuple):
 def bound_at(instance: Instance, price: Floats) -> float:
     """An upper bound on what anyone could earn, from any prices of blocks [slot, labeler].
 
+    They come on top of what a label costs in money.
+
     >>> tiny = Instance([8.0, 3.0], [0, 0], slots=2, evidence=[[1.0, 0.5]], capacity=[1, 1])
     >>> round(bound_at(tiny, np.zeros((2, 2))), 4), round(bound_at(tiny, np.ones((2, 2))), 4)
     (8.5456, 9.1122)
@@ -74,7 +77,7 @@ def bound_at(instance: Instance, price: Floats) -> float:
     if not (np.isfinite(price).all() and (price >= 0).all()):
         raise InputError("a price is negative or not finite, expected numbers from 0 on")
     problem, most = instance.problem(), np.zeros(len(instance))
-    gains(problem, price, most, workspace_for(problem))
+    gains(problem, price + instance.money, most, workspace_for(problem))
     options = problem.evidence.size
     slack = 32.0 * (options + 8) * 2.0**-53 * instance.weight * instance.patience
     blocks = float((price.sum(axis=0) * instance.capacity).sum()) * (1.0 + 1e-13)
@@ -111,7 +114,8 @@ def candidates(
     ranked = _ranked(instance, [slots, np.zeros_like(slots)])
     by_program = linear_prices(instance, slots) if medium(instance) else None
     if by_program is not None:
-        ranked = sorted([*ranked, *_ranked(instance, [by_program], "lp")], key=_bound_of)
+        found = _ranked(instance, [_above(instance, by_program)], "lp")
+        ranked = sorted([*ranked, *found], key=_bound_of)
     if not _liquid(instance):
         each = max(worth, 0.05 * float(instance.weight.mean())) * instance.evidence.max(axis=0)
         half = max(1, total // 2)
@@ -140,7 +144,7 @@ def _by_blocks(
     done: tuple[int, int],
 ) -> tuple[Floats, Floats]:
     """A price for each block, sweep by sweep: the last, and the mean of the last quarter."""
-    price, space = start.copy(), workspace_for(problem, *QUICK)
+    price, space = start + problem.money, workspace_for(problem, *QUICK)
     mean, count = np.zeros_like(price), 0
     for k, step in enumerate(moves):
         adjust(problem, price, step, space)
@@ -148,11 +152,11 @@ def _by_blocks(
         if 4 * (k + 1) > 3 * len(moves):
             mean += price
             count += 1
-    return price, mean / count
+    return price - problem.money, np.maximum(0.0, mean / count - problem.money)
 
 
 def _by_slots(instance: Instance, problem: Problem, worth: float, sweeps: int) -> Floats:
-    """Prices in proportion to evidence, at a level for each slot."""
+    """Prices in proportion to evidence, at a level for each slot, less what is paid in money."""
     supply = np.maximum((instance.evidence * instance.capacity).sum(axis=1), 1e-300)
     groups = [instance.evidence[:, g].sum(axis=1) for g in instance.groups[1:]]
     most = np.stack([instance.evidence.sum(axis=1), *groups], axis=1)
@@ -160,7 +164,12 @@ def _by_slots(instance: Instance, problem: Problem, worth: float, sweeps: int) -
     first = max(worth, 0.05 * float(instance.weight.mean())) if len(instance) else 1.0
     for step in _steps(sweeps, *STEPS):
         adjust_slots(problem, level, first * step, supply, most)
-    return level[:, np.newaxis] * instance.evidence[problem.phase]
+    return _above(instance, level[:, np.newaxis] * instance.evidence[problem.phase])
+
+
+def _above(instance: Instance, price: Floats) -> Floats:
+    """What is left of prices after the money that a label costs."""
+    return np.maximum(0.0, price - instance.money) if instance.money.any() else price
 
 
 def _liquid(instance: Instance) -> bool:

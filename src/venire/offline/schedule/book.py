@@ -18,7 +18,7 @@ Floats = NDArray[np.float64]
 class Book(NamedTuple):
     """The blocks of each item, as linked lists `head` and `next`; `free` is a stack of entries.
 
-    `toll` is what a block costs now, infinite where nothing of it is left.
+    `toll` is what a block costs now, with the money, infinite where nothing of it is left.
     """
 
     head: NDArray[np.int64]

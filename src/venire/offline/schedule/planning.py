@@ -32,7 +32,7 @@ LITTLE: Final = 1e-5
 
 @inlined
 def worth(problem: Problem, book: Book, item: int, price: Floats, share: float) -> float:
-    """What an item gains by its blocks at a share of the prices."""
+    """What an item gains by its blocks at a share of the prices, and the money they cost."""
     rest, paid, last = 1.0, 0.0, problem.arrival[item]
     k = book.head[item]
     if k < 0:
@@ -40,20 +40,20 @@ def worth(problem: Problem, book: Book, item: int, price: Floats, share: float) 
     while k >= 0:
         t, m = book.slot[k], book.labeler[k]
         rest *= 1.0 - problem.reach[problem.phase[t], m]
-        paid += share * price[t, m]
+        paid += share * price[t, m] + problem.money[m]
         last = max(last, t)
         k = book.next[k]
     return float(problem.weight[item] * (1.0 - rest) - (last - problem.arrival[item]) - paid)
 
 
 @inlined
-def open_blocks(book: Book, item: int, price: Floats, share: float) -> None:
+def open_blocks(problem: Problem, book: Book, item: int, price: Floats, share: float) -> None:
     """Make the blocks of an item available."""
     k = book.head[item]
     while k >= 0:
         t, m = book.slot[k], book.labeler[k]
         book.left[t, m] += 1
-        book.toll[t, m] = share * price[t, m]
+        book.toll[t, m] = share * price[t, m] + problem.money[m]
         k = book.next[k]
 
 
@@ -75,10 +75,11 @@ def go_round(problem: Problem, price: Floats, share: float, book: Book, space: W
     slots, labelers = price.shape
     for t in range(slots):
         for m in range(labelers):
-            book.toll[t, m] = share * price[t, m] if book.left[t, m] > 0 else np.inf
+            toll = share * price[t, m] + problem.money[m]
+            book.toll[t, m] = toll if book.left[t, m] > 0 else np.inf
     for s in range(len(problem.weight)):
         before = worth(problem, book, s, price, share)
-        open_blocks(book, s, price, share)
+        open_blocks(problem, book, s, price, share)
         found, _ = best_set(problem, book.toll, s, space)
         if found > before:
             replace(book, s, space)

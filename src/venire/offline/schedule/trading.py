@@ -1,10 +1,11 @@
 """Trades that improve a schedule: an item may take a block from another that loses less by it.
 
-A free block costs nothing; one that another item holds costs what that item would lose (for
-labelers with a capacity of one; blocks of others are available only while some are left). Items go
-in order of arrival. Each takes the set that is best for it at these costs, if it gains more than
-the others actually lose: an item that loses two blocks loses more than the sum of both. So every
-trade raises what the schedule earns, and an item that lost a block looks for another in its turn.
+A free block costs only its money; one that another item holds also costs what that item would lose
+(for labelers with a capacity of one; blocks of others are available only while some are left).
+Items go in order of arrival. Each takes the set that is best for it at these costs, if it gains
+more than the others actually lose: an item that loses two blocks loses more than the sum of both.
+So every trade raises what the schedule earns, and an item that lost a block looks for another in
+its turn.
 """
 
 from __future__ import annotations
@@ -42,14 +43,16 @@ def owners_for(slots: int, labelers: int) -> Owners:
 @inlined
 def value(problem: Problem, book: Book, item: int, without: int) -> float:
     """What an item earns by its blocks without one entry; -1: with all."""
-    rest, last, k = 1.0, problem.arrival[item], book.head[item]
+    rest, paid, last, k = 1.0, 0.0, problem.arrival[item], book.head[item]
     while k >= 0:
         if k != without:
             t = book.slot[k]
             rest *= 1.0 - problem.reach[problem.phase[t], book.labeler[k]]
+            paid += problem.money[book.labeler[k]]
             last = max(last, t)
         k = book.next[k]
-    return max(0.0, float(problem.weight[item] * (1.0 - rest) - (last - problem.arrival[item])))
+    gained = problem.weight[item] * (1.0 - rest) - (last - problem.arrival[item])
+    return max(0.0, float(gained - paid))
 
 
 @inlined
@@ -61,9 +64,10 @@ def post(problem: Problem, book: Book, owners: Owners, item: int) -> None:
         t, m = book.slot[k], book.labeler[k]
         if problem.capacity[m] == 1:
             owners.owner[t, m] = item
-            book.toll[t, m] = max(0.0, all_of_it - value(problem, book, item, k))
+            lost = max(0.0, all_of_it - value(problem, book, item, k))
+            book.toll[t, m] = lost + problem.money[m]
         else:
-            book.toll[t, m] = 0.0 if book.left[t, m] > 0 else np.inf
+            book.toll[t, m] = problem.money[m] if book.left[t, m] > 0 else np.inf
         k = book.next[k]
 
 
@@ -98,13 +102,13 @@ def take(problem: Problem, book: Book, owners: Owners, space: Workspace) -> tupl
 
 
 @inlined
-def offer_own(book: Book, item: int, by: int) -> None:
+def offer_own(problem: Problem, book: Book, item: int, by: int) -> None:
     """Make the blocks of an item available to itself (by 1), or undo that (by -1)."""
     k = book.head[item]
     while k >= 0:
         book.left[book.slot[k], book.labeler[k]] += by
         if by > 0:
-            book.toll[book.slot[k], book.labeler[k]] = 0.0
+            book.toll[book.slot[k], book.labeler[k]] = problem.money[book.labeler[k]]
         k = book.next[k]
 
 
@@ -114,17 +118,18 @@ def trade(problem: Problem, book: Book, owners: Owners, space: Workspace) -> flo
     slots, labelers = book.toll.shape
     for t in range(slots):
         for m in range(labelers):
-            book.toll[t, m] = 0.0 if book.left[t, m] > 0 else np.inf
+            book.toll[t, m] = problem.money[m] if book.left[t, m] > 0 else np.inf
     for s in range(len(problem.weight)):
         post(problem, book, owners, s)
     total = 0.0
     for s in range(len(problem.weight)):
         least = value(problem, book, s, -1) + LEAST * problem.weight[s]
-        offer_own(book, s, 1)
+        offer_own(problem, book, s, 1)
         gain, _ = best_set(problem, book.toll, s, space)
         if gain > least:
             for i in range(space.size[0]):
-                gain += book.toll[space.best[i, 1], space.best[i, 0]]
+                m = space.best[i, 0]
+                gain += book.toll[space.best[i, 1], m] - problem.money[m]
             n, lost = take(problem, book, owners, space)
             fair = gain - lost > least
             for i in range(n):
@@ -141,6 +146,6 @@ def trade(problem: Problem, book: Book, owners: Owners, space: Workspace) -> flo
                 replace(book, s, space)
             for i in range(n):
                 post(problem, book, owners, owners.loser[i])
-        offer_own(book, s, -1)
+        offer_own(problem, book, s, -1)
         post(problem, book, owners, s)
     return total

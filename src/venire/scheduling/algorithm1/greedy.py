@@ -7,6 +7,9 @@ later, which is over). Ties go to the earliest arrival, then to the lowest index
 finds nothing does not end the slot for the lesser ones (the paper's `Break` does). For both see
 docs/errata.md, 8 and 3.
 
+Where labels cost money, a label must gain more than its price, and labelers go in increasing price
+of evidence (`by_merit` in verdicts.py): the dear ones come last, for what the cheap ones leave.
+
 An assignment costs at most the number of queues (see gain.py: one for each slot in which a
 waiting item got its last label; the largest residual bounds how far back it is worth looking) plus
 the logarithm of their size.
@@ -25,7 +28,7 @@ from venire.scheduling.algorithm1.labeler_turn import begin_serving, make_for_se
 from venire.scheduling.algorithm1.ready_queues import dequeue
 from venire.scheduling.base import Kernels, Policy
 from venire.scheduling.state.desk import EXHAUSTED, NO_GAIN, Desk, room
-from venire.scheduling.state.eligibility import best_reach, eligible_count
+from venire.scheduling.state.eligibility import best_gain, eligible_count
 from venire.tools.compiling import inlined, kernel
 
 __all__ = ["Greedy"]
@@ -43,8 +46,8 @@ take_turn = make_turn(score, bound, take, refile)
 
 @inlined
 def plan_exit(desk: Desk, row: int, slot: int) -> None:
-    """Find the first slot after which no labeler gives a positive gain: a * x <= t + 1 - last."""
-    span = desk.rows[row].key * best_reach(desk, row)
+    """Find the first slot after which nobody gives a positive gain: a * x - c <= t + 1 - last."""
+    span = best_gain(desk, row, desk.rows[row].key)
     due = desk.rows[row].last - 1 + (math.ceil(span) if span < FAR else FAR)
     reason = NO_GAIN if span > 0.0 or eligible_count(desk, row, False) > 0 else EXHAUSTED
     set_due(desk, row, max(due, slot), reason)
@@ -71,7 +74,7 @@ def serve(desk: Desk, slot: int) -> None:
         if desk.panel[m].reach <= 0.0:
             break
         if room(desk, m) > 0:
-            take_turn(desk, m, slot, 0.0)
+            take_turn(desk, m, slot, desk.panel[m].price)
     plan_exits(desk, first, slot)
 
 

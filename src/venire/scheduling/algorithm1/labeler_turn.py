@@ -18,11 +18,18 @@ from venire.tools.compiling import inlined
 __all__ = ["begin_serving", "enqueue", "make_for_served", "make_turn", "move"]
 
 
+@inlined
+def never(desk: Desk, labeler: int, row: int) -> bool:
+    """No row refuses anybody."""
+    return False
+
+
 def make_turn(
     score: Callable[..., Any],
     bound: Callable[..., Any],
     take: Callable[..., Any],
     refile: Callable[..., Any],
+    refused: Callable[..., Any] = never,
 ) -> Callable[[Desk, int, int, float], None]:
     """Build `take_turn(desk, labeler, slot, floor)`: take rows that score above `floor`.
 
@@ -32,6 +39,7 @@ def make_turn(
                                             scores more
     take(desk, labeler, row, slot)          assign the row to the labeler, by `touch`
     refile(desk, row, slot)                 put a row that is out of its heap where it belongs
+    refused(desk, labeler, row)             whether the row does not want this labeler
     """
 
     @inlined
@@ -44,7 +52,7 @@ def make_turn(
             here = score(desk, labeler, row, shelves[shelf].rank, slot)
             if here < value or (here == value and (best < 0 or row > best)):
                 break
-            if not barred(desk, row, labeler):
+            if not barred(desk, row, labeler) and not refused(desk, labeler, row):
                 return row, here, aside
             pop(rows, shelves, shelf)
             rows[row].sibling = aside

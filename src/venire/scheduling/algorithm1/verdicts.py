@@ -26,6 +26,7 @@ from venire.scheduling.state.desk import (
     OUTSTANDING,
     PENDING,
     POOLED,
+    PRICED,
     ROWS,
     SETTING,
     Desk,
@@ -58,11 +59,13 @@ def check_c(c: float) -> None:
 def believe(desk: Desk, belief: Belief | None, c: float = 1.0, costs: Floats | None = None) -> None:
     """Use this belief from now on; None: nothing is known, all votes are equal.
 
-    `costs` are what errors cost, truth by verdict; None: every error costs 1.
+    `costs` are what errors cost, truth by verdict; None: every error costs 1. The prices of the
+    labelers are on the desk already.
     """
     panel, classes = desk.panel, len(desk.scores)
     desk.meta[COSTLY] = costs is not None
     desk.costs[:] = 1.0 - np.eye(classes) if costs is None else costs
+    desk.meta[PRICED] = panel["price"].any()
     desk.meta[BELIEVED] = belief is not None
     desk.lean[:] = leaning(belief, classes)
     desk.bounds[CERTAINTY] = 1.0 if belief is None else belief.certainty
@@ -79,6 +82,20 @@ def believe(desk: Desk, belief: Belief | None, c: float = 1.0, costs: Floats | N
     desk.votes[:] = belief.votes(classes)
     desk.pairs[:] = belief.pairs(classes)
     desk.order[:] = belief.order(classes)
+    if desk.meta[PRICED]:
+        desk.order[:] = by_merit(desk)
+
+
+def by_merit(desk: Desk) -> Ints:
+    """The labelers by what a unit of their evidence costs; among equals the best first.
+
+    The cheapest set of labelers that gives some evidence takes them in this order, but for what
+    the last label is too much. Those who tell nothing are last.
+    """
+    panel = desk.panel[desk.order]
+    tells = panel["evidence"] > 0.0
+    merit = np.divide(panel["price"], panel["evidence"], np.full(len(panel), np.inf), where=tells)
+    return np.asarray(desk.order[np.argsort(merit, kind="stable")], np.int64)
 
 
 def leaning(belief: Belief | None, classes: int) -> Floats:

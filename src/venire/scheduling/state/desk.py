@@ -76,7 +76,8 @@ STALLS: Final = 23  # stalls in use
 MOST: Final = 24  # labels with which a row must leave; 0: no limit
 KEEPS: Final = 25  # 1: a row below the confidence stays, 0: it may leave
 COSTLY: Final = 26  # 1: errors cost what `costs` says; 0: all the same
-N_META: Final = 27
+PRICED: Final = 27  # 1: some labels cost money
+N_META: Final = 28
 
 FLOOR: Final = 3  # of `bounds`: the confidence that a row must reach; 0: none
 CERTAINTY: Final = 4  # of `bounds`: the factor on the log-odds of a verdict
@@ -168,7 +169,7 @@ def allocate(
         gauges=np.zeros(N_GAUGES),
         cases=np.zeros(rows, CASE),
         held=np.zeros((3, classes, classes)),
-        bins=np.zeros((N_BINS, 6)),
+        bins=np.zeros((N_BINS, 9)),
         stalls=np.zeros(rows, STALL),
         bids=np.zeros(rows + SPARE, STALL),
         chosen=np.zeros(2 * rows, np.int32),

@@ -13,13 +13,13 @@ The others are marked on the panel with a new stamp; marking for another row end
 
 from __future__ import annotations
 
-from venire.scheduling.state.desk import SERVING, STAMP, Desk
+from venire.scheduling.state.desk import PRICED, SERVING, STAMP, Desk
 from venire.tools.compiling import inlined
 
 __all__ = [
     "any_eligible",
     "barred",
-    "best_reach",
+    "best_gain",
     "eligible_count",
     "first_eligible",
     "first_unmarked",
@@ -156,10 +156,7 @@ def eligible_count(desk: Desk, row: int, here: bool) -> int:
 
 @inlined
 def best_reach(desk: Desk, row: int) -> float:
-    """The largest reach among those who may still label the row; 0 if none.
-
-    A labeler who is away counts: it may come back.
-    """
+    """The largest reach among those who may still label the row; 0 if none."""
     if desk.rows[row].group == 0:  # the order of the panel is known
         stamp = mark_barred(desk, row)
         for m in desk.order:
@@ -170,5 +167,22 @@ def best_reach(desk: Desk, row: int) -> float:
     place = first_eligible(desk, row)
     while place >= 0:
         best = max(best, desk.panel[labeler_at(desk, row, place)].reach)
+        place = next_eligible(desk, row, place)
+    return best
+
+
+@inlined
+def best_gain(desk: Desk, row: int, value: float) -> float:
+    """The most that one more label gains of this value, less its price; 0 if none gains.
+
+    A labeler who is away counts: it may come back.
+    """
+    if desk.meta[PRICED] == 0:
+        return value * best_reach(desk, row)
+    best = 0.0
+    place = first_eligible(desk, row)
+    while place >= 0:
+        m = labeler_at(desk, row, place)
+        best = max(best, value * desk.panel[m].reach - desk.panel[m].price)
         place = next_eligible(desk, row, place)
     return best

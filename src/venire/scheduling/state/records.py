@@ -67,6 +67,7 @@ LABELER: Final = np.dtype(
     [
         ("evidence", "f8"),
         ("reach", "f8"),
+        ("price", "f8"),  # what a label costs, in slots of delay
         ("mark", "i8"),
         ("capacity", "i4"),  # 0 while the labeler is away
         ("load", "i4"),  # in flight when the slot began, plus assigned since
@@ -85,9 +86,12 @@ CASE: Final = np.dtype(
         ("left", "f8"),  # what is left to gain, which falls by exp(-evidence)
         ("log", "f8"),  # its logarithm
         ("cap", "f8"),  # evidence that it can still get
+        ("rest", "f8"),  # what is lost if it leaves with all of that
         ("reserve", "f8"),  # the price of evidence up to which one more slot pays
         ("reserve_now", "f8"),  # the same in the current slot, which costs no delay
         ("least", "f8"),  # evidence of one label, on average
+        ("rate", "f8"),  # what its labels would cost in money, for each unit of evidence
+        ("limit", "f8"),  # the most that a label may cost it in money, for each unit of evidence
         ("want", "f8"),  # evidence wanted in the current slot
         ("stay", "i4"),  # the bin of `reserve`
         ("now", "i4"),  # the bin of `reserve_now`
@@ -102,7 +106,8 @@ STALL: Final = np.dtype(
         ("value", "f8"),  # what is left to gain
         ("log", "f8"),  # its logarithm
         ("cap", "f8"),  # evidence that it can still get
-        ("most", "f8"),  # value * (1 - exp(-cap))
+        ("rate", "f8"),  # what this evidence costs in money, a unit
+        ("most", "f8"),  # value * (1 - exp(-cap)), less that money
         ("charge", "f8"),  # in a bid: the delay that it pays for
         ("surplus", "f8"),  # in a bid: what it earns
         ("mass", "f8"),  # in a bid: how many rows it represents

@@ -64,7 +64,8 @@ def _body(event: Event) -> dict[str, Any]:
         case Released(item=item, labeler=who, barred=barred):
             return {"item": item, "labeler": who, "barred": barred}
         case Joined(labeler=labeler):
-            return {"labeler": labeler.id, "capacity": labeler.capacity}
+            priced = {"price": labeler.price} if labeler.price else {}
+            return {"labeler": labeler.id, "capacity": labeler.capacity, **priced}
         case Left(labeler=name):
             return {"labeler": name}
         case Closed(exits=exits, revisions=revisions):

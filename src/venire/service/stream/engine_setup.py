@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
+from venire.budget import Budget
 from venire.engine import Scheduler
 from venire.errors import InputError
-from venire.model import Bounds, Item, Label, Labeler
+from venire.model import MOST_PRICE, Bounds, Item, Label, Labeler
 from venire.scheduling.by_name import KNOWN, learning_named, policy_named
 from venire.service.settings import Member, StreamSettings
 
@@ -13,6 +16,7 @@ __all__ = [
     "apply_settings",
     "as_labeler",
     "bounds_of",
+    "budget_of",
     "check_new",
     "new_engine",
     "warm_up",
@@ -50,7 +54,7 @@ def new_engine(settings: StreamSettings, remember: int) -> Scheduler:
     0
     """
     learning = learning_named(settings.learning)
-    panel = [as_labeler(member) for member in _asked(settings)]
+    panel = [as_labeler(member, settings.delay_cost) for member in _asked(settings)]
     nobody = not panel
     if nobody:
         panel = [Labeler(SOMEBODY, 0.7 if settings.learning == KNOWN else None)]
@@ -62,6 +66,7 @@ def new_engine(settings: StreamSettings, remember: int) -> Scheduler:
         bounds=bounds_of(settings),
         remember=remember,
         revisions=settings.revisions,
+        budget=budget_of(settings),
         costs=settings.cost_pairs,
     )
     if nobody:
@@ -107,9 +112,29 @@ def _asked(settings: StreamSettings) -> list[Member]:
     return [member for member in settings.panel if not member.trusted]
 
 
-def as_labeler(member: Member) -> Labeler:
-    """A member of the panel as the engine's `Labeler`."""
-    return Labeler(member.id, member.competence, member.capacity)
+def as_labeler(member: Member, delay_cost: float) -> Labeler:
+    """A member of the panel as the engine's `Labeler`, whose price is in slots of waiting.
+
+    >>> as_labeler(Member(id="ann", price=3.0), delay_cost=2.0).price
+    1.5
+    """
+    price = min(member.price / delay_cost, MOST_PRICE)
+    return Labeler(member.id, member.competence, member.capacity, price)
+
+
+def budget_of(settings: StreamSettings) -> Budget | None:
+    """The budget in the engine's units: slots of waiting, and slots of a day.
+
+    >>> settings = StreamSettings(classes=["a", "b"], delay_cost=2, budget={"money": 50})
+    >>> budget = budget_of(settings)
+    >>> budget.money, budget.slots
+    (25.0, 1440)
+    """
+    given = settings.budget
+    if given is None:
+        return None
+    money = None if given.money is None else given.money / settings.delay_cost
+    return Budget(money, given.labels, True, max(1, round(86_400 / settings.slot_seconds)))
 
 
 def bounds_of(settings: StreamSettings, spent: bool = False) -> Bounds:
@@ -134,15 +159,20 @@ def apply_settings(
     learning = new.learning if new.learning != old.learning else None
     bounds = bounds_of(new, spent)
     revisions = new.revisions if new.revisions != engine.revisions else None
+    budget = budget_of(new)
+    spend: Budget | Literal["none"] | None = None
+    if budget != engine.budget:
+        spend = budget or "none"
     # an unknown name must raise before anything is changed
     policy_named(new.policy), learning_named(new.learning)
-    before = {member.id: as_labeler(member) for member in _asked(old)}
-    after = {member.id: as_labeler(member) for member in _asked(new)}
+    before = {member.id: as_labeler(member, old.delay_cost) for member in _asked(old)}
+    after = {member.id: as_labeler(member, new.delay_cost) for member in _asked(new)}
     guests = seated - set(before) - set(after) - new.trusted if new.open_panel else set()
     bound = bounds if bounds != engine.bounds else None
     costs = new.cost_pairs if new.cost_pairs != engine.costs else None
-    if policy or learning or bound is not None or revisions is not None or costs is not None:
-        engine.change(policy, learning, bound, revisions=revisions, costs=costs)
+    changes = policy or learning, bound, revisions, spend, costs
+    if any(change is not None for change in changes):
+        engine.change(policy, learning, bound, revisions=revisions, budget=spend, costs=costs)
     for name in sorted(seated):
         if name not in guests and (name not in after or before.get(name) != after[name]):
             engine.leave(name)

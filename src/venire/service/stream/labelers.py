@@ -13,14 +13,20 @@ __all__ = ["LabelerRecord", "Labelers"]
 
 @dataclass(slots=True)
 class LabelerRecord:
-    """A labeler's capacity, last activity, and counts."""
+    """A labeler's capacity, price of a label, last activity, and counts."""
 
     capacity: int = 1
     kind: str | None = None
+    price: float = 0.0
     last_seen: float = -math.inf
     labels: int = 0
     late: int = 0
     expired: int = 0
+
+    @property
+    def money(self) -> float:
+        """What the labels cost, at the present price."""
+        return self.labels * self.price
 
 
 class Labelers(dict[str, LabelerRecord]):
@@ -43,11 +49,16 @@ class Labelers(dict[str, LabelerRecord]):
             self.setdefault(name, LabelerRecord())
         for member in panel:
             record = self.setdefault(member.id, LabelerRecord())
-            record.capacity, record.kind = member.capacity, member.kind
+            record.capacity, record.kind, record.price = member.capacity, member.kind, member.price
 
     def record(self, name: str) -> LabelerRecord:
         """The record of a labeler, added if it is new."""
         return self.setdefault(name, LabelerRecord())
+
+    @property
+    def money(self) -> float:
+        """What all labels cost, at the present prices."""
+        return sum(record.money for record in self.values())
 
     def touch(self, name: str, now: float) -> LabelerRecord:
         """Record that the labeler was active."""

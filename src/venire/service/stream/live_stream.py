@@ -31,7 +31,7 @@ from venire.service.clock import Clock
 from venire.service.settings import StreamSettings
 from venire.service.stream.change_batch import Batch
 from venire.service.stream.checks import Checks
-from venire.service.stream.engine_setup import bounds_of
+from venire.service.stream.engine_setup import bounds_of, budget_of
 from venire.service.stream.labelers import Labelers
 from venire.service.stream.leases import (
     REMEMBERED,
@@ -175,6 +175,9 @@ class LiveStream:
         bounds = bounds_of(self.settings, self.spent)
         if bounds != self.engine.bounds:  # an older version derived other bounds
             self.engine.change(bounds=bounds)
+        budget = budget_of(self.settings)
+        if budget != self.engine.budget:
+            self.engine.change(budget=budget or "none")
         self.collect(batch, moment)
 
     # time

@@ -224,6 +224,8 @@ def labeler_view(
         lead_p90=quantile(times, 0.9),
         drifting=measured.drifting,
         clone_of=measured.clone_of,
+        price=record.price,
+        money=record.money,
         trusted=name in live.trusted,
     )
 
@@ -267,4 +269,12 @@ def insights(live: LiveStream, waiting: int, now: float) -> Insights:
         audits=bound.audited - bound.skipped,
         audits_due=len(live.checks.waiting),
         error_upper=bound.upper if bound.audited else None,
+        money=live.labelers.money,
+        today_left=_today_left(live),
     )
+
+
+def _today_left(live: LiveStream) -> dict[str, float]:
+    money, labels = live.engine.budget_left
+    money = None if money is None else money * live.settings.delay_cost
+    return {k: x for k, x in (("money", money), ("labels", labels)) if x is not None}

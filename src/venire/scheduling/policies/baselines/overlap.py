@@ -49,7 +49,8 @@ def take(desk: Desk, labeler: int, row: int, slot: int) -> None:
     """Assign the row to the labeler. The gain is recorded; these policies do not use it."""
     value = residual(desk.rows[row].weight, desk.rows[row].evidence)
     delay = slot - desk.rows[row].last
-    touch(desk, row, labeler, slot, gain(value, desk.panel[labeler].reach, delay))
+    gained = gain(value, desk.panel[labeler].reach, delay)
+    touch(desk, row, labeler, slot, gained - desk.panel[labeler].price)
 
 
 @dataclass(frozen=True)

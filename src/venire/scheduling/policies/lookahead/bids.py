@@ -69,7 +69,7 @@ def grouped_bids(desk: Desk, slot: int) -> int:
     """One bid for each group of stalls that could pay for their delay; how many."""
     bids, top = desk.bids, math.log(desk.bounds[0])
     for c in range(CELLS):
-        bids[c].log = bids[c].cap = bids[c].charge = bids[c].mass = 0.0
+        bids[c].log = bids[c].cap = bids[c].rate = bids[c].charge = bids[c].mass = 0.0
     for i in range(desk.meta[STALLS]):
         s = desk.stalls[i]
         charge = slot - s.since
@@ -78,6 +78,7 @@ def grouped_bids(desk: Desk, slot: int) -> int:
             bids[c].mass += 1.0
             bids[c].log += s.log
             bids[c].cap += s.cap
+            bids[c].rate += s.rate
             bids[c].charge += charge
     n = 0
     for c in range(CELLS):
@@ -85,7 +86,8 @@ def grouped_bids(desk: Desk, slot: int) -> int:
         if mass > 0.0:
             log, cap = bids[c].log / mass, bids[c].cap / mass
             bids[n].value, bids[n].log, bids[n].cap = math.exp(log), log, cap
-            bids[n].most = -math.exp(log) * math.expm1(-cap)
+            bids[n].rate = bids[c].rate / mass
+            bids[n].most = -math.exp(log) * math.expm1(-cap) - bids[n].rate * cap
             bids[n].charge, bids[n].mass = bids[c].charge / mass, mass
             n += 1
     return n

@@ -19,8 +19,10 @@ from __future__ import annotations
 import math
 from typing import Final
 
+from venire.scheduling.policies.waterfill.market import labels_that_pay
 from venire.scheduling.policies.waterfill.policy import MEMORY as SALES
-from venire.scheduling.state.desk import ROWS, Desk
+from venire.scheduling.state.desk import PRICED, ROWS, Desk
+from venire.scheduling.state.eligibility import new_stamp
 from venire.scheduling.state.policy_memory import PolicyMemory
 from venire.tools.compiling import inlined
 
@@ -133,11 +135,14 @@ def note_price(desk: Desk, slot: int, log: float, following: float) -> None:
 
 @inlined
 def add_kind(desk: Desk, i: int, log: float, mass: float) -> None:
-    bids, cap = desk.bids, desk.bounds[2]
+    bids, cap, money = desk.bids, desk.bounds[2], 0.0
+    if desk.meta[PRICED] != 0:
+        cap, money = labels_that_pay(desk, math.exp(log), new_stamp(desk), False, True)
     bids[i].log = log
     bids[i].value = math.exp(log)
     bids[i].cap = cap
-    bids[i].most = -bids[i].value * math.expm1(-cap)
+    bids[i].rate = money / cap if money > 0.0 else 0.0
+    bids[i].most = -bids[i].value * math.expm1(-cap) - money
     bids[i].mass = mass
 
 

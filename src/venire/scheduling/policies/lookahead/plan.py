@@ -28,7 +28,7 @@ import math
 from typing import Any
 
 from venire.scheduling.policies.lookahead.forecast import AHEAD
-from venire.scheduling.policies.waterfill.market import FREE, STEP, surplus, wanted
+from venire.scheduling.policies.waterfill.market import FREE, STEP, cost_of, surplus, wanted
 from venire.scheduling.state.desk import Desk
 from venire.tools.compiling import inlined
 
@@ -40,27 +40,28 @@ def next_price(s: Any, log: float, price: float) -> float:
     """The price at which the bid earns 1 more than at this one; 0 if there is none.
 
     Newton's method on mu (1 + ln(a / mu)) = a - V, which is concave in mu: after the first step
-    it comes from below and never passes the root.
+    it comes from below and never passes the root. With prices of labels, mu includes the money.
     """
-    some = min(s.cap, s.log - log)
-    worth = s.most - price * s.cap if some >= s.cap else s.value - price - price * some
+    total, cost = cost_of(s, log, price)
+    some = min(s.cap, s.log - total)
+    worth = s.most - price * s.cap if some >= s.cap else s.value - cost - cost * some
     if worth + 1.0 >= s.most:
         return 0.0
     if some >= s.cap:
         return price - 1.0 / s.cap
     floor = s.value * math.exp(-s.cap)  # below this price the cap binds
-    at_floor = s.most - floor * s.cap
+    at_floor = s.most - (floor - s.rate) * s.cap
     if worth + 1.0 >= at_floor:
         return (s.most - worth - 1.0) / s.cap
     target = s.value - worth - 1.0
-    mu = max(price - 1.0 / some, floor)
+    mu = max(cost - 1.0 / some, floor)
     for _ in range(8):
         slope = s.log - math.log(mu)
         step = (target - mu * (1.0 + slope)) / slope
         mu += step
         if abs(step) <= 1e-12 * mu:
             break
-    return mu
+    return mu - s.rate
 
 
 @inlined

@@ -1,10 +1,12 @@
 """Expected arrivals: how many rows in a usual slot, how heavy, and how much comes in bursts.
 
-The memory of the policy holds the arrivals of the last `WINDOW` slots, and a running mean and
-mean square of the logarithm of their weights. A usual slot brings the mean of those counts without
-the largest and the smallest fifth of them, so that one burst does not count as usual; the rest of
-the plain mean is bursts. Seven weights represent all, evenly spread over three standard deviations
-around the mean logarithm.
+The memory of the policy holds the arrivals of the last `WINDOW` slots, their mean over all slots
+after the first arrival, and a running mean and mean square of the logarithm of their weights. A
+usual slot brings the mean of the last counts without the largest and the smallest fifth of them, so
+that one burst does not count as usual. What the mean over all slots is above that comes in bursts.
+The first arrivals do not count there: time begins with them, so they do not say when more will
+come, and a batch that is alone does not pay for others that never come. Seven weights represent
+all, evenly spread over three standard deviations around the mean logarithm.
 """
 
 from __future__ import annotations
@@ -18,31 +20,40 @@ from venire.scheduling.policies.realised.item_value import (
     one_label,
     reserve_price,
 )
+from venire.scheduling.policies.realised.money import plan_to_buy
 from venire.scheduling.policies.realised.queue_price import FLOW, NOW, STAY, add, bin_of
-from venire.scheduling.state.desk import SETTING, Desk
+from venire.scheduling.state.desk import PRICED, SETTING, Desk
+from venire.scheduling.state.eligibility import new_stamp
 from venire.scheduling.state.policy_memory import PolicyMemory
 from venire.tools.compiling import inlined, kernel
 
-__all__ = ["MEMORY", "PRICE", "expect", "remember", "usual_arrivals"]
+__all__ = ["FLOOR", "MEMORY", "PRICE", "SLOTS", "expect", "remember", "usual_arrivals"]
 
 WINDOW: Final = 16
+LONG: Final = 1024  # slots over which the mean forgets
 WEIGHTS: Final = 7
 
 MEMORY: Final = PolicyMemory(
     "log",  # mean logarithm of the weight of an arrival
     "square",  # mean square of it
-    "slots",  # slots seen
+    "slots",  # slots since the first arrival
     "busy",  # slots with arrivals
     "price",  # the price forecast last
+    "mean",  # mean arrivals of a slot, without the first
+    "floor",  # the least that a label must gain now, for each unit of its evidence
     counts=WINDOW,  # arrivals in each of the last slots, in a ring
 )
-LOG, SQUARE, SLOTS, BUSY, PRICE, COUNTS = MEMORY.places
+LOG, SQUARE, SLOTS, BUSY, PRICE, MEAN, FLOOR, COUNTS = MEMORY.places
 
 
 @inlined
 def remember(desk: Desk, arrived: int, logs: float, squares: float) -> None:
     """Record the arrivals of a slot: how many, and the sums over the logarithms of weights."""
     g = desk.gauges
+    if g[BUSY] > 0.0:
+        g[MEAN] += max(1.0 / LONG, 1.0 / g[SLOTS]) * (arrived - g[MEAN])
+    elif arrived == 0:
+        return
     g[COUNTS + int(g[SLOTS]) % WINDOW] = arrived
     g[SLOTS] += 1.0
     if arrived > 0:
@@ -77,12 +88,9 @@ def expect(desk: Desk, next_slot: bool) -> float:
     With `next_slot` these rows are also counted among those that buy.
     """
     g = desk.gauges
-    mean = 0.0
-    for i in range(WINDOW):
-        mean += g[COUNTS + i] / WINDOW
-    if mean <= 0.0:
+    usual = max(usual_arrivals(desk), 0.01 * g[MEAN])
+    if usual <= 0.0:
         return 0.0
-    usual = max(usual_arrivals(desk), 0.01 * mean)
     share = 0.5 * SHARE if desk.meta[SETTING] == BY_LABELS else 1.0
     step = math.sqrt(max(0.0, g[SQUARE] - g[LOG] * g[LOG])) / 2.0
     least, cap, rows = one_label(desk), desk.held[0, 0, 1], usual / WEIGHTS
@@ -90,9 +98,14 @@ def expect(desk: Desk, next_slot: bool) -> float:
         weight = math.exp(g[LOG] + (i - WEIGHTS // 2) * step)
         left = share * weight
         log = math.log(left)
-        now = bin_of(reserve_price(weight, left, least, cap, 0.0))
-        add(desk, now, FLOW, rows, log)
+        if desk.meta[PRICED] == 0:
+            now = reserve_price(weight, left, least, cap, 0.0)
+            stay = reserve_price(weight, left, least, cap, 1.0)
+        else:
+            everybody, new = (new_stamp(desk), False), (weight, weight, left, False)
+            stay, now, cap, _, _ = plan_to_buy(desk, 1, False, everybody, new)
+        add(desk, bin_of(now), FLOW, rows, log, cap)
         if next_slot:
-            add(desk, now, NOW, rows, log)
-            add(desk, bin_of(reserve_price(weight, left, least, cap, 1.0)), STAY, rows, log)
-    return max(0.0, mean / usual - 1.0)
+            add(desk, bin_of(now), NOW, rows, log, cap)
+            add(desk, bin_of(stay), STAY, rows, log, cap)
+    return max(0.0, g[MEAN] / usual - 1.0)

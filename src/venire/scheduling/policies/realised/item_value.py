@@ -23,6 +23,21 @@ The row would buy evidence up to the price
 
 where `cost` is 1 for a row that must stay one more slot to get it, and x is at least one label and
 at most the evidence of its eligible labelers.
+
+For a row whose labels agree, `left` is far above the loss, and left exp(-x) says that a little
+more evidence is worth nothing. It is worth something, since it may turn the verdict; where little
+more is to be had and the weight is large, that is what counts. The logarithm of the odds after
+evidence of x is about normal, with mean 4 x and variance 8 x in favour of the truth; so if the
+verdict is wrong with probability q now, and l = ln((1 - q) / q), it is wrong then with probability
+
+    (1 - q) Phi(-(l + 4 x) / sqrt(8 x)) + q Phi((l - 4 x) / sqrt(8 x))
+
+unless they could not turn it even if all contradicted it (a label of evidence e moves the logarithm
+of the odds by 2 acosh(exp(e))). People err together on hard items, so that labels against the odds
+are worth less than that; TRUST is how much of it is believed. A row has the choice to buy all that
+its labelers can give, at that.
+
+Where labels cost money, reserve and cap follow from whom the row would pay (money.py).
 """
 
 from __future__ import annotations
@@ -30,14 +45,25 @@ from __future__ import annotations
 import math
 from typing import Final
 
+from venire.model import MOST_WEIGHT
 from venire.paper import utility
 from venire.scheduling.policies.realised.by_cost import by_cost
+from venire.scheduling.policies.realised.further_labels import (
+    BY_EVIDENCE,
+    BY_LABELS,
+    evidence_of,
+    loss_after,
+)
+from venire.scheduling.policies.realised.money import plan_to_buy
 from venire.scheduling.policies.realised.queue_price import bin_of
-from venire.scheduling.state.desk import BARRED, COSTLY, PENDING, SETTING, Desk
+from venire.scheduling.state.desk import BARRED, COSTLY, PENDING, PRICED, SETTING, Desk
 from venire.scheduling.state.eligibility import (
     eligible_count,
     first_eligible,
+    first_unmarked,
     labeler_at,
+    mark_barred,
+    new_stamp,
     next_eligible,
 )
 from venire.tools.compiling import inlined, kernel
@@ -48,15 +74,14 @@ __all__ = [
     "FEW",
     "SHARE",
     "appraise",
+    "evidence_of",
     "gain_of",
     "one_label",
     "reserve_price",
+    "rest_of",
     "sum_panel",
     "supply",
 ]
-
-BY_EVIDENCE: Final = 0
-BY_LABELS: Final = 1
 
 #: The chance of being wrong as a share of sqrt(q (1 - q)).
 SHARE: Final = 0.85
@@ -68,17 +93,6 @@ NOTHING: Final = -700.0  # stands for the logarithm of 0
 
 residual = inlined(utility.residual)
 reach = inlined(utility.reach)
-
-
-@inlined
-def evidence_of(desk: Desk, labeler: int, pair: int) -> float:
-    """The evidence of one label of this labeler for a pair of classes."""
-    if desk.meta[SETTING] == BY_EVIDENCE:
-        own: float = desk.panel[labeler].evidence
-        return own
-    classes = len(desk.scores)
-    told: float = desk.pairs[labeler, pair // classes, pair % classes]
-    return told
 
 
 @inlined
@@ -99,8 +113,9 @@ def sum_panel(desk: Desk) -> None:
             if capacity > 0:
                 e = evidence_of(desk, m, pair)
                 once += e
-                slot += capacity * e
-                squares += capacity * e * e
+                if desk.panel[m].price < MOST_WEIGHT:  # some row may pay for it
+                    slot += capacity * e
+                    squares += capacity * e * e
         j, k = pair // classes, pair % classes
         desk.held[0, j, k] = once
         desk.held[1, j, k] = squares / slot if slot > 0.0 else 0.0
@@ -188,6 +203,45 @@ def reserve_price(loss: float, left: float, least: float, cap: float, cost: floa
 
 
 @inlined
+def rest_of(desk: Desk, row: int, evidence: float) -> float:
+    """`loss_after` for a row that is valued."""
+    told = desk.meta[SETTING] == BY_LABELS and desk.cases[row].kind % 2 == 0
+    loss, left = desk.cases[row].loss, desk.cases[row].left
+    return loss_after(desk.rows[row].weight, loss, left, told, evidence, desk.cases[row].least)
+
+
+@inlined
+def reserve_of(desk: Desk, row: int, cost: float) -> float:
+    """The highest price at which a row would buy some evidence, or all there is."""
+    loss, cap = desk.cases[row].loss, desk.cases[row].cap
+    if cap <= 0.0:
+        return 0.0
+    some = reserve_price(loss, desk.cases[row].left, desk.cases[row].least, cap, cost)
+    return max(some, (loss - cost - desk.cases[row].rest) / cap)
+
+
+@inlined
+def charge(desk: Desk, row: int, away: bool) -> None:
+    """Value a row again where labels cost money."""
+    stamp, marked = mark_barred(desk, row), desk.rows[row].group > 0
+    if marked:
+        place = first_unmarked(desk, row)
+        while place >= 0:
+            m = labeler_at(desk, row, place)
+            place = next_eligible(desk, row, place)
+            desk.panel[m].mark = stamp + 1
+        stamp = new_stamp(desk)
+    case, told = desk.cases[row], desk.meta[SETTING] == BY_LABELS and desk.cases[row].kind % 2 == 0
+    of_row = desk.rows[row].weight, case.loss, case.left, told
+    later, now, cap, rate, limit = plan_to_buy(desk, case.kind // 2, away, (stamp, marked), of_row)
+    desk.cases[row].reserve, desk.cases[row].reserve_now = later, now
+    desk.cases[row].rate, desk.cases[row].limit = rate, limit
+    if cap > 0.0:
+        desk.cases[row].cap, desk.cases[row].least = cap, min(cap, desk.cases[row].least)
+        desk.cases[row].rest = rest_of(desk, row, cap)
+
+
+@inlined
 def read_labels(desk: Desk, row: int) -> tuple[int, float, int]:
     """The two most probable classes, the chance that the verdict is wrong, how many labels."""
     scores = desk.scores
@@ -261,9 +315,9 @@ def appraise(desk: Desk, row: int) -> None:
     loss, left, kind = loss_and_left(desk, row)
     pair, classes = kind // 2, len(desk.scores)
     cap = unused_evidence(desk, row, pair, False)
-    few = FEW * may_label(desk, row) <= len(desk.panel)
+    few, away = FEW * may_label(desk, row) <= len(desk.panel), False
     if cap <= 0.0 and desk.rows[row].labels == 0:  # it waits for those who are away
-        cap, few = unused_evidence(desk, row, pair, True), False
+        cap, few, away = unused_evidence(desk, row, pair, True), False, True
     least = desk.held[1, pair // classes, pair % classes]
     least = min(least, cap) if least > 0.0 else cap
     desk.rows[row].key = left
@@ -272,12 +326,16 @@ def appraise(desk: Desk, row: int) -> None:
     desk.cases[row].log = math.log(left) if left > 0.0 else NOTHING
     desk.cases[row].cap = cap
     desk.cases[row].least = least
-    desk.cases[row].reserve = reserve_price(loss, left, least, cap, 1.0)
-    desk.cases[row].reserve_now = reserve_price(loss, left, least, cap, 0.0)
-    desk.cases[row].stay = bin_of(desk.cases[row].reserve)
-    desk.cases[row].now = bin_of(desk.cases[row].reserve_now)
     desk.cases[row].kind = kind
     desk.cases[row].few = few
+    desk.cases[row].rest = rest_of(desk, row, cap)
+    desk.cases[row].reserve = reserve_of(desk, row, 1.0)
+    desk.cases[row].reserve_now = reserve_of(desk, row, 0.0)
+    desk.cases[row].rate = 0.0
+    if desk.meta[PRICED] != 0:
+        charge(desk, row, away)
+    desk.cases[row].stay = bin_of(desk.cases[row].reserve)
+    desk.cases[row].now = bin_of(desk.cases[row].reserve_now)
 
 
 @inlined

@@ -12,12 +12,19 @@ wants x = ln(left / price) of evidence, at least one label, and has a surplus of
 
 from it. Items of positive surplus that would not wait for more are served; of those that would,
 the ones that want least, since each item that waits costs one slot, whatever it wants. Labelers go
-in decreasing competence, each to the chosen item where its label gains most; labelers for whom no
-chosen item is left serve the others.
+in decreasing competence, each to the chosen item where its label gains most, if that is more than
+its evidence costs: what is left to gain of an item that has got what it wants is below the price.
+Labelers for whom no chosen item is left serve all items, whatever the price; under overload those
+are the first labels of items that would have gone without.
 
 When the labels of the slot are in, the items that got any are valued again, the price of the next
 slot is forecast, and items whose reserve is below it leave at once; so does an item that few may
 label, if these have no time for it (scarce_labelers.py).
+
+Where labels cost money, labelers go in increasing price of evidence, a label must gain more than
+its price, and a row refuses labelers that are too dear for it (item_value.py). Labels that cost
+more than a slot of delay it also refuses while others are on their way: what these say may make the
+dear one superfluous.
 
 Two policies differ in how they value an item. `Realised` uses what the labels said: two that agree
 are not two that disagree. `RealisedProxy` uses the paper's accuracy, which depends only on who was
@@ -35,11 +42,19 @@ from venire.scheduling.algorithm1.exit_wheel import never_due, waits
 from venire.scheduling.algorithm1.labeler_turn import begin_serving, enqueue, make_turn, move
 from venire.scheduling.algorithm1.ready_queues import release
 from venire.scheduling.base import Floats, Kernels, Policy
-from venire.scheduling.policies.realised.arrival_rates import MEMORY, PRICE, expect, remember
+from venire.scheduling.policies.realised.arrival_rates import (
+    FLOOR,
+    MEMORY,
+    PRICE,
+    SLOTS,
+    expect,
+    remember,
+)
 from venire.scheduling.policies.realised.item_value import (
     BY_EVIDENCE,
     BY_LABELS,
     appraise,
+    evidence_of,
     gain_of,
     one_label,
     sum_panel,
@@ -49,6 +64,7 @@ from venire.scheduling.policies.realised.queue_price import (
     LOWEST,
     NOW,
     STAY,
+    Known,
     add,
     clear_bins,
     find_price,
@@ -63,6 +79,7 @@ __all__ = ["Realised", "RealisedProxy"]
 NEVER = -1  # the turn of a row that nobody can label
 FIRST = N_BINS - 1  # the turn of a row that is served before those that would wait
 STEPS = 32  # turns to one unit of evidence wanted
+ROUND = 1e-9  # a price that differs by less counts as equal
 
 
 @kernel
@@ -112,7 +129,9 @@ def enter_again(desk: Desk, row: int, slot: int) -> None:
 
 @inlined
 def score(desk: Desk, labeler: int, row: int, rank: int, slot: int) -> float:
-    return gain_of(desk, labeler, row)
+    gain = gain_of(desk, labeler, row)
+    least = desk.gauges[FLOOR] * evidence_of(desk, labeler, desk.cases[row].kind // 2)
+    return gain if gain > least + desk.panel[labeler].price else 0.0
 
 
 @inlined
@@ -122,7 +141,7 @@ def bound(desk: Desk, labeler: int, rank: int, slot: int) -> float:
 
 @inlined
 def take(desk: Desk, labeler: int, row: int, slot: int) -> None:
-    touch(desk, row, labeler, slot, gain_of(desk, labeler, row))
+    touch(desk, row, labeler, slot, gain_of(desk, labeler, row) - desk.panel[labeler].price)
     appraise(desk, row)
 
 
@@ -131,17 +150,39 @@ def refile(desk: Desk, row: int, slot: int) -> None:
     move(desk, row, desk.cases[row].kind)
 
 
-take_turn = make_turn(score, bound, take, refile)
+@inlined
+def refused(desk: Desk, labeler: int, row: int) -> bool:
+    """Whether a label is too dear for the row, or others should be heard first."""
+    price = desk.panel[labeler].price
+    if price <= 0.0:
+        return False
+    if price > 1.0 and desk.rows[row].pending > 0:
+        return True
+    told = evidence_of(desk, labeler, desk.cases[row].kind // 2)
+    return bool(price > desk.cases[row].limit * told * (1.0 + ROUND))
+
+
+take_turn = make_turn(score, bound, take, refile, refused)
 
 
 @inlined
 def wanted(desk: Desk, row: int, price: float, log_price: float) -> tuple[float, float]:
     """How much evidence a row buys at a price, and its surplus from it."""
-    x, loss = desk.cases[row].log - log_price, desk.cases[row].loss
-    if desk.cases[row].least <= x <= desk.cases[row].cap:
-        return x, loss - price - price * x
-    x = desk.cases[row].least if x < desk.cases[row].least else desk.cases[row].cap
-    return x, loss - desk.cases[row].left * math.exp(-x) - price * x
+    x, loss, cap = desk.cases[row].log - log_price, desk.cases[row].loss, desk.cases[row].cap
+    if desk.cases[row].least <= x <= cap:
+        surplus = loss - price - price * x
+    else:
+        x = desk.cases[row].least if x < desk.cases[row].least else cap
+        surplus = loss - desk.cases[row].left * math.exp(-x) - price * x
+    if surplus > 0.0:
+        return x, surplus
+    return cap, loss - desk.cases[row].rest - price * cap
+
+
+@inlined
+def known(desk: Desk, held: float, next_slot: bool) -> Known:
+    """What the price follows from, besides the rows; the expected arrivals go into the bins."""
+    return held, one_label(desk), expect(desk, next_slot), max(1.0, desk.gauges[SLOTS])
 
 
 @kernel
@@ -150,10 +191,10 @@ def price_now(desk: Desk, held: float) -> float:
     clear_bins(desk)
     for i in range(desk.meta[POOLED]):
         row = desk.pool[i]
-        log = desk.cases[row].log
-        add(desk, desk.cases[row].stay, STAY, 1.0, log)
-        add(desk, desk.cases[row].now, NOW, 1.0, log)
-    price, _, _ = find_price(desk, held, one_label(desk), expect(desk, False))
+        log, cap = desk.cases[row].log, desk.cases[row].cap
+        add(desk, desk.cases[row].stay, STAY, 1.0, log, cap)
+        add(desk, desk.cases[row].now, NOW, 1.0, log, cap)
+    price, _, _ = find_price(desk, known(desk, held, False))
     return price
 
 
@@ -167,8 +208,12 @@ def choose(desk: Desk, price: float, held: float) -> int:
         b = NEVER
         if desk.cases[row].cap > 0.0:
             b, x, surplus = 0, 0.0, 0.0
+            rate = desk.cases[row].rate
             if desk.cases[row].reserve_now > price:
-                x, surplus = wanted(desk, row, price, log_price)
+                if rate > 0.0:
+                    x, surplus = wanted(desk, row, price + rate, math.log(price + rate))
+                else:
+                    x, surplus = wanted(desk, row, price, log_price)
             if surplus > 0.0:
                 b = FIRST
                 if desk.cases[row].reserve >= price:
@@ -209,7 +254,7 @@ def hand_out(desk: Desk, slot: int, low: int, high: int) -> None:
             enqueue(desk, row, desk.cases[row].kind)
     for m in desk.order:
         if useful(desk, m):
-            take_turn(desk, m, slot, 0.0)
+            take_turn(desk, m, slot, desk.panel[m].price)
 
 
 @inlined
@@ -226,8 +271,11 @@ def serve(desk: Desk, slot: int) -> None:
     held = supply(desk)
     if desk.meta[POOLED] == 0 or held <= 0.0:
         return
-    cut = choose(desk, price_now(desk, held), held)
+    price = price_now(desk, held)
+    cut = choose(desk, price, held)
+    desk.gauges[FLOOR] = price
     hand_out(desk, slot, cut, FIRST)
+    desk.gauges[FLOOR] = 0.0
     for m in range(len(desk.panel)):
         if useful(desk, m):  # no chosen row is left for it
             hand_out(desk, slot, 0, cut - 1)
@@ -248,9 +296,9 @@ def look(desk: Desk, slot: int) -> None:
             arrived, logs, squares = arrived + 1, logs + log, squares + log * log
         if desk.rows[row].last == slot:
             appraise(desk, row)
-        b = desk.cases[row].stay
-        add(desk, b, STAY, 1.0, desk.cases[row].log)
-        add(desk, b, NOW, 1.0, desk.cases[row].log)
+        b, log, cap = desk.cases[row].stay, desk.cases[row].log, desk.cases[row].cap
+        add(desk, b, STAY, 1.0, log, cap)
+        add(desk, b, NOW, 1.0, log, cap)
     remember(desk, arrived, logs, squares)
 
 
@@ -260,7 +308,7 @@ def settle(desk: Desk, slot: int) -> int:
     look(desk, slot)
     held, price, low, spare = supply(desk), LOWEST, 0, 0.0
     if held > 0.0:
-        price, low, spare = find_price(desk, held, one_label(desk), expect(desk, True))
+        price, low, spare = find_price(desk, known(desk, held, True))
     desk.gauges[PRICE] = price
     rehearse(desk, low)
     count = kept = 0

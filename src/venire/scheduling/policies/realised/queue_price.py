@@ -3,14 +3,19 @@
 Let a slot have S of evidence, let the rows that would buy at some price want D of it, and let n of
 them, which want D', be worth one more slot of waiting. If D <= S all are served. If not, some of
 the n must wait. One more buyer of x displaces others of x in total from this slot, these displace
-others from the next, and so on until the queue ends, which takes (D / S - 1) / (1 - load) slots if
-arrivals want `load` of each slot. Each time n x / D' rows wait one slot more; so evidence costs
+others from the next, and so on until the queue ends. If arrivals want `load` of each slot and go on
+for ever, that takes q / (1 - load) slots, where q = D / S - 1; it never ends with a load of 1 or
+more. If they go on for another t slots only, it ends after q + load t slots. Nobody knows t; looked
+at in a random slot, arrivals go on for at most four times as long as they have gone on, with a
+chance of 4 in 5, and t is that. T is the less of the two. Each time n x / D' rows wait one slot
+more; so evidence costs
 
-    asked = ceil((D / S - 1) / (1 - load)) n / D'
+    asked = ceil(T) n / D'
 
-in delay of others, and is infinite if load >= 1, or if rows that cannot wait want more than a slot
-has. Demand, ln(left / price) but at least one label, falls with the price, and rows leave whose
-reserve is below it: the price is the lowest that is not below `asked`.
+in delay of others, and is infinite if rows that cannot wait want more than a slot has. Demand,
+ln(left / price) but at least one label and at most what those who may still label the rows can
+give, falls with the price, and rows leave whose reserve is below it: the price is the lowest that
+is not below `asked`.
 
 Rows are counted in bins by their reserve, eight to a doubling of the price, so that a queue of
 any length costs one look at each row and a few hundred steps.
@@ -19,26 +24,45 @@ any length costs one look at each row and a few hundred steps.
 from __future__ import annotations
 
 import math
-from typing import Final
+from typing import Final, TypeAlias
 
 from venire.scheduling.state.desk import N_BINS, Desk
 from venire.tools.compiling import inlined, kernel
 
-__all__ = ["FLOW", "LOWEST", "NOW", "STAY", "add", "bin_of", "clear_bins", "edge", "find_price"]
+__all__ = [
+    "FLOW",
+    "LOWEST",
+    "NOW",
+    "STAY",
+    "Known",
+    "add",
+    "bin_of",
+    "clear_bins",
+    "edge",
+    "find_price",
+]
+
+#: The evidence that a slot has, that of one label, how much arrives in bursts as a multiple of the
+#: usual arrivals, and for how many slots items have been arriving.
+Known: TypeAlias = tuple[float, float, float, float]
 
 PER_OCTAVE: Final = 8
 LOWEST: Final = 2.0**-12  # a price below this counts as 0
 PER_LOG: Final = PER_OCTAVE / math.log(2.0)
 
-# columns of the bins, two each: how many rows, and the sum of the logarithms of what they have left
+# columns of the bins, three each: how many rows, the sum of the logarithms of what they have left,
+# and how much evidence their labelers can give
 STAY: Final = 0  # rows that would stay one more slot, by their reserve
-NOW: Final = 2  # rows that would buy in this slot, by their reserve for it
-FLOW: Final = 4  # the usual arrivals of a slot, by their reserve for it
-COLUMNS: Final = 6
+NOW: Final = 3  # rows that would buy in this slot, by their reserve for it
+FLOW: Final = 6  # the usual arrivals of a slot, by their reserve for it
+COLUMNS: Final = 9
 
 #: Sums that differ by less, as they do in another order, count as equal: rounding in the last bit
 #: must not make a queue a slot longer.
 ROUND: Final = 1e-9
+
+#: Arrivals go on for at most so many times as long as they have gone on.
+LASTS: Final = 4.0
 
 #: Bursts count in full when the queue is at least this many slots long.
 LONG: Final = 16.0
@@ -67,10 +91,11 @@ def clear_bins(desk: Desk) -> None:
 
 
 @inlined
-def add(desk: Desk, b: int, column: int, rows: float, log: float) -> None:
-    """Count rows of this logarithm each."""
+def add(desk: Desk, b: int, column: int, rows: float, log: float, cap: float) -> None:
+    """Count rows of this logarithm and this cap each."""
     desk.bins[b, column] += rows
     desk.bins[b, column + 1] += rows * log
+    desk.bins[b, column + 2] += rows * cap
 
 
 @inlined
@@ -86,14 +111,14 @@ def demand(
 ) -> tuple[float, float]:
     """How many rows there are from bin b on, and how much evidence they want."""
     n = up_to(desk, b, share, column)
-    return n, max(up_to(desk, b, share, column + 1) - n * log_price, n * least)
+    most = min(up_to(desk, b, share, column + 1) - n * log_price, up_to(desk, b, share, column + 2))
+    return n, max(most, n * least)
 
 
 @kernel
-def asked(
-    desk: Desk, b: int, share: float, price: float, held: float, least: float, bursts: float
-) -> float:
+def asked(desk: Desk, b: int, share: float, price: float, known: Known) -> float:
     """What evidence costs if the rows above bin b buy, and a share of those in it."""
+    held, least, bursts, age = known
     log_price = math.log(price)
     _, total = demand(desk, b, share, NOW, log_price, least)
     if total <= held * (1.0 + ROUND):
@@ -102,22 +127,22 @@ def asked(
     _, load = demand(desk, b, share, FLOW, log_price, least)
     slots = total / held - 1.0
     load *= (1.0 + bursts * min(1.0, slots / LONG)) / held
-    if load >= 1.0 - ROUND or of_these < (total - held) * (1.0 - ROUND):
+    if of_these < (total - held) * (1.0 - ROUND):
         return math.inf
-    return math.ceil(slots / (1.0 - load) * (1.0 - ROUND)) * n / of_these
+    longest = slots + load * LASTS * age
+    if load < 1.0:
+        longest = min(longest, slots / (1.0 - load))
+    return math.ceil(longest * (1.0 - ROUND)) * n / of_these
 
 
 @kernel
-def find_price(desk: Desk, held: float, least: float, bursts: float) -> tuple[float, int, float]:
-    """The price, the bin up to which rows leave, and how many rows of that bin may stay.
-
-    `bursts` is how much arrives in bursts, as a multiple of the usual arrivals.
-    """
+def find_price(desk: Desk, known: Known) -> tuple[float, int, float]:
+    """The price, the bin up to which rows leave, and how many rows of that bin may stay."""
     for b in range(N_BINS - 2, 0, -1):
         for column in range(COLUMNS):
             desk.bins[b, column] += desk.bins[b + 1, column]
     b = 1
-    while b < N_BINS - 1 and asked(desk, b, 1.0, edge(b), held, least, bursts) > edge(b):
+    while b < N_BINS - 1 and asked(desk, b, 1.0, edge(b), known) > edge(b):
         b += 1
     if b == 1:
         return LOWEST, 0, 0.0
@@ -128,7 +153,7 @@ def find_price(desk: Desk, held: float, least: float, bursts: float) -> tuple[fl
         few, many = 0.0, 1.0
         for _ in range(24):
             half = 0.5 * (few + many)
-            if asked(desk, b, half, low, held, least, bursts) > low:
+            if asked(desk, b, half, low, known) > low:
                 many = half
             else:
                 few = half
@@ -136,7 +161,7 @@ def find_price(desk: Desk, held: float, least: float, bursts: float) -> tuple[fl
             return low, b, few * count
     for _ in range(20):
         middle = 0.5 * (low + high)
-        if asked(desk, b, 0.0, middle, held, least, bursts) > middle:
+        if asked(desk, b, 0.0, middle, known) > middle:
             low = middle
         else:
             high = middle

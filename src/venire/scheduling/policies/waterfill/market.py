@@ -12,6 +12,13 @@ surplus passes zero. The price is where it meets the supply: at the price above 
 demanded than there is, at the one below more. All that buy at the one above are chosen, then the
 best of those that buy only below, while the supply lasts.
 
+**Money.** Where labels have prices, a row would buy, one after the other in increasing price of
+evidence, the labels that add more than they cost: their evidence is its cap, and what they cost
+together, divided by that, its `rate`. The price mu then comes on top: mu + rate is paid for
+evidence, so the row demands ln(a / (mu + rate)), and its surplus is that at mu + rate. This is
+exact where all evidence costs the same, and a mean where not; that a label must gain more than its
+own price is kept when labelers are assigned.
+
 A row that may buy has a stall: value, its logarithm, cap and value (1 - exp(-cap)) in one
 contiguous array, in no order. So looking for the price needs no logarithm and no exponential per
 row, and no look at the rows; it starts at the last price, and only the stalls that would buy at
@@ -29,17 +36,27 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from venire.scheduling.state.desk import STALLS, Desk, Records
+from venire.scheduling.state.desk import PRICED, STALLS, Desk, Records
 from venire.scheduling.state.eligibility import (
     first_unmarked,
     labeler_at,
+    mark_barred,
     new_stamp,
     next_eligible,
 )
 from venire.scheduling.state.heap import make_heap
 from venire.tools.compiling import inlined
 
-__all__ = ["FREE", "choose", "close_stall", "find_price", "open_stall", "reserve"]
+__all__ = [
+    "FREE",
+    "choose",
+    "close_stall",
+    "cost_of",
+    "find_price",
+    "labels_that_pay",
+    "on_sale",
+    "open_stall",
+]
 
 Ints = NDArray[np.int32]
 
@@ -77,7 +94,47 @@ def reserve(desk: Desk, row: int, here: bool) -> float:
 
 
 @inlined
-def open_stall(desk: Desk, row: int, value: float, cap: float, since: int) -> None:
+def labels_that_pay(
+    desk: Desk, value: float, stamp: int, marked: bool, here: bool
+) -> tuple[float, float]:
+    """The evidence and the price of the labels that each add more to a value than they cost.
+
+    By the labelers with this stamp, or with `marked` false by those without it, in their order;
+    with `here`, only by those who are not away.
+    """
+    cap, money, rest = 0.0, 0.0, value
+    for m in desk.order:
+        p = desk.panel[m]
+        may = (p.mark == stamp) == marked and (p.capacity > 0 or not here)
+        if may and rest * p.reach > p.price:
+            cap += p.evidence
+            money += p.price
+            rest *= 1.0 - p.reach
+    return cap, money
+
+
+@inlined
+def on_sale(desk: Desk, row: int, value: float, here: bool) -> tuple[float, float]:
+    """The evidence that a row of this value may buy, and what it costs in money."""
+    if desk.meta[PRICED] == 0:
+        return reserve(desk, row, here), 0.0
+    stamp = mark_barred(desk, row)
+    if desk.rows[row].group == 0:
+        return labels_that_pay(desk, value, stamp, False, here)
+    place = first_unmarked(desk, row)
+    chosen = stamp + 1
+    while place >= 0:
+        m = labeler_at(desk, row, place)
+        place = next_eligible(desk, row, place)
+        desk.panel[m].mark = chosen
+    new_stamp(desk)
+    return labels_that_pay(desk, value, chosen, True, here)
+
+
+@inlined
+def open_stall(
+    desk: Desk, row: int, value: float, cap: float, since: int, money: float = 0.0
+) -> None:
     """Let the row buy, or update its value: it pays for the delay from slot `since` on."""
     place = desk.rows[row].place
     if place < 0:
@@ -88,7 +145,8 @@ def open_stall(desk: Desk, row: int, value: float, cap: float, since: int) -> No
     stalls[place].value = value
     stalls[place].log = math.log(value) if value > 0.0 else -1e300
     stalls[place].cap = cap
-    stalls[place].most = -value * math.expm1(-cap)
+    stalls[place].rate = money / cap if money > 0.0 else 0.0
+    stalls[place].most = -value * math.expm1(-cap) - money
     stalls[place].since = since
     stalls[place].row = row
 
@@ -112,6 +170,7 @@ def copy(source: Records, i: int, target: Records, j: int) -> None:
     target[j].value = source[i].value
     target[j].log = source[i].log
     target[j].cap = source[i].cap
+    target[j].rate = source[i].rate
     target[j].most = source[i].most
     target[j].charge = source[i].charge
     target[j].since = source[i].since
@@ -119,20 +178,30 @@ def copy(source: Records, i: int, target: Records, j: int) -> None:
 
 
 @inlined
+def cost_of(s: Any, log: float, price: float) -> tuple[float, float]:
+    """What a stall pays for evidence, money included: its logarithm, and itself."""
+    if s.rate == 0.0:
+        return log, price
+    return math.log(price + s.rate), price + s.rate
+
+
+@inlined
 def wanted(s: Any, log: float) -> float:
     """How much evidence a stall demands at the price exp(log), if it buys."""
-    return max(0.0, min(s.cap, s.log - log))
+    total = log if s.rate == 0.0 else math.log(math.exp(log) + s.rate)
+    return max(0.0, min(s.cap, s.log - total))
 
 
 @inlined
 def surplus(s: Any, log: float, price: float, charge: float) -> float:
     """What a stall earns at this price, less this charge for the delay."""
-    some = s.log - log
+    total, cost = cost_of(s, log, price)
+    some = s.log - total
     if some >= s.cap:
         return s.most - price * s.cap - charge
     if some <= 0.0:
         return -charge
-    return s.value - price - price * some - charge
+    return s.value - cost - cost * some - charge
 
 
 @inlined
@@ -289,4 +358,5 @@ def pays(s: Any, left: float, others: int, price: float) -> bool:
     if left <= 0.0:
         return False
     share = -others * price * math.expm1(-left / others) if others > 0 else 0.0
-    return -s.value * math.expm1(-min(left, s.cap)) - s.charge > share
+    some = min(left, s.cap)
+    return -s.value * math.expm1(-some) - s.rate * some - s.charge > share

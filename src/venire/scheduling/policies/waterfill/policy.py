@@ -10,6 +10,7 @@ slot:
 
     w exp(-E) (1 - exp(-evidence of all unused)) <= t + 1 - t_last
 
+Where labels cost money, "all" are those whose labels add more than they cost, less what they cost.
 Where single labels pay, it does what Algorithm 1 does, or nearly.
 """
 
@@ -30,8 +31,8 @@ from venire.scheduling.policies.waterfill.market import (
     choose,
     close_stall,
     find_price,
+    on_sale,
     open_stall,
-    reserve,
 )
 from venire.scheduling.policies.waterfill.prepaid_delay import give, prepay, restore
 from venire.scheduling.policies.waterfill.supply import supply_of
@@ -55,7 +56,8 @@ PRICE, SOLD_IN, SOLD = MEMORY.places
 @inlined
 def plan_exit(desk: Desk, row: int, slot: int) -> None:
     """Find the first slot after which all unused labelers together would not pay."""
-    span = -desk.rows[row].key * math.expm1(-reserve(desk, row, False))
+    cap, money = on_sale(desk, row, desk.rows[row].key, False)
+    span = -desk.rows[row].key * math.expm1(-cap) - money
     due = desk.rows[row].last - 1 + math.ceil(min(span, FAR))
     reason = NO_GAIN if span > 0.0 or eligible_count(desk, row, False) > 0 else EXHAUSTED
     set_due(desk, row, max(due, slot), reason)
@@ -64,7 +66,8 @@ def plan_exit(desk: Desk, row: int, slot: int) -> None:
 @inlined
 def value_row(desk: Desk, row: int, slot: int) -> None:
     """Update the market and the exit of a row whose residual or eligible labelers have changed."""
-    open_stall(desk, row, desk.rows[row].key, reserve(desk, row, True), desk.rows[row].last)
+    cap, money = on_sale(desk, row, desk.rows[row].key, True)
+    open_stall(desk, row, desk.rows[row].key, cap, desk.rows[row].last, money)
     plan_exit(desk, row, slot)
 
 

@@ -54,9 +54,9 @@ def give(desk: Desk, slot: int, chosen_only: bool) -> None:
             break
         if room(desk, m) > 0:
             if chosen_only:
-                take_chosen(desk, m, slot, 0.0)
+                take_chosen(desk, m, slot, desk.panel[m].price)
             else:
-                take_turn(desk, m, slot, 0.0)
+                take_turn(desk, m, slot, desk.panel[m].price)
 
 
 @inlined

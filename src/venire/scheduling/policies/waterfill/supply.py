@@ -8,13 +8,16 @@ there are rows that it may label:
 
     supply = sum over labelers of  evidence * min(capacity, rows that it may label)
 
+Where labels cost money, labelers whose label would not pay for the row with the most to gain supply
+nothing.
+
 A labeler who has labelled a row already counts as one who may: what is sold in a slot does not
 change the supply of the slot.
 """
 
 from __future__ import annotations
 
-from venire.scheduling.state.desk import BARRED, STALLS, Desk
+from venire.scheduling.state.desk import BARRED, PRICED, STALLS, Desk
 from venire.scheduling.state.eligibility import (
     first_unmarked,
     labeler_at,
@@ -82,8 +85,12 @@ def supply_of(desk: Desk) -> float:
     enough = 0
     for m in range(len(desk.panel)):
         enough = max(enough, desk.panel[m].capacity)
-    everybody, total = count_rows(desk, enough), 0.0
+    everybody, total, most = count_rows(desk, enough), 0.0, 0.0
+    if desk.meta[PRICED] != 0:
+        for i in range(desk.meta[STALLS]):
+            most = max(most, desk.stalls[i].value)
     for m in range(len(desk.panel)):
-        rows = everybody + desk.panel[m].pointer
-        total += min(desk.panel[m].capacity, rows) * desk.panel[m].evidence
+        rows, price = everybody + desk.panel[m].pointer, desk.panel[m].price
+        if price == 0.0 or price < most * desk.panel[m].reach:
+            total += min(desk.panel[m].capacity, rows) * desk.panel[m].evidence
     return total

@@ -1,0 +1,81 @@
+"""Runs and certificates before labels had a price, as digests in data/without-prices.json.
+
+    python -m tests.without_prices          writes the digests again, by the code of now
+
+The file was written by the last version without prices; it is written again only where a policy is
+changed on purpose, by a version whose other digests are those of the file.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+
+from venire import LearnWhileServing, Policy, Run, scheduling, simulate
+from venire.experiments.regimes import regimes_named
+from venire.experiments.regimes.suite import REGIMES
+
+STORED = Path(__file__).parent / "data" / "without-prices.json"
+
+#: Regimes without a download.
+MADE = [regime.name for regime in REGIMES if regime.uses is None]
+
+#: Every policy that the package exports.
+POLICIES: dict[str, Policy] = {
+    kind.name: kind()
+    for kind in (getattr(scheduling, name) for name in dir(scheduling))
+    if isinstance(kind, type) and issubclass(kind, Policy) and kind is not Policy
+}
+
+SLOTS = 60
+
+
+def run_of(regime: str, policy: str) -> Run:
+    """A policy on a regime of the suite; `four-classes` is learned while it is served."""
+    (found,) = regimes_named([regime])
+    learning = LearnWhileServing() if regime == "four-classes" else None
+    return simulate(found.world(3, SLOTS), POLICIES[policy], learning, SLOTS)
+
+
+def digest(run: Run) -> str:
+    """Who was given what, at which gain, and when each item left with which verdict."""
+    state = hashlib.sha256()
+    for records, names in (
+        (run.touches, ("slot", "row", "labeler", "said", "gain")),
+        (run.rows, ("exit", "verdict", "confidence", "reason")),
+    ):
+        for name in names:
+            state.update(np.ascontiguousarray(records[name]).tobytes())
+    for total in (run.ledger.utility, run.ledger.realised, run.ledger.true):
+        state.update(np.ascontiguousarray(total).tobytes())
+    return state.hexdigest()[:16]
+
+
+def certified(regime: str) -> list[float]:
+    """The bounds of a certificate on a regime."""
+    found = run_of(regime, "greedy").certificate()
+    return [found.bound, found.lower]
+
+
+def main() -> None:
+    only = sys.argv[1:]
+    stored = json.loads(STORED.read_text()) if STORED.exists() else {}
+    for regime in MADE:
+        for policy in POLICIES:
+            if not only or policy in only:
+                stored[f"{regime} {policy}"] = digest(run_of(regime, policy))
+        if not only and regime in CERTIFIED:
+            stored[regime] = certified(regime)
+    STORED.write_text(json.dumps(dict(sorted(stored.items())), indent=1) + "\n")
+
+
+#: Regimes whose certificate takes no more than some seconds.
+CERTIFIED = ("one-expert", "bursts", "capacities")
+
+
+if __name__ == "__main__":
+    main()
