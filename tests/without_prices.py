@@ -24,11 +24,11 @@ STORED = Path(__file__).parent / "data" / "without-prices.json"
 #: Regimes without a download.
 MADE = [regime.name for regime in REGIMES if regime.uses is None]
 
-#: Every policy that the package exports.
+#: Every policy that the package exports; those in plain Python are made by whoever subclasses one.
 POLICIES: dict[str, Policy] = {
     kind.name: kind()
     for kind in (getattr(scheduling, name) for name in dir(scheduling))
-    if isinstance(kind, type) and issubclass(kind, Policy) and kind is not Policy
+    if isinstance(kind, type) and issubclass(kind, Policy) and hasattr(kind, "name")
 }
 
 SLOTS = 60

@@ -207,7 +207,8 @@ def rest_of(desk: Desk, row: int, evidence: float) -> float:
     """`loss_after` for a row that is valued."""
     told = desk.meta[SETTING] == BY_LABELS and desk.cases[row].kind % 2 == 0
     loss, left = desk.cases[row].loss, desk.cases[row].left
-    return loss_after(desk.rows[row].weight, loss, left, told, evidence, desk.cases[row].least)
+    weight = desk.rows[row].weight * desk.cases[row].scale
+    return loss_after(weight, loss, left, told, evidence, desk.cases[row].least)
 
 
 @inlined
@@ -232,7 +233,7 @@ def charge(desk: Desk, row: int, away: bool) -> None:
             desk.panel[m].mark = stamp + 1
         stamp = new_stamp(desk)
     case, told = desk.cases[row], desk.meta[SETTING] == BY_LABELS and desk.cases[row].kind % 2 == 0
-    of_row = desk.rows[row].weight, case.loss, case.left, told
+    of_row = desk.rows[row].weight * case.scale, case.loss, case.left, told
     later, now, cap, rate, limit = plan_to_buy(desk, case.kind // 2, away, (stamp, marked), of_row)
     desk.cases[row].reserve, desk.cases[row].reserve_now = later, now
     desk.cases[row].rate, desk.cases[row].limit = rate, limit
@@ -292,11 +293,11 @@ def loss_and_left(desk: Desk, row: int) -> tuple[float, float, int]:
     which a first label is worth more than its evidence.
     """
     weight = desk.rows[row].weight
+    desk.cases[row].scale = 1.0
     if desk.meta[SETTING] == BY_EVIDENCE:
         left = residual(weight, desk.rows[row].evidence)
         return left, left, 2
     pair, wrong, votes = read_labels(desk, row)
-    desk.cases[row].scale = 1.0
     if desk.meta[COSTLY] != 0:
         pair, wrong, desk.cases[row].scale = by_cost(desk, wrong)
         weight *= desk.cases[row].scale
