@@ -13,16 +13,30 @@ SHOWN: Final = 10
 
 
 def cell(value: Any) -> str:
-    """A value as a cell of a table: numbers to four digits, on the right; nothing for None.
+    """A value as a cell of a table: numbers on the right, nothing for None.
 
     >>> cell(0.123456), cell("<b>")
-    ('<td style="text-align:right">0.1235</td>', '<td style="text-align:left">&lt;b&gt;</td>')
+    ('<td style="text-align:right">0.123</td>', '<td style="text-align:left">&lt;b&gt;</td>')
     """
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    text = "" if value is None else f"{value:,.4g}" if isinstance(value, float) else str(value)
-    if number and isinstance(value, int):
-        text = f"{value:,}"
-    return f'<td style="text-align:{"right" if number else "left"}">{escape(text)}</td>'
+    side = "right" if isinstance(value, int | float) else "left"
+    return f'<td style="text-align:{side}">{escape(_text(value))}</td>'
+
+
+def _text(value: Any) -> str:
+    """A value in a few characters.
+
+    >>> [_text(x) for x in (1234567.8, 12.3456, 1.0, 3e-6, 20_000, None, "yes")]
+    ['1,234,568', '12.35', '1', '0.000', '20,000', '', 'yes']
+    """
+    if value is None:
+        return ""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return f"{value:,}"
+    if not isinstance(value, float):
+        return str(value)
+    if 0 < abs(value) < 1:
+        return f"{value:.3f}"
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
 
 
 def table(columns: Mapping[str, Sequence[Any]], shown: int = SHOWN) -> str:
