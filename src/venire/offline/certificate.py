@@ -58,7 +58,7 @@ class Certificate:
 
         >>> tiny = Instance([8.0, 3.0], [0, 0], slots=2, evidence=[[1.0, 0.5]], capacity=[1, 1])
         >>> certify(tiny).to_frame("pandas").values.tolist()
-        [[0, 0, 0], [0, 0, 1], [1, 1, 0]]
+        [[0, 0, 0], [0, 0, 1], [1, 1, 0], [1, 1, 1]]
         """
         return frame_of(schedule_columns(self), backend)
 
