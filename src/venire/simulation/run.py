@@ -331,18 +331,15 @@ class Run:
         realised and, where the truth is known, truth. `backend` is "pandas", "polars" or
         "pyarrow"; by default the first of them that is installed.
 
-        >>> frame = simulate(World.synthetic(0), slots=20).to_frame("pandas")
-        >>> frame[["item", "exit", "verdict", "reason"]].head(2)
-           item  exit  verdict   reason
-        0     0     0        2  no_gain
-        1     1     0        2  no_gain
+        >>> list(simulate(World.synthetic(0), Greedy(), slots=20).to_frame("pandas"))[:4]
+        ['item', 'arrival', 'weight', 'labels']
         """
         return frame_of(item_columns(self), backend)
 
     def labels_frame(self, backend: Backend | None = None) -> Any:
         """The labels as a dataframe, in order: slot, item, labeler, label, gain.
 
-        >>> list(simulate(World.synthetic(0), slots=20).labels_frame("pandas"))
+        >>> list(simulate(World.synthetic(0), Greedy(), slots=20).labels_frame("pandas"))
         ['slot', 'item', 'labeler', 'label', 'gain']
         """
         return frame_of(label_columns(self), backend)
@@ -352,7 +349,7 @@ class Run:
 
         On `axes` of matplotlib, or on new ones, which are returned. Needs the extra `plot`.
 
-        >>> simulate(World.synthetic(0), slots=20).plot().get_xlabel()
+        >>> simulate(World.synthetic(0), Greedy(), slots=20).plot().get_xlabel()
         'slot'
         """
         return plot_run(self, axes)
