@@ -1,6 +1,6 @@
 """Errors that do not cost the same: a moderation stream, with and without costs in the scheduler.
 
-One post in eleven is toxic; a missed one costs 10, a false alarm 1. Three ways, on the same posts
+A missed toxic post costs 10, a false alarm 1. Three ways, on the same posts
 and panels: the most probable class; a threshold on the posterior afterwards, the simplest rival,
 with the labels of the first; and `Scheduler(costs=...)`, which also sends labels to where they are
 worth most. What is lost is weight times cost, and the delay in slots.
@@ -13,18 +13,20 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from venire import Item, Label, LearnWhileServing, Realised, Scheduler
+from venire import Item, Label, Labeler, LearnWhileServing, Realised, Scheduler
 
 CLASSES = ("ok", "toxic")
 COSTS = {("toxic", "ok"): 10.0, ("ok", "toxic"): 1.0}
-PANEL, TOXIC, WEIGHT, RATE, SLOTS, SKIP = 12, 1 / 11, 20.0, 3, 400, 100
+PANEL, WEIGHT, SLOTS, SKIP = 12, 20.0, 400, 100
 SEEDS = 5
 
-#: The labelers' skills on each class, from and to, and the share of the posts with gold.
+#: Posts a slot; the labelers' skills, from and to; the share of toxic posts; are skills known?
 WORLDS = {
-    "skills 0.75 to 0.95": (0.75, 0.95, 0.0),
-    "skills 0.6 to 0.9": (0.6, 0.9, 0.0),
-    "the same, gold of 10 %": (0.6, 0.9, 0.1),
+    "known skills 0.6 to 0.9, half toxic, 1 a slot": (1, 0.6, 0.9, 1 / 2, True),
+    "the same, 2 a slot": (2, 0.6, 0.9, 1 / 2, True),
+    "the same, 3 a slot": (3, 0.6, 0.9, 1 / 2, True),
+    "learned skills, half toxic, 2 a slot": (2, 0.6, 0.9, 1 / 2, False),
+    "learned skills 0.75 to 0.95, 1 in 11 toxic, 3 a slot": (3, 0.75, 0.95, 1 / 11, False),
 }
 
 
@@ -58,28 +60,29 @@ def main(argv: Sequence[str] = ()) -> None:
             print(f"| {world} | {name} | {' | '.join(cells)} | {mean[5]:.2f} |", flush=True)
 
 
-def _run(low: float, high: float, gold: float, seed: int, costs: Any) -> list[tuple[int, Any]]:
-    """The truth and the exit of each post without gold."""
+def _run(
+    rate: int, low: float, high: float, toxic: float, known: bool, seed: int, costs: Any
+) -> list[tuple[int, Any]]:
+    """The truth and the exit of each post."""
     rng = np.random.default_rng(seed)
-    skills = rng.uniform(low, high, (PANEL, 2))  # on each class
-    names = [f"m{k}" for k in range(PANEL)]
-    s = Scheduler(names, CLASSES, Realised(), LearnWhileServing(), costs=costs)
+    skills = rng.uniform(low, high, (PANEL, 2))  # on each class, the same where they are known
+    if known:
+        skills[:, 1] = skills[:, 0]
+    panel = [Labeler(f"m{k}", float(skills[k, 0]) if known else None) for k in range(PANEL)]
+    learning = None if known else LearnWhileServing()
+    s = Scheduler(panel, CLASSES, Realised(), learning, costs=costs)
     truth: dict[str, int] = {}
     left = []
     for slot in range(SLOTS):
-        posts = [f"{slot}-{k}" for k in range(rng.poisson(RATE))]
-        truth |= {post: int(rng.random() < TOXIC) for post in posts}
+        posts = [f"{slot}-{k}" for k in range(rng.poisson(rate))]
+        truth |= {post: int(rng.random() < toxic) for post in posts}
         s.arrive([Item(post, WEIGHT) for post in posts])
         for a in s.assign():
             who, own = int(a.labeler[1:]), np.random.default_rng(_code(seed, a.item, a.labeler))
             right = own.random() < skills[who, truth[a.item]]
             said = truth[a.item] if right else 1 - truth[a.item]
             s.observe(Label(a.item, a.labeler, CLASSES[said]))
-        for e in s.close():
-            if np.random.default_rng(_code(seed, e.item, "m99")).random() < gold:
-                s.gold(e.item, CLASSES[truth[e.item]])
-            elif e.arrival >= SKIP:
-                left.append((truth[e.item], e))
+        left += [(truth[e.item], e) for e in s.close() if e.arrival >= SKIP]
     return left
 
 

@@ -64,7 +64,7 @@ class State:
     def use_costs(self, costs: Costs | None) -> None:
         """Errors cost this from now on; None: every error costs 1."""
         self.raw.queue.costs = cost_matrix(costs, self.registry.classes)
-        self.costs = dict(costs or {})
+        self.costs = {pair: float(cost) for pair, cost in (costs or {}).items()}
 
     @property
     def bounded(self) -> BoundedQueue:
