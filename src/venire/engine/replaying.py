@@ -86,7 +86,7 @@ def _redo(s: Scheduler, event: Event) -> None:
             costs = None if event.costs is None else {(t, v): x for t, v, x in event.costs}
             s.change(
                 event.policy, event.learning, event.bounds, event.c, event.revisions, event.budget,
-                costs,
+                costs=costs,
             )  # fmt: skip
 
 

@@ -68,8 +68,7 @@ class Scheduler(Pictured):
     budget
         What may be spent on labels in its slots: never more, and at a pace (see purse.py).
     costs
-        What errors cost, {(truth, verdict): cost}, else 1. The verdict is the class of least
-        expected cost; its confidence stays the probability that it is right.
+        What errors cost, {(truth, verdict): cost}, else 1: see `venire.costs`.
 
     Examples
     --------
@@ -170,8 +169,8 @@ class Scheduler(Pictured):
         """Somebody who is trusted says what the class of an item is.
 
         An open item is labelled as any other and leaves with that class. One that has left is
-        revised; `before` is its verdict, by how many `labels`, where the scheduler does not
-        remember it. Its labels count as known to be right or wrong when competences are learned.
+        revised; `before` is its verdict, by how many `labels`, where that is not remembered. Its
+        labels count as right or wrong when competences are learned.
 
         >>> s = Scheduler([Labeler("ann", 0.9)], classes=["spam", "ok"])
         >>> s.arrive(Item("post-1"))
@@ -219,7 +218,7 @@ class Scheduler(Pictured):
         >>> s.policy
         FixedOverlap(overlap=2)
         """
-        self._settings.change(policy, learning, bounds, c, revisions, budget, costs)
+        self._settings.change(policy, learning, bounds, c, revisions, budget, costs=costs)
 
     # replay and snapshots
 

@@ -72,6 +72,7 @@ class Settings:
         c: float | None,
         revisions: int | None,
         budget: Budget | Literal["none"] | None,
+        *,
         costs: Costs | None,
     ) -> None:
         """Change settings from now on; None: as before."""
