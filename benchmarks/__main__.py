@@ -37,6 +37,7 @@ QUALITY = {
     "judges": "judges",
     "learning": "learning",
     "leave-one-out": "leave_one_out",
+    "overlaps": "overlaps",
     "ratings": "ratings",
     "real-data": "real_data",
     "realised": "realised",

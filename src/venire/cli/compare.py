@@ -23,7 +23,10 @@ __all__ = ["STORE", "compare"]
 
 SUITE = "The suite: regimes-1 (which policy earns most where), or trust-1 (adversarial worlds)."
 EQUAL = "Compare accuracy at equal numbers of labels on the label sets of --data with even overlap."
-POLICY = "A policy, as in `venire simulate`; may be repeated. [default: all]"
+POLICY = (
+    "A policy, as in `venire simulate`, or best-overlap (regimes-1: the best fixed overlap in "
+    "hindsight); may be repeated. [default: all]"
+)
 REGIME = "Run only this regime, world or label set; may be repeated. [default: all]"
 MEASURE = "The measure of regimes-1: share, realised_share, true_share, utility, accuracy, ..."
 LEARNING = (
@@ -78,7 +81,6 @@ def compare(
         )
         (suites.equal_labels if equal_labels else suites.trust)(order)
         return
-    from venire.cli.policies import policy_of
     from venire.experiments.common.drawing import require_matplotlib
     from venire.experiments.common.files import make_folder
     from venire.experiments.regimes.page import Setting
@@ -87,7 +89,7 @@ def compare(
     from venire.scheduling.by_name import learning_named
 
     measure_named(measure)
-    policies = [policy_of(name) for name in policy] if policy else None
+    policies = [_policy(name) for name in policy] if policy else None
     taught = learning_named(learning or "known")
     regimes, missing = divide(regimes_named(regime or []), data, wanted=bool(regime))
     require_matplotlib()
@@ -99,6 +101,12 @@ def compare(
         _print_json(rows, setting, out)
         return
     _conclude(rows, measure, setting, out, time.perf_counter() - start)
+
+
+def _policy(name: str) -> Policy | str:
+    from venire.experiments.regimes.hindsight import BEST_OVERLAP
+
+    return name if name == BEST_OVERLAP else policy_of(name)
 
 
 def _check(data: Path | None, seeds: int | None, jobs: int | None) -> int:
@@ -147,7 +155,7 @@ def _command(
 
 
 def _run(
-    policies: list[Policy] | None,
+    policies: list[Policy | str] | None,
     regimes: list[Regime],
     seeds: int | None,
     learning: Learning | None,

@@ -44,7 +44,7 @@ EXITS = "Write the exits: item,arrival,exit,labels,verdict,confidence,reason."
 
 
 def simulate(
-    policy: Annotated[str, typer.Option(metavar="TEXT", help=POLICY)] = "lookahead",
+    policy: Annotated[str, typer.Option(metavar="TEXT", help=POLICY)] = "realised",
     learning: Annotated[str, typer.Option(metavar="TEXT", help=LEARNING)] = "known",
     slots: Annotated[int, typer.Option(metavar="N", help="How many slots to run.")] = 10_000,
     seed: Annotated[int, typer.Option(metavar="N", help=SEED)] = 0,

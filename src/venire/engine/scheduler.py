@@ -35,7 +35,7 @@ from venire.errors import StateError
 from venire.events import Event
 from venire.model import Assignment, Bounds, Exit, Item, ItemId, Label, Labeler, LabelerId, Verdict
 from venire.scheduling.base import Learning, Policy
-from venire.scheduling.policies.lookahead.policy import LookAhead
+from venire.scheduling.policies.realised.policy import Realised
 
 __all__ = ["Scheduler"]
 
@@ -51,8 +51,7 @@ class Scheduler(Pictured):
     classes
         What a label may say. In a tie the later class wins.
     policy
-        Who labels what; `LookAhead` by default, which earns the most over the regimes of
-        `venire compare` (docs/policies.md).
+        Who labels what; `Realised` by default: the most right verdicts, soonest (docs/policies.md).
     learning
         How the competences come to be known. Without it every labeler must have one.
     c
@@ -95,7 +94,7 @@ class Scheduler(Pictured):
         budget: Budget | None = None,
         costs: Costs | None = None,
     ) -> None:
-        policy, bounds = policy or LookAhead(), bounds or Bounds()
+        policy, bounds = policy or Realised(), bounds or Bounds()
         spending = revisions, budget, costs
         self._use(State(panel, classes, policy, learning, c, bounds, remember, *spending))
         self.state.believe()
@@ -122,7 +121,7 @@ class Scheduler(Pictured):
         >>> s = Scheduler([Labeler("ann", 0.9), Labeler("bob", 0.8)], classes=["spam", "ok"])
         >>> s.arrive([Item("post-1", weight=8), Item("post-2", weight=9)])
         >>> [(a.item, a.labeler) for a in s.assign(asked=["bob"])]
-        [('post-2', 'bob')]
+        [('post-1', 'bob')]
         """
         return self._labelling.assign(asked)
 

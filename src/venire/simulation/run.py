@@ -22,7 +22,7 @@ from venire.scheduling.algorithm1.verdicts import (
     refile_all,
 )
 from venire.scheduling.base import Belief, Learner, Learning, Policy
-from venire.scheduling.policies.lookahead.policy import LookAhead
+from venire.scheduling.policies.realised.policy import Realised
 from venire.scheduling.state.desk import (
     COUNTER,
     HORIZON,
@@ -68,21 +68,21 @@ def simulate(
     c: float = 1.0,
     progress: Progress | None = None,
 ) -> Run:
-    """Run a policy (`LookAhead` by default) on the first `slots` slots of a world.
+    """Run a policy (`Realised` by default) on the first `slots` slots of a world.
 
     Without `learning` the competences are known, as to the paper's genie. `c` is the constant of
     the accuracy proxy. `progress(slot, slots)` is called from time to time.
 
     >>> run = simulate(World.synthetic(seed=0), slots=1000)
-    >>> round(run.utility / len(run.items), 2), round(run.ratio, 4)
-    (5.99, 1.0025)
+    >>> round(run.true_utility / len(run.items), 2), round(run.accuracy, 3)
+    (6.23, 0.957)
     """
     if not 1 <= slots <= MOST_SLOTS:
         raise InputError(f"got a horizon of {slots:,} slots, expected 1 to {MOST_SLOTS:,}")
     check_c(c)
     _check_kind("policy", policy, Policy, "Greedy()")
     _check_kind("learning", learning, Learning, "LearnWhileServing()")
-    policy = policy or LookAhead()
+    policy = policy or Realised()
     items = world.items(slots)
     stream = stream_of(world, items, slots)
     desk = desk_of(world, items, slots)
@@ -175,7 +175,7 @@ class Run:
     the ratio is above 1 and the regret below 0. `learner` is what was learned by the end.
 
     >>> simulate(World.synthetic(0), slots=100)
-    Run(policy=LookAhead(budget=1000000), learning=None, slots=100, items=539, utility=3251.76)
+    Run(policy=Realised(), learning=None, slots=100, items=539, utility=3217.01)
     """
 
     world: World

@@ -32,6 +32,7 @@ from venire.errors import InputError, UnknownName
 from venire.experiments.regimes import COLUMNS, REGIMES, SUITE, Regime, compare, regimes_named
 from venire.experiments.regimes.comparison import default_policies
 from venire.experiments.regimes.files import FILES, save
+from venire.experiments.regimes.hindsight import BEST_OVERLAP, MOST
 from venire.experiments.regimes.measures import Stream, served
 from venire.experiments.regimes.page import Setting, page
 from venire.experiments.regimes.picture import draw, picture
@@ -133,6 +134,20 @@ def test_every_exported_policy_joins_by_itself() -> None:
         with pytest.raises(InputError, match="setting"):
             policy_named(name)
     assert {"everyone", "fixed-overlap", "greedy", "random", "round-robin"} <= made
+
+
+def test_the_best_fixed_overlap_is_the_best_on_each_stream() -> None:
+    names = [f"fixed-overlap:{k}" for k in range(1, MOST + 1)]
+    regimes = ["bursts", "adversarial"]
+    found = compare([*names, BEST_OVERLAP], regimes, 2, quick=True, certificate=False)
+    for regime in regimes:
+        for seed in range(2):
+            here = [r for r in found if (r["regime"], r["seed"]) == (regime, seed)]
+            *each, best = here
+            assert best["policy"] == BEST_OVERLAP
+            assert best["true_utility"] == max(row["true_utility"] for row in each)
+            assert best["labels"] in {row["labels"] for row in each}
+    assert BEST_OVERLAP in {row["policy"] for row in compare(None, ["paper"], [0], quick=True)}
 
 
 def test_finished_points_are_not_run_again(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ synthetic.py   the made worlds
 replayed.py    the real label sets as streams
 suite.py       which worlds there are, and the name of the suite
 measures.py    what is measured on one stream
+hindsight.py   the fixed overlap that turns out to be the best
 comparison.py  every policy on every regime and seed: rows
 summary.py     means with spread over the seeds, and one line for each policy
 table.py       the terminal

@@ -8,6 +8,7 @@ from typing import Any, Final, TypeAlias
 
 from venire.errors import InputError
 from venire.experiments.common.runs import run_points
+from venire.experiments.regimes.hindsight import BEST_OVERLAP, best_of, overlaps
 from venire.experiments.regimes.measures import Stream, certified, served
 from venire.experiments.regimes.suite import (
     QUICK_SEEDS,
@@ -80,7 +81,8 @@ def compare(
     Parameters
     ----------
     policies
-        Policies, your own too, or names of ours; None: all of ours.
+        Policies, your own too, or names of ours, or "best-overlap", the fixed overlap that turns
+        out to be the best; None: all of these.
     regimes
         Regimes, your own too, or names; None: all whose label sets are there.
     seeds
@@ -101,7 +103,7 @@ def compare(
     >>> [(row["policy"], round(row["utility_ratio"], 2)) for row in rows]
     [('greedy', 1.0), ('fixed-overlap:3', 0.89)]
     """
-    chosen = _policies(default_policies() if policies is None else policies)
+    chosen = _candidates([*default_policies(), BEST_OVERLAP] if policies is None else policies)
     worlds = _regimes(regimes, data)
     streams = [
         Stream(regime, seed, regime.quick_slots if quick else regime.slots, data)
@@ -110,30 +112,35 @@ def compare(
     ]
     genie = Greedy()
     points: list[Point] = [certified(s, learning) for s in streams] if certificate else []
-    points += [served(s, policy, learning) for s in streams for policy in (genie, *chosen)]
+    everybody = [genie, *(policy for some in chosen.values() for policy in some)]
+    points += [served(s, policy, learning) for s in streams for policy in everybody]
     results = run_points(points, store, executor, progress)
     rows = []
     for stream in streams:
         bound = results[certified(stream, learning).key] if certificate else {}
         paced = results[served(stream, genie, learning).key]
-        for policy in chosen:
-            found = results[served(stream, policy, learning).key]
-            rows.append(_row(stream, policy, learning, found, bound, paced))
+        for name, some in chosen.items():
+            found = best_of([results[served(stream, p, learning).key] for p in some])
+            rows.append(_row(stream, name, learning, found, bound, paced))
     return rows
 
 
-def _policies(given: Iterable[Policy | str]) -> list[Policy]:
-    found: dict[str, Policy] = {}
+def _candidates(given: Iterable[Policy | str]) -> dict[str, list[Policy]]:
+    """By name the policy, or those of which the best counts."""
+    found: dict[str, list[Policy]] = {}
     for one in given:
+        if one == BEST_OVERLAP:
+            found[BEST_OVERLAP] = [*overlaps()]
+            continue
         policy = policy_named(one) if isinstance(one, str) else one
-        other = found.setdefault(policy.describe(), policy)
+        (other, *_) = found.setdefault(policy.describe(), [policy])
         if type(other) is not type(policy):
             raise InputError(
                 f"two policies are called {policy.describe()!r}: give one another `name`"
             )
     if not found:
         raise InputError("got no policies, expected at least one")
-    return list(found.values())
+    return found
 
 
 def _regimes(given: Iterable[Regime | str] | None, data: Path | None) -> list[Regime]:
@@ -157,7 +164,7 @@ def _seeds(given: int | Sequence[int] | None, quick: bool) -> list[int]:
 
 def _row(
     stream: Stream,
-    policy: Policy,
+    policy: str,
     learning: Learning | None,
     found: Mapping[str, Any],
     bound: Mapping[str, Any],
@@ -171,7 +178,7 @@ def _row(
         "regime": stream.regime.name,
         "seed": stream.seed,
         "slots": stream.slots,
-        "policy": policy.describe(),
+        "policy": policy,
         "learning": KNOWN if learning is None else learning.describe(),
     }
     row |= dict(found) | dict(bound)

@@ -83,8 +83,9 @@ class LearnWhileServing(Learning):
     A stated competence is where the prior of a labeler begins.
 
     >>> from venire import World, simulate
-    >>> run = simulate(World.synthetic(seed=0), learning=LearnWhileServing(), slots=1000)
-    >>> run.ratio > 0.998
+    >>> world = World.synthetic(seed=0)
+    >>> run, told = (simulate(world, None, x, 1000) for x in (LearnWhileServing(), None))
+    >>> run.true_utility > 0.99 * told.true_utility
     True
     """
 

@@ -359,7 +359,7 @@ class Realised(_Forecasting):
     >>> from venire import Item, Label, Labeler, Scheduler
     >>> panel = [Labeler(name, 0.8) for name in ("ann", "bob", "eve", "joe")]
     >>> s = Scheduler(panel, classes=["spam", "ok"], policy=Realised())
-    >>> s.arrive([Item("a", weight=12), Item("b", weight=12)])
+    >>> s.arrive([Item("a", weight=6), Item("b", weight=6)])
     >>> said = {("b", "bob"): "ok"}
     >>> for a in s.assign():
     ...     s.observe(Label(a.item, a.labeler, said.get((a.item, a.labeler), "spam")))
