@@ -1,8 +1,26 @@
+import inspect
+
 import pytest
 
-from venire import Everyone, FixedOverlap, Greedy, InputError, LearnThenServe, Random, UnknownName
+from venire import (
+    Everyone,
+    FixedOverlap,
+    Greedy,
+    InputError,
+    Labeler,
+    LearnThenServe,
+    LookAhead,
+    Random,
+    Realised,
+    Scheduler,
+    UnknownName,
+    World,
+    simulate,
+)
+from venire.cli.simulate import simulate as command
 from venire.scheduling.base import Learning, Policy
 from venire.scheduling.by_name import exported, learning_named, policy_named
+from venire.service.settings import StreamSettings
 
 
 def test_policies_by_name() -> None:
@@ -11,6 +29,20 @@ def test_policies_by_name() -> None:
     assert policy_named("fixed-overlap") == FixedOverlap(3)
     assert policy_named("fixed-overlap:5") == FixedOverlap(5)
     assert policy_named("random:2", seed=9) == Random(2, seed=9)
+
+
+def test_one_default_everywhere() -> None:
+    panel = [Labeler("ann", 0.9)]
+    assert Scheduler(panel, ["a", "b"]).policy == Realised()
+    assert simulate(World.synthetic(0), slots=1).policy == Realised()
+    assert inspect.signature(command).parameters["policy"].default == Realised.name
+    settings = StreamSettings.model_validate({"classes": ["a", "b"], "panel": [{"id": "ann"}]})
+    assert policy_named(settings.policy) == Realised()
+
+
+def test_a_snapshot_keeps_the_policy_that_was_the_default() -> None:
+    s = Scheduler([Labeler("ann", 0.9)], ["a", "b"], LookAhead())
+    assert Scheduler.restore(s.snapshot()).policy == LookAhead()
 
 
 def test_learning_by_name() -> None:
