@@ -39,11 +39,17 @@ def below(x: float) -> float:
 
 @inlined
 def loss_after(
-    weight: float, loss: float, left: float, told: bool, evidence: float, least: float
+    weight: float,
+    loss: float,
+    left: float,
+    told: bool,
+    evidence: float,
+    least: float,
+    trust: float = TRUST,
 ) -> float:
     """What is lost if a row leaves with more evidence, of `least` in a label.
 
-    `told` if any labels tell of it now.
+    `told` if any labels tell of it now; `trust` is how much of what they would gain is believed.
     """
     most = left * math.exp(-evidence)
     if not told or evidence <= 0.0 or loss <= 0.0:
@@ -54,4 +60,4 @@ def loss_after(
         return most
     stays_wrong = q * below((lead - 4.0 * evidence) / spread)
     turns_wrong = (1.0 - q) * below(-(lead + 4.0 * evidence) / spread)
-    return min(most, loss - TRUST * (loss - weight * (stays_wrong + turns_wrong)))
+    return min(most, loss - trust * (loss - weight * (stays_wrong + turns_wrong)))

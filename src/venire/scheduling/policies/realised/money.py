@@ -41,7 +41,7 @@ def plan_to_buy(
             continue
         x, money = x + e, money + p.price
         labels += 1
-        gain = loss - loss_after(weight, loss, left, told, x, x / labels) - money
+        gain = loss - loss_after(weight, loss, left, told, x, x / labels, 1.0) - money
         later, now = max(later, (gain - 1.0) / x), max(now, gain / x)
         limit = max(limit, (gain + money) / x)
         if gain > best:
