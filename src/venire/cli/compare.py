@@ -12,6 +12,7 @@ import typer
 
 from venire.cli import screen, suites
 from venire.cli.parallel import JOBS, check_data, executor_of, say_resumable, worker_count
+from venire.cli.policies import policy_of
 from venire.errors import InputError, UnknownName
 
 if TYPE_CHECKING:
