@@ -24,6 +24,7 @@ __all__ = ["COMMANDS", "main", "make_app"]
 COMMANDS = (
     "demo",
     "aggregate",
+    "label",
     "rank",
     "audit",
     "datasets",
