@@ -88,7 +88,9 @@ class Live:
     def ask(self, entries: Ints) -> tuple[Ints, Floats]:
         """Ask these entries; -2 for those without a label, -1 for those that were not asked."""
         names = [self._names(e) for e in entries.tolist()]
-        new = [e for e, name in zip(entries.tolist(), names, strict=True) if name not in self._known]
+        new = [
+            e for e, name in zip(entries.tolist(), names, strict=True) if name not in self._known
+        ]
         if new:
             self._loop.run(self._ask(new))
         said, cost = np.full(len(names), -1, np.int64), np.zeros(len(names))
@@ -101,13 +103,16 @@ class Live:
         return said, cost
 
     def left_over(self) -> tuple[Ints, Ints, Floats]:
-        """Answers that an earlier run paid for and this one did not ask for: entries and answers."""
+        """Answers that an earlier run paid for and this one did not ask for."""
         place = {self._names(e): e for e in range(len(self._item))} if self._known else {}
-        found = [(place[name], *self._take(name[1], a)) for name, a in self._known.items()
-                 if name in place]  # fmt: skip
+        names = [name for name in self._known if name in place]
+        taken = [self._take(name[1], self._known[name]) for name in names]
         self._known.clear()
-        entry, said, cost = (list(column) for column in zip(*found, strict=True)) if found else ([],) * 3
-        return np.array(entry, np.int64), np.array(said, np.int64), np.array(cost, np.float64)
+        return (
+            np.array([place[name] for name in names], np.int64),
+            np.array([said for said, _ in taken], np.int64),
+            np.array([cost for _, cost in taken], np.float64),
+        )
 
     def _names(self, entry: int) -> tuple[str, str]:
         return self._items[self._item[entry]].id, self._callers[self._work.labeler[entry]].id
@@ -141,11 +146,10 @@ class Live:
         waiting: dict[int, deque[int]] = {}
         for e in entries:
             waiting.setdefault(int(self._work.labeler[e]), deque()).append(e)
-        workers = [
-            self._work_off(m, queue)
-            for m, queue in waiting.items()
-            for _ in range(1 if self._callers[m].many else min(self._callers[m].parallel, len(queue)))
-        ]
+        workers = []
+        for m, queue in waiting.items():
+            most = 1 if self._callers[m].many else self._callers[m].parallel
+            workers += [self._work_off(m, queue) for _ in range(min(most, len(queue)))]
         done = await asyncio.gather(*workers, return_exceptions=True)
         for error in done:
             if isinstance(error, BaseException):
@@ -197,10 +201,11 @@ class Live:
         except Exception as fault:
             cost = getattr(fault, "cost", None)
             if not isinstance(cost, int | float):
+                first = self._items[self._item[entries[0]]].id
                 raise InputError(
-                    f"labeler {caller.id!r} failed at item {self._items[self._item[entries[0]]].id!r}"
-                    f" with {type(fault).__name__}: {fault}. Answers so far are kept; correct it and "
-                    "run again, or raise NoAnswer where there is no label"
+                    f"labeler {caller.id!r} failed at item {first!r} with {type(fault).__name__}: "
+                    f"{fault}. Answers so far are kept: correct it and run again, or raise "
+                    "NoAnswer where there is no label"
                 ) from fault
             return [Answer(None, float(cost) / len(entries))] * len(entries)
         if not caller.many:

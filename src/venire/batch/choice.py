@@ -105,7 +105,7 @@ def _first(
 def _best(
     start: Ints,
     labeler: Ints,
-    said: Ints,
+    said: NDArray[np.int32],
     left: Floats,
     verdict: Ints,
     rival: Ints,

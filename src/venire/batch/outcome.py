@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -20,7 +21,7 @@ from venire.estimators.votes.anchored import Anchored
 from venire.labels import LabelTable
 from venire.model import ExitReason, Verdict
 
-__all__ = ["Labelled", "LabelerReport", "settle"]
+__all__ = ["LabelerReport", "Labelled", "settle", "share_right"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -89,9 +90,7 @@ class Labelled:
     @cached_property
     def verdicts(self) -> dict[Hashable, Verdict]:
         """The verdict of each item; an item without a label has none."""
-        return {
-            item: Verdict(label, confidence) for item, label, confidence, *_ in self.rows()
-        }
+        return {item: Verdict(label, confidence) for item, label, confidence, *_ in self.rows()}
 
     def rows(self) -> Iterator[tuple[Any, ...]]:
         """Of each item: id, label, confidence, labels, cost, reason."""
@@ -133,7 +132,6 @@ class Labelled:
         others would have been asked more.
         """
         fitted = Anchored().fit(self.table)
-        ends, skills = fitted.skill_intervals_, fitted.competences_
         given = np.bincount(self.table.labeler, minlength=len(self.table.labelers))
         left_out = self._left_out(fitted, given)
         rows = zip(
@@ -141,13 +139,15 @@ class Labelled:
             given.tolist(),
             self._paid.tolist(),
             self._price.tolist(),
-            skills.tolist(),
-            ends.tolist(),
+            fitted.competences_.tolist(),
+            fitted.skill_intervals_.tolist(),
             strict=True,
         )
         return tuple(
-            LabelerReport(name, labels, paid, price, skill, *end, *left_out.get(m, (None, None)))
-            for m, (name, labels, paid, price, skill, end) in enumerate(rows)
+            LabelerReport(
+                name, labels, paid, price, skill, low, high, *left_out.get(m, (None, None))
+            )
+            for m, (name, labels, paid, price, skill, (low, high)) in enumerate(rows)
         )
 
     def _left_out(
@@ -172,20 +172,56 @@ class Labelled:
         return found
 
     def record(self) -> dict[str, Any]:
-        """The report, for JSON: see docs/budget.md for its fields."""
-        from venire.batch.record import record_of
+        """The report, for JSON: see docs/budget.md for its fields.
 
-        return record_of(self)
+        >>> from venire.batch import label_recorded
+        >>> rows = [(i, w, i % 2) for i in range(40) for w in "abcde"]
+        >>> record = label_recorded(rows, 80.0, truth={0: 0}).record()
+        >>> record["items"], record["budget"]["money"], record["labelers"][0]["id"]
+        (40, 80.0, 'a')
+        """
+        limit = self.budget
+        return {
+            "items": len(self.table.items),
+            "labels": int(self.asked),
+            "spent": self.spent,
+            "budget": limit and {"money": limit.money, "labels": limit.labels},
+            "expected_accuracy": _plain(self.expected_accuracy),
+            "sure": self.sure,
+            "accuracy": _plain(self.accuracy),
+            "labels_per_item": self.asked / len(self.table.items),
+            "reasons": {str(why): self.reasons.count(why) for why in sorted(set(self.reasons))},
+            "classes": [str(name) for name in self.table.classes],
+            "curve": [_record(point) for point in self.curve],
+            "labelers": [_record(one) for one in self.labelers],
+        }
 
     def html(self) -> str:
-        """The report as one HTML page."""
+        """The report as one HTML page.
+
+        >>> from venire.batch import label_recorded
+        >>> rows = [(i, w, i % 2) for i in range(40) for w in "abcde"]
+        >>> "<svg" in label_recorded(rows, 80.0).html()
+        True
+        """
         from venire.batch.page import page_of
 
-        return page_of(self)
+        return page_of(self.record())
 
     def write_report(self, path: str | Path) -> None:
         """Write the HTML page to a file."""
         Path(path).write_text(self.html(), encoding="utf-8")
+
+
+def _record(row: Point | LabelerReport) -> dict[str, Any]:
+    return {key: _plain(value) for key, value in row._asdict().items()}
+
+
+def _plain(value: Any) -> Any:
+    """A value for JSON: NaN is null, a name is text."""
+    if isinstance(value, float):
+        return float(value) if math.isfinite(value) else None
+    return value if isinstance(value, int | str | None) else str(value)
 
 
 def share_right(codes: Ints, truth: Ints) -> float:
@@ -226,7 +262,7 @@ def settle(
         q,
         codes,
         counts,
-        np.bincount(work.item, book.cost, minlength=n),
+        np.bincount(work.item, book.cost, minlength=n).astype(np.float64),
         tuple(_reasons(book, source, counts, confidence, budget)),
         book.spent,
         book.labels,
@@ -235,7 +271,7 @@ def settle(
         work.target,
         work.weight,
         right,
-        np.bincount(work.labeler, book.cost, minlength=len(work.labelers)),
+        np.bincount(work.labeler, book.cost, minlength=len(work.labelers)).astype(np.float64),
         source.price,
     )
 

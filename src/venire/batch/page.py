@@ -4,11 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from html import escape
-from typing import TYPE_CHECKING, Any, Final
-
-if TYPE_CHECKING:
-    from venire.batch.outcome import Labelled
-    from venire.batch.rounds import Point
+from typing import Any, Final
 
 __all__ = ["page_of"]
 
@@ -28,18 +24,12 @@ WIDE, HIGH, LEFT, LOW = 720.0, 320.0, 56.0, 44.0
 BLUE, RED = "#0072B2", "#D55E00"
 
 
-def page_of(done: Labelled) -> str:
-    """The page: what was reached for what, the curve, the labelers.
-
-    >>> from venire.batch import label_recorded
-    >>> rows = [(i, w, i % 2) for i in range(40) for w in "abcde"]
-    >>> "<svg" in label_recorded(rows, 80.0).html()
-    True
-    """
-    return "\n".join(_page(done.record(), done.curve))
+def page_of(record: dict[str, Any]) -> str:
+    """The page of a report, as `Labelled.record` makes it: facts, the curve, the labelers."""
+    return "\n".join(_page(record))
 
 
-def _page(record: dict[str, Any], curve: Sequence[Point]) -> Iterator[str]:
+def _page(record: dict[str, Any]) -> Iterator[str]:
     yield '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">'
     yield '<meta name="viewport" content="width=device-width, initial-scale=1">'
     yield f"<title>Labelled batch</title>\n<style>{STYLE}</style>\n</head>\n<body>"
@@ -49,7 +39,7 @@ def _page(record: dict[str, Any], curve: Sequence[Point]) -> Iterator[str]:
         yield f"<div><b>{escape(value)}</b>{escape(name)}</div>"
     yield "</div>"
     yield "<h2>Accuracy against spend</h2>"
-    yield from _chart(curve)
+    yield from _chart(record["curve"])
     yield (
         '<p class="note">Expected: the mean confidence of the verdicts, as the rounds saw it; the '
         "last point is that of the verdicts. Right: the share of right verdicts, where the truth "
@@ -100,13 +90,13 @@ def _labelers(labelers: Sequence[dict[str, Any]]) -> Iterator[str]:
     )
 
 
-def _chart(curve: Sequence[Point]) -> Iterator[str]:
+def _chart(curve: Sequence[dict[str, Any]]) -> Iterator[str]:
     """Lines of expected and true accuracy, as SVG."""
-    by_money = curve[-1].spent > 0
-    x = [p.spent if by_money else float(p.labels) for p in curve]
-    lines = [("expected", BLUE, [p.expected for p in curve])]
-    if all(p.right is not None for p in curve):
-        lines.append(("right", RED, [p.right or 0.0 for p in curve]))
+    by_money = curve[-1]["spent"] > 0
+    x = [p["spent"] if by_money else float(p["labels"]) for p in curve]
+    lines = [("expected", BLUE, [p["expected"] for p in curve])]
+    if all(p["right"] is not None for p in curve):
+        lines.append(("right", RED, [p["right"] for p in curve]))
     values = [v for *_, line in lines for v in line if v == v]
     low = max(0.0, int(min(values, default=0.0) * 20) / 20)
     right, top = max(x) or 1.0, 1.0

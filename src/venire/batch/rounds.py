@@ -22,7 +22,7 @@ from venire.batch.work import Work
 from venire.budget import Budget
 from venire.errors import InputError
 from venire.estimators.auto import Auto
-from venire.labels import LabelTable
+from venire.labels import LabelTable, Names
 
 __all__ = ["Book", "Costs", "Point", "Progress", "Source", "cost_matrix", "run_rounds"]
 
@@ -150,7 +150,7 @@ def run_rounds(
     return book, curve
 
 
-def cost_matrix(costs: Costs | None, classes: Sequence[Hashable]) -> Floats | None:
+def cost_matrix(costs: Costs | None, classes: Names) -> Floats | None:
     """What each verdict costs, [right, said]; None for None.
 
     >>> cost_matrix({("toxic", "ok"): 10}, ["ok", "toxic"]).tolist()

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from venire.errors import InputError
+from venire.labels import Names
 from venire.model import MOST_WEIGHT, ItemId, LabelerId
 
 __all__ = ["BatchItem", "Work", "as_items"]
@@ -105,8 +106,8 @@ class Work:
     ([0, 2, 4], [0, 1, 0, 1], [0, 0, 1, 1])
     """
 
-    items: Sequence[Any]
-    labelers: Sequence[Any]
+    items: Names
+    labelers: Names
     start: Ints
     labeler: Ints
     weight: Floats

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 import typer
 
-from venire.cli import screen
 from venire.cli.aggregate import columns_of
 from venire.cli.worlds import names_of
 from venire.errors import InputError, UnknownName
@@ -67,8 +66,8 @@ def label(
     Everything is there at once and delay costs nothing. Interrupted with Ctrl-C, the same command
     continues where it stopped and pays for nothing twice.
     """
-    from venire.batch.label import label as run
-    from venire.batch.label import label_recorded
+    from venire.batch.labelling import label as run
+    from venire.batch.labelling import label_recorded
     from venire.files import check_targets
 
     _check(items, panel, recorded, prices, columns, repeats, journal, out, classes)
@@ -84,7 +83,9 @@ def label(
             options["prices"] = _prices(prices, table)
             done = label_recorded(table, limit, **options)
         else:
-            assert items is not None and panel is not None and out is not None
+            assert items is not None
+            assert panel is not None
+            assert out is not None
             batch, callers = _batch(items, panel)
             limit = _budget(budget, labels, labels_per_item, len(batch))
             options |= {"classes": names_of(classes), "truth": _truth(truth)}
@@ -167,7 +168,11 @@ def _costs(given: list[str] | None) -> dict[tuple[str, str], float] | None:
 
 
 def _table(
-    recorded: Path, truth: Path | None, columns: str | None, repeats: str | None, classes: str | None
+    recorded: Path,
+    truth: Path | None,
+    columns: str | None,
+    repeats: str | None,
+    classes: str | None,
 ) -> tuple[Any, Any]:
     from venire.labels import Repeats
     from venire.labels.sources import COLUMNS, as_table, as_truth

@@ -1,4 +1,4 @@
-"""`label`: a whole batch of items, labelled within a budget; `label_recorded`: the same on old data."""
+"""`label`: a batch of items, labelled within a budget; `label_recorded`: the same on old data."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from venire.batch.asking import Live
 from venire.batch.journal import Journal
 from venire.batch.labelers import as_callers
-from venire.batch.outcome import Labelled, settle, share_right, truth_codes
+from venire.batch.outcome import Labelled, settle, share_right
 from venire.batch.recorded import Recorded, recorded_work
 from venire.batch.rounds import Costs, Progress, Source, run_rounds
 from venire.batch.work import Work, as_items
@@ -73,6 +74,7 @@ def label(
 
     Examples
     --------
+    >>> from venire.batch import Caller
     >>> posts = {f"post-{i}": i for i in range(200)}
     >>> def skilled(one_in):
     ...     return lambda i: i % 2 if (i * 7919 + one_in) % one_in else 1 - i % 2
@@ -88,10 +90,8 @@ def label(
     if limit is not None and limit.money is not None and limit.labels is None:
         _check_prices([c.price for c in callers], [c.call for c in callers])
     with ExitStack() as stack:
-        kept = journal and stack.enter_context(Journal(journal, work.items))
-        source = stack.enter_context(
-            Live(work, work_items, callers, classes, kept or None, limit)
-        )
+        kept = journal and stack.enter_context(Journal(journal, [item.id for item in work_items]))
+        source = stack.enter_context(Live(work, work_items, callers, classes, kept or None, limit))
         return _run(work, source, limit, costs, seed, truth, progress)
 
 
@@ -137,21 +137,29 @@ def _run(
     truth: Mapping[Hashable, Hashable] | None,
     progress: Watch | None,
 ) -> Labelled:
-    right = None
-    if truth is not None:
-        known = {item: truth[item] for item in work.items if item in truth}
-
-        def right(codes: Any) -> float:
-            names = {name: k for k, name in enumerate(source.classes)}
-            right_codes = (names.get(known[i], -2) if i in known else -1 for i in work.items)
-            return share_right(codes, np.fromiter(right_codes, np.int64, len(codes)))
-
+    right = None if truth is None else _scorer(work, source, truth)
     book, curve = run_rounds(work, source, budget, costs, seed, progress, right)
     if not (book.said >= 0).any():
         raise InputError(
             "no label was bought: the budget is below the price of a label, or no labeler answers"
         )
     return settle(book, curve, source, budget, costs, seed, truth)
+
+
+def _scorer(
+    work: Work, source: Source, truth: Mapping[Hashable, Hashable]
+) -> Callable[[NDArray[np.int64]], float]:
+    """A function that scores verdicts against the truth."""
+    names = list(dict.fromkeys(truth[item] for item in work.items if item in truth))
+    place = {name: k for k, name in enumerate(names)}
+    known = np.array([place[truth[item]] if item in truth else -1 for item in work.items])
+
+    def right(codes: NDArray[np.int64]) -> float:
+        said = {name: k for k, name in enumerate(source.classes)}
+        of_name = np.array([*(said.get(name, len(said) + 2) for name in names), -1])
+        return share_right(codes, of_name[known])
+
+    return right
 
 
 def _budget(budget: Budget | float | None, target: float | None, own: bool) -> Budget | None:
