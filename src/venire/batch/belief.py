@@ -1,8 +1,10 @@
 r"""What the labels so far say: what each verdict may cost, and what a label would tell.
 
-The labelers are learned by `Anchored`, which stays near the vote (docs/real-data.md says why that
-is safe): a confusion matrix for each, and class shares. With q the posterior of an item under
-these, and C[k, l] what the verdict l costs where k is right (1 for any error without costs),
+The labelers are learned twice: by `Anchored`, which stays near the vote (docs/real-data.md says why
+that is safe), and by a few steps of Dawid-Skene's EM, which tells good labelers from bad ones
+sooner; the mean of the two is used. This decides only which labels are bought: verdicts are given
+by `Auto`. With q the posterior of an item, and C[k, l] what the verdict l costs where k is right (1
+for any error without costs),
 
     verdict  l = argmin_l sum_k q_k C[k, l],    risk = the minimum.
 
@@ -22,20 +24,27 @@ n has labelled counts for 1 - kinship of its evidence.
 
 from __future__ import annotations
 
+import warnings
 from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from venire.estimators.auto import Auto
+from venire.estimators.calibration import discounted
+from venire.estimators.dawid_skene.estimator import DawidSkene
 from venire.estimators.screening.shared_errors import fit_panel, panel_pairs
 from venire.estimators.votes.anchored import Anchored
 from venire.labels import LabelTable
 from venire.paper.accuracy import log_likelihoods, pair_evidence
 
-__all__ = ["Belief", "believe", "decide", "posteriors"]
+__all__ = ["Assessment", "Belief", "assess", "believe", "decide", "posteriors"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+
+#: Steps of EM.
+STEPS: Final = 3
 
 #: Two labelers are compared on so many items or more, and half of what is seen is believed at SEEN.
 FEWEST_SHARED: Final = 8
@@ -68,12 +77,48 @@ def believe(table: LabelTable, costs: Floats | None = None) -> Belief:
     >>> belief.verdict.tolist(), bool(belief.risk[2] > belief.risk[1])
     ([0, 1, 1, 0], True)
     """
-    fitted = Anchored().fit(table)
-    rows, shares = fitted.confusions_, fitted.priors_
+    rows, shares = _learned(table)
     q = posteriors(table, rows, shares)
     verdict, risk, rival = decide(q, costs)
     risk[np.diff(table.start) == 0] = 1.0  # without a label there is no verdict
     return Belief(q, verdict, risk, rival, pair_evidence(rows), _kinship(table))
+
+
+class Assessment(NamedTuple):
+    """What is reported of the items: posteriors by `Auto`, and by the model of the choice.
+
+    `learned` is False where nothing could be learned about the labelers: no target is reached then.
+    """
+
+    posterior: Floats
+    other: Floats
+    learned: bool
+
+    def confidence(self, verdict: Ints) -> Floats:
+        """The lower of what the two say of each verdict.
+
+        A vote that weighs a lone label as 1 makes `Auto` overconfident about items of one label,
+        and a model that takes errors for independent is overconfident about those of many.
+        """
+        here = np.arange(len(verdict))
+        return np.minimum(self.posterior[here, verdict], self.other[here, verdict])
+
+
+def assess(table: LabelTable, belief: Belief, seed: int = 0) -> Assessment:
+    """The verdicts' posteriors, and how far to trust them."""
+    fitted = Auto(seed=seed).fit(table)
+    return Assessment(fitted.posteriors_, discounted(table, belief.posterior), fitted.learned_)
+
+
+def _learned(table: LabelTable) -> tuple[Floats, Floats]:
+    """Confusion matrices and class shares: near the vote, and after a few steps of EM."""
+    near, steps = Anchored().fit(table), DawidSkene(max_iter=STEPS)
+    if not near.learned_:
+        return near.confusions_, near.priors_
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # it is not meant to converge
+        steps.fit(table)
+    return (near.confusions_ + steps.confusions_) / 2, (near.priors_ + steps.priors_) / 2
 
 
 def posteriors(table: LabelTable, confusions: Floats, shares: Floats) -> Floats:

@@ -81,7 +81,7 @@ def label(
     >>> panel = [Caller("small", skilled(4), 0.01), Caller("medium", skilled(6), 0.02),
     ...          Caller("large", skilled(25), 0.05)]
     >>> done = label(posts, panel, Budget(money=10))
-    >>> done.spent <= 10, done.verdicts["post-7"].label
+    >>> round(done.spent, 6) <= 10, done.verdicts["post-7"].label
     (True, 1)
     """
     work_items, callers = as_items(items), as_callers(labelers)

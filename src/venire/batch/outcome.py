@@ -12,10 +12,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from venire.batch.belief import decide
+from venire.batch.belief import assess, believe, decide
 from venire.batch.rounds import SURE, Book, Costs, Point, Source, cost_matrix
 from venire.budget import Budget
-from venire.estimators.auto import Auto
 from venire.estimators.ties import winners
 from venire.estimators.votes.anchored import Anchored
 from venire.labels import LabelTable
@@ -58,7 +57,12 @@ class Labelled:
     table : LabelTable
         The labels that were bought.
     posteriors : array, items x classes
-        The probability of each class for each item.
+        The probability of each class for each item, by `Auto`.
+    confidence : array
+        How sure each verdict is: the lower of what `Auto` and a second model say (`assess`); 0
+        without a label.
+    codes : array
+        The verdict of each item, as the number of its class.
     counts, costs_paid : arrays
         The labels of each item, and what was paid for it.
     reasons : tuple of ExitReason
@@ -73,6 +77,7 @@ class Labelled:
 
     table: LabelTable
     posteriors: Floats
+    confidence: Floats
     codes: Ints
     counts: Ints
     costs_paid: Floats
@@ -100,12 +105,6 @@ class Labelled:
             self.table.items, *columns, self.reasons, strict=True
         ):
             yield item, names[k] if labels else None, q, labels, cost, str(reason)
-
-    @cached_property
-    def confidence(self) -> Floats:
-        """The probability that each verdict is right; 0 without a label."""
-        q = self.posteriors[np.arange(len(self.codes)), self.codes]
-        return np.where(self.counts > 0, q, 0.0)
 
     @property
     def expected_accuracy(self) -> float:
@@ -245,25 +244,25 @@ def settle(
 ) -> Labelled:
     """The verdicts of all labels, and what there is to say of them."""
     work, table = book.work, book.table(source.classes)
-    q = Auto(seed=seed).fit(table).posteriors_
+    found = assess(table, believe(table), seed)
+    q, n, counts = found.posterior, len(work.items), np.diff(table.start)
     if costs is None:
         codes = winners(q, table.items, table.classes, seed)
     else:
         codes = decide(q, cost_matrix(costs, table.classes))[0]
-    counts = np.diff(table.start)
-    n = len(work.items)
-    confidence = q[np.arange(n), codes]
+    confidence = np.where(counts > 0, found.confidence(codes), 0.0)
     right = None if truth is None else truth_codes(truth, table)
-    last = float(np.average(np.where(counts > 0, confidence, 0.0), weights=work.weight))
+    last = float(np.average(confidence, weights=work.weight))
     end = Point(book.labels, book.spent, last, None if right is None else share_right(codes, right))
     points = [p for p in curve if p.labels < book.labels]
     return Labelled(
         table,
         q,
+        confidence,
         codes,
         counts,
         np.bincount(work.item, book.cost, minlength=n).astype(np.float64),
-        tuple(_reasons(book, source, counts, confidence, budget)),
+        tuple(_reasons(book, source, confidence * found.learned, budget)),
         book.spent,
         book.labels,
         (*points, end),
@@ -285,11 +284,11 @@ def truth_codes(truth: Mapping[Hashable, Hashable], table: LabelTable) -> Ints:
 
 
 def _reasons(
-    book: Book, source: Source, counts: Ints, confidence: Floats, budget: Budget | None
+    book: Book, source: Source, confidence: Floats, budget: Budget | None
 ) -> Iterator[ExitReason]:
     work = book.work
     free = (book.said == -1) & source.open[work.labeler]
-    more = np.bincount(work.item, free, minlength=len(counts)) > 0
+    more = np.bincount(work.item, free, minlength=len(confidence)) > 0
     left = budget and budget.left(book.spent, book.labels)
     cheapest = source.most[source.open].min(initial=np.inf)
     broke = source.ended or (
@@ -297,7 +296,7 @@ def _reasons(
         and (left.labels == 0 or (left.money is not None and left.money + 1e-9 < cheapest))
     )
     wanted = np.isfinite(work.target)
-    reached = wanted & (counts > 0) & (confidence >= work.target)
+    reached = wanted & (confidence >= work.target)
     for has_goal, is_sure, others in zip(wanted, reached, more, strict=True):
         if is_sure:
             yield ExitReason.CONFIDENT

@@ -4,7 +4,7 @@ The first round gives every item one label, by labelers drawn at random: until l
 all labelers are the same, and those who meet at random can be compared best. Each later round buys
 the most valuable labels (`choice`), GROWTH times as many as there are, so that the labelers are
 learned anew some twenty times while three labels an item are bought, whatever the size of the
-batch. An item with a target is done when its verdict, by `Auto`, has that confidence; one that has
+batch. An item with a target is done when its verdict has that confidence (`assess`); one that has
 become doubtful again is not.
 """
 
@@ -16,12 +16,11 @@ from typing import Final, NamedTuple, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from venire.batch.belief import Belief, believe
+from venire.batch.belief import Belief, assess, believe
 from venire.batch.choice import best_entries, first_entries
 from venire.batch.work import Work
 from venire.budget import Budget
 from venire.errors import InputError
-from venire.estimators.auto import Auto
 from venire.labels import LabelTable, Names
 
 __all__ = ["Book", "Costs", "Point", "Progress", "Source", "cost_matrix", "run_rounds"]
@@ -177,8 +176,8 @@ def _sure(work: Work, table: LabelTable, belief: Belief) -> tuple[Bools, Bools]:
     goal = np.where(wanted, work.target, SURE)
     if not wanted.any():
         return belief.posterior.max(axis=1) >= goal, wanted
-    confidence = Auto().fit(table).posteriors_[np.arange(len(goal)), belief.verdict]
-    sure = (confidence >= goal) & (np.diff(table.start) > 0)
+    found = assess(table, belief)
+    sure = found.learned & (found.confidence(belief.verdict) >= goal) & (np.diff(table.start) > 0)
     return sure, wanted & sure
 
 
