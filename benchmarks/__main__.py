@@ -30,6 +30,7 @@ SUITES = {
 #: These measure quality, or the server, and take options of their own.
 QUALITY = {
     "audits": "audits",
+    "budget": "budget",
     "clones": "clones",
     "comparisons": "comparisons",
     "learning": "learning",
