@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from importlib import import_module
 
-from benchmarks import aggregation, certificates, greedy, priors, waterfill
+from benchmarks import aggregation, batch, certificates, greedy, priors, waterfill
 
 
 def greedy_main(*_: str) -> None:
@@ -21,6 +21,7 @@ def waterfill_main(*_: str) -> None:
 
 SUITES = {
     "aggregation": aggregation.main,
+    "batch": batch.main,
     "certificates": certificates.main,
     "greedy": greedy_main,
     "priors": priors.main,

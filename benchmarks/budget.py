@@ -141,7 +141,9 @@ def run(
     return {"right": right(q, truth), "spent": spent, "labels": int(entries.size)}
 
 
-def measure(data: Path, seeds: int, most: int, out: Path, names: Sequence[str]) -> None:
+def measure(
+    data: Path, seeds: int, most: int, out: Path, names: Sequence[str], ways: Sequence[str]
+) -> None:
     """Run what is not in the file yet."""
     there = {tuple(row["job"]) for row in read(out)}
     for seed, name in ((seed, name) for seed in range(seeds) for name in names):
@@ -151,7 +153,7 @@ def measure(data: Path, seeds: int, most: int, out: Path, names: Sequence[str]) 
         per_item = table.said.size / len(table.items)
         for way, each, priced, _ in jobs(seed):
             job = (name, way, each, priced, seed)
-            if job in there or each > per_item:
+            if job in there or each > per_item or way not in ways:
                 continue
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
@@ -250,11 +252,12 @@ def main(arguments: Sequence[str] = ()) -> None:
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--items", type=int, default=MOST_ITEMS, help="at most so many of a set")
     parser.add_argument("--sets", nargs="*", default=list(SETS))
+    parser.add_argument("--ways", nargs="*", default=["even", "plain", "venire"])
     parser.add_argument("--out", type=Path, default=Path(".data/budget.jsonl"))
     parser.add_argument("--picture", type=Path, help="draw the curves into this file")
     given = parser.parse_args(arguments)
     given.out.parent.mkdir(parents=True, exist_ok=True)
-    measure(given.data, given.seeds, given.items, given.out, given.sets)
+    measure(given.data, given.seeds, given.items, given.out, given.sets, given.ways)
     rows = read(given.out)
     if not rows:
         sys.exit("none of the sets is in that folder; each is a folder with labels.csv, truth.csv")

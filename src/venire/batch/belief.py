@@ -1,7 +1,7 @@
 r"""What the labels so far say: what each verdict may cost, and what a label would tell.
 
 The labelers are learned twice: by `Anchored`, which stays near the vote (docs/real-data.md says why
-that is safe), and by a few steps of Dawid-Skene's EM, which tells good labelers from bad ones
+that is safe), and by three steps of Dawid-Skene's EM, which tells good labelers from bad ones
 sooner; the mean of the two is used. This decides only which labels are bought: verdicts are given
 by `Auto`. With q the posterior of an item, and C[k, l] what the verdict l costs where k is right (1
 for any error without costs),
@@ -58,7 +58,7 @@ class Belief(NamedTuple):
     """Of each item: posterior, verdict, its risk and who contends; of each labeler: evidence.
 
     `evidence` is labelers x classes x classes, `kinship` labelers x labelers, or 1 x 1 if nobody
-    is akin.
+    is akin; `known` counts the labels of each labeler on items that others have labelled too.
     """
 
     posterior: Floats
@@ -67,6 +67,7 @@ class Belief(NamedTuple):
     rival: Ints
     evidence: Floats
     kinship: Floats
+    known: Ints
 
 
 def believe(table: LabelTable, costs: Floats | None = None) -> Belief:
@@ -81,7 +82,9 @@ def believe(table: LabelTable, costs: Floats | None = None) -> Belief:
     q = posteriors(table, rows, shares)
     verdict, risk, rival = decide(q, costs)
     risk[np.diff(table.start) == 0] = 1.0  # without a label there is no verdict
-    return Belief(q, verdict, risk, rival, pair_evidence(rows), _kinship(table))
+    shared = np.repeat(np.diff(table.start) > 1, np.diff(table.start))
+    known = np.bincount(table.labeler[shared], minlength=len(table.labelers))
+    return Belief(q, verdict, risk, rival, pair_evidence(rows), _kinship(table), known)
 
 
 class Assessment(NamedTuple):
@@ -111,7 +114,7 @@ def assess(table: LabelTable, belief: Belief, seed: int = 0) -> Assessment:
 
 
 def _learned(table: LabelTable) -> tuple[Floats, Floats]:
-    """Confusion matrices and class shares: near the vote, and after a few steps of EM."""
+    """Confusion matrices and class shares: near the vote, and after some steps of EM."""
     near, steps = Anchored().fit(table), DawidSkene(max_iter=STEPS)
     if not near.learned_:
         return near.confusions_, near.priors_

@@ -32,9 +32,7 @@ NOISE: Final = 0.08
 
 
 def first_entries(work: Work, free: Bools, price: Floats, seed: int) -> Ints:
-    """The labeler of the first label of each item, drawn with odds 1 / price; -1 for none.
-
-    So each labeler is given about the same money, whatever its price.
+    """The labeler of the first label of each item, drawn with odds 1 / `price`; -1 for none.
 
     >>> from venire.batch.work import as_items
     >>> work = Work.of(as_items({str(i): "" for i in range(1000)}), ["dear", "cheap"])

@@ -36,6 +36,14 @@ Costs: TypeAlias = Mapping[tuple[Hashable, Hashable], float]
 GROWTH: Final = 0.05
 LEAST: Final = 10
 
+#: The share of a budget in money that the first labels may take in order to be of all labelers.
+FIRST: Final = 1 / 3
+
+#: Labels on shared items from which on a labeler's own price counts fully in the end, and the
+#: factor by which a price may be off the mean of the panel before that.
+KNOWN: Final = 60.0
+BARGAIN: Final = 3.0
+
 #: An item whose verdict may be wrong with less than this probability is given no other label.
 ENOUGH: Final = 0.001
 
@@ -220,17 +228,33 @@ class _Buyer:
 
     def first_round(self, seed: int) -> list[Ints]:
         """A label for each item, in some portions; those of most weight first."""
-        price = self.prices()
+        price = self._first_prices()
         entries = first_entries(self.work, np.isfinite(price)[self.work.labeler], price, seed)
         drawn = np.random.default_rng(seed).random(entries.size)
         order = np.lexsort((drawn, -self.work.weight))
         entries = self._affordable(entries[order][entries[order] >= 0])
         return [part for part in np.array_split(entries, 10) if part.size]
 
+    def _first_prices(self) -> Floats:
+        """Prices to a power between 0 and 1, the least with which the first labels cost no more
+        than FIRST of the budget: labelers share them as evenly as that allows.
+        """  # noqa: D205
+        price, money = self.prices(), None if self.budget is None else self.budget.money
+        able = np.isfinite(price)
+        if money is None or not able.any():
+            return np.where(able, 1.0, np.inf)
+        paid = np.maximum(self.source.price[able], 1e-300)
+        for power in (0.0, 0.25, 0.5, 0.75, 1.0):
+            odds = price[able] ** -power
+            mean = float((odds * paid).sum() / odds.sum())
+            if mean * len(self.work.items) <= FIRST * money:
+                break
+        return np.where(able, price**power, np.inf)
+
     def choose(self, belief: Belief, worth: Floats, seed: int) -> Ints:
         """The entries of the next round, the most valuable first."""
-        said, price = self.book.said, self.prices()
-        entries, value = best_entries(self.work, said, belief, worth, price, seed)
+        price = known_prices(self.prices(), belief.known)
+        entries, value = best_entries(self.work, self.book.said, belief, worth, price, seed)
         order = np.argsort(-value, kind="stable")
         order = order[value[order] > 0]
         size = max(LEAST, int(GROWTH * self.book.labels))
@@ -246,6 +270,29 @@ class _Buyer:
             return entries
         total = np.cumsum(self.source.most[self.work.labeler[entries]])
         return entries[total <= left.money + 1e-9]
+
+
+def known_prices(price: Floats, known: Ints) -> Floats:
+    """Prices, of which a factor of up to BARGAIN counts only as far as the labeler is known.
+
+    With w = (known - KNOWN) / (known + KNOWN), not below 0, what is within BARGAIN ** (1 - w) of
+    the geometric mean of the panel counts as the mean, and what is beyond by the rest. A cheap
+    labeler of whom little is known looks like a bargain; but where the cheap ones are the bad ones,
+    many of them turn the vote round by which everybody is judged.
+
+    >>> known_prices(np.array([1.0, 4.0, 128.0]), np.array([0, 0, 0])).round(3).tolist()
+    [3.0, 8.0, 42.667]
+    >>> known_prices(np.array([1.0, 4.0, 128.0]), np.full(3, 10**9)).round(3).tolist()
+    [1.0, 4.0, 128.0]
+    """
+    able = np.isfinite(price)
+    if not able.any():
+        return price
+    logs = np.log(price, where=able, out=np.zeros_like(price))
+    mean = logs[able].mean()
+    unknown = 1 - np.maximum(known - KNOWN, 0.0) / (known + KNOWN)
+    beyond = np.maximum(np.abs(logs - mean) - unknown * np.log(BARGAIN), 0.0)
+    return np.where(able, np.exp(mean + np.sign(logs - mean) * beyond), np.inf)
 
 
 def _report(

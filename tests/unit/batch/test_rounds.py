@@ -146,3 +146,26 @@ def test_one_class_and_one_labeler_will_do() -> None:
     assert [v.label for v in done.verdicts.values()] == ["yes", "yes"]
     assert done.record()["items"] == 2
     assert "yes" in done.record()["classes"]
+
+
+def test_cheap_labelers_who_are_bad_do_not_turn_the_vote_round() -> None:
+    """Forty labelers, the worse the cheaper: the odds 1 / price had verdicts below chance."""
+    ours, evenly = [], []
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        skill = np.linspace(0.35, 0.9, 40)
+        truth = rng.integers(2, size=200)
+        said = np.where(rng.random((200, 40)) < skill, truth[:, None], 1 - truth[:, None])
+        prices = dict(enumerate(np.linspace(1, 5, 40).tolist()))
+        done = vn.label_recorded(
+            LabelTable.from_matrix(said),
+            vn.Budget(money=3.0 * 3 * 200),
+            prices=prices,
+            truth=dict(enumerate(truth.tolist())),
+            seed=seed,
+        )
+        ours.append(done.accuracy)
+        rank = rng.random((200, 40)).argsort(axis=1).argsort(axis=1) < 3
+        verdicts = vn.Auto().fit(LabelTable.from_matrix(np.where(rank, said, -1))).labels_
+        evenly.append(np.mean([verdicts[i] == truth[i] for i in range(200)]))
+    assert np.mean(ours) > np.mean(evenly)
