@@ -178,7 +178,7 @@ def mean_right(rows: Sequence[dict[str, Any]]) -> dict[tuple[str, str, float, bo
     return {key: float(np.mean(values)) for key, values in found.items()}
 
 
-COLUMNS: Final = (
+COLUMNS: Final[tuple[tuple[str, str, float, bool], ...]] = (
     ("even, 3", "even", 3.0, False),
     ("even, 4.5", "even", 4.5, False),
     ("plain loop, 3", "plain", 3.0, False),
@@ -197,7 +197,7 @@ def markdown(rows: Sequence[dict[str, Any]]) -> str:
     lines = ["| right, % | " + " | ".join(head for head, *_ in COLUMNS) + " |"]
     lines.append("|-" + "|-:" * len(COLUMNS) + "|")
     for name in names:
-        cells = [_cell(found.get((name, *key))) for _, *key in COLUMNS]
+        cells = [_cell(found.get((name, way, b, priced))) for _, way, b, priced in COLUMNS]
         mark = " (tuned)" if name in TUNED else ""
         lines.append(f"| {name}{mark} | {' | '.join(cells)} |")
     judged = sorted(rich - set(TUNED))
@@ -206,7 +206,10 @@ def markdown(rows: Sequence[dict[str, Any]]) -> str:
         (f"mean of the {len(judged)} of them that were not tuned on", judged),
         ("the same without llmbar", [name for name in judged if name != "llmbar"]),
     ):
-        means = [np.mean([found.get((s, *key), np.nan) for s in some]) for _, *key in COLUMNS]
+        means = [
+            np.mean([found.get((s, way, b, priced), np.nan) for s in some])
+            for _, way, b, priced in COLUMNS
+        ]
         lines.append(f"| {title} | {' | '.join(_cell(float(x)) for x in means)} |")
     return "\n".join(lines)
 

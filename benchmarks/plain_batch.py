@@ -53,7 +53,8 @@ def _fit(
     q /= q.sum(axis=1, keepdims=True)
     for _ in range(STEPS):
         counts = np.zeros((M, K, K))
-        np.add.at(counts, (who, slice(None), said), q[item])
+        for k in range(K):
+            np.add.at(counts[:, k], (who, said), q[item, k])
         pooled = counts.sum(axis=0) + np.eye(K) * 3 + 1
         rows = counts + 2.0 * K * pooled / pooled.sum(axis=1, keepdims=True)
         rows /= rows.sum(axis=2, keepdims=True)

@@ -36,7 +36,7 @@ def label(
     costs: Costs | None = None,
     seed: int = 0,
     journal: str | Path | None = None,
-    truth: Mapping[Hashable, Hashable] | None = None,
+    truth: Mapping[Any, Hashable] | None = None,
     progress: Watch | None = None,
 ) -> Labelled:
     """Label a batch of items: ask the labelers, one round after the other, where it pays most.
@@ -99,11 +99,11 @@ def label_recorded(
     labels: Any,
     budget: Budget | float | None = None,
     *,
-    prices: Mapping[Hashable, float] | None = None,
+    prices: Mapping[Any, float] | None = None,
     target: float | None = None,
     costs: Costs | None = None,
     seed: int = 0,
-    truth: Mapping[Hashable, Hashable] | None = None,
+    truth: Mapping[Any, Hashable] | None = None,
     progress: Watch | None = None,
 ) -> Labelled:
     """Try a budget on labels that are there already: only those that are bought are looked at.
@@ -134,7 +134,7 @@ def _run(
     budget: Budget | None,
     costs: Costs | None,
     seed: int,
-    truth: Mapping[Hashable, Hashable] | None,
+    truth: Mapping[Any, Hashable] | None,
     progress: Watch | None,
 ) -> Labelled:
     right = None if truth is None else _scorer(work, source, truth)
@@ -147,7 +147,7 @@ def _run(
 
 
 def _scorer(
-    work: Work, source: Source, truth: Mapping[Hashable, Hashable]
+    work: Work, source: Source, truth: Mapping[Any, Hashable]
 ) -> Callable[[NDArray[np.int64]], float]:
     """A function that scores verdicts against the truth."""
     names = list(dict.fromkeys(truth[item] for item in work.items if item in truth))

@@ -93,7 +93,7 @@ class Labelled:
     _price: Floats = field(default_factory=lambda: np.empty(0), repr=False)
 
     @cached_property
-    def verdicts(self) -> dict[Hashable, Verdict]:
+    def verdicts(self) -> dict[Any, Verdict]:
         """The verdict of each item; an item without a label has none."""
         return {item: Verdict(label, confidence) for item, label, confidence, *_ in self.rows()}
 
@@ -240,7 +240,7 @@ def settle(
     budget: Budget | None,
     costs: Costs | None,
     seed: int,
-    truth: Mapping[Hashable, Hashable] | None,
+    truth: Mapping[Any, Hashable] | None,
 ) -> Labelled:
     """The verdicts of all labels, and what there is to say of them."""
     work, table = book.work, book.table(source.classes)
@@ -275,7 +275,7 @@ def settle(
     )
 
 
-def truth_codes(truth: Mapping[Hashable, Hashable], table: LabelTable) -> Ints:
+def truth_codes(truth: Mapping[Any, Hashable], table: LabelTable) -> Ints:
     """The class of each item as its number, -1 where it is not known, K for one nobody said."""
     place = {name: k for k, name in enumerate(table.classes)}
     K = len(place)

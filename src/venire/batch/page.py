@@ -12,8 +12,9 @@ STYLE: Final = """
 body { font: 15px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem;
   color: #1b1b1b; background: #fff }
 h1 { font-size: 1.5rem } h2 { font-size: 1.15rem; margin-top: 2rem }
-table { border-collapse: collapse; width: 100% } td, th { padding: .3rem .6rem; text-align: right;
-  border-bottom: 1px solid #ddd } td:first-child, th:first-child { text-align: left }
+table { border-collapse: collapse; width: 100% } td, th { padding: .3rem .5rem; text-align: right;
+  border-bottom: 1px solid #ddd } td { white-space: nowrap }
+td:first-child, th:first-child { text-align: left }
 .facts { display: flex; flex-wrap: wrap; gap: 2rem } .facts b { display: block; font-size: 1.4rem }
 svg { width: 100%; height: auto } .scroll { overflow-x: auto } .note { color: #555 }
 """
@@ -41,9 +42,8 @@ def _page(record: dict[str, Any]) -> Iterator[str]:
     yield "<h2>Accuracy against spend</h2>"
     yield from _chart(record["curve"])
     yield (
-        '<p class="note">Expected: the mean confidence of the verdicts, as the rounds saw it; the '
-        "last point is that of the verdicts. Right: the share of right verdicts, where the truth "
-        "was given.</p>"
+        '<p class="note">Expected: the mean confidence of the verdicts. Right: the share of right '
+        "verdicts, where the truth was given.</p>"
     )
     yield "<h2>Labelers</h2>"
     yield from _labelers(record["labelers"])

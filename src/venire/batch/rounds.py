@@ -16,7 +16,7 @@ from typing import Final, NamedTuple, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from venire.batch.belief import Belief, assess, believe
+from venire.batch.belief import Assessment, Belief, assess, believe
 from venire.batch.choice import best_entries, first_entries
 from venire.batch.work import Work
 from venire.budget import Budget
@@ -49,6 +49,9 @@ ENOUGH: Final = 0.001
 
 #: A label counts for at least this share of the dearest one's price, free ones too.
 CHEAPEST: Final = 0.02
+
+#: The curve has a point whenever there are so many times the labels of the last one.
+SHOWN: Final = 1.25
 
 #: Without a target, a verdict of this confidence counts as sure.
 SURE: Final = 0.95
@@ -139,16 +142,24 @@ def run_rounds(
     for entries in buyer.first_round(seed):
         book.take(entries, *source.ask(entries))
         _report(progress, buyer, 0, 0.0)
-    number = 0
+    number, sure, goals = 0, 0, np.isfinite(work.target)
     while book.labels and not source.ended:
         number += 1
         table = book.table(source.classes)
         belief = believe(table, cost_matrix(costs, table.classes))
-        sure, done = _sure(work, table, belief)
-        kept = float(np.average(1 - np.minimum(belief.risk, 1.0), weights=work.weight))
-        curve.append(Point(book.labels, book.spent, kept, right(belief.verdict) if right else None))
-        _report(progress, buyer, int(sure.sum()), kept)
-        worth = np.where(done | (belief.risk < ENOUGH), 0.0, work.weight)
+        done = belief.risk < ENOUGH
+        due = not curve or book.labels >= SHOWN * curve[-1].labels
+        if due or goals.any():
+            found = assess(table, belief)
+            reached = _sure(work, table, found, belief.verdict)
+            sure, done = int(reached.sum()), done | (goals & reached)
+        if due:
+            kept = found.confidence(belief.verdict) * (np.diff(table.start) > 0)
+            expected = float(np.average(kept, weights=work.weight))
+            score = right(belief.verdict) if right else None
+            curve.append(Point(book.labels, book.spent, expected, score))
+        _report(progress, buyer, sure, curve[-1].expected)
+        worth = np.where(done, 0.0, work.weight)
         entries = buyer.choose(belief, worth, seed + 1_000_003 * number)
         if not entries.size:
             break
@@ -178,15 +189,11 @@ def cost_matrix(costs: Costs | None, classes: Names) -> Floats | None:
     return matrix
 
 
-def _sure(work: Work, table: LabelTable, belief: Belief) -> tuple[Bools, Bools]:
-    """Which items are sure of their verdict, and which of them need no other label."""
-    wanted = np.isfinite(work.target)
-    goal = np.where(wanted, work.target, SURE)
-    if not wanted.any():
-        return belief.posterior.max(axis=1) >= goal, wanted
-    found = assess(table, belief)
-    sure = found.learned & (found.confidence(belief.verdict) >= goal) & (np.diff(table.start) > 0)
-    return sure, wanted & sure
+def _sure(work: Work, table: LabelTable, found: Assessment, verdict: Ints) -> Bools:
+    """Which items have their target, or SURE without one."""
+    goal = np.where(np.isfinite(work.target), work.target, SURE)
+    there = np.diff(table.start) > 0
+    return np.asarray(found.learned & there & (found.confidence(verdict) >= goal))
 
 
 class _Buyer:

@@ -70,7 +70,7 @@ def test_items_from_csv(tmp_path: Path) -> None:
     path = tmp_path / "items.csv"
     path.write_text("id,text,weight,target,eligible\na,hello,2,0.9,ann|bob\nb,you,,,\n")
     one, two = read_batch(path)
-    assert (one.weight, one.target, one.eligible) == (2.0, 0.9, {"ann", "bob"})
+    assert (one.weight, one.target, one.eligible) == (2.0, 0.9, frozenset({"ann", "bob"}))
     assert (two.weight, two.target, two.eligible) == (1.0, None, None)
     assert one.content["text"] == "hello"
 

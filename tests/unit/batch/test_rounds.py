@@ -72,7 +72,7 @@ def test_three_labels_do_more_than_an_even_overlap_of_three() -> None:
     ours, evenly = [], []
     for seed in range(4):
         table, truth = world(seed, 600, (0.55, 0.6, 0.65, 0.7, 0.8, 0.85, 0.95))
-        ours.append(vn.label_recorded(table, vn.Budget(labels=1800), truth=truth).accuracy)
+        ours.append(vn.label_recorded(table, vn.Budget(labels=1800), truth=truth).accuracy or 0.0)
         rng = np.random.default_rng(seed)
         rank = rng.random((600, 7)).argsort(axis=1) < 3
         even = LabelTable.from_matrix(np.where(rank, table.said.reshape(600, 7).astype(int), -1))
@@ -164,7 +164,7 @@ def test_cheap_labelers_who_are_bad_do_not_turn_the_vote_round() -> None:
             truth=dict(enumerate(truth.tolist())),
             seed=seed,
         )
-        ours.append(done.accuracy)
+        ours.append(done.accuracy or 0.0)
         rank = rng.random((200, 40)).argsort(axis=1).argsort(axis=1) < 3
         verdicts = vn.Auto().fit(LabelTable.from_matrix(np.where(rank, said, -1))).labels_
         evenly.append(np.mean([verdicts[i] == truth[i] for i in range(200)]))
