@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from importlib import import_module
 
-from benchmarks import aggregation, certificates, greedy, plain_policy, priors, waterfill
+from benchmarks import aggregation, batch, certificates, greedy, plain_policy, priors, waterfill
 
 
 def greedy_main(*_: str) -> None:
@@ -21,6 +21,7 @@ def waterfill_main(*_: str) -> None:
 
 SUITES = {
     "aggregation": aggregation.main,
+    "batch": batch.main,
     "certificates": certificates.main,
     "greedy": greedy_main,
     "plain-policy": plain_policy.main,
@@ -31,6 +32,7 @@ SUITES = {
 #: These measure quality, or the server, and take options of their own.
 QUALITY = {
     "audits": "audits",
+    "budget": "budget",
     "clones": "clones",
     "comparisons": "comparisons",
     "costs": "costs",

@@ -15,6 +15,13 @@ if TYPE_CHECKING:
     from venire.audits import ErrorBound as ErrorBound
     from venire.audits import audit_bounds as audit_bounds
     from venire.audits import draw_audit as draw_audit
+    from venire.batch import Answer as Answer
+    from venire.batch import BatchItem as BatchItem
+    from venire.batch import Caller as Caller
+    from venire.batch import Labelled as Labelled
+    from venire.batch import NoAnswer as NoAnswer
+    from venire.batch import label as label
+    from venire.batch import label_recorded as label_recorded
     from venire.budget import Budget as Budget
     from venire.client import AsyncClient as AsyncClient
     from venire.client import Client as Client

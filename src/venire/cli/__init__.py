@@ -25,6 +25,7 @@ __all__ = ["COMMANDS", "main", "make_app"]
 COMMANDS = (
     "demo",
     "aggregate",
+    "label",
     "rank",
     "panel",
     "audit",

@@ -1,0 +1,279 @@
+"""Asking functions and judges, many at a time; every answer is in the journal before it counts.
+
+All calls are made from one event loop in a thread of its own, so that a notebook with a loop of its
+own can wait for them, and connections live as long as the batch. A plain function runs in threads,
+at most `parallel` at a time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import math
+import threading
+from collections import deque
+from collections.abc import Callable, Hashable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Final, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from venire.batch.journal import Entry, Journal
+from venire.batch.labelers import Answer, Caller, as_answer
+from venire.batch.work import BatchItem, Work
+from venire.budget import Budget
+from venire.errors import InputError
+
+__all__ = ["Live"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+#: A function of many items is called with up to so many at a time.
+MANY: Final = 256
+
+#: What stands for an answer without a label.
+NONE: Final = -2
+
+
+class Live:
+    """Answers of labelers who are asked now, or were asked by an earlier run of the same batch.
+
+    `price` is what a label of each labeler costs on average so far, `most` the most that one has
+    cost; `open` says who can be asked; `ended` that the budget allows no other question.
+    """
+
+    def __init__(
+        self,
+        work: Work,
+        items: Sequence[BatchItem],
+        callers: Sequence[Caller],
+        classes: Sequence[Hashable] | None = None,
+        journal: Journal | None = None,
+        budget: Budget | None = None,
+    ) -> None:
+        """`classes` are those that a labeler may say; by default whatever they say."""
+        self._work, self._items, self._callers = work, items, callers
+        self._fixed, self._journal, self._budget = classes is not None, journal, budget
+        self._codes = {name: k for k, name in enumerate(classes or ())}
+        self._item = work.item
+        self.price = np.array([c.price for c in callers], np.float64)
+        self.most = self.price.copy()
+        self._dearest = self.price.copy()  # as `most`, of answers that were not taken yet too
+        self.open = np.ones(len(callers), np.bool_)
+        self.ended = False
+        self._given = np.zeros(len(callers), np.int64)
+        self._spent, self._labels = 0.0, 0
+        self._known: dict[tuple[str, str], Answer] = {}
+        for e in () if journal is None else journal.entries:
+            self._known[e.item, e.labeler] = Answer(e.label, e.cost)
+            self._pay(e.cost)
+        self._loop = _Loop()
+        self._pools = [ThreadPoolExecutor(c.parallel, f"venire-{c.id}") for c in callers]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._loop.close()
+        for pool in self._pools:
+            pool.shutdown(wait=False, cancel_futures=True)
+
+    @property
+    def classes(self) -> tuple[Hashable, ...]:
+        """The classes, in the order in which they were first said unless they were given."""
+        return tuple(self._codes)
+
+    def ask(self, entries: Ints) -> tuple[Ints, Floats]:
+        """Ask these entries; -2 for those without a label, -1 for those that were not asked."""
+        names = [self._names(e) for e in entries.tolist()]
+        new = [
+            e for e, name in zip(entries.tolist(), names, strict=True) if name not in self._known
+        ]
+        if new:
+            self._loop.run(self._ask(new))
+        said, cost = np.full(len(names), -1, np.int64), np.zeros(len(names))
+        for place, name in enumerate(names):
+            answer = self._known.get(name)
+            if answer is not None:
+                said[place], cost[place] = self._take(name[1], answer)
+                del self._known[name]
+        self._learn_prices(self._work.labeler[entries], cost, said != -1)
+        return said, cost
+
+    def left_over(self) -> tuple[Ints, Ints, Floats]:
+        """Answers that an earlier run paid for and this one did not ask for."""
+        place = {self._names(e): e for e in range(len(self._item))} if self._known else {}
+        names = [name for name in self._known if name in place]
+        taken = [self._take(name[1], self._known[name]) for name in names]
+        self._known.clear()
+        return (
+            np.array([place[name] for name in names], np.int64),
+            np.array([said for said, _ in taken], np.int64),
+            np.array([cost for _, cost in taken], np.float64),
+        )
+
+    def _names(self, entry: int) -> tuple[str, str]:
+        return self._items[self._item[entry]].id, self._callers[self._work.labeler[entry]].id
+
+    def _take(self, labeler: str, answer: Answer) -> tuple[int, float]:
+        cost = answer.cost or 0.0
+        if answer.label is None:
+            return NONE, cost
+        if self._fixed and answer.label not in self._codes:
+            raise InputError(
+                f"labeler {labeler!r} said {answer.label!r}, expected one of the classes "
+                f"{list(self._codes)}: correct the labeler, or raise NoAnswer there"
+            )
+        return self._codes.setdefault(answer.label, len(self._codes)), cost
+
+    def _learn_prices(self, labeler: Ints, cost: Floats, asked: NDArray[np.bool_]) -> None:
+        """The mean and the most that was paid; the stated price counts as one answer."""
+        paid = np.bincount(labeler[asked], cost[asked], minlength=len(self.price))
+        given = np.bincount(labeler[asked], minlength=len(self.price))
+        before = self._given + (self.price > 0)
+        total = np.maximum(before + given, 1)
+        self.price = np.where(given > 0, (self.price * before + paid) / total, self.price)
+        np.maximum.at(self.most, labeler[asked], cost[asked])
+        self._given += given
+
+    def _pay(self, cost: float | None) -> None:
+        self._spent += cost or 0.0
+        self._labels += 1
+
+    async def _ask(self, entries: Sequence[int]) -> None:
+        waiting: dict[int, deque[int]] = {}
+        for e in entries:
+            waiting.setdefault(int(self._work.labeler[e]), deque()).append(e)
+        workers = []
+        for m, queue in waiting.items():
+            most = 1 if self._callers[m].many else self._callers[m].parallel
+            workers += [self._work_off(m, queue) for _ in range(min(most, len(queue)))]
+        done = await asyncio.gather(*workers, return_exceptions=True)
+        for error in done:
+            if isinstance(error, BaseException):
+                raise error
+
+    async def _work_off(self, m: int, queue: deque[int]) -> None:
+        caller = self._callers[m]
+        while queue and not self._loop.stopping:
+            size = MANY if caller.many else 1
+            some = [queue.popleft() for _ in range(min(size, len(queue)))]
+            some = some[: self._affordable(m, len(some))]
+            if not some:
+                self.ended = True
+                return
+            if caller.stopped:
+                self.open[m] = False
+                return
+            self._reserve(m, len(some))
+            try:
+                answers = await self._answers(m, some)
+            except BaseException:
+                self._loop.stopping = True
+                raise
+            finally:
+                self._reserve(m, -len(some))
+            self._write(some, answers)
+
+    def _reserve(self, m: int, labels: int) -> None:
+        """Questions under way count with the most that they have cost so far."""
+        self._spent += labels * float(self._dearest[m])
+        self._labels += labels
+
+    def _affordable(self, m: int, wanted: int) -> int:
+        if self._budget is None:
+            return wanted
+        left = self._budget.left(self._spent, self._labels)
+        if left.labels is not None:
+            wanted = min(wanted, left.labels)
+        if left.money is not None and self._dearest[m] > 0:
+            wanted = min(wanted, math.floor(left.money / float(self._dearest[m]) + 1e-9))
+        return wanted
+
+    async def _answers(self, m: int, entries: Sequence[int]) -> list[Answer]:
+        caller = self._callers[m]
+        contents = [self._items[self._item[e]].content for e in entries]
+        price = float(caller.price)
+        try:
+            said = await self._call(m, contents if caller.many else contents[0])
+        except Exception as fault:
+            cost = getattr(fault, "cost", None)
+            if not isinstance(cost, int | float):
+                first = self._items[self._item[entries[0]]].id
+                raise InputError(
+                    f"labeler {caller.id!r} failed at item {first!r} with {type(fault).__name__}: "
+                    f"{fault}. Answers so far are kept: correct it and run again, or raise "
+                    "NoAnswer where there is no label"
+                ) from fault
+            return [Answer(None, float(cost) / len(entries))] * len(entries)
+        if not caller.many:
+            return [as_answer(said, price)]
+        answers = [as_answer(one, price) for one in said]
+        if len(answers) != len(entries):
+            raise InputError(
+                f"labeler {caller.id!r} gave {len(answers)} answers to {len(entries)} items, "
+                "expected one for each"
+            )
+        return answers
+
+    async def _call(self, m: int, content: Any) -> Any:
+        call = self._callers[m].call
+        if inspect.iscoroutinefunction(call):
+            return await call(content)
+        loop = asyncio.get_running_loop()
+        said = await loop.run_in_executor(self._pools[m], call, content)
+        return await said if inspect.isawaitable(said) else said
+
+    def _write(self, entries: Sequence[int], answers: Sequence[Answer]) -> None:
+        rows = []
+        for e, answer in zip(entries, answers, strict=True):
+            name = self._names(e)
+            if not isinstance(answer.label, str | int | float | bool | None):
+                raise InputError(
+                    f"labeler {name[1]!r} said {answer.label!r}, expected text or a number"
+                )
+            rows.append(Entry(*name, answer.label, float(answer.cost or 0.0)))
+            self._known[name] = answer
+            self._pay(answer.cost)
+            m = int(self._work.labeler[e])
+            self._dearest[m] = max(self._dearest[m], answer.cost or 0.0)
+        if self._journal is not None:
+            self._journal.append(rows)
+
+
+class _Loop:
+    """An event loop in a thread; Ctrl-C lets the calls under way end, and asks nothing more."""
+
+    def __init__(self) -> None:
+        self.stopping = False
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+        self._thread.start()
+
+    def run(self, what: Any) -> None:
+        """Run a coroutine to its end."""
+        later = asyncio.run_coroutine_threadsafe(what, self._loop)
+        try:
+            while not later.done():
+                _wait(later.exception, 0.2)
+        except KeyboardInterrupt:
+            self.stopping = True
+            _wait(later.exception, 30.0)
+            raise
+        later.result()
+
+    def close(self) -> None:
+        """End the thread."""
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(5.0)
+        if not self._loop.is_running():
+            self._loop.close()
+
+
+def _wait(end: Callable[[float], Any], seconds: float) -> None:
+    try:
+        end(seconds)
+    except TimeoutError:
+        return

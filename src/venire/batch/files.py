@@ -1,0 +1,205 @@
+"""The files of a batch: items, the panel, prices, and what a wrong verdict costs."""
+
+from __future__ import annotations
+
+import csv
+import json
+import tomllib
+from collections.abc import Callable, Hashable, Mapping
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Final
+
+from venire.batch.labelers import Caller, NoAnswer
+from venire.batch.work import BatchItem, as_items
+from venire.errors import FileError, InputError
+from venire.labels.sources.jsonl import is_json_lines
+from venire.model import MOST_PRICE
+from venire.tools.csv_rows import number, read_rows, shown
+
+__all__ = ["read_batch", "read_batch_panel", "read_prices"]
+
+#: What an entry of the panel may say.
+KEYS: Final = ("id", "price", "call", "column", "parallel", "many")
+
+
+def read_batch(path: str | Path) -> tuple[BatchItem, ...]:
+    r"""The items of a .jsonl or .csv file, which have an `id`; also weight, target and eligible.
+
+    Labelers are shown the whole record. Names of eligible labelers are separated by |, in JSON
+    they may be a list.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "items.jsonl")
+    ...     _ = path.write_text('{"id": "a", "text": "Buy now!", "target": 0.99}\n')
+    ...     read_batch(path)[0].content["text"]
+    'Buy now!'
+    """
+    path = Path(path)
+    try:
+        records = _json_lines(path) if is_json_lines(path) else _csv(path)
+    except UnicodeDecodeError:
+        raise FileError(path, None, "this is not UTF-8 text: save the file in UTF-8") from None
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise FileError(path, None, f"cannot be read ({reason}): check the path") from None
+    if not records:
+        raise FileError(path, 1, "holds no items: add one line for each")
+    seen: dict[str, int] = {}
+    for line, record in records:
+        name = str(record.get("id") or "")
+        if not name:
+            raise FileError(path, line, "has no id: give every item one")
+        if seen.setdefault(name, line) != line:
+            message = f"item {shown(name)} is on line {seen[name]} already: drop or rename one"
+            raise FileError(path, line, message)
+        try:
+            as_items([record])
+        except InputError as error:
+            raise FileError(path, line, str(error)) from None
+    return as_items(record for _, record in records)
+
+
+def _json_lines(path: Path) -> list[tuple[int, dict[str, Any]]]:
+    records = []
+    with open(path, encoding="utf-8-sig") as file:
+        for line, text in enumerate(file, 1):
+            if not text.strip():
+                continue
+            try:
+                record = json.loads(text)
+            except json.JSONDecodeError as error:
+                message = f"not JSON ({error.msg.lower()}): write one object a line"
+                raise FileError(path, line, message) from None
+            if not isinstance(record, dict):
+                raise FileError(path, line, 'expected an object such as {"id": "post-1", ...}')
+            records.append((line, record))
+    return records
+
+
+def _csv(path: Path) -> list[tuple[int, dict[str, Any]]]:
+    """Records of a CSV file; weight and target are numbers, empty fields are left out."""
+    with open(path, encoding="utf-8-sig", newline="") as file:
+        reader = csv.DictReader(file)
+        if "id" not in (reader.fieldnames or ()):
+            raise FileError(path, 1, f"has the columns {reader.fieldnames}, expected one called id")
+        records = []
+        for row in reader:
+            record: dict[str, Any] = {k: v for k, v in row.items() if v not in (None, "")}
+            for name in ("weight", "target"):
+                if name in record:
+                    record[name] = _number(path, reader.line_num, name, record[name])
+            records.append((reader.line_num, record))
+    return records
+
+
+def _number(path: Path, line: int, name: str, text: str) -> float:
+    value = number(text)
+    if value is None:
+        raise FileError(path, line, f"{name} is {shown(text)}, expected a number")
+    return value
+
+
+def read_batch_panel(
+    path: str | Path, find: Callable[[str], Callable[[Any], Any]]
+) -> tuple[Caller, ...]:
+    r"""The labelers of a .yaml, .toml or .json file; `find` turns `module:function` into one.
+
+    A list, or a list under `labelers`. Each has an `id`, a `price` (0 if it is left out), and
+    either `call`, a function of the item, or `column`, a field of the item that holds its label;
+    `parallel` calls may run at a time, and with `many` the function takes a list of items.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "panel.json")
+    ...     _ = path.write_text('[{"id": "old", "column": "by_hand", "price": 0.2}]')
+    ...     (caller,) = read_batch_panel(path, {}.get)
+    >>> caller.id, caller.price, caller.call({"by_hand": "spam"})
+    ('old', 0.2, 'spam')
+    """
+    path = Path(path)
+    content = _parsed(path)
+    entries = content.get("labelers") if isinstance(content, Mapping) else content
+    if not isinstance(entries, list) or not entries:
+        raise FileError(path, None, "expected a list of labelers: - {id: small, call: mine:judge}")
+    callers: list[Caller] = []
+    for place, entry in enumerate(entries, 1):
+        try:
+            callers.append(_caller(entry, find))
+        except InputError as error:
+            raise FileError(path, None, f"labeler {place}: {error}") from None
+        if [c.id for c in callers].count(callers[-1].id) > 1:
+            raise FileError(path, None, f"labeler {shown(callers[-1].id)} is there twice")
+    return tuple(callers)
+
+
+def _parsed(path: Path) -> Any:
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError:
+        raise FileError(path, None, "this is not UTF-8 text: save the file in UTF-8") from None
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise FileError(path, None, f"cannot be read ({reason}): check the path") from None
+    try:
+        if path.suffix == ".toml":
+            return tomllib.loads(text)
+        return json.loads(text) if path.suffix == ".json" else _yaml().safe_load(text)
+    except FileError:
+        raise
+    except Exception as error:
+        kind = path.suffix.lstrip(".") or "YAML"
+        message = f"is not valid {kind} ({' '.join(str(error).split())})"
+        raise FileError(path, None, message) from None
+
+
+def _yaml() -> Any:
+    try:
+        return import_module("yaml")
+    except ImportError:
+        raise InputError(
+            "reading YAML needs PyYAML: pip install pyyaml, or write the file as .toml or .json"
+        ) from None
+
+
+def _caller(entry: Any, find: Callable[[str], Callable[[Any], Any]]) -> Caller:
+    if not isinstance(entry, Mapping) or not entry.get("id"):
+        raise InputError(f"got {entry!r}, expected an id, a price, and call or column")
+    unknown = next((key for key in entry if key not in KEYS), None)
+    if unknown is not None:
+        raise InputError(f"{entry['id']} has the key {unknown!r}, expected {', '.join(KEYS)}")
+    if ("call" in entry) == ("column" in entry):
+        raise InputError(f"{entry['id']} needs either call: module:function or column: a field")
+    call = find(str(entry["call"])) if "call" in entry else _column(str(entry["column"]))
+    options = {key: entry[key] for key in ("price", "parallel", "many") if key in entry}
+    return Caller(str(entry["id"]), call, **options)
+
+
+def _column(name: str) -> Callable[[Any], Any]:
+    def read(item: Any) -> Any:
+        said = item.get(name)
+        if said in (None, ""):
+            raise NoAnswer(f"the item has no {name}")
+        return said
+
+    return read
+
+
+def read_prices(path: str | Path) -> dict[Hashable, float]:
+    r"""What a label of each labeler costs: a CSV file with labeler,price.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "prices.csv")
+    ...     _ = path.write_text("labeler,price\nann,0.5\nbob,0.1\n")
+    ...     read_prices(path)
+    {'ann': 0.5, 'bob': 0.1}
+    """
+    path, prices = Path(path), dict[Hashable, float]()
+    for line, (name, text) in read_rows(path, ("labeler", "price")):
+        value = number(text)
+        if value is None or not 0 <= value <= MOST_PRICE:
+            raise FileError(path, line, f"price is {shown(text)}, expected a number, 0 or more")
+        prices[name or ""] = value
+    return prices

@@ -1,0 +1,115 @@
+r"""The journal: every answer that was paid for, on disk before the next one is asked for.
+
+A file of JSON Lines. The first line names the items and labelers by a digest; each other line is an
+answer: item, labeler, label (null: there was none) and cost. A run that was interrupted begins by
+reading it: an answer that is there is not asked for again. A line that was cut off is dropped, with
+its answer.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, BinaryIO, Final, NamedTuple
+
+from venire.errors import FileError
+
+__all__ = ["Entry", "Journal", "digest_of"]
+
+FORMAT: Final = "venire label journal 1"
+
+
+class Entry(NamedTuple):
+    """An answer that was paid for; `label` is None where there was none."""
+
+    item: str
+    labeler: str
+    label: Any
+    cost: float
+
+
+def digest_of(items: Iterable[str]) -> str:
+    """A fingerprint of the names of the items.
+
+    >>> digest_of(["a", "b"]) == digest_of(["b", "a"]), len(digest_of([]))
+    (False, 16)
+    """
+    return hashlib.sha256("\n".join(items).encode()).hexdigest()[:16]
+
+
+class Journal:
+    """The journal of a batch; `entries` are the answers of earlier runs.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "journal")
+    ...     with Journal(path, ["a", "b"]) as journal:
+    ...         journal.append([Entry("a", "ann", "spam", 0.5)])
+    ...     with Journal(path, ["a", "b"]) as journal:
+    ...         print(journal.entries)
+    [Entry(item='a', labeler='ann', label='spam', cost=0.5)]
+    """
+
+    def __init__(self, path: str | Path, items: Sequence[str]) -> None:
+        """Open the journal of these items, or begin it."""
+        self.path = Path(path)
+        self.entries: list[Entry] = []
+        head = {"format": FORMAT, "items": len(items), "digest": digest_of(items)}
+        try:
+            whole = self._read(head) if self.path.exists() else 0
+            self._file: BinaryIO = open(self.path, "ab")  # noqa: SIM115
+            self._file.truncate(whole)
+        except OSError as error:
+            raise FileError(self.path, None, f"cannot be written: {error.strerror}") from None
+        if not whole:
+            self._write(json.dumps(head) + "\n")
+
+    def __enter__(self) -> Journal:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+    def append(self, entries: Sequence[Entry]) -> None:
+        """Write answers, and wait until they are on disk."""
+        self._write("".join(json.dumps(list(e), ensure_ascii=False) + "\n" for e in entries))
+
+    def _write(self, text: str) -> None:
+        self._file.write(text.encode())
+        self._file.flush()
+        os.fsync(self._file.fileno())
+
+    def _read(self, head: dict[str, Any]) -> int:
+        """Read the entries; returns the length of what is whole."""
+        content = self.path.read_bytes()
+        whole = content.rfind(b"\n") + 1
+        lines = content[:whole].decode("utf-8", "replace").splitlines()
+        if not lines:
+            return 0
+        if _parsed(lines[0]) != head:
+            known = isinstance(_parsed(lines[0]), dict) and FORMAT in lines[0]
+            what = "is the journal of other items" if known else "is no journal of venire label"
+            raise FileError(
+                self.path, 1, f"{what}: give another file with --journal, or remove this one"
+            )
+        for number, line in enumerate(lines[1:], 2):
+            row = _parsed(line)
+            if not (isinstance(row, list) and len(row) == len(Entry._fields)):
+                message = "is no answer of a labeler: the file is damaged, remove this line"
+                raise FileError(self.path, number, message)
+            self.entries.append(Entry(*row))
+        return whole
+
+
+def _parsed(line: str) -> Any:
+    try:
+        return json.loads(line)
+    except ValueError:
+        return None

@@ -1,0 +1,130 @@
+"""Functions and judges as labelers, and what they answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol, runtime_checkable
+
+from venire.errors import InputError, VenireError
+from venire.model import MOST_PRICE
+
+__all__ = ["Answer", "Answering", "Caller", "NoAnswer", "as_answer", "as_callers"]
+
+
+class Answer(NamedTuple):
+    """What a labeler said, and what it cost if that is not the price of every label.
+
+    >>> Answer("spam", cost=0.0012)
+    Answer(label='spam', cost=0.0012)
+    """
+
+    label: Hashable
+    cost: float | None = None
+
+
+class NoAnswer(VenireError):
+    """Raised by a labeler that has no label for an item; what was paid for it is in `cost`.
+
+    >>> NoAnswer("the model refused", cost=0.001).cost
+    0.001
+    """
+
+    def __init__(self, message: str = "no answer", cost: float = 0.0) -> None:
+        """`cost` is what was paid although no label came."""
+        super().__init__(message)
+        self.cost = cost
+
+
+@runtime_checkable
+class Answering(Protocol):
+    """A labeler that is an object: an `id`, and `answer`, which may be a coroutine function.
+
+    It may have a `price`, a `parallel` (how many items it answers at a time) and a `stopped` (why
+    it will not answer any more). Judges are such objects.
+    """
+
+    id: str
+
+    def answer(self, item: Any) -> Any:
+        """Label an item: a label, or an object with `label` and `cost`."""
+
+
+@dataclass(frozen=True)
+class Caller:
+    """A labeler that is a function of the content of an item, plain or async.
+
+    The function returns a label, an `Answer` or raises `NoAnswer`. With `many` it is called with a
+    list of contents and returns a list. `price` is what a label costs where the answer does not say
+    it; `parallel` is how many calls may run at a time.
+
+    >>> Caller("length", lambda text: "long" if len(text) > 20 else "short", price=0.01).price
+    0.01
+    """
+
+    id: str
+    call: Callable[[Any], Any]
+    price: float = 0.0
+    parallel: int = 1
+    many: bool = False
+
+    def __post_init__(self) -> None:
+        if not callable(self.call):
+            raise InputError(f"labeler {self.id!r} is {self.call!r}, expected a function")
+        if not (isinstance(self.price, int | float) and 0 <= self.price <= MOST_PRICE):
+            raise InputError(
+                f"labeler {self.id!r} has price {self.price!r}, expected a number, 0 or more"
+            )
+        if not (isinstance(self.parallel, int) and 1 <= self.parallel <= 10_000):
+            raise InputError(
+                f"labeler {self.id!r} has parallel={self.parallel!r}, expected 1 to 10000"
+            )
+
+    @property
+    def stopped(self) -> bool:
+        """Whether it will not answer any more."""
+        return bool(getattr(getattr(self.call, "__self__", None), "stopped", None))
+
+
+def as_callers(given: Mapping[str, Any] | Iterable[Any]) -> tuple[Caller, ...]:
+    """Labelers of any form: a dict from id to function, `Caller`s, objects with `id` and `answer`.
+
+    >>> [caller.id for caller in as_callers({"shout": str.isupper, "ask": lambda t: "?" in t})]
+    ['shout', 'ask']
+    """
+    if isinstance(given, Mapping):
+        callers = tuple(Caller(str(name), call) for name, call in given.items())
+    else:
+        callers = tuple(map(_caller, given))
+    if not callers:
+        raise InputError("got no labelers, expected at least one")
+    names = [caller.id for caller in callers]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise InputError(f"got labeler {twice!r} twice, expected every id once")
+    return callers
+
+
+def _caller(one: Any) -> Caller:
+    if isinstance(one, Caller):
+        return one
+    if isinstance(one, Answering):
+        price = getattr(one, "price", 0.0)
+        price = price if isinstance(price, int | float) else 0.0  # a judge's is by tokens
+        return Caller(one.id, one.answer, price, getattr(one, "parallel", 8))
+    raise InputError(
+        f"got the labeler {one!r}, expected a Caller, an object with id and answer, "
+        "or a dict from id to function"
+    )
+
+
+def as_answer(said: Any, price: float) -> Answer:
+    """What was said, with what was paid for it.
+
+    >>> as_answer("spam", 0.5), as_answer(Answer("ok", 0.1), 0.5)
+    (Answer(label='spam', cost=0.5), Answer(label='ok', cost=0.1))
+    """
+    if isinstance(said, str) or not hasattr(said, "label"):
+        return Answer(said, price)
+    cost = getattr(said, "cost", None)
+    return Answer(said.label, price if cost is None else float(cost))

@@ -1,0 +1,183 @@
+"""`label`: a batch of items, labelled within a budget; `label_recorded`: the same on old data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from venire.batch.asking import Live
+from venire.batch.journal import Journal
+from venire.batch.labelers import as_callers
+from venire.batch.outcome import Labelled, settle, share_right
+from venire.batch.recorded import Recorded, recorded_work
+from venire.batch.rounds import Costs, Progress, Source, run_rounds
+from venire.batch.work import Work, as_items
+from venire.budget import Budget
+from venire.errors import InputError
+from venire.labels.sources import as_table
+
+__all__ = ["label", "label_recorded"]
+
+Watch = Callable[[Progress], None]
+
+
+def label(
+    items: Mapping[str, Any] | Iterable[Any],
+    labelers: Mapping[str, Any] | Iterable[Any],
+    budget: Budget | float | None = None,
+    *,
+    target: float | None = None,
+    classes: Sequence[Hashable] | None = None,
+    costs: Costs | None = None,
+    seed: int = 0,
+    journal: str | Path | None = None,
+    truth: Mapping[Any, Hashable] | None = None,
+    progress: Watch | None = None,
+) -> Labelled:
+    """Label a batch of items: ask the labelers, one round after the other, where it pays most.
+
+    Everything is there from the start and delay costs nothing. Each round learns how good the
+    labelers are from the labels so far, and buys the labels that lower the risk of wrong verdicts
+    most for their price (`venire.batch.rounds`), until the budget is spent, every item has its
+    target, or no label would tell anything.
+
+    Parameters
+    ----------
+    items
+        A dict from id to content, or records with an `id` and optionally `weight`, `target` and
+        `eligible` (see `BatchItem`).
+    labelers
+        A dict from name to function; `Caller`s, which have a price; or objects with `id` and
+        `answer`, such as judges. They are called with the content of an item, and may be async.
+    budget
+        A `Budget`, or an amount of money. It may be left out if there is a target.
+    target
+        An item is done when its verdict has this confidence.
+    classes
+        What a label may be. By default whatever the labelers say.
+    costs
+        What a wrong verdict costs, {(what is right, what is said): cost}; 1 for pairs that are not
+        listed. Verdicts are those of least expected cost.
+    seed
+        Of the draws of labelers; the same seed and answers give the same verdicts.
+    journal
+        A file that keeps every answer. A run that was interrupted asks for nothing twice.
+    truth
+        Known right labels, for the report only.
+    progress
+        Called with a `Progress` after each round.
+
+    Examples
+    --------
+    >>> from venire.batch import Caller
+    >>> posts = {f"post-{i}": i for i in range(200)}
+    >>> def skilled(one_in):
+    ...     return lambda i: i % 2 if (i * 7919 + one_in) % one_in else 1 - i % 2
+    >>> panel = [Caller("small", skilled(4), 0.01), Caller("medium", skilled(6), 0.02),
+    ...          Caller("large", skilled(25), 0.05)]
+    >>> done = label(posts, panel, Budget(money=10))
+    >>> round(done.spent, 6) <= 10, done.verdicts["post-7"].label
+    (True, 1)
+    """
+    work_items, callers = as_items(items), as_callers(labelers)
+    limit = _budget(budget, target, any(item.target for item in work_items))
+    work = Work.of(work_items, [c.id for c in callers], target)
+    if limit is not None and limit.money is not None and limit.labels is None:
+        _check_prices([c.price for c in callers], [c.call for c in callers])
+    with ExitStack() as stack:
+        kept = journal and stack.enter_context(Journal(journal, [item.id for item in work_items]))
+        source = stack.enter_context(Live(work, work_items, callers, classes, kept or None, limit))
+        return _run(work, source, limit, costs, seed, truth, progress)
+
+
+def label_recorded(
+    labels: Any,
+    budget: Budget | float | None = None,
+    *,
+    prices: Mapping[Any, float] | None = None,
+    target: float | None = None,
+    costs: Costs | None = None,
+    seed: int = 0,
+    truth: Mapping[Any, Hashable] | None = None,
+    progress: Watch | None = None,
+) -> Labelled:
+    """Try a budget on labels that are there already: only those that are bought are looked at.
+
+    `labels` is a table in any form (`as_table`); `prices` says what a label of each labeler costs,
+    by default 1. The other arguments are those of `label`.
+
+    >>> rows = [(i, w, i % 2) for i in range(40) for w in "abcde"]
+    >>> done = label_recorded(rows, Budget(labels=80), truth={i: i % 2 for i in range(40)})
+    >>> done.asked <= 80, done.accuracy
+    (True, 1.0)
+    """
+    table = as_table(labels)
+    limit = _budget(budget, target, False)
+    names = list(table.labelers)
+    if prices is not None:
+        missing = next((name for name in names if name not in prices), None)
+        if missing is not None:
+            raise InputError(f"got no price for labeler {missing!r}, expected one for each")
+    price = np.array([1.0 if prices is None else float(prices[name]) for name in names])
+    source = Recorded(table, price)
+    return _run(recorded_work(table, target), source, limit, costs, seed, truth, progress)
+
+
+def _run(
+    work: Work,
+    source: Source,
+    budget: Budget | None,
+    costs: Costs | None,
+    seed: int,
+    truth: Mapping[Any, Hashable] | None,
+    progress: Watch | None,
+) -> Labelled:
+    right = None if truth is None else _scorer(work, source, truth)
+    book, curve = run_rounds(work, source, budget, costs, seed, progress, right)
+    if not (book.said >= 0).any():
+        raise InputError(
+            "no label was bought: the budget is below the price of a label, or no labeler answers"
+        )
+    return settle(book, curve, source, budget, costs, seed, truth)
+
+
+def _scorer(
+    work: Work, source: Source, truth: Mapping[Any, Hashable]
+) -> Callable[[NDArray[np.int64]], float]:
+    """A function that scores verdicts against the truth."""
+    names = list(dict.fromkeys(truth[item] for item in work.items if item in truth))
+    place = {name: k for k, name in enumerate(names)}
+    known = np.array([place[truth[item]] if item in truth else -1 for item in work.items])
+
+    def right(codes: NDArray[np.int64]) -> float:
+        said = {name: k for k, name in enumerate(source.classes)}
+        of_name = np.array([*(said.get(name, len(said) + 2) for name in names), -1])
+        return share_right(codes, of_name[known])
+
+    return right
+
+
+def _budget(budget: Budget | float | None, target: float | None, own: bool) -> Budget | None:
+    if budget is None:
+        if target is None and not own:
+            raise InputError("got neither a budget nor a target, expected at least one of them")
+        return None
+    given = budget if isinstance(budget, Budget) else Budget(money=budget)
+    if given.per_day:
+        raise InputError("got a budget per day, expected one for the whole batch: drop per_day")
+    return given
+
+
+def _check_prices(prices: Sequence[float], calls: Sequence[Any]) -> None:
+    """A budget in money without prices would never be spent."""
+    own = any(hasattr(getattr(call, "__self__", None), "answer") for call in calls)
+    if not any(prices) and not own:
+        raise InputError(
+            "got a budget in money and labelers without a price, expected a price for them: "
+            "give Caller(..., price=...), or Budget(labels=...)"
+        )

@@ -1,0 +1,306 @@
+"""What came of a batch: verdicts, what they cost, the curve, and the labelers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from venire.batch.belief import assess, believe, decide
+from venire.batch.rounds import SURE, Book, Costs, Point, Source, cost_matrix
+from venire.budget import Budget
+from venire.estimators.ties import winners
+from venire.estimators.votes.anchored import Anchored
+from venire.labels import LabelTable
+from venire.model import ExitReason, Verdict
+
+__all__ = ["LabelerReport", "Labelled", "settle", "share_right"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+#: So many labelers, those who cost or said most, are left out one by one for the report.
+MOST_LEFT_OUT = 50
+
+
+class LabelerReport(NamedTuple):
+    """One labeler of a batch.
+
+    `skill` is the probability that a label of theirs is right, `low` and `high` its 90 % interval.
+    `changed` counts the verdicts that would be others without their labels, None where that was not
+    worked out; `right_without` is the share of right verdicts then, None without truth.
+    """
+
+    id: Hashable
+    labels: int
+    spent: float
+    price: float
+    skill: float
+    low: float
+    high: float
+    changed: int | None
+    right_without: float | None
+
+
+@dataclass(frozen=True, eq=False)
+class Labelled:
+    """The verdicts of a batch; `venire.batch.label` returns it.
+
+    Attributes
+    ----------
+    table : LabelTable
+        The labels that were bought.
+    posteriors : array, items x classes
+        The probability of each class for each item, by `Auto`.
+    confidence : array
+        How sure each verdict is: the lower of what `Auto` and a second model say (`assess`); 0
+        without a label.
+    codes : array
+        The verdict of each item, as the number of its class.
+    counts, costs_paid : arrays
+        The labels of each item, and what was paid for it.
+    reasons : tuple of ExitReason
+        Why an item got no further label: `confident` (it reached its target), `exhausted` (all who
+        may label it did), `budget`, or `no_gain` (no label was worth it); `undecided` for
+        an item that nobody is left to label and that is below its target.
+    spent : float
+        What was paid for all labels.
+    curve : tuple of Point
+        Expected accuracy against labels and money; with truth, also the share of right verdicts.
+    """
+
+    table: LabelTable
+    posteriors: Floats
+    confidence: Floats
+    codes: Ints
+    counts: Ints
+    costs_paid: Floats
+    reasons: tuple[ExitReason, ...]
+    spent: float
+    asked: int
+    curve: tuple[Point, ...]
+    budget: Budget | None
+    target: Floats
+    weight: Floats
+    truth: Ints | None = None
+    _paid: Floats = field(default_factory=lambda: np.empty(0), repr=False)
+    _price: Floats = field(default_factory=lambda: np.empty(0), repr=False)
+
+    @cached_property
+    def verdicts(self) -> dict[Any, Verdict]:
+        """The verdict of each item; an item without a label has none."""
+        return {item: Verdict(label, confidence) for item, label, confidence, *_ in self.rows()}
+
+    def rows(self) -> Iterator[tuple[Any, ...]]:
+        """Of each item: id, label, confidence, labels, cost, reason."""
+        names, sure = self.table.classes, self.confidence.tolist()
+        columns = (self.codes.tolist(), sure, self.counts.tolist(), self.costs_paid.tolist())
+        for item, k, q, labels, cost, reason in zip(
+            self.table.items, *columns, self.reasons, strict=True
+        ):
+            yield item, names[k] if labels else None, q, labels, cost, str(reason)
+
+    @property
+    def expected_accuracy(self) -> float:
+        """The mean confidence of the verdicts, by the weights of the items."""
+        return float(np.average(self.confidence, weights=self.weight))
+
+    @property
+    def sure(self) -> int:
+        """How many items have reached their target, or 0.95 without one."""
+        goal = np.where(np.isfinite(self.target), self.target, SURE)
+        return int((self.confidence >= goal).sum())
+
+    @property
+    def accuracy(self) -> float | None:
+        """The share of right verdicts among items of known truth; None without truth."""
+        return None if self.truth is None else share_right(self.codes, self.truth)
+
+    @cached_property
+    def labelers(self) -> tuple[LabelerReport, ...]:
+        """Each labeler: skill, cost, and what the verdicts would have been without them.
+
+        Left out are the labels, and everybody's skills are learned again without them (by
+        `Anchored`), so it is what would have been made of the other labels; without this labeler
+        others would have been asked more.
+        """
+        fitted = Anchored().fit(self.table)
+        given = np.bincount(self.table.labeler, minlength=len(self.table.labelers))
+        left_out = self._left_out(fitted, given)
+        rows = zip(
+            self.table.labelers,
+            given.tolist(),
+            self._paid.tolist(),
+            self._price.tolist(),
+            fitted.competences_.tolist(),
+            fitted.skill_intervals_.tolist(),
+            strict=True,
+        )
+        return tuple(
+            LabelerReport(
+                name, labels, paid, price, skill, low, high, *left_out.get(m, (None, None))
+            )
+            for m, (name, labels, paid, price, skill, (low, high)) in enumerate(rows)
+        )
+
+    def _left_out(
+        self, fitted: Anchored, given: Ints
+    ) -> dict[int, tuple[int | None, float | None]]:
+        from venire.labels.subset import keep_labels
+
+        found: dict[int, tuple[int | None, float | None]] = {}
+        usual = np.argmax(fitted.posteriors_, axis=1)
+        by_size = np.lexsort((-given, -self._paid))
+        for m in by_size[given[by_size] > 0][:MOST_LEFT_OUT].tolist():
+            rest = keep_labels(self.table, self.table.labeler != m)
+            if not rest.labeler.size:
+                continue
+            other = np.argmax(Anchored().fit(rest).posteriors_, axis=1)
+            none = np.diff(rest.start) == 0
+            changed = int(((other != usual) | (none & (self.counts > 0))).sum())
+            right = None
+            if self.truth is not None:
+                right = share_right(np.where(none, -2, other), self.truth)
+            found[m] = changed, right
+        return found
+
+    def record(self) -> dict[str, Any]:
+        """The report, for JSON: see docs/budget.md for its fields.
+
+        >>> from venire.batch import label_recorded
+        >>> rows = [(i, w, i % 2) for i in range(40) for w in "abcde"]
+        >>> record = label_recorded(rows, 80.0, truth={0: 0}).record()
+        >>> record["items"], record["budget"]["money"], record["labelers"][0]["id"]
+        (40, 80.0, 'a')
+        """
+        limit = self.budget
+        return {
+            "items": len(self.table.items),
+            "labels": int(self.asked),
+            "spent": self.spent,
+            "budget": limit and {"money": limit.money, "labels": limit.labels},
+            "expected_accuracy": _plain(self.expected_accuracy),
+            "sure": self.sure,
+            "accuracy": _plain(self.accuracy),
+            "labels_per_item": self.asked / len(self.table.items),
+            "reasons": {str(why): self.reasons.count(why) for why in sorted(set(self.reasons))},
+            "classes": [str(name) for name in self.table.classes],
+            "curve": [_record(point) for point in self.curve],
+            "labelers": [_record(one) for one in self.labelers],
+        }
+
+    def html(self) -> str:
+        """The report as one HTML page.
+
+        >>> from venire.batch import label_recorded
+        >>> rows = [(i, w, i % 2) for i in range(40) for w in "abcde"]
+        >>> "<svg" in label_recorded(rows, 80.0).html()
+        True
+        """
+        from venire.batch.page import page_of
+
+        return page_of(self.record())
+
+    def write_report(self, path: str | Path) -> None:
+        """Write the HTML page to a file."""
+        Path(path).write_text(self.html(), encoding="utf-8")
+
+
+def _record(row: Point | LabelerReport) -> dict[str, Any]:
+    return {key: _plain(value) for key, value in row._asdict().items()}
+
+
+def _plain(value: Any) -> Any:
+    """A value for JSON: NaN is null, a name is text."""
+    if isinstance(value, float):
+        return float(value) if math.isfinite(value) else None
+    return value if isinstance(value, int | str | None) else str(value)
+
+
+def share_right(codes: Ints, truth: Ints) -> float:
+    """The share of right verdicts among the items of known truth (-1: unknown).
+
+    >>> share_right(np.array([0, 1, 1]), np.array([0, 0, -1]))
+    0.5
+    """
+    known = truth >= 0
+    return float((codes[known] == truth[known]).mean()) if known.any() else float("nan")
+
+
+def settle(
+    book: Book,
+    curve: Sequence[Point],
+    source: Source,
+    budget: Budget | None,
+    costs: Costs | None,
+    seed: int,
+    truth: Mapping[Any, Hashable] | None,
+) -> Labelled:
+    """The verdicts of all labels, and what there is to say of them."""
+    work, table = book.work, book.table(source.classes)
+    found = assess(table, believe(table), seed)
+    q, n, counts = found.posterior, len(work.items), np.diff(table.start)
+    if costs is None:
+        codes = winners(q, table.items, table.classes, seed)
+    else:
+        codes = decide(q, cost_matrix(costs, table.classes))[0]
+    confidence = np.where(counts > 0, found.confidence(codes), 0.0)
+    right = None if truth is None else truth_codes(truth, table)
+    last = float(np.average(confidence, weights=work.weight))
+    end = Point(book.labels, book.spent, last, None if right is None else share_right(codes, right))
+    points = [p for p in curve if p.labels < book.labels]
+    return Labelled(
+        table,
+        q,
+        confidence,
+        codes,
+        counts,
+        np.bincount(work.item, book.cost, minlength=n).astype(np.float64),
+        tuple(_reasons(book, source, confidence * found.learned, budget)),
+        book.spent,
+        book.labels,
+        (*points, end),
+        budget,
+        work.target,
+        work.weight,
+        right,
+        np.bincount(work.labeler, book.cost, minlength=len(work.labelers)).astype(np.float64),
+        source.price,
+    )
+
+
+def truth_codes(truth: Mapping[Any, Hashable], table: LabelTable) -> Ints:
+    """The class of each item as its number, -1 where it is not known, K for one nobody said."""
+    place = {name: k for k, name in enumerate(table.classes)}
+    K = len(place)
+    known = (place.get(truth[i], K) if i in truth else -1 for i in table.items)
+    return np.fromiter(known, np.int64, len(table.items))
+
+
+def _reasons(
+    book: Book, source: Source, confidence: Floats, budget: Budget | None
+) -> Iterator[ExitReason]:
+    work = book.work
+    free = (book.said == -1) & source.open[work.labeler]
+    more = np.bincount(work.item, free, minlength=len(confidence)) > 0
+    left = budget and budget.left(book.spent, book.labels)
+    cheapest = source.most[source.open].min(initial=np.inf)
+    broke = source.ended or (
+        left is not None
+        and (left.labels == 0 or (left.money is not None and left.money + 1e-9 < cheapest))
+    )
+    wanted = np.isfinite(work.target)
+    reached = wanted & (confidence >= work.target)
+    for has_goal, is_sure, others in zip(wanted, reached, more, strict=True):
+        if is_sure:
+            yield ExitReason.CONFIDENT
+        elif not others:
+            yield ExitReason.UNDECIDED if has_goal else ExitReason.EXHAUSTED
+        else:
+            yield ExitReason.BUDGET if broke else ExitReason.NO_GAIN

@@ -1,0 +1,310 @@
+"""Believe, choose, ask, and again, until the budget is spent or nothing is left to gain.
+
+The first round gives every item one label, by labelers drawn at random: until labels are compared
+all labelers are the same, and those who meet at random can be compared best. Each later round buys
+the most valuable labels (`choice`), GROWTH times as many as there are, so that the labelers are
+learned anew some twenty times while three labels an item are bought, whatever the size of the
+batch. An item with a target is done when its verdict has that confidence (`assess`); one that has
+become doubtful again is not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Final, NamedTuple, Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from venire.batch.belief import Assessment, Belief, assess, believe
+from venire.batch.choice import best_entries, first_entries
+from venire.batch.work import Work
+from venire.budget import Budget
+from venire.errors import InputError
+from venire.labels import LabelTable, Names
+
+__all__ = ["Book", "Costs", "Point", "Progress", "Source", "cost_matrix", "run_rounds"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+#: What a verdict costs: (what is right, what is said) to a number; 1 for errors not listed.
+Costs: TypeAlias = Mapping[tuple[Hashable, Hashable], float]
+
+#: The labels of a round, as a share of those that are there, and at least so many.
+GROWTH: Final = 0.05
+LEAST: Final = 10
+
+#: The share of a budget in money that the first labels may take in order to be of all labelers.
+FIRST: Final = 1 / 3
+
+#: Labels on shared items from which on a labeler's own price counts fully in the end, and the
+#: factor by which a price may be off the mean of the panel before that.
+KNOWN: Final = 60.0
+BARGAIN: Final = 3.0
+
+#: An item whose verdict may be wrong with less than this probability is given no other label.
+ENOUGH: Final = 0.001
+
+#: A label counts for at least this share of the dearest one's price, free ones too.
+CHEAPEST: Final = 0.02
+
+#: The curve has a point whenever there are so many times the labels of the last one.
+SHOWN: Final = 1.25
+
+#: Without a target, a verdict of this confidence counts as sure.
+SURE: Final = 0.95
+
+
+class Progress(NamedTuple):
+    """How far a batch is: labels, money, the share of the budget, sure items, expected accuracy.
+
+    `share` is None where no budget limits it.
+    """
+
+    labels: int
+    spent: float
+    share: float | None
+    sure: int
+    expected: float
+
+
+class Point(NamedTuple):
+    """A point of the curve: after so many labels and so much money, what was expected.
+
+    `right` is the share of right verdicts among the items of known truth, None without truth.
+    """
+
+    labels: int
+    spent: float
+    expected: float
+    right: float | None
+
+
+class Source(Protocol):
+    """Where answers come from: see `Recorded` and `Live`."""
+
+    price: Floats
+    most: Floats
+    open: Bools
+    ended: bool
+
+    @property
+    def classes(self) -> tuple[Hashable, ...]:
+        """The classes that were said so far, or may be."""
+
+    def ask(self, entries: Ints) -> tuple[Ints, Floats]:
+        """Answers (-1: not asked, -2: no label) and costs."""
+
+    def left_over(self) -> tuple[Ints, Ints, Floats]:
+        """Entries that were paid for and not asked for, with answers and costs."""
+
+
+class Book:
+    """The answers so far: of each entry what was said (-1: not asked, -2: no label) and paid."""
+
+    def __init__(self, work: Work) -> None:
+        """Nothing was asked yet."""
+        self.work = work
+        self.said = np.full(work.labeler.size, -1, np.int32)
+        self.cost = np.zeros(work.labeler.size)
+        self.spent, self.labels = 0.0, 0
+
+    def take(self, entries: Ints, said: Ints, cost: Floats) -> None:
+        """Note answers."""
+        self.said[entries], self.cost[entries] = said, cost
+        asked = said != -1
+        self.spent += float(cost[asked].sum())
+        self.labels += int(asked.sum())
+
+    def table(self, classes: Sequence[Hashable]) -> LabelTable:
+        """The labels; a class nobody said is added while there is only one."""
+        there, work = np.flatnonzero(self.said >= 0), self.work
+        names = (*classes, *((None, False)[: 2 - len(classes)] if len(classes) < 2 else ()))
+        item = np.searchsorted(work.start, there, side="right") - 1
+        codes = item, work.labeler[there], self.said[there]
+        return LabelTable.from_codes(*codes, work.items, work.labelers, names)
+
+
+def run_rounds(
+    work: Work,
+    source: Source,
+    budget: Budget | None,
+    costs: Costs | None = None,
+    seed: int = 0,
+    progress: Callable[[Progress], None] | None = None,
+    right: Callable[[Ints], float] | None = None,
+) -> tuple[Book, list[Point]]:
+    """Buy labels; returns them and the curve. `right` scores verdicts, for the curve only."""
+    book, curve = Book(work), list[Point]()
+    buyer = _Buyer(work, source, budget, book)
+    for entries in buyer.first_round(seed):
+        book.take(entries, *source.ask(entries))
+        _report(progress, buyer, 0, 0.0)
+    number, sure, goals = 0, 0, np.isfinite(work.target)
+    while book.labels and not source.ended:
+        number += 1
+        table = book.table(source.classes)
+        belief = believe(table, cost_matrix(costs, table.classes))
+        done = belief.risk < ENOUGH
+        due = not curve or book.labels >= SHOWN * curve[-1].labels
+        if due or goals.any():
+            found = assess(table, belief)
+            reached = _sure(work, table, found, belief.verdict)
+            sure, done = int(reached.sum()), done | (goals & reached)
+        if due:
+            kept = found.confidence(belief.verdict) * (np.diff(table.start) > 0)
+            expected = float(np.average(kept, weights=work.weight))
+            score = right(belief.verdict) if right else None
+            curve.append(Point(book.labels, book.spent, expected, score))
+        _report(progress, buyer, sure, curve[-1].expected)
+        worth = np.where(done, 0.0, work.weight)
+        entries = buyer.choose(belief, worth, seed + 1_000_003 * number)
+        if not entries.size:
+            break
+        book.take(entries, *source.ask(entries))
+    book.take(*source.left_over())
+    return book, curve
+
+
+def cost_matrix(costs: Costs | None, classes: Names) -> Floats | None:
+    """What each verdict costs, [right, said]; None for None.
+
+    >>> cost_matrix({("toxic", "ok"): 10}, ["ok", "toxic"]).tolist()
+    [[0.0, 1.0], [10.0, 0.0]]
+    """
+    if costs is None:
+        return None
+    matrix = 1.0 - np.eye(len(classes))
+    place = {name: k for k, name in enumerate(classes)}
+    for (truth, said), cost in costs.items():
+        if not 0 <= cost < np.inf or truth == said:
+            raise InputError(
+                f"got the cost {cost!r} for {said!r} where {truth!r} is right, expected a number, "
+                "0 or more, for two different classes"
+            )
+        if truth in place and said in place:
+            matrix[place[truth], place[said]] = cost
+    return matrix
+
+
+def _sure(work: Work, table: LabelTable, found: Assessment, verdict: Ints) -> Bools:
+    """Which items have their target, or SURE without one."""
+    goal = np.where(np.isfinite(work.target), work.target, SURE)
+    there = np.diff(table.start) > 0
+    return np.asarray(found.learned & there & (found.confidence(verdict) >= goal))
+
+
+class _Buyer:
+    """What can be bought with what is left of the budget."""
+
+    def __init__(self, work: Work, source: Source, budget: Budget | None, book: Book) -> None:
+        self.work, self.source, self.budget, self.book = work, source, budget, book
+
+    def prices(self) -> Floats:
+        """What a label of each labeler takes of the budget; infinite for those who cannot be asked.
+
+        With limits on both money and labels it is the sum of the shares of the two.
+        """
+        price, limit = self.source.price, self.budget
+        money = None if limit is None else limit.money
+        labels = None if limit is None else limit.labels
+        if money is None and labels is None:
+            burden = price if price.any() else np.ones_like(price)
+        else:
+            burden = np.zeros_like(price)
+            burden += price / money if money else 0.0
+            burden += 1.0 / labels if labels else 0.0
+        burden = np.maximum(burden, CHEAPEST * burden.max(initial=0.0))
+        left = self.left()
+        dear = self.source.most > left.money + 1e-9 if left and left.money is not None else False
+        return np.where(self.source.open & ~np.asarray(dear), np.maximum(burden, 1e-300), np.inf)
+
+    def left(self) -> Budget | None:
+        """What is left of the budget."""
+        return self.budget and self.budget.left(self.book.spent, self.book.labels)
+
+    def share(self) -> float | None:
+        """The share of the budget that is spent."""
+        if self.budget is None:
+            return None
+        money, labels = self.budget.money, self.budget.labels
+        used = [self.book.spent / money] if money else []
+        return max([*used, *([self.book.labels / labels] if labels else [])], default=1.0)
+
+    def first_round(self, seed: int) -> list[Ints]:
+        """A label for each item, in some portions; those of most weight first."""
+        price = self._first_prices()
+        entries = first_entries(self.work, np.isfinite(price)[self.work.labeler], price, seed)
+        drawn = np.random.default_rng(seed).random(entries.size)
+        order = np.lexsort((drawn, -self.work.weight))
+        entries = self._affordable(entries[order][entries[order] >= 0])
+        return [part for part in np.array_split(entries, 10) if part.size]
+
+    def _first_prices(self) -> Floats:
+        """Prices to a power between 0 and 1, the least with which the first labels cost no more
+        than FIRST of the budget: labelers share them as evenly as that allows.
+        """  # noqa: D205
+        price, money = self.prices(), None if self.budget is None else self.budget.money
+        able = np.isfinite(price)
+        if money is None or not able.any():
+            return np.where(able, 1.0, np.inf)
+        paid = np.maximum(self.source.price[able], 1e-300)
+        for power in (0.0, 0.25, 0.5, 0.75, 1.0):
+            odds = price[able] ** -power
+            mean = float((odds * paid).sum() / odds.sum())
+            if mean * len(self.work.items) <= FIRST * money:
+                break
+        return np.where(able, price**power, np.inf)
+
+    def choose(self, belief: Belief, worth: Floats, seed: int) -> Ints:
+        """The entries of the next round, the most valuable first."""
+        price = known_prices(self.prices(), belief.known)
+        entries, value = best_entries(self.work, self.book.said, belief, worth, price, seed)
+        order = np.argsort(-value, kind="stable")
+        order = order[value[order] > 0]
+        size = max(LEAST, int(GROWTH * self.book.labels))
+        return self._affordable(entries[order[:size]])
+
+    def _affordable(self, entries: Ints) -> Ints:
+        left = self.left()
+        if left is None:
+            return entries
+        if left.labels is not None:
+            entries = entries[: left.labels]
+        if left.money is None:
+            return entries
+        total = np.cumsum(self.source.most[self.work.labeler[entries]])
+        return entries[total <= left.money + 1e-9]
+
+
+def known_prices(price: Floats, known: Ints) -> Floats:
+    """Prices, of which a factor of up to BARGAIN counts only as far as the labeler is known.
+
+    With w = (known - KNOWN) / (known + KNOWN), not below 0, what is within BARGAIN ** (1 - w) of
+    the geometric mean of the panel counts as the mean, and what is beyond by the rest. A cheap
+    labeler of whom little is known looks like a bargain; but where the cheap ones are the bad ones,
+    many of them turn the vote round by which everybody is judged.
+
+    >>> known_prices(np.array([1.0, 4.0, 128.0]), np.array([0, 0, 0])).round(3).tolist()
+    [3.0, 8.0, 42.667]
+    >>> known_prices(np.array([1.0, 4.0, 128.0]), np.full(3, 10**9)).round(3).tolist()
+    [1.0, 4.0, 128.0]
+    """
+    able = np.isfinite(price)
+    if not able.any():
+        return price
+    logs = np.log(price, where=able, out=np.zeros_like(price))
+    mean = logs[able].mean()
+    unknown = 1 - np.maximum(known - KNOWN, 0.0) / (known + KNOWN)
+    beyond = np.maximum(np.abs(logs - mean) - unknown * np.log(BARGAIN), 0.0)
+    return np.where(able, np.exp(mean + np.sign(logs - mean) * beyond), np.inf)
+
+
+def _report(
+    progress: Callable[[Progress], None] | None, buyer: _Buyer, sure: int, expected: float
+) -> None:
+    if progress is not None:
+        book = buyer.book
+        progress(Progress(book.labels, book.spent, buyer.share(), sure, expected))

@@ -1,0 +1,190 @@
+"""`venire label` as a user meets it: on old data, and with a panel that is killed and resumed."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from venire.cli import main
+
+MINE = """
+import asyncio, hashlib, time
+
+def draw(name, item):
+    return int(hashlib.sha256(f"{name} {item}".encode()).hexdigest()[:8], 16) / 2**32
+
+def judge(name, skill, pause=0.0):
+    def call(item):
+        with open("calls.log", "a") as file:  # what a provider would bill
+            file.write(f"{name} {item['id']}\\n")
+        time.sleep(pause)
+        right = "spam" if item["n"] % 3 == 0 else "ok"
+        wrong = "ok" if right == "spam" else "spam"
+        return right if draw(name, item["n"]) < skill else wrong
+    return call
+
+small, medium, large = judge("small", 0.65), judge("medium", 0.75, 0.002), judge("large", 0.92)
+
+async def later(item):
+    await asyncio.sleep(0.001)
+    return judge("later", 0.8)(item)
+"""
+
+PANEL = """
+labelers:
+  - {id: small, price: 0.01, call: "mine:small"}
+  - {id: medium, price: 0.02, call: "mine:medium", parallel: 2}
+  - {id: large, price: 0.05, call: "mine:large"}
+  - {id: later, price: 0.03, call: "mine:later", parallel: 4}
+"""
+
+LIVE = ["label", "items.jsonl", "--panel", "panel.yaml", "--budget", "9", "--out", "v.jsonl"]
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    Path("mine.py").write_text(MINE)
+    Path("panel.yaml").write_text(PANEL)
+    rows = (json.dumps({"id": f"p{n}", "n": n}) for n in range(120))
+    Path("items.jsonl").write_text("\n".join(rows) + "\n")
+    rng = np.random.default_rng(0)
+    lines, truth = ["task,worker,label"], ["task,label"]
+    for task in range(200):
+        right = rng.integers(2)
+        truth.append(f"t{task},{right}")
+        for worker, skill in enumerate((0.6, 0.7, 0.7, 0.8, 0.9)):
+            lines.append(f"t{task},w{worker},{right if rng.random() < skill else 1 - right}")
+    Path("labels.csv").write_text("\n".join(lines) + "\n")
+    Path("truth.csv").write_text("\n".join(truth) + "\n")
+    return tmp_path
+
+
+def run(*arguments: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "venire", *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONUNBUFFERED": "1"},
+    )
+
+
+def calls() -> list[str]:
+    return Path("calls.log").read_text().splitlines()
+
+
+def test_on_recorded_labels(capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["label", "--recorded", "labels.csv", "--truth", "truth.csv"]
+    assert main([*command, "--labels-per-item", "3", "--out", "v.jsonl"]) == 0
+    printed = capsys.readouterr().out
+    assert "labels    600 of 600, 3.00 an item" in printed
+    assert "w4" in printed
+    verdicts = [json.loads(line) for line in Path("v.jsonl").read_text().splitlines()]
+    assert len(verdicts) == 200
+    assert set(verdicts[0]) == {"task", "label", "confidence", "labels", "cost", "reason"}
+    assert sum(row["labels"] for row in verdicts) == 600
+
+
+def test_json_and_page(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("prices.csv").write_text("labeler,price\nw0,1\nw1,1\nw2,2\nw3,2\nw4,6\n")
+    command = ["label", "--recorded", "labels.csv", "--truth", "truth.csv", "--budget", "900"]
+    assert main([*command, "--prices", "prices.csv", "--report", "r.html", "--json"]) == 0
+    record = json.loads(capsys.readouterr().out)
+    assert record["spent"] <= 900
+    assert 0.7 < record["accuracy"] <= 1
+    assert [point["labels"] for point in record["curve"]][-1] == record["labels"]
+    assert {one["id"] for one in record["labelers"]} == {"w0", "w1", "w2", "w3", "w4"}
+    assert sum(one["spent"] for one in record["labelers"]) == pytest.approx(record["spent"])
+    page = Path("r.html").read_text()
+    assert page.startswith("<!doctype html>")
+    assert "<svg" in page
+    assert "http" not in page  # it opens offline
+
+
+def test_targets_and_costs(capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["label", "--recorded", "labels.csv", "--json"]
+    assert main([*command, "--target", "0.9", "--costs", "1:0=10"]) == 0
+    record = json.loads(capsys.readouterr().out)
+    assert set(record["reasons"]) <= {"confident", "undecided"}
+    assert record["budget"] is None
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["label"], "give ITEMS and --panel, or --recorded"),
+        (["label", "--recorded", "labels.csv"], "neither a budget nor a target"),
+        (["label", "items.jsonl", "--panel", "panel.yaml", "--budget", "3"], "give --out"),
+        (["label", "items.jsonl", "--recorded", "labels.csv"], "exclude each other"),
+        (["label", "--recorded", "labels.csv", "--budget", "-3"], "expected 0 or more"),
+        (["label", "--recorded", "labels.csv", "--labels", "3", "--labels-per-item", "3"], "drop"),
+        (["label", "--recorded", "labels.csv", "--target", "95"], "expected a confidence"),
+        (["label", "--recorded", "labels.csv", "--costs", "1-0"], "expected right:said=cost"),
+        (["label", "--recorded", "none.csv", "--budget", "3"], "cannot be read"),
+        (["label", "--recorded", "labels.csv", "--labels", "9", "--report", "r.txt"], ".html"),
+        ([*LIVE, "--prices", "prices.csv"], "--prices is an option of --recorded"),
+    ],
+)
+def test_bad_options(
+    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(arguments) == 2
+    assert message in capsys.readouterr().err
+
+
+@pytest.mark.timeout(600)
+def test_killed_and_resumed_it_pays_for_nothing_twice() -> None:
+    """SIGKILL at random places: the verdicts are those of a run that was never killed."""
+    whole = run(*LIVE, "--journal", "whole.journal")
+    _, errors = whole.communicate(timeout=200)
+    assert whole.returncode == 0, errors
+    wanted, bill = Path("v.jsonl").read_bytes(), len(calls())
+    assert len(set(calls())) == bill
+    for name in ("v.jsonl", "calls.log"):
+        Path(name).unlink()
+    rng, kills, asked = random.Random(1), 0, 0
+    while True:
+        one = run(*LIVE, "--journal", "j")
+        until = asked + rng.randint(5, 120)
+        while one.poll() is None:
+            asked = len(calls()) if Path("calls.log").exists() else 0
+            if asked >= until:
+                one.kill()
+            time.sleep(0.005)
+        one.communicate()
+        if one.returncode == 0:
+            break
+        assert one.returncode == -signal.SIGKILL
+        kills += 1
+    assert kills >= 2
+    assert Path("v.jsonl").read_bytes() == wanted
+    # in flight when it was killed: at most one question of each of the eight workers
+    assert len(calls()) - len(set(calls())) <= 8 * kills
+    assert len(set(calls())) == bill
+
+
+@pytest.mark.timeout(300)
+def test_after_ctrl_c_what_was_paid_is_kept() -> None:
+    one = run(*LIVE)
+    while not (Path("calls.log").exists() and len(calls()) > 60):
+        assert one.poll() is None
+        time.sleep(0.005)
+    one.send_signal(signal.SIGINT)
+    _, errors = one.communicate(timeout=100)
+    assert one.returncode == 130, errors
+    journal = Path("v.jsonl.journal").read_text().splitlines()
+    assert len(journal) - 1 == len(calls())
+    again = run(*LIVE)
+    again.communicate(timeout=200)
+    assert again.returncode == 0
+    assert len(set(calls())) == len(calls())
