@@ -288,19 +288,19 @@ def _reasons(
 ) -> Iterator[ExitReason]:
     work = book.work
     free = (book.said == -1) & source.open[work.labeler]
-    more = np.bincount(work.item, free, minlength=len(confidence)) > 0
+    cheapest = np.full(len(confidence), np.inf)  # of those who may still label the item
+    np.minimum.at(cheapest, work.item[free], source.most[work.labeler[free]])
     left = budget and budget.left(book.spent, book.labels)
-    cheapest = source.most[source.open].min(initial=np.inf)
-    broke = source.ended or (
-        left is not None
-        and (left.labels == 0 or (left.money is not None and left.money + 1e-9 < cheapest))
-    )
+    broke = np.full(len(confidence), source.ended or (left is not None and left.labels == 0))
+    if left is not None and left.money is not None:
+        broke |= left.money + 1e-9 < cheapest
     wanted = np.isfinite(work.target)
     reached = wanted & (confidence >= work.target)
-    for has_goal, is_sure, others in zip(wanted, reached, more, strict=True):
+    found = wanted, reached, np.isfinite(cheapest), broke
+    for has_goal, is_sure, others, spent in zip(*found, strict=True):
         if is_sure:
             yield ExitReason.CONFIDENT
         elif not others:
             yield ExitReason.UNDECIDED if has_goal else ExitReason.EXHAUSTED
         else:
-            yield ExitReason.BUDGET if broke else ExitReason.NO_GAIN
+            yield ExitReason.BUDGET if spent else ExitReason.NO_GAIN

@@ -26,6 +26,7 @@ COMMANDS = (
     "demo",
     "aggregate",
     "label",
+    "judge",
     "rank",
     "panel",
     "audit",

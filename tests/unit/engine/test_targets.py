@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from venire import FixedOverlap, Item, Label, Labeler, LookAhead, Realised, Scheduler
-from venire.costs import cost_matrix
+from venire.costs import Costs, cost_matrix
 from venire.errors import InputError
 from venire.events import Changed
 from venire.model import Bounds, ExitReason
@@ -23,7 +23,8 @@ POLICIES = [Realised(), LookAhead(), FixedOverlap(1)]
 
 def run(s: Scheduler, items: list[Item], seed: int, slots: int = 40) -> dict[str, Any]:
     """Everybody labels what it is given, by its competence; the exits by item."""
-    rng, left = np.random.default_rng(seed), {}
+    rng = np.random.default_rng(seed)
+    left: dict[str, Any] = {}
     truth = {item.id: int(rng.integers(2)) for item in items}
     known = {who.id: who.competence or 0.5 for who in s.panel}
     s.arrive(items)
@@ -112,7 +113,7 @@ def plain_verdict(labels: dict[str, int], costs: Any, classes: int) -> tuple[int
 def test_verdicts_are_those_of_least_expected_cost(seed: int, classes: int) -> None:
     rng = np.random.default_rng(seed)
     names = [f"c{k}" for k in range(classes)]
-    pairs = {(a, b): float(rng.uniform(0.1, 20)) for a in names for b in names if a != b}
+    pairs: Costs = {(a, b): float(rng.uniform(0.1, 20)) for a in names for b in names if a != b}
     matrix = cost_matrix(pairs, names)
     s = Scheduler(PANEL, names, FixedOverlap(6), costs=pairs, revisions=5)
     s.arrive(Item("a"))
@@ -140,7 +141,8 @@ def test_equal_costs_change_nothing_to_the_bit(policy: Any) -> None:
 def test_costs_send_labels_where_errors_are_dear() -> None:
     """Labelers come one by one and say ok; where errors are dear, the item waits for more."""
     labels = {}
-    for name, costs in (("plain", None), ("dear", {("toxic", "ok"): 30, ("ok", "toxic"): 30})):
+    dear: Costs = {("toxic", "ok"): 30, ("ok", "toxic"): 30}
+    for name, costs in (("plain", None), ("dear", dear)):
         s = Scheduler(PANEL, CLASSES, Realised(), costs=costs)
         s.arrive([Item("a", 6.0)])
         for who in reversed(PANEL):

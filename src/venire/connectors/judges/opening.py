@@ -14,7 +14,7 @@ from venire.connectors.judges.judge import Judge
 from venire.connectors.judges.pairs import PairJudge
 from venire.errors import FileError
 
-__all__ = ["AnyJudge", "open_judges"]
+__all__ = ["AnyJudge", "judges_of", "open_judges"]
 
 AnyJudge = Judge | PairJudge
 
@@ -24,16 +24,19 @@ async def open_judges(
     path: str | Path, cache: str | Path | None = None
 ) -> AsyncIterator[dict[str, AnyJudge]]:
     """The judges of a file by name; their answers are kept in the file `cache`, if one is given."""
-    configs = read_judges(path)
     kept = Cache(cache)
     judges: dict[str, AnyJudge] = {}
     try:
-        for config in configs:
-            judges[config.id] = _made(Path(path), config, kept)
+        judges |= {judge.id: judge for judge in judges_of(path, kept)}
         yield judges
     finally:
         await asyncio.gather(*(judge.close() for judge in judges.values()))
         kept.close()
+
+
+def judges_of(path: str | Path, cache: Cache) -> list[AnyJudge]:
+    """The judges of a file, which the caller closes."""
+    return [_made(Path(path), config, cache) for config in read_judges(path)]
 
 
 def _made(path: Path, config: JudgeConfig, cache: Cache) -> AnyJudge:

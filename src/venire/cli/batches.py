@@ -1,0 +1,149 @@
+"""What `venire label` and `venire judge` share: budgets, progress, and what is written and said."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from venire.errors import InputError
+
+if TYPE_CHECKING:
+    from venire.batch import Labelled, Progress
+    from venire.budget import Budget
+
+__all__ = [
+    "BUDGET",
+    "COSTS",
+    "JOURNAL",
+    "LABELS",
+    "OUT",
+    "PER_ITEM",
+    "REPORT",
+    "SEED",
+    "TARGET",
+    "TRUTH",
+    "budget_of",
+    "check_report",
+    "costs_of",
+    "say_labelled",
+    "truth_of",
+    "watched",
+    "write_labelled",
+]
+
+BUDGET = "The most to spend, in the currency of the prices."
+LABELS = "The most labels to buy."
+PER_ITEM = "The most labels to buy, on average for an item."
+TARGET = "An item is done when its verdict has this confidence."
+COSTS = "What an error costs, right:said=cost, such as toxic:ok=10; may be given several times."
+TRUTH = "Known true labels, for the report only: a file with task,label."
+OUT = "Write the verdicts, .jsonl, .csv or .parquet: task,label,confidence,labels,cost,reason."
+REPORT = "Write the report as one HTML file."
+JOURNAL = "Keeps every answer, so that a run resumes. [default: the name of --out + .journal]"
+SEED = "Seed of the draws of labelers."
+
+
+def check_report(report: Path | None) -> None:
+    """Refuse a report that cannot be written before anything is paid."""
+    if report is not None and (report.suffix != ".html" or not report.resolve().parent.is_dir()):
+        raise InputError(f"got --report {report}, expected a file .html in a folder that is there")
+
+
+def budget_of(
+    money: float | None, labels: int | None, per_item: float | None, items: int
+) -> Budget | None:
+    """The budget of the options; None without any."""
+    from venire.budget import Budget
+
+    if labels is not None and per_item is not None:
+        raise InputError("--labels and --labels-per-item exclude each other: drop one of them")
+    if per_item is not None:
+        if not 0 < per_item < 1e6:
+            raise InputError(f"got --labels-per-item {per_item!r}, expected a number above 0")
+        labels = round(per_item * items)
+    return None if money is None and labels is None else Budget(money=money, labels=labels)
+
+
+def costs_of(given: list[str] | None) -> dict[tuple[Hashable, Hashable], float] | None:
+    """The costs in `right:said=cost`.
+
+    >>> costs_of(["toxic:ok=10"])
+    {('toxic', 'ok'): 10.0}
+    """
+    if not given:
+        return None
+    costs: dict[tuple[Hashable, Hashable], float] = {}
+    for text in given:
+        pair, _, cost = text.rpartition("=")
+        right, colon, said = pair.partition(":")
+        try:
+            costs[right.strip(), said.strip()] = float(cost)
+        except ValueError:
+            colon = ""
+        if not (colon and right.strip() and said.strip()):
+            raise InputError(f"got --costs {text!r}, expected right:said=cost, as toxic:ok=10")
+    return costs
+
+
+def truth_of(path: Path | None) -> dict[Any, Any] | None:
+    """The known right labels of a file."""
+    from venire.files import read_verdicts
+
+    return None if path is None else dict(read_verdicts(path))
+
+
+def write_labelled(done: Labelled, out: Path | None, report: Path | None) -> None:
+    """Write the verdicts and the report."""
+    from venire.files import Output, write_outputs
+
+    if out is not None:
+        columns = ("task", "label", "confidence", "labels", "cost", "reason")
+        write_outputs([Output(out, columns, done.rows())])
+    if report is not None:
+        done.write_report(report)
+
+
+def say_labelled(done: Labelled, as_json: bool) -> None:
+    """Print the report, for people or as JSON."""
+    if as_json:
+        print(json.dumps(done.record(), indent=2, allow_nan=False))
+    else:
+        from venire.cli.label_summary import print_labelled
+
+        print_labelled(done)
+
+
+@contextmanager
+def watched() -> Iterator[Callable[[Progress], None] | None]:
+    """Progress on a terminal: spend, sure items, expected accuracy, time left."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich import progress as rich
+    from rich.console import Console
+
+    columns = rich.TextColumn("{task.description}"), rich.BarColumn(), rich.TimeElapsedColumn()
+    began = time.monotonic()
+    with rich.Progress(*columns, console=Console(stderr=True), transient=True) as shown:
+        task = shown.add_task("asking (the first run compiles, some 10 s)", total=1.0)
+
+        def watch(now: Progress) -> None:
+            shown.update(task, completed=now.share or 0.0, description=_words(now, began))
+
+        yield watch
+
+
+def _words(now: Progress, began: float) -> str:
+    """One line: what was spent and reached, and how long it may still take."""
+    words = f"{now.labels:,} labels, {now.spent:,.6g} spent"
+    if now.expected:
+        words += f", {now.sure:,} sure, expected accuracy {100 * now.expected:.1f} %"
+    if now.share:
+        left = (time.monotonic() - began) * (1 - now.share) / now.share
+        words += f", {left:.0f} s left" if left < 120 else f", {left / 60:.0f} min left"
+    return words
