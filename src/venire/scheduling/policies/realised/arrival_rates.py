@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from typing import Final
 
+from venire.scheduling.policies.realised.by_cost import by_cost
 from venire.scheduling.policies.realised.item_value import (
     BY_LABELS,
     SHARE,
@@ -22,7 +23,7 @@ from venire.scheduling.policies.realised.item_value import (
 )
 from venire.scheduling.policies.realised.money import plan_to_buy
 from venire.scheduling.policies.realised.queue_price import FLOW, NOW, STAY, add, bin_of
-from venire.scheduling.state.desk import PRICED, SETTING, Desk
+from venire.scheduling.state.desk import COSTLY, PRICED, SETTING, Desk
 from venire.scheduling.state.eligibility import new_stamp
 from venire.scheduling.state.policy_memory import PolicyMemory
 from venire.tools.compiling import inlined, kernel
@@ -81,6 +82,23 @@ def usual_arrivals(desk: Desk) -> float:
     return total / max(1, n - top - bottom)
 
 
+@inlined
+def new_row(desk: Desk) -> tuple[float, float]:
+    """Of a row without labels: what is left to gain as a share of its weight, and its scale."""
+    if desk.meta[SETTING] != BY_LABELS:
+        return 1.0, 1.0
+    if desk.meta[COSTLY] == 0:
+        return 0.5 * SHARE, 1.0
+    top, total = -math.inf, 0.0
+    for j in range(len(desk.scores)):
+        desk.scores[j] = desk.lean[j]
+        top = max(top, desk.lean[j])
+    for j in range(len(desk.scores)):
+        total += math.exp(desk.scores[j] - top)
+    _, wrong, scale = by_cost(desk, 1.0 - 1.0 / total)
+    return SHARE * math.sqrt(wrong * (1.0 - wrong)), scale
+
+
 @kernel
 def expect(desk: Desk, next_slot: bool) -> float:
     """Add the usual arrivals to the bins; returns what comes in bursts as a multiple of them.
@@ -91,11 +109,11 @@ def expect(desk: Desk, next_slot: bool) -> float:
     usual = max(usual_arrivals(desk), 0.01 * g[MEAN])
     if usual <= 0.0:
         return 0.0
-    share = 0.5 * SHARE if desk.meta[SETTING] == BY_LABELS else 1.0
+    share, scale = new_row(desk)
     step = math.sqrt(max(0.0, g[SQUARE] - g[LOG] * g[LOG])) / 2.0
     least, cap, rows = one_label(desk), desk.held[0, 0, 1], usual / WEIGHTS
     for i in range(WEIGHTS):
-        weight = math.exp(g[LOG] + (i - WEIGHTS // 2) * step)
+        weight = scale * math.exp(g[LOG] + (i - WEIGHTS // 2) * step)
         left = share * weight
         log = math.log(left)
         if desk.meta[PRICED] == 0:
