@@ -35,6 +35,7 @@ KEYS = [
     "normalised_regret",
     "ratio",
     "labels_per_item",
+    "money",
     "mean_delay",
     "mean_response",
     "seconds",

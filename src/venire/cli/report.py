@@ -36,6 +36,8 @@ def _heading(run: Run) -> list[str]:
         f"delay    {run.mean_delay:.2f} slots to the last label, "
         f"{run.mean_response:.2f} to the exit",
     ]
+    if run.money:
+        lines.append(f"money    {run.money:,.6g} spent on labels")
     if run.accuracy is not None:
         lines.append(f"verdicts {run.accuracy:.1%} right")
     if run.learning and run.learning.counts_from():

@@ -22,7 +22,7 @@ def complete(words: str, place: int) -> list[str]:
     ("words", "place", "expected"),
     [
         ("venire si", 1, ["simulate"]),
-        ("venire re", 1, ["reproduce"]),
+        ("venire re", 1, ["reproduce", "replay"]),
         ("venire simulate --sl", 2, ["--slots"]),
     ],
 )

@@ -36,19 +36,20 @@ class LabelerView:
     `number` is its place in the panel. `evidence` is what one of its labels is believed to be
     worth, and `reach` the share of what is left to gain of an item that one label takes,
     1 - exp(-evidence). `capacity` is 0 while it is away; `room` is how many more items it can be
-    given in this slot.
+    given in this slot. `price` is what one label of it costs.
     """
 
-    __slots__ = ("capacity", "evidence", "number", "reach", "room")
+    __slots__ = ("capacity", "evidence", "number", "price", "reach", "room")
 
     def __init__(
-        self, number: int, evidence: float, reach: float, capacity: int, load: int
+        self, number: int, evidence: float, reach: float, capacity: int, load: int, price: float
     ) -> None:
         self.number = number
         self.evidence = evidence
         self.reach = reach
         self.capacity = capacity
         self.room = capacity - load
+        self.price = price
 
     def __repr__(self) -> str:
         return f"LabelerView({self.number}, evidence={self.evidence:.3g}, room={self.room})"
@@ -104,9 +105,9 @@ class ItemView:
         return f"ItemView({self.number}, weight={self.weight:g}, labels={self.labels})"
 
     def gain(self, labeler: LabelerView, slot: int) -> float:
-        """What one label of this labeler in this slot adds to the utility (`utility.gain`)."""
+        """What one label of this labeler in this slot adds to the utility, less its price."""
         left = utility.residual(self.weight, self.evidence)
-        return utility.gain(left, labeler.reach, max(slot - self.last, 0))
+        return utility.gain(left, labeler.reach, max(slot - self.last, 0)) - labeler.price
 
     @property
     def eligible(self) -> tuple[LabelerView, ...]:
@@ -146,7 +147,7 @@ class Situation:
         rows = np.sort(desk.pool[: desk.meta[POOLED]]).astype(np.int64)
         self.may: Bools = np.zeros((len(rows), len(desk.panel)), np.bool_)
         note_eligible(desk, rows, self.may)
-        shown = ("evidence", "reach", "capacity", "load")
+        shown = ("evidence", "reach", "capacity", "load", "price")
         panel = zip(*(desk.panel[name].tolist() for name in shown), strict=True)
         self.labelers = [LabelerView(m, *values) for m, values in enumerate(panel)]
         queue = desk.rows[rows]
