@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from venire.storage import Storage
     from venire.whatif import Comparison, Paired, Recorded
 
-__all__ = ["replay"]
+__all__ = ["events_of", "replay"]
 
 STREAM = "Which stream. [default: the only one]"
 POLICY = "Another policy, such as fixed-overlap:3. [default: as it was]"
@@ -97,14 +97,17 @@ def _recorded(storage: Storage, stream: str) -> Recorded:
                 "restore a backup that has it"
             )
         start = Scheduler.restore(first.body)
-        return Recorded.of(start, _events(storage, stream), lambda n: working(f"{n:,} events"))
+        return Recorded.of(start, events_of(storage, stream), lambda n: working(f"{n:,} events"))
 
 
-def _events(storage: Storage, stream: str) -> Iterator[Event]:
+def events_of(storage: Storage, stream: str) -> Iterator[Event]:
+    """The events of a stream in order, those of a closed slot as one."""
     from venire.storage import decode
+    from venire.storage.slot_parts import SlotParts
 
+    parts = SlotParts()
     for row in storage.all_events(stream):
-        yield from decode([row])
+        yield from parts.whole(decode([row]))
 
 
 def _print(name: str, found: Comparison) -> None:

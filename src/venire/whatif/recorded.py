@@ -98,4 +98,4 @@ class Recorded:
                 if isinstance(event, Arrived):
                     self.items += [item.id for item in event.items]
             case _:
-                pass  # released: that label does not exist
+                pass  # released: that label does not exist; gold: known to the stream only

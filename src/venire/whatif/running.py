@@ -204,7 +204,9 @@ class _Running:
             bounds = replace(event.bounds, spent=self.spent)
         policy = event.policy if self.plan.policy is None else None
         learning = event.learning if self.plan.learning is None else None
-        self.engine.change(policy, learning, bounds, event.c, None)
+        budget = event.budget if self.plan.budget is None else None
+        costs = None if event.costs is None else {(t, v): x for t, v, x in event.costs}
+        self.engine.change(policy, learning, bounds, event.c, None, budget, costs=costs)
 
 
 def _engine(recorded: Recorded, plan: Plan, seed: int) -> Scheduler:
@@ -223,7 +225,16 @@ def _engine(recorded: Recorded, plan: Plan, seed: int) -> Scheduler:
     if plan.learning is not None:
         learning = learning_named(plan.learning, seed)
     bounds = replace(start.bounds, spent=False)
-    engine = Scheduler(panel, start.classes, policy, learning, start.c, bounds)
+    engine = Scheduler(
+        panel,
+        start.classes,
+        policy,
+        learning,
+        start.c,
+        bounds,
+        budget=start.budget if plan.budget is None else None,
+        costs=start.costs,
+    )
     for who in panel:
         if who.id not in start.seated:
             engine.leave(who.id)

@@ -34,7 +34,8 @@ class Stopped(Exception):
 async def panel_of(runtime: Runtime, stream: str, want: float | None) -> PanelView:
     """The report on the panel of a stream."""
     live = await runtime.live_stream(stream)
-    classes, prices = live.settings.classes, {who.id: who.price for who in live.engine.panel}
+    classes, cost = live.settings.classes, live.settings.delay_cost
+    prices = {who.id: who.price * cost for who in live.engine.panel}
     storage = runtime.storage
     rows = await runtime.read_committed(storage.recent_labels, stream, 0.0, None, LABELS)
     if len(rows) < MIN_LABELS:
