@@ -28,8 +28,12 @@ Costs: TypeAlias = Mapping[tuple[Hashable, Hashable], float]
 MOST_COST: Final = 1e9
 
 
-def cost_matrix(costs: Costs | None, classes: Sequence[Hashable]) -> NDArray[np.float64] | None:
+def cost_matrix(
+    costs: Costs | None, classes: Sequence[Hashable], all_known: bool = True
+) -> NDArray[np.float64] | None:
     """The costs as K x K, truth by verdict; None where every error costs 1.
+
+    A cost of another class is refused, or passed over where not all classes have been seen yet.
 
     >>> cost_matrix({("toxic", "ok"): 10}, ["ok", "toxic"]).tolist()
     [[0.0, 1.0], [10.0, 0.0]]
@@ -42,13 +46,15 @@ def cost_matrix(costs: Costs | None, classes: Sequence[Hashable]) -> NDArray[np.
     square = 1.0 - np.eye(len(classes))
     place = {name: k for k, name in enumerate(classes)}
     for pair, cost in (costs or {}).items():
-        if not isinstance(pair, tuple) or len(pair) != 2 or not set(pair) <= place.keys():
+        about = isinstance(pair, tuple) and len(pair) == 2 and set(pair) <= place.keys()
+        if not about and all_known:
             raise InputError(
                 f"got a cost of {pair!r}, expected a true class and a verdict, both among "
                 f"{list(classes)}: {{(truth, verdict): cost}}"
             )
         _check(pair, cost)
-        square[place[pair[0]], place[pair[1]]] = cost
+        if about:
+            square[place[pair[0]], place[pair[1]]] = cost
     return square if (square != 1.0 - np.eye(len(classes))).any() else None
 
 

@@ -129,7 +129,7 @@ def test_targets_and_costs(capsys: pytest.CaptureFixture[str]) -> None:
         (["label", "--recorded", "labels.csv", "--budget", "-3"], "expected 0 or more"),
         (["label", "--recorded", "labels.csv", "--labels", "3", "--labels-per-item", "3"], "drop"),
         (["label", "--recorded", "labels.csv", "--target", "95"], "expected a confidence"),
-        (["label", "--recorded", "labels.csv", "--costs", "1-0"], "expected right:said=cost"),
+        (["label", "--recorded", "labels.csv", "--costs", "1-0"], "expected truth:verdict=cost"),
         (["label", "--recorded", "none.csv", "--budget", "3"], "cannot be read"),
         (["label", "--recorded", "labels.csv", "--labels", "9", "--report", "r.txt"], ".html"),
         ([*LIVE, "--prices", "prices.csv"], "--prices is an option of --recorded"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import tomllib
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
@@ -14,10 +14,9 @@ from venire.batch.labelers import Caller, NoAnswer
 from venire.batch.work import BatchItem, as_items
 from venire.errors import FileError, InputError
 from venire.labels.sources.jsonl import is_json_lines
-from venire.model import MOST_PRICE
-from venire.tools.csv_rows import number, read_rows, shown
+from venire.tools.csv_rows import number, shown
 
-__all__ = ["read_batch", "read_batch_panel", "read_prices"]
+__all__ = ["read_batch", "read_batch_panel"]
 
 #: What an entry of the panel may say.
 KEYS: Final = ("id", "price", "call", "column", "parallel", "many")
@@ -184,22 +183,3 @@ def _column(name: str) -> Callable[[Any], Any]:
         return said
 
     return read
-
-
-def read_prices(path: str | Path) -> dict[Hashable, float]:
-    r"""What a label of each labeler costs: a CSV file with labeler,price.
-
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = Path(folder, "prices.csv")
-    ...     _ = path.write_text("labeler,price\nann,0.5\nbob,0.1\n")
-    ...     read_prices(path)
-    {'ann': 0.5, 'bob': 0.1}
-    """
-    path, prices = Path(path), dict[Hashable, float]()
-    for line, (name, text) in read_rows(path, ("labeler", "price")):
-        value = number(text)
-        if value is None or not 0 <= value <= MOST_PRICE:
-            raise FileError(path, line, f"price is {shown(text)}, expected a number, 0 or more")
-        prices[name or ""] = value
-    return prices

@@ -15,9 +15,10 @@ from venire.batch.journal import Journal
 from venire.batch.labelers import as_callers
 from venire.batch.outcome import Labelled, settle, share_right
 from venire.batch.recorded import Recorded, recorded_work
-from venire.batch.rounds import Costs, Progress, Source, run_rounds
+from venire.batch.rounds import Progress, Source, run_rounds
 from venire.batch.work import Work, as_items
 from venire.budget import Budget
+from venire.costs import Costs
 from venire.errors import InputError
 from venire.labels.sources import as_table
 

@@ -13,8 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from venire.batch.belief import assess, believe, decide
-from venire.batch.rounds import SURE, Book, Costs, Point, Source, cost_matrix
+from venire.batch.rounds import SURE, Book, Point, Source
 from venire.budget import Budget
+from venire.costs import Costs, cost_matrix
 from venire.estimators.ties import winners
 from venire.estimators.votes.anchored import Anchored
 from venire.labels import LabelTable
@@ -246,10 +247,11 @@ def settle(
     work, table = book.work, book.table(source.classes)
     found = assess(table, believe(table), seed)
     q, n, counts = found.posterior, len(work.items), np.diff(table.start)
-    if costs is None:
+    matrix = cost_matrix(costs, source.classes, all_known=False)
+    if matrix is None:
         codes = winners(q, table.items, table.classes, seed)
     else:
-        codes = decide(q, cost_matrix(costs, table.classes))[0]
+        codes = decide(q, matrix)[0]
     confidence = np.where(counts > 0, found.confidence(codes), 0.0)
     right = None if truth is None else truth_codes(truth, table)
     last = float(np.average(confidence, weights=work.weight))

@@ -10,8 +10,8 @@ become doubtful again is not.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import Final, NamedTuple, Protocol, TypeAlias
+from collections.abc import Callable, Hashable, Sequence
+from typing import Final, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,17 +20,15 @@ from venire.batch.belief import Assessment, Belief, assess, believe
 from venire.batch.choice import best_entries, first_entries
 from venire.batch.work import Work
 from venire.budget import Budget
-from venire.errors import InputError
-from venire.labels import LabelTable, Names
+from venire.costs import Costs, cost_matrix
+from venire.labels import LabelTable
 
-__all__ = ["Book", "Costs", "Point", "Progress", "Source", "cost_matrix", "run_rounds"]
+__all__ = ["Book", "Point", "Progress", "Source", "run_rounds"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
-#: What a verdict costs: (what is right, what is said) to a number; 1 for errors not listed.
-Costs: TypeAlias = Mapping[tuple[Hashable, Hashable], float]
 
 #: The labels of a round, as a share of those that are there, and at least so many.
 GROWTH: Final = 0.05
@@ -146,7 +144,7 @@ def run_rounds(
     while book.labels and not source.ended:
         number += 1
         table = book.table(source.classes)
-        belief = believe(table, cost_matrix(costs, table.classes))
+        belief = believe(table, cost_matrix(costs, source.classes, all_known=False))
         done = belief.risk < ENOUGH
         due = not curve or book.labels >= SHOWN * curve[-1].labels
         if due or goals.any():
@@ -166,27 +164,6 @@ def run_rounds(
         book.take(entries, *source.ask(entries))
     book.take(*source.left_over())
     return book, curve
-
-
-def cost_matrix(costs: Costs | None, classes: Names) -> Floats | None:
-    """What each verdict costs, [right, said]; None for None.
-
-    >>> cost_matrix({("toxic", "ok"): 10}, ["ok", "toxic"]).tolist()
-    [[0.0, 1.0], [10.0, 0.0]]
-    """
-    if costs is None:
-        return None
-    matrix = 1.0 - np.eye(len(classes))
-    place = {name: k for k, name in enumerate(classes)}
-    for (truth, said), cost in costs.items():
-        if not 0 <= cost < np.inf or truth == said:
-            raise InputError(
-                f"got the cost {cost!r} for {said!r} where {truth!r} is right, expected a number, "
-                "0 or more, for two different classes"
-            )
-        if truth in place and said in place:
-            matrix[place[truth], place[said]] = cost
-    return matrix
 
 
 def _sure(work: Work, table: LabelTable, found: Assessment, verdict: Ints) -> Bools:

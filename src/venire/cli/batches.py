@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,7 +29,6 @@ __all__ = [
     "TRUTH",
     "budget_of",
     "check_report",
-    "costs_of",
     "say_labelled",
     "truth_of",
     "watched",
@@ -40,7 +39,7 @@ BUDGET = "The most to spend, in the currency of the prices."
 LABELS = "The most labels to buy."
 PER_ITEM = "The most labels to buy, on average for an item."
 TARGET = "An item is done when its verdict has this confidence."
-COSTS = "What an error costs, right:said=cost, such as toxic:ok=10; may be given several times."
+COSTS = "What errors cost, truth:verdict=cost, as in toxic:ok=10; the others cost 1."
 TRUTH = "Known true labels, for the report only: a file with task,label."
 OUT = "Write the verdicts, .jsonl, .csv or .parquet: task,label,confidence,labels,cost,reason."
 REPORT = "Write the report as one HTML file."
@@ -67,27 +66,6 @@ def budget_of(
             raise InputError(f"got --labels-per-item {per_item!r}, expected a number above 0")
         labels = round(per_item * items)
     return None if money is None and labels is None else Budget(money=money, labels=labels)
-
-
-def costs_of(given: list[str] | None) -> dict[tuple[Hashable, Hashable], float] | None:
-    """The costs in `right:said=cost`.
-
-    >>> costs_of(["toxic:ok=10"])
-    {('toxic', 'ok'): 10.0}
-    """
-    if not given:
-        return None
-    costs: dict[tuple[Hashable, Hashable], float] = {}
-    for text in given:
-        pair, _, cost = text.rpartition("=")
-        right, colon, said = pair.partition(":")
-        try:
-            costs[right.strip(), said.strip()] = float(cost)
-        except ValueError:
-            colon = ""
-        if not (colon and right.strip() and said.strip()):
-            raise InputError(f"got --costs {text!r}, expected right:said=cost, as toxic:ok=10")
-    return costs
 
 
 def truth_of(path: Path | None) -> dict[Any, Any] | None:

@@ -8,25 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from venire.cli.batches import (
-    BUDGET,
-    COSTS,
-    JOURNAL,
-    LABELS,
-    OUT,
-    PER_ITEM,
-    REPORT,
-    SEED,
-    TARGET,
-    TRUTH,
-    budget_of,
-    check_report,
-    costs_of,
-    say_labelled,
-    truth_of,
-    watched,
-    write_labelled,
-)
+from venire.cli import batches
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -43,17 +25,19 @@ CACHE = "Where answers are kept for other runs. [default: beside --config, with 
 def judge(
     items: Annotated[Path, typer.Argument(metavar="ITEMS", help=ITEMS)],
     config: Annotated[Path, typer.Option(metavar="FILE", help=CONFIG)],
-    out: Annotated[Path, typer.Option(metavar="FILE", help=OUT)],
-    budget: Annotated[float | None, typer.Option(metavar="X", help=BUDGET)] = None,
-    labels: Annotated[int | None, typer.Option(metavar="N", help=LABELS)] = None,
-    labels_per_item: Annotated[float | None, typer.Option(metavar="X", help=PER_ITEM)] = None,
-    target: Annotated[float | None, typer.Option(metavar="X", help=TARGET)] = None,
-    costs: Annotated[list[str] | None, typer.Option(metavar="COST", help=COSTS)] = None,
-    truth: Annotated[Path | None, typer.Option(metavar="FILE", help=TRUTH)] = None,
-    report: Annotated[Path | None, typer.Option(metavar="FILE", help=REPORT)] = None,
-    journal: Annotated[Path | None, typer.Option(metavar="FILE", help=JOURNAL)] = None,
+    out: Annotated[Path, typer.Option(metavar="FILE", help=batches.OUT)],
+    budget: Annotated[float | None, typer.Option(metavar="X", help=batches.BUDGET)] = None,
+    labels: Annotated[int | None, typer.Option(metavar="N", help=batches.LABELS)] = None,
+    labels_per_item: Annotated[
+        float | None, typer.Option(metavar="X", help=batches.PER_ITEM)
+    ] = None,
+    target: Annotated[float | None, typer.Option(metavar="X", help=batches.TARGET)] = None,
+    costs: Annotated[str | None, typer.Option(metavar="COSTS", help=batches.COSTS)] = None,
+    truth: Annotated[Path | None, typer.Option(metavar="FILE", help=batches.TRUTH)] = None,
+    report: Annotated[Path | None, typer.Option(metavar="FILE", help=batches.REPORT)] = None,
+    journal: Annotated[Path | None, typer.Option(metavar="FILE", help=batches.JOURNAL)] = None,
     cache: Annotated[Path | None, typer.Option(metavar="FILE", help=CACHE)] = None,
-    seed: Annotated[int, typer.Option(help=SEED)] = 0,
+    seed: Annotated[int, typer.Option(help=batches.SEED)] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Let LLM judges label a file, asking each where its answer is worth its price.
@@ -64,32 +48,33 @@ def judge(
     from venire.batch.files import read_batch
     from venire.connectors.judges.cache import Cache
     from venire.connectors.judges.opening import judges_of
+    from venire.costs import costs_of_text
     from venire.files import check_targets
 
     check_targets([out], [path for path in (items, config, truth) if path is not None])
-    check_report(report)
+    batches.check_report(report)
     batch = read_batch(items)
-    limit = budget_of(budget, labels, labels_per_item, len(batch))
+    limit = batches.budget_of(budget, labels, labels_per_item, len(batch))
     kept = Cache(config.with_suffix(".cache") if cache is None else cache)
     try:
         panel = judges_of(config, kept)
-        with watched() as watch:
+        with batches.watched() as watch:
             done = label(
                 batch,
                 panel,
                 limit,
                 target=target,
-                costs=costs_of(costs),
+                costs=costs_of_text(costs) if costs else None,
                 seed=seed,
                 journal=journal or out.with_name(out.name + ".journal"),
-                truth=truth_of(truth),
+                truth=batches.truth_of(truth),
                 progress=watch,
             )
         asyncio.run(_close(panel))
     finally:
         kept.close()
-    write_labelled(done, out, report)
-    say_labelled(done, as_json)
+    batches.write_labelled(done, out, report)
+    batches.say_labelled(done, as_json)
     for one in panel:
         if one.stopped:
             print(f"stopped   {one.id}: {one.stopped}")

@@ -3,35 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_args
+from typing import Annotated, Any, get_args
 
 import typer
 
+from venire.cli import batches
 from venire.cli.aggregate import columns_of
-from venire.cli.batches import (
-    BUDGET,
-    COSTS,
-    JOURNAL,
-    LABELS,
-    OUT,
-    PER_ITEM,
-    REPORT,
-    SEED,
-    TARGET,
-    TRUTH,
-    budget_of,
-    check_report,
-    costs_of,
-    say_labelled,
-    truth_of,
-    watched,
-    write_labelled,
-)
 from venire.cli.worlds import names_of
 from venire.errors import InputError, UnknownName
-
-if TYPE_CHECKING:
-    pass
 
 __all__ = ["label"]
 
@@ -49,19 +28,21 @@ def label(
     panel: Annotated[Path | None, typer.Option(metavar="FILE", help=PANEL)] = None,
     recorded: Annotated[Path | None, typer.Option(metavar="FILE", help=RECORDED)] = None,
     prices: Annotated[Path | None, typer.Option(metavar="FILE", help=PRICES)] = None,
-    budget: Annotated[float | None, typer.Option(metavar="X", help=BUDGET)] = None,
-    labels: Annotated[int | None, typer.Option(metavar="N", help=LABELS)] = None,
-    labels_per_item: Annotated[float | None, typer.Option(metavar="X", help=PER_ITEM)] = None,
-    target: Annotated[float | None, typer.Option(metavar="X", help=TARGET)] = None,
+    budget: Annotated[float | None, typer.Option(metavar="X", help=batches.BUDGET)] = None,
+    labels: Annotated[int | None, typer.Option(metavar="N", help=batches.LABELS)] = None,
+    labels_per_item: Annotated[
+        float | None, typer.Option(metavar="X", help=batches.PER_ITEM)
+    ] = None,
+    target: Annotated[float | None, typer.Option(metavar="X", help=batches.TARGET)] = None,
     classes: Annotated[str | None, typer.Option(metavar="NAMES", help=CLASSES)] = None,
-    costs: Annotated[list[str] | None, typer.Option(metavar="COST", help=COSTS)] = None,
-    truth: Annotated[Path | None, typer.Option(metavar="FILE", help=TRUTH)] = None,
+    costs: Annotated[str | None, typer.Option(metavar="COSTS", help=batches.COSTS)] = None,
+    truth: Annotated[Path | None, typer.Option(metavar="FILE", help=batches.TRUTH)] = None,
     columns: Annotated[str | None, typer.Option(metavar="NAMES", help=COLUMNS)] = None,
     repeats: Annotated[str | None, typer.Option(metavar="WHICH", help=REPEATS)] = None,
-    out: Annotated[Path | None, typer.Option(metavar="FILE", help=OUT)] = None,
-    report: Annotated[Path | None, typer.Option(metavar="FILE", help=REPORT)] = None,
-    journal: Annotated[Path | None, typer.Option(metavar="FILE", help=JOURNAL)] = None,
-    seed: Annotated[int, typer.Option(help=SEED)] = 0,
+    out: Annotated[Path | None, typer.Option(metavar="FILE", help=batches.OUT)] = None,
+    report: Annotated[Path | None, typer.Option(metavar="FILE", help=batches.REPORT)] = None,
+    journal: Annotated[Path | None, typer.Option(metavar="FILE", help=batches.JOURNAL)] = None,
+    seed: Annotated[int, typer.Option(help=batches.SEED)] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Label a file of items: buy the labels that pay most for their price, within a budget.
@@ -71,18 +52,23 @@ def label(
     """
     from venire.batch.labelling import label as run
     from venire.batch.labelling import label_recorded
+    from venire.costs import costs_of_text
     from venire.files import check_targets
 
     _check(items, panel, recorded, prices, columns, repeats, journal, out, classes)
     sources = [p for p in (items, panel, recorded, prices, truth) if p is not None]
     check_targets([] if out is None else [out], sources)
-    check_report(report)
-    options: dict[str, Any] = {"target": target, "costs": costs_of(costs), "seed": seed}
-    with watched() as watch:
+    batches.check_report(report)
+    options: dict[str, Any] = {
+        "target": target,
+        "costs": costs_of_text(costs) if costs else None,
+        "seed": seed,
+    }
+    with batches.watched() as watch:
         options["progress"] = watch
         if recorded is not None:
             table, options["truth"] = _table(recorded, truth, columns, repeats, classes)
-            limit = budget_of(budget, labels, labels_per_item, len(table.items))
+            limit = batches.budget_of(budget, labels, labels_per_item, len(table.items))
             options["prices"] = _prices(prices, table)
             done = label_recorded(table, limit, **options)
         else:
@@ -90,12 +76,12 @@ def label(
             assert panel is not None
             assert out is not None
             batch, callers = _batch(items, panel)
-            limit = budget_of(budget, labels, labels_per_item, len(batch))
-            options |= {"classes": names_of(classes), "truth": truth_of(truth)}
+            limit = batches.budget_of(budget, labels, labels_per_item, len(batch))
+            options |= {"classes": names_of(classes), "truth": batches.truth_of(truth)}
             options["journal"] = journal or out.with_name(out.name + ".journal")
             done = run(batch, callers, limit, **options)
-    write_labelled(done, out, report)
-    say_labelled(done, as_json)
+    batches.write_labelled(done, out, report)
+    batches.say_labelled(done, as_json)
 
 
 def _check(
@@ -149,7 +135,7 @@ def _table(
 
 
 def _prices(path: Path | None, table: Any) -> dict[Any, float] | None:
-    from venire.batch.files import read_prices
+    from venire.files import read_prices
 
     if path is None:
         return None
