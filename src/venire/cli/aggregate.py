@@ -78,15 +78,14 @@ def aggregate(
         raise InputError("--probabilities needs --out: give the file for the verdicts")
     if repeats not in get_args(Repeats):
         raise UnknownName("way with --repeats", repeats, get_args(Repeats))
-    targets, sources = [out, skills], [labels, truth, gold]
+    sources = [path for path in (labels, truth, gold) if path is not None]
+    check_targets([path for path in (out, skills) if path is not None], sources)
     if numeric:
         from venire.cli.numeric import aggregate_numbers
 
-        check_targets([p for p in targets if p is not None], [p for p in sources if p is not None])
         return aggregate_numbers(labels, truth, called, repeats, out, skills, as_json)
     with screen.working(f"reading {labels.name}") as working:
         estimator = method_named(method)
-        check_targets([p for p in targets if p is not None], [p for p in sources if p is not None])
         table, right = _read(labels, truth, named, repeats, called, method == "ordinal")
         estimator.seed = seed or 0
         if method == "ordinal":
@@ -97,15 +96,15 @@ def aggregate(
         fitted = _fit(estimator, table, gold, (called[0], called[2]))
         seconds = round(time.perf_counter() - start, 6)
         _write(fitted, out, probabilities, skills, charged)
+    paid = _cost(fitted, right, charged)
     if as_json:
-        record = _record(method, fitted, right, seconds)
-        record |= _cost(fitted, right, charged)
+        record = _record(method, fitted, right, seconds) | paid
         print(json.dumps(record, indent=2, allow_nan=False))
     else:
         from venire.cli.summary import print_summary
 
         print_summary(method, fitted, right, seconds)
-        for name, value in _cost(fitted, right, charged).items():
+        for name, value in paid.items():
             print(f"{name.replace('_', ' ')}: {value:.4g}")
 
 

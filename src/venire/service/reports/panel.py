@@ -14,7 +14,7 @@ from typing import Final
 from venire.errors import StateError
 from venire.labels import LabelTable
 from venire.panels import Estimate, PanelMember, PanelReport, panel_report
-from venire.service.messages import Measured, PanelMemberView, PanelView
+from venire.service.panel_messages import Measured, PanelMemberView, PanelView
 from venire.service.runtime.runtime import Runtime
 from venire.storage import LabelRow
 

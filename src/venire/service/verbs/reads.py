@@ -17,11 +17,10 @@ from venire.service.messages import (
     Explanation,
     Insights,
     ItemView,
-    LabelerView,
-    PanelView,
     RevisionView,
     StreamView,
 )
+from venire.service.panel_messages import LabelerView, PanelView
 from venire.service.reports.event_json import event_body, exit_view, label_view, revision_view
 from venire.service.reports.explain import explain
 from venire.service.reports.panel import panel_of

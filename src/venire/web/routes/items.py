@@ -7,7 +7,8 @@ from typing import Annotated, Any
 
 from fastapi import FastAPI, Header, Query, Request, Response
 
-from venire.service.messages import Explanation, Insights, ItemView, LabelerView, PanelView
+from venire.service.messages import Explanation, Insights, ItemView
+from venire.service.panel_messages import LabelerView, PanelView
 from venire.web.answers import body, event, json_answer, lines_answer, long_answer, says
 from venire.web.bodies import NDJSON, ItemBody, item_of, read_list
 from venire.web.errors import RequestError
