@@ -12,6 +12,8 @@
     ├── StoreError (OSError)         the store cannot be used: damaged, or by a newer version
     │   └── StoreDown                … for now: disk full, database gone; retry
     ├── StreamDown (RuntimeError)    a stream is set aside: its log does not replay
+    ├── NotNow                       a labeler cannot answer now: ask again later
+    ├── GaveUp                       a labeler will not answer any more
     ├── FetchError (OSError)         a data set could not be downloaded
     └── MissingExtra (ImportError)   an optional dependency is not installed
 
@@ -28,9 +30,11 @@ __all__ = [
     "Conflict",
     "FetchError",
     "FileError",
+    "GaveUp",
     "InputError",
     "MissingExtra",
     "NotFound",
+    "NotNow",
     "ReplayError",
     "StateError",
     "StoreDown",
@@ -149,6 +153,18 @@ class StreamDown(VenireError, RuntimeError):
         """Say which stream, and what is wrong with it."""
         self.stream = stream
         super().__init__(f"stream {stream!r} is set aside: {why}")
+
+
+class NotNow(VenireError):
+    """Raised by a labeler that cannot answer now, but may later.
+
+    A worker releases the item, which may be assigned to the same labeler again; a batch goes on
+    without that label, and a later run asks again.
+    """
+
+
+class GaveUp(VenireError):
+    """Raised by a labeler that cannot answer any more: it is not asked again."""
 
 
 class FetchError(VenireError, OSError):

@@ -1,8 +1,8 @@
 """Asking functions and judges, many at a time; every answer is in the journal before it counts.
 
 All calls are made from one event loop in a thread of its own, so that a notebook with a loop of its
-own can wait for them, and connections live as long as the batch. A plain function runs in threads,
-at most `parallel` at a time.
+own can wait for them, and the connections of judges serve several batches. A plain function runs in
+threads, at most `parallel` at a time.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from typing import Any, Final, Self
 
 import numpy as np
@@ -23,7 +24,7 @@ from venire.batch.journal import Entry, Journal
 from venire.batch.labelers import Answer, Caller, as_answer
 from venire.batch.work import BatchItem, Work
 from venire.budget import Budget
-from venire.errors import InputError
+from venire.errors import GaveUp, InputError, NotNow
 
 __all__ = ["Live"]
 
@@ -33,15 +34,16 @@ Ints = NDArray[np.int64]
 #: A function of many items is called with up to so many at a time.
 MANY: Final = 256
 
-#: What stands for an answer without a label.
+#: What stands for an answer without a label, and for no answer of a labeler who was away.
 NONE: Final = -2
+AWAY: Final = -3
 
 
 class Live:
     """Answers of labelers who are asked now, or were asked by an earlier run of the same batch.
 
     `price` is what a label of each labeler costs on average so far, `most` the most that one has
-    cost; `open` says who can be asked; `ended` that the budget allows no other question.
+    cost; `open` says who can be asked; `ended` that nothing chosen could be paid any more.
     """
 
     def __init__(
@@ -62,21 +64,21 @@ class Live:
         self.most = self.price.copy()
         self._dearest = self.price.copy()  # as `most`, of answers that were not taken yet too
         self.open = np.ones(len(callers), np.bool_)
-        self.ended = False
+        self.ended = self._poor = False
         self._given = np.zeros(len(callers), np.int64)
         self._spent, self._labels = 0.0, 0
         self._known: dict[tuple[str, str], Answer] = {}
+        self._away: set[tuple[str, str]] = set()
         for e in () if journal is None else journal.entries:
             self._known[e.item, e.labeler] = Answer(e.label, e.cost)
             self._pay(e.cost)
-        self._loop = _Loop()
+        self._calls = _Calls()
         self._pools = [ThreadPoolExecutor(c.parallel, f"venire-{c.id}") for c in callers]
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *error: object) -> None:
-        self._loop.close()
         for pool in self._pools:
             pool.shutdown(wait=False, cancel_futures=True)
 
@@ -86,20 +88,23 @@ class Live:
         return tuple(self._codes)
 
     def ask(self, entries: Ints) -> tuple[Ints, Floats]:
-        """Ask these entries; -2 for those without a label, -1 for those that were not asked."""
+        """Ask these entries: -1 was not asked, -2 has no label, -3 was away and counts as none."""
+        self._poor = False
         names = [self._names(e) for e in entries.tolist()]
         new = [
             e for e, name in zip(entries.tolist(), names, strict=True) if name not in self._known
         ]
         if new:
-            self._loop.run(self._ask(new))
+            self._calls.run(self._ask(new))
         said, cost = np.full(len(names), -1, np.int64), np.zeros(len(names))
         for place, name in enumerate(names):
             answer = self._known.get(name)
             if answer is not None:
                 said[place], cost[place] = self._take(name[1], answer)
+                said[place] = AWAY if name in self._away else said[place]
                 del self._known[name]
         self._learn_prices(self._work.labeler[entries], cost, said != -1)
+        self.ended = self._poor and bool((said == -1).all())
         return said, cost
 
     def left_over(self) -> tuple[Ints, Ints, Floats]:
@@ -157,12 +162,12 @@ class Live:
 
     async def _work_off(self, m: int, queue: deque[int]) -> None:
         caller = self._callers[m]
-        while queue and not self._loop.stopping:
+        while queue and not self._calls.stopping:
             size = MANY if caller.many else 1
             some = [queue.popleft() for _ in range(min(size, len(queue)))]
             some = some[: self._affordable(m, len(some))]
             if not some:
-                self.ended = True
+                self._poor = True
                 return
             if caller.stopped:
                 self.open[m] = False
@@ -170,12 +175,25 @@ class Live:
             self._reserve(m, len(some))
             try:
                 answers = await self._answers(m, some)
+            except (NotNow, GaveUp) as fault:
+                self._pass_over(m, some, fault)
+                continue
             except BaseException:
-                self._loop.stopping = True
+                self._calls.stopping = True
                 raise
             finally:
                 self._reserve(m, -len(some))
             self._write(some, answers)
+
+    def _pass_over(self, m: int, entries: Sequence[int], fault: Exception) -> None:
+        """No label in this run; not in the journal, so that the next run asks again."""
+        cost = float(getattr(fault, "cost", 0.0)) / len(entries)
+        for e in entries:
+            self._known[self._names(e)] = Answer(None, cost)
+            self._away.add(self._names(e))
+            self._spent += cost
+        if isinstance(fault, GaveUp):
+            self.open[m] = False
 
     def _reserve(self, m: int, labels: int) -> None:
         """Questions under way count with the most that they have cost so far."""
@@ -198,6 +216,8 @@ class Live:
         price = float(caller.price)
         try:
             said = await self._call(m, contents if caller.many else contents[0])
+        except (NotNow, GaveUp):
+            raise
         except Exception as fault:
             cost = getattr(fault, "cost", None)
             if not isinstance(cost, int | float):
@@ -243,18 +263,23 @@ class Live:
             self._journal.append(rows)
 
 
-class _Loop:
-    """An event loop in a thread; Ctrl-C lets the calls under way end, and asks nothing more."""
+@cache
+def _loop() -> asyncio.AbstractEventLoop:
+    """The event loop of all batches of this process."""
+    loop = asyncio.new_event_loop()
+    threading.Thread(target=loop.run_forever, daemon=True).start()
+    return loop
+
+
+class _Calls:
+    """Runs calls to their end; Ctrl-C lets those under way end, and asks nothing more."""
 
     def __init__(self) -> None:
         self.stopping = False
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
-        self._thread.start()
 
     def run(self, what: Any) -> None:
         """Run a coroutine to its end."""
-        later = asyncio.run_coroutine_threadsafe(what, self._loop)
+        later = asyncio.run_coroutine_threadsafe(what, _loop())
         try:
             while not later.done():
                 _wait(later.exception, 0.2)
@@ -263,13 +288,6 @@ class _Loop:
             _wait(later.exception, 30.0)
             raise
         later.result()
-
-    def close(self) -> None:
-        """End the thread."""
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(5.0)
-        if not self._loop.is_running():
-            self._loop.close()
 
 
 def _wait(end: Callable[[float], Any], seconds: float) -> None:

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from venire.batch.labelers import Caller, NoAnswer
 from venire.batch.work import BatchItem, as_items
-from venire.errors import FileError, InputError
+from venire.errors import FileError, InputError, MissingExtra
 from venire.labels.sources.jsonl import is_json_lines
 from venire.tools.csv_rows import number, shown
 
@@ -145,7 +145,7 @@ def _parsed(path: Path) -> Any:
         if path.suffix == ".toml":
             return tomllib.loads(text)
         return json.loads(text) if path.suffix == ".json" else _yaml().safe_load(text)
-    except FileError:
+    except MissingExtra:
         raise
     except Exception as error:
         kind = path.suffix.lstrip(".") or "YAML"
@@ -157,9 +157,7 @@ def _yaml() -> Any:
     try:
         return import_module("yaml")
     except ImportError:
-        raise InputError(
-            "reading YAML needs PyYAML: pip install pyyaml, or write the file as .toml or .json"
-        ) from None
+        raise MissingExtra("PyYAML", "judges") from None
 
 
 def _caller(entry: Any, find: Callable[[str], Callable[[Any], Any]]) -> Caller:

@@ -1,6 +1,6 @@
 r"""The journal: every answer that was paid for, on disk before the next one is asked for.
 
-A file of JSON Lines. The first line names the items and labelers by a digest; each other line is an
+A file of JSON Lines. The first line names the items by a digest; each other line is an
 answer: item, labeler, label (null: there was none) and cost. A run that was interrupted begins by
 reading it: an answer that is there is not asked for again. A line that was cut off is dropped, with
 its answer.
@@ -90,7 +90,7 @@ class Journal:
         """Read the entries; returns the length of what is whole."""
         content = self.path.read_bytes()
         whole = content.rfind(b"\n") + 1
-        lines = content[:whole].decode("utf-8", "replace").splitlines()
+        lines = content[:whole].decode("utf-8", "replace").split("\n")[:-1]
         if not lines:
             return 0
         if _parsed(lines[0]) != head:

@@ -6,6 +6,8 @@ from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
+import numpy as np
+
 from venire.errors import InputError, VenireError
 from venire.model import MOST_PRICE
 
@@ -109,9 +111,7 @@ def _caller(one: Any) -> Caller:
     if isinstance(one, Caller):
         return one
     if isinstance(one, Answering):
-        price = getattr(one, "price", 0.0)
-        price = price if isinstance(price, int | float) else 0.0  # a judge's is by tokens
-        return Caller(one.id, one.answer, price, getattr(one, "parallel", 8))
+        return Caller(one.id, one.answer, getattr(one, "price", 0.0), getattr(one, "parallel", 8))
     raise InputError(
         f"got the labeler {one!r}, expected a Caller, an object with id and answer, "
         "or a dict from id to function"
@@ -124,7 +124,12 @@ def as_answer(said: Any, price: float) -> Answer:
     >>> as_answer("spam", 0.5), as_answer(Answer("ok", 0.1), 0.5)
     (Answer(label='spam', cost=0.5), Answer(label='ok', cost=0.1))
     """
-    if isinstance(said, str) or not hasattr(said, "label"):
-        return Answer(said, price)
+    if isinstance(said, str | np.generic) or not hasattr(said, "label"):
+        return Answer(_plain(said), price)
     cost = getattr(said, "cost", None)
-    return Answer(said.label, price if cost is None else float(cost))
+    return Answer(_plain(said.label), price if cost is None else float(cost))
+
+
+def _plain(label: Any) -> Any:
+    """A label of NumPy, as models give them, as a value of Python."""
+    return label.item() if isinstance(label, np.generic) else label

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from venire.batch.asking import Live
 from venire.batch.journal import Journal
 from venire.batch.labelers import as_callers
-from venire.batch.outcome import Labelled, settle, share_right
+from venire.batch.outcome import Labelled, settle, share_right, truth_codes
 from venire.batch.recorded import Recorded, recorded_work
 from venire.batch.rounds import Progress, Source, run_rounds
 from venire.batch.work import Work, as_items
@@ -138,29 +138,18 @@ def _run(
     truth: Mapping[Any, Hashable] | None,
     progress: Watch | None,
 ) -> Labelled:
-    right = None if truth is None else _scorer(work, source, truth)
+    right = None
+    if truth is not None:
+
+        def right(codes: NDArray[np.int64]) -> float:
+            return share_right(codes, truth_codes(truth, work.items, source.classes))
+
     book, curve = run_rounds(work, source, budget, costs, seed, progress, right)
     if not (book.said >= 0).any():
         raise InputError(
             "no label was bought: the budget is below the price of a label, or no labeler answers"
         )
     return settle(book, curve, source, budget, costs, seed, truth)
-
-
-def _scorer(
-    work: Work, source: Source, truth: Mapping[Any, Hashable]
-) -> Callable[[NDArray[np.int64]], float]:
-    """A function that scores verdicts against the truth."""
-    names = list(dict.fromkeys(truth[item] for item in work.items if item in truth))
-    place = {name: k for k, name in enumerate(names)}
-    known = np.array([place[truth[item]] if item in truth else -1 for item in work.items])
-
-    def right(codes: NDArray[np.int64]) -> float:
-        said = {name: k for k, name in enumerate(source.classes)}
-        of_name = np.array([*(said.get(name, len(said) + 2) for name in names), -1])
-        return share_right(codes, of_name[known])
-
-    return right
 
 
 def _budget(budget: Budget | float | None, target: float | None, own: bool) -> Budget | None:
@@ -176,9 +165,10 @@ def _budget(budget: Budget | float | None, target: float | None, own: bool) -> B
 
 def _check_prices(prices: Sequence[float], calls: Sequence[Any]) -> None:
     """A budget in money without prices would never be spent."""
-    own = any(hasattr(getattr(call, "__self__", None), "answer") for call in calls)
-    if not any(prices) and not own:
+    objects = [getattr(call, "__self__", None) for call in calls]
+    told = any(hasattr(one, "answer") and not hasattr(one, "price") for one in objects)
+    if not any(prices) and not told:  # else the answers may tell what they cost
         raise InputError(
-            "got a budget in money and labelers without a price, expected a price for them: "
-            "give Caller(..., price=...), or Budget(labels=...)"
+            "got a budget in money and labelers without a price, expected a price for them: give "
+            "Caller(..., price=...), price: {input, output} of judges, or Budget(labels=...)"
         )

@@ -13,12 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from venire.batch.belief import assess, believe, decide
-from venire.batch.rounds import SURE, Book, Point, Source
+from venire.batch.rounds import SURE, Book, Point, Source, costs_so_far
 from venire.budget import Budget
-from venire.costs import Costs, cost_matrix
+from venire.costs import Costs
 from venire.estimators.ties import winners
 from venire.estimators.votes.anchored import Anchored
-from venire.labels import LabelTable
+from venire.labels import LabelTable, Names
+from venire.labels.sources.text import like
 from venire.model import ExitReason, Verdict
 
 __all__ = ["LabelerReport", "Labelled", "settle", "share_right"]
@@ -247,13 +248,13 @@ def settle(
     work, table = book.work, book.table(source.classes)
     found = assess(table, believe(table), seed)
     q, n, counts = found.posterior, len(work.items), np.diff(table.start)
-    matrix = cost_matrix(costs, source.classes, all_known=False)
+    matrix = costs_so_far(costs, source.classes)
     if matrix is None:
         codes = winners(q, table.items, table.classes, seed)
     else:
         codes = decide(q, matrix)[0]
     confidence = np.where(counts > 0, found.confidence(codes), 0.0)
-    right = None if truth is None else truth_codes(truth, table)
+    right = None if truth is None else truth_codes(truth, work.items, source.classes)
     last = float(np.average(confidence, weights=work.weight))
     end = Point(book.labels, book.spent, last, None if right is None else share_right(codes, right))
     points = [p for p in curve if p.labels < book.labels]
@@ -277,12 +278,17 @@ def settle(
     )
 
 
-def truth_codes(truth: Mapping[Any, Hashable], table: LabelTable) -> Ints:
-    """The class of each item as its number, -1 where it is not known, K for one nobody said."""
-    place = {name: k for k, name in enumerate(table.classes)}
-    K = len(place)
-    known = (place.get(truth[i], K) if i in truth else -1 for i in table.items)
-    return np.fromiter(known, np.int64, len(table.items))
+def truth_codes(truth: Mapping[Any, Hashable], items: Names, classes: Sequence[Hashable]) -> Ints:
+    """The class of each item as its number, -1 where it is not known, K for one nobody said.
+
+    >>> truth_codes({"a": "1", "b": "7"}, ["a", "b", "c"], [0, 1]).tolist()
+    [1, 2, -1]
+    """
+    place = {name: k for k, name in enumerate(classes)}
+    names = list(dict.fromkeys(truth.values()))
+    said = zip(names, like(names, classes), strict=True)
+    code = {name: place.get(as_said, len(place)) for name, as_said in said}
+    return np.fromiter((code[truth[i]] if i in truth else -1 for i in items), np.int64, len(items))
 
 
 def _reasons(

@@ -22,8 +22,9 @@ from venire.batch.work import Work
 from venire.budget import Budget
 from venire.costs import Costs, cost_matrix
 from venire.labels import LabelTable
+from venire.labels.sources.text import like
 
-__all__ = ["Book", "Point", "Progress", "Source", "run_rounds"]
+__all__ = ["Book", "Point", "Progress", "Source", "costs_so_far", "run_rounds"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -100,7 +101,7 @@ class Source(Protocol):
 
 
 class Book:
-    """The answers so far: of each entry what was said (-1: not asked, -2: no label) and paid."""
+    """The answers so far: of each entry what was said (-1: not asked, -2: no label, -3: away)."""
 
     def __init__(self, work: Work) -> None:
         """Nothing was asked yet."""
@@ -114,7 +115,7 @@ class Book:
         self.said[entries], self.cost[entries] = said, cost
         asked = said != -1
         self.spent += float(cost[asked].sum())
-        self.labels += int(asked.sum())
+        self.labels += int((asked & (said != -3)).sum())
 
     def table(self, classes: Sequence[Hashable]) -> LabelTable:
         """The labels; a class nobody said is added while there is only one."""
@@ -144,7 +145,7 @@ def run_rounds(
     while book.labels and not source.ended:
         number += 1
         table = book.table(source.classes)
-        belief = believe(table, cost_matrix(costs, source.classes, all_known=False))
+        belief = believe(table, costs_so_far(costs, source.classes))
         done = belief.risk < ENOUGH
         due = not curve or book.labels >= SHOWN * curve[-1].labels
         if due or goals.any():
@@ -164,6 +165,16 @@ def run_rounds(
         book.take(entries, *source.ask(entries))
     book.take(*source.left_over())
     return book, curve
+
+
+def costs_so_far(costs: Costs | None, classes: Sequence[Hashable]) -> Floats | None:
+    """The matrix of the costs among the classes that were said so far.
+
+    >>> costs_so_far({("1", "0"): 10, ("2", "0"): 5}, [0, 1]).tolist()
+    [[0.0, 1.0], [10.0, 0.0]]
+    """
+    named: Costs = {like(pair, classes): cost for pair, cost in (costs or {}).items()}
+    return cost_matrix(named, classes, all_known=False)
 
 
 def _sure(work: Work, table: LabelTable, found: Assessment, verdict: Ints) -> Bools:

@@ -122,7 +122,7 @@ class Work:
     def of(
         cls, items: Sequence[BatchItem], labelers: Sequence[LabelerId], target: float | None = None
     ) -> Work:
-        """Everybody may label everything, but for items that say who may; 1 for no target."""
+        """Everybody may label everything, but for items that say who may; no target is infinite."""
         check_target(target)
         place = {name: m for m, name in enumerate(labelers)}
         everyone = np.arange(len(labelers))

@@ -69,11 +69,12 @@ def aggregate(
     from venire.files import check_targets
     from venire.labels import Repeats
     from venire.labels.sources import COLUMNS
+    from venire.labels.sources.text import like
 
     named, called = names_of(classes), columns_of(columns, COLUMNS)
     given = {"--gold": gold, "--costs": costs}
     method = _method(method, ordinal, numeric, classes, probabilities, seed, given)
-    charged = None if costs is None else costs_of_text(costs)
+    charged: Costs = costs_of_text(costs) if costs else {}
     if probabilities and out is None:
         raise InputError("--probabilities needs --out: give the file for the verdicts")
     if repeats not in get_args(Repeats):
@@ -92,6 +93,7 @@ def aggregate(
             estimator.set_params(order=tuple(table.classes))
         working(f"{method}: {len(table.said):,} labels (a first run compiles, some 10 s)")
         start = time.perf_counter()
+        charged = {like(pair, table.classes): cost for pair, cost in charged.items()}
         cost_matrix(charged, tuple(table.classes))  # an unknown class is refused before the work
         fitted = _fit(estimator, table, gold, (called[0], called[2]))
         seconds = round(time.perf_counter() - start, 6)
@@ -122,17 +124,13 @@ def _fit(
             "auto, or drop --gold"
         )
     codes = as_truth(gold, table, columns)
-    strange = ((codes < 0) | (codes >= len(table.classes))).nonzero()[0].tolist()
-    known = {
-        table.items[i]: table.classes[codes[i]]
-        for i in range(len(table.items))
-        if 0 <= codes[i] < len(table.classes)
-    }
-    if any(codes[i] >= 0 for i in strange):
+    if (codes >= len(table.classes)).any():
         raise InputError(
             f"{gold} has a label that is not one of the classes {list(table.classes)}: name all "
             "of them with --classes"
         )
+    named = zip(table.items, codes.tolist(), strict=True)
+    known = {item: table.classes[k] for item, k in named if k >= 0}
     fit: Any = estimator.fit
     fitted: BaseEstimator = fit(table, gold=known)
     return fitted

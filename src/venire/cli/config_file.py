@@ -28,7 +28,7 @@ FILE: Final = "venire.toml"
 TABLE: Final = "serve"
 
 #: The commands that open the store of the server.
-STORE_COMMANDS: Final = ("backup", "export", "keys", "verify")
+STORE_COMMANDS: Final = ("backup", "export", "keys", "replay", "verify")
 
 
 def config_path(given: Path | None = None) -> Path | None:

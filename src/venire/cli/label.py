@@ -55,7 +55,7 @@ def label(
     from venire.costs import costs_of_text
     from venire.files import check_targets
 
-    _check(items, panel, recorded, prices, columns, repeats, journal, out, classes)
+    _check(items, panel, recorded, prices, columns, repeats, journal, out)
     sources = [p for p in (items, panel, recorded, prices, truth) if p is not None]
     check_targets([] if out is None else [out], sources)
     batches.check_report(report)
@@ -93,7 +93,6 @@ def _check(
     repeats: str | None,
     journal: Path | None,
     out: Path | None,
-    classes: str | None,
 ) -> None:
     live = {"ITEMS": items, "--panel": panel, "--journal": journal}
     replayed = {"--prices": prices, "--columns": columns, "--repeats": repeats}

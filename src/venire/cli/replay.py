@@ -87,6 +87,7 @@ def _budget(text: str | None) -> Budget | None:
 
 def _recorded(storage: Storage, stream: str) -> Recorded:
     from venire.engine import Scheduler
+    from venire.service.settings import of_body
     from venire.whatif import Recorded
 
     with screen.working(f"reading {stream}") as working, storage.frozen():
@@ -97,7 +98,12 @@ def _recorded(storage: Storage, stream: str) -> Recorded:
                 "restore a backup that has it"
             )
         start = Scheduler.restore(first.body)
-        return Recorded.of(start, events_of(storage, stream), lambda n: working(f"{n:,} events"))
+        read = events_of(storage, stream)
+        recorded = Recorded.of(start, read, lambda n: working(f"{n:,} events"))
+        settings, _ = of_body(list(storage.settings(stream))[-1].body)
+    for who in recorded.prices:  # the log has them in slots of waiting
+        recorded.prices[who] *= settings.delay_cost
+    return recorded
 
 
 def events_of(storage: Storage, stream: str) -> Iterator[Event]:

@@ -3,16 +3,15 @@
 from venire.client.async_client import AsyncClient
 from venire.client.sync_client import Client
 from venire.client.types import (
-    GaveUp,
     ItemExit,
     ItemRevision,
     Nothing,
-    NotNow,
     ServerError,
     Unreachable,
     Work,
 )
 from venire.client.worker import Worker
+from venire.errors import GaveUp, NotNow
 
 __all__ = [
     "AsyncClient",

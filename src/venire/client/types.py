@@ -9,10 +9,8 @@ from typing import Any, Self
 from venire.errors import VenireError
 
 __all__ = [
-    "GaveUp",
     "ItemExit",
     "ItemRevision",
-    "NotNow",
     "Nothing",
     "ServerError",
     "Unreachable",
@@ -36,17 +34,6 @@ class ServerError(VenireError):
 
 class Unreachable(VenireError):
     """The server could not be reached for as long as the client retries."""
-
-
-class NotNow(VenireError):
-    """Raised by a callable of a `Worker` that cannot answer now, but may later.
-
-    The item is released and may be assigned to the same labeler again.
-    """
-
-
-class GaveUp(VenireError):
-    """Raised by a callable of a `Worker` that cannot answer any more: the worker stops."""
 
 
 @dataclass(frozen=True, slots=True)

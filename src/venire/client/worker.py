@@ -20,8 +20,8 @@ from typing import Any
 
 from venire.client.async_client import AsyncClient
 from venire.client.threads import Threads
-from venire.client.types import GaveUp, Nothing, NotNow, ServerError, Unreachable, Work
-from venire.errors import InputError
+from venire.client.types import Nothing, ServerError, Unreachable, Work
+from venire.errors import GaveUp, InputError, NotNow
 from venire.model import NoWork
 
 __all__ = ["Tally", "Worker"]

@@ -114,7 +114,7 @@ class Purse:
     def affords(self, price: float, in_flight: NDArray[Any], prices: Floats) -> bool:
         """Whether one more label of this price can be paid."""
         money, labels = self.left(in_flight, prices)
-        return (money is None or price <= money) and (labels is None or labels >= 1.0)
+        return (money is None or price <= money + self._slack) and (labels is None or labels >= 1.0)
 
     def left(self, in_flight: NDArray[Any], prices: Floats) -> tuple[float | None, float | None]:
         """Money and labels left if all labels in flight come."""
@@ -124,6 +124,11 @@ class Purse:
         if self.labels is not None:
             labels = self.labels.limit - self.labels.spent - float(in_flight.sum())
         return money, labels
+
+    @property
+    def _slack(self) -> float:
+        """Ten labels of 0.1 cost 1, whatever their sum is rounded to."""
+        return 0.0 if self.money is None else 1e-9 * self.money.limit
 
     # prices
 
@@ -144,7 +149,7 @@ class Purse:
             total += self.labels.multiplier
         money, labels = self.left(in_flight, prices)
         if money is not None:
-            total[prices > money] = PRICED_OUT
+            total[prices > money + self._slack] = PRICED_OUT
         if labels is not None and labels < 1.0:
             total[:] = PRICED_OUT
         return total

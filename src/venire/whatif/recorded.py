@@ -13,6 +13,7 @@ from venire.events import (
     Changed,
     Closed,
     Event,
+    GoldGiven,
     Joined,
     Left,
     Observed,
@@ -31,9 +32,9 @@ class Recorded:
 
     `start` is the scheduler before its first event. `outside` are the events that no scheduler
     decides: items, labelers who come and go, visits of labelers (the `asked` of `Assigned`),
-    withdrawals, changes of settings, and how far time went. `said` is the label of each pair that
-    the log holds, `labelled_by` the labelers of each item, `delay` the slots from assignment to
-    label, `exits` what happened to each item, and `prices` what a label of each labeler costs.
+    withdrawals, gold, changes of settings, and how far time went. `said` is the label of each pair
+    that the log holds, `labelled_by` the labelers of each item, `delay` the slots from assignment
+    to label, `exits` what happened to each item, and `prices` what a label of each labeler costs.
 
     >>> from venire import Item, Label, Labeler
     >>> panel = [Labeler("ann", 0.9), Labeler("bob", 0.8)]
@@ -91,11 +92,11 @@ class Recorded:
             case Closed():
                 self.exits.update((e.item, e) for e in event.exits)
                 self.outside.append(Closed(event.slot, ()))
-            case Arrived() | Joined() | Left() | Withdrawn() | Changed():
+            case Arrived() | Joined() | Left() | Withdrawn() | Changed() | GoldGiven():
                 self.outside.append(event)
                 if isinstance(event, Joined):
                     self.prices[event.labeler.id] = event.labeler.price
                 if isinstance(event, Arrived):
                     self.items += [item.id for item in event.items]
             case _:
-                pass  # released: that label does not exist; gold: known to the stream only
+                pass  # released: that label does not exist

@@ -14,7 +14,16 @@ from dataclasses import dataclass, field, replace
 from venire.budget import Budget
 from venire.engine import Scheduler
 from venire.errors import InputError, UnknownName
-from venire.events import Arrived, Assigned, Changed, Event, Joined, Left, Withdrawn
+from venire.events import (
+    Arrived,
+    Assigned,
+    Changed,
+    Event,
+    GoldGiven,
+    Joined,
+    Left,
+    Withdrawn,
+)
 from venire.model import Exit, ExitReason, Item, ItemId, Label, LabelerId
 from venire.scheduling.by_name import learning_named, policy_named
 from venire.whatif.missing import Drawn
@@ -131,10 +140,16 @@ class _Running:
                 self.engine.leave(event.labeler)
             case Withdrawn() if event.item in self.engine.state.registry.row:
                 self.engine.withdraw(event.item)
+            case GoldGiven() if self._knows(event.item):
+                self.engine.gold(event.item, event.label)
             case Changed():
                 self._change(event)
             case _:
                 pass
+
+    def _knows(self, item: ItemId) -> bool:
+        """Whether the item has come, and was not withdrawn."""
+        return item in self.out.exits or item in self.engine.state.registry.row
 
     def _offered(self, item: Item) -> Item:
         """The item, for those whose label of it the log holds; for anyone if labels are drawn."""
@@ -192,7 +207,8 @@ class _Running:
         if budget is None or self.spent:
             return not self.spent
         left = budget.left(self.money, self.given)
-        if (left.money is not None and left.money < price) or left.labels == 0:
+        short = left.money is not None and left.money + 1e-9 < price
+        if short or left.labels == 0:
             self.spent = True
             self.engine.change(bounds=replace(self.engine.bounds, spent=True))
         return not self.spent

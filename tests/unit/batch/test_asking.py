@@ -6,10 +6,12 @@ import asyncio
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 import pytest
 
 import venire as vn
 from venire.batch.journal import Entry, Journal
+from venire.errors import NotNow
 
 ITEMS = {f"p{i}": i for i in range(30)}
 
@@ -168,3 +170,69 @@ def test_a_journal_of_other_items_is_refused(tmp_path: Path) -> None:
     path.write_text(path.read_text() + "[1, 2]\n")
     with pytest.raises(vn.FileError, match="line 3"):
         Journal(path, ["a"])
+
+
+def test_a_labeler_that_is_away_is_asked_again_by_the_next_run(tmp_path: Path) -> None:
+    away = [True]
+
+    def sometimes(item: int) -> str:
+        if away[0]:
+            raise NotNow("the server does not answer")
+        return parity(item)
+
+    panel = {"sure": parity, "sometimes": sometimes}
+    options: dict[str, Any] = {"journal": tmp_path / "journal", "seed": 1}
+    first = vn.label(ITEMS, panel, vn.Budget(labels=60), **options)
+    assert first.record()["labels"] == 30
+    away[0] = False
+    again = vn.label(ITEMS, panel, vn.Budget(labels=60), **options)
+    assert again.record()["labels"] > 30
+
+
+def test_who_has_become_too_dear_does_not_end_the_batch() -> None:
+    class Dearer:
+        id, price, calls = "dearer", 0.1, 0
+
+        def answer(self, item: int) -> vn.Answer:
+            self.calls += 1
+            return vn.Answer(parity(item), cost=0.1 if self.calls < 4 else 3.0)
+
+    cheap = [vn.Caller(name, parity, 0.01) for name in ("a", "b")]
+    done = vn.label(ITEMS, [Dearer(), *cheap], vn.Budget(money=8.0))
+    assert all(done.counts)
+
+
+def test_labels_of_numpy_are_labels() -> None:
+    panel = {name: lambda item: np.int64(item % 2) for name in "abc"}
+    done = vn.label(ITEMS, panel, vn.Budget(labels=60), truth={k: v % 2 for k, v in ITEMS.items()})
+    assert done.accuracy == 1.0
+
+
+def test_truth_and_costs_may_be_text_where_labels_are_numbers() -> None:
+    panel = {name: lambda item: item % 2 for name in "abc"}
+    truth = {name: str(item % 2) for name, item in ITEMS.items()}
+    done = vn.label(ITEMS, panel, vn.Budget(labels=60), truth=truth, costs={("1", "0"): 5.0})
+    assert done.accuracy == 1.0
+
+
+def test_a_judge_serves_in_two_batches() -> None:
+    class Locked(Judge):
+        def __init__(self, name: str) -> None:
+            super().__init__(name)
+            self.lock = asyncio.Lock()
+
+        async def answer(self, item: Any, classes: Any = None) -> Said:
+            async with self.lock:
+                await asyncio.sleep(0.001)
+                return await super().answer(item, classes)
+
+    judges = [Locked("a"), Locked("b")]
+    for _ in range(2):
+        assert vn.label(ITEMS, judges, vn.Budget(labels=40)).asked > 0
+
+
+def test_a_journal_keeps_names_with_any_line_break(tmp_path: Path) -> None:
+    with Journal(tmp_path / "journal", ["a\u2028b"]) as journal:
+        journal.append([Entry("a\u2028b", "ann", "x\u0085y", 0.5)])
+    with Journal(tmp_path / "journal", ["a\u2028b"]) as journal:
+        assert journal.entries == [Entry("a\u2028b", "ann", "x\u0085y", 0.5)]

@@ -7,8 +7,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.unit.whatif.streams import SKILLS, run
-from venire import Budget, InputError, Item, Label, Labeler, Plan, Recorded, Scheduler, what_if
+from tests.unit.whatif.streams import SKILLS, labels_of, panel, run
+from venire import (
+    Budget,
+    FixedOverlap,
+    InputError,
+    Item,
+    Label,
+    Labeler,
+    LearnWhileServing,
+    Plan,
+    Recorded,
+    Scheduler,
+    what_if,
+)
 from venire.scheduling.by_name import policy_named
 from venire.whatif import rerun
 
@@ -181,3 +193,21 @@ def test_a_log_without_labels_is_refused() -> None:
     start = Scheduler([Labeler("ann", 0.9)], ["a", "b"])
     with pytest.raises(InputError, match="the log holds no label"):
         what_if(Recorded.of(start, []), Plan())
+
+
+def test_gold_is_given_again() -> None:
+    """The same plan on a log with gold, before and after the exit, is what happened."""
+    truth, said = labels_of(90, 3)
+    start, s = (Scheduler(panel(), [0, 1], FixedOverlap(2), LearnWhileServing()) for _ in range(2))
+    for first in range(0, 90, 3):
+        s.arrive([Item(f"i{n}", weight=6) for n in range(first, first + 3)])
+        s.gold(f"i{first}", int(truth[first]))
+        s.observe([Label(a.item, a.labeler, said[a.item, a.labeler]) for a in s.assign()])
+        s.close()
+        if first >= 30:
+            s.gold(f"i{first - 29}", int(truth[first - 29]))
+    recorded = Recorded.of(start, s.log)
+    again = rerun(recorded, Plan())
+    known = {item: again.exits[item].verdict for item in recorded.exits if item in again.exits}
+    assert known == {item: exit.verdict for item, exit in recorded.exits.items() if item in known}
+    assert len(known) == len(recorded.exits)

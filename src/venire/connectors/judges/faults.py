@@ -11,8 +11,7 @@ may get it again; after `Stopped` the worker of that judge ends, and the rest of
 
 from __future__ import annotations
 
-from venire.client.types import GaveUp, NotNow
-from venire.errors import VenireError
+from venire.errors import GaveUp, NotNow, VenireError
 
 __all__ = ["JudgeFault", "NoLabel", "Stopped", "Unavailable"]
 

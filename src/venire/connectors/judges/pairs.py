@@ -100,7 +100,7 @@ class PairJudge:
     @property
     def price(self) -> float:
         """What a label costs, about: that of both orders."""
-        return self._judge.price * (1 if self.usage.labels else 2)
+        return self._judge.price * (1 if self.usage.labels and self.usage.cost else 2)
 
     def classes(self, classes: Sequence[str] | None = None) -> Mapping[str, str]:
         """The classes with their descriptions: its own, which must be those of the stream."""

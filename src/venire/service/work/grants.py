@@ -138,9 +138,12 @@ def why_nothing(live: LiveStream, labeler: str) -> NoWork:
         return _why_no_audit(live, labeler)
     if not live.open:
         return NoWork.CLOSED if live.status == StreamStatus.CLOSED else NoWork.EMPTY
-    if live.budget_left == 0:
-        return NoWork.BUDGET_SPENT
     record = live.labelers.get(labeler)
+    money, labels = live.engine.budget_left
+    price = 0.0 if record is None else record.price / live.settings.delay_cost
+    spent = (labels is not None and labels < 1) or (money is not None and money < 0.999999 * price)
+    if live.budget_left == 0 or spent:
+        return NoWork.BUDGET_SPENT
     if record is not None and live.leases.holds(labeler) >= record.capacity:
         return NoWork.OVER_CAPACITY
     for lease in live.leases:
