@@ -33,6 +33,7 @@ HUGE = {
     "slot_seconds": 2.0,
     "default_weight": 1e6,
 }
+_OK = {"said": "ok"}
 OTHERS = ("items", "next", "label", "health")
 
 
@@ -86,29 +87,34 @@ class Disturbance:
         crowds = [[_said(f"h{n}", f"new{k}-{n}", n) for n in range(2000)] for k in range(3)]
         await self.send("2,000 newcomers in a request", "labels", crowds)
         async with self.phase("work is asked for, and answered"):
-            await self._pull()
+            given = await self._pull()
         async with self.phase("items are explained"):
-            await self._explain()
+            await self._explain(["h0", f"h{self._items - 1}", *given[:2], *given[-2:]])
         async with self.phase("at rest again"):
             await asyncio.sleep(4)
 
-    async def _pull(self) -> None:
+    async def _pull(self) -> list[str]:
+        """Ask for work and answer it; the items that were given."""
         (wire,) = self._target.wires(1)
+        given = list[str]()
         for n in range(100):
             path = f"/v1/streams/huge/next?labeler=m{n % PEOPLE}"
             status, got = await wire.ask("GET", path)
             if status == 200:  # the policy may want nothing of this labeler
-                path = f"/v1/assignments/{json.loads(got)['token']}/label"
-                await expect(wire, "POST", path, {"said": "ok"})
+                lease = json.loads(got)
+                given.append(lease["item"])
+                await expect(wire, "POST", f"/v1/assignments/{lease['token']}/label", _OK)
         wire.close()
+        return given
 
-    async def _explain(self) -> None:
-        async def one(wire: Wire, item: int) -> None:
-            await expect(wire, "GET", f"/v1/streams/huge/items/h{item}/explain")
+    async def _explain(self, items: list[str]) -> None:
+        async def one(wire: Wire, item: str) -> None:
+            found = await expect(wire, "GET", f"/v1/streams/huge/items/{item}/explain")
+            how = "replayed" if found["complete"] else "as the log says"
+            print(f"  {item}: {len(found['given'])} assignments, {how}")
             wire.close()
 
-        last = self._items - 1
-        await asyncio.gather(*map(one, self._target.wires(4), (0, 1, last // 2, last)))
+        await asyncio.gather(*map(one, self._target.wires(len(items)), items))
 
 
 def _said(item: str, labeler: str, n: int) -> dict[str, str]:

@@ -123,3 +123,37 @@ async def test_an_explanation_begins_at_the_last_snapshot_before_the_item() -> N
         found = await b.service.explain("posts", "last")
         assert [given.labeler for given in found.given] == ["bob"]
         assert storage.first >= 8  # not from the first event on
+
+
+@running
+async def test_an_item_that_nobody_was_assigned_needs_no_replay() -> None:
+    async with bench() as b:
+        await some(b)
+        await b.add("later")
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(log_replay, "MAX_REPLAYED", 0)
+            found = await b.service.explain("posts", "later")
+        assert found.complete
+        assert found.given == ()
+
+
+@running
+async def test_snapshots_on_the_way_change_no_explanation() -> None:
+    """Replayed from the snapshot nearest to each assignment, or all of it from the first."""
+    async with bench(policy="fixed-overlap:3") as b:
+        await b.add(*(f"i{n}" for n in range(5)))
+        for labeler in ("ann", "bob", "ann", "bob"):
+            for _ in range(3):
+                lease = await b.take(labeler)
+                await b.service.label(lease.token or "", "ok")
+            await b.pass_time(10.0)
+            await b.add(f"of-{labeler}-{b.clock.monotonic()}")
+            await b.service.runtime.snapshot(b.live)
+        names = [f"i{n}" for n in range(5)]
+        near = [await b.service.explain("posts", name) for name in names]
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(b.storage, "snapshot_numbers", lambda stream: [0])
+            far = [await b.service.explain("posts", name) for name in names]
+        assert near == far
+        assert all(found.complete for found in near)
+        assert max(len(found.given) for found in near) >= 2

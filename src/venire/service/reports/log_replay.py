@@ -1,15 +1,16 @@
 """Replaying a log to what the scheduler saw when it assigned an item.
 
-The log is replayed from the last snapshot before the item arrived. A replay that would take more
-than `MAX_REPLAYED` events or `MAX_SECONDS` is not made: the log itself says who was assigned the
-item and for what gain, and only the price and the alternatives of that moment are left out.
+The log is read for the rows that assign the item, and replayed to each of them from the last
+snapshot before it; an item that nobody was assigned needs no replay. One that would take more than
+`MAX_REPLAYED` events or `MAX_SECONDS` is not made: the log itself says who was assigned the item
+and for what gain, and only the price and the alternatives of that moment are left out.
 """
 
 from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from venire.engine import Scheduler
@@ -51,11 +52,11 @@ class AssignmentSearch:
 
     def find(self) -> tuple[list[Given], bool]:
         """Every assignment of the item, and whether all were recomputed."""
-        first = self._first_event()
+        rows, whole = self._read_log(self._first_event())
         try:
-            return self._replay(first), True
+            return self._recomputed(rows), whole
         except (Stopped, StateError, InputError):  # too long, or another version decided otherwise
-            return self._read_log(first)
+            return [given for row in rows for given in self._from_log(row)], False
 
     def _first_event(self) -> int:
         """The first event of the slot in which the item arrived, by bisection."""
@@ -70,45 +71,22 @@ class AssignmentSearch:
                 high = middle
         return low
 
-    # replayed
-
-    def _replay(self, first: int) -> list[Given]:
-        engine, n = self._restore_before(first)
-        writers = Writers.of(self._storage, self._item.stream)
+    def _read_log(self, first: int) -> tuple[list[EventRow], bool]:
+        """The rows that assign the item, and whether the log was read until it left."""
+        found = list[EventRow]()
+        wanted = json.dumps(self._item.id, ensure_ascii=False)
         try:
-            return self._follow(engine, n, writers)
-        finally:
-            engine.dissolve()
-
-    def _follow(self, engine: Scheduler, n: int, writers: Writers) -> list[Given]:
-        found, parts = list[Given](), SlotParts()
-        for row, place, event in self._events(n, MAX_REPLAYED):
-            if isinstance(event, Assigned) and _gives(event, self._item.id):
-                engine.advance(event.slot)
-                engine.drain()
-                found += self._given(engine, event, row, place)
-            engine.follow(parts.whole([event]), writers.obeys(place))
-            engine.drain()
-            if _left(event, self._item.id):
-                break
-        return found
-
-    def _restore_before(self, first: int) -> tuple[Scheduler, int]:
-        """The engine at the last snapshot before an event, and its event number."""
-        for n in reversed(self._storage.snapshot_numbers(self._item.stream)):
-            if n > first or first - n > MAX_REPLAYED:
-                continue
-            snapshot = self._storage.snapshot(self._item.stream, n)
-            if snapshot is not None:
-                return Scheduler.restore(snapshot.body), n
-        raise Stopped
-
-    def _events(self, n: int, most: int) -> Iterator[tuple[EventRow, int, Event]]:
-        for row in self._rows(n, most):
-            for place, event in enumerate(decode([row])):
-                self._check()
-                if row.n + place >= n:
-                    yield row, row.n + place, event
+            for row in self._rows(first, MAX_READ):
+                if row.kind not in _NAMING_ITEMS or wanted not in row.body:
+                    continue
+                [event] = decode([row])
+                if isinstance(event, Assigned) and _gives(event, self._item.id):
+                    found.append(row)
+                if _left(event, self._item.id):
+                    break
+        except Stopped:
+            return found, False
+        return found, True
 
     def _rows(self, n: int, most: int) -> Iterator[EventRow]:
         for row in self._storage.all_events(self._item.stream, n - 1):
@@ -117,52 +95,91 @@ class AssignmentSearch:
                 raise Stopped
             yield row
 
+    # replayed
+
+    def _recomputed(self, rows: Sequence[EventRow]) -> list[Given]:
+        """What the engine saw just before each of these rows."""
+        found, engine, n = list[Given](), None, 0
+        try:
+            for row in rows:
+                at = self._snapshot_before(row.n)
+                if engine is None or at > n:
+                    if engine is not None:
+                        engine.dissolve()
+                    engine, n = self._restored(at), at
+                self._follow(engine, n, row.n)
+                found += self._given(engine, row)
+                n = row.n
+        finally:
+            if engine is not None:
+                engine.dissolve()
+        return found
+
+    def _snapshot_before(self, n: int) -> int:
+        """How many events the last snapshot before an event holds; `Stopped` if it is too far."""
+        before = [x for x in self._storage.snapshot_numbers(self._item.stream) if x <= n]
+        if not before or n - before[-1] > MAX_REPLAYED:
+            raise Stopped
+        return before[-1]
+
+    def _restored(self, n: int) -> Scheduler:
+        snapshot = self._storage.snapshot(self._item.stream, n)
+        if snapshot is None:  # thinned out meanwhile
+            raise Stopped
+        return Scheduler.restore(snapshot.body)
+
+    def _follow(self, engine: Scheduler, n: int, end: int) -> None:
+        """Bring an engine from event `n` to just before event `end`."""
+        parts, writers = SlotParts(), Writers.of(self._storage, self._item.stream)
+        for place, event in self._events(n, end):
+            engine.follow(parts.whole([event]), writers.obeys(place))
+            engine.drain()
+
+    def _events(self, n: int, end: int) -> Iterator[tuple[int, Event]]:
+        for row in self._rows(n, MAX_REPLAYED):
+            for place, event in enumerate(decode([row]), row.n):
+                self._check()
+                if place >= end:
+                    return
+                if place >= n:
+                    yield place, event
+
     def _check(self) -> None:
         if self._stop.is_set() or self._seconds() > self._until:
             raise Stopped
 
-    def _given(self, engine: Scheduler, event: Assigned, row: EventRow, place: int) -> list[Given]:
+    def _given(self, engine: Scheduler, row: EventRow) -> list[Given]:
         """What the engine saw just before it assigned the item."""
         scale, made = self._scale(row.at), []
+        engine.advance(row.slot)
+        engine.drain()
         price = None if engine.price is None else engine.price * scale
-        for a in event.assignments:
-            if a.item == self._item.id:
-                others = [
-                    Alternative(name, _scaled(gain, scale))
-                    for name, gain in engine.ranking(a.labeler, OTHERS + 1)
-                    if name != a.item
-                ][:OTHERS]
-                gain = _scaled(a.gain, scale)
-                made.append(Given(place + 1, a.slot, row.at, a.labeler, gain, price, tuple(others)))
+        for a in self._assigned(row):
+            others = [
+                Alternative(name, _scaled(gain, scale))
+                for name, gain in engine.ranking(a.labeler, OTHERS + 1)
+                if name != a.item
+            ][:OTHERS]
+            gain = _scaled(a.gain, scale)
+            made.append(Given(row.n + 1, a.slot, row.at, a.labeler, gain, price, tuple(others)))
         return made
+
+    def _from_log(self, row: EventRow) -> list[Given]:
+        """What the log itself says, without prices and alternatives."""
+        scale = self._scale(row.at)
+        return [
+            Given(row.n + 1, a.slot, row.at, a.labeler, _scaled(a.gain, scale), None, ())
+            for a in self._assigned(row)
+        ]
+
+    def _assigned(self, row: EventRow) -> list[Assignment]:
+        [event] = decode([row])
+        assert isinstance(event, Assigned)
+        return [a for a in event.assignments if a.item == self._item.id]
 
     def _scale(self, at: float) -> float:
         """The delay cost at that time, the unit of weights."""
         return ([cost for since, cost in self._costs if since <= at] or [self._costs[0][1]])[-1]
-
-    # read
-
-    def _read_log(self, first: int) -> tuple[list[Given], bool]:
-        """What the log itself says, without prices and alternatives."""
-        found: list[Given] = []
-        wanted = json.dumps(self._item.id, ensure_ascii=False)
-        try:
-            for row in self._rows(first, MAX_READ):
-                if row.kind not in _NAMING_ITEMS or wanted not in row.body:
-                    continue
-                [event] = decode([row])
-                if isinstance(event, Assigned):
-                    given = (a for a in event.assignments if a.item == self._item.id)
-                    found += [self._from_log(a, row) for a in given]
-                if _left(event, self._item.id):
-                    break
-        except Stopped:
-            pass
-        return found, False
-
-    def _from_log(self, a: Assignment, row: EventRow) -> Given:
-        gain = _scaled(a.gain, self._scale(row.at))
-        return Given(row.n + 1, a.slot, row.at, a.labeler, gain, None, ())
 
 
 def _scaled(gain: float, scale: float) -> float | None:
