@@ -28,6 +28,14 @@ ROOT: Final = Path(__file__).parent.parent
 
 TOOLS: Final = ("build", "uv", "cyclonedx-bom")
 
+JUDGES: Final = """
+base_url: http://127.0.0.1:9/v1
+classes: ["good", "bad"]
+prompt: "Is this good? {{ text }}"
+num_retries: 0
+judges:
+  - {id: one, model: m}
+"""
 LABELS: Final = "task,worker,label\na,ann,yes\na,bob,yes\nb,ann,no\nb,bob,no\nb,eve,yes\n"
 
 
@@ -91,6 +99,14 @@ def client(at: Install) -> None:
     at.run("venire", "work", *words, "--url", "http://127.0.0.1:9", fails_with="127.0.0.1:9")
 
 
+def judges(at: Install) -> None:
+    """A judge whose server is not there: no label, and one line that says so."""
+    (at.folder / "items.jsonl").write_text('{"id": "a", "text": "good"}\n')
+    (at.folder / "judges.yaml").write_text(JUDGES)
+    words = ("items.jsonl", "--config", "judges.yaml", "--budget", "1", "--out", "verdicts.jsonl")
+    at.run("venire", "judge", *words, fails_with="no label was bought")
+
+
 def serve(at: Install) -> None:
     """A server that answers."""
     command = [str(at.bin / "venire"), "serve", "--port", "0", "--storage", "sqlite:///venire.db"]
@@ -129,6 +145,7 @@ EXTRAS: Final[dict[str, Callable[[Install], None]]] = {
     "plot": plot,
     "demo": demo,
     "client": client,
+    "judges": judges,
     "serve": serve,
     "postgres": postgres,
     "distributed": distributed,

@@ -43,7 +43,8 @@ class Live:
     """Answers of labelers who are asked now, or were asked by an earlier run of the same batch.
 
     `price` is what a label of each labeler costs on average so far, `most` the most that one has
-    cost; `open` says who can be asked; `ended` that nothing chosen could be paid any more.
+    cost; `open` says who can be asked; `ended` that nothing chosen could be paid any more;
+    `trouble` who was away last, and why.
     """
 
     def __init__(
@@ -65,6 +66,7 @@ class Live:
         self._dearest = self.price.copy()  # as `most`, of answers that were not taken yet too
         self.open = np.ones(len(callers), np.bool_)
         self.ended = self._poor = False
+        self.trouble: str | None = None
         self._given = np.zeros(len(callers), np.int64)
         self._spent, self._labels = 0.0, 0
         self._known: dict[tuple[str, str], Answer] = {}
@@ -170,6 +172,7 @@ class Live:
                 self._poor = True
                 return
             if caller.stopped:
+                self.trouble = f"labeler {caller.id!r} stopped: {caller.stopped}"
                 self.open[m] = False
                 return
             self._reserve(m, len(some))
@@ -192,6 +195,7 @@ class Live:
             self._known[self._names(e)] = Answer(None, cost)
             self._away.add(self._names(e))
             self._spent += cost
+        self.trouble = f"labeler {self._callers[m].id!r} was away: {fault}"
         if isinstance(fault, GaveUp):
             self.open[m] = False
 

@@ -146,9 +146,8 @@ def _run(
 
     book, curve = run_rounds(work, source, budget, costs, seed, progress, right)
     if not (book.said >= 0).any():
-        raise InputError(
-            "no label was bought: the budget is below the price of a label, or no labeler answers"
-        )
+        why = source.trouble or "the budget is below the price of a label"
+        raise InputError(f"no label was bought: {why}")
     return settle(book, curve, source, budget, costs, seed, truth)
 
 

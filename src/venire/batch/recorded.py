@@ -49,6 +49,7 @@ class Recorded:
         self.price = self.most = price.astype(np.float64)
         self.open = np.ones(len(price), np.bool_)
         self.ended = False
+        self.trouble: str | None = None
         self._labeler, self._said = table.labeler, table.said
 
     def ask(self, entries: Ints) -> tuple[Ints, Floats]:

@@ -88,6 +88,7 @@ class Source(Protocol):
     most: Floats
     open: Bools
     ended: bool
+    trouble: str | None
 
     @property
     def classes(self) -> tuple[Hashable, ...]:

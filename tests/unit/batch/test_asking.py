@@ -236,3 +236,11 @@ def test_a_journal_keeps_names_with_any_line_break(tmp_path: Path) -> None:
         journal.append([Entry("a\u2028b", "ann", "x\u0085y", 0.5)])
     with Journal(tmp_path / "journal", ["a\u2028b"]) as journal:
         assert journal.entries == [Entry("a\u2028b", "ann", "x\u0085y", 0.5)]
+
+
+def test_without_any_label_the_error_says_who_was_away() -> None:
+    def away(item: int) -> str:
+        raise NotNow("connection refused")
+
+    with pytest.raises(vn.InputError, match="no label was bought: labeler 'a' was away: connec"):
+        vn.label(ITEMS, {"a": away}, vn.Budget(labels=60))

@@ -114,7 +114,10 @@ class PythonPolicy(_Unchanging):
         return all(item.gain(labeler, slot + 1) <= 0.0 for labeler in item.eligible)
 
     def order(self, labelers: Sequence[LabelerView], slot: int) -> Sequence[LabelerView]:
-        """In which order the labelers who have room choose; by default the best first."""
+        """In which order the labelers who have room choose; by default the best first.
+
+        With prices, those come first whose evidence costs least.
+        """
         return labelers
 
     def kernels(self) -> Kernels:
