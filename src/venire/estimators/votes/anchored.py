@@ -17,6 +17,7 @@ from venire.estimators.gold_votes import GoldVotes, gold_votes
 from venire.estimators.passes.vote_counts import count_labels
 from venire.estimators.screening.screen import screen
 from venire.estimators.votes.majority import VoteEstimator, one_iteration, vote_shares
+from venire.estimators.votes.rare import agreed_shares, clearly_rarer, unmixed
 from venire.estimators.votes.weighted import WeightedMajority
 from venire.labels import LabelTable
 from venire.labels.sources import as_table
@@ -27,6 +28,12 @@ __all__ = ["Anchored", "fill", "near_the_vote"]
 
 #: Labels of a labeler, on items with others, after which half of a second step of EM is taken.
 LOOSE: Final = 200.0
+
+#: Steps of EM from a start with a rarer class.
+RARE_STEPS: Final = 2
+
+#: Confusion matrices, [labeler, truth, said], and class shares.
+Learned = tuple[Floats, Floats]
 
 WEIGHED: Final = "Labelers are weighted by their agreement and by one step of EM from the vote."
 
@@ -52,6 +59,10 @@ class Anchored(VoteEstimator):
        they imply, learned from items with at least two labels only: an item with one label
        would be its labeler's own witness. One more step of EM makes them sharper; of it a
        labeler gets the share n / (n + 200), where n is how many labels it gave on such items.
+    5. Near the vote a *rare class* looks more frequent than it is. Where the agreement of the
+       labels says that a class is clearly rarer (`agreed_shares`, by three standard errors), two
+       such steps are taken from there too, and of the two results the one counts under which the
+       labels are more likely. Elsewhere nothing changes.
 
     It returns the plain vote, and says so in `why_`, if the labels cannot tell labelers
     apart: fewer than three labelers, no item with two labels, or labels that do not agree
@@ -138,10 +149,14 @@ class Anchored(VoteEstimator):
             if told is not None:
                 several |= told.known >= 0
             taught = keep_items(heard, several)
-            rows = self._rows(_counts(taught, posteriors))
+            counts = _counts(taught, posteriors)
+            near = self._rows(counts)
             items = posteriors[several].sum(axis=0) + 1.0
-            shares = items / items.sum()
-            rows, shares = self._loosened(taught, rows, shares, told)
+            rows, shares = self._loosened(taught, near, items / items.sum(), told)
+            agreed = agreed_shares(taught)
+            if clearly_rarer(agreed, shares, int(several.sum())):
+                start = unmixed(near, counts, posteriors), agreed
+                rows, shares = self._likelier(taught, (rows, shares), start, told)
         silent = self.constant_ | self.contrary_ | (np.einsum("mkk->m", rows) <= 1.0)
         rows[silent] = _habits(table, K)[silent, None, :]
         skills = np.where(silent, 1 / K, np.einsum("mkk,k->m", rows, shares))
@@ -170,6 +185,30 @@ class Anchored(VoteEstimator):
         mean = float(LOOSE / (LOOSE + given[given > 0].mean()))
         items = (soft.items + 1.0) / (soft.items + 1.0).sum()
         return anchor * rows + (1 - anchor) * better, mean * shares + (1 - mean) * items
+
+    def _likelier(
+        self, table: LabelTable, found: Learned, start: Learned, told: GoldVotes | None
+    ) -> Learned:
+        """What was found, or what steps of EM from this start find, by the likelihood."""
+        other = start
+        for _ in range(RARE_STEPS):
+            other = self._loosened(table, *other, told)
+        here, there = (self._likelihood(table, *x, told) for x in (found, other))
+        return other if there > here else found
+
+    def _likelihood(
+        self, table: LabelTable, rows: Floats, shares: Floats, told: GoldVotes | None
+    ) -> float:
+        """The log-likelihood of the labels, and of the gold."""
+        square = np.ascontiguousarray(rows.transpose(0, 2, 1))
+        unknown = table if told is None else keep_items(table, told.known < 0)
+        with FullModel(unknown, self.threads) as model:
+            total = model.expect(square, shares)[0]
+        if told is not None:
+            fixed = fixed_counts(table, told.known)
+            total += float((fixed.items * np.log(shares)).sum())
+            total += float((fixed.labels * np.log(square)).sum())
+        return total
 
     def _equal_votes(self, table: LabelTable, posteriors: Floats) -> Floats:
         """One competence for every labeler and class: all votes count the same."""
