@@ -37,28 +37,31 @@ def measure(items: int, delay: float) -> tuple[list[float], float]:
     from playwright.sync_api import sync_playwright
 
     chromium = shutil.which("chromium") or shutil.which("chromium-browser")
-    with tempfile.TemporaryDirectory() as name, sync_playwright() as started:
-        with serving(f"sqlite:///{name}/venire.db", Path(name)) as server:
-            with server.client(timeout=200) as client:
-                client.create_stream("posts", classes=["spam", "ok"], panel=[{"id": "ann"}])
-                rows = [{"id": f"i{n}", "payload": f"text {n}"} for n in range(items + 20)]
-                client.add_items("posts", rows)
-                key = client.create_key("Ann", "labeler", "ann")["token"]
-            browser = started.chromium.launch(executable_path=chromium, args=FLAGS)
-            page = browser.new_page()
-            page.goto(server.url)
-            page.fill("#key", key)
-            page.keyboard.press("Enter")
-            page.wait_for_selector("form.who")
-            page.goto(f"{server.url}/work?stream=posts")
-            page.wait_for_selector("#work[data-ready]")
-            if delay:
-                slow_down(page, delay)
-            began = time.perf_counter()
-            found = [float(page.evaluate(ANSWER)) for _ in range(items)]
-            took = time.perf_counter() - began
-            browser.close()
-            return found, took
+    with (
+        tempfile.TemporaryDirectory() as name,
+        sync_playwright() as started,
+        serving(f"sqlite:///{name}/venire.db", Path(name)) as server,
+    ):
+        with server.client(timeout=200) as client:
+            client.create_stream("posts", classes=["spam", "ok"], panel=[{"id": "ann"}])
+            rows = [{"id": f"i{n}", "payload": f"text {n}"} for n in range(items + 20)]
+            client.add_items("posts", rows)
+            key = client.create_key("Ann", "labeler", "ann")["token"]
+        browser = started.chromium.launch(executable_path=chromium, args=FLAGS)
+        page = browser.new_page()
+        page.goto(server.url)
+        page.fill("#key", key)
+        page.keyboard.press("Enter")
+        page.wait_for_selector("form.who")
+        page.goto(f"{server.url}/work?stream=posts")
+        page.wait_for_selector("#work[data-ready]")
+        if delay:
+            slow_down(page, delay)
+        began = time.perf_counter()
+        found = [float(page.evaluate(ANSWER)) for _ in range(items)]
+        took = time.perf_counter() - began
+        browser.close()
+        return found, took
 
 
 def slow_down(page: Any, delay: float) -> None:

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.browser
 
 __all__ = ["ann"]
 
-#: axe-core, where somebody has installed it: `npm install axe-core`, and VENIRE_AXE names axe.min.js.
+#: The path of axe.min.js, where somebody has installed it: `npm install axe-core`.
 AXE = os.environ.get("VENIRE_AXE", "")
 PHONE = {"width": 390, "height": 760}
 DESKTOP = {"width": 1280, "height": 860}
@@ -61,7 +61,7 @@ LAYOUTS: dict[str, tuple[Any, list[dict[str, Any]]]] = {
     "text": ("Buy cheap watches now!\n\nOffer ends today.", []),
     "prompt-response": ({"prompt": "What is 2 + 2?", "response": LONG}, []),
     "two-responses": ({"prompt": "Name a fox.", "response_a": LONG, "response_b": "Reynard."}, []),
-    "conversation": ([{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello!"}], []),
+    "conversation": ([{"role": "user", "content": "Hi"}, {"role": "bot", "content": "Hello!"}], []),
     "tall-image": ({"image": png(300, 2400)}, []),
     "wide-image": ({"image": png(1600, 500), "text": "a receipt"}, []),
     "tiny-image": ({"image": png(8, 8)}, []),
@@ -69,8 +69,8 @@ LAYOUTS: dict[str, tuple[Any, list[dict[str, Any]]]] = {
     "table": ({"name": "Ann", "age": 41, "address": {"city": "Ulm"}, "note": LONG}, []),
     "markdown": ({"answer": EVIL + "\n\n- one\n- two\n\n| a | b |\n|-|-|\n| 1 | 2 |"},
                  [{"field": "answer", "show": "markdown"}]),
-    "highlight": ({"text": "Call +49 170 1234 today", "spans": [[5, 17]], "source": {"url": "x.de"}},
-                  [{"field": "text", "highlight": "spans", "title": "Post"}, {"field": "source"}]),
+    "highlight": ({"text": "Call +49 170 1234 today", "spans": [[5, 17]], "from": {"url": "x.de"}},
+                  [{"field": "text", "highlight": "spans", "title": "Post"}, {"field": "from"}]),
     "right-to-left": ({"prompt": "ما هي عاصمة فرنسا؟", "response": "عاصمة فرنسا هي باريس."}, []),
 }  # fmt: skip
 GUIDELINES = (
@@ -96,7 +96,7 @@ def picture(page: Any, name: str) -> None:
     """Keep a screenshot, if a folder for them is named."""
     folder = os.environ.get("VENIRE_SHOTS")
     if folder:
-        page.screenshot(path=f"{folder}/{name}.png", full_page=True)
+        page.screenshot(path=f"{folder}/{name}.png")
 
 
 def open_at(page: Any, process: Process, key: str, stream: str) -> None:
@@ -117,6 +117,8 @@ def test_a_layout_is_seen_on_desktop_and_phone(
     open_at(page, process, ann, stream)
     for where, size in (("desktop", DESKTOP), ("phone", PHONE)):
         page.set_viewport_size(size)
+        page.reload()
+        ready(page)
         check_access(page, f"{name} {where}")
         picture(page, f"{name}-{where}")
         assert page.evaluate("document.documentElement.scrollWidth") <= size["width"]
@@ -183,7 +185,7 @@ def test_guidelines_are_at_hand_and_new_ones_come_with_the_next_load(
         fill(client, "guided", "first", guidelines=GUIDELINES + EVIL, descriptions=ABOUT)
         open_at(page, process, ann, "guided")
         guide = page.locator("#guidelines")
-        assert guide.locator("h4").inner_text() == "How to label"
+        assert guide.locator("h2").inner_text() == "How to label"
         assert guide.locator("dt").all_inner_texts() == ["spam", "ok"]
         assert guide.locator("script, img, a[href^=java]").count() == 0
         assert page.locator("#choices button").first.get_attribute("title") == ABOUT["spam"]
@@ -327,10 +329,10 @@ def test_the_last_ten_answers_can_be_changed_without_waiting(
             page.keyboard.press("u")
         shows(page, "item 10")
         press_all(page, "222")
+        assert page.inner_text("#payload") == "item 12"
         page.goto(f"{process.url}/docs")  # leaving sends them
-        until(lambda: len(said(client, "ten", 14)) == 13)
-        expected = ["spam", "spam", "ok", *["spam"] * 7, "ok", "ok", "ok"]
-        assert said(client, "ten", 13) == expected
+        until(lambda: len(said(client, "ten", 14)) == 12)
+        assert said(client, "ten", 12) == ["spam", "spam", "ok", *["spam"] * 7, "ok", "ok"]
 
 
 def test_the_whole_day_of_a_labeler(page: Any, process: Process, ann: str) -> None:

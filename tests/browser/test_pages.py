@@ -60,7 +60,7 @@ def fill(client: Client, stream: str, *payloads: Any, **settings: Any) -> None:
     """A stream of its own, with items `i0`, `i1`, ... that come in this order."""
     quick = {"slot_seconds": 600, "undo_seconds": 2}
     client.create_stream(stream, **{**STREAM, **quick, **settings})
-    rows = [{"id": f"i{n}", "payload": p, "weight": 100 - n} for n, p in enumerate(payloads)]
+    rows = [{"id": f"i{n}", "payload": p, "weight": 1000 - n} for n, p in enumerate(payloads)]
     client.add_items(stream, rows)
 
 

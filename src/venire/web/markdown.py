@@ -16,8 +16,8 @@ from markdown_it.token import Token
 __all__ = ["ATTRIBUTES", "TAGS", "as_html"]
 
 TAGS: Final = frozenset(
-    ("a", "blockquote", "br", "code", "em", "h3", "h4", "h5", "h6", "hr", "li", "ol", "p", "pre")
-    + ("s", "strong", "table", "tbody", "td", "th", "thead", "tr", "ul")
+    {"a", "blockquote", "br", "code", "em", "h2", "h3", "h4", "h5", "h6", "hr", "li", "ol", "p"}
+    | {"pre", "s", "strong", "table", "tbody", "td", "th", "thead", "tr", "ul"}
 )
 ATTRIBUTES: Final = frozenset({"dir", "href", "rel", "start", "target"})
 
@@ -48,6 +48,7 @@ def as_html(text: str) -> str:
     '<p dir="auto">&lt;script&gt;alert(1)&lt;/script&gt;</p>\n'
     """
     tokens = _PARSER.parse(text)
+    _order_headings(tokens)
     for token in tokens:
         _tame(token)
         for part in token.children or ():
@@ -55,15 +56,24 @@ def as_html(text: str) -> str:
     return str(_PARSER.renderer.render(tokens, _PARSER.options, {}))
 
 
+def _order_headings(tokens: list[Token]) -> None:
+    """Headings below that of the page, from h2 on, and none deeper by more than one level."""
+    above: list[str] = []
+    for opened, closed in zip(tokens, tokens[2:], strict=False):
+        if opened.type == "heading_open":
+            while above and above[-1] >= opened.tag:
+                above.pop()
+            above.append(opened.tag)
+            opened.tag = closed.tag = f"h{min(6, 1 + len(above))}"
+
+
 def _tame(token: Token) -> None:
-    """Headings below those of the page, links in windows of their own, nothing to load."""
+    """Links in windows of their own, nothing to load, no attribute that is not known."""
     token.info = ""  # the language of a block of code
     token.attrs = {name: value for name, value in token.attrs.items() if name in ATTRIBUTES}
     if token.type in _DIRECTED:
         token.attrSet("dir", "auto")
-    if token.type in ("heading_open", "heading_close"):
-        token.tag = f"h{min(6, int(token.tag[1]) + 2)}"
-    elif token.type == "link_open":
+    if token.type == "link_open":
         token.attrSet("rel", "noopener noreferrer nofollow")
         token.attrSet("target", "_blank")
     elif token.type == "image":

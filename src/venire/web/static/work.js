@@ -26,7 +26,7 @@ let queue = []; // items fetched ahead, the next one first
 let held = []; // answers that can still be undone, oldest first; said null: not sure
 let asking = false; // whether a request for work is running
 let reason = ""; // why there was no work
-let sending = 0; // answers being sent
+let away = new Set(); // the items of answers being sent
 let done = 0;
 let looking = null; // the timer until keys apply to the item on the screen
 let input = performance.now(); // when somebody last did something
@@ -119,10 +119,9 @@ async function ask() {
     const answer = await fetch(`/v1/streams/${stream}/next?labeler=${labeler}&${more}`).catch(() => null);
     if (answer === null) say("the server cannot be reached; retrying…");
     else if (answer.status === 200) {
-      receive(await answer.json().catch(() => null));
       explained = false;
-      wait = 500;
-      continue;
+      wait = 250;
+      if (receive(await answer.json().catch(() => null))) continue;
     } else if (answer.status === 204) {
       wait = 250;
       reason = answer.headers.get("venire-reason");
@@ -139,11 +138,16 @@ async function ask() {
 }
 
 function receive(work) {
-  if (work === null) return;
-  lease(work);
+  // Take an item; whether it is a new one. After a lease has expired, its item may come again.
+  if (work === null) return false;
+  const known = mine().find((one) => one.item === work.item);
+  if (known) Object.assign(known, { token: work.token, ttl: work.ttl, over: false });
+  lease(known ?? work);
+  if (known || away.has(work.item)) return false;
   drawn(work);
   queue.push(work);
   if (current === null) show(queue.shift());
+  return true;
 }
 
 async function goOn() {
@@ -153,8 +157,8 @@ async function goOn() {
     return true;
   }
   const leased = reason === "over_capacity" || reason === "all_leased";
-  const mine = current === null && held.length === 0 && sending === 0;
-  if (leased && mine && (await resumeHeldWork())) return true;
+  const idle = mine().length === 0 && away.size === 0;
+  if (leased && idle && (await resumeHeldWork())) return true;
   say(REASONS[reason] ?? reason);
   return false;
 }
@@ -201,11 +205,11 @@ function sent(made, after) {
 async function flush(made) {
   if (made.state !== "held") return made.settled;
   take(made, "sent");
-  sending += 1;
+  away.add(made.work.item);
   const path = `/v1/assignments/${made.work.token}/${made.said === null ? "abstain" : "label"}`;
   const seconds = Math.round(made.work.took) / 1000;
   const reply = await Server.send(path, made.said === null ? undefined : { said: made.said, seconds });
-  sending -= 1;
+  away.delete(made.work.item);
   if (!reply.ok) note(`${nameOf(made)} was refused: ${await Server.fault(reply)}`);
   else if (made.said !== null) {
     count(1);
@@ -275,13 +279,12 @@ async function beat(work) {
   if (!work.over) return;
   queue = queue.filter((one) => one !== work); // nobody has seen it: others may have it
   if (current === work) note("your lease has expired; others may get this item, but you can still label it");
-  else ask();
 }
 
-setInterval(() => {
-  const mine = [current, ...queue, ...held.map((made) => made.work)];
-  for (const work of mine) if (work !== null && !work.practice) beat(work);
-}, 250);
+const mine = () =>
+  [current, ...queue, ...held.map((made) => made.work)].filter((work) => work && !work.practice);
+
+setInterval(() => mine().forEach(beat), 250);
 
 // keys and clicks
 
@@ -365,10 +368,8 @@ window.addEventListener("beforeunload", (event) => {
   if (Server.unsent() > 0) event.preventDefault();
 });
 window.addEventListener("pagehide", () => {
-  for (const made of held) flush(made);
-  for (const work of [current, ...queue]) {
-    if (work !== null && !work.practice) Server.post(`/v1/assignments/${work.token}/release`, { bar: false });
-  }
+  for (const made of held) flush(made); // which are not held then
+  for (const work of mine()) Server.post(`/v1/assignments/${work.token}/release`, { bar: false });
 });
 window.addEventListener("pageshow", (event) => event.persisted && location.reload());
 

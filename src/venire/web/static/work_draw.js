@@ -7,7 +7,7 @@ const Draw = (() => {
   const AUDIO = /^(data:audio\/[\w.+-]+;base64,|https?:\/\/)/i;
   const LINK = /^(https?:\/\/|mailto:)/i;
   const TAGS = new Set(
-    ("A BLOCKQUOTE BR CODE EM H3 H4 H5 H6 HR LI OL P PRE S STRONG TABLE TBODY TD TH THEAD TR " +
+    ("A BLOCKQUOTE BR CODE EM H2 H3 H4 H5 H6 HR LI OL P PRE S STRONG TABLE TBODY TD TH THEAD TR " +
       "UL").split(" "),
   );
   const TALL = 1.5; // an image of more than this height for its width is as wide as its place
@@ -95,7 +95,10 @@ const Draw = (() => {
       else if (height > TALL * width) zoomTo(frame, "wide");
     });
     picture.addEventListener("error", () => frame.replaceWith(failed("image", part.text)));
-    button.append(element("kbd", "", "z"), document.createTextNode(" zoom"));
+    const key = element("kbd", "", "z");
+    key.setAttribute("aria-hidden", "true");
+    button.append(key, " ", element("span"));
+    button.setAttribute("aria-keyshortcuts", "z");
     button.addEventListener("click", () => zoom(frame));
     zoomTo(frame, "whole", button);
     picture.src = part.text;
@@ -106,8 +109,7 @@ const Draw = (() => {
 
   function zoomTo(frame, how, button = frame.querySelector("button")) {
     frame.dataset.zoom = how;
-    button.setAttribute("aria-label", `zoom: ${how}`);
-    button.setAttribute("aria-keyshortcuts", "z");
+    button.querySelector("span").textContent = `zoom: ${how}`;
   }
 
   function zoom(frame) {
