@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
@@ -76,8 +76,12 @@ def lay_out(payload: Any, item: str, blocks: Sequence[Block] = ()) -> list[dict[
     >>> lay_out({"user": {"name": "Ann"}}, "i", [Block(field="user.name", show="markdown")])
     [{'kind': 'markdown', 'text': '<p dir="auto">Ann</p>\n'}]
     """
-    parts = [_shown(block, payload) for block in blocks if _field(payload, block.field) is not None]
-    return [part.as_json() for part in parts or _by_shape(payload, item)]
+    named = [block for block in blocks if _field(payload, block.field) is not None]
+    try:
+        parts = [_shown(block, payload) for block in named] or _by_shape(payload, item)
+    except RecursionError:
+        parts = [Part("text", f"{item}: the payload is nested too deeply to be shown")]
+    return [part.as_json() for part in parts]
 
 
 def _field(payload: Any, path: str) -> Any:
@@ -133,12 +137,25 @@ def _text(value: Any) -> str:
 
 def _table(value: Any) -> Part:
     """The fields of an object, or the rows of a list, by name."""
-    pairs: Iterable[tuple[Any, Any]] = [("", value)]
-    if isinstance(value, Mapping):
-        pairs = value.items()
-    elif isinstance(value, list):
-        pairs = enumerate(value, 1)
-    return Part("table", rows=tuple((str(name), _text(one)) for name, one in pairs))
+    return Part("table", rows=tuple(_rows(value, "")))
+
+
+def _rows(value: Any, above: str) -> Iterator[tuple[str, str]]:
+    """The fields of a value by their paths; a list of plain values is one row.
+
+    >>> list(_rows({"name": "Ann", "home": {"city": "Ulm"}, "tags": ["a", 1]}, ""))
+    [('name', 'Ann'), ('home.city', 'Ulm'), ('tags', 'a, 1')]
+    """
+    if isinstance(value, Mapping) and value:
+        for name, inner in value.items():
+            yield from _rows(inner, f"{above}.{name}" if above else str(name))
+    elif isinstance(value, list) and any(isinstance(one, list | Mapping) for one in value):
+        for place, inner in enumerate(value, 1):
+            yield from _rows(inner, f"{above}.{place}" if above else str(place))
+    elif isinstance(value, list) and value:
+        yield above, ", ".join(_text(one) for one in value)
+    else:
+        yield above, _text(value)
 
 
 def _marks(text: str, spans: Any) -> tuple[tuple[int, int], ...]:

@@ -66,7 +66,8 @@ function show(work, seen = false) {
   payload.append(...drawn(work));
   window.scrollTo(0, 0);
   Classes.clear();
-  enable(answering, true);
+  enable(answering, !work.practice);
+  enable(Classes.buttons, true);
   clearTimeout(looking);
   delete page.dataset.ready;
   if (seen) page.dataset.ready = "";

@@ -103,7 +103,7 @@ const Draw = (() => {
     zoomTo(frame, "whole", button);
     picture.src = part.text;
     box.append(picture);
-    frame.append(box, button);
+    frame.append(button, box);
     return frame;
   }
 
