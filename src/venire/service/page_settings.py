@@ -90,7 +90,7 @@ class PageSettings(BaseModel):
     layout: Annotated[tuple[Block, ...], Field(max_length=20)] = ()
     practice: Annotated[tuple[Practice, ...], Field(max_length=50)] = ()
     ahead: Annotated[int, Field(ge=0, le=MOST_AHEAD)] = 11
-    undo_seconds: Annotated[float, Field(ge=0, le=600, allow_inf_nan=False)] = 10.0
+    undo_seconds: Annotated[float, Field(ge=0, le=600, allow_inf_nan=False)] = 30.0
 
     def check_classes(self, classes: tuple[str, ...]) -> None:
         """`ValueError` if a description or a practice item names a class that there is not."""
