@@ -238,8 +238,8 @@ def test_answers_are_kept_while_the_server_cannot_be_reached(
         leave = "window.dispatchEvent(new Event('beforeunload', { cancelable: true }))"
         assert not page.evaluate(leave)
         page.context.set_offline(False)
-        for item in ("i0", "i1"):
-            until(lambda item=item: labels(client, "away", item) == [("ann", "ok")])
+        until(lambda: labels(client, "away", "i0") == [("ann", "ok")])
+        until(lambda: labels(client, "away", "i1") == [("ann", "ok")])
         shows(page, "third")
         until(lambda: page.inner_text("#unsent") == "")
         assert page.evaluate(leave)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 from tests.integration.web.harness import InProcess, in_process
 
-ABOUT = {
+ABOUT: dict[str, Any] = {
     "guidelines": "# Rules\n\n<script>x</script> **Look** twice.",
     "descriptions": {"spam": "It *sells*."},
     "layout": [{"field": "text", "show": "markdown"}],

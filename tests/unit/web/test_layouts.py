@@ -114,4 +114,4 @@ def test_a_payload_that_is_nested_too_deeply_says_so() -> None:
 )
 def test_bad_settings_are_refused(settings: dict[str, Any], says: str) -> None:
     with pytest.raises(ValidationError, match=says):
-        StreamSettings(classes=["a", "b"], **settings)
+        StreamSettings(classes=("a", "b"), **settings)

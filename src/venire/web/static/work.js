@@ -203,21 +203,23 @@ function sent(made, after) {
   return made.settled;
 }
 
-async function flush(made) {
+async function flush(made, counts = true) {
   if (made.state !== "held") return made.settled;
-  take(made, "sent");
+  take(made, "sending");
   away.add(made.work.item);
   const path = `/v1/assignments/${made.work.token}/${made.said === null ? "abstain" : "label"}`;
   const seconds = Math.round(made.work.took) / 1000;
   const reply = await Server.send(path, made.said === null ? undefined : { said: made.said, seconds });
   away.delete(made.work.item);
+  made.state = "sent";
+  list();
   if (!reply.ok) note(`${nameOf(made)} was refused: ${await Server.fault(reply)}`);
-  else if (made.said !== null) {
+  else if (made.said !== null && counts) {
     count(1);
     const outcome = await reply.json().catch(() => null);
     if (outcome?.late) note(`${nameOf(made)} arrived after the verdict; it is kept for learning`);
   }
-  made.settle();
+  made.settle?.();
 }
 
 function take(made, state) {
@@ -386,8 +388,9 @@ function practise() {
   });
 }
 
+// What a page that went away, perhaps with its browser, had not sent is sent first: twice does no harm.
+Promise.all(Notes.left().map((made) => flush(made, false))).then(countToday);
 list();
-countToday();
 if (matchMedia("(max-width: 60rem)").matches) button("guidelines")?.removeAttribute("open");
 if (Practice.wanted()) practise();
 else ask();

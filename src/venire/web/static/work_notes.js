@@ -53,8 +53,8 @@ const Notes = (() => {
   function draw(change, tell) {
     box.hidden = answers.length === 0;
     list.replaceChildren(...answers.map((one) => entry(one, change, tell)).reverse());
-    const plain = answers.map(({ work, said, excerpt }) => ({
-      work: { item: work.item, token: work.token }, said, excerpt, state: "sent",
+    const plain = answers.map(({ work, said, excerpt, state }) => ({
+      work: { item: work.item, token: work.token, took: work.took }, said, excerpt, state,
     }));
     try {
       sessionStorage.setItem(kept, JSON.stringify(plain));
@@ -71,6 +71,13 @@ const Notes = (() => {
     }
   }
 
+  function left() {
+    // Answers of which it is not known that the server has them.
+    const unsure = answers.filter((one) => one.state !== "sent");
+    for (const one of unsure) one.state = "held";
+    return unsure;
+  }
+
   dialog.addEventListener("close", closed);
   dialog.addEventListener("keydown", (event) => {
     if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) dialog.close("send");
@@ -81,6 +88,7 @@ const Notes = (() => {
     draw,
     add: (answer) => (answers = [...answers, answer].slice(-KEPT)),
     remove: (answer) => (answers = answers.filter((one) => one !== answer)),
+    left, // by a page that went away
     isOpen: () => dialog.open,
     KEPT,
   };
