@@ -49,11 +49,15 @@ class Arrived:
 
 @dataclass(frozen=True, slots=True)
 class Assigned:
-    """Work was handed out, to everyone (`asked` is None) or to those who asked for it."""
+    """Work was handed out, to everyone (`asked` is None) or to those who asked for it.
+
+    Those who asked may hold `ahead` items more than their capacity.
+    """
 
     slot: int
     assignments: tuple[Assignment, ...]
     asked: tuple[LabelerId, ...] | None = None
+    ahead: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -150,6 +150,14 @@ class NoWork(_Word):
     BUDGET_SPENT = "budget_spent"
 
 
+class NoteKind(_Word):
+    """What a labeler remarks on an item; `unsure` is an abstention: it looked, and has no label."""
+
+    COMMENT = "comment"
+    FLAG = "flag"
+    UNSURE = "unsure"
+
+
 @dataclass(frozen=True, slots=True)
 class Item:
     """What gets labelled (the paper's sample s).

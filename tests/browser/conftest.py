@@ -31,7 +31,8 @@ def process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Process]:
     with serving(f"sqlite:///{folder}/venire.db", folder) as server:
         with server.client(timeout=200) as client:
             for name in ("posts", "images"):
-                client.create_stream(name, **{**STREAM, "slot_seconds": 600, "panel": PANEL})
+                more = {"slot_seconds": 600, "panel": PANEL, "undo_seconds": 2}
+                client.create_stream(name, **{**STREAM, **more})
         yield server
 
 

@@ -58,8 +58,9 @@ def shows(page: Any, text: str) -> None:
 
 def fill(client: Client, stream: str, *payloads: Any, **settings: Any) -> None:
     """A stream of its own, with items `i0`, `i1`, ... that come in this order."""
-    client.create_stream(stream, **{**STREAM, "slot_seconds": 600, **settings})
-    rows = [{"id": f"i{n}", "payload": p, "weight": 100 - n} for n, p in enumerate(payloads)]
+    quick = {"slot_seconds": 600, "undo_seconds": 2}
+    client.create_stream(stream, **{**STREAM, **quick, **settings})
+    rows = [{"id": f"i{n}", "payload": p, "weight": 1000 - n} for n, p in enumerate(payloads)]
     client.add_items(stream, rows)
 
 
@@ -117,13 +118,14 @@ def test_a_person_labels_by_keyboard(page: Any, process: Process, ann: str) -> N
         until(lambda: page.evaluate(width) == 10)
         ready(page)
         page.keyboard.press("s")
-        page.wait_for_selector("#payload pre")
+        page.wait_for_selector("#payload table")
         ready(page)
         page.keyboard.press("1")
         shows(page, "plain")
         page.keyboard.press("1")
         until(lambda: labels(client, "posts", "p3") == [("ann", "spam")])
         until(lambda: page.inner_text("#done") == "3")
+        assert [note["kind"] for note in client.item("posts", "p1")["notes"]] == ["unsure"]
         assert labels(client, "posts", "p0") == [("ann", "ok")]
         assert labels(client, "posts", "p1") == []
         assert labels(client, "posts", "p2") == [("ann", "spam")]
@@ -134,7 +136,7 @@ def test_leaving_the_page_gives_the_item_back(page: Any, process: Process, ann: 
         client.add_items("posts", [{"id": "left-behind", "payload": "x", "weight": 500}])
         sign_in(page, process, ann)
         begin(page, process, "posts")
-        assert client.insights("posts")["leased_items"] == 1
+        assert client.insights("posts")["leased_items"] in (1, 2)  # the next one is fetched too
         page.goto(f"{process.url}/docs")
         until(lambda: client.insights("posts")["leased_items"] == 0)
 
@@ -149,30 +151,30 @@ def test_the_documentation_works_without_the_network(page: Any, process: Process
     assert all(url.startswith(process.url) for url in asked)
 
 
-def test_undo_takes_back_a_skip_too_and_says_when_it_is_too_late(
+def test_undo_takes_back_not_sure_too_and_says_when_it_is_too_late(
     page: Any, process: Process, ann: str
 ) -> None:
     with process.client() as client:
         fill(client, "undo", "first", "second")
         sign_in(page, process, ann)
         begin(page, process, "undo")
-        assert press(page, "u", "s", "u", "2") == [
+        assert press(page, "u", "s", "u", "2")[::2] == [
             "first | nothing to undo",
-            "first",
-            "first | the skip undone",
-            "first | ok",
+            "first | “not sure” undone",
         ]
         until(lambda: labels(client, "undo", "i0") == [("ann", "ok")])
         until(lambda: page.inner_text("#done") == "1")
         shows(page, "second")
         assert press(page, "u") == ["second | too late to undo: the label has been sent"]
+        assert client.item("undo", "i0")["notes"] == []
 
 
 def test_who_may_hold_one_item_sees_what_was_answered_until_the_next(
     page: Any, process: Process, ann: str
 ) -> None:
     with process.client() as client:
-        fill(client, "alone", "first", "second", panel=[{"id": "ann", "competence": 0.8}])
+        panel = [{"id": "ann", "competence": 0.8}]
+        fill(client, "alone", "first", "second", panel=panel, ahead=0)
         sign_in(page, process, ann)
         begin(page, process, "alone")
         assert press(page, "1", "u", "2") == [
@@ -211,11 +213,9 @@ def test_keys_count_on_keyboards_with_letters_and_digits_elsewhere(
         fill(client, "layouts", "first", "second")
         sign_in(page, process, ann)
         begin(page, process, "layouts")
-        assert press(page, "é Digit2", "г KeyU", "7 Digit7", "S KeyS") == [
-            "first | ok",
+        assert press(page, "é Digit2", "г KeyU", "7 Digit7", "S KeyS")[1:3] == [
             "first | “ok” undone",
             "first | there is no class 7",
-            "first",
         ]
         shows(page, "second")
 
@@ -224,19 +224,23 @@ def test_answers_are_kept_while_the_server_cannot_be_reached(
     page: Any, process: Process, ann: str
 ) -> None:
     with process.client() as client:
-        fill(client, "away", "first", "second")
+        fill(client, "away", "first", "second", "third")
         sign_in(page, process, ann)
         begin(page, process, "away")
+        until(lambda: client.insights("away")["leased_items"] == 2)
         page.context.set_offline(True)
         page.keyboard.press("2")
-        until(lambda: "1 not sent yet" in page.inner_text("#unsent"))
+        shows(page, "second")
+        page.keyboard.press("2")
+        until(lambda: "2 not sent yet" in page.inner_text("#unsent"))
         until(lambda: "cannot be reached" in page.inner_text("#status"))
         assert labels(client, "away", "i0") == []
         leave = "window.dispatchEvent(new Event('beforeunload', { cancelable: true }))"
         assert not page.evaluate(leave)
         page.context.set_offline(False)
         until(lambda: labels(client, "away", "i0") == [("ann", "ok")])
-        shows(page, "second")
+        until(lambda: labels(client, "away", "i1") == [("ann", "ok")])
+        shows(page, "third")
         until(lambda: page.inner_text("#unsent") == "")
         assert page.evaluate(leave)
 
@@ -301,9 +305,9 @@ def test_an_image_that_cannot_be_shown_says_so_and_asks_this_server_nothing(
         page.goto(f"{process.url}/work?stream=pictures")
         for shown in (own, "/v1/me", "https://elsewhere.example/a", "data:image/png;base64,AAAA"):
             shows(page, f"The image cannot be shown: {shown}")
-            assert client.insights("pictures")["leased_items"] <= 2
             page.keyboard.press("s")
-        until(lambda: client.insights("pictures")["leased_items"] == 0)
+        until(lambda: client.insights("pictures")["unsure"] == 4)
+        assert client.insights("pictures")["leased_items"] == 0
 
 
 def test_the_overview_keeps_the_focus_and_comes_back(page: Any, process: Process) -> None:

@@ -80,6 +80,7 @@ def test_the_documentation_lists_every_word() -> None:
     assert listed("the `status` of an item |") == list(model.ItemStatus)
     assert listed("the `status` of a stream |") == list(model.StreamStatus)
     assert listed("the `status` of a message to a webhook |") == list(model.DeliveryStatus)
+    assert listed("the `kind` of a note |") == list(model.NoteKind)
     assert listed("`Venire-Reason` where there is none:") == list(model.NoWork)
 
 

@@ -41,6 +41,7 @@ COMMANDS = (
     "backup",
     "keys",
     "serve",
+    "stream",
     "work",
 )
 

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 __all__ = ["export"]
 
 STREAM = "Which stream. [default: the only one]"
-WHAT = "labels, revisions, gold, log or label-studio."
-TO = "The file to write; labels, revisions and gold: .csv or .parquet."
+WHAT = "labels, revisions, gold, notes, log or label-studio."
+TO = "The file to write; labels, revisions, gold and notes: .csv or .parquet."
 
 
 def export(
@@ -34,14 +34,16 @@ def export(
 
     labels: task,worker,label, as CSV or Parquet, which venire aggregate and crowd-kit read.
     revisions: verdicts that changed after their item had left, as CSV or Parquet. gold: what
-    trusted labelers and admins said of items, and which of them were drawn to be audited. log:
-    every event, one JSON object per line. label-studio: tasks with annotations and the verdicts as
-    predictions, a JSON list that Label Studio imports. The server may be running.
+    trusted labelers and admins said of items, and which of them were drawn to be audited. notes:
+    comments and flags of labelers, and what they were not sure of. log: every event, one JSON
+    object per line. label-studio: tasks with annotations and the verdicts as predictions, a JSON
+    list that Label Studio imports. The server may be running.
     """
     kinds: dict[str, Callable[[Storage, str, Path], int]] = {
         "labels": _labels,
         "revisions": _revisions,
         "gold": _gold,
+        "notes": _notes,
         "log": _log,
         "label-studio": _label_studio,
     }
@@ -95,6 +97,17 @@ def _gold(storage: Storage, stream: str, to: Path) -> int:
         names = ("task", "label", "at", "source", "actor", "drawn", "verdict")
         write_outputs([Output(to, names, rows)])
     return len(rows)
+
+
+def _notes(storage: Storage, stream: str, to: Path) -> int:
+    from venire.files import Output, check_targets, write_outputs
+
+    check_targets([to])
+    with storage.frozen():
+        count = storage.counts(stream).notes
+        rows = ((n.item, n.labeler, n.kind, n.text, n.at) for n in storage.all_notes(stream))
+        write_outputs([Output(to, ("task", "worker", "kind", "text", "at"), rows)])
+    return count
 
 
 def _log(storage: Storage, stream: str, to: Path) -> int:

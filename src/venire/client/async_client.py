@@ -118,10 +118,13 @@ class AsyncClient:
     # work
 
     async def next(
-        self, stream: str, labeler: str | None = None, wait: float = 20.0
+        self, stream: str, labeler: str | None = None, wait: float = 20.0, ahead: int = 0
     ) -> Work | Nothing:
-        """The next item for a labeler, waiting up to `wait` seconds for it."""
-        return await self._do(calls.next_work(stream, labeler, wait))
+        """The next item for a labeler, waiting up to `wait` seconds for it.
+
+        The labeler may hold `ahead` items beyond its capacity, the stream's `ahead` at most.
+        """
+        return await self._do(calls.next_work(stream, labeler, wait, ahead))
 
     async def held(self, stream: str, labeler: str | None = None) -> list[Work]:
         """The labeler's open leases, with new tokens."""
@@ -138,6 +141,26 @@ class AsyncClient:
     async def release(self, token: str, bar: bool = False) -> None:
         """Release an assignment; with `bar`, this labeler does not get the item again."""
         await self._do(calls.release(token, bar))
+
+    async def abstain(self, token: str) -> None:
+        """Say that the labeler is not sure: the item goes to others, and that is counted."""
+        await self._do(calls.abstain(token))
+
+    async def note(self, token: str, kind: str, text: str = "") -> None:
+        """Comment on an assigned item (`kind` is "comment") or flag it ("flag")."""
+        await self._do(calls.note(token, kind, text))
+
+    async def notes(
+        self, stream: str, after: int = 0, limit: int = 1000, item: str | None = None
+    ) -> list[dict[str, Any]]:
+        """Comments, flags and abstentions of labelers after a cursor, oldest first."""
+        return await self._do(calls.notes(stream, after, limit, item))
+
+    async def progress(
+        self, stream: str, labeler: str | None = None, since: float = 0.0
+    ) -> dict[str, Any]:
+        """How many labels a labeler has given since a time, and in all."""
+        return await self._do(calls.progress(stream, labeler, since))
 
     async def add_labels(self, stream: str, labels: Iterable[LabelLike]) -> dict[str, Any]:
         """Add labels in bulk, as (item, labeler, said) or mappings with these keys."""

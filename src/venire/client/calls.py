@@ -116,9 +116,13 @@ def _item(item: Mapping[str, Any]) -> bytes:
     return _json(dict(item), f"item {item.get('id')!r}")
 
 
-def next_work(stream: str, labeler: str | None, wait: float) -> Call[Work | Nothing]:
+def next_work(
+    stream: str, labeler: str | None, wait: float, ahead: int = 0
+) -> Call[Work | Nothing]:
     """The next item for a labeler."""
     params = {"wait": f"{wait:g}"}
+    if ahead:
+        params["ahead"] = str(ahead)
     if labeler is not None:
         params["labeler"] = labeler
     return Call("GET", stream_path(stream, "next"), _read_work, params, wait=wait)
@@ -132,6 +136,29 @@ def label(token: str, said: str) -> Call[dict[str, Any]]:
 def heartbeat(token: str) -> Call[None]:
     """Renew the lease of an assignment."""
     return Call("POST", _assignment(token, "heartbeat"), lambda answer: None)
+
+
+def abstain(token: str) -> Call[None]:
+    """Say that one is not sure about an assigned item."""
+    return Call("POST", _assignment(token, "abstain"), lambda answer: None)
+
+
+def note(token: str, kind: str, text: str) -> Call[None]:
+    """Comment on an assigned item, or flag it."""
+    body = _json({"kind": kind, "text": text})
+    return Call("POST", _assignment(token, "note"), lambda answer: None, body=body)
+
+
+def notes(stream: str, after: int, limit: int, item: str | None) -> Call[list[dict[str, Any]]]:
+    """What labelers remarked on items."""
+    params = {"after": str(after), "limit": str(limit)} | ({} if item is None else {"item": item})
+    return Call("GET", stream_path(stream, "notes"), Answer.json, params)
+
+
+def progress(stream: str, labeler: str | None, since: float) -> Call[dict[str, Any]]:
+    """How many labels a labeler has given."""
+    params = {"since": repr(since)} | ({} if labeler is None else {"labeler": labeler})
+    return Call("GET", stream_path(stream, "progress"), Answer.json, params)
 
 
 def release(token: str, bar: bool) -> Call[None]:

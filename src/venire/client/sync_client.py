@@ -118,9 +118,14 @@ class Client:
 
     # work
 
-    def next(self, stream: str, labeler: str | None = None, wait: float = 20.0) -> Work | Nothing:
-        """The next item for a labeler, waiting up to `wait` seconds for it."""
-        return self._do(calls.next_work(stream, labeler, wait))
+    def next(
+        self, stream: str, labeler: str | None = None, wait: float = 20.0, ahead: int = 0
+    ) -> Work | Nothing:
+        """The next item for a labeler, waiting up to `wait` seconds for it.
+
+        The labeler may hold `ahead` items beyond its capacity, the stream's `ahead` at most.
+        """
+        return self._do(calls.next_work(stream, labeler, wait, ahead))
 
     def held(self, stream: str, labeler: str | None = None) -> list[Work]:
         """The labeler's open leases, with new tokens."""
@@ -137,6 +142,26 @@ class Client:
     def release(self, token: str, bar: bool = False) -> None:
         """Release an assignment; with `bar`, this labeler does not get the item again."""
         self._do(calls.release(token, bar))
+
+    def abstain(self, token: str) -> None:
+        """Say that the labeler is not sure: the item goes to others, and that is counted."""
+        self._do(calls.abstain(token))
+
+    def note(self, token: str, kind: str, text: str = "") -> None:
+        """Comment on an assigned item (`kind` is "comment") or flag it ("flag")."""
+        self._do(calls.note(token, kind, text))
+
+    def notes(
+        self, stream: str, after: int = 0, limit: int = 1000, item: str | None = None
+    ) -> list[dict[str, Any]]:
+        """Comments, flags and abstentions of labelers after a cursor, oldest first."""
+        return self._do(calls.notes(stream, after, limit, item))
+
+    def progress(
+        self, stream: str, labeler: str | None = None, since: float = 0.0
+    ) -> dict[str, Any]:
+        """How many labels a labeler has given since a time, and in all."""
+        return self._do(calls.progress(stream, labeler, since))
 
     def add_labels(self, stream: str, labels: Iterable[LabelLike]) -> dict[str, Any]:
         """Add labels in bulk, as (item, labeler, said) or mappings with these keys."""

@@ -210,9 +210,20 @@ class Worker:
             self.tally.failed += 1
         self.tally.given_back += 1
         try:
-            await self._client.release(work.token, bar)
+            if why != "no answer" or not await self._abstain(work):
+                await self._client.release(work.token, bar)
         except ServerError as fault:
             LOG.info("%s: release failed: %s", work.item, fault)
+
+    async def _abstain(self, work: Work) -> bool:
+        """Say that there is no answer; whether the server knows what that is: older ones do not."""
+        try:
+            await self._client.abstain(work.token)
+        except ServerError as fault:
+            if fault.status != 404:
+                raise
+            return False
+        return True
 
     async def _sleep(self, seconds: float) -> None:
         """Sleep; returns at once on `stop`."""

@@ -150,10 +150,10 @@ class BoundedQueue:
             for row in sorted({*waiting[concerned].tolist(), *self.retired}):
                 self._consider(row, slot)
 
-    def serve(self, slot: int, asked: Sequence[int] | None = None) -> range:
+    def serve(self, slot: int, asked: Sequence[int] | None = None, ahead: int = 0) -> range:
         """Hand out work within the bounds, one label after the other; the touches made."""
         if self.bounds.max_labels is None and not self._urges:
-            return self.queue.serve(slot, asked)
+            return self.queue.serve(slot, asked, ahead)
         first = int(self.desk.meta[TOUCHES])
         if asked is None and self.bounds.max_labels is None:
             self._handed(self.queue.serve(slot), slot)
@@ -161,10 +161,13 @@ class BoundedQueue:
                 self._give_short(m, slot)
         else:
             for m in self._turns() if asked is None else asked:
-                made = self._serve_one(m, slot) if asked is None else self.queue.serve(slot, [m])
+                if asked is None:
+                    made = self._serve_one(m, slot)
+                else:
+                    made = self.queue.serve(slot, [m], ahead)
                 self._handed(made, slot)
                 if not made:
-                    self._give_short(m, slot)
+                    self._give_short(m, slot, ahead)
         return range(first, int(self.desk.meta[TOUCHES]))
 
     def _handed(self, made: range, slot: int) -> None:
@@ -185,10 +188,11 @@ class BoundedQueue:
         room[labeler] = 1
         return self.queue.serve_room(slot, room)
 
-    def _give_short(self, labeler: int, slot: int) -> None:
+    def _give_short(self, labeler: int, slot: int, ahead: int = 0) -> None:
         """Give the labeler the earliest row that needs labels and that it may have."""
         panel = self.desk.panel
-        if not self._urges or panel["capacity"][labeler] <= panel["inflight"][labeler]:
+        capacity = int(panel["capacity"][labeler])
+        if not self._urges or not capacity or capacity + ahead <= panel["inflight"][labeler]:
             return
         self.note()
         row = int(next_short(self.desk, labeler, self.cursors))

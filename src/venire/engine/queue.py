@@ -179,17 +179,18 @@ class Queue:
 
     # a slot
 
-    def serve(self, slot: int, asked: Sequence[int] | None = None) -> range:
+    def serve(self, slot: int, asked: Sequence[int] | None = None, ahead: int = 0) -> range:
         """Hand out work to everyone, or one item to each who asked; the touches made.
 
         Everyone has the room that is left of its capacity in this slot; those who asked have
-        the room that is left beside their labels in flight.
+        the room that is left beside their labels in flight, and `ahead` more.
         """
         panel = self.desk.panel
         if asked is None:
             return self.serve_room(slot, panel["capacity"] - panel["load"])
         wanted = np.bincount(np.asarray(asked, np.int64), minlength=len(panel))
-        return self.serve_room(slot, np.minimum(wanted, panel["capacity"] - panel["inflight"]))
+        room = panel["capacity"] + ahead * (panel["capacity"] > 0) - panel["inflight"]
+        return self.serve_room(slot, np.minimum(wanted, room))
 
     def serve_room(self, slot: int, room: NDArray[np.int64]) -> range:
         """Hand out at most this much to each labeler."""

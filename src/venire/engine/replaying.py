@@ -67,7 +67,7 @@ def _redo(s: Scheduler, event: Event) -> None:
         case Arrived():
             s.arrive(event.items)
         case Assigned():
-            s.assign(event.asked)
+            s.assign(event.asked, event.ahead)
         case Observed():
             s.observe(event.label)
         case Released():

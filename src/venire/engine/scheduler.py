@@ -112,18 +112,21 @@ class Scheduler(Pictured):
         """Items enter; they are outstanding until they leave."""
         self._labelling.arrive(items)
 
-    def assign(self, asked: Iterable[LabelerId] | None = None) -> tuple[Assignment, ...]:
+    def assign(
+        self, asked: Iterable[LabelerId] | None = None, ahead: int = 0
+    ) -> tuple[Assignment, ...]:
         """Hand out work for this slot; a second call hands out what became possible since.
 
         With `asked`, these labelers get at most one item each: those who pull their work when
-        they are free. Their capacity is then how many they may hold at once.
+        they are free. Their capacity is then how many they may hold at once, and `ahead` how many
+        more, for those who fetch the next item while they label one.
 
         >>> s = Scheduler([Labeler("ann", 0.9), Labeler("bob", 0.8)], classes=["spam", "ok"])
         >>> s.arrive([Item("post-1", weight=8), Item("post-2", weight=9)])
         >>> [(a.item, a.labeler) for a in s.assign(asked=["bob"])]
         [('post-1', 'bob')]
         """
-        return self._labelling.assign(asked)
+        return self._labelling.assign(asked, ahead)
 
     def observe(self, labels: Label | Iterable[Label]) -> None:
         """Labels come back: all of them are taken or, if one is refused, none.

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from venire.model import ExitReason, ItemStatus, NoWork, StreamStatus
+from venire.model import ExitReason, ItemStatus, NoteKind, NoWork, StreamStatus
 
 __all__ = [
     "Added",
@@ -27,8 +27,10 @@ __all__ = [
     "LabelIn",
     "LabelView",
     "Lease",
+    "NoteView",
     "Nothing",
     "Outcome",
+    "Progress",
     "RevisionView",
     "SettingsVersion",
     "StreamView",
@@ -84,7 +86,10 @@ class Added:
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """An item leased to a labeler until `expires_at`; a heartbeat renews the lease."""
+    """An item leased to a labeler until `expires_at`; a heartbeat renews the lease.
+
+    `shown` is what a page draws of the payload, part by part, where that was asked for.
+    """
 
     token: str | None
     stream: str
@@ -97,6 +102,32 @@ class Lease:
     ttl: float
     slot: int
     gain: float | None
+    shown: tuple[dict[str, Any], ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NoteView:
+    """What a labeler remarked on an item; `n` is the cursor, counted from 1 in each stream."""
+
+    n: int
+    item: str
+    labeler: str
+    kind: NoteKind
+    text: str
+    at: float
+    key: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a labeler has come: its labels since a time, and all of them."""
+
+    stream: str
+    labeler: str
+    since: float
+    labels: int
+    total: int
+    unsure: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,6 +216,7 @@ class ItemView:
     key: str | None = None
     min_confidence: float | None = None
     gold: str | None = None
+    notes: tuple[NoteView, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -322,7 +354,7 @@ class Insights:
     `labels_per_item`, `agreement`, `mean_confidence`, `verdicts`, `reasons` and the response times
     are over the last 1000 exits, withdrawn items excepted. Rates are over the last minute;
     `slots_skipped` is counted since the server started. `error_upper` is the upper bound on the
-    rate of errors, at 95 %, by the `audits`.
+    rate of errors, at 95 %, by the `audits`. `unsure` counts how often a labeler abstained.
     """
 
     stream: str
@@ -356,3 +388,6 @@ class Insights:
     error_upper: float | None = None
     money: float = 0.0
     today_left: dict[str, float] = field(default_factory=dict)
+    unsure: int = 0
+    flags: int = 0
+    comments: int = 0

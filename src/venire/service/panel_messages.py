@@ -13,7 +13,8 @@ class LabelerView:
     """A labeler of a stream; `skill` is learned, with its interval.
 
     `expired` counts the leases that expired since the server started. `price` is what one label
-    costs, and `money` what all labels of the labeler cost at that price.
+    costs, and `money` what all labels of the labeler cost at that price. `unsure` counts how often
+    it looked at an item and abstained.
     """
 
     id: str
@@ -34,6 +35,7 @@ class LabelerView:
     price: float = 0.0
     money: float = 0.0
     trusted: bool = False
+    unsure: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from venire.service.settings import ServiceSettings
 from venire.service.verbs.deletion import DeletionOperations
 from venire.service.verbs.gold import GoldOperations
 from venire.service.verbs.labelling import LabellingOperations
+from venire.service.verbs.notes import NoteOperations
 from venire.service.verbs.reads import ReadOperations
 from venire.service.verbs.streams import StreamOperations
 from venire.service.webhooks.registry import Webhooks
@@ -30,7 +31,8 @@ class Service:
     after which the same call may be retried.
 
     The operations are methods of the parts they belong to: `StreamOperations`,
-    `LabellingOperations`, `GoldOperations`, `ReadOperations` and `DeletionOperations`; API keys,
+    `LabellingOperations`, `NoteOperations`, `GoldOperations`, `ReadOperations` and
+    `DeletionOperations`; API keys,
     browser sessions and webhooks are in `keys`, `sessions` and `webhooks`.
 
     Examples
@@ -70,6 +72,7 @@ class Service:
         self.create_stream, self.change_stream = streams.create_stream, streams.change_stream
         self.stream, self.streams = streams.stream, streams.streams
         self.settings_history = streams.settings_history
+        self.layout, self.practice = streams.layout, streams.practice
         self.pause, self.resume, self.close = streams.pause, streams.resume, streams.close
         self.add_items, self.withdraw = streams.add_items, streams.withdraw
 
@@ -80,6 +83,10 @@ class Service:
         self.next, self.label, self.held = labelling.next, labelling.label, labelling.held
         self.heartbeat, self.release = labelling.heartbeat, labelling.release
         self.add_labels = labelling.add_labels
+
+        notes = NoteOperations(self.runtime, labelling)
+        self.abstain, self.add_note, self.notes = notes.abstain, notes.add_note, notes.notes
+        self.progress = notes.progress
 
         reads = ReadOperations(self.runtime, self.skills)
         self.item, self.explain = reads.item, reads.explain

@@ -14,13 +14,16 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from venire.costs import MOST_COST
 from venire.model import MOST_CAPACITY, MOST_PRICE, MOST_WEIGHT
+from venire.service.page_settings import MOST_AHEAD, Name, PageSettings
 
 __all__ = [
     "LONGEST_ID",
+    "MOST_AHEAD",
     "STREAM_NAME",
     "DailyBudget",
     "ErrorCost",
     "Member",
+    "Name",
     "ServiceSettings",
     "StreamSettings",
     "as_body",
@@ -41,7 +44,6 @@ MIN_SLOT: Final = 0.01
 #: Maximum of the setting `revisions`.
 MAX_REVISIONS: Final = 100_000
 
-Name = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]+$")]
 Seconds = Annotated[float, Field(gt=0, le=10 * 365 * 86_400, allow_inf_nan=False)]
 SlotSeconds = Annotated[float, Field(ge=MIN_SLOT, le=10 * 365 * 86_400, allow_inf_nan=False)]
 Weight = Annotated[float, Field(gt=0, le=MOST_WEIGHT, allow_inf_nan=False)]
@@ -104,8 +106,8 @@ class DailyBudget(BaseModel):
         return self
 
 
-class StreamSettings(BaseModel):
-    """How a stream is served.
+class StreamSettings(PageSettings):
+    """How a stream is served; what people see on the labelling page is in `PageSettings`.
 
     Parameters
     ----------
@@ -181,6 +183,7 @@ class StreamSettings(BaseModel):
     def _together(self) -> Self:
         if len(set(self.classes)) < len(self.classes):
             raise ValueError(f"got the classes {list(self.classes)}, expected distinct names")
+        self.check_classes(self.classes)
         names = [member.id for member in self.panel]
         if len(set(names)) < len(names):
             raise ValueError("a labeler is on the panel twice; expected distinct ids")

@@ -32,6 +32,7 @@ from venire.storage.rows import (
     KeyRow,
     LabelRow,
     LeaseRow,
+    NoteRow,
     RevisionRow,
     SettingsRow,
     SnapshotRow,
@@ -202,6 +203,20 @@ class Storage(ABC):
         """Labels that came at `since` or later, newest first."""
 
     @abstractmethod
+    def labels_since(self, stream: str, since: float, labeler: str) -> int:
+        """How many labels of a labeler came at `since` or later."""
+
+    @abstractmethod
+    def notes(
+        self, stream: str, after: int = 0, limit: int | None = None, item: str | None = None
+    ) -> list[NoteRow]:
+        """Notes of labelers with an `n` above `after`, in that order; of one item, or all."""
+
+    @abstractmethod
+    def note_counts(self, stream: str) -> dict[str, dict[str, int]]:
+        """For each kind of note, how many there are of each labeler who made one."""
+
+    @abstractmethod
     def labeler_counts(self, stream: str) -> dict[str, tuple[int, int]]:
         """For each labeler with a label: how many there are, and how many of them were late."""
 
@@ -309,6 +324,13 @@ class Storage(ABC):
         while rows:
             yield from rows
             rows = self.gold(stream, rows[-1].item, chunk)
+
+    def all_notes(self, stream: str, chunk: int = 10_000) -> Iterator[NoteRow]:
+        """Every note on a stream's items, read in chunks."""
+        rows = self.notes(stream, 0, chunk)
+        while rows:
+            yield from rows
+            rows = self.notes(stream, rows[-1].n, chunk)
 
     def all_revisions(self, stream: str, chunk: int = 10_000) -> Iterator[RevisionRow]:
         """Every revision of a stream, read in chunks."""

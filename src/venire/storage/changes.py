@@ -22,6 +22,7 @@ from venire.storage.rows import (
     KeyRow,
     LabelRow,
     LeaseRow,
+    NoteRow,
     RevisionRow,
     SettingsRow,
     SnapshotRow,
@@ -40,6 +41,7 @@ __all__ = [
     "AddKey",
     "AddLabels",
     "AddLeases",
+    "AddNotes",
     "AddRevisions",
     "AddSettings",
     "AddStream",
@@ -141,6 +143,13 @@ class AddLeases:
     """New leases."""
 
     rows: Sequence[LeaseRow]
+
+
+@dataclass(frozen=True, slots=True)
+class AddNotes:
+    """Notes of labelers; a number that exists is refused."""
+
+    rows: Sequence[NoteRow]
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,7 +286,10 @@ class AddAudit:
 
 @dataclass(frozen=True, slots=True)
 class ErasePayload:
-    """Erase the payload of an item and the digest of its content; an unknown item is refused."""
+    """Erase the payload of an item, the digest of its content and the texts of its notes.
+
+    An unknown item is refused.
+    """
 
     stream: str
     item: str
@@ -318,6 +330,7 @@ Change: TypeAlias = (
     | AddGold
     | AddLabels
     | AddLeases
+    | AddNotes
     | EndLeases
     | RenewLease
     | AddEngine

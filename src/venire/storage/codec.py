@@ -175,15 +175,16 @@ def _read_arrived(slot: int, body: Any) -> Arrived:
 
 def _assigned(event: Assigned) -> Any:
     given = [[int(a.slot), a.item, a.labeler, _number(a.gain)] for a in event.assignments]
-    return [given, None if event.asked is None else list(event.asked)]
+    asked = None if event.asked is None else list(event.asked)
+    return [given, asked, event.ahead] if event.ahead else [given, asked]
 
 
 def _read_assigned(slot: int, body: Any) -> Assigned:
-    given, asked = body
+    given, asked, *ahead = body
     assignments = tuple(
         Assignment(when, item, labeler, float(gain)) for when, item, labeler, gain in given
     )
-    return Assigned(slot, assignments, None if asked is None else tuple(asked))
+    return Assigned(slot, assignments, None if asked is None else tuple(asked), *ahead)
 
 
 def _released(event: Released) -> Any:

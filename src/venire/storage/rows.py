@@ -30,6 +30,7 @@ __all__ = [
     "KeyRow",
     "LabelRow",
     "LeaseRow",
+    "NoteRow",
     "RevisionRow",
     "SettingsRow",
     "SnapshotRow",
@@ -201,6 +202,23 @@ class LabelRow(NamedTuple):
     key: str | None = None
 
 
+class NoteRow(NamedTuple):
+    """What a labeler remarked on an item; never changed, but for a payload that is erased.
+
+    `n` counts the notes of the stream from 1. `kind` is `comment` (with a `text`), `flag` (the item
+    itself is at fault) or `unsure` (an abstention: the labeler looked, and gave no label).
+    """
+
+    stream: str
+    n: int
+    item: str
+    labeler: str
+    kind: str
+    text: str
+    at: float
+    key: str | None = None
+
+
 class LeaseRow(NamedTuple):
     """An item given to a labeler, under a token of which only the sha256 is kept.
 
@@ -246,7 +264,8 @@ class EngineRow(NamedTuple):
 class TallyRow(NamedTuple):
     """How many rows there are of a kind, kept up to date so that nobody has to count them.
 
-    `kind` is `items` (then `name` is their status), `labels` or `late` (of the labeler `name`).
+    `kind` is `items` (then `name` is their status), `labels`, `late`, or a kind of note (of the
+    labeler `name`).
     """
 
     stream: str
@@ -345,7 +364,8 @@ class Exited(NamedTuple):
 class Counts(NamedTuple):
     """How many rows of each kind a stream has.
 
-    New events, exits and revisions are numbered from `events`, `exits` and `revisions` on.
+    New events, exits, revisions and notes are numbered from `events`, `exits`, `revisions` and
+    `notes` on.
     """
 
     open: int
@@ -357,6 +377,7 @@ class Counts(NamedTuple):
     events: int
     exits: int
     revisions: int = 0
+    notes: int = 0
 
 
 #: The kind of the rows of each table.
@@ -370,6 +391,7 @@ ROWS: Final[dict[str, type[tuple[Any, ...]]]] = {
     "gold": GoldRow,
     "labels": LabelRow,
     "leases": LeaseRow,
+    "notes": NoteRow,
     "snapshots": SnapshotRow,
     "engines": EngineRow,
     "tallies": TallyRow,

@@ -24,6 +24,7 @@ from venire.storage.rows import (
     KeyRow,
     LabelRow,
     LeaseRow,
+    NoteRow,
     RevisionRow,
     SettingsRow,
     SnapshotRow,
@@ -49,7 +50,7 @@ def check_storage(storage: Storage) -> None:
     assert storage.streams() == [], "the store is not empty"
     for check in (_streams, _events, _items, _revisions, _labels, _leases, _snapshots, _keys):
         check(storage)
-    for check in (_webhooks, _audit, _erasure, _deletion, _others):
+    for check in (_notes, _webhooks, _audit, _erasure, _deletion, _others):
         check(storage)
     _all_or_nothing(storage)
     assert storage.counts("nobody") == Counts(0, 0, 0, 0, 0, 0, 0, 0)
@@ -82,6 +83,8 @@ def everything(storage: Storage, stream: str) -> dict[str, Any]:
         storage.revisions,
         storage.checks,
         storage.gold,
+        storage.notes,
+        storage.note_counts,
         storage.labels,
         storage.labeler_counts,
         lambda stream: storage.leases(stream, None),
@@ -323,11 +326,30 @@ def _audit(storage: Storage) -> None:
     assert list(storage.all_audit(chunk=1)) == found
 
 
+def _notes(storage: Storage) -> None:
+    first = NoteRow("checked", 1, "a", "ann", "comment", _ODD, 3.5, "key_1")
+    second = NoteRow("checked", 2, "z", "ann", "unsure", "", 4.5)
+    storage.write([c.AddNotes([first]), c.AddNotes([second])])
+    assert storage.notes("checked") == list(storage.all_notes("checked", chunk=1))
+    assert storage.notes("checked") == [first, second]
+    assert storage.notes("checked", 1) == storage.notes("checked", item="z") == [second]
+    assert storage.notes("checked", 0, 1) == [first]
+    assert storage.note_counts("checked") == {
+        "comment": {"ann": 1},
+        "flag": {},
+        "unsure": {"ann": 1},
+    }
+    assert storage.counts("checked").notes == 2
+    _refused(storage, c.AddNotes([second]))
+    _refused(storage, c.AddNotes([second._replace(stream="nobody")]))
+
+
 def _erasure(storage: Storage) -> None:
     before = storage.item("checked", "a")
     assert before is not None
     storage.write([c.ErasePayload("checked", "a")])
     assert storage.item("checked", "a") == before._replace(payload="null", digest=ERASED)
+    assert [row.text for row in storage.notes("checked", item="a")] == [""]
     _refused(storage, c.ErasePayload("checked", "nothing"))
     storage.scrub()
 

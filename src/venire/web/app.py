@@ -23,6 +23,7 @@ from venire.web.routes.erasing import EraseRoutes
 from venire.web.routes.gold import GoldRoutes
 from venire.web.routes.items import ItemRoutes
 from venire.web.routes.keys import KeyRoutes
+from venire.web.routes.notes import NoteRoutes
 from venire.web.routes.operations import OperationRoutes
 from venire.web.routes.streams import StreamRoutes
 from venire.web.routes.webhooks import WebhookRoutes
@@ -37,6 +38,7 @@ ABOUT = "Items in, work out, labels in, verdicts out. Send a key as `Authorizati
 PARTS = (
     WorkRoutes,
     ItemRoutes,
+    NoteRoutes,
     GoldRoutes,
     StreamRoutes,
     WebhookRoutes,

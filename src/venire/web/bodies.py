@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Annotated, Any, Final, NotRequired, TypeVar
+from typing import Annotated, Any, Final, Literal, NotRequired, TypeVar
 
 from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
@@ -20,6 +20,7 @@ from venire.model import Role
 from venire.service.keys.keyring import MAX_DAYS
 from venire.service.messages import ItemIn
 from venire.service.settings import LONGEST_ID, STREAM_NAME, Name, StreamSettings, Weight
+from venire.service.verbs.notes import LONGEST_NOTE
 from venire.web.errors import RequestError, invalid
 
 __all__ = [
@@ -30,6 +31,7 @@ __all__ = [
     "KeyBody",
     "LabelBody",
     "NewStream",
+    "NoteBody",
     "RedeliverBody",
     "ReleaseBody",
     "RotateBody",
@@ -65,7 +67,7 @@ class NewStream(StreamSettings):
 class ItemBody(TypedDict):
     """An item: `payload` is any JSON, passed on to the labelers and never inspected.
 
-    For the labelling page it is text, or an object with `text` or `image`.
+    What the labelling page shows of it is a setting of the stream, or follows from its shape.
     """
 
     __pydantic_config__ = ConfigDict(extra="forbid")  # type: ignore[misc] # pydantic's way
@@ -116,11 +118,25 @@ class GoldBody(TypedDict):
 
 
 class SaidBody(BaseModel):
-    """The label of an assigned item: one of the stream's classes."""
+    """The label of an assigned item: one of the stream's classes.
+
+    `seconds` is how long the labeler had it before its eyes, where that is less than since it was
+    assigned.
+    """
 
     model_config = ConfigDict(extra="forbid")
 
     said: Name
+    seconds: Annotated[float, Field(ge=0, le=10 * 365 * 86_400, allow_inf_nan=False)] | None = None
+
+
+class NoteBody(BaseModel):
+    """A comment on an assigned item, or a flag: something is wrong with the item itself."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    kind: Literal["comment", "flag"]
+    text: Annotated[str, Field(max_length=LONGEST_NOTE)] = ""
 
 
 class ReleaseBody(BaseModel):
@@ -185,6 +201,7 @@ BODIES: Final[tuple[Any, ...]] = (
     LabelBody,
     GoldBody,
     SaidBody,
+    NoteBody,
     ReleaseBody,
     WebhookBody,
     RedeliverBody,

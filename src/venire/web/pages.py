@@ -8,6 +8,8 @@ HTML.
 from __future__ import annotations
 
 import asyncio
+import hashlib
+import json
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -24,6 +26,7 @@ from venire.web.access import COOKIE, Caller, caller_of, foreign
 from venire.web.answers import event, json_answer, says
 from venire.web.errors import RequestError
 from venire.web.guard import Gate, by_hand, caller
+from venire.web.markdown import as_html
 from venire.web.reference import sections
 from venire.web.server_sent_events import follow
 
@@ -31,6 +34,9 @@ __all__ = ["STATIC", "PageRoutes"]
 
 STATIC = Path(__file__).parent / "static"
 PERIOD = 1.0
+
+#: So many classes have a digit as their key.
+DIGITS = 9
 
 #: The only targets to which signing in redirects.
 WORK = "/work?"
@@ -145,8 +151,9 @@ class PageRoutes:
             first = next((one.name for one in streams if one.open_items), name)
             return self._page("choose.html", who, streams=streams, labeler=labeler, first=first)
         stream = await service.stream(name)
-        classes = list(stream.settings["classes"])
-        return self._page("work.html", who, stream=stream, labeler=labeler, classes=classes)
+        return self._page(
+            "work.html", who, stream=stream, labeler=labeler, **_desk(stream.settings)
+        )
 
     @by_hand
     async def docs(self, request: Request) -> Response:
@@ -183,8 +190,8 @@ class PageRoutes:
         page = self._templates.get_template(template).render(who=who, version=__version__, **more)
         policy = (
             "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
-            f"img-src data: {self._images}; form-action 'self'; base-uri 'none'; "
-            "frame-ancestors 'none'"
+            f"img-src data: {self._images}; media-src data: {self._images}; form-action 'self'; "
+            "base-uri 'none'; frame-ancestors 'none'"
         )
         headers = {
             "content-security-policy": policy,
@@ -193,6 +200,24 @@ class PageRoutes:
             "cache-control": "no-store",
         }
         return HTMLResponse(page, status, headers)
+
+
+def _desk(settings: dict[str, Any]) -> dict[str, Any]:
+    """What the labelling page needs of a stream's settings."""
+    classes, about = settings["classes"], settings["descriptions"]
+    practice = json.dumps(settings["practice"], sort_keys=True).encode()
+    return {
+        "settings": settings,
+        "classes": classes,
+        "many": len(classes) > DIGITS,
+        "guidelines": as_html(settings["guidelines"]),
+        "descriptions": {name: as_html(about[name]) for name in classes if name in about},
+        "hints": {
+            name: text.strip().splitlines()[0] for name, text in about.items() if text.strip()
+        },
+        "guided": bool(settings["guidelines"].strip() or about),
+        "practised": hashlib.sha256(practice).hexdigest()[:12],
+    }
 
 
 def over_https(request: Request) -> bool:

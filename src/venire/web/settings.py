@@ -60,7 +60,7 @@ class ServerSettings(BaseSettings):
     secure_cookies: bool = False
     """Always mark cookies Secure, as when a proxy reports HTTPS."""
     image_hosts: str = ""
-    """Hosts, separated by commas, whose images the labelling page may show.
+    """Hosts, separated by commas, whose images and sounds the labelling page may show.
 
     Over https, unless the host is written with its scheme, as in `http://127.0.0.1:9000`.
     """

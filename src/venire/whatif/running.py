@@ -133,7 +133,7 @@ class _Running:
             case Arrived():
                 self.engine.arrive([self._offered(item) for item in event.items])
             case Assigned():
-                self._visit(event.asked)
+                self._visit(event.asked, event.ahead)
             case Joined() if event.labeler.id not in self.plan.without:
                 self.engine.join(event.labeler)
             case Left() if event.labeler not in self.plan.without:
@@ -159,14 +159,14 @@ class _Running:
         held = frozenset(self.recorded.labelled_by.get(item.id, ())) - without
         return replace(item, eligible=held, excluded=frozenset())
 
-    def _visit(self, asked: tuple[LabelerId, ...] | None) -> None:
+    def _visit(self, asked: tuple[LabelerId, ...] | None, ahead: int) -> None:
         names = None
         if asked is not None:
             here = set(self.engine.seated)
             names = [name for name in asked if name in here]
         if self.spent or names == []:
             return
-        work = self.engine.assign(names)
+        work = self.engine.assign(names, ahead)
         self.out.visits += 1 if names is None else len(names)
         self.out.idle += (not work) if names is None else len(names) - len(work)
         for a in work:

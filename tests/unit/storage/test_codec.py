@@ -59,7 +59,13 @@ BOUNDS = st.builds(
 MAYBE = st.one_of(st.none(), NAMES)
 EVENTS: st.SearchStrategy[Event] = st.one_of(
     st.builds(Arrived, SLOTS, st.lists(ITEMS, max_size=3).map(tuple)),
-    st.builds(Assigned, SLOTS, GIVEN, st.one_of(st.none(), st.lists(NAMES).map(tuple))),
+    st.builds(
+        Assigned,
+        SLOTS,
+        GIVEN,
+        st.one_of(st.none(), st.lists(NAMES).map(tuple)),
+        st.integers(0, 9),
+    ),
     st.builds(Observed, st.integers(0, 2), st.builds(Label, NAMES, NAMES, FINITE), st.booleans()),
     st.builds(Released, SLOTS, NAMES, NAMES, st.booleans()),
     st.builds(Joined, SLOTS, LABELERS),

@@ -211,3 +211,16 @@ def test_gold_is_given_again() -> None:
     known = {item: again.exits[item].verdict for item in recorded.exits if item in again.exits}
     assert known == {item: exit.verdict for item, exit in recorded.exits.items() if item in known}
     assert len(known) == len(recorded.exits)
+
+
+def test_work_that_was_fetched_ahead_is_replayed_ahead() -> None:
+    """A labeler of capacity 1 who held three items is visited as it was."""
+    start, s = (Scheduler([Labeler("ann", 0.8)], ["a", "b"], FixedOverlap(1)) for _ in range(2))
+    s.arrive([Item(f"i{n}") for n in range(6)])
+    for _ in range(3):
+        given = [work for _ in range(3) for work in s.assign(["ann"], ahead=2)]
+        s.observe([Label(work.item, "ann", "a") for work in given])
+        s.close()
+    again = rerun(Recorded.of(start, s.log), Plan())
+    assert len(again.exits) == 6
+    assert {e.slot for e in again.exits.values()} == {0, 1}

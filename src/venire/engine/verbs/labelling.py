@@ -46,12 +46,17 @@ class Labelling:
             registry.add_group(eligible, self._state.queue.add_group(members))
         return registry.groups[eligible]
 
-    def assign(self, asked: Iterable[LabelerId] | None) -> tuple[Assignment, ...]:
+    def assign(self, asked: Iterable[LabelerId] | None, ahead: int) -> tuple[Assignment, ...]:
         """Hand out work for this slot, to everybody or to those who asked."""
         state, registry = self._state, self._state.registry
         names = None if asked is None else tuple(asked)
         numbers = None if names is None else [registry.known(name) for name in names]
-        made = self._serve(numbers)
+        if ahead < 0 or (ahead and names is None):
+            raise InputError(
+                f"got ahead={ahead} for {'everyone' if names is None else names}, expected 0 or "
+                "more, and those who ask"
+            )
+        made = self._serve(numbers, ahead)
         touches = state.queue.desk.touches
         work = tuple(
             Assignment(
@@ -64,27 +69,27 @@ class Labelling:
         )
         if work:
             state.spend(made)
-            state.write(Assigned(state.slot, work, names))
+            state.write(Assigned(state.slot, work, names, ahead))
         return work
 
-    def _serve(self, asked: list[int] | None) -> range:
+    def _serve(self, asked: list[int] | None, ahead: int) -> range:
         """Hand out work; near the end of the budget one label after the other."""
         state = self._state
         bounded, purse, slot = state.bounded, state.purse, state.slot
         if purse.budget is None:
-            return bounded.serve(slot, asked)
+            return bounded.serve(slot, asked, ahead)
         desk, prices = state.queue.desk, state.prices
         room = (desk.panel["capacity"] - desk.panel["inflight"]).clip(0)
         room = room.clip(0, len(state.registry.row)).astype(np.int64)
         at_most = room if asked is None else np.bincount(asked, minlength=len(room))
         money, labels = purse.left(state.in_flight + at_most, prices)
         if min(0.0 if money is None else money, 0.0 if labels is None else labels) >= 0.0:
-            return bounded.serve(slot, asked)
+            return bounded.serve(slot, asked, ahead)
         first = int(desk.meta[TOUCHES])
         turns = np.repeat(desk.order, room[desk.order]).tolist() if asked is None else asked
         for m in turns:
             if purse.affords(float(prices[m]), state.in_flight, prices):
-                bounded.serve(slot, [m])
+                bounded.serve(slot, [m], ahead)
         return range(first, int(state.queue.desk.meta[TOUCHES]))
 
     def observe(self, labels: Label | Iterable[Label]) -> None:

@@ -18,12 +18,12 @@ from venire.events import (
     Released,
     Withdrawn,
 )
-from venire.model import ExitReason
-from venire.service.messages import ExitView, LabelView, RevisionView
-from venire.storage import EventRow, ItemRow, LabelRow, RevisionRow, decode
+from venire.model import ExitReason, NoteKind
+from venire.service.messages import ExitView, LabelView, NoteView, RevisionView
+from venire.storage import EventRow, ItemRow, LabelRow, NoteRow, RevisionRow, decode
 from venire.storage.slot_parts import ClosedPart
 
-__all__ = ["event_body", "exit_view", "label_view", "number", "revision_view"]
+__all__ = ["event_body", "exit_view", "label_view", "note_view", "number", "revision_view"]
 
 
 def event_body(row: EventRow) -> dict[str, Any]:
@@ -140,6 +140,11 @@ def revision_view(row: RevisionRow) -> RevisionView:
         slot=row.slot,
         at=row.at,
     )
+
+
+def note_view(row: NoteRow) -> NoteView:
+    """A note on an item."""
+    return NoteView(row.n, row.item, row.labeler, NoteKind(row.kind), row.text, row.at, row.key)
 
 
 def label_view(row: LabelRow) -> LabelView:

@@ -19,6 +19,7 @@ from venire.storage import (
     AddItems,
     AddLabels,
     AddLeases,
+    AddNotes,
     AddRevisions,
     AuditRow,
     Change,
@@ -33,6 +34,7 @@ from venire.storage import (
     LeaseEnd,
     LeaseRow,
     LeaveItems,
+    NoteRow,
     RevisionRow,
 )
 
@@ -43,6 +45,7 @@ _ORDER: tuple[tuple[str, Callable[[Sequence[Any]], Change]], ...] = (
     ("events", AddEvents),
     ("labels", AddLabels),
     ("leases", AddLeases),
+    ("notes", AddNotes),
     ("ends", EndLeases),
     ("exits", LeaveItems),
     ("revisions", AddRevisions),
@@ -80,6 +83,7 @@ class Batch:
         "labels",
         "last",
         "leases",
+        "notes",
         "revisions",
     )
 
@@ -94,6 +98,7 @@ class Batch:
         self.events: list[EventRow] = []
         self.labels: list[LabelRow] = []
         self.leases: list[LeaseRow] = []
+        self.notes: list[NoteRow] = []
         self.ends: list[LeaseEnd] = []
         self.exits: list[ExitRow] = []
         self.revisions: list[RevisionRow] = []

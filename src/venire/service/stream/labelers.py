@@ -22,6 +22,7 @@ class LabelerRecord:
     labels: int = 0
     late: int = 0
     expired: int = 0
+    unsure: int = 0
 
     @property
     def money(self) -> float:

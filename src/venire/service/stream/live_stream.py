@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
@@ -125,7 +126,8 @@ class LiveStream:
     ) -> None:
         self.name, self.engine, self.settings = name, engine, settings
         self.version, self.status, self.created_at = version, status, created_at
-        self.n = self.exit_n = self.revision_n = self.snapshot_n = 0
+        self.n = self.exit_n = self.revision_n = self.snapshot_n = self.note_n = 0
+        self.notes: Counter[str] = Counter()  # by kind
         self.open: dict[str, OpenItem] = {}
         self.exited: RecentDict[str, ExitedItem] = RecentDict(REMEMBERED)
         self.late: RecentDict[tuple[str, str], str] = RecentDict(REMEMBERED)

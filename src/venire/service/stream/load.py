@@ -9,7 +9,7 @@ from typing import NamedTuple
 from venire.engine import Scheduler, engine_version
 from venire.errors import InputError, StoreDown, StoreError, VenireError
 from venire.events import Closed, Event
-from venire.model import Item, StreamStatus
+from venire.model import Item, NoteKind, StreamStatus
 from venire.service.settings import ServiceSettings, of_body
 from venire.service.stream.leases import HeldLease, LeaseIndex
 from venire.service.stream.live_stream import LARGE_PAYLOAD, LiveStream, Moment, OpenItem
@@ -146,7 +146,11 @@ def _load_rows(storage: Storage, live: LiveStream, moment: Moment) -> None:
     live.checks.open_gold = set(storage.gold_of(name, live.open))
     live.checks.gold = sum(1 for _ in storage.all_gold(name))
     live.hooks = {hook.id: None for hook in storage.webhooks(name)}
-    live.exit_n, live.revision_n = counts.exits, counts.revisions
+    live.exit_n, live.revision_n, live.note_n = counts.exits, counts.revisions, counts.notes
+    for kind, by_labeler in storage.note_counts(name).items():
+        live.notes[kind] = sum(by_labeler.values())
+        for labeler, number in by_labeler.items() if kind == NoteKind.UNSURE else ():
+            live.labelers.record(labeler).unsure = number
     statistics = live.statistics
     statistics.labels, statistics.late = counts.labels, counts.late
     statistics.left, statistics.withdrawn = counts.left, counts.withdrawn

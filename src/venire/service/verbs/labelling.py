@@ -47,10 +47,16 @@ class LabellingOperations:
         self.runtime, self.settings, self._gold = runtime, runtime.settings, gold
 
     async def next(
-        self, stream: str, labeler: str, wait: float = 0.0, key: str | None = None
+        self,
+        stream: str,
+        labeler: str,
+        wait: float = 0.0,
+        key: str | None = None,
+        ahead: int = 0,
     ) -> Lease | Nothing:
         """Lease the next item, waiting up to `wait` seconds; `key` is the id of the caller's key.
 
+        The labeler may hold `ahead` items beyond its capacity, as far as the stream allows it.
         Cancel the call when the client disconnects: no lease is left behind.
         """
         check_name(labeler)
@@ -63,18 +69,19 @@ class LabellingOperations:
         if live.is_large and not live.engine.is_filed:
             runtime.commit(live, batch)
             live, batch, moment = await runtime.live_stream(stream), Batch(key), runtime.moment()
-        given = grants.grant(live, {labeler: key}, batch, moment).get(labeler)
+        given = grants.grant(live, {labeler: key}, batch, moment, ahead).get(labeler)
         done = runtime.commit(live, batch)
         if given is not None:
             return await self._deliver(Offer(live, given, done))
-        why = grants.why_nothing(live, labeler)
+        why = grants.why_nothing(live, labeler, ahead)
         await done
         if wait <= 0 or why == NoWork.CLOSED:
             return Nothing(why)
-        return await self._wait(stream, labeler, min(wait, self.settings.max_wait_seconds), key)
+        seconds = min(wait, self.settings.max_wait_seconds)
+        return await self._wait(stream, seconds, labeler, key, ahead)
 
     async def _wait(
-        self, stream: str, labeler: str, seconds: float, key: str | None
+        self, stream: str, seconds: float, labeler: str, key: str | None, ahead: int
     ) -> Lease | Nothing:
         """Wait for work; goes on waiting if the commit of an offer fails."""
         runtime = self.runtime
@@ -87,14 +94,12 @@ class LabellingOperations:
         runtime.waiting += 1
         try:
             while True:
-                offer = await self._wait_for_offer(
-                    stream, Waiter(labeler, key), until - seconds_now()
-                )
+                waiter: Waiter[Offer] = Waiter(labeler, key, ahead)
+                offer = await self._wait_for_offer(stream, waiter, until - seconds_now())
                 try:
                     if offer is None:
-                        return Nothing(
-                            grants.why_nothing(await runtime.live_stream(stream), labeler)
-                        )
+                        live = await runtime.live_stream(stream)
+                        return Nothing(grants.why_nothing(live, labeler, ahead))
                     return await self._deliver(offer)
                 except StoreDown:
                     if seconds_now() >= until or not runtime.running:
@@ -145,27 +150,39 @@ class LabellingOperations:
         self.runtime.spawn(later())
 
     async def label(
-        self, token: str, said: str, labeler: str | None = None, key: str | None = None
+        self,
+        token: str,
+        said: str,
+        labeler: str | None = None,
+        key: str | None = None,
+        seconds: float | None = None,
     ) -> Answer:
         """Label a leased item. Repeating the label returns the first answer, another `Conflict`.
 
         With `labeler`, only that labeler's leases are found. `key` is the id of the sender's key,
-        which is stored with the label.
+        which is stored with the label. `seconds` is how long the labeler took, if less than since
+        the lease began: the item may have waited behind another.
         """
         runtime, token = self.runtime, hashed(token)
         await runtime.ready()
         first = runtime.lease_index.answers.get(token)
         if first is None:
-            found = await self._lease(token, labeler)
+            found = await self.find_lease(token, labeler)
             if not isinstance(found, Answer):
-                return await self._answer(*found, said, key)
+                return await self._answer(*found, said, key, seconds)
             first = found
         _check_owner(first.labeler, labeler)
         await runtime.flush()
         return _same_answer(first, said)
 
     async def _answer(
-        self, live: LiveStream, lease: HeldLease, expired: bool, said: str, key: str | None
+        self,
+        live: LiveStream,
+        lease: HeldLease,
+        expired: bool,
+        said: str,
+        key: str | None,
+        seconds: float | None,
     ) -> Answer:
         if lease.labeler in live.trusted and lease.item not in live.open:
             return await self._gold.answer(live.name, lease, expired, said, key)
@@ -183,11 +200,11 @@ class LabellingOperations:
         if outcome is EXISTS:  # it was sent without the lease
             made = answer_existing(live, lease, said, expired, batch, moment)
         else:
-            made = answer(live, lease, said, batch, moment, expired)
+            made = answer(live, lease, said, batch, moment, expired, seconds)
         await runtime.commit(live, batch)
         return made
 
-    async def _lease(
+    async def find_lease(
         self, key: str, labeler: str | None
     ) -> tuple[LiveStream, HeldLease, bool] | Answer:
         """A lease by the hash of its token, and whether it has ended; or its answer."""
@@ -223,7 +240,7 @@ class LabellingOperations:
 
     async def heartbeat(self, token: str, labeler: str | None = None) -> float:
         """Renew a lease and return its new expiry time; `StateError` if it has ended."""
-        found = await self._lease(hashed(token), labeler)
+        found = await self.find_lease(hashed(token), labeler)
         if isinstance(found, Answer) or found[2]:
             raise StateError("the lease has ended: it was labelled, released, or it expired")
         live, lease, _ = found
@@ -242,7 +259,7 @@ class LabellingOperations:
         self, token: str, bar: bool = False, labeler: str | None = None, key: str | None = None
     ) -> None:
         """Release a lease; with `bar` the labeler is not assigned the item again."""
-        found = await self._lease(hashed(token), labeler)
+        found = await self.find_lease(hashed(token), labeler)
         if isinstance(found, Answer):
             raise StateError("the item is already labelled: there is nothing to release")
         live, lease, expired = found

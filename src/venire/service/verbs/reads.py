@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Callable
 from typing import Final, TypeVar
 
 from venire.errors import NotFound
-from venire.model import ItemStatus
+from venire.model import ItemStatus, NoteKind
 from venire.service.messages import (
     EventView,
     ExitView,
@@ -21,7 +21,13 @@ from venire.service.messages import (
     StreamView,
 )
 from venire.service.panel_messages import LabelerView, PanelView
-from venire.service.reports.event_json import event_body, exit_view, label_view, revision_view
+from venire.service.reports.event_json import (
+    event_body,
+    exit_view,
+    label_view,
+    note_view,
+    revision_view,
+)
 from venire.service.reports.explain import explain
 from venire.service.reports.panel import panel_of
 from venire.service.reports.skill_report import Skill, Skills
@@ -144,6 +150,7 @@ async def item_view(runtime: Runtime, stream: str, item: str) -> ItemView:
     labels = await runtime.read(runtime.storage.labels_of, stream, item)
     revisions = await runtime.read(runtime.storage.revisions_of, stream, item)
     gold = await runtime.read(runtime.storage.gold_of, stream, [item])
+    notes = await runtime.read(runtime.storage.notes, stream, 0, None, item)
     live = await runtime.live_stream(stream)
     posterior: dict[str, float] | None = None
     held: tuple[str, ...] = ()
@@ -174,6 +181,7 @@ async def item_view(runtime: Runtime, stream: str, item: str) -> ItemView:
         key=row.key,
         min_confidence=row.min_confidence,
         gold=gold.get(item),
+        notes=tuple(note_view(note) for note in notes),
     )
 
 
@@ -226,6 +234,7 @@ def labeler_view(
         price=record.price,
         money=record.money,
         trusted=name in live.trusted,
+        unsure=record.unsure,
     )
 
 
@@ -270,6 +279,9 @@ def insights(live: LiveStream, waiting: int, now: float) -> Insights:
         error_upper=bound.upper if bound.audited else None,
         money=live.labelers.money,
         today_left=_today_left(live),
+        unsure=live.notes[NoteKind.UNSURE],
+        flags=live.notes[NoteKind.FLAG],
+        comments=live.notes[NoteKind.COMMENT],
     )
 
 

@@ -15,6 +15,7 @@ from venire.errors import Conflict, InputError, NotFound, StateError, TooMuch, V
 from venire.model import ItemStatus, StreamStatus
 from venire.service.actors import PROGRAM, Actor, audit_row
 from venire.service.messages import Added, ItemIn, ItemView, SettingsVersion, StreamView
+from venire.service.page_settings import Block, Practice
 from venire.service.runtime.runtime import CHUNK, Runtime, committed
 from venire.service.settings import (
     STREAM_NAME,
@@ -124,6 +125,14 @@ class StreamOperations:
         view = stream_view(live)
         await self.runtime.flush()
         return view
+
+    async def layout(self, name: str) -> tuple[Block, ...]:
+        """What the labelling page shows of a stream's payloads, block by block."""
+        return (await self.runtime.live_stream(name)).settings.layout
+
+    async def practice(self, name: str) -> tuple[Practice, ...]:
+        """The items of a stream to practise with."""
+        return (await self.runtime.live_stream(name)).settings.practice
 
     async def streams(self) -> list[StreamView]:
         """All streams in service, by name."""

@@ -65,27 +65,32 @@ def seat(live: LiveStream, labeler: str, batch: Batch, moment: Moment) -> None:
 
 
 def grant(
-    live: LiveStream, asking: Mapping[str, str | None], batch: Batch, moment: Moment
+    live: LiveStream,
+    asking: Mapping[str, str | None],
+    batch: Batch,
+    moment: Moment,
+    ahead: int = 0,
 ) -> dict[str, Grant]:
     """Lease at most one item to each labeler in `asking` (by key id); they must be seated.
 
-    A trusted labeler gets a verdict that was drawn to be audited.
+    They may hold `ahead` items more than their capacity, as far as the stream allows it. A trusted
+    labeler gets a verdict that was drawn to be audited.
     """
-    left = live.budget_left
+    left, ahead = live.budget_left, min(ahead, live.settings.ahead)
     if live.status == StreamStatus.PAUSED:
         return {}
-    given = grant_audits(live, asking, batch, moment)
+    given = grant_audits(live, asking, batch, moment, ahead)
     free = [
         name
         for name in asking
         if name not in live.trusted
-        and live.leases.holds(name) < live.labelers.record(name).capacity
+        and live.leases.holds(name) < live.labelers.record(name).capacity + ahead
     ]
     if not live.open or left == 0:
         return given
     if left is not None:
         free = free[:left]
-    for work in live.engine.assign(asked=free) if free else ():
+    for work in live.engine.assign(free, ahead) if free else ():
         given[work.labeler] = _lease(live, work, asking[work.labeler], batch, moment)
     live.collect(batch, moment)
     return given
@@ -107,7 +112,11 @@ def _lease(
 
 
 def grant_audits(
-    live: LiveStream, asking: Mapping[str, str | None], batch: Batch, moment: Moment
+    live: LiveStream,
+    asking: Mapping[str, str | None],
+    batch: Batch,
+    moment: Moment,
+    ahead: int = 0,
 ) -> dict[str, Grant]:
     """Lease a drawn verdict to each trusted labeler who asks, the one drawn first in front."""
     asked = [name for name in asking if name in live.trusted]
@@ -115,7 +124,7 @@ def grant_audits(
         return {}
     held, given = {lease.item for lease in live.leases if not lease.of_open}, {}
     for name in asked:
-        if _audits_of(live, name) >= live.labelers.record(name).capacity:
+        if _audits_of(live, name) >= live.labelers.record(name).capacity + ahead:
             continue
         due = (i for i in live.checks.waiting if (i, name) not in live.checks.barred)
         item = next((item for item in due if item not in held), None)
@@ -130,12 +139,13 @@ def _audits_of(live: LiveStream, labeler: str) -> int:
     return sum(lease.labeler == labeler for lease in live.leases)
 
 
-def why_nothing(live: LiveStream, labeler: str) -> NoWork:
+def why_nothing(live: LiveStream, labeler: str, ahead: int = 0) -> NoWork:
     """Why a labeler got no work."""
+    ahead = min(ahead, live.settings.ahead)
     if live.status == StreamStatus.PAUSED:
         return NoWork.PAUSED
     if labeler in live.trusted:
-        return _why_no_audit(live, labeler)
+        return _why_no_audit(live, labeler, ahead)
     if not live.open:
         return NoWork.CLOSED if live.status == StreamStatus.CLOSED else NoWork.EMPTY
     record = live.labelers.get(labeler)
@@ -144,7 +154,7 @@ def why_nothing(live: LiveStream, labeler: str) -> NoWork:
     spent = (labels is not None and labels < 1) or (money is not None and money < 0.999999 * price)
     if live.budget_left == 0 or spent:
         return NoWork.BUDGET_SPENT
-    if record is not None and live.leases.holds(labeler) >= record.capacity:
+    if record is not None and live.leases.holds(labeler) >= record.capacity + ahead:
         return NoWork.OVER_CAPACITY
     for lease in live.leases:
         entry = live.open.get(lease.item)
@@ -153,8 +163,8 @@ def why_nothing(live: LiveStream, labeler: str) -> NoWork:
     return NoWork.NONE_FOR_YOU
 
 
-def _why_no_audit(live: LiveStream, labeler: str) -> NoWork:
-    if _audits_of(live, labeler) >= live.labelers.record(labeler).capacity:
+def _why_no_audit(live: LiveStream, labeler: str, ahead: int) -> NoWork:
+    if _audits_of(live, labeler) >= live.labelers.record(labeler).capacity + ahead:
         return NoWork.OVER_CAPACITY
     if live.checks.waiting:
         return NoWork.ALL_LEASED

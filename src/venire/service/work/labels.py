@@ -271,14 +271,18 @@ def answer(
     batch: Batch,
     moment: Moment,
     expired: bool = False,
+    seconds: float | None = None,
 ) -> Answer:
     """Accept the label for a lease; the lease may have ended, the item may have left.
 
-    The label must have been classified as acceptable.
+    The label must have been classified as acceptable. `seconds` is how long the labeler says it
+    took; no more than since the lease began.
     """
     item, labeler = lease.item, lease.labeler
     entry, late = live.open.get(item), item not in live.open
     lead = lease.lead(moment.now)
+    if lead is not None and seconds is not None:
+        lead = min(lead, seconds)
     made = _answer(live, lease, said, late, expired, moment)
     if entry is not None:
         live.engine.observe(Label(item, labeler, said))

@@ -79,16 +79,18 @@ class Offers:
             labeler = next(iter(waiting))
             if not self._offer(live, room, {labeler: waiting.pop(labeler)}):
                 misses += 1
-        if waiting:
-            self._offer(live, room, waiting)
+        for ahead in sorted({one.ahead for one in waiting.values()}):
+            alike = {name: one for name, one in waiting.items() if one.ahead == ahead}
+            self._offer(live, room, alike)
 
     def _offer(
         self, live: LiveStream, room: WaitingRoom[Offer], waiting: dict[str, Waiter[Offer]]
     ) -> bool:
-        batch = Batch()
+        """Offer work to some, who may all hold the same number of items ahead."""
+        batch, ahead = Batch(), next(iter(waiting.values())).ahead
         able = live.labelers.seated | live.trusted
         asking = {name: one.key for name, one in waiting.items() if name in able}
-        granted = grant(live, asking, batch, self._host.moment())
+        granted = grant(live, asking, batch, self._host.moment(), ahead)
         if granted:
             future = self._host.commit(live, batch)
             for labeler, work in granted.items():

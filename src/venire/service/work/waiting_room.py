@@ -18,12 +18,15 @@ T = TypeVar("T")
 
 
 class Waiter(Generic[T]):
-    """A request that waits for work for one labeler; `key` is the id of its key."""
+    """A request that waits for work for one labeler; `key` is the id of its key.
 
-    __slots__ = ("future", "key", "labeler")
+    The labeler may hold `ahead` items more than its capacity.
+    """
 
-    def __init__(self, labeler: str, key: str | None = None) -> None:
-        self.labeler, self.key = labeler, key
+    __slots__ = ("ahead", "future", "key", "labeler")
+
+    def __init__(self, labeler: str, key: str | None = None, ahead: int = 0) -> None:
+        self.labeler, self.key, self.ahead = labeler, key, ahead
         self.future: asyncio.Future[T | None] = asyncio.get_running_loop().create_future()
 
     def give(self, what: T | None) -> None:

@@ -75,6 +75,7 @@ def _rows(storage: Storage) -> Iterator[tuple[str, tuple[Any, ...]]]:
         yield from (("gold", row) for row in storage.all_gold(name))
         yield from (("labels", row) for row in storage.all_labels(name))
         yield from (("leases", row) for row in storage.leases(name, None))
+        yield from (("notes", row) for row in storage.all_notes(name))
         for hook in storage.webhooks(name):
             yield "webhooks", hook
             yield from (("deliveries", row) for row in storage.deliveries(hook.id))
@@ -246,6 +247,7 @@ _ADD_MANY: dict[str, Callable[[list[Any]], c.Change]] = {
     "gold": c.AddGold,
     "labels": c.AddLabels,
     "leases": c.AddLeases,
+    "notes": c.AddNotes,
     "deliveries": c.AddDeliveries,
     "audit": c.AddAudit,
 }

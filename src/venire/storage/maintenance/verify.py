@@ -9,7 +9,7 @@ What the log does not hold, the payload of an item, is compared with the digest 
 when it came.
 
 Not checked, since the log does not hold them: how long a labeler took, when a lease ended, the
-settings, the keys, and the webhooks with their deliveries.
+settings, the notes, the keys, and the webhooks with their deliveries.
 """
 
 from __future__ import annotations

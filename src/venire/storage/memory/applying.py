@@ -81,6 +81,11 @@ def _add_labels(t: Tables, change: c.AddLabels) -> None:
         t.new(t.of(t.labels, row.stream), (row.item, row.labeler), row)
 
 
+def _add_notes(t: Tables, change: c.AddNotes) -> None:
+    for row in change.rows:
+        t.new(t.of(t.notes, row.stream), row.n, row)
+
+
 def _add_leases(t: Tables, change: c.AddLeases) -> None:
     for row in change.rows:
         t.check_stream(row.stream)
@@ -191,6 +196,9 @@ def _erase_payload(t: Tables, change: c.ErasePayload) -> None:
         raise StoreError(f"an item to erase is unknown: {change.item!r}")
     erased = items[change.item]._replace(payload="null", digest=ERASED)
     t.put(items, change.item, erased)
+    notes = t.notes.get(change.stream, {})
+    for n in [n for n, note in notes.items() if note.item == change.item]:
+        t.put(notes, n, notes[n]._replace(text=""))
 
 
 def _mark_deleted(t: Tables, change: c.MarkDeleted) -> None:
@@ -225,6 +233,7 @@ _APPLY: dict[type, Callable[[Tables, Any], None]] = {
     c.AddGold: _add_gold,
     c.AddLabels: _add_labels,
     c.AddLeases: _add_leases,
+    c.AddNotes: _add_notes,
     c.EndLeases: _end_leases,
     c.RenewLease: _renew_lease,
     c.AddEngine: _add_engine,

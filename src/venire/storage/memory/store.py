@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from venire.errors import StoreDown
-from venire.model import DeliveryStatus, ItemStatus, LeaseStatus
+from venire.model import DeliveryStatus, ItemStatus, LeaseStatus, NoteKind
 from venire.storage import changes as c
 from venire.storage.base import Storage
 from venire.storage.memory.applying import apply
@@ -31,6 +31,7 @@ from venire.storage.rows import (
     KeyRow,
     LabelRow,
     LeaseRow,
+    NoteRow,
     RevisionRow,
     SettingsRow,
     SnapshotRow,
@@ -221,6 +222,27 @@ class MemoryStorage(Storage):
         )
         return sorted(found, key=lambda row: row.at, reverse=True)[:limit]
 
+    def labels_since(self, stream: str, since: float, labeler: str) -> int:
+        """How many labels of a labeler came."""
+        return len(self.recent_labels(stream, since, labeler))
+
+    def notes(
+        self, stream: str, after: int = 0, limit: int | None = None, item: str | None = None
+    ) -> list[NoteRow]:
+        """Notes, in that order."""
+        return self._sorted(
+            self.tables.notes.get(stream, {}),
+            lambda row: row.n > after and item in (None, row.item),
+        )[:limit]
+
+    def note_counts(self, stream: str) -> dict[str, dict[str, int]]:
+        """Notes by kind and labeler."""
+        rows = self.notes(stream)
+        return {
+            kind: dict(sorted(Counter(r.labeler for r in rows if r.kind == kind).items()))
+            for kind in NoteKind
+        }
+
     def labeler_counts(self, stream: str) -> dict[str, tuple[int, int]]:
         """Labels, and late labels, by labeler."""
         rows = self._sorted(self.tables.labels.get(stream, {}), lambda row: True)
@@ -260,6 +282,7 @@ class MemoryStorage(Storage):
                 events=self.tables.ends.get(stream, 0),
                 exits=max(self.tables.exits.get(stream, {}), default=0),
                 revisions=max(self.tables.revisions.get(stream, {}), default=0),
+                notes=max(self.tables.notes.get(stream, {}), default=0),
             )
 
     def keys(self) -> list[KeyRow]:

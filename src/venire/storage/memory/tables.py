@@ -18,6 +18,7 @@ from venire.storage.rows import (
     KeyRow,
     LabelRow,
     LeaseRow,
+    NoteRow,
     RevisionRow,
     SettingsRow,
     SnapshotRow,
@@ -57,6 +58,7 @@ class Tables:
         self.gold: dict[str, dict[str, GoldRow]] = {}
         self.labels: dict[str, dict[tuple[str, str], LabelRow]] = {}
         self.leases: dict[str, LeaseRow] = {}
+        self.notes: dict[str, dict[int, NoteRow]] = {}
         self.snapshots: dict[tuple[str, int], SnapshotRow] = {}
         self.engines: dict[tuple[str, int], EngineRow] = {}
         self.keys: dict[str, KeyRow] = {}
@@ -109,7 +111,7 @@ class Tables:
     def rows_of(self, stream: str) -> Iterator[tuple[dict[Any, Any], Any]]:
         """Every row of a stream: its table and its key."""
         for table in (self.logs, self.items, self.exits, self.revisions, self.checks, self.gold,
-                      self.labels):  # fmt: skip
+                      self.labels, self.notes):  # fmt: skip
             mine: dict[Any, Any] = table.get(stream, {})
             yield from ((mine, key) for key in mine)
         for rows in (self.settings, self.snapshots, self.engines, self.leases, self.deliveries,

@@ -105,7 +105,7 @@ def labels_after(stream: str, after: tuple[str, str] | None) -> Select[Any]:
 
 
 def counts(stream: str) -> Select[Any]:
-    """How many leases are open, and the largest numbers of exits and revisions."""
+    """How many leases are open, and the largest numbers of exits, revisions and notes."""
 
     def number(table: Table, what: Any, *where: Any) -> Any:
         return select(what).where(table.c.stream == stream, *where).scalar_subquery()
@@ -114,6 +114,7 @@ def counts(stream: str) -> Select[Any]:
         number(t.leases, func.count(), t.leases.c.status == LeaseStatus.OPEN),
         number(t.items, func.coalesce(func.max(t.items.c.exit_n), 0)),
         number(t.revisions, func.coalesce(func.max(t.revisions.c.n), 0)),
+        number(t.notes, func.coalesce(func.max(t.notes.c.n), 0)),
     )
 
 

@@ -9,7 +9,7 @@ from typing import Any, TypeVar, cast
 
 from sqlalchemy import Column, Connection, Engine, Select, func, select
 
-from venire.model import DeliveryStatus, ItemStatus, LeaseStatus
+from venire.model import DeliveryStatus, ItemStatus, LeaseStatus, NoteKind
 from venire.storage.base import Storage
 from venire.storage.rows import (
     UNSETTLED,
@@ -25,6 +25,7 @@ from venire.storage.rows import (
     KeyRow,
     LabelRow,
     LeaseRow,
+    NoteRow,
     RevisionRow,
     SettingsRow,
     SnapshotRow,
@@ -258,6 +259,27 @@ class SqlReading(Storage):
         order = columns.at.desc(), columns.item, columns.labeler
         return self._all(LabelRow, query.order_by(*order), limit)
 
+    def labels_since(self, stream: str, since: float, labeler: str) -> int:
+        """How many labels of a labeler came."""
+        columns = t.labels.c
+        query = select(func.count()).where(
+            columns.stream == stream, columns.labeler == labeler, columns.at >= since
+        )
+        return int(self._scalar(query) or 0)
+
+    def notes(
+        self, stream: str, after: int = 0, limit: int | None = None, item: str | None = None
+    ) -> list[NoteRow]:
+        """Notes, in that order."""
+        query = q.of_stream(t.notes, stream).where(t.notes.c.n > after).order_by(t.notes.c.n)
+        if item is not None:
+            query = query.where(t.notes.c.item == item)
+        return self._all(NoteRow, query, limit)
+
+    def note_counts(self, stream: str) -> dict[str, dict[str, int]]:
+        """Notes by kind and labeler."""
+        return {kind: self._tallies(stream, kind) for kind in NoteKind}
+
     def labeler_counts(self, stream: str) -> dict[str, tuple[int, int]]:
         """Labels, and late labels, by labeler."""
         said, late = self._tallies(stream, "labels"), self._tallies(stream, "late")
@@ -290,7 +312,7 @@ class SqlReading(Storage):
     def counts(self, stream: str) -> Counts:
         """How many rows of each kind a stream has."""
         with self._connection() as connection:
-            leases, exits, revisions = connection.execute(q.counts(stream)).one()
+            leases, exits, revisions, notes = connection.execute(q.counts(stream)).one()
         items = self._tallies(stream, "items")
         return Counts(
             open=items.get(ItemStatus.OPEN, 0),
@@ -302,6 +324,7 @@ class SqlReading(Storage):
             events=self._end_of_log(stream),
             exits=exits,
             revisions=revisions,
+            notes=notes,
         )
 
     def keys(self) -> list[KeyRow]:

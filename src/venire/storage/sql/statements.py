@@ -89,6 +89,7 @@ _ERASE = Statement(
     f"UPDATE items SET payload = 'null', digest = '{ERASED}' WHERE stream = ? AND id = ?",
     exact="an item to erase is unknown",
 )
+_ERASE_NOTES = Statement("UPDATE notes SET text = '' WHERE stream = ? AND item = ?")
 _MARK_DELETED = Statement(
     "UPDATE streams SET deleted_at = ? WHERE name = ?", exact="a stream to delete is unknown"
 )
@@ -141,6 +142,7 @@ _GATHERED: dict[type, tuple[Statement, Callable[[Sequence[Any]], Sequence[Sequen
     c.AddEvents: (_insert("events"), _as_they_are),
     c.AddLabels: (_insert("labels"), _as_they_are),
     c.AddLeases: (_insert("leases"), _as_they_are),
+    c.AddNotes: (_insert("notes"), _as_they_are),
     c.EndLeases: (_END_LEASE, _end),
     c.LeaveItems: (_LEAVE, _leave),
     c.AddRevisions: (_insert("revisions"), _as_they_are),
@@ -175,7 +177,10 @@ _SINGLE: dict[type, Callable[[Any], list[tuple[Statement, tuple[Any, ...]]]]] = 
     c.UpdateDelivery: lambda change: [(_DELIVERY, _delivery(change))],
     c.SetMeta: lambda change: [(_META, (change.key, change.value))],
     c.ExpireKey: lambda change: [(_EXPIRE, (change.at, change.id, change.at))],
-    c.ErasePayload: lambda change: [(_ERASE, (change.stream, change.item))],
+    c.ErasePayload: lambda change: [
+        (_ERASE, (change.stream, change.item)),
+        (_ERASE_NOTES, (change.stream, change.item)),
+    ],
     c.MarkDeleted: lambda change: [(_MARK_DELETED, (change.at, change.stream))],
     c.PurgeStream: lambda change: [
         (_PURGE_DELIVERIES, (change.stream, change.limit)),
@@ -232,6 +237,8 @@ def tallied(changes: Sequence[c.Change]) -> Counter[tuple[str, str, str]]:
             case c.AddLabels(labels):
                 counted.update((row.stream, "labels", row.labeler) for row in labels)
                 counted.update((row.stream, "late", row.labeler) for row in labels if row.late)
+            case c.AddNotes(notes):
+                counted.update((row.stream, row.kind, row.labeler) for row in notes)
     return counted
 
 

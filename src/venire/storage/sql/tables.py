@@ -27,7 +27,7 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-from venire.model import DeliveryStatus, ItemStatus, LeaseStatus, StreamStatus
+from venire.model import DeliveryStatus, ItemStatus, LeaseStatus, NoteKind, StreamStatus
 from venire.storage import rows
 
 __all__ = ["OF_STREAMS", "TEXT", "metadata"]
@@ -175,6 +175,23 @@ labels = Table(
     _text("key", nullable=True),
     PrimaryKeyConstraint("stream", "item", "labeler", name="labels_key"),
     Index("labels_by_time", "stream", "at"),
+    Index("labels_by_labeler", "stream", "labeler", "at"),
+)
+
+notes = Table(
+    "notes",
+    metadata,
+    _stream(),
+    Column("n", BigInteger, nullable=False),
+    _text("item"),
+    _text("labeler"),
+    _text("kind"),
+    _text("text"),
+    _time("at"),
+    _text("key", nullable=True),
+    PrimaryKeyConstraint("stream", "n", name="notes_key"),
+    _one_of("kind", "notes", NoteKind),
+    Index("notes_by_item", "stream", "item", "n"),
 )
 
 leases = Table(
@@ -299,5 +316,5 @@ meta = Table(
 )
 
 #: The tables whose rows belong to a stream; the audit trail stays when the stream goes.
-OF_STREAMS = ("webhooks", "labels", "leases", "revisions", "checks", "gold", "items", "tallies",
-              "snapshots", "engines", "events", "settings")  # fmt: skip
+OF_STREAMS = ("webhooks", "labels", "leases", "notes", "revisions", "checks", "gold", "items",
+              "tallies", "snapshots", "engines", "events", "settings")  # fmt: skip

@@ -12,6 +12,7 @@ from pydantic import ValidationError
 from venire.model import Role
 from venire.service.actors import Actor
 from venire.service.messages import SettingsVersion, StreamView
+from venire.service.page_settings import page_of
 from venire.service.settings import StreamSettings
 from venire.web.access import Caller
 from venire.web.answers import body, dumps, json_answer, says
@@ -79,7 +80,7 @@ class StreamRoutes:
             route(f"{one}/{verb}", "POST", endpoint, response_model=StreamView, responses=responses)
 
     async def list(self, request: Request) -> Response:
-        """All streams; a labeler's key sees only the classes of their settings."""
+        """All streams; a labeler's key sees only what its page shows of their settings."""
         who = caller(request)
         return json_answer([_seen_by(who, view) for view in await self._service.streams()])
 
@@ -92,7 +93,7 @@ class StreamRoutes:
         return json_answer(made, 201)
 
     async def show(self, request: Request, stream: Stream) -> Response:
-        """A stream as it is now; a labeler's key sees only the classes of its settings."""
+        """A stream as it is now; a labeler's key sees only what the page shows of its settings."""
         return json_answer(_seen_by(caller(request), await self._service.stream(stream)))
 
     @by_hand
@@ -134,4 +135,4 @@ def _seen_by(who: Caller, view: StreamView) -> StreamView:
     """Labelers do not see who else is on the panel, nor anybody's competence."""
     if who.role != Role.LABELER:
         return view
-    return replace(view, settings={"classes": view.settings["classes"]})
+    return replace(view, settings=page_of(view.settings))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated
 
 from fastapi import FastAPI, Query, Request, Response
@@ -9,15 +10,18 @@ from fastapi import FastAPI, Query, Request, Response
 from venire.model import NoWork
 from venire.service import Lease, Nothing
 from venire.service.messages import Answer
-from venire.service.settings import Name
+from venire.service.settings import MOST_AHEAD, Name
 from venire.web.answers import body, json_answer, says
 from venire.web.bodies import LabelBody, ReleaseBody, SaidBody, read, read_list
 from venire.web.errors import RequestError
 from venire.web.guard import Gate, by_hand, caller
+from venire.web.layouts import lay_out
 from venire.web.parameters import Stream, Wait, stream_parameter, token_parameter
 
 __all__ = ["WorkRoutes"]
 
+AHEAD = "How many items the labeler may hold beyond its capacity; the stream's `ahead` at most."
+SHOWN = "Whether to add `shown`: the parts that the labelling page draws, by the stream's layout."
 LABELER = "The labeler; a labeler's own key may omit it."
 REASON = {
     "description": "Why: " + ", ".join(NoWork),
@@ -83,10 +87,10 @@ class WorkRoutes:
     @by_hand
     async def label(self, request: Request) -> Response:
         """Label an assigned item; idempotent for the same label, a conflict for another."""
-        said = (await read(request, SaidBody)).said
-        who = caller(request)
+        sent, who = await read(request, SaidBody), caller(request)
         token = request.path_params["token"]
-        return json_answer(await self._service.label(token, said, who.bound_to(), who.key))
+        made = await self._service.label(token, sent.said, who.bound_to(), who.key, sent.seconds)
+        return json_answer(made)
 
     @by_hand
     async def heartbeat(self, request: Request) -> Response:
@@ -110,18 +114,27 @@ class WorkRoutes:
         stream: Stream,
         labeler: Annotated[Name | None, Query(description=LABELER)] = None,
         wait: Wait = 0.0,
+        ahead: Annotated[int, Query(ge=0, le=MOST_AHEAD, description=AHEAD)] = 0,
+        shown: Annotated[bool, Query(description=SHOWN)] = False,
     ) -> Response:
         """Get the next item to label, waiting if there is none."""
         who, key = caller(request).as_labeler(labeler), caller(request).key
         seconds = self._gate.wait_of(wait)
         if seconds > 0:
-            work = self._service.next(stream, who, seconds, key)
+            work = self._service.next(stream, who, seconds, key, ahead)
             found = await self._gate.long_poll(request, work, self._release)
         else:
-            found = await self._service.next(stream, who, 0.0, key)
+            found = await self._service.next(stream, who, 0.0, key, ahead)
         if isinstance(found, Nothing):
             return Response(status_code=204, headers={"Venire-Reason": found.reason})
-        return json_answer(found)
+        return json_answer((await self._seen(stream, [found], shown))[0])
+
+    async def _seen(self, stream: str, leases: list[Lease], shown: bool) -> list[Lease]:
+        """Leases as they are answered, with what a page shows of their payloads if it asks."""
+        if not shown:
+            return leases
+        blocks = await self._service.layout(stream)
+        return [replace(x, shown=tuple(lay_out(x.payload, x.item, blocks))) for x in leases]
 
     async def _release(self, found: Lease | Nothing) -> None:
         if isinstance(found, Lease) and found.token is not None:
@@ -132,10 +145,12 @@ class WorkRoutes:
         request: Request,
         stream: Stream,
         labeler: Annotated[Name | None, Query(description=LABELER)] = None,
+        shown: Annotated[bool, Query(description=SHOWN)] = False,
     ) -> Response:
         """The open leases of a labeler that lost its tokens; the old tokens become invalid."""
         who, key = caller(request).as_labeler(labeler), caller(request).key
-        return json_answer(await self._service.held(stream, who, new_tokens=True, key=key))
+        leases = await self._service.held(stream, who, new_tokens=True, key=key)
+        return json_answer(await self._seen(stream, leases, shown))
 
     @by_hand
     async def add_labels(self, request: Request) -> Response:

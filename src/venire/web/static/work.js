@@ -1,147 +1,104 @@
-// Labelling by keyboard: 1 to 9 choose a class, s skips, u undoes the last of these.
+// Labelling by keyboard. 1 to 9 choose a class, 0 is "not sure", u undoes, c comments, f flags.
 //
-// A label cannot be changed once the server has it, so it is held here for a moment, during which
-// u undoes it. A labeler who may hold two items sees the next one meanwhile; others wait.
+// The next item is fetched while one is labelled, so that it is on the screen at once. A label cannot
+// be changed once the server has it: the last answers are kept here for some seconds, in which u (or the
+// list of the last answers) takes them back, and are sent meanwhile one by one.
 "use strict";
 
-const HOLD_ALONE = 900;
-const HOLD_WITH_NEXT = 4000;
+const HOLD_ALONE = 900; // ms to undo in, where no other item may be held meanwhile
 const LOOK = 250; // a key pressed sooner after an item appears was meant for the previous one
-const IMAGE = /^(data:image\/(png|jpeg|gif|webp);base64,|https?:\/\/)/;
+const POLL = 20; // seconds of a request that waits for work
 
 const page = document.getElementById("work");
 const stream = encodeURIComponent(page.dataset.stream);
 const labeler = encodeURIComponent(page.dataset.labeler);
+const undoTime = Number(page.dataset.undo) * 1000;
 const statusLine = document.getElementById("status");
 const payload = document.getElementById("payload");
-const choices = [...document.querySelectorAll("#choices button")];
-const skipButton = document.getElementById("skip");
-const undoButton = document.getElementById("undo");
 const heldLine = document.getElementById("held");
 const noteLine = document.getElementById("note");
-const unsentLine = document.getElementById("unsent");
 const doneCount = document.getElementById("done");
+const button = (id) => document.getElementById(id);
+const answering = [...Classes.buttons, button("unsure"), button("comment"), button("flag")];
 
-let current = null; // the item to label
-let held = null; // {work, said, timer, settle, settled}: can still be undone; said null: a skip
+let current = null; // the item on the screen
+let queue = []; // items fetched ahead, the next one first
+let held = []; // answers that can still be undone, oldest first; said null: not sure
 let asking = false; // whether a request for work is running
-let active = true; // whether there was input since the last heartbeat
+let reason = ""; // why there was no work
+let away = new Set(); // the items of answers being sent
 let done = 0;
-let sending = 0; // answers being sent
-let unsent = 0; // answers being retried
 let looking = null; // the timer until keys apply to the item on the screen
-let beating = null; // the timer until its next heartbeat
+let input = performance.now(); // when somebody last did something
 
-const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
-const post = (path, body) =>
-  fetch(path, {
-    method: "POST",
-    headers: { "content-type": "application/json" },
-    body: JSON.stringify(body),
-    keepalive: true,
-  });
-
-async function send(path, body) {
-  // Retry until the server has it: all of these requests are idempotent.
-  let answer = await post(path, body).catch(() => null);
-  if (settles(answer)) return answer;
-  unsent += 1;
-  for (let wait = 500; !settles(answer); wait = Math.min(8000, wait * 2)) {
-    const why = answer === null ? "the server cannot be reached" : WHY[answer.status] ?? WHY.busy;
-    unsentLine.textContent = `${unsent} not sent yet: ${why}. Keep this page open; retrying…`;
-    await pause(wait);
-    answer = await post(path, body).catch(() => null);
-  }
-  unsent -= 1;
-  if (unsent === 0) unsentLine.textContent = "";
-  return answer;
-}
-
-const WHY = { 401: "you are signed out, sign in again in another tab", busy: "the server is busy" };
-const settles = (answer) =>
-  answer !== null && answer.status !== 401 && answer.status !== 429 && answer.status < 500;
-
-async function fault(answer) {
-  // The message of an error response.
-  const body = await answer.json().catch(() => null);
-  return body?.error?.message ?? `the server answered ${answer.status}`;
-}
-
-function say(text) {
-  // Show why there is nothing to label, unless an undo has brought an item back.
-  if (current === null) clear(text);
-}
+// what is on the screen
 
 function clear(text) {
   payload.replaceChildren();
   payload.classList.remove("answered");
-  for (const button of choices) button.classList.remove("chosen");
+  for (const choice of Classes.buttons) choice.classList.remove("chosen");
   statusLine.textContent = text;
 }
 
+function say(text) {
+  // Show why there is nothing to label, unless an item has come.
+  if (current === null) clear(text);
+}
+
 function note(text) {
-  // Show the outcome of an action.
   noteLine.textContent = text;
 }
 
 function enable(buttons, can) {
   // Not `disabled`: that would take the focus away from keyboard users.
-  for (const button of buttons) button.setAttribute("aria-disabled", String(!can));
+  for (const one of buttons) one.setAttribute("aria-disabled", String(!can));
+}
+
+function drawn(work) {
+  // The parts are drawn when an item is fetched, so that its images are there when it is shown.
+  work.drawn ??= Draw.parts(work.shown ?? [], work.item);
+  return work.drawn;
 }
 
 function show(work, seen = false) {
   current = work;
   clear("");
-  payload.append(...contentOf(work.payload, work.item));
+  payload.append(...drawn(work));
   window.scrollTo(0, 0);
-  enable([...choices, skipButton], true);
+  Classes.clear();
+  enable(answering, !work.practice);
+  enable(Classes.buttons, true);
+  clearTimeout(looking);
+  delete page.dataset.ready;
   if (seen) page.dataset.ready = "";
   else looking = setTimeout(() => (page.dataset.ready = ""), LOOK);
-  work.ends = performance.now() + work.ttl * 1000;
-  keep(work);
+  work.began = performance.now() - (work.took ?? 0);
 }
 
-function put(said) {
+function leave(said) {
   // The item on the screen is answered; it stays there, dimmed, until there is another.
   const work = current;
   current = null;
+  work.took = performance.now() - work.began;
   clearTimeout(looking);
-  clearTimeout(beating);
   delete page.dataset.ready;
   payload.classList.add("answered");
-  for (const button of choices) button.classList.toggle("chosen", button.dataset.said === said);
-  enable([...choices, skipButton], false);
+  for (const choice of Classes.buttons) choice.classList.toggle("chosen", choice.dataset.said === said);
+  enable(answering, false);
   note("");
   return work;
 }
 
-function contentOf(content, id) {
-  // Payloads are data: text becomes a text node, an image an <img>, and nothing else is rendered.
-  if (content === null || content === undefined) return [document.createTextNode(id)];
-  if (typeof content === "string" && content.startsWith("data:image/")) return [imageOf(content, id)];
-  if (typeof content !== "object") return [document.createTextNode(String(content))];
-  const parts = [];
-  if (typeof content.image === "string") parts.push(imageOf(content.image, id));
-  if (typeof content.text === "string") parts.push(document.createTextNode(content.text));
-  if (parts.length === 0) {
-    const raw = document.createElement("pre");
-    raw.textContent = JSON.stringify(content, null, 2);
-    parts.push(raw);
-  }
-  return parts;
+function list() {
+  enable([button("undo")], held.length > 0);
+  const [last, more] = [held.at(-1), held.length - 1];
+  heldLine.textContent = last === undefined ? "" : `${nameOf(last)} can be undone${more ? `, and ${more} more` : ""}`;
+  Notes.draw(reopen, note);
 }
 
-function imageOf(address, id) {
-  const image = document.createElement("img");
-  const missing = document.createElement("p");
-  missing.className = "wrong";
-  missing.textContent = `The image cannot be shown: ${address.slice(0, 200)}`;
-  if (!IMAGE.test(address)) return missing;
-  image.alt = `image of ${id}`;
-  image.addEventListener("error", () => image.replaceWith(missing));
-  image.src = address;
-  return image;
-}
+const nameOf = (answer) => (answer.said === null ? "“not sure”" : `“${answer.said}”`);
+
+// getting work
 
 const REASONS = {
   empty: "nothing to label; waiting for items…",
@@ -154,176 +111,286 @@ const REASONS = {
 };
 
 async function ask() {
-  // Request work until there is some; use a long poll only after showing why there is none.
-  if (asking) return;
+  // Fetch until there is an item on the screen and one ahead; wait only after saying why there is none.
+  if (asking || Practice.running()) return;
   asking = true;
   let explained = false;
-  for (let wait = 500; current === null; wait = Math.min(8000, wait * 2)) {
-    const seconds = explained && held === null ? 20 : 0;
-    const path = `/v1/streams/${stream}/next?labeler=${labeler}&wait=${seconds}`;
-    const answer = await fetch(path).catch(() => null);
+  for (let wait = 500; current === null || queue.length === 0; wait = Math.min(8000, wait * 2)) {
+    const more = `wait=${explained ? POLL : 0}&ahead=${page.dataset.ahead}&shown=true`;
+    const answer = await fetch(`/v1/streams/${stream}/next?labeler=${labeler}&${more}`).catch(() => null);
     if (answer === null) say("the server cannot be reached; retrying…");
-    else if (answer.status === 200) await receive(await answer.json().catch(() => null));
-    else if (answer.status === 204) {
+    else if (answer.status === 200) {
+      explained = false;
       wait = 250;
-      const reason = answer.headers.get("venire-reason");
-      explained = !(await goOn(reason));
+      if (receive(await answer.json().catch(() => null))) continue;
+    } else if (answer.status === 204) {
+      wait = 250;
+      reason = answer.headers.get("venire-reason");
+      explained = !(await goOn());
       if (!explained) continue;
-      if (reason === "closed") break;
-    } else if (answer.status === 401 && unsent === 0 && held === null) {
+      if (reason === "closed" && current === null) break;
+    } else if (answer.status === 401 && Server.unsent() === 0 && held.length === 0 && current === null) {
       location.href = `/?to=${encodeURIComponent(location.pathname + location.search)}`;
       break;
-    } else say(await fault(answer));
-    if (current === null) await pause(wait);
+    } else say(await Server.fault(answer));
+    await Server.pause(wait);
   }
   asking = false;
 }
 
-async function receive(work) {
-  // If an answer was undone meanwhile, its item is on the screen: release this one.
-  if (work === null) return;
-  if (current === null) show(work);
-  else await send(`/v1/assignments/${work.token}/release`, { bar: false });
+function receive(work) {
+  // Take an item; whether it is a new one. After a lease has expired, its item may come again.
+  if (work === null) return false;
+  const known = mine().find((one) => one.item === work.item);
+  if (known) Object.assign(known, { token: work.token, ttl: work.ttl, over: false });
+  lease(known ?? work);
+  if (known || away.has(work.item)) return false;
+  drawn(work);
+  queue.push(work);
+  if (current === null) show(queue.shift());
+  return true;
 }
 
-async function goOn(reason) {
+async function goOn() {
   // No work: whether to ask again at once.
-  if (current !== null) return true;
-  if (reason === "over_capacity" && held !== null) {
-    await heldIsSent(HOLD_ALONE);
+  if (reason === "over_capacity" && held.length > 0) {
+    await sent(held[0], current === null ? Math.min(HOLD_ALONE, undoTime) : 0);
     return true;
   }
   const leased = reason === "over_capacity" || reason === "all_leased";
-  if (leased && held === null && sending === 0 && (await resumeHeldWork())) return true;
+  const idle = mine().length === 0 && away.size === 0;
+  if (leased && idle && (await resumeHeldWork())) return true;
   say(REASONS[reason] ?? reason);
-  if (held !== null || reason === "over_capacity") await pause(500);
   return false;
 }
 
 async function resumeHeldWork() {
   // Resume work from before this page was loaded.
-  const path = `/v1/streams/${stream}/held?labeler=${labeler}`;
-  const answer = await post(path).catch(() => null);
+  const path = `/v1/streams/${stream}/held?labeler=${labeler}&shown=true`;
+  const answer = await Server.post(path).catch(() => null);
   if (answer === null || answer.status !== 200) return false;
-  const [first] = await answer.json();
-  if (first === undefined) return false;
-  show(first);
-  return true;
+  const works = await answer.json();
+  works.forEach(receive);
+  return works.length > 0;
 }
 
-function heldIsSent(after) {
-  // Resolves when the held answer has been sent or undone.
-  const answer = held;
-  clearTimeout(answer.timer);
-  answer.timer = setTimeout(() => flush(answer), after);
-  return answer.settled;
-}
+// answers
 
-async function flush(answer) {
-  if (held === answer) letGo();
-  clearTimeout(answer.timer);
-  sending += 1;
-  const skipped = answer.said === null;
-  const path = `/v1/assignments/${answer.work.token}/${skipped ? "release" : "label"}`;
-  const reply = await send(path, skipped ? { bar: true } : { said: answer.said });
-  sending -= 1;
-  if (!reply.ok) note(`${nameOf(answer)} was refused: ${await fault(reply)}`);
-  else if (!skipped) {
-    done += 1;
-    doneCount.textContent = String(done);
-    const outcome = await reply.json().catch(() => null);
-    if (outcome?.late) note(`${nameOf(answer)} arrived after the verdict; it is kept for learning`);
-  }
-  answer.settle();
-}
-
-const nameOf = (answer) => (answer.said === null ? "the skip" : `“${answer.said}”`);
-
-function hold(said) {
-  // Hold an answer or a skip for a moment in which it can be undone, and go on.
+function answer(said) {
+  // Keep an answer for some seconds in which it can be undone, and go on to the next item.
   if (current === null || !("ready" in page.dataset)) return;
-  const before = held;
-  const answer = { work: put(said), said, timer: null };
-  answer.settled = new Promise((resolve) => (answer.settle = resolve));
-  answer.timer = setTimeout(() => flush(answer), HOLD_WITH_NEXT);
-  held = answer;
-  enable([undoButton], true);
-  heldLine.textContent = `${nameOf(answer)} will be sent in a moment`;
-  if (before === null) ask();
-  else flush(before).then(ask);
+  if (current.practice) {
+    if (said !== null) Practice.answer(said);
+    return;
+  }
+  const made = { work: leave(said), said, state: "held" };
+  made.excerpt = Draw.excerpt(made.work.shown ?? []);
+  made.settled = new Promise((resolve) => (made.settle = resolve));
+  held.push(made);
+  Notes.add(made);
+  if (queue.length > 0) show(queue.shift());
+  else if (reason) statusLine.textContent = REASONS[reason] ?? reason;
+  sent(made, undoTime);
+  if (held.length > Notes.KEPT) flush(held[0]);
+  list();
+  ask();
 }
 
-function letGo() {
-  held = null;
-  enable([undoButton], false);
-  heldLine.textContent = "";
+function sent(made, after) {
+  // Resolves when the answer has been sent or undone; it is sent after so many milliseconds.
+  clearTimeout(made.timer);
+  made.timer = setTimeout(() => flush(made), after);
+  return made.settled;
+}
+
+async function flush(made, counts = true) {
+  if (made.state !== "held") return made.settled;
+  take(made, "sending");
+  away.add(made.work.item);
+  const path = `/v1/assignments/${made.work.token}/${made.said === null ? "abstain" : "label"}`;
+  const seconds = Math.round(made.work.took) / 1000;
+  const reply = await Server.send(path, made.said === null ? undefined : { said: made.said, seconds });
+  away.delete(made.work.item);
+  made.state = "sent";
+  list();
+  if (!reply.ok) note(`${nameOf(made)} was refused: ${await Server.fault(reply)}`);
+  else if (made.said !== null && counts) {
+    count(1);
+    const outcome = await reply.json().catch(() => null);
+    if (outcome?.late) note(`${nameOf(made)} arrived after the verdict; it is kept for learning`);
+  }
+  made.settle?.();
+}
+
+function take(made, state) {
+  // An answer is no longer held.
+  made.state = state;
+  held = held.filter((one) => one !== made);
+  clearTimeout(made.timer);
+  list();
+}
+
+function reopen(made) {
+  // Go back to an answer that was not sent; the item on the screen comes next.
+  if (made.state !== "held") return note("too late to undo: the label has been sent");
+  Notes.remove(made);
+  take(made, "undone");
+  if (current !== null && !current.practice) {
+    current.took = performance.now() - current.began;
+    queue.unshift(current);
+  }
+  show(made.work, true);
+  note(`${nameOf(made)} undone`);
+  made.settle();
 }
 
 function undo() {
-  if (held === null) {
-    note(done === 0 ? "nothing to undo" : "too late to undo: the label has been sent");
-    return;
-  }
-  const answer = held;
-  const other = current;
-  letGo();
-  clearTimeout(answer.timer);
-  clearTimeout(looking);
-  show(answer.work, true);
-  note(`${nameOf(answer)} undone`);
-  answer.settle();
-  if (other !== null) send(`/v1/assignments/${other.token}/release`, { bar: false });
+  if (held.length > 0) reopen(held.at(-1));
+  else note(done === 0 ? "nothing to undo" : "too late to undo: the label has been sent");
 }
 
-function keep(work) {
-  // Renew the lease while the user is active; show when it has expired.
-  clearTimeout(beating);
-  beating = setTimeout(async () => {
-    let over = performance.now() > work.ends;
-    if (active) {
-      active = false;
-      const reply = await post(`/v1/assignments/${work.token}/heartbeat`).catch(() => null);
-      if (reply?.ok) work.ends = performance.now() + work.ttl * 1000;
-      over = reply?.status === 409;
-    }
-    if (current !== work) return;
-    if (over) note("your lease has expired; others may get this item, but you can still label it");
-    else keep(work);
-  }, Math.max(1, work.ttl / 3) * 1000);
+function count(more) {
+  done += more;
+  doneCount.textContent = String(done);
 }
+
+async function countToday() {
+  const midnight = new Date().setHours(0, 0, 0, 0) / 1000;
+  const path = `/v1/streams/${stream}/progress?labeler=${labeler}&since=${midnight}`;
+  count((await Server.read(path))?.labels ?? 0);
+}
+
+// leases
+
+function lease(work) {
+  work.ends = performance.now() + work.ttl * 1000;
+  work.beaten = 0;
+  work.next = performance.now() + Math.max(1, work.ttl / 3) * 1000;
+}
+
+async function beat(work) {
+  // Renew a lease while somebody is there; say when that of the item on the screen has ended.
+  const now = performance.now();
+  if (work.over || now < work.next) return;
+  work.next = now + Math.max(1, work.ttl / 3) * 1000;
+  if (input > work.beaten || work.beaten === 0) {
+    work.beaten = now;
+    const reply = await Server.post(`/v1/assignments/${work.token}/heartbeat`).catch(() => null);
+    if (reply?.ok) work.ends = performance.now() + work.ttl * 1000;
+    work.over = reply?.status === 409;
+  } else work.over = now > work.ends;
+  if (!work.over) return;
+  queue = queue.filter((one) => one !== work); // nobody has seen it: others may have it
+  if (current === work) note("your lease has expired; others may get this item, but you can still label it");
+}
+
+const mine = () =>
+  [current, ...queue, ...held.map((made) => made.work)].filter((work) => work && !work.practice);
+
+setInterval(() => mine().forEach(beat), 250);
+
+// keys and clicks
+
+function toggleGuidelines() {
+  const guide = button("guidelines");
+  if (guide === null) return note("this stream has no guidelines");
+  guide.open = !guide.open;
+}
+
+function zoom() {
+  const frame = payload.querySelector("figure.image");
+  if (frame !== null) Draw.zoom(frame);
+}
+
+function play() {
+  const audio = payload.querySelector("audio");
+  if (audio !== null) audio.paused ? audio.play() : audio.pause();
+}
+
+function talk(kind) {
+  if (current !== null && !current.practice) Notes.open(current, kind, note);
+}
+
+const COMMANDS = {
+  0: () => answer(null),
+  s: () => answer(null),
+  u: undo,
+  c: () => talk("comment"),
+  f: () => talk("flag"),
+  g: toggleGuidelines,
+  z: zoom,
+  p: play,
+};
 
 function pressed(event) {
   // The meaning of a key: by its character, or by its position on other keyboard layouts.
-  const digit = /^(?:Digit|Numpad)([1-9])$/.exec(event.code);
-  if (/^[1-9a-z]$/i.test(event.key)) return event.key.toLowerCase();
-  return digit ? digit[1] : { KeyS: "s", KeyU: "u" }[event.code];
+  const place = /^(?:Digit|Numpad)([0-9])$/.exec(event.code) ?? /^Key([A-Z])$/.exec(event.code);
+  if (/^[0-9a-z]$/i.test(event.key)) return event.key.toLowerCase();
+  return event.key?.length === 1 ? place?.[1].toLowerCase() : undefined;
+}
+
+function choose(choice, key) {
+  if (choice) answer(choice.dataset.said);
+  else note(`there is no class ${key}`);
+}
+
+function typed(event) {
+  // A key while the filter has the focus.
+  if (event.key === "Enter") choose(Classes.first(), "of that name");
+  else if (event.key === "Escape") Classes.clear();
+  else if (/^[1-9]$/.test(event.key) && !Classes.begins(event.key)) choose(Classes.at(event.key - 1), event.key);
+  else return;
+  event.preventDefault();
 }
 
 document.addEventListener("keydown", (event) => {
-  active = true;
-  if (event.ctrlKey || event.metaKey || event.altKey || event.repeat) return;
+  input = performance.now();
+  if (event.ctrlKey || event.metaKey || event.altKey || event.repeat || Notes.isOpen()) return;
+  if (event.target === Classes.filter) return typed(event);
+  if (Practice.running() && Practice.waits()) return;
   const key = pressed(event);
-  if (key === "s") hold(null);
-  else if (key === "u") undo();
-  else if (key >= "1" && key <= "9") {
-    const button = choices[Number(key) - 1];
-    if (button) hold(button.dataset.said);
-    else note(`there is no class ${key}`);
+  if (key >= "1" && key <= "9") choose(Classes.at(key - 1), key);
+  else if (Classes.many && /\p{L}/u.test(event.key) && event.key.length === 1 && !event.shiftKey) {
+    Classes.filter.focus(); // the letter goes there
+  } else if (Object.hasOwn(COMMANDS, key)) {
+    COMMANDS[key]();
+    event.preventDefault(); // the letter is not meant for the dialog that it opens
   }
 });
 for (const sign of ["pointermove", "pointerdown", "wheel", "scroll"]) {
-  document.addEventListener(sign, () => (active = true), { passive: true });
+  document.addEventListener(sign, () => (input = performance.now()), { passive: true });
 }
-for (const button of choices) button.addEventListener("click", () => hold(button.dataset.said));
-skipButton.addEventListener("click", () => hold(null));
-undoButton.addEventListener("click", undo);
+for (const choice of Classes.buttons) choice.addEventListener("click", () => answer(choice.dataset.said));
+button("unsure").addEventListener("click", () => answer(null));
+button("undo").addEventListener("click", undo);
+button("comment").addEventListener("click", () => talk("comment"));
+button("flag").addEventListener("click", () => talk("flag"));
+button("practise")?.addEventListener("click", () => Practice.running() || practise());
+
 window.addEventListener("beforeunload", (event) => {
-  if (unsent > 0) event.preventDefault();
+  if (Server.unsent() > 0) event.preventDefault();
 });
 window.addEventListener("pagehide", () => {
-  if (held !== null) flush(held);
-  if (current !== null) post(`/v1/assignments/${current.token}/release`, { bar: false });
+  for (const made of held) flush(made); // which are not held then
+  for (const work of mine()) Server.post(`/v1/assignments/${work.token}/release`, { bar: false });
 });
 window.addEventListener("pageshow", (event) => event.persisted && location.reload());
 
-ask();
+function practise() {
+  if (current !== null && !current.practice) queue.unshift(current);
+  current = null;
+  Practice.begin(show, (went) => {
+    current = null;
+    clear("getting work…");
+    if (queue.length > 0) show(queue.shift());
+    note(went);
+    ask();
+  });
+}
+
+// What a page that went away, perhaps with its browser, had not sent is sent first: twice does no harm.
+Promise.all(Notes.left().map((made) => flush(made, false))).then(countToday);
+list();
+if (matchMedia("(max-width: 60rem)").matches) button("guidelines")?.removeAttribute("open");
+if (Practice.wanted()) practise();
+else ask();

@@ -1,0 +1,240 @@
+"""What the labelling page shows of a payload: by the stream's layout, or by the payload's shape.
+
+The page gets a list of parts, each of a kind that it knows how to draw: `text` (with `marks`),
+`markdown` (as HTML that is safe), `code`, `image`, `audio`, `table`. A payload stays data: what is
+not one of these is drawn as text.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Final
+
+from venire.service.page_settings import Block
+from venire.web.markdown import as_html
+
+__all__ = ["Part", "lay_out"]
+
+_IMAGE: Final = re.compile(r"data:image/(png|jpeg|gif|webp|avif);base64,", re.I)
+_AUDIO: Final = re.compile(r"data:audio/[\w.+-]+;base64,", re.I)
+
+#: Names of fields, by what they hold. Of two responses, the pairs of names that are usual.
+IMAGES: Final = ("image", "image_url", "picture")
+AUDIOS: Final = ("audio", "audio_url", "sound")
+PROMPTS: Final = ("prompt", "question", "instruction", "input", "query")
+RESPONSES: Final = ("response", "answer", "output", "completion", "reply")
+TEXTS: Final = ("text", "content", "body", "message", "comment")
+PAIRS: Final = (
+    ("response_a", "response_b"),
+    ("answer_a", "answer_b"),
+    ("output_a", "output_b"),
+    ("response_1", "response_2"),
+    ("response1", "response2"),
+    ("a", "b"),
+    ("A", "B"),
+    ("left", "right"),
+    ("chosen", "rejected"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part of the page. `rows` are those of a table, `marks` the places to mark in a text."""
+
+    kind: str
+    text: str = ""
+    title: str = ""
+    beside: bool = False
+    marks: tuple[tuple[int, int], ...] = ()
+    rows: tuple[tuple[str, str], ...] = ()
+
+    def as_json(self) -> dict[str, Any]:
+        """As the page gets it, without what is empty."""
+        shown = {name: value for name, value in asdict(self).items() if value or name == "text"}
+        if shown.pop("marks", None):
+            shown["pieces"] = self._pieces()
+        return shown
+
+    def _pieces(self) -> list[tuple[str, bool]]:
+        """The text in pieces, and whether each is marked: browsers count characters otherwise."""
+        pieces, end = [], 0
+        for start, stop in self.marks:
+            pieces += [(self.text[end:start], False), (self.text[start:stop], True)]
+            end = stop
+        return [piece for piece in [*pieces, (self.text[end:], False)] if piece[0]]
+
+
+def lay_out(payload: Any, item: str, blocks: Sequence[Block] = ()) -> list[dict[str, Any]]:
+    r"""The parts that show a payload; its item's id if there is nothing in it.
+
+    >>> parts = lay_out({"prompt": "2+2?", "response": "4"}, "i")
+    >>> [(part["title"], part["text"]) for part in parts]
+    [('Prompt', '2+2?'), ('Response', '4')]
+    >>> lay_out({"user": {"name": "Ann"}}, "i", [Block(field="user.name", show="markdown")])
+    [{'kind': 'markdown', 'text': '<p dir="auto">Ann</p>\n'}]
+    """
+    named = [block for block in blocks if _field(payload, block.field) is not None]
+    try:
+        parts = [_shown(block, payload) for block in named] or _by_shape(payload, item)
+    except RecursionError:
+        parts = [Part("text", f"{item}: the payload is nested too deeply to be shown")]
+    return [part.as_json() for part in parts]
+
+
+def _field(payload: Any, path: str) -> Any:
+    """The field of a payload; None if there is none.
+
+    >>> _field({"messages": [{"content": "hi"}]}, "messages.0.content")
+    'hi'
+    """
+    found = payload
+    if isinstance(payload, Mapping) and path in payload:
+        return payload[path]
+    for name in path.split(".") if path else ():
+        if isinstance(found, Mapping):
+            found = found.get(name)
+        elif isinstance(found, list) and name.isdecimal() and int(name) < len(found):
+            found = found[int(name)]
+        else:
+            return None
+    return found
+
+
+def _shown(block: Block, payload: Any) -> Part:
+    """A block of the stream's layout."""
+    value, kind = _field(payload, block.field), block.show
+    if kind == "auto":
+        part = _plain(value)
+    elif kind == "table":
+        part = _table(value)
+    elif kind == "markdown":
+        part = Part("markdown", as_html(_text(value)))
+    else:
+        part = Part(kind, _text(value))
+    marks = _marks(part.text, _field(payload, block.highlight)) if block.highlight else ()
+    return replace(part, title=block.title, beside=block.beside, marks=marks)
+
+
+def _plain(value: Any) -> Part:
+    """A value by its own shape: an image, a sound, a table, or text."""
+    if isinstance(value, str):
+        kind = "image" if _IMAGE.match(value) else "audio" if _AUDIO.match(value) else "text"
+        return Part(kind, value)
+    if isinstance(value, Mapping) and value:
+        return _table(value)
+    return Part("code" if isinstance(value, list | Mapping) else "text", _text(value))
+
+
+def _text(value: Any) -> str:
+    """A value as people read it."""
+    if isinstance(value, str):
+        return value
+    return json.dumps(value, ensure_ascii=False, indent=2 if isinstance(value, list | dict) else 0)
+
+
+def _table(value: Any) -> Part:
+    """The fields of an object, or the rows of a list, by name."""
+    return Part("table", rows=tuple(_rows(value, "")))
+
+
+def _rows(value: Any, above: str) -> Iterator[tuple[str, str]]:
+    """The fields of a value by their paths; a list of plain values is one row.
+
+    >>> list(_rows({"name": "Ann", "home": {"city": "Ulm"}, "tags": ["a", 1]}, ""))
+    [('name', 'Ann'), ('home.city', 'Ulm'), ('tags', 'a, 1')]
+    """
+    if isinstance(value, Mapping) and value:
+        for name, inner in value.items():
+            yield from _rows(inner, f"{above}.{name}" if above else str(name))
+    elif isinstance(value, list) and any(isinstance(one, list | Mapping) for one in value):
+        for place, inner in enumerate(value, 1):
+            yield from _rows(inner, f"{above}.{place}" if above else str(place))
+    elif isinstance(value, list) and value:
+        yield above, ", ".join(_text(one) for one in value)
+    else:
+        yield above, _text(value)
+
+
+def _marks(text: str, spans: Any) -> tuple[tuple[int, int], ...]:
+    """Where to mark a text: pairs [start, end], or every place of some words; in order, merged.
+
+    >>> _marks("to be or not to be", ["be", [0, 2]])
+    ((0, 2), (3, 5), (16, 18))
+    """
+    found: list[tuple[int, int]] = []
+    for span in spans if isinstance(spans, list) else [spans]:
+        if isinstance(span, str) and span:
+            places = re.finditer(re.escape(span), text, re.I)
+            found += [(place.start(), place.end()) for place in places]
+        elif isinstance(span, list) and len(span) >= 2 and all(type(x) is int for x in span[:2]):
+            found.append((max(0, span[0]), min(len(text), span[1])))
+    merged: list[tuple[int, int]] = []
+    for start, end in sorted(pair for pair in found if pair[0] < pair[1]):
+        if merged and start <= merged[-1][1]:
+            merged[-1] = merged[-1][0], max(merged[-1][1], end)
+        else:
+            merged.append((start, end))
+    return tuple(merged)
+
+
+# the shape of a payload
+
+
+def _by_shape(payload: Any, item: str) -> list[Part]:
+    """The parts of a payload for which the stream has no layout."""
+    if payload is None:
+        return [Part("text", item)]
+    if isinstance(payload, list):
+        return _messages(payload) or [_plain(payload)]
+    if not isinstance(payload, Mapping):
+        return [_plain(payload)]
+    return _messages(payload.get("messages")) or _named(payload) or [_plain(payload)]
+
+
+def _messages(found: Any) -> list[Part]:
+    """A conversation: a list of objects with a role and a content."""
+    if not isinstance(found, list) or not found:
+        return []
+    if not all(isinstance(x, Mapping) and isinstance(x.get("content"), str) for x in found):
+        return []
+    return [replace(_plain(x["content"]), title=_title(str(x.get("role", "")))) for x in found]
+
+
+def _named(payload: Mapping[str, Any]) -> list[Part]:
+    """The fields whose names say what they are: media, a prompt, one or two responses, a text."""
+    parts = [Part("image", payload[name]) for name in _some(payload, IMAGES)]
+    parts += [Part("audio", payload[name]) for name in _some(payload, AUDIOS)]
+    prompts, texts = _some(payload, PROMPTS)[:1], _some(payload, TEXTS)[:1]
+    two = next((pair for pair in PAIRS if len(_some(payload, pair)) == 2), None)
+    listed = payload.get("responses")
+    if isinstance(listed, list) and len(listed) == 2 and all(isinstance(x, str) for x in listed):
+        answers = [Part("text", text, title) for text, title in zip(listed, "AB", strict=True)]
+    elif two is not None and (prompts or two != ("a", "b")):
+        answers = [Part("text", payload[name], _title(name)) for name in two]
+    else:
+        answers = [Part("text", payload[n], _title(n)) for n in _some(payload, RESPONSES)[:1]]
+    if len(answers) == 2:
+        answers[1] = replace(answers[1], beside=True)
+    if not answers:
+        named = texts or (prompts if parts else [])
+        return parts + [Part("text", payload[name]) for name in named]
+    parts += [Part("text", payload[name], _title(name)) for name in [*prompts, *texts]]
+    return parts + answers
+
+
+def _some(payload: Mapping[str, Any], names: Sequence[str]) -> list[str]:
+    """Those of the names that are fields with a text."""
+    return [name for name in names if isinstance(payload.get(name), str)]
+
+
+def _title(name: str) -> str:
+    """A name as a heading.
+
+    >>> _title("response_a")
+    'Response A'
+    """
+    words = name.replace("_", " ").split()
+    return " ".join(word.capitalize() if len(word) > 1 else word.upper() for word in words)

@@ -1,0 +1,382 @@
+"""The labelling page in a real Chromium: what people see, and a whole day of one of them."""
+
+from __future__ import annotations
+
+import os
+import struct
+import zlib
+from base64 import b64encode
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.browser.test_pages import ann, begin, fill, labels, ready, shows, sign_in
+from tests.integration.web.harness import Process, until
+from venire import Client
+
+pytestmark = pytest.mark.browser
+
+__all__ = ["ann"]
+
+#: The path of axe.min.js, where somebody has installed it: `npm install axe-core`.
+AXE = os.environ.get("VENIRE_AXE", "")
+PHONE = {"width": 390, "height": 760}
+DESKTOP = {"width": 1280, "height": 860}
+
+EVIL = (
+    "**bold** <img src=x onerror=\"document.title='owned'\"> "
+    "<script>document.title='owned'</script> [x](javascript:document.title='owned')"
+)
+
+
+def png(width: int, height: int) -> str:
+    """A picture of this size, as a data URL."""
+
+    def chunk(kind: bytes, data: bytes) -> bytes:
+        body = kind + data
+        return struct.pack(">I", len(data)) + body + struct.pack(">I", zlib.crc32(body))
+
+    rows = b"".join(
+        b"\0" + bytes((x * 255 // width + y // 7 * 16) % 256 for x in range(width))
+        for y in range(height)
+    )
+    head = struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)
+    made = b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head)
+    made += chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
+    return f"data:image/png;base64,{b64encode(made).decode()}"
+
+
+def tone() -> str:
+    """A tenth of a second of sound, as a data URL."""
+    samples = bytes(128 + (40 if n // 20 % 2 else -40) for n in range(800))
+    head = b"RIFF" + struct.pack("<I", 36 + len(samples)) + b"WAVEfmt "
+    head += struct.pack("<IHHIIHH", 16, 1, 1, 8000, 8000, 1, 8) + b"data"
+    return "data:audio/wav;base64," + b64encode(head + struct.pack("<I", 800) + samples).decode()
+
+
+LONG = "The quick brown fox jumps over the lazy dog. " * 12
+#: Of each layout: the payload, and the stream's layout.
+LAYOUTS: dict[str, tuple[Any, list[dict[str, Any]]]] = {
+    "text": ("Buy cheap watches now!\n\nOffer ends today.", []),
+    "prompt-response": ({"prompt": "What is 2 + 2?", "response": LONG}, []),
+    "two-responses": ({"prompt": "Name a fox.", "response_a": LONG, "response_b": "Reynard."}, []),
+    "conversation": ([{"role": "user", "content": "Hi"}, {"role": "bot", "content": "Hello!"}], []),
+    "tall-image": ({"image": png(300, 2400)}, []),
+    "wide-image": ({"image": png(1600, 500), "text": "a receipt"}, []),
+    "tiny-image": ({"image": png(8, 8)}, []),
+    "audio": ({"audio": tone(), "text": "what was said"}, []),
+    "table": ({"name": "Ann", "age": 41, "address": {"city": "Ulm"}, "note": LONG}, []),
+    "markdown": ({"answer": EVIL + "\n\n- one\n- two\n\n| a | b |\n|-|-|\n| 1 | 2 |"},
+                 [{"field": "answer", "show": "markdown"}]),
+    "highlight": ({"text": "Call +49 170 1234 today", "spans": [[5, 17]], "from": {"url": "x.de"}},
+                  [{"field": "text", "highlight": "spans", "title": "Post"}, {"field": "from"}]),
+    "right-to-left": ({"prompt": "ما هي عاصمة فرنسا؟", "response": "عاصمة فرنسا هي باريس."}, []),
+}  # fmt: skip
+GUIDELINES = (
+    "## How to label\n\nSay **spam** if it *sells* something. See [the list](https://example.org)."
+)
+ABOUT = {"spam": "It sells something.", "ok": "Anything else, `hello` too."}
+
+
+def check_access(page: Any, where: str) -> None:
+    """No violation of axe-core's rules, in light and in dark."""
+    if not AXE:
+        return
+    for scheme in ("light", "dark"):
+        page.emulate_media(color_scheme=scheme)
+        page.evaluate(Path(AXE).read_text())
+        found = page.evaluate("async () => (await axe.run()).violations.map((v) => [v.id, "
+                              "v.nodes.map((n) => n.html + ' ' + n.failureSummary)])")  # fmt: skip
+        assert found == [], (where, scheme, found)
+    page.emulate_media(color_scheme="light")
+
+
+def picture(page: Any, name: str) -> None:
+    """Keep a screenshot, if a folder for them is named."""
+    folder = os.environ.get("VENIRE_SHOTS")
+    if folder:
+        page.screenshot(path=f"{folder}/{name}.png")
+
+
+def open_at(page: Any, process: Process, key: str, stream: str) -> None:
+    sign_in(page, process, key)
+    begin(page, process, stream)
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_a_layout_is_seen_on_desktop_and_phone(
+    page: Any, process: Process, ann: str, name: str
+) -> None:
+    payload, layout = LAYOUTS[name]
+    stream = f"layout-{name}"
+    with process.client() as client:
+        about = {"guidelines": GUIDELINES, "descriptions": ABOUT, "layout": layout}
+        fill(client, stream, payload, **about)
+    page.set_viewport_size(DESKTOP)
+    open_at(page, process, ann, stream)
+    for where, size in (("desktop", DESKTOP), ("phone", PHONE)):
+        page.set_viewport_size(size)
+        page.reload()
+        ready(page)
+        check_access(page, f"{name} {where}")
+        picture(page, f"{name}-{where}")
+        assert page.evaluate("document.documentElement.scrollWidth") <= size["width"]
+    assert page.title() == f"{stream} · venire"  # nothing of the payload was executed
+    assert (
+        page.locator("#payload script, #payload img[onerror], #payload a[href^=java]").count() == 0
+    )
+
+
+def test_the_shape_of_a_payload_decides_how_it_is_drawn(
+    page: Any, process: Process, ann: str
+) -> None:
+    with process.client() as client:
+        names = ("prompt-response", "two-responses", "table", "markdown", "highlight")
+        fill(client, "shapes", *(LAYOUTS[name][0] for name in names[:3]))
+        open_at(page, process, ann, "shapes")
+        titles = page.locator("#payload h2")
+        assert titles.all_inner_texts() == ["Prompt", "Response"]
+        page.keyboard.press("1")
+        page.wait_for_selector("#payload .row")
+        assert titles.all_inner_texts() == ["Prompt", "Response A", "Response B"]
+        left, right = (page.locator("#payload .row .part").nth(n).bounding_box() for n in (0, 1))
+        assert left["y"] == right["y"]
+        assert left["x"] + left["width"] <= right["x"]
+        ready(page)
+        page.keyboard.press("1")
+        page.wait_for_selector("#payload table")
+        assert page.locator("#payload th").all_inner_texts() == [
+            "name",
+            "age",
+            "address.city",
+            "note",
+        ]
+
+
+def test_a_tall_image_is_as_wide_as_its_place_and_can_be_zoomed(
+    page: Any, process: Process, ann: str
+) -> None:
+    with process.client() as client:
+        fill(client, "tall", {"image": png(300, 2400)}, {"image": png(1600, 500)})
+        open_at(page, process, ann, "tall")
+        until(lambda: page.get_attribute("figure", "data-zoom") == "wide")
+        width = "document.querySelector('#payload img').getBoundingClientRect().width"
+        place = page.locator("#payload").bounding_box()["width"]
+        assert page.evaluate(width) > 0.9 * place  # it was 57 pixels wide
+        page.keyboard.press("z")
+        assert page.evaluate(width) == 300
+        page.keyboard.press("z")
+        until(lambda: page.evaluate(width) < 100)
+        page.keyboard.press("1")
+        until(lambda: page.evaluate(width) > 0.9 * place)
+        assert page.get_attribute("figure", "data-zoom") == "whole"
+
+
+def test_audio_plays_with_a_key(page: Any, process: Process, ann: str) -> None:
+    with process.client() as client:
+        fill(client, "sound", {"audio": tone()})
+    open_at(page, process, ann, "sound")
+    page.wait_for_function("document.querySelector('#payload audio').readyState >= 2")
+    page.evaluate("document.querySelector('audio').addEventListener('play', () => (window.x = 1))")
+    page.keyboard.press("p")
+    page.wait_for_function("window.x === 1")
+
+
+def test_guidelines_are_at_hand_and_new_ones_come_with_the_next_load(
+    page: Any, process: Process, ann: str
+) -> None:
+    with process.client() as client:
+        fill(client, "guided", "first", guidelines=GUIDELINES + EVIL, descriptions=ABOUT)
+        open_at(page, process, ann, "guided")
+        guide = page.locator("#guidelines")
+        assert guide.locator("h2").inner_text() == "How to label"
+        assert guide.locator("dt").all_inner_texts() == ["spam", "ok"]
+        assert guide.locator("script, img, a[href^=java]").count() == 0
+        assert page.locator("#choices button").first.get_attribute("title") == ABOUT["spam"]
+        page.keyboard.press("g")
+        until(lambda: guide.get_attribute("open") is None)
+        client.change_stream("guided", guidelines="Only **this**.")
+        page.reload()
+        assert "Only this." in page.inner_text("#guidelines")
+        versions = client.settings_history("guided") if hasattr(client, "settings_history") else []
+        assert all("guidelines" in version["settings"] for version in versions)
+
+
+def test_thirty_classes_are_found_by_typing(page: Any, process: Process, ann: str) -> None:
+    names = [f"topic {n}" for n in range(20)] + ["Politics", "Police", "Économie", "sport", "arts",
+             "music", "film", "food", "travel", "health"]  # fmt: skip
+    with process.client() as client:
+        fill(client, "many", "a", "b", "c", "d", classes=names)
+        open_at(page, process, ann, "many")
+        check_access(page, "many")
+        picture(page, "many-classes")
+        page.keyboard.type("poli")
+        assert page.locator("#choices button").all_inner_texts() == ["1 Politics", "2 Police"]
+        page.keyboard.press("2")
+        shows(page, "b")
+        page.keyboard.type("econ")
+        page.keyboard.press("Enter")
+        shows(page, "c")
+        page.keyboard.type("topic 13")
+        page.keyboard.press("Enter")
+        shows(page, "d")
+        page.keyboard.type("zzz")
+        page.keyboard.press("Enter")
+        assert "no class" in page.inner_text("#note")
+        page.keyboard.press("Escape")
+        page.keyboard.press("Shift+U")
+        shows(page, "c")
+        page.keyboard.press("3")
+        until(lambda: said(client, "many", 3) == ["Police", "Économie", "topic 2"])
+
+
+def test_not_sure_frees_the_item_for_others_and_is_counted(
+    page: Any, process: Process, ann: str
+) -> None:
+    with process.client() as client:
+        fill(client, "unsure", "first", "second")
+        open_at(page, process, ann, "unsure")
+        page.keyboard.press("0")
+        shows(page, "second")
+        until(lambda: client.insights("unsure")["unsure"] == 1)
+        (mine,) = (one for one in client.labelers("unsure") if one["id"] == "ann")
+        assert (mine["unsure"], mine["labels"]) == (1, 0)
+        assert client.next("unsure", "bob", wait=0).item == "i0"  # type: ignore[union-attr]
+        page.reload()
+        shows(page, "second")  # not the first again
+
+
+def test_a_comment_and_a_flag_reach_those_who_run_the_stream(
+    page: Any, process: Process, ann: str
+) -> None:
+    with process.client() as client:
+        fill(client, "noted", "first", "second")
+        open_at(page, process, ann, "noted")
+        page.keyboard.press("c")
+        page.wait_for_selector("#talk[open]")
+        check_access(page, "dialog")
+        picture(page, "comment")
+        page.keyboard.type("is this 1 or 2?")  # digits are no answers here
+        page.keyboard.press("Control+Enter")
+        until(lambda: len(client.notes("noted")) == 1)
+        page.keyboard.press("f")
+        page.wait_for_selector("#talk[open]")
+        page.click("#talk button[value=send]")
+        until(lambda: len(client.notes("noted")) == 2)
+        page.keyboard.press("c")
+        page.keyboard.type("never mind")
+        page.keyboard.press("Escape")
+        found = [(note["item"], note["kind"], note["text"]) for note in client.notes("noted")]
+        assert found == [("i0", "comment", "is this 1 or 2?"), ("i0", "flag", "")]
+        assert page.inner_text("#payload") == "first"
+
+
+def test_practice_gives_feedback_and_no_label(page: Any, process: Process, ann: str) -> None:
+    practice = [
+        {"payload": {"text": "Buy now"}, "answer": "spam", "why": "It **sells**."},
+        {"payload": {"text": "Hello"}, "answer": "ok"},
+    ]
+    with process.client() as client:
+        fill(client, "school", "first", practice=practice)
+        sign_in(page, process, ann)
+        page.goto(f"{process.url}/work?stream=school")
+        shows(page, "Buy now")
+        page.keyboard.press("1")
+        until(lambda: "Right." in page.inner_text("#feedback"))
+        assert page.locator("#feedback strong").inner_text() == "sells"
+        check_access(page, "practice")
+        picture(page, "practice")
+        page.keyboard.press("Enter")
+        shows(page, "Hello")
+        page.keyboard.press("1")
+        until(lambda: "Not quite: it is “ok”" in page.inner_text("#feedback"))
+        page.keyboard.press("Enter")
+        shows(page, "first")
+        assert "1 of 2 right" in page.inner_text("#note")
+        page.reload()
+        shows(page, "first")  # once is enough
+        assert client.insights("school")["labels"] == 0
+
+
+def press_all(page: Any, keys: str) -> None:
+    for key in keys:
+        ready(page)
+        before = page.inner_text("#payload")
+        page.keyboard.press(key)
+        changed = "(before) => document.getElementById('payload').innerText !== before"
+        page.wait_for_function(changed, arg=before)
+
+
+def said(client: Client, stream: str, count: int) -> list[str]:
+    return [label for n in range(count) for _, label in labels(client, stream, f"i{n}")]
+
+
+def test_the_last_ten_answers_can_be_changed_without_waiting(
+    page: Any, process: Process, ann: str
+) -> None:
+    with process.client() as client:
+        fill(client, "ten", *(f"item {n}" for n in range(14)), undo_seconds=600)
+        open_at(page, process, ann, "ten")
+        press_all(page, "1" * 12)
+        until(lambda: said(client, "ten", 14) == ["spam", "spam"])  # the others can be undone
+        page.click("#recent summary")
+        check_access(page, "last answers")
+        picture(page, "last-answers")
+        changes = page.locator("#answers button", has_text="change")
+        assert changes.count() == 10
+        changes.last.click()  # the oldest of them
+        shows(page, "item 2")
+        page.keyboard.press("2")
+        shows(page, "item 12")
+        for _ in range(3):
+            page.keyboard.press("u")
+        shows(page, "item 10")
+        press_all(page, "222")
+        assert page.inner_text("#payload") == "item 12"
+        page.goto(f"{process.url}/docs")  # leaving sends them
+        until(lambda: len(said(client, "ten", 14)) == 12)
+        assert said(client, "ten", 12) == ["spam", "spam", "ok", *["spam"] * 7, "ok", "ok"]
+
+
+def test_what_a_page_could_not_send_when_it_died_is_sent_by_the_next(
+    page: Any, process: Process, ann: str
+) -> None:
+    with process.client() as client:
+        fill(client, "died", "first", "second", "third", undo_seconds=600)
+        open_at(page, process, ann, "died")
+        press_all(page, "12")
+        page.evaluate("window.fetch = () => Promise.reject(new Error('died'))")
+        page.reload()
+        until(lambda: said(client, "died", 3) == ["spam", "ok"])
+        until(lambda: page.inner_text("#done") == "2")
+        shows(page, "third")
+
+
+def test_the_whole_day_of_a_labeler(page: Any, process: Process, ann: str) -> None:
+    """A hundred items, undo, a comment, a reload, and a lease that is lost."""
+    with process.client() as client:
+        more = {"lease_floor_seconds": 3, "lease_ceiling_seconds": 3, "guidelines": GUIDELINES}
+        fill(client, "day", *(f"post {n}" for n in range(104)), **more)
+        open_at(page, process, ann, "day")
+        press_all(page, "12" * 20)
+        page.keyboard.press("u")
+        shows(page, "post 39")
+        page.keyboard.press("c")
+        page.keyboard.type("both would do")
+        page.keyboard.press("Control+Enter")
+        press_all(page, "1" + "12" * 10)
+        page.reload()
+        ready(page)
+        until(lambda: page.inner_text("#done") == "60")
+        assert page.inner_text("#payload") == "post 60"
+        assert page.locator("#answers li").count() == 10
+        until(lambda: "you can still label it" in page.inner_text("#note"))  # nobody was there
+        press_all(page, "12" * 20)
+        until(lambda: page.inner_text("#done") == "100")
+        expected = [("spam", "ok")[n % 2] for n in range(100)]
+        expected[39] = "spam"
+        assert said(client, "day", 100) == expected
+        assert [note["text"] for note in client.notes("day")] == ["both would do"]
+        page.goto(f"{process.url}/work?stream=day")
+        until(lambda: page.inner_text("#done") == "100")  # of the day, by the server
