@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from venire.batch.belief import assess, believe, decide
-from venire.batch.rounds import SURE, Book, Point, Source, costs_so_far
+from venire.batch.belief import assess, decide
+from venire.batch.rounds import SURE, Book, Point, Source, costs_so_far, hear
 from venire.budget import Budget
 from venire.costs import Costs
 from venire.estimators.ties import winners
@@ -246,7 +246,7 @@ def settle(
 ) -> Labelled:
     """The verdicts of all labels, and what there is to say of them."""
     work, table = book.work, book.table(source.classes)
-    found = assess(table, believe(table), seed)
+    found = assess(*hear(book, source), seed)
     q, n, counts = found.posterior, len(work.items), np.diff(table.start)
     matrix = costs_so_far(costs, source.classes)
     if matrix is None:
