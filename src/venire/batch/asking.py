@@ -12,7 +12,7 @@ import inspect
 import math
 import threading
 from collections import deque
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from typing import Any, Final, Self
@@ -26,7 +26,7 @@ from venire.batch.work import BatchItem, Work
 from venire.budget import Budget
 from venire.errors import GaveUp, InputError, NotNow
 
-__all__ = ["Live"]
+__all__ = ["Live", "close_labelers"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -41,7 +41,7 @@ class Live:
 
     `price` is what a label of each labeler costs on average so far, `most` the most that one has
     cost; `open` says who can be asked; `ended` that nothing chosen could be paid any more;
-    `trouble` who was away last, and why.
+    `trouble` who was away last, and why;
     `confidence` is how sure each entry's answer was, NaN where it was not said; None if none was.
     """
 
@@ -275,6 +275,17 @@ class Live:
             self._dearest[m] = max(self._dearest[m], answer.cost or 0.0)
         if self._journal is not None:
             self._journal.append(rows)
+
+
+def close_labelers(labelers: Iterable[Any]) -> None:
+    """Close the connections of labelers that have some, where batches opened them.
+
+    >>> close_labelers([Caller("length", len)])
+    """
+    owners = [getattr(getattr(one, "call", None), "__self__", one) for one in labelers]
+    for close in (getattr(owner, "close", None) for owner in owners):
+        if inspect.iscoroutinefunction(close):
+            asyncio.run_coroutine_threadsafe(close(), _loop()).result(10.0)
 
 
 @cache

@@ -64,10 +64,10 @@ class Answering(Protocol):
 class Caller:
     """A labeler that is a function of the content of an item, plain or async.
 
-    The function returns a label, an `Answer` or raises `NoAnswer`. With `many` it is called with a
-    list of contents, up to that many if it is a number, and returns a list, in which a `NoAnswer`
-    stands for an item without a label. `price` is what a label costs where the answer does not say
-    it; `parallel` is how many calls may run at a time.
+    The function returns a label, probabilities by class, an `Answer`, or raises `NoAnswer`. With
+    `many` it is called with a list of contents, up to that many if it is a number, and returns a
+    list, in which a `NoAnswer` stands for an item without a label. `price` is what a label costs
+    where the answer does not say it; `parallel` is how many calls may run at a time.
 
     >>> Caller("length", lambda text: "long" if len(text) > 20 else "short", price=0.01).price
     0.01
@@ -149,14 +149,35 @@ def as_answer(said: Any, price: float) -> Answer:
     (0.5, 0.1)
     >>> as_answer(NoAnswer("an empty text"), 0.5)
     Answer(label=None, cost=0.0, confidence=None)
+    >>> as_answer({"spam": 0.9, "ok": 0.1}, 0.5)
+    Answer(label='spam', cost=0.5, confidence=0.9)
     """
     if isinstance(said, NoAnswer):
         return Answer(None, said.cost)
+    if isinstance(said, Mapping):
+        return _of_shares(said, price)
     if isinstance(said, str | np.generic) or not hasattr(said, "label"):
         return Answer(_plain(said), price)
     cost, sure = getattr(said, "cost", None), getattr(said, "confidence", None)
     sure = None if sure is None or not math.isfinite(sure) else float(sure)
     return Answer(_plain(said.label), price if cost is None else float(cost), sure)
+
+
+def _of_shares(said: Mapping[Any, Any], price: float) -> Answer:
+    """The most probable class of {class: probability}; also {"label": ..., "score": ...}."""
+    if set(said) == {"label", "score"}:  # as pipelines of transformers answer
+        said = {said["label"]: said["score"]}
+    numbers = [isinstance(share, int | float | np.number) for share in said.values()]
+    if not numbers or not all(numbers):
+        raise InputError(
+            f"a labeler said {said!r}, expected a label, or probabilities by class, such as "
+            '{"spam": 0.9, "ok": 0.1}'
+        )
+    known = {name: float(share) for name, share in said.items() if math.isfinite(share)}
+    if len(known) < len(said):
+        return Answer(None, price)
+    best = max(known, key=lambda name: known[name])
+    return Answer(_plain(best), price, known[best])
 
 
 def _plain(label: Any) -> Any:

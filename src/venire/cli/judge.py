@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from venire.cli import batches
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from venire.connectors.judges.opening import AnyJudge
 
 __all__ = ["judge"]
 
@@ -45,6 +39,7 @@ def judge(
     Interrupted with Ctrl-C, the same command continues where it stopped and pays for nothing twice.
     """
     from venire.batch import label
+    from venire.batch.asking import close_labelers
     from venire.batch.files import read_batch
     from venire.connectors.judges.cache import Cache
     from venire.connectors.judges.opening import judges_of
@@ -70,7 +65,7 @@ def judge(
                 truth=batches.truth_of(truth),
                 progress=watch,
             )
-        asyncio.run(_close(panel))
+        close_labelers(panel)
     finally:
         kept.close()
     batches.write_labelled(done, out, report)
@@ -78,7 +73,3 @@ def judge(
     for one in panel:
         if one.stopped:
             print(f"stopped   {one.id}: {one.stopped}")
-
-
-async def _close(panel: Sequence[AnyJudge]) -> None:
-    await asyncio.gather(*(one.close() for one in panel))
