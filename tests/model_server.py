@@ -44,7 +44,7 @@ class ModelServer(JudgeServer):
 
 def predictions(texts: list[str], fault: str) -> Any:
     """The answer of a plain API, perhaps of no use."""
-    found = []
+    found: list[dict[str, Any]] = []
     for text in texts:
         label, sure = truth(text)
         spam = sure if label == "spam" else 1 - sure
@@ -54,11 +54,12 @@ def predictions(texts: list[str], fault: str) -> Any:
              "list": [shares["spam"], shares["ok"]]}
         )  # fmt: skip
     for one in found[:1]:
-        one |= {
+        changes: dict[str, dict[str, Any]] = {
             "no-label": {"label": None, "probs": {"spam": None, "ok": None}},
             "no-class": {"label": "maybe", "number": 7},
             "odd-score": {"score": "high"},
-        }.get(fault, {})
+        }
+        one |= changes.get(fault, {})
         if fault == "no-field":
             one.clear()
     if fault == "too-few":

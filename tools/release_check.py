@@ -134,6 +134,38 @@ def postgres(at: Install) -> None:
     at.run("venire", "keys", "list", "--storage", url, fails_with="refused")
 
 
+def judges(at: Install) -> None:
+    """Judges and models behind HTTP, which are not there."""
+    (at.folder / "items.jsonl").write_text('{"id": "a", "text": "Buy now!"}\n')
+    (at.folder / "panel.yaml").write_text(
+        "- {id: m, http: 'http://127.0.0.1:9/', request: {}, label: x, num_retries: 0}\n"
+    )
+    words = ("items.jsonl", "--panel", "panel.yaml", "--labels", "1", "--out", "v.csv")
+    at.run("venire", "label", *words, fails_with="no label was bought")
+
+
+def sklearn(at: Install) -> None:
+    """A model in a file."""
+    save = (
+        "import skops.io; from sklearn.dummy import DummyClassifier\n"
+        "skops.io.dump(DummyClassifier().fit([[0], [1]], ['a', 'b']), 'm.skops')"
+    )
+    at.run("python", "-c", save)
+    (at.folder / "items.jsonl").write_text('{"id": "a", "x": 1}\n')
+    (at.folder / "panel.yaml").write_text("- {id: m, sklearn: m.skops, fields: [x]}\n")
+    words = ("items.jsonl", "--panel", "panel.yaml", "--labels", "1", "--out", "v.csv")
+    at.run("venire", "label", *words)
+
+
+def onnx(at: Install) -> None:
+    """A file that is no model is named as such by the runtime."""
+    (at.folder / "items.jsonl").write_text('{"id": "a", "x": 1}\n')
+    (at.folder / "m.onnx").write_text("no model")
+    (at.folder / "panel.yaml").write_text("- {id: m, onnx: m.onnx, fields: [x]}\n")
+    words = ("items.jsonl", "--panel", "panel.yaml", "--labels", "1", "--out", "v.csv")
+    at.run("venire", "label", *words, fails_with="no ONNX model")
+
+
 def distributed(at: Install) -> None:
     """What spreads work over a cluster can be imported."""
     at.run("python", "-c", "import dask.distributed, joblib, venire")
@@ -149,6 +181,9 @@ EXTRAS: Final[dict[str, Callable[[Install], None]]] = {
     "serve": serve,
     "postgres": postgres,
     "distributed": distributed,
+    "judges": judges,
+    "sklearn": sklearn,
+    "onnx": onnx,
 }
 
 

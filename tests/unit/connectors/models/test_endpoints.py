@@ -25,7 +25,12 @@ ITEMS = [{"text": f"{'BUY' if n % 2 else 'see'} {n}"} for n in range(6)]
 
 
 def model(server: ModelServer, calling: Calling | None = None, **options: Any) -> HttpModel:
-    given = {"label": "label", "confidence": "score", "answers": "predictions", "batch": 4}
+    given: dict[str, Any] = {
+        "label": "label",
+        "confidence": "score",
+        "answers": "predictions",
+        "batch": 4,
+    }
     given |= options
     used = {key: value for key, value in given.items() if value is not None}
     quick = calling or Calling(num_retries=2, timeout=1.0)
@@ -84,7 +89,9 @@ def test_a_slow_model_is_not_waited_for() -> None:
 
 @pytest.mark.parametrize("fault", ["no-label", "no-class"])
 def test_an_answer_that_is_no_class_is_no_label(fault: str) -> None:
-    options = {"label": "number", "classes": CLASSES} if fault == "no-class" else {}
+    options: dict[str, Any] = {}
+    if fault == "no-class":
+        options = {"label": "number", "classes": CLASSES}
     with modelling(always=fault) as server:
         said = ask(model(server, **options), ITEMS[:3])
     assert isinstance(said[0], NoAnswer)
@@ -92,7 +99,7 @@ def test_an_answer_that_is_no_class_is_no_label(fault: str) -> None:
 
 
 def test_probabilities_that_are_missing_are_no_label() -> None:
-    paths = {"label": None, "confidence": None, "probabilities": "probs"}
+    paths: dict[str, Any] = {"label": None, "confidence": None, "probabilities": "probs"}
     with modelling("no-label") as server:
         said = ask(model(server, **paths), ITEMS[:2])
     assert isinstance(said[0], NoAnswer)
@@ -185,6 +192,24 @@ def test_an_item_without_the_field_is_no_answer_and_not_sent() -> None:
 def test_a_wrong_setting_is_refused(options: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
         model(ModelServer(url="http://127.0.0.1:9"), **options)
+
+
+def test_answers_in_lists_of_their_own() -> None:
+    """The rows of the table in docs/models.md."""
+    listed = HttpModel(
+        "m",
+        "http://x",
+        request={},
+        answers="predictions",
+        probabilities=".",
+        classes=["ok", "spam"],
+    )
+    assert listed.read({"predictions": [[0.1, 0.9]]}, 1) == [Answer("spam", confidence=0.9)]
+    ranked = HttpModel(
+        "m", "http://x", request={}, answers=".", label="[0].label", confidence="[0].score"
+    )
+    said = [[{"label": "spam", "score": 0.9}, {"label": "ok", "score": 0.1}]]
+    assert ranked.read(said, 1) == [Answer("spam", confidence=0.9)]
 
 
 def test_a_third_of_the_requests_fails_and_no_label_is_wrong() -> None:

@@ -54,7 +54,7 @@ def digits() -> LogisticRegression:
 
 
 def test_an_estimator_says_what_it_predicts_and_how_sure_it_is(digits: Any) -> None:
-    said = SklearnModel("d", digits, fields="pixels").answer(shown())
+    said: Any = SklearnModel("d", digits, fields="pixels").answer(shown())
     assert [one.label for one in said] == digits.predict(PIXELS[:5]).tolist()
     sure = digits.predict_proba(PIXELS[:5]).max(axis=1)
     assert [one.confidence for one in said] == pytest.approx(sure.tolist())
@@ -62,7 +62,7 @@ def test_an_estimator_says_what_it_predicts_and_how_sure_it_is(digits: Any) -> N
 
 
 def test_texts_classes_of_other_names_and_dataframes() -> None:
-    said = SklearnModel("t", SPAM, fields="text", classes=["fine", "bad"]).answer(
+    said: Any = SklearnModel("t", SPAM, fields="text", classes=["fine", "bad"]).answer(
         [{"text": "buy"}, {"text": "you"}, {"body": "no text"}]
     )
     assert [one.label for one in said[:2]] == ["bad", "fine"]
@@ -77,7 +77,7 @@ def test_texts_classes_of_other_names_and_dataframes() -> None:
 
 def test_a_classifier_without_probabilities_has_margins_and_one_without_both_has_none() -> None:
     line = LinearSVC().fit(PIXELS[:300], DIGITS.target[:300] % 2)
-    said = SklearnModel("svm", line, fields="pixels").answer(shown(40))
+    said: Any = SklearnModel("svm", line, fields="pixels").answer(shown(40))
     margin = np.abs(line.decision_function(PIXELS[:40]))
     assert np.argsort([one.confidence for one in said]).tolist() == np.argsort(margin).tolist()
 
@@ -92,7 +92,7 @@ def test_a_classifier_without_probabilities_has_margins_and_one_without_both_has
 
 def test_one_bad_item_costs_its_batch_nothing_but_a_broken_model_is_an_error(digits: Any) -> None:
     items = [*shown(3), {"pixels": [1.0, 2.0]}, {"pixels": [float("nan")] * 64}]
-    said = SklearnModel("d", digits, fields="pixels").answer(items)
+    said: Any = SklearnModel("d", digits, fields="pixels").answer(items)
     assert [isinstance(one, NoAnswer) for one in said] == [False, False, False, True, True]
     with pytest.raises(ValueError, match="features"):
         SklearnModel("d", digits, fields="pixels").answer([{"pixels": [1.0]}, {"pixels": [2.0]}])
@@ -203,14 +203,15 @@ def layer(path: Path, fitted: Any, count: str | int, softmax: bool = False) -> P
 
 
 def test_a_network_with_logits_says_what_the_estimator_says(net: Path, digits: Any) -> None:
-    said = OnnxModel("net", net, fields="pixels", scores="logits").answer(shown(20))
+    said: Any = OnnxModel("net", net, fields="pixels", scores="logits").answer(shown(20))
     assert [one.label for one in said] == digits.predict(PIXELS[:20]).tolist()
     sure = digits.predict_proba(PIXELS[:20]).max(axis=1)
     assert [one.confidence for one in said] == pytest.approx(sure.tolist(), abs=1e-4)
     square = [{"pixels": PIXELS[0].reshape(8, 8).tolist()}]
     names = [f"number {n}" for n in range(10)]
     model = OnnxModel("net", net, fields="pixels", scores="logits", classes=names)
-    assert model.answer(square)[0].label == "number 0"
+    said = model.answer(square)
+    assert said[0].label == "number 0"
 
 
 def test_logits_are_not_taken_for_probabilities(net: Path) -> None:
@@ -222,7 +223,8 @@ def test_a_file_for_a_fixed_number_of_items_gets_that_number(tmp_path: Path, dig
     path = layer(tmp_path / "fixed.onnx", digits, 8, softmax=True)
     model = OnnxModel("fixed", path, fields="pixels")
     assert model.many == 8
-    assert [one.label for one in model.answer(shown(3))] == digits.predict(PIXELS[:3]).tolist()
+    said: Any = model.answer(shown(3))
+    assert [one.label for one in said] == digits.predict(PIXELS[:3]).tolist()
 
 
 @pytest.mark.parametrize("maps", [True, False])
@@ -242,7 +244,7 @@ def test_what_sklearn_onnx_writes_is_read(tmp_path: Path, maps: bool) -> None:
     (tmp_path / "m.onnx").write_bytes(made.SerializeToString())
     fields = [f"f{n}" for n in range(10)]
     items = [dict(zip(fields, PIXELS[n, 20:30].tolist(), strict=True)) for n in range(300, 320)]
-    said = OnnxModel("m", tmp_path / "m.onnx", fields=fields).answer(items)
+    said: Any = OnnxModel("m", tmp_path / "m.onnx", fields=fields).answer(items)
     assert [one.label for one in said] == fitted.predict(PIXELS[300:320, 20:30]).tolist()
     sure = fitted.predict_proba(PIXELS[300:320, 20:30]).max(axis=1)
     assert [one.confidence for one in said] == pytest.approx(sure.tolist(), abs=1e-4)
