@@ -144,6 +144,12 @@ def judges(at: Install) -> None:
     at.run("venire", "label", *words, fails_with="no label was bought")
 
 
+def datasets(at: Install) -> None:
+    """Verdicts as a data set."""
+    (at.folder / "labels.csv").write_text(LABELS)
+    at.run("venire", "aggregate", "labels.csv", "--out", "verdicts.dataset")
+
+
 def sklearn(at: Install) -> None:
     """A model in a file."""
     save = (
@@ -182,6 +188,7 @@ EXTRAS: Final[dict[str, Callable[[Install], None]]] = {
     "postgres": postgres,
     "distributed": distributed,
     "judges": judges,
+    "datasets": datasets,
     "sklearn": sklearn,
     "onnx": onnx,
 }

@@ -28,6 +28,9 @@ def judge(
     target: Annotated[float | None, typer.Option(metavar="X", help=batches.TARGET)] = None,
     costs: Annotated[str | None, typer.Option(metavar="COSTS", help=batches.COSTS)] = None,
     truth: Annotated[Path | None, typer.Option(metavar="FILE", help=batches.TRUTH)] = None,
+    probabilities: Annotated[
+        bool, typer.Option("--probabilities", help=batches.PROBABILITIES)
+    ] = False,
     report: Annotated[Path | None, typer.Option(metavar="FILE", help=batches.REPORT)] = None,
     journal: Annotated[Path | None, typer.Option(metavar="FILE", help=batches.JOURNAL)] = None,
     cache: Annotated[Path | None, typer.Option(metavar="FILE", help=CACHE)] = None,
@@ -68,7 +71,7 @@ def judge(
         close_labelers(panel)
     finally:
         kept.close()
-    batches.write_labelled(done, out, report)
+    batches.write_labelled(done, out, report, probabilities)
     batches.say_labelled(done, as_json)
     for one in panel:
         if one.stopped:

@@ -40,6 +40,9 @@ def label(
     columns: Annotated[str | None, typer.Option(metavar="NAMES", help=COLUMNS)] = None,
     repeats: Annotated[str | None, typer.Option(metavar="WHICH", help=REPEATS)] = None,
     out: Annotated[Path | None, typer.Option(metavar="FILE", help=batches.OUT)] = None,
+    probabilities: Annotated[
+        bool, typer.Option("--probabilities", help=batches.PROBABILITIES)
+    ] = False,
     report: Annotated[Path | None, typer.Option(metavar="FILE", help=batches.REPORT)] = None,
     journal: Annotated[Path | None, typer.Option(metavar="FILE", help=batches.JOURNAL)] = None,
     seed: Annotated[int, typer.Option(help=batches.SEED)] = 0,
@@ -60,6 +63,8 @@ def label(
     sources = [p for p in (items, panel, recorded, prices, truth) if p is not None]
     check_targets([] if out is None else [out], sources)
     batches.check_report(report)
+    if probabilities and out is None:
+        raise InputError("--probabilities needs --out: give the file for the verdicts")
     options: dict[str, Any] = {
         "target": target,
         "costs": costs_of_text(costs) if costs else None,
@@ -84,7 +89,7 @@ def label(
                 done = run(batch, callers, limit, **options)
             finally:
                 close_labelers(callers)
-    batches.write_labelled(done, out, report)
+    batches.write_labelled(done, out, report, probabilities)
     batches.say_labelled(done, as_json)
 
 
