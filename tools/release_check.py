@@ -150,6 +150,12 @@ def datasets(at: Install) -> None:
     at.run("venire", "aggregate", "labels.csv", "--out", "verdicts.dataset")
 
 
+def mcp(at: Install) -> None:
+    """An MCP server that has no key."""
+    at.run("python", "-c", "import mcp, venire.connectors.mcp")
+    at.run("venire", "mcp", fails_with="VENIRE_KEY")
+
+
 def sklearn(at: Install) -> None:
     """A model in a file."""
     save = (
@@ -189,6 +195,7 @@ EXTRAS: Final[dict[str, Callable[[Install], None]]] = {
     "distributed": distributed,
     "judges": judges,
     "datasets": datasets,
+    "mcp": mcp,
     "sklearn": sklearn,
     "onnx": onnx,
 }

@@ -42,6 +42,7 @@ COMMANDS = (
     "keys",
     "serve",
     "work",
+    "mcp",
 )
 
 #: Typer's own errors about options and arguments.
