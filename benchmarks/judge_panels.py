@@ -20,7 +20,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.panel_drops import price
+from benchmarks.panel_drops import price, sample
 from venire import MajorityVote
 from venire.batch import label_recorded
 from venire.budget import Budget
@@ -35,21 +35,8 @@ Floats = NDArray[np.float64]
 SETS: Final = ("mtbench_judges", "llmjudge2024_binary", "llmbar")
 #: Shares of what all judges cost on all items.
 SHARES: Final = (0.1, 0.25, 0.5)
-ITEMS: Final = 600
 #: Draws of judges whose mean is reported, of ways that draw.
 DRAWS: Final = 5
-
-
-def sample(table: LabelTable, truth: Ints, seed: int) -> tuple[LabelTable, Ints]:
-    """Four fifths of the items, at most ITEMS, drawn at random."""
-    number = min(ITEMS, len(table.items) * 4 // 5)
-    drawn = np.random.default_rng(seed).permutation(len(table.items))[:number]
-    place = np.full(len(table.items), -1)
-    place[drawn] = np.arange(number)
-    item = place[table.item]
-    kept = item >= 0
-    codes = item[kept], table.labeler[kept], table.said[kept]
-    return LabelTable.from_codes(*codes, range(number), table.labelers, table.classes), truth[drawn]
 
 
 def right(codes: Ints, truth: Ints) -> float:
@@ -64,7 +51,7 @@ def vote(table: LabelTable, keep: NDArray[np.bool_], method: Any, seed: int) -> 
     found = np.argmax(method.fit(some).posteriors_, axis=1)
     if isinstance(method, MajorityVote):  # ties by its seeded draw
         place = {name: k for k, name in enumerate(some.classes)}
-        found = np.array([place[name] for name in method.labels_.values()])
+        found = np.array([place.get(name, -1) for name in method.labels_.values()])
     return np.where(np.diff(some.start) > 0, found, -1)
 
 
@@ -185,13 +172,18 @@ def markdown(rows: Sequence[dict[str, Any]]) -> str:
         seeds = len({row["seed"] for row in mine})
         lines += [f"\n{name}, {seeds} seeds", "", "| right, % | " + " | ".join(heads) + " |"]
         lines.append("|-" + "|-:" * len(heads) + "|")
-        spent = [np.mean([r["spent"] for r in mine if r["share"] == b]) for b in budgets]
-        lines.append("| spent an item, mean | " + " | ".join(f"{x:.1f}" for x in spent) + " |")
+        whole, best = (_spent(mine, way) for way in ("majority of all", "best judge, by an oracle"))
+        money = [best if b == 0 else b * whole for b in budgets]
+        lines.append("| *money an item* | " + " | ".join(f"*{x:.1f}*" for x in money) + " |")
         for way in dict.fromkeys(row["way"] for row in mine):
             cells = [_cell([r["right"] for r in mine if r["way"] == way and r["share"] == b])
                      for b in budgets]  # fmt: skip
             lines.append(f"| {way} | {' | '.join(cells)} |")
     return "\n".join(lines)
+
+
+def _spent(rows: Sequence[dict[str, Any]], way: str) -> float:
+    return float(np.mean([row["spent"] for row in rows if row["way"] == way]))
 
 
 def _cell(values: Sequence[float]) -> str:
