@@ -36,6 +36,7 @@ QUALITY = {
     "clones": "clones",
     "comparisons": "comparisons",
     "costs": "costs",
+    "judge-panels": "judge_panels",
     "judges": "judges",
     "learning": "learning",
     "leave-one-out": "leave_one_out",

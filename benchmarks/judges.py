@@ -1,11 +1,12 @@
 """Judges: the cost of a request with 200 in flight, and what soft answers are worth.
 
-python -m benchmarks judges [--requests N] [--seeds N] [--only requests|worker|soft]
+python -m benchmarks judges [--requests N] [--seeds N] [--only requests|worker|soft|batch]
 
 Requests: a server in a process of its own answers each after half a second. A plain loop of the
 HTTP library and a judge (limits, prompt, schema, reading, cache on disk) take turns; CPU time of
 this process only. Worker: the same with `venire serve`, so three requests for each label. Soft: the
-five judges of examples/judges on 600 digits, with everything compared in the same run.
+five judges of examples/judges on 600 digits, with everything compared in the same run. Batch: the
+same within a budget of labels, by `vn.label`.
 """
 
 from __future__ import annotations
@@ -258,11 +259,61 @@ def soft(seeds: int) -> None:
             print(f"  {method:28} {statistics.mean(right_of):5.1f} % right   {each}")
 
 
+def batched(seeds: int) -> None:
+    """`vn.label` with the five models at 2 to 5 labels an item: what confidence gains.
+
+    Also if the confidence is noise, which should do nothing.
+    """
+    import venire as vn
+    from examples.judges.digits import items
+    from examples.judges.models import trained
+
+    table: dict[tuple[str, float, str], list[float]] = {}
+    for seed in range(seeds):
+        asked, models = items(600, seed), trained(seed)
+        drawings = [item["drawing"] for item in asked]
+        given = {judge: model.shares(*drawings) for judge, model in models.items()}
+        for name, task in TASKS.items():
+            truth = {item["id"]: task(item["truth"]) for item in asked}
+            for each in (2.0, 3.0, 4.0, 5.0):
+                for kind in ("label", "soft", "noise"):
+                    panel = [
+                        vn.Caller(judge, _said(kind, shares, task))
+                        for judge, shares in given.items()
+                    ]
+                    numbered = {item["id"]: n for n, item in enumerate(asked)}
+                    budget = vn.Budget(labels=round(each * len(asked)))
+                    done = vn.label(numbered, panel, budget, truth=truth, seed=seed)
+                    table.setdefault((name, each, kind), []).append(100 * (done.accuracy or 0))
+    for name in TASKS:
+        for each in (2.0, 3.0, 4.0, 5.0):
+            hard = table[name, each, "label"]
+            print(f"{name:12} {each:.0f} labels an item: {statistics.mean(hard):5.1f} % right")
+            for kind in ("soft", "noise"):
+                gains = [b - a for a, b in zip(hard, table[name, each, kind], strict=True)]
+                each_seed = " ".join(f"{gain:+.1f}" for gain in gains)
+                print(f"    {kind:6} {statistics.mean(gains):+.1f}, by seed {each_seed}")
+
+
+def _said(
+    kind: str, shares: list[dict[str, float]], task: Callable[[str], str]
+) -> Callable[[int], Any]:
+    from venire.batch import Answer
+
+    def answer(n: int) -> Answer:
+        found = grouped(shares[n], task)
+        label = max(found, key=lambda name: found[name])
+        sure = {"soft": found[label], "noise": (n * 0.6180339887) % 1.0}.get(kind)
+        return Answer(label, confidence=sure)
+
+    return answer
+
+
 def main(argv: Sequence[str]) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--requests", type=int, default=4000)
     parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--only", choices=["requests", "worker", "soft"])
+    parser.add_argument("--only", choices=["requests", "worker", "soft", "batch"])
     options = parser.parse_args(argv)
     if options.only in (None, "requests"):
         requests(options.requests)
@@ -270,6 +321,8 @@ def main(argv: Sequence[str]) -> None:
         worker(options.requests)
     if options.only in (None, "soft"):
         soft(options.seeds)
+    if options.only in (None, "batch"):
+        batched(options.seeds)
 
 
 if __name__ == "__main__" and sys.argv[1:2] == ["serve"]:

@@ -168,6 +168,14 @@ def in_tokens(text: str, label: str, sure: float) -> list[dict[str, Any]]:
 def judging(*script: str, **settings: Any) -> Iterator[JudgeServer]:
     """The server on a free port of loopback, in a thread."""
     app = JudgeServer(list(script), **settings)
+    with serving(app):
+        app.url += "/v1"
+        yield app
+
+
+@contextmanager
+def serving(app: Any) -> Iterator[None]:
+    """An application with a `url`, which is set, on a free port of loopback, in a thread."""
     config = uvicorn.Config(app, "127.0.0.1", 0, log_level="critical", lifespan="off", ws="none")
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, daemon=True)
@@ -175,9 +183,9 @@ def judging(*script: str, **settings: Any) -> Iterator[JudgeServer]:
     while not server.started:
         time.sleep(0.005)
     (port,) = {sock.getsockname()[1] for one in server.servers for sock in one.sockets}
-    app.url = f"http://127.0.0.1:{port}/v1"
+    app.url = f"http://127.0.0.1:{port}"
     try:
-        yield app
+        yield
     finally:
         server.should_exit = server.force_exit = True
         thread.join()

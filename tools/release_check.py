@@ -134,6 +134,50 @@ def postgres(at: Install) -> None:
     at.run("venire", "keys", "list", "--storage", url, fails_with="refused")
 
 
+def judges(at: Install) -> None:
+    """Judges and models behind HTTP, which are not there."""
+    (at.folder / "items.jsonl").write_text('{"id": "a", "text": "Buy now!"}\n')
+    (at.folder / "panel.yaml").write_text(
+        "- {id: m, http: 'http://127.0.0.1:9/', request: {}, label: x, num_retries: 0}\n"
+    )
+    words = ("items.jsonl", "--panel", "panel.yaml", "--labels", "1", "--out", "v.csv")
+    at.run("venire", "label", *words, fails_with="no label was bought")
+
+
+def datasets(at: Install) -> None:
+    """Verdicts as a data set."""
+    (at.folder / "labels.csv").write_text(LABELS)
+    at.run("venire", "aggregate", "labels.csv", "--out", "verdicts.dataset")
+
+
+def mcp(at: Install) -> None:
+    """An MCP server that has no key."""
+    at.run("python", "-c", "import mcp, venire.connectors.mcp")
+    at.run("venire", "mcp", fails_with="VENIRE_KEY")
+
+
+def sklearn(at: Install) -> None:
+    """A model in a file."""
+    save = (
+        "import skops.io; from sklearn.dummy import DummyClassifier\n"
+        "skops.io.dump(DummyClassifier().fit([[0], [1]], ['a', 'b']), 'm.skops')"
+    )
+    at.run("python", "-c", save)
+    (at.folder / "items.jsonl").write_text('{"id": "a", "x": 1}\n')
+    (at.folder / "panel.yaml").write_text("- {id: m, sklearn: m.skops, fields: [x]}\n")
+    words = ("items.jsonl", "--panel", "panel.yaml", "--labels", "1", "--out", "v.csv")
+    at.run("venire", "label", *words)
+
+
+def onnx(at: Install) -> None:
+    """A file that is no model is named as such by the runtime."""
+    (at.folder / "items.jsonl").write_text('{"id": "a", "x": 1}\n')
+    (at.folder / "m.onnx").write_text("no model")
+    (at.folder / "panel.yaml").write_text("- {id: m, onnx: m.onnx, fields: [x]}\n")
+    words = ("items.jsonl", "--panel", "panel.yaml", "--labels", "1", "--out", "v.csv")
+    at.run("venire", "label", *words, fails_with="no ONNX model")
+
+
 def distributed(at: Install) -> None:
     """What spreads work over a cluster can be imported."""
     at.run("python", "-c", "import dask.distributed, joblib, venire")
@@ -149,6 +193,11 @@ EXTRAS: Final[dict[str, Callable[[Install], None]]] = {
     "serve": serve,
     "postgres": postgres,
     "distributed": distributed,
+    "judges": judges,
+    "datasets": datasets,
+    "mcp": mcp,
+    "sklearn": sklearn,
+    "onnx": onnx,
 }
 
 

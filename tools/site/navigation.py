@@ -16,6 +16,8 @@ HOW_TO: Final = (
     "tables",
     "budget",
     "judges",
+    "models",
+    "mcp",
     "costs",
     "prices",
     "audits",

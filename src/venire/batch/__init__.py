@@ -6,6 +6,7 @@
     asking        asking them, many at a time; `journal`: what was paid for, so that a run resumes
     recorded      labels that are there already, as a source of answers
     belief        what the labels so far say
+    voices        confidence as a finer answer, whose meaning is learned
     choice        the most valuable label of each item, for its price
     rounds        believe, choose, ask, and again
     outcome       verdicts, costs, the curve and the labelers; `page`: as one HTML file

@@ -12,7 +12,7 @@ import inspect
 import math
 import threading
 from collections import deque
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from typing import Any, Final, Self
@@ -26,13 +26,10 @@ from venire.batch.work import BatchItem, Work
 from venire.budget import Budget
 from venire.errors import GaveUp, InputError, NotNow
 
-__all__ = ["Live"]
+__all__ = ["Live", "close_labelers"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-
-#: A function of many items is called with up to so many at a time.
-MANY: Final = 256
 
 #: What stands for an answer without a label, and for no answer of a labeler who was away.
 NONE: Final = -2
@@ -44,7 +41,8 @@ class Live:
 
     `price` is what a label of each labeler costs on average so far, `most` the most that one has
     cost; `open` says who can be asked; `ended` that nothing chosen could be paid any more;
-    `trouble` who was away last, and why.
+    `trouble` who was away last, and why;
+    `confidence` is how sure each entry's answer was, NaN where it was not said; None if none was.
     """
 
     def __init__(
@@ -69,10 +67,11 @@ class Live:
         self.trouble: str | None = None
         self._given = np.zeros(len(callers), np.int64)
         self._spent, self._labels = 0.0, 0
+        self.confidence: Floats | None = None
         self._known: dict[tuple[str, str], Answer] = {}
         self._away: set[tuple[str, str]] = set()
         for e in () if journal is None else journal.entries:
-            self._known[e.item, e.labeler] = Answer(e.label, e.cost)
+            self._known[e.item, e.labeler] = Answer(e.label, e.cost, e.confidence)
             self._pay(e.cost)
         self._calls = _Calls()
         self._pools = [ThreadPoolExecutor(c.parallel, f"venire-{c.id}") for c in callers]
@@ -104,6 +103,7 @@ class Live:
             if answer is not None:
                 said[place], cost[place] = self._take(name[1], answer)
                 said[place] = AWAY if name in self._away else said[place]
+                self._hear(int(entries[place]), answer)
                 del self._known[name]
         self._learn_prices(self._work.labeler[entries], cost, said != -1)
         self.ended = self._poor and bool((said == -1).all())
@@ -114,12 +114,21 @@ class Live:
         place = {self._names(e): e for e in range(len(self._item))} if self._known else {}
         names = [name for name in self._known if name in place]
         taken = [self._take(name[1], self._known[name]) for name in names]
+        for name in names:
+            self._hear(place[name], self._known[name])
         self._known.clear()
         return (
             np.array([place[name] for name in names], np.int64),
             np.array([said for said, _ in taken], np.int64),
             np.array([cost for _, cost in taken], np.float64),
         )
+
+    def _hear(self, entry: int, answer: Answer) -> None:
+        """Keep how sure an answer was."""
+        if answer.confidence is not None:
+            if self.confidence is None:
+                self.confidence = np.full(len(self._item), np.nan)
+            self.confidence[entry] = answer.confidence
 
     def _names(self, entry: int) -> tuple[str, str]:
         return self._items[self._item[entry]].id, self._callers[self._work.labeler[entry]].id
@@ -155,8 +164,9 @@ class Live:
             waiting.setdefault(int(self._work.labeler[e]), deque()).append(e)
         workers = []
         for m, queue in waiting.items():
-            most = 1 if self._callers[m].many else self._callers[m].parallel
-            workers += [self._work_off(m, queue) for _ in range(min(most, len(queue)))]
+            calls = -(-len(queue) // self._callers[m].at_once)
+            most = min(self._callers[m].parallel, calls)
+            workers += [self._work_off(m, queue) for _ in range(most)]
         done = await asyncio.gather(*workers, return_exceptions=True)
         for error in done:
             if isinstance(error, BaseException):
@@ -165,8 +175,7 @@ class Live:
     async def _work_off(self, m: int, queue: deque[int]) -> None:
         caller = self._callers[m]
         while queue and not self._calls.stopping:
-            size = MANY if caller.many else 1
-            some = [queue.popleft() for _ in range(min(size, len(queue)))]
+            some = [queue.popleft() for _ in range(min(caller.at_once, len(queue)))]
             some = some[: self._affordable(m, len(some))]
             if not some:
                 self._poor = True
@@ -258,13 +267,25 @@ class Live:
                 raise InputError(
                     f"labeler {name[1]!r} said {answer.label!r}, expected text or a number"
                 )
-            rows.append(Entry(*name, answer.label, float(answer.cost or 0.0)))
+            cost = float(answer.cost or 0.0)
+            rows.append(Entry(*name, answer.label, cost, answer.confidence))
             self._known[name] = answer
             self._pay(answer.cost)
             m = int(self._work.labeler[e])
             self._dearest[m] = max(self._dearest[m], answer.cost or 0.0)
         if self._journal is not None:
             self._journal.append(rows)
+
+
+def close_labelers(labelers: Iterable[Any]) -> None:
+    """Close the connections of labelers that have some, where batches opened them.
+
+    >>> close_labelers([Caller("length", len)])
+    """
+    owners = [getattr(getattr(one, "call", None), "__self__", one) for one in labelers]
+    for close in (getattr(owner, "close", None) for owner in owners):
+        if inspect.iscoroutinefunction(close):
+            asyncio.run_coroutine_threadsafe(close(), _loop()).result(10.0)
 
 
 @cache

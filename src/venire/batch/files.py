@@ -100,14 +100,19 @@ def _number(path: Path, line: int, name: str, text: str) -> float:
     return value
 
 
+Find = Callable[[str], Callable[[Any], Any]]
+Kinds = Mapping[str, Callable[[Mapping[str, Any]], Caller]]
+
+
 def read_batch_panel(
-    path: str | Path, find: Callable[[str], Callable[[Any], Any]]
+    path: str | Path, find: Find, kinds: Kinds | None = None
 ) -> tuple[Caller, ...]:
     r"""The labelers of a .yaml, .toml or .json file; `find` turns `module:function` into one.
 
     A list, or a list under `labelers`. Each has an `id`, a `price` (0 if it is left out), and
     either `call`, a function of the item, or `column`, a field of the item that holds its label;
-    `parallel` calls may run at a time, and with `many` the function takes a list of items.
+    `parallel` calls may run at a time, and with `many` the function takes a list of items. `kinds`
+    are other keys than `call` and `column`, such as `onnx`, and what makes a labeler of the entry.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -125,7 +130,7 @@ def read_batch_panel(
     callers: list[Caller] = []
     for place, entry in enumerate(entries, 1):
         try:
-            callers.append(_caller(entry, find))
+            callers.append(_caller(entry, find, kinds or {}))
         except InputError as error:
             raise FileError(path, None, f"labeler {place}: {error}") from None
         if [c.id for c in callers].count(callers[-1].id) > 1:
@@ -160,14 +165,18 @@ def _yaml() -> Any:
         raise MissingExtra("PyYAML", "judges") from None
 
 
-def _caller(entry: Any, find: Callable[[str], Callable[[Any], Any]]) -> Caller:
+def _caller(entry: Any, find: Find, kinds: Kinds) -> Caller:
     if not isinstance(entry, Mapping) or not entry.get("id"):
         raise InputError(f"got {entry!r}, expected an id, a price, and call or column")
+    named = [key for key in ("call", "column", *kinds) if key in entry]
+    if len(named) != 1:
+        either = ", ".join(["call: module:function", "column: a field", *kinds])
+        raise InputError(f"{entry['id']} needs one of {either}; it has {named or 'none'}")
+    if named[0] in kinds:
+        return kinds[named[0]](entry)
     unknown = next((key for key in entry if key not in KEYS), None)
     if unknown is not None:
         raise InputError(f"{entry['id']} has the key {unknown!r}, expected {', '.join(KEYS)}")
-    if ("call" in entry) == ("column" in entry):
-        raise InputError(f"{entry['id']} needs either call: module:function or column: a field")
     call = find(str(entry["call"])) if "call" in entry else _column(str(entry["column"]))
     options = {key: entry[key] for key in ("price", "parallel", "many") if key in entry}
     return Caller(str(entry["id"]), call, **options)

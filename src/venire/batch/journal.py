@@ -1,9 +1,9 @@
 r"""The journal: every answer that was paid for, on disk before the next one is asked for.
 
-A file of JSON Lines. The first line names the items by a digest; each other line is an
-answer: item, labeler, label (null: there was none) and cost. A run that was interrupted begins by
-reading it: an answer that is there is not asked for again. A line that was cut off is dropped, with
-its answer.
+A file of JSON Lines. The first line names the items by a digest; each other line is an answer:
+item, labeler, label (null: there was none), cost, and the confidence if it was said. A run that was
+interrupted begins by reading it: an answer that is there is not asked for again. A line that was
+cut off is dropped, with its answer.
 """
 
 from __future__ import annotations
@@ -23,12 +23,21 @@ FORMAT: Final = "venire label journal 1"
 
 
 class Entry(NamedTuple):
-    """An answer that was paid for; `label` is None where there was none."""
+    """An answer that was paid for; `label` is None where there was none.
+
+    >>> Entry("a", "ann", "spam", 0.5).row(), Entry("a", "net", "spam", 0.0, 0.9).row()
+    (['a', 'ann', 'spam', 0.5], ['a', 'net', 'spam', 0.0, 0.9])
+    """
 
     item: str
     labeler: str
     label: Any
     cost: float
+    confidence: float | None = None
+
+    def row(self) -> list[Any]:
+        """As a line of the journal: without a confidence that was not said."""
+        return list(self if self.confidence is not None else self[:4])
 
 
 def digest_of(items: Iterable[str]) -> str:
@@ -50,7 +59,7 @@ class Journal:
     ...         journal.append([Entry("a", "ann", "spam", 0.5)])
     ...     with Journal(path, ["a", "b"]) as journal:
     ...         print(journal.entries)
-    [Entry(item='a', labeler='ann', label='spam', cost=0.5)]
+    [Entry(item='a', labeler='ann', label='spam', cost=0.5, confidence=None)]
     """
 
     def __init__(self, path: str | Path, items: Sequence[str]) -> None:
@@ -79,7 +88,7 @@ class Journal:
 
     def append(self, entries: Sequence[Entry]) -> None:
         """Write answers, and wait until they are on disk."""
-        self._write("".join(json.dumps(list(e), ensure_ascii=False) + "\n" for e in entries))
+        self._write("".join(json.dumps(e.row(), ensure_ascii=False) + "\n" for e in entries))
 
     def _write(self, text: str) -> None:
         self._file.write(text.encode())
@@ -101,7 +110,7 @@ class Journal:
             )
         for number, line in enumerate(lines[1:], 2):
             row = _parsed(line)
-            if not (isinstance(row, list) and len(row) == len(Entry._fields)):
+            if not (isinstance(row, list) and len(row) in (4, 5)):
                 message = "is no answer of a labeler: the file is damaged, remove this line"
                 raise FileError(self.path, number, message)
             self.entries.append(Entry(*row))

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, Final, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -13,16 +14,22 @@ from venire.model import MOST_PRICE
 
 __all__ = ["Answer", "Answering", "Caller", "NoAnswer", "as_answer", "as_callers"]
 
+#: A function of many items is called with up to so many at a time, if it does not say how many.
+MANY: Final = 256
+
 
 class Answer(NamedTuple):
-    """What a labeler said, and what it cost if that is not the price of every label.
+    """What a labeler said, what it cost if that is not the price of every label, and how sure.
 
-    >>> Answer("spam", cost=0.0012)
-    Answer(label='spam', cost=0.0012)
+    The confidence, if there is one, is not believed: `venire.batch.voices` says what becomes of it.
+
+    >>> Answer("spam", cost=0.0012, confidence=0.9)
+    Answer(label='spam', cost=0.0012, confidence=0.9)
     """
 
     label: Hashable
     cost: float | None = None
+    confidence: float | None = None
 
 
 class NoAnswer(VenireError):
@@ -42,23 +49,25 @@ class NoAnswer(VenireError):
 class Answering(Protocol):
     """A labeler that is an object: an `id`, and `answer`, which may be a coroutine function.
 
-    It may have a `price`, a `parallel` (how many items it answers at a time) and a `stopped` (why
-    it will not answer any more). Judges are such objects.
+    It may have a `price`, a `parallel` (how many calls may run at a time), a `many` (it takes lists
+    of up to so many items) and a `stopped` (why it will not answer any more). Judges and models are
+    such objects.
     """
 
     id: str
 
     def answer(self, item: Any) -> Any:
-        """Label an item: a label, or an object with `label` and `cost`."""
+        """Label an item: a label, or an object with `label`, `cost` and `confidence`."""
 
 
 @dataclass(frozen=True)
 class Caller:
     """A labeler that is a function of the content of an item, plain or async.
 
-    The function returns a label, an `Answer` or raises `NoAnswer`. With `many` it is called with a
-    list of contents and returns a list. `price` is what a label costs where the answer does not say
-    it; `parallel` is how many calls may run at a time.
+    The function returns a label, probabilities by class, an `Answer`, or raises `NoAnswer`. With
+    `many` it is called with a list of contents, up to that many if it is a number, and returns a
+    list, in which a `NoAnswer` stands for an item without a label. `price` is what a label costs
+    where the answer does not say it; `parallel` is how many calls may run at a time.
 
     >>> Caller("length", lambda text: "long" if len(text) > 20 else "short", price=0.01).price
     0.01
@@ -68,7 +77,7 @@ class Caller:
     call: Callable[[Any], Any]
     price: float = 0.0
     parallel: int = 1
-    many: bool = False
+    many: bool | int = False
 
     def __post_init__(self) -> None:
         if not callable(self.call):
@@ -81,6 +90,20 @@ class Caller:
             raise InputError(
                 f"labeler {self.id!r} has parallel={self.parallel!r}, expected 1 to 10000"
             )
+        if not isinstance(self.many, int) or self.many < 0:
+            raise InputError(
+                f"labeler {self.id!r} has many={self.many!r}, expected true, false or how many "
+                "items it takes at a time, such as 64"
+            )
+
+    @property
+    def at_once(self) -> int:
+        """With how many items it is called.
+
+        >>> Caller("net", lambda texts: ["ok"] * len(texts), many=64).at_once
+        64
+        """
+        return MANY if self.many is True else max(1, self.many)
 
     @property
     def stopped(self) -> bool:
@@ -111,7 +134,8 @@ def _caller(one: Any) -> Caller:
     if isinstance(one, Caller):
         return one
     if isinstance(one, Answering):
-        return Caller(one.id, one.answer, getattr(one, "price", 0.0), getattr(one, "parallel", 8))
+        more = {key: getattr(one, key) for key in ("price", "many") if hasattr(one, key)}
+        return Caller(one.id, one.answer, parallel=getattr(one, "parallel", 8), **more)
     raise InputError(
         f"got the labeler {one!r}, expected a Caller, an object with id and answer, "
         "or a dict from id to function"
@@ -121,13 +145,39 @@ def _caller(one: Any) -> Caller:
 def as_answer(said: Any, price: float) -> Answer:
     """What was said, with what was paid for it.
 
-    >>> as_answer("spam", 0.5), as_answer(Answer("ok", 0.1), 0.5)
-    (Answer(label='spam', cost=0.5), Answer(label='ok', cost=0.1))
+    >>> as_answer("spam", 0.5).cost, as_answer(Answer("ok", 0.1), 0.5).cost
+    (0.5, 0.1)
+    >>> as_answer(NoAnswer("an empty text"), 0.5)
+    Answer(label=None, cost=0.0, confidence=None)
+    >>> as_answer({"spam": 0.9, "ok": 0.1}, 0.5)
+    Answer(label='spam', cost=0.5, confidence=0.9)
     """
+    if isinstance(said, NoAnswer):
+        return Answer(None, said.cost)
+    if isinstance(said, Mapping):
+        return _of_shares(said, price)
     if isinstance(said, str | np.generic) or not hasattr(said, "label"):
         return Answer(_plain(said), price)
-    cost = getattr(said, "cost", None)
-    return Answer(_plain(said.label), price if cost is None else float(cost))
+    cost, sure = getattr(said, "cost", None), getattr(said, "confidence", None)
+    sure = None if sure is None or not math.isfinite(sure) else float(sure)
+    return Answer(_plain(said.label), price if cost is None else float(cost), sure)
+
+
+def _of_shares(said: Mapping[Any, Any], price: float) -> Answer:
+    """The most probable class of {class: probability}; also {"label": ..., "score": ...}."""
+    if set(said) == {"label", "score"}:  # as pipelines of transformers answer
+        said = {said["label"]: said["score"]}
+    numbers = [isinstance(share, int | float | np.number) for share in said.values()]
+    if not numbers or not all(numbers):
+        raise InputError(
+            f"a labeler said {said!r}, expected a label, or probabilities by class, such as "
+            '{"spam": 0.9, "ok": 0.1}'
+        )
+    known = {name: float(share) for name, share in said.items() if math.isfinite(share)}
+    if len(known) < len(said):
+        return Answer(None, price)
+    best = max(known, key=lambda name: known[name])
+    return Answer(_plain(best), price, known[best])
 
 
 def _plain(label: Any) -> Any:

@@ -12,10 +12,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from venire.batch.belief import assess, believe, decide
-from venire.batch.rounds import SURE, Book, Point, Source, costs_so_far
+from venire.batch.belief import assess, decide
+from venire.batch.rounds import SURE, Book, Point, Source, costs_so_far, hear
 from venire.budget import Budget
 from venire.costs import Costs
+from venire.estimators.frames import Backend, frame_of
 from venire.estimators.ties import winners
 from venire.estimators.votes.anchored import Anchored
 from venire.labels import LabelTable, Names
@@ -107,6 +108,31 @@ class Labelled:
             self.table.items, *columns, self.reasons, strict=True
         ):
             yield item, names[k] if labels else None, q, labels, cost, str(reason)
+
+    def columns(self, probabilities: bool = True) -> dict[str, list[Any]]:
+        """The verdicts as columns: task, label, confidence, labels, cost, reason, p(class).
+
+        >>> from venire.batch import label_recorded
+        >>> rows = [(i, w, i % 2) for i in range(40) for w in "abcde"]
+        >>> list(label_recorded(rows, 80.0).columns())
+        ['task', 'label', 'confidence', 'labels', 'cost', 'reason', 'p(0)', 'p(1)']
+        """
+        names = ("task", "label", "confidence", "labels", "cost", "reason")
+        found = dict(zip(names, map(list, zip(*self.rows(), strict=True)), strict=True))
+        if probabilities:
+            named = zip(self.table.classes, self.posteriors.T.tolist(), strict=True)
+            found |= {f"p({name})": values for name, values in named}
+        return found
+
+    def to_frame(self, backend: Backend | None = None) -> Any:
+        """The verdicts as a dataframe of pandas, polars or pyarrow, with p(class).
+
+        >>> from venire.batch import label_recorded
+        >>> rows = [(i, w, i % 2) for i in range(40) for w in "abcde"]
+        >>> label_recorded(rows, 80.0).to_frame("pandas").shape
+        (40, 8)
+        """
+        return frame_of(self.columns(), backend)
 
     @property
     def expected_accuracy(self) -> float:
@@ -246,7 +272,7 @@ def settle(
 ) -> Labelled:
     """The verdicts of all labels, and what there is to say of them."""
     work, table = book.work, book.table(source.classes)
-    found = assess(table, believe(table), seed)
+    found = assess(*hear(book, source), seed)
     q, n, counts = found.posterior, len(work.items), np.diff(table.start)
     matrix = costs_so_far(costs, source.classes)
     if matrix is None:

@@ -50,6 +50,7 @@ class Recorded:
         self.open = np.ones(len(price), np.bool_)
         self.ended = False
         self.trouble: str | None = None
+        self.confidence: Floats | None = None
         self._labeler, self._said = table.labeler, table.said
 
     def ask(self, entries: Ints) -> tuple[Ints, Floats]:

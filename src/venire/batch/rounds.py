@@ -18,13 +18,14 @@ from numpy.typing import NDArray
 
 from venire.batch.belief import Assessment, Belief, assess, believe
 from venire.batch.choice import best_entries, first_entries
+from venire.batch.voices import Voices, heard, voices_of
 from venire.batch.work import Work
 from venire.budget import Budget
 from venire.costs import Costs, cost_matrix
 from venire.labels import LabelTable
 from venire.labels.sources.text import like
 
-__all__ = ["Book", "Point", "Progress", "Source", "costs_so_far", "run_rounds"]
+__all__ = ["Book", "Point", "Progress", "Source", "costs_so_far", "hear", "run_rounds"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -89,6 +90,7 @@ class Source(Protocol):
     open: Bools
     ended: bool
     trouble: str | None
+    confidence: Floats | None
 
     @property
     def classes(self) -> tuple[Hashable, ...]:
@@ -118,13 +120,30 @@ class Book:
         self.spent += float(cost[asked].sum())
         self.labels += int((asked & (said != -3)).sum())
 
-    def table(self, classes: Sequence[Hashable]) -> LabelTable:
+    def table(self, classes: Sequence[Hashable], voices: Voices | None = None) -> LabelTable:
         """The labels; a class nobody said is added while there is only one."""
         there, work = np.flatnonzero(self.said >= 0), self.work
         names = (*classes, *((None, False)[: 2 - len(classes)] if len(classes) < 2 else ()))
         item = np.searchsorted(work.start, there, side="right") - 1
-        codes = item, work.labeler[there], self.said[there]
-        return LabelTable.from_codes(*codes, work.items, work.labelers, names)
+        labeler, labelers = work.labeler[there], work.labelers
+        if voices is not None:
+            labeler, labelers = voices.voice, voices.names
+        return LabelTable.from_codes(item, labeler, self.said[there], work.items, labelers, names)
+
+    def voices(self, confidence: Floats | None) -> Voices | None:
+        """Who said each label and how sure; None where nobody said how sure they are."""
+        if confidence is None:
+            return None
+        there = self.said >= 0
+        return voices_of(self.work.labeler[there], confidence[there], self.work.labelers)
+
+
+def hear(book: Book, source: Source, costs: Floats | None = None) -> tuple[LabelTable, Belief]:
+    """The labels, by the voices of those who say how sure they are, and what they say."""
+    voices = book.voices(source.confidence)
+    table = book.table(source.classes, voices)
+    belief = believe(table, costs)
+    return table, belief if voices is None else heard(belief, voices)
 
 
 def run_rounds(
@@ -145,8 +164,7 @@ def run_rounds(
     number, sure, goals = 0, 0, np.isfinite(work.target)
     while book.labels and not source.ended:
         number += 1
-        table = book.table(source.classes)
-        belief = believe(table, costs_so_far(costs, source.classes))
+        table, belief = hear(book, source, costs_so_far(costs, source.classes))
         done = belief.risk < ENOUGH
         due = not curve or book.labels >= SHOWN * curve[-1].labels
         if due or goals.any():

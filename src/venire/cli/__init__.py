@@ -43,6 +43,7 @@ COMMANDS = (
     "serve",
     "stream",
     "work",
+    "mcp",
 )
 
 #: Typer's own errors about options and arguments.

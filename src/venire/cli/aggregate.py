@@ -37,7 +37,7 @@ REPEATS = "Repeated labels of a task by one worker: error, or keep the first or 
 SEED = "Seed of the draw that breaks ties. [default: 0]"
 GOLD = "Known true labels to learn from: a file with task,label."
 COSTS = "What errors cost, truth:verdict=cost, as in toxic:ok=10; the others cost 1."
-OUT = "Write the verdicts, .csv, .parquet or .jsonl: task,label,confidence,entropy."
+OUT = "Write the verdicts, .csv, .parquet, .jsonl or .dataset: task,label,confidence,entropy."
 PROBABILITIES = "With --out: also the probability of each class, one column each."
 SKILLS = "Write the skills, .csv, .parquet or .jsonl: worker,labels,skill,low,high."
 

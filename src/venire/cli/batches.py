@@ -23,6 +23,7 @@ __all__ = [
     "LABELS",
     "OUT",
     "PER_ITEM",
+    "PROBABILITIES",
     "REPORT",
     "SEED",
     "TARGET",
@@ -41,7 +42,11 @@ PER_ITEM = "The most labels to buy, on average for an item."
 TARGET = "An item is done when its verdict has this confidence."
 COSTS = "What errors cost, truth:verdict=cost, as in toxic:ok=10; the others cost 1."
 TRUTH = "Known true labels, for the report only: a file with task,label."
-OUT = "Write the verdicts, .jsonl, .csv or .parquet: task,label,confidence,labels,cost,reason."
+OUT = (
+    "Write the verdicts, .jsonl, .csv, .parquet or .dataset: "
+    "task,label,confidence,labels,cost,reason."
+)
+PROBABILITIES = "With --out: also the probability of each class, one column each."
 REPORT = "Write the report as one HTML file."
 JOURNAL = "Keeps every answer, so that a run resumes. [default: the name of --out + .journal]"
 SEED = "Seed of the draws of labelers."
@@ -75,13 +80,15 @@ def truth_of(path: Path | None) -> dict[Any, Any] | None:
     return None if path is None else dict(read_verdicts(path))
 
 
-def write_labelled(done: Labelled, out: Path | None, report: Path | None) -> None:
+def write_labelled(
+    done: Labelled, out: Path | None, report: Path | None, probabilities: bool = False
+) -> None:
     """Write the verdicts and the report."""
-    from venire.files import Output, write_outputs
+    from venire.files import columns_output, write_outputs
 
     if out is not None:
-        columns = ("task", "label", "confidence", "labels", "cost", "reason")
-        write_outputs([Output(out, columns, done.rows())])
+        verdicts = columns_output(out, done.columns(probabilities))
+        write_outputs([verdicts._replace(classes=list(done.table.classes))])
     if report is not None:
         done.write_report(report)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,7 +12,7 @@ import typer
 
 from venire.cli import screen
 from venire.cli.stores import StorageUrl, chosen_stream, open_guest
-from venire.errors import UnknownName
+from venire.errors import InputError, UnknownName
 
 if TYPE_CHECKING:
     from venire.storage import Storage
@@ -19,8 +20,9 @@ if TYPE_CHECKING:
 __all__ = ["export"]
 
 STREAM = "Which stream. [default: the only one]"
-WHAT = "labels, revisions, gold, notes, log or label-studio."
-TO = "The file to write; labels, revisions, gold and notes: .csv or .parquet."
+WHAT = "labels, verdicts, revisions, gold, notes, log or label-studio."
+TO = "The file to write; all but log and label-studio: .csv, .parquet, .jsonl or .dataset."
+PROBABILITIES = "With verdicts: also the probability of each class, by all labels of today."
 
 
 def export(
@@ -28,19 +30,22 @@ def export(
     storage: StorageUrl = "sqlite:///venire.db",
     stream: Annotated[str | None, typer.Option(metavar="NAME", help=STREAM)] = None,
     what: Annotated[str, typer.Option(metavar="WHAT", help=WHAT)] = "labels",
+    probabilities: Annotated[bool, typer.Option("--probabilities", help=PROBABILITIES)] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Write a stream's labels, its revisions, its gold, its log, or all of it for Label Studio.
+    """Write a stream's labels, verdicts, revisions, gold, log, or all of it for Label Studio.
 
     labels: task,worker,label, as CSV or Parquet, which venire aggregate and crowd-kit read.
-    revisions: verdicts that changed after their item had left, as CSV or Parquet. gold: what
-    trusted labelers and admins said of items, and which of them were drawn to be audited. notes:
-    comments and flags of labelers, and what they were not sure of. log: every event, one JSON
-    object per line. label-studio: tasks with annotations and the verdicts as predictions, a JSON
-    list that Label Studio imports. The server may be running.
+    verdicts: the items that have left, with their content, their verdicts and how they left; as a
+    .dataset for Hugging Face datasets. revisions: verdicts that changed after their item had left.
+    gold: what trusted labelers and admins said of items, and which of them were drawn to be
+    audited. notes: comments and flags of labelers, and what they were not sure of. log: every
+    event, one JSON object per line. label-studio: tasks with annotations and the verdicts as
+    predictions, a JSON list that Label Studio imports. The server may be running.
     """
     kinds: dict[str, Callable[[Storage, str, Path], int]] = {
         "labels": _labels,
+        "verdicts": partial(_verdicts, probabilities=probabilities),
         "revisions": _revisions,
         "gold": _gold,
         "notes": _notes,
@@ -49,6 +54,8 @@ def export(
     }
     if what not in kinds:
         raise UnknownName("export", what, kinds)
+    if probabilities and what != "verdicts":
+        raise InputError(f"--probabilities is for --what verdicts, not for {what}: drop it")
     with open_guest(storage) as opened:
         name = chosen_stream(opened, stream)
         with screen.working(f"writing {to.name}"):
@@ -69,6 +76,18 @@ def _labels(storage: Storage, stream: str, to: Path) -> int:
         rows = ((row.item, row.labeler, row.said) for row in storage.all_labels(stream))
         write_outputs([Output(to, ("task", "worker", "label"), rows)])
     return count
+
+
+def _verdicts(storage: Storage, stream: str, to: Path, *, probabilities: bool) -> int:
+    from venire.files import Output, check_targets, write_outputs
+    from venire.storage.maintenance.verdicts import classes_of, verdict_rows
+
+    check_targets([to])
+    with storage.frozen():
+        columns, rows = verdict_rows(storage, stream, probabilities)
+        found = list(rows)
+        write_outputs([Output(to, columns, found, classes_of(storage, stream))])
+    return len(found)
 
 
 def _revisions(storage: Storage, stream: str, to: Path) -> int:

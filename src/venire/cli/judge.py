@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from venire.cli import batches
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from venire.connectors.judges.opening import AnyJudge
 
 __all__ = ["judge"]
 
@@ -34,6 +28,9 @@ def judge(
     target: Annotated[float | None, typer.Option(metavar="X", help=batches.TARGET)] = None,
     costs: Annotated[str | None, typer.Option(metavar="COSTS", help=batches.COSTS)] = None,
     truth: Annotated[Path | None, typer.Option(metavar="FILE", help=batches.TRUTH)] = None,
+    probabilities: Annotated[
+        bool, typer.Option("--probabilities", help=batches.PROBABILITIES)
+    ] = False,
     report: Annotated[Path | None, typer.Option(metavar="FILE", help=batches.REPORT)] = None,
     journal: Annotated[Path | None, typer.Option(metavar="FILE", help=batches.JOURNAL)] = None,
     cache: Annotated[Path | None, typer.Option(metavar="FILE", help=CACHE)] = None,
@@ -45,6 +42,7 @@ def judge(
     Interrupted with Ctrl-C, the same command continues where it stopped and pays for nothing twice.
     """
     from venire.batch import label
+    from venire.batch.asking import close_labelers
     from venire.batch.files import read_batch
     from venire.connectors.judges.cache import Cache
     from venire.connectors.judges.opening import judges_of
@@ -70,15 +68,11 @@ def judge(
                 truth=batches.truth_of(truth),
                 progress=watch,
             )
-        asyncio.run(_close(panel))
+        close_labelers(panel)
     finally:
         kept.close()
-    batches.write_labelled(done, out, report)
+    batches.write_labelled(done, out, report, probabilities)
     batches.say_labelled(done, as_json)
     for one in panel:
         if one.stopped:
             print(f"stopped   {one.id}: {one.stopped}")
-
-
-async def _close(panel: Sequence[AnyJudge]) -> None:
-    await asyncio.gather(*(one.close() for one in panel))

@@ -15,7 +15,7 @@ from venire.errors import InputError, UnknownName
 __all__ = ["label"]
 
 ITEMS = "The items: JSON Lines or CSV with id and optionally weight, target and eligible."
-PANEL = "The labelers: YAML, TOML or JSON with id, price, and call or column."
+PANEL = "The labelers: YAML, TOML or JSON with id, price, and call, column or a model."
 RECORDED = "Instead of ITEMS: labels that are there already, task,worker,label, to replay."
 PRICES = "With --recorded: what a label of each labeler costs, labeler,price. [default: 1 each]"
 CLASSES = "The possible labels, such as spam,ok. [default: the labels that occur]"
@@ -40,6 +40,9 @@ def label(
     columns: Annotated[str | None, typer.Option(metavar="NAMES", help=COLUMNS)] = None,
     repeats: Annotated[str | None, typer.Option(metavar="WHICH", help=REPEATS)] = None,
     out: Annotated[Path | None, typer.Option(metavar="FILE", help=batches.OUT)] = None,
+    probabilities: Annotated[
+        bool, typer.Option("--probabilities", help=batches.PROBABILITIES)
+    ] = False,
     report: Annotated[Path | None, typer.Option(metavar="FILE", help=batches.REPORT)] = None,
     journal: Annotated[Path | None, typer.Option(metavar="FILE", help=batches.JOURNAL)] = None,
     seed: Annotated[int, typer.Option(help=batches.SEED)] = 0,
@@ -50,6 +53,7 @@ def label(
     Everything is there at once and delay costs nothing. Interrupted with Ctrl-C, the same command
     continues where it stopped and pays for nothing twice.
     """
+    from venire.batch.asking import close_labelers
     from venire.batch.labelling import label as run
     from venire.batch.labelling import label_recorded
     from venire.costs import costs_of_text
@@ -59,6 +63,8 @@ def label(
     sources = [p for p in (items, panel, recorded, prices, truth) if p is not None]
     check_targets([] if out is None else [out], sources)
     batches.check_report(report)
+    if probabilities and out is None:
+        raise InputError("--probabilities needs --out: give the file for the verdicts")
     options: dict[str, Any] = {
         "target": target,
         "costs": costs_of_text(costs) if costs else None,
@@ -79,8 +85,11 @@ def label(
             limit = batches.budget_of(budget, labels, labels_per_item, len(batch))
             options |= {"classes": names_of(classes), "truth": batches.truth_of(truth)}
             options["journal"] = journal or out.with_name(out.name + ".journal")
-            done = run(batch, callers, limit, **options)
-    batches.write_labelled(done, out, report)
+            try:
+                done = run(batch, callers, limit, **options)
+            finally:
+                close_labelers(callers)
+    batches.write_labelled(done, out, report, probabilities)
     batches.say_labelled(done, as_json)
 
 
@@ -146,7 +155,8 @@ def _prices(path: Path | None, table: Any) -> dict[Any, float] | None:
 
 
 def _batch(items: Path, panel: Path) -> tuple[Any, Any]:
-    from venire.batch.files import read_batch, read_batch_panel
+    from venire.batch.files import read_batch
     from venire.cli.work import find_callable
+    from venire.connectors.models import read_panel_of_models
 
-    return read_batch(items), read_batch_panel(panel, find_callable)
+    return read_batch(items), read_panel_of_models(panel, find_callable)

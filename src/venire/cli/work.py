@@ -1,4 +1,4 @@
-"""`venire work`: a Python callable as a labeler, or the judges of a file."""
+"""`venire work`: a Python callable as a labeler, the models of a panel, or the judges of a file."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import json
 import logging
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -20,13 +20,15 @@ from venire.errors import InputError
 if TYPE_CHECKING:
     from venire.client.worker import Tally
     from venire.connectors.judges.working import JudgeReport
+    from venire.connectors.models.working import WorkReport
 
 __all__ = ["work"]
 
 STREAM = "The stream to work for."
 CALL = "The callable, package.module:function: it gets a payload and returns the label."
+PANEL = "A panel of functions and models (docs/models.md), each under its id. Needs an admin key."
 JUDGES = "A file of LLM judges (YAML or TOML): each labels under its id. Needs an admin key."
-CACHE = "Where answers of judges are kept. [default: beside the file of judges, with .cache]"
+CACHE = "With --judges: where answers are kept. [default: beside the file of judges, with .cache]"
 LABELER = "The labeler the callable acts as. [default: the labeler of the key]"
 URL = "The server."
 KEY = "A key with the role labeler or admin; preferably given as VENIRE_KEY."
@@ -38,6 +40,7 @@ UNTIL_IDLE = "Stop after this many seconds without work."
 def work(
     stream: Annotated[str, typer.Option(metavar="NAME", help=STREAM)],
     call: Annotated[str | None, typer.Option(metavar="CALLABLE", help=CALL)] = None,
+    panel: Annotated[Path | None, typer.Option(metavar="FILE", help=PANEL)] = None,
     judges: Annotated[Path | None, typer.Option(metavar="FILE", help=JUDGES)] = None,
     cache: Annotated[Path | None, typer.Option(metavar="FILE", help=CACHE)] = None,
     labeler: Annotated[str | None, typer.Option(metavar="ID", help=LABELER)] = None,
@@ -52,24 +55,27 @@ def work(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Turn a Python callable, or LLM judges, into labelers of a stream.
+    """Turn a Python callable, models or LLM judges into labelers of a stream.
 
     It pulls items, calls the callable with each payload, and sends what it returns as the label.
-    With --judges, every judge of the file is asked instead. An exception is not a label: the item
-    is released for another labeler. Ctrl-C or SIGTERM shuts it down gracefully.
+    With --panel or --judges, everybody in the file is asked instead. An exception is not a label:
+    the item is released for another labeler. Ctrl-C or SIGTERM shuts it down gracefully.
     """
     if not key:
         raise InputError("no key was given: use --key, or set VENIRE_KEY")
-    if (call is None) == (judges is None):
-        raise InputError("give one of --call and --judges: who labels?")
+    if [call, panel, judges].count(None) != 2:
+        raise InputError("give one of --call, --panel and --judges: who labels?")
     logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
     logging.getLogger("httpx2").setLevel(logging.WARNING)
     options: dict[str, Any] = {"grace": grace, "until_idle": until_idle}
+    if call is None and (labeler is not None or concurrency is not None):
+        raise InputError(
+            "--labeler and --concurrency are for --call: the files of panels and judges say both"
+        )
+    if panel is not None:
+        _say_reports(asyncio.run(_panel(url, key, stream, panel, options)), as_json)
+        return
     if judges is not None:
-        if labeler is not None or concurrency is not None:
-            raise InputError(
-                "--labeler and --concurrency are for --call: judges have id, max_parallel"
-            )
         kept = judges.with_suffix(".cache") if cache is None else cache
         _say_reports(asyncio.run(_judge(url, key, stream, judges, kept, options)), as_json)
         return
@@ -143,14 +149,26 @@ async def _judge(
         )
 
 
-def _say_reports(reports: list[JudgeReport], as_json: bool) -> None:
-    """One line for each judge; an error if none is left."""
+async def _panel(
+    url: str, key: str, stream: str, panel: Path, options: dict[str, Any]
+) -> list[WorkReport]:
+    from venire.client import AsyncClient
+    from venire.connectors.models import read_panel_of_models
+    from venire.connectors.models.working import label_stream
+
+    callers = read_panel_of_models(panel, find_callable)
+    return await label_stream(callers, lambda: AsyncClient(url, key), stream, _on_signal, **options)
+
+
+def _say_reports(reports: Sequence[JudgeReport | WorkReport], as_json: bool) -> None:
+    """One line for each labeler; an error if none is left."""
     if as_json:
         print(json.dumps([report.to_json() for report in reports]))
     else:
         for report in reports:
             released = f"{report.tally.given_back:,} released"
             end = f"; stopped: {report.stopped}" if report.stopped else ""
-            screen.say(f"{report.id}: {report.summary}; {released}{end}")
+            done = getattr(report, "summary", f"{report.tally.labelled:,} labels")
+            screen.say(f"{report.id}: {done}; {released}{end}")
     if all(report.stopped for report in reports):
-        raise InputError("every judge has stopped: the lines above say why")
+        raise InputError("everybody has stopped: the lines above say why")

@@ -224,6 +224,10 @@ class AsyncClient:
 
     # keys and webhooks
 
+    async def me(self) -> dict[str, Any]:
+        """The owner and the role of the key."""
+        return await self._do(calls.get("/v1/me"))
+
     async def keys(self) -> list[dict[str, Any]]:
         """All keys, including revoked ones, with their last use; without tokens."""
         return await self._do(calls.get("/v1/keys"))

@@ -225,6 +225,10 @@ class Client:
 
     # keys and webhooks
 
+    def me(self) -> dict[str, Any]:
+        """The owner and the role of the key."""
+        return self._do(calls.get("/v1/me"))
+
     def keys(self) -> list[dict[str, Any]]:
         """All keys, including revoked ones, with their last use; without tokens."""
         return self._do(calls.get("/v1/keys"))

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from venire.files.audits import drawn_output as drawn_output
     from venire.files.audits import read_gold as read_gold
     from venire.files.audits import read_verdicts as read_verdicts
+    from venire.files.dataset import to_dataset as to_dataset
     from venire.files.items import ItemTable as ItemTable
     from venire.files.items import read_items as read_items
     from venire.files.panel import read_panel as read_panel

@@ -1,8 +1,9 @@
 """The output files of a run: who labelled what, and the exit of each item.
 
-A file whose name ends in .parquet is written as Parquet, in .jsonl or .ndjson as JSON Lines, any
-other as CSV. Files are written under temporary names and moved into place when all of them are
-complete, so an interrupted or failing run leaves no partial files.
+A file whose name ends in .parquet is written as Parquet, in .jsonl or .ndjson as JSON Lines, in
+.dataset as a folder of Hugging Face `datasets`, any other as CSV. Files are written under temporary
+names and moved into place when all of them are complete, so an interrupted or failing run leaves no
+partial files.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import io
 import json
 import math
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from importlib.util import find_spec
 from pathlib import Path
@@ -24,15 +25,19 @@ from venire.model import Assignment, Exit
 __all__ = ["Output", "assignments_output", "check_targets", "exits_output", "write_outputs"]
 
 #: Known file name endings; .pq is Parquet, .ndjson is JSON Lines.
-ENDINGS: Final = (".csv", ".parquet", ".pq", ".jsonl", ".ndjson")
+ENDINGS: Final = (".csv", ".parquet", ".pq", ".jsonl", ".ndjson", ".dataset")
 
 
 class Output(NamedTuple):
-    """A CSV, Parquet or JSON Lines file to be written."""
+    """A CSV, Parquet or JSON Lines file, or a data set, to be written.
+
+    `classes` are those of the column `label`; a data set keeps them.
+    """
 
     path: Path
     columns: tuple[str, ...]
     rows: Iterable[tuple[Any, ...]]
+    classes: Sequence[Any] | None = None
 
 
 def assignments_output(path: str | Path, assignments: Iterable[Assignment]) -> Output:
@@ -76,11 +81,17 @@ def write_outputs(outputs: Iterable[Output]) -> None:
     3,x,ann,0.1
     """
     with ExitStack() as moves:
+        folders = []
         for output in outputs:
+            if _is_dataset(output.path):
+                folders.append(output)
+                continue
             moves.enter_context(_explained(output.path))
             file = moves.enter_context(_staged(output.path))
             _writer(output.path)(file, output)
             file.flush()  # a full disk is noticed before any file is moved
+        for output in folders:
+            _write_dataset(output)
 
 
 def _writer(path: Path) -> Callable[[BinaryIO, Output], None]:
@@ -110,9 +121,23 @@ def _write_parquet(file: BinaryIO, output: Output) -> None:
     import pyarrow as pa
     from pyarrow import parquet
 
+    parquet.write_table(pa.table(_columns(output)), file)
+
+
+def _write_dataset(output: Output) -> None:
+    from venire.files.dataset import write_dataset
+
+    write_dataset(output.path, _columns(output), output.classes)
+
+
+def _columns(output: Output) -> dict[str, list[Any]]:
     values = list(zip(*output.rows, strict=True)) or [()] * len(output.columns)
     named = zip(output.columns, values, strict=True)
-    parquet.write_table(pa.table({name: list(column) for name, column in named}), file)
+    return {name: list(column) for name, column in named}
+
+
+def _is_dataset(path: Path) -> bool:
+    return path.suffix.lower() == ".dataset"
 
 
 def _is_parquet(path: Path) -> bool:
@@ -130,6 +155,8 @@ def check_targets(targets: Iterable[Path], sources: Iterable[Path] = ()) -> None
     for target in targets:
         if _is_parquet(target) and find_spec("pyarrow") is None:
             raise MissingExtra("pyarrow", "data")
+        if _is_dataset(target) and find_spec("datasets") is None:
+            raise MissingExtra("datasets", "datasets")
         fault = _fault(target, taken)
         if fault:
             raise FileError(target, None, f"cannot be written, {fault}")
@@ -139,11 +166,13 @@ def check_targets(targets: Iterable[Path], sources: Iterable[Path] = ()) -> None
 
 def _fault(target: Path, taken: set[Path]) -> str | None:
     folder = target.resolve().parent
-    if target.is_dir():
-        return "it is a folder: give the name of a file"
+    if target.is_dir() and not (_is_dataset(target) and (target / "dataset_info.json").is_file()):
+        return "it is a folder: give the name of a file, or of a data set to be replaced"
+    if target.is_file() and _is_dataset(target):
+        return "it is a file: a data set is a folder"
     if not _special(target) and target.suffix.lower() not in ENDINGS:
         got = f"its ending is {target.suffix!r}"
-        return f"{got}, expected .csv, .parquet or .jsonl: give it one of them"
+        return f"{got}, expected .csv, .parquet, .jsonl or .dataset: give it one of them"
     if target.resolve() in taken:
         return "it is another file of this command: give it a name of its own"
     if not folder.is_dir():
@@ -155,7 +184,7 @@ def _fault(target: Path, taken: set[Path]) -> str | None:
 
 def _special(target: Path) -> bool:
     """Whether it is a device or a pipe, which must be written to and not replaced."""
-    return target.exists() and not target.is_file()
+    return target.exists() and not target.is_file() and not target.is_dir()
 
 
 @contextmanager

@@ -33,7 +33,8 @@ def verdicts_output(
     >>> output.columns, [row[:2] for row in output.rows]
     (('task', 'label', 'confidence', 'entropy', 'p(0)', 'p(1)'), [(0, 0), (1, 1), (2, 0)])
     """
-    return columns_output(path, verdict_columns(fitted, probabilities, costs))
+    columns = verdict_columns(fitted, probabilities, costs)
+    return columns_output(path, columns)._replace(classes=fitted.classes_)
 
 
 def columns_output(path: str | Path, columns: dict[str, list[Any]]) -> Output:

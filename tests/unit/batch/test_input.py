@@ -82,7 +82,7 @@ def test_items_from_csv(tmp_path: Path) -> None:
         ("p.yaml", "- {id: a", "is not valid yaml"),
         ("p.toml", "x =", "is not valid toml"),
         ("p.json", "{}", "expected a list of labelers"),
-        ("p.json", '[{"id": "a"}]', "labeler 1: a needs either call"),
+        ("p.json", '[{"id": "a"}]', "labeler 1: a needs one of call"),
         ("p.json", '[{"id": "a", "call": "x:y", "prize": 1}]', "has the key 'prize', expected id"),
         ("p.json", '[{"id": "a", "column": "x", "price": -1}]', "has price -1"),
         ("p.json", '[{"id": "a", "column": "x"}, {"id": "a", "column": "y"}]', "is there twice"),

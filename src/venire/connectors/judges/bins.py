@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
-from statistics import median
 
+from venire.batch.voices import edge
 from venire.connectors.judges.answers import Answer
 
 __all__ = ["voices"]
@@ -34,22 +34,14 @@ def voices(answers: Iterable[tuple[str, str, Answer]]) -> list[Row]:
     for _, judge, answer in said:
         if answer.confidence is not None:
             known[judge].append(answer.confidence)
-    edges = {judge: _edge(values) for judge, values in known.items()}
+    edges = {judge: edge(values) for judge, values in known.items()}
     return [
         (item, _voice(judge, answer, edges.get(judge)), answer.label)
         for item, judge, answer in said
     ]
 
 
-def _edge(values: list[float]) -> float | None:
-    """From where on an answer is a sure one: the median, such that both sides have some."""
-    middle = median(values)
-    if middle > min(values):
-        return middle
-    return min((value for value in values if value > middle), default=None)
-
-
-def _voice(judge: str, answer: Answer, edge: float | None) -> str:
-    if edge is None or answer.confidence is None:
+def _voice(judge: str, answer: Answer, border: float | None) -> str:
+    if border is None or answer.confidence is None:
         return judge
-    return f"{judge} (sure)" if answer.confidence >= edge else f"{judge} (unsure)"
+    return f"{judge} (sure)" if answer.confidence >= border else f"{judge} (unsure)"

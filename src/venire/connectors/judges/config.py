@@ -7,16 +7,24 @@ are. An error names the key, what it is and what was expected.
 from __future__ import annotations
 
 import difflib
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
-from urllib.parse import urlsplit
 
+from venire.connectors.judges.checks import (
+    BadKey,
+    Path,
+    check_classes,
+    check_name,
+    check_number,
+    check_text,
+    check_truth,
+    check_url,
+    check_whole,
+)
 from venire.connectors.judges.usage import Price
-from venire.errors import InputError
 
-__all__ = ["BadKey", "JudgeConfig"]
+__all__ = ["JudgeConfig"]
 
 OPENAI, OPENAI_KEY = "https://api.openai.com/v1", "OPENAI_API_KEY"
 
@@ -27,19 +35,6 @@ _NOT_SENT = {
     "n": "ask several times with votes",
     "stream": "answers are read as a whole: leave it out",
 }
-
-
-class BadKey(InputError):
-    """A key of a judge is wrong; `path` leads to it.
-
-    >>> str(BadKey(("rpm",), "is 0, expected a number above 0"))
-    'rpm is 0, expected a number above 0'
-    """
-
-    def __init__(self, path: tuple[str | int, ...], message: str) -> None:
-        """The path to the key, and what is wrong with it."""
-        self.path, self.message = path, message
-        super().__init__(f"{shown_path(path)} {message}".strip())
 
 
 @dataclass(frozen=True)
@@ -95,89 +90,12 @@ class JudgeConfig:
             raise BadKey(("classes",), message)
 
 
-def shown_path(path: tuple[str | int, ...]) -> str:
-    """A path of keys as text.
-
-    >>> shown_path(("judges", 1, "price", "input"))
-    'judges[1].price.input'
-    """
-    parts = (f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
-    return "".join(parts).removeprefix(".")
-
-
-Path = tuple[str | int, ...]
-
-
 def _check_sent(name: str, said: Mapping[str, Any]) -> None:
     if name in _NOT_SENT:
         raise BadKey((name,), f"cannot be sent to the API: {_NOT_SENT[name]}")
     near = difflib.get_close_matches(name, _CHECKS, n=1, cutoff=0.85)
     if near and near[0] not in said:
         raise BadKey((name,), f"is not a key of a judge: did you mean {near[0]}?")
-
-
-def _text(path: Path, value: Any) -> str:
-    if not isinstance(value, str) or not value.strip():
-        raise BadKey(path, f"is {value!r}, expected text")
-    return value
-
-
-def _name(path: Path, value: Any) -> str:
-    """A name; YAML reads an unquoted yes or no as a truth value."""
-    if isinstance(value, bool):
-        word = "yes" if value else "no"
-        raise BadKey(path, f'is {str(value).lower()}, expected text: put it in quotes, "{word}"')
-    return _text(path, str(value) if isinstance(value, int | float) else value)
-
-
-def _url(path: Path, value: Any) -> str:
-    try:
-        parts = urlsplit(_text(path, value))
-        whole = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:  # an invalid port
-        whole = False
-    if not whole:
-        raise BadKey(path, f"is {value!r}, expected http://... or https://..., such as {OPENAI}")
-    if parts.username or parts.password:
-        raise BadKey(path, "has a password in it: name the variable of the key with api_key_env")
-    return str(value).rstrip("/")
-
-
-def _number(path: Path, value: Any) -> float:
-    good = isinstance(value, int | float) and not isinstance(value, bool)
-    if not good or not (0 < value < math.inf):
-        raise BadKey(path, f"is {value!r}, expected a number above 0")
-    return float(value)
-
-
-def _whole(least: int) -> Callable[[Path, Any], int]:
-    def check(path: Path, value: Any) -> int:
-        if not isinstance(value, int) or isinstance(value, bool) or value < least:
-            raise BadKey(path, f"is {value!r}, expected a whole number, {least} or more")
-        return value
-
-    return check
-
-
-def _truth(path: Path, value: Any) -> bool:
-    if not isinstance(value, bool):
-        raise BadKey(path, f"is {value!r}, expected true or false")
-    return value
-
-
-def _classes(path: Path, value: Any) -> dict[str, str]:
-    if not isinstance(value, list | Mapping):
-        raise BadKey(path, f"is {value!r}, expected a list of names, or names with descriptions")
-    where: list[Any] = [str(key) for key in value]
-    if isinstance(value, list):
-        where = list(range(len(value)))
-    names = [_name((*path, key), name) for key, name in zip(where, value, strict=True)]
-    if len(set(names)) < max(2, len(names)):
-        raise BadKey(path, f"is {names}, expected two or more different names")
-    about = value.values() if isinstance(value, Mapping) else [""] * len(names)
-    return {
-        name: "" if text is None else str(text) for name, text in zip(names, about, strict=True)
-    }
 
 
 def _price(path: Path, value: Any) -> Price:
@@ -198,20 +116,20 @@ def _pair(path: Path, value: Any) -> tuple[str, str]:
 
 
 _CHECKS: Mapping[str, Callable[[Path, Any], Any]] = {
-    "id": _name,
-    "model": _text,
-    "prompt": _text,
-    "base_url": _url,
-    "api_key_env": _text,
-    "system": _text,
-    "classes": _classes,
-    "rpm": _number,
-    "tpm": _number,
-    "max_parallel": _whole(1),
-    "num_retries": _whole(0),
-    "timeout": _number,
-    "votes": _whole(1),
-    "logprobs": _truth,
+    "id": check_name,
+    "model": check_text,
+    "prompt": check_text,
+    "base_url": check_url,
+    "api_key_env": check_text,
+    "system": check_text,
+    "classes": check_classes,
+    "rpm": check_number,
+    "tpm": check_number,
+    "max_parallel": check_whole(1),
+    "num_retries": check_whole(0),
+    "timeout": check_number,
+    "votes": check_whole(1),
+    "logprobs": check_truth,
     "price": _price,
     "pair": _pair,
 }

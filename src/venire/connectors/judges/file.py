@@ -17,7 +17,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from venire.connectors.judges.config import BadKey, JudgeConfig, shown_path
+from venire.connectors.judges.checks import BadKey, shown_path
+from venire.connectors.judges.config import JudgeConfig
 from venire.connectors.judges.needs import library
 from venire.errors import FileError
 

@@ -15,11 +15,10 @@ from functools import cache
 from itertools import cycle
 from typing import Any
 
-from venire.connectors.judges.config import JudgeConfig
 from venire.connectors.judges.needs import library
 from venire.errors import InputError
 
-__all__ = ["Connections", "Lost"]
+__all__ = ["Connections", "Lost", "key_of"]
 
 #: Connections to a pool.
 POOL = 20
@@ -36,18 +35,19 @@ class Lost(Exception):
 class Connections:
     """Posts to one address with one key, in a limited time."""
 
-    def __init__(self, config: JudgeConfig) -> None:
-        """Read the key from the environment."""
+    def __init__(
+        self, url: str, timeout: float, parallel: int, key: str = "", header: str = ""
+    ) -> None:
+        """`header` names the header that holds the key, by default as a bearer token."""
         self._httpx = library("httpx2")
-        self._url, self._timeout = f"{config.base_url}/chat/completions", config.timeout
-        self._key = _key(config)
+        self._url, self._timeout, self._key = url, timeout, key
         limits = self._httpx.Limits(max_connections=None, max_keepalive_connections=None)
         headers = {"content-type": "application/json", "user-agent": "venire"}
-        if self._key:
-            headers["authorization"] = f"Bearer {self._key}"
+        if key:
+            headers[header or "authorization"] = key if header else f"Bearer {key}"
         self._pools = [
             self._httpx.AsyncClient(headers=headers, limits=limits, timeout=None, verify=_tls())
-            for _ in range(-(-config.max_parallel // POOL))
+            for _ in range(-(-parallel // POOL))
         ]
         self._next = cycle(self._pools)
 
@@ -80,18 +80,20 @@ def _tls() -> Any:
     return library("httpx2").create_ssl_context()
 
 
-def _key(config: JudgeConfig) -> str:
-    """The key out of the environment; the error names the variable, not the key."""
-    if config.api_key_env is None:
+def key_of(owner: str, variable: str | None) -> str:
+    """The key out of the environment; the error names the variable, not the key.
+
+    >>> key_of("judge strict", None)
+    ''
+    """
+    if variable is None:
         return ""
-    key = os.environ.get(config.api_key_env, "").strip()
+    key = os.environ.get(variable, "").strip()
     if not key:
         raise InputError(
-            f"judge {config.id}: the environment has no {config.api_key_env}: "
+            f"{owner}: the environment has no {variable}: "
             "set it to the key of the API, or name another variable with api_key_env"
         )
     if not key.isascii() or not key.isprintable() or " " in key:
-        raise InputError(
-            f"judge {config.id}: {config.api_key_env} holds no key: it has odd characters"
-        )
+        raise InputError(f"{owner}: {variable} holds no key: it has odd characters")
     return key

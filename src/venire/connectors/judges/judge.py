@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import random
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Self
@@ -20,8 +19,9 @@ from venire.connectors.judges.cache import Cache, digest
 from venire.connectors.judges.confidence import label_confidence
 from venire.connectors.judges.config import JudgeConfig
 from venire.connectors.judges.faults import JudgeFault, NoLabel, Stopped, Unavailable
-from venire.connectors.judges.http import Connections, Lost
+from venire.connectors.judges.http import Connections, Lost, key_of
 from venire.connectors.judges.pacing import Limits
+from venire.connectors.judges.patience import Patience, TooLong
 from venire.connectors.judges.prompt import Prompt, schema
 from venire.connectors.judges.reading import read_label
 from venire.connectors.judges.responses import Completion, Halt, Reject, Retry, classify
@@ -34,9 +34,6 @@ LOG = logging.getLogger("venire.judges")
 
 #: How often an answer that is no label is asked for again.
 RE_ASKS = 2
-
-#: Seconds that one question waits for the server's limits, in all; who asks for more is stopped.
-PATIENCE = 600.0
 
 #: Tokens of an item and of an answer, as long as nothing is known.
 GUESSED_INPUT, GUESSED_OUTPUT = 200, 10
@@ -67,7 +64,9 @@ class Judge:
         self.id, self.config, self.usage = config.id, config, Usage()
         self._cache = Cache() if cache is None else cache
         self._prompt = Prompt(config.prompt, config.system)
-        self._http = Connections(config)
+        key = key_of(f"judge {config.id}", config.api_key_env)
+        url = f"{config.base_url}/chat/completions"
+        self._http = Connections(url, config.timeout, config.max_parallel, key)
         self._limits = Limits(config.max_parallel, config.rpm, config.tpm)
         given = {"logprobs"} if config.logprobs else set()
         self._features = given | ({"response_format"} - set(config.extra))
@@ -183,7 +182,7 @@ class Judge:
         self, messages: list[dict[str, str]], classes: tuple[str, ...]
     ) -> Completion:
         """Send a question until there is an answer to it."""
-        tries, waited = 0, 0.0
+        patience = Patience(self._limits, self.config.num_retries)
         while True:
             if self.stopped is not None:
                 raise Stopped(self.id, self.stopped)
@@ -195,21 +194,13 @@ class Judge:
                 raise self._stop(got.why)
             if isinstance(got, Reject):
                 self._reject(got, features)
-            elif got.limited:
-                wait = _backoff(waited) if got.after is None else got.after
-                waited += wait
-                if wait > PATIENCE:
-                    raise self._stop(f"{got.why}: the server asks to wait {wait:,.0f} seconds")
-                if waited > PATIENCE:
-                    raise Unavailable(
-                        self.id, f"over its limit for {waited:,.0f} seconds: {got.why}"
-                    )
-                self._limits.hold(wait)
             else:
-                tries += 1
-                if tries > self.config.num_retries or (got.after or 0.0) > PATIENCE:
-                    raise Unavailable(self.id, f"no answer after {tries} tries: {got.why}")
-                await asyncio.sleep(_backoff(tries / 4) if got.after is None else got.after)
+                try:
+                    await patience.after(got)
+                except TooLong as end:
+                    if end.final:
+                        raise self._stop(str(end)) from None
+                    raise Unavailable(self.id, str(end)) from None
 
     def _body(
         self, messages: list[dict[str, str]], classes: tuple[str, ...], features: frozenset[str]
@@ -281,8 +272,3 @@ def _read(done: Completion, classes: Sequence[str]) -> tuple[str, str | None]:
 def _severity(fault: BaseException) -> int:
     kinds = (Stopped, Unavailable, NoLabel)
     return next((n for n, kind in enumerate(kinds) if isinstance(fault, kind)), len(kinds))
-
-
-def _backoff(so_far: float) -> float:
-    """About as long again as was waited so far, from a quarter of a second to half a minute."""
-    return min(30.0, max(0.25, so_far)) * (0.5 + random.random())

@@ -8,7 +8,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from venire.connectors.judges.cache import Cache
-from venire.connectors.judges.config import BadKey, JudgeConfig
+from venire.connectors.judges.checks import BadKey
+from venire.connectors.judges.config import JudgeConfig
 from venire.connectors.judges.file import read_judges
 from venire.connectors.judges.judge import Judge
 from venire.connectors.judges.pairs import PairJudge

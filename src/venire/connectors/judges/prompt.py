@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from venire.connectors.judges.config import BadKey
+from venire.connectors.judges.checks import BadKey
 from venire.connectors.judges.needs import library
 from venire.errors import InputError
 

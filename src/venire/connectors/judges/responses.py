@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
 
-__all__ = ["Completion", "Halt", "Reject", "Retry", "classify", "retry_after"]
+__all__ = ["Completion", "Halt", "Reject", "Retry", "classify", "fault_of", "retry_after"]
 
 #: Codes of a 429 or 403 after which no request will do any more.
 _SPENT = frozenset(
@@ -77,22 +77,39 @@ class Halt:
 def classify(
     status: int, headers: Mapping[str, str], body: bytes
 ) -> Completion | Retry | Reject | Halt:
-    """What a response means.
+    """What a response of a chat completions API means.
 
     >>> classify(429, {"retry-after": "2"}, b"{}")
     Retry(kind='limited', why='429', after=2.0, limited=True)
     >>> classify(429, {}, b'{"error": {"code": "insufficient_quota", "message": "no money"}}')
     Halt(why='429 insufficient_quota: no money')
     """
+    fault, said = fault_of(status, headers, body)
+    return _completion(said) if fault is None else fault
+
+
+def fault_of(
+    status: int, headers: Mapping[str, str], body: bytes
+) -> tuple[Retry | Reject | Halt | None, Any]:
+    """What is wrong with a response, if anything, and its JSON (None if it is none).
+
+    >>> fault_of(200, {}, b'{"label": "spam"}')
+    (None, {'label': 'spam'})
+    """
     try:
         said = json.loads(body)
     except (ValueError, RecursionError):
         said = None
-    error = _error(said)
+    return _fault(status, headers, body, _error(said)), said
+
+
+def _fault(
+    status: int, headers: Mapping[str, str], body: bytes, error: Mapping[str, Any] | None
+) -> Retry | Reject | Halt | None:
     if status == 200 and error is not None:  # some gateways send errors with status 200
         status = error["status"] or 502
     if status == 200:
-        return _completion(said)
+        return None
     why = _why(status, error, body)
     if error is not None and error["code"] in _SPENT:
         return Halt(why)
