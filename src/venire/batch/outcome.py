@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from venire.batch.belief import assess, believe, decide
+from venire.batch.belief import Belief, assess, believe, decide
+from venire.batch.pupil import Pupil
 from venire.batch.rounds import SURE, Book, Point, Source, costs_so_far
 from venire.budget import Budget
 from venire.costs import Costs
@@ -57,7 +58,7 @@ class Labelled:
     Attributes
     ----------
     table : LabelTable
-        The labels that were bought.
+        The labels that were bought, and what a student said.
     posteriors : array, items x classes
         The probability of each class for each item, by `Auto`.
     confidence : array
@@ -66,7 +67,7 @@ class Labelled:
     codes : array
         The verdict of each item, as the number of its class.
     counts, costs_paid : arrays
-        The labels of each item, and what was paid for it.
+        The labels of each item that were bought, and what was paid for it.
     reasons : tuple of ExitReason
         Why an item got no further label: `confident` (it reached its target), `exhausted` (all who
         may label it did), `budget`, or `no_gain` (no label was worth it); `undecided` for
@@ -75,6 +76,8 @@ class Labelled:
         What was paid for all labels.
     curve : tuple of Point
         Expected accuracy against labels and money; with truth, also the share of right verdicts.
+    student : dict or None
+        Of a student: version, verdicts it was taught, agreement, what it saves (docs/student.md).
     """
 
     table: LabelTable
@@ -91,6 +94,7 @@ class Labelled:
     target: Floats
     weight: Floats
     truth: Ints | None = None
+    student: dict[str, Any] | None = None
     _paid: Floats = field(default_factory=lambda: np.empty(0), repr=False)
     _price: Floats = field(default_factory=lambda: np.empty(0), repr=False)
 
@@ -106,7 +110,7 @@ class Labelled:
         for item, k, q, labels, cost, reason in zip(
             self.table.items, *columns, self.reasons, strict=True
         ):
-            yield item, names[k] if labels else None, q, labels, cost, str(reason)
+            yield item, names[k] if q else None, q, labels, cost, str(reason)
 
     @property
     def expected_accuracy(self) -> float:
@@ -195,6 +199,7 @@ class Labelled:
             "classes": [str(name) for name in self.table.classes],
             "curve": [_record(point) for point in self.curve],
             "labelers": [_record(one) for one in self.labelers],
+            **({} if self.student is None else {"student": self.student}),
         }
 
     def html(self) -> str:
@@ -243,21 +248,26 @@ def settle(
     costs: Costs | None,
     seed: int,
     truth: Mapping[Any, Hashable] | None,
+    pupil: Pupil | None = None,
 ) -> Labelled:
     """The verdicts of all labels, and what there is to say of them."""
-    work, table = book.work, book.table(source.classes)
-    found = assess(table, believe(table), seed)
-    q, n, counts = found.posterior, len(work.items), np.diff(table.start)
+    work, bought = book.work, book.table(source.classes)
+    table = bought if pupil is None else pupil.join(bought, now=True)
+    belief = believe(table)
+    found = assess(table, belief, seed)
+    q, n, counts = found.posterior, len(work.items), np.diff(bought.start)
     matrix = costs_so_far(costs, source.classes)
     if matrix is None:
         codes = winners(q, table.items, table.classes, seed)
     else:
         codes = decide(q, matrix)[0]
-    confidence = np.where(counts > 0, found.confidence(codes), 0.0)
+    confidence = np.where(np.diff(table.start) > 0, found.confidence(codes), 0.0)
     right = None if truth is None else truth_codes(truth, work.items, source.classes)
     last = float(np.average(confidence, weights=work.weight))
     end = Point(book.labels, book.spent, last, None if right is None else share_right(codes, right))
     points = [p for p in curve if p.labels < book.labels]
+    voices = len(table.labelers) - len(work.labelers)
+    paid = np.bincount(work.labeler, book.cost, minlength=len(table.labelers))
     return Labelled(
         table,
         q,
@@ -273,9 +283,25 @@ def settle(
         work.target,
         work.weight,
         right,
-        np.bincount(work.labeler, book.cost, minlength=len(work.labelers)).astype(np.float64),
-        source.price,
+        None if pupil is None else pupil.record() | {"saves": saves(table, belief, voices)},
+        paid.astype(np.float64),
+        np.concatenate([source.price, np.zeros(voices)]),
     )
+
+
+def saves(table: LabelTable, belief: Belief, voices: int) -> dict[str, float] | None:
+    """Labels an item at equal accuracy, with a student and without; None if it says nothing.
+
+    Errors become rarer as exp(-evidence) with the evidence of all labels of an item, so its vote
+    is worth as many labels as the mean label that was bought has to have the same evidence.
+    """
+    item, own = table.item, table.labeler >= len(table.labelers) - voices
+    told = belief.evidence[table.labeler, belief.verdict[item], belief.rival[item]]
+    if not own.any() or not told[~own].mean() > 0:
+        return None
+    worth = float(told[own].sum() / told[~own].mean() / len(table.items))
+    per_item = float((~own).sum() / len(table.items))
+    return {"labels_per_item": per_item, "labels_per_item_without": per_item + worth}
 
 
 def truth_codes(truth: Mapping[Any, Hashable], items: Names, classes: Sequence[Hashable]) -> Ints:

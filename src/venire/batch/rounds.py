@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from venire.batch.belief import Assessment, Belief, assess, believe
 from venire.batch.choice import best_entries, first_entries
+from venire.batch.pupil import Pupil
 from venire.batch.work import Work
 from venire.budget import Budget
 from venire.costs import Costs, cost_matrix
@@ -135,8 +136,12 @@ def run_rounds(
     seed: int = 0,
     progress: Callable[[Progress], None] | None = None,
     right: Callable[[Ints], float] | None = None,
+    pupil: Pupil | None = None,
 ) -> tuple[Book, list[Point]]:
-    """Buy labels; returns them and the curve. `right` scores verdicts, for the curve only."""
+    """Buy labels; returns them and the curve. `right` scores verdicts, for the curve only.
+
+    A `pupil` votes with the panel; its votes cost nothing and are not counted.
+    """
     book, curve = Book(work), list[Point]()
     buyer = _Buyer(work, source, budget, book)
     for entries in buyer.first_round(seed):
@@ -146,6 +151,7 @@ def run_rounds(
     while book.labels and not source.ended:
         number += 1
         table = book.table(source.classes)
+        table = table if pupil is None else pupil.join(table)
         belief = believe(table, costs_so_far(costs, source.classes))
         done = belief.risk < ENOUGH
         due = not curve or book.labels >= SHOWN * curve[-1].labels
@@ -249,7 +255,8 @@ class _Buyer:
 
     def choose(self, belief: Belief, worth: Floats, seed: int) -> Ints:
         """The entries of the next round, the most valuable first."""
-        price = known_prices(self.prices(), belief.known)
+        prices = self.prices()
+        price = known_prices(prices, belief.known[: len(prices)])  # a student is not bought
         entries, value = best_entries(self.work, self.book.said, belief, worth, price, seed)
         order = np.argsort(-value, kind="stable")
         order = order[value[order] > 0]

@@ -1,0 +1,141 @@
+"""Models that a student learns with: the default one, and any of scikit-learn's.
+
+A model is taught posteriors, not classes: an item that is "spam" with 0.8 counts as spam with that
+weight and as "ok" with the rest. Models that take no weights are taught the most probable class.
+The default is logistic regression; how far it is held back (C) is chosen by the log-loss on a part
+of the items that it was not taught.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from venire.errors import InputError
+from venire.student.features import Rows, library
+
+__all__ = ["Linear", "Model", "fit_model"]
+
+Floats = NDArray[np.float64]
+
+#: What logistic regression is held back by; the first is the strongest.
+STRENGTHS: Final = (0.03, 0.3, 3.0)
+
+#: Classes that are less probable than this are not taught.
+UNLIKELY: Final = 0.02
+
+#: Steps of logistic regression: it need not converge to be right.
+STEPS: Final = 100
+
+
+class Model(Protocol):
+    """What was learned: how probable each class is."""
+
+    def shares(self, rows: Rows) -> Floats:
+        """Items x classes."""
+
+
+@dataclass(frozen=True, eq=False)
+class Linear:
+    """Logistic regression as arrays, which can be kept without running anything when read.
+
+    >>> model = Linear(np.array([[0.0], [2.0]]), np.zeros(2), np.zeros(1), np.ones(1))
+    >>> model.shares(np.array([[0.0], [1.0]])).round(2).tolist()
+    [[0.5, 0.5], [0.12, 0.88]]
+    """
+
+    weights: Floats  # classes x features
+    bias: Floats  # -inf for classes that were never taught
+    mean: Floats  # of dense features; empty for sparse ones
+    scale: Floats
+
+    def shares(self, rows: Rows) -> Floats:
+        """Items x classes."""
+        seen = rows if self.mean.size == 0 else (rows - self.mean) / self.scale
+        scores = np.asarray(seen @ self.weights.T) + self.bias
+        scores -= scores.max(axis=1, keepdims=True)
+        odds = np.exp(scores)
+        return np.asarray(odds / odds.sum(axis=1, keepdims=True))
+
+    def arrays(self) -> dict[str, Floats]:
+        """As arrays by name, for `Linear(**arrays)`."""
+        return dict(vars(self))
+
+
+@dataclass(frozen=True, eq=False)
+class _Own:
+    """A model of the user's."""
+
+    fitted: Any
+    classes: int
+
+    def shares(self, rows: Rows) -> Floats:
+        """Items x classes; a model without `predict_proba` is always sure."""
+        known = np.asarray(self.fitted.classes_, np.int64)
+        found = np.zeros((rows.shape[0], self.classes))
+        if hasattr(self.fitted, "predict_proba"):
+            found[:, known] = self.fitted.predict_proba(rows)
+        else:
+            found[np.arange(len(found)), np.asarray(self.fitted.predict(rows), np.int64)] = 1.0
+        return found
+
+
+def fit_model(rows: Rows, posterior: Floats, model: Any = None, strength: float = 0.3) -> Model:
+    """Teach a model, the default one or a clone of the one given, these posteriors.
+
+    >>> rows = np.array([[0.0], [0.1], [0.9], [1.0]])
+    >>> q = np.array([[0.9, 0.1], [0.8, 0.2], [0.3, 0.7], [0.1, 0.9]])
+    >>> fit_model(rows, q).shares(rows).argmax(axis=1).tolist()
+    [0, 0, 1, 1]
+    """
+    if model is not None:
+        return _fit_own(rows, posterior, model)
+    dense = isinstance(rows, np.ndarray)
+    mean = rows.mean(axis=0) if dense else np.empty(0)
+    spread = rows.std(axis=0) if dense else np.empty(0)
+    scale = np.where(spread > 1e-12, spread, 1.0)
+    item, said = np.nonzero(posterior > UNLIKELY)
+    if (said == said[0]).all():  # one class: there is nothing to tell apart
+        only = np.where(np.arange(posterior.shape[1]) == said[0], 0.0, -np.inf)
+        return Linear(np.zeros((len(only), rows.shape[1])), only, mean, scale)
+    seen = (rows - mean) / scale if dense else rows
+    kind = library("sklearn.linear_model").LogisticRegression
+    # hashed rows have length one, and dense ones about the root of their number
+    held = strength / rows.shape[1] * 30.0 if dense else strength * 10.0
+    fitted = kind(C=held, max_iter=STEPS)
+    _quietly(fitted.fit, seen[item], said, sample_weight=posterior[item, said])
+    weights, bias = fitted.coef_, fitted.intercept_
+    if len(weights) == 1:  # two classes have one row of weights
+        weights, bias = np.vstack([0 * weights, weights]), np.array([0.0, bias[0]])
+    K = posterior.shape[1]
+    whole, start = np.zeros((K, weights.shape[1])), np.full(K, -np.inf)
+    whole[fitted.classes_], start[fitted.classes_] = weights, bias
+    return Linear(whole, start, mean, scale)
+
+
+def _fit_own(rows: Rows, posterior: Floats, model: Any) -> Model:
+    if not (hasattr(model, "fit") and hasattr(model, "predict")):
+        raise InputError(
+            f"got the model {model!r}, expected one of scikit-learn: with fit and predict"
+        )
+    fresh = library("sklearn.base").clone(model)
+    weighted = library("sklearn.utils.validation").has_fit_parameter(fresh, "sample_weight")
+    if weighted:
+        item, said = np.nonzero(posterior > UNLIKELY)
+        options: Mapping[str, Any] = {"sample_weight": posterior[item, said]}
+    else:
+        item, said, options = np.arange(len(posterior)), posterior.argmax(axis=1), {}
+    _quietly(fresh.fit, rows[item], said, **options)
+    return _Own(fresh, posterior.shape[1])
+
+
+def _quietly(call: Any, *args: Any, **options: Any) -> None:
+    import warnings
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that it did not converge is meant
+        call(*args, **options)
