@@ -44,6 +44,7 @@ QUALITY = {
     "real-data": "real_data",
     "realised": "realised",
     "restart": "restart",
+    "student": "student",
     "zoo": "zoo",
 }
 

@@ -12,8 +12,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from venire.batch.belief import Belief, assess, believe, decide
+from venire.batch.belief import assess, believe, decide
 from venire.batch.pupil import Pupil
+from venire.batch.rehearsal import labels_needed
 from venire.batch.rounds import SURE, Book, Point, Source, costs_so_far
 from venire.budget import Budget
 from venire.costs import Costs
@@ -253,8 +254,7 @@ def settle(
     """The verdicts of all labels, and what there is to say of them."""
     work, bought = book.work, book.table(source.classes)
     table = bought if pupil is None else pupil.join(bought, now=True)
-    belief = believe(table)
-    found = assess(table, belief, seed)
+    found = assess(table, believe(table), seed)
     q, n, counts = found.posterior, len(work.items), np.diff(bought.start)
     matrix = costs_so_far(costs, source.classes)
     if matrix is None:
@@ -283,25 +283,21 @@ def settle(
         work.target,
         work.weight,
         right,
-        None if pupil is None else pupil.record() | {"saves": saves(table, belief, voices)},
+        None if pupil is None else _told(pupil, bought, last if voices else None, seed),
         paid.astype(np.float64),
         np.concatenate([source.price, np.zeros(voices)]),
     )
 
 
-def saves(table: LabelTable, belief: Belief, voices: int) -> dict[str, float] | None:
-    """Labels an item at equal accuracy, with a student and without; None if it says nothing.
-
-    Errors become rarer as exp(-evidence) with the evidence of all labels of an item, so its vote
-    is worth as many labels as the mean label that was bought has to have the same evidence.
-    """
-    item, own = table.item, table.labeler >= len(table.labelers) - voices
-    told = belief.evidence[table.labeler, belief.verdict[item], belief.rival[item]]
-    if not own.any() or not told[~own].mean() > 0:
-        return None
-    worth = float(told[own].sum() / told[~own].mean() / len(table.items))
-    per_item = float((~own).sum() / len(table.items))
-    return {"labels_per_item": per_item, "labels_per_item_without": per_item + worth}
+def _told(pupil: Pupil, bought: LabelTable, reached: float | None, seed: int) -> dict[str, Any]:
+    """What is reported of a student: its record, and what it saves if it says anything."""
+    record: dict[str, Any] = pupil.record()
+    if reached is None:
+        return record | {"saves": None}
+    used = bought.labeler.size / len(bought.items)
+    needed = labels_needed(bought, reached, seed)
+    without = None if needed is None else max(used, needed)
+    return record | {"saves": {"labels_per_item": used, "labels_per_item_without": without}}
 
 
 def truth_codes(truth: Mapping[Any, Hashable], items: Names, classes: Sequence[Hashable]) -> Ints:

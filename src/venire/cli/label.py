@@ -42,6 +42,7 @@ def label(
     out: Annotated[Path | None, typer.Option(metavar="FILE", help=batches.OUT)] = None,
     report: Annotated[Path | None, typer.Option(metavar="FILE", help=batches.REPORT)] = None,
     journal: Annotated[Path | None, typer.Option(metavar="FILE", help=batches.JOURNAL)] = None,
+    student: Annotated[str | None, typer.Option(metavar="FIELD", help=batches.STUDENT)] = None,
     seed: Annotated[int, typer.Option(help=batches.SEED)] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
@@ -55,7 +56,7 @@ def label(
     from venire.costs import costs_of_text
     from venire.files import check_targets
 
-    _check(items, panel, recorded, prices, columns, repeats, journal, out)
+    _check(items, panel, recorded, prices, columns, repeats, journal, out, student)
     sources = [p for p in (items, panel, recorded, prices, truth) if p is not None]
     check_targets([] if out is None else [out], sources)
     batches.check_report(report)
@@ -79,6 +80,7 @@ def label(
             limit = batches.budget_of(budget, labels, labels_per_item, len(batch))
             options |= {"classes": names_of(classes), "truth": batches.truth_of(truth)}
             options["journal"] = journal or out.with_name(out.name + ".journal")
+            options["student"] = batches.student_of(student)
             done = run(batch, callers, limit, **options)
     batches.write_labelled(done, out, report)
     batches.say_labelled(done, as_json)
@@ -93,8 +95,9 @@ def _check(
     repeats: str | None,
     journal: Path | None,
     out: Path | None,
+    student: str | None,
 ) -> None:
-    live = {"ITEMS": items, "--panel": panel, "--journal": journal}
+    live = {"ITEMS": items, "--panel": panel, "--journal": journal, "--student": student}
     replayed = {"--prices": prices, "--columns": columns, "--repeats": repeats}
     if recorded is not None:
         other = next((name for name, value in live.items() if value is not None), None)

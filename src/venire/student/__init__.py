@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 from venire.tools.lazy import attach
 
 if TYPE_CHECKING:
-    from venire.student.lessons import lessons as lessons
     from venire.student.seat import Seat as Seat
     from venire.student.student import Student as Student
     from venire.student.student import Taught as Taught

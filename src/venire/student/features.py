@@ -1,9 +1,9 @@
 """What a student sees of an item: hashed words and characters of a text, or a vector.
 
-A text becomes counts of its words and pairs of words, and of the runs of two to four characters
-inside words, each hashed to one of 2**14 places and scaled to length one. Nothing is learned for
-that, so the features of an item never change, and no word is kept. A list of numbers, nested or
-not, such as pixels or an embedding, is taken as it is.
+A text becomes counts of its words and pairs of words, and of the runs of three characters inside
+words, each hashed to one of 2**13 places and scaled to length one. Nothing is learned for that, so
+the features of an item never change, and no word is kept. A list of numbers, nested or not, such as
+pixels or an embedding, is taken as it is.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Rows: TypeAlias = Any
 Features: TypeAlias = Callable[[Sequence[Any]], Rows]
 
 #: Places that words, and runs of characters, are hashed to.
-PLACES: Final = 2**14
+PLACES: Final = 2**13
 
 #: Fields of a record that say nothing of its content.
 RESERVED: Final = frozenset({"id", "weight", "target", "eligible", "excluded"})
@@ -128,7 +128,7 @@ def _hashings() -> tuple[Any, ...]:
     text = library("sklearn.feature_extraction.text")
     words = text.HashingVectorizer(n_features=PLACES, ngram_range=(1, 2))
     characters = text.HashingVectorizer(
-        n_features=PLACES, analyzer="char_wb", ngram_range=(2, 4), alternate_sign=True
+        n_features=PLACES, analyzer="char_wb", ngram_range=(3, 3)
     )
     return words, characters
 

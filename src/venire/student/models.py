@@ -1,9 +1,12 @@
 """Models that a student learns with: the default one, and any of scikit-learn's.
 
 A model is taught posteriors, not classes: an item that is "spam" with 0.8 counts as spam with that
-weight and as "ok" with the rest. Models that take no weights are taught the most probable class.
-The default is logistic regression; how far it is held back (C) is chosen by the log-loss on a part
-of the items that it was not taught.
+weight and as "ok" with the rest. Models of scikit-learn that take no weights are taught the most
+probable class. The default is logistic regression on the posteriors q,
+
+    minimise  C * sum over items of -q log softmax(W x + b)  +  |W|^2 / 2,
+
+by L-BFGS. How far it is held back (C) is chosen by the log-loss on items that it was not taught.
 """
 
 from __future__ import annotations
@@ -18,18 +21,18 @@ from numpy.typing import NDArray
 from venire.errors import InputError
 from venire.student.features import Rows, library
 
-__all__ = ["Linear", "Model", "fit_model"]
+__all__ = ["Linear", "Model", "fit_model", "logistic"]
 
 Floats = NDArray[np.float64]
 
 #: What logistic regression is held back by; the first is the strongest.
 STRENGTHS: Final = (0.03, 0.3, 3.0)
 
-#: Classes that are less probable than this are not taught.
+#: Classes that are less probable than this are not taught to models of scikit-learn.
 UNLIKELY: Final = 0.02
 
 #: Steps of logistic regression: it need not converge to be right.
-STEPS: Final = 100
+STEPS: Final = 25
 
 
 class Model(Protocol):
@@ -49,7 +52,7 @@ class Linear:
     """
 
     weights: Floats  # classes x features
-    bias: Floats  # -inf for classes that were never taught
+    bias: Floats
     mean: Floats  # of dense features; empty for sparse ones
     scale: Floats
 
@@ -98,23 +101,43 @@ def fit_model(rows: Rows, posterior: Floats, model: Any = None, strength: float 
     mean = rows.mean(axis=0) if dense else np.empty(0)
     spread = rows.std(axis=0) if dense else np.empty(0)
     scale = np.where(spread > 1e-12, spread, 1.0)
-    item, said = np.nonzero(posterior > UNLIKELY)
-    if (said == said[0]).all():  # one class: there is nothing to tell apart
-        only = np.where(np.arange(posterior.shape[1]) == said[0], 0.0, -np.inf)
-        return Linear(np.zeros((len(only), rows.shape[1])), only, mean, scale)
-    seen = (rows - mean) / scale if dense else rows
-    kind = library("sklearn.linear_model").LogisticRegression
     # hashed rows have length one, and dense ones about the root of their number
-    held = strength / rows.shape[1] * 30.0 if dense else strength * 10.0
-    fitted = kind(C=held, max_iter=STEPS)
-    _quietly(fitted.fit, seen[item], said, sample_weight=posterior[item, said])
-    weights, bias = fitted.coef_, fitted.intercept_
-    if len(weights) == 1:  # two classes have one row of weights
-        weights, bias = np.vstack([0 * weights, weights]), np.array([0.0, bias[0]])
-    K = posterior.shape[1]
-    whole, start = np.zeros((K, weights.shape[1])), np.full(K, -np.inf)
-    whole[fitted.classes_], start[fitted.classes_] = weights, bias
-    return Linear(whole, start, mean, scale)
+    held = 30.0 * strength / rows.shape[1] if dense else 10.0 * strength
+    if dense:
+        return Linear(*logistic((rows - mean) / scale, posterior, held), mean, scale)
+    used = np.unique(rows.indices)  # the weights of all other places are 0
+    weights = np.zeros((posterior.shape[1], rows.shape[1]))
+    weights[:, used], bias = logistic(rows[:, used], posterior, held)
+    return Linear(weights, bias, mean, scale)
+
+
+def logistic(rows: Rows, posterior: Floats, C: float, steps: int = STEPS) -> tuple[Floats, Floats]:
+    """Weights, classes x features, and bias of logistic regression on posteriors.
+
+    >>> weights, bias = logistic(np.array([[-1.0], [1.0]]), np.array([[0.9, 0.1], [0.1, 0.9]]), 100)
+    >>> shown = np.exp(weights @ [1.0] + bias)
+    >>> (shown / shown.sum()).round(1).tolist()
+    [0.1, 0.9]
+    """
+    from scipy.optimize import minimize
+
+    K, d = posterior.shape[1], rows.shape[1]
+    flat = rows.T.tocsr() if hasattr(rows, "tocsr") else rows.T
+
+    def loss(at: Floats) -> tuple[float, Floats]:
+        weights, bias = at[K:].reshape(K, d), at[:K]
+        scores = np.asarray(rows @ weights.T) + bias
+        scores -= scores.max(axis=1, keepdims=True)
+        total = np.log(np.exp(scores).sum(axis=1, keepdims=True))
+        missed = np.exp(scores - total) - posterior
+        value = -C * float((posterior * (scores - total)).sum()) + float(at[K:] @ at[K:]) / 2
+        slope = C * np.asarray(flat @ missed).T + weights
+        return value, np.concatenate([C * missed.sum(axis=0), slope.ravel()])
+
+    shares = posterior.mean(axis=0) + 1e-6
+    start = np.concatenate([np.log(shares), np.zeros(K * d)])
+    found = minimize(loss, start, jac=True, method="L-BFGS-B", options={"maxiter": steps}).x
+    return found[K:].reshape(K, d), found[:K]
 
 
 def _fit_own(rows: Rows, posterior: Floats, model: Any) -> Model:
