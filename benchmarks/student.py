@@ -188,9 +188,9 @@ def measure(job: Job, way: Way, seeds: Sequence[int]) -> dict[str, dict[float, l
     found: dict[str, dict[float, list[Scored]]] = {"alone": {}, "student": {}, "random": {}}
     for per_item in LABELS:
         for name, kept in found.items():
-            shown = {"alone": lambda _: None, "student": lambda _: job.contents}
-            see = shown.get(name, job.random)
-            kept[per_item] = [way(job, per_item, seed, see(seed)) for seed in seeds]
+            for seed in seeds:
+                shown = {"alone": None, "student": job.contents, "random": job.random(seed)}[name]
+                kept.setdefault(per_item, []).append(way(job, per_item, seed, shown))
     return found
 
 
@@ -210,8 +210,10 @@ def told(values: Sequence[float]) -> str:
 
 
 def report(found: dict[str, dict[float, list[Scored]]]) -> None:
-    print("| labels an item | panel alone | with a student | gain, least of the seeds | the model "
-          "alone | random features | labels that the panel alone needs |\n|-|-|-|-|-|-|-|")  # fmt: skip
+    print(
+        "| labels an item | panel alone | with a student | gain, least of the seeds "
+        "| the model alone | random features | labels the panel alone needs |\n|-|-|-|-|-|-|-|"
+    )
     mean = {
         name: {n: statistics.fmean(s.accuracy for s in runs) for n, runs in curve.items()}
         for name, curve in found.items()

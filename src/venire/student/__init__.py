@@ -4,6 +4,7 @@
     features      what it sees: hashed words and characters of text, or vectors
     models        scikit-learn models: the default one, and yours
     lessons       what it is taught: posteriors without its own votes
+    keeping       what it learned as bytes
     seat          its place on the panel of a `Scheduler`
     batch         its place in a batch (`venire label`)
 

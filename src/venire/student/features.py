@@ -127,9 +127,7 @@ def _hashed(texts: Sequence[str]) -> Rows:
 def _hashings() -> tuple[Any, ...]:
     text = library("sklearn.feature_extraction.text")
     words = text.HashingVectorizer(n_features=PLACES, ngram_range=(1, 2))
-    characters = text.HashingVectorizer(
-        n_features=PLACES, analyzer="char_wb", ngram_range=(3, 3)
-    )
+    characters = text.HashingVectorizer(n_features=PLACES, analyzer="char_wb", ngram_range=(3, 3))
     return words, characters
 
 

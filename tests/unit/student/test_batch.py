@@ -81,7 +81,7 @@ def test_live_labelers_and_texts() -> None:
     words = {"spam": ["buy now", "cheap pills", "free money"], "ok": ["dear ann", "thanks for it"]}
     truth = {f"post-{i}": "spam" if rng.random() < 0.5 else "ok" for i in range(300)}
     posts = {
-        name: {"id": name, "text": f"{rng.choice(words[kind])} {rng.integers(1e6)}"}
+        name: {"id": name, "text": f"{rng.choice(words[kind])} {rng.integers(10**6)}"}
         for name, kind in truth.items()
     }
 

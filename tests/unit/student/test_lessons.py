@@ -63,8 +63,9 @@ def school(made: World, contents: list[list[float]], own: frozenset[str]) -> tup
     for _ in range(8):
         voted = with_voices(made.table, STUDENT, np.arange(n), np.zeros(n, np.int64), votes)
         taught = STUDENT.learn(seen, lessons(voted, own))
-        assert taught is not None
+        assert taught
         votes = taught.answers(taught.held_out)[1]
+    assert taught is not None
     last = with_voices(made.table, STUDENT, np.arange(n), np.zeros(n, np.int64), votes)
     verdicts = Auto().fit(last if taught.ready else made.table).posteriors_.argmax(axis=1)
     return made.right(verdicts), taught.agreement

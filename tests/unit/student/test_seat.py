@@ -1,4 +1,4 @@
-"""A student on the panel of a scheduler: its labels are ordinary ones, in the log and in replays."""
+"""A student on the panel of a scheduler: its labels are ordinary ones, and its log replays."""
 
 from __future__ import annotations
 
