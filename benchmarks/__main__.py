@@ -45,6 +45,7 @@ QUALITY = {
     "real-data": "real_data",
     "realised": "realised",
     "restart": "restart",
+    "student": "student",
     "zoo": "zoo",
 }
 

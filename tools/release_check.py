@@ -100,11 +100,16 @@ def client(at: Install) -> None:
 
 
 def judges(at: Install) -> None:
-    """A judge whose server is not there: no label, and one line that says so."""
+    """Judges and models whose server is not there: no label, and one line that says so."""
     (at.folder / "items.jsonl").write_text('{"id": "a", "text": "good"}\n')
     (at.folder / "judges.yaml").write_text(JUDGES)
     words = ("items.jsonl", "--config", "judges.yaml", "--budget", "1", "--out", "verdicts.jsonl")
     at.run("venire", "judge", *words, fails_with="no label was bought")
+    (at.folder / "panel.yaml").write_text(
+        "- {id: m, http: 'http://127.0.0.1:9/', request: {}, label: x, num_retries: 0}\n"
+    )
+    words = ("items.jsonl", "--panel", "panel.yaml", "--labels", "1", "--out", "v.csv")
+    at.run("venire", "label", *words, fails_with="no label was bought")
 
 
 def serve(at: Install) -> None:
@@ -132,16 +137,6 @@ def postgres(at: Install) -> None:
     """A store in PostgreSQL, which is not there."""
     url = "postgresql://venire@127.0.0.1:9/venire"
     at.run("venire", "keys", "list", "--storage", url, fails_with="refused")
-
-
-def judges(at: Install) -> None:
-    """Judges and models behind HTTP, which are not there."""
-    (at.folder / "items.jsonl").write_text('{"id": "a", "text": "Buy now!"}\n')
-    (at.folder / "panel.yaml").write_text(
-        "- {id: m, http: 'http://127.0.0.1:9/', request: {}, label: x, num_retries: 0}\n"
-    )
-    words = ("items.jsonl", "--panel", "panel.yaml", "--labels", "1", "--out", "v.csv")
-    at.run("venire", "label", *words, fails_with="no label was bought")
 
 
 def datasets(at: Install) -> None:
@@ -193,7 +188,6 @@ EXTRAS: Final[dict[str, Callable[[Install], None]]] = {
     "serve": serve,
     "postgres": postgres,
     "distributed": distributed,
-    "judges": judges,
     "datasets": datasets,
     "mcp": mcp,
     "sklearn": sklearn,

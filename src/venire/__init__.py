@@ -85,6 +85,7 @@ if TYPE_CHECKING:
     from venire.simulation import Trace as Trace
     from venire.simulation import World as World
     from venire.simulation import simulate as simulate
+    from venire.student import Student as Student
     from venire.whatif import Plan as Plan
     from venire.whatif import Recorded as Recorded
     from venire.whatif import what_if as what_if

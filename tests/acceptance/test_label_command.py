@@ -188,3 +188,22 @@ def test_after_ctrl_c_what_was_paid_is_kept() -> None:
     again.communicate(timeout=200)
     assert again.returncode == 0
     assert len(set(calls())) == len(calls())
+
+
+def test_a_student_reads_the_items(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = (
+        json.dumps({"id": f"p{n}", "n": n, "text": "buy now" if n % 3 == 0 else f"dear {n % 7}"})
+        for n in range(400)
+    )
+    Path("items.jsonl").write_text("\n".join(rows) + "\n")
+    command = ["label", "items.jsonl", "--panel", "panel.yaml", "--labels", "900", "--out", "v.csv"]
+    assert main([*command, "--student", "text"]) == 0
+    printed = capsys.readouterr().out
+    assert "student   version" in printed
+    assert "student (5 of 5)" in printed
+    assert main([*command, "--student", "text", "--json"]) == 0
+    record = json.loads(capsys.readouterr().out)
+    assert record["student"]["ready"]
+    assert record["labels"] <= 900
+    assert main(["label", "--recorded", "labels.csv", "--labels", "9", "--student", "text"]) == 2
+    assert "--recorded and --student exclude each other" in capsys.readouterr().err

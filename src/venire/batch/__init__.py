@@ -10,6 +10,7 @@
     choice        the most valuable label of each item, for its price
     rounds        believe, choose, ask, and again
     outcome       verdicts, costs, the curve and the labelers; `page`: as one HTML file
+    pupil         what a batch knows of a student; `rehearsal`: what it saves
     files         items, panels and prices
 
 Names are loaded when they are first used.

@@ -14,6 +14,7 @@ from venire.batch.asking import Live
 from venire.batch.journal import Journal
 from venire.batch.labelers import as_callers
 from venire.batch.outcome import Labelled, settle, share_right, truth_codes
+from venire.batch.pupil import Pupil, Teachable
 from venire.batch.recorded import Recorded, recorded_work
 from venire.batch.rounds import Progress, Source, run_rounds
 from venire.batch.work import Work, as_items
@@ -39,6 +40,7 @@ def label(
     journal: str | Path | None = None,
     truth: Mapping[Any, Hashable] | None = None,
     progress: Watch | None = None,
+    student: Teachable | None = None,
 ) -> Labelled:
     """Label a batch of items: ask the labelers, one round after the other, where it pays most.
 
@@ -72,6 +74,8 @@ def label(
         Known right labels, for the report only.
     progress
         Called with a `Progress` after each round.
+    student
+        A `Student`, which learns from the labels and votes with the panel, for nothing.
 
     Examples
     --------
@@ -90,10 +94,12 @@ def label(
     work = Work.of(work_items, [c.id for c in callers], target)
     if limit is not None and limit.money is not None and limit.labels is None:
         _check_prices([c.price for c in callers], [c.call for c in callers])
+    shown = [item.content for item in work_items]
+    pupil = None if student is None else student.join_batch(shown)
     with ExitStack() as stack:
         kept = journal and stack.enter_context(Journal(journal, [item.id for item in work_items]))
         source = stack.enter_context(Live(work, work_items, callers, classes, kept or None, limit))
-        return _run(work, source, limit, costs, seed, truth, progress)
+        return _run(work, source, limit, costs, seed, truth, progress, pupil)
 
 
 def label_recorded(
@@ -106,11 +112,14 @@ def label_recorded(
     seed: int = 0,
     truth: Mapping[Any, Hashable] | None = None,
     progress: Watch | None = None,
+    student: Teachable | None = None,
+    contents: Mapping[Any, Any] | None = None,
 ) -> Labelled:
     """Try a budget on labels that are there already: only those that are bought are looked at.
 
     `labels` is a table in any form (`as_table`); `prices` says what a label of each labeler costs,
-    by default 1. The other arguments are those of `label`.
+    by default 1. A student is shown the `contents` of the items, by id. The other arguments are
+    those of `label`.
 
     >>> rows = [(i, w, i % 2) for i in range(40) for w in "abcde"]
     >>> done = label_recorded(rows, Budget(labels=80), truth={i: i % 2 for i in range(40)})
@@ -125,8 +134,13 @@ def label_recorded(
         if missing is not None:
             raise InputError(f"got no price for labeler {missing!r}, expected one for each")
     price = np.array([1.0 if prices is None else float(prices[name]) for name in names])
-    source = Recorded(table, price)
-    return _run(recorded_work(table, target), source, limit, costs, seed, truth, progress)
+    pupil = None
+    if student is not None:
+        if contents is None:
+            raise InputError("got a student without contents, expected what it is to look at")
+        pupil = student.join_batch([contents.get(item) for item in table.items])
+    source, work = Recorded(table, price), recorded_work(table, target)
+    return _run(work, source, limit, costs, seed, truth, progress, pupil)
 
 
 def _run(
@@ -137,6 +151,7 @@ def _run(
     seed: int,
     truth: Mapping[Any, Hashable] | None,
     progress: Watch | None,
+    pupil: Pupil | None,
 ) -> Labelled:
     right = None
     if truth is not None:
@@ -144,11 +159,11 @@ def _run(
         def right(codes: NDArray[np.int64]) -> float:
             return share_right(codes, truth_codes(truth, work.items, source.classes))
 
-    book, curve = run_rounds(work, source, budget, costs, seed, progress, right)
+    book, curve = run_rounds(work, source, budget, costs, seed, progress, right, pupil)
     if not (book.said >= 0).any():
         why = source.trouble or "the budget is below the price of a label"
         raise InputError(f"no label was bought: {why}")
-    return settle(book, curve, source, budget, costs, seed, truth)
+    return settle(book, curve, source, budget, costs, seed, truth, pupil)
 
 
 def _budget(budget: Budget | float | None, target: float | None, own: bool) -> Budget | None:

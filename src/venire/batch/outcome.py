@@ -13,6 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from venire.batch.belief import assess, decide
+from venire.batch.pupil import Pupil
+from venire.batch.rehearsal import labels_needed
 from venire.batch.rounds import SURE, Book, Point, Source, costs_so_far, hear
 from venire.budget import Budget
 from venire.costs import Costs
@@ -58,7 +60,7 @@ class Labelled:
     Attributes
     ----------
     table : LabelTable
-        The labels that were bought.
+        The labels that were bought, and what a student said.
     posteriors : array, items x classes
         The probability of each class for each item, by `Auto`.
     confidence : array
@@ -67,7 +69,7 @@ class Labelled:
     codes : array
         The verdict of each item, as the number of its class.
     counts, costs_paid : arrays
-        The labels of each item, and what was paid for it.
+        The labels of each item that were bought, and what was paid for it.
     reasons : tuple of ExitReason
         Why an item got no further label: `confident` (it reached its target), `exhausted` (all who
         may label it did), `budget`, or `no_gain` (no label was worth it); `undecided` for
@@ -76,6 +78,8 @@ class Labelled:
         What was paid for all labels.
     curve : tuple of Point
         Expected accuracy against labels and money; with truth, also the share of right verdicts.
+    student : dict or None
+        Of a student: version, verdicts it was taught, agreement, what it saves (docs/student.md).
     """
 
     table: LabelTable
@@ -92,6 +96,7 @@ class Labelled:
     target: Floats
     weight: Floats
     truth: Ints | None = None
+    student: dict[str, Any] | None = None
     _paid: Floats = field(default_factory=lambda: np.empty(0), repr=False)
     _price: Floats = field(default_factory=lambda: np.empty(0), repr=False)
 
@@ -107,7 +112,7 @@ class Labelled:
         for item, k, q, labels, cost, reason in zip(
             self.table.items, *columns, self.reasons, strict=True
         ):
-            yield item, names[k] if labels else None, q, labels, cost, str(reason)
+            yield item, names[k] if q else None, q, labels, cost, str(reason)
 
     def columns(self, probabilities: bool = True) -> dict[str, list[Any]]:
         """The verdicts as columns: task, label, confidence, labels, cost, reason, p(class).
@@ -221,6 +226,7 @@ class Labelled:
             "classes": [str(name) for name in self.table.classes],
             "curve": [_record(point) for point in self.curve],
             "labelers": [_record(one) for one in self.labelers],
+            **({} if self.student is None else {"student": self.student}),
         }
 
     def html(self) -> str:
@@ -269,21 +275,25 @@ def settle(
     costs: Costs | None,
     seed: int,
     truth: Mapping[Any, Hashable] | None,
+    pupil: Pupil | None = None,
 ) -> Labelled:
     """The verdicts of all labels, and what there is to say of them."""
-    work, table = book.work, book.table(source.classes)
-    found = assess(*hear(book, source), seed)
-    q, n, counts = found.posterior, len(work.items), np.diff(table.start)
+    work, bought = book.work, book.table(source.classes)
+    found = assess(*hear(book, source, pupil=pupil, now=True), seed)
+    table = bought if pupil is None else pupil.join(bought)
+    q, n, counts = found.posterior, len(work.items), np.diff(bought.start)
     matrix = costs_so_far(costs, source.classes)
     if matrix is None:
         codes = winners(q, table.items, table.classes, seed)
     else:
         codes = decide(q, matrix)[0]
-    confidence = np.where(counts > 0, found.confidence(codes), 0.0)
+    confidence = np.where(np.diff(table.start) > 0, found.confidence(codes), 0.0)
     right = None if truth is None else truth_codes(truth, work.items, source.classes)
     last = float(np.average(confidence, weights=work.weight))
     end = Point(book.labels, book.spent, last, None if right is None else share_right(codes, right))
     points = [p for p in curve if p.labels < book.labels]
+    voices = len(table.labelers) - len(work.labelers)
+    paid = np.bincount(work.labeler, book.cost, minlength=len(table.labelers))
     return Labelled(
         table,
         q,
@@ -299,9 +309,21 @@ def settle(
         work.target,
         work.weight,
         right,
-        np.bincount(work.labeler, book.cost, minlength=len(work.labelers)).astype(np.float64),
-        source.price,
+        None if pupil is None else _told(pupil, bought, last if voices else None, seed),
+        paid.astype(np.float64),
+        np.concatenate([source.price, np.zeros(voices)]),
     )
+
+
+def _told(pupil: Pupil, bought: LabelTable, reached: float | None, seed: int) -> dict[str, Any]:
+    """What is reported of a student: its record, and what it saves if it says anything."""
+    record: dict[str, Any] = pupil.record()
+    if reached is None:
+        return record | {"saves": None}
+    used = bought.labeler.size / len(bought.items)
+    needed = labels_needed(bought, reached, seed)
+    without = None if needed is None else max(used, needed)
+    return record | {"saves": {"labels_per_item": used, "labels_per_item_without": without}}
 
 
 def truth_codes(truth: Mapping[Any, Hashable], items: Names, classes: Sequence[Hashable]) -> Ints:

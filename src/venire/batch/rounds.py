@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from venire.batch.belief import Assessment, Belief, assess, believe
 from venire.batch.choice import best_entries, first_entries
+from venire.batch.pupil import Pupil
 from venire.batch.voices import Voices, heard, voices_of
 from venire.batch.work import Work
 from venire.budget import Budget
@@ -138,10 +139,20 @@ class Book:
         return voices_of(self.work.labeler[there], confidence[there], self.work.labelers)
 
 
-def hear(book: Book, source: Source, costs: Floats | None = None) -> tuple[LabelTable, Belief]:
-    """The labels, by the voices of those who say how sure they are, and what they say."""
+def hear(
+    book: Book,
+    source: Source,
+    costs: Floats | None = None,
+    pupil: Pupil | None = None,
+    now: bool = False,
+) -> tuple[LabelTable, Belief]:
+    """The labels, by the voices of those who say how sure they are, and what they say.
+
+    A `pupil` votes too; with `now` it learns from all labels first.
+    """
     voices = book.voices(source.confidence)
     table = book.table(source.classes, voices)
+    table = table if pupil is None else pupil.join(table, now)
     belief = believe(table, costs)
     return table, belief if voices is None else heard(belief, voices)
 
@@ -154,8 +165,12 @@ def run_rounds(
     seed: int = 0,
     progress: Callable[[Progress], None] | None = None,
     right: Callable[[Ints], float] | None = None,
+    pupil: Pupil | None = None,
 ) -> tuple[Book, list[Point]]:
-    """Buy labels; returns them and the curve. `right` scores verdicts, for the curve only."""
+    """Buy labels; returns them and the curve. `right` scores verdicts, for the curve only.
+
+    A `pupil` votes with the panel; its votes cost nothing and are not counted.
+    """
     book, curve = Book(work), list[Point]()
     buyer = _Buyer(work, source, budget, book)
     for entries in buyer.first_round(seed):
@@ -164,7 +179,7 @@ def run_rounds(
     number, sure, goals = 0, 0, np.isfinite(work.target)
     while book.labels and not source.ended:
         number += 1
-        table, belief = hear(book, source, costs_so_far(costs, source.classes))
+        table, belief = hear(book, source, costs_so_far(costs, source.classes), pupil)
         done = belief.risk < ENOUGH
         due = not curve or book.labels >= SHOWN * curve[-1].labels
         if due or goals.any():
@@ -267,7 +282,8 @@ class _Buyer:
 
     def choose(self, belief: Belief, worth: Floats, seed: int) -> Ints:
         """The entries of the next round, the most valuable first."""
-        price = known_prices(self.prices(), belief.known)
+        prices = self.prices()
+        price = known_prices(prices, belief.known[: len(prices)])  # a student is not bought
         entries, value = best_entries(self.work, self.book.said, belief, worth, price, seed)
         order = np.argsort(-value, kind="stable")
         order = order[value[order] > 0]

@@ -75,7 +75,10 @@ def voices_of(labeler: Ints, confidence: Floats, names: Names) -> Voices | None:
 
 
 def heard(belief: Belief, voices: Voices) -> Belief:
-    """What is believed of labelers, from what is believed of their voices."""
+    """What is believed of labelers, from what is believed of their voices.
+
+    Whoever comes after the voices, such as a student, is left out.
+    """
     V, M = len(voices.labeler), int(voices.labeler.max()) + 1
     spoken = np.bincount(voices.voice, minlength=V).astype(np.float64)
     total = np.bincount(voices.labeler, spoken, minlength=M)[voices.labeler]
@@ -83,9 +86,9 @@ def heard(belief: Belief, voices: Voices) -> Belief:
     share[voices.labeler, np.arange(V)] = np.where(total > 0, spoken / np.maximum(total, 1), 1.0)
     kinship = belief.kinship
     if kinship.shape[0] > 1:
-        kinship = np.ascontiguousarray(share @ kinship @ share.T)
+        kinship = np.ascontiguousarray(share @ kinship[:V, :V] @ share.T)
     return belief._replace(
-        evidence=np.ascontiguousarray(np.tensordot(share, belief.evidence, axes=1)),
+        evidence=np.ascontiguousarray(np.tensordot(share, belief.evidence[:V], axes=1)),
         kinship=kinship,
-        known=np.bincount(voices.labeler, belief.known, minlength=M).astype(np.int64),
+        known=np.bincount(voices.labeler, belief.known[:V], minlength=M).astype(np.int64),
     )

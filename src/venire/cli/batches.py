@@ -15,6 +15,7 @@ from venire.errors import InputError
 if TYPE_CHECKING:
     from venire.batch import Labelled, Progress
     from venire.budget import Budget
+    from venire.student import Student
 
 __all__ = [
     "BUDGET",
@@ -26,11 +27,13 @@ __all__ = [
     "PROBABILITIES",
     "REPORT",
     "SEED",
+    "STUDENT",
     "TARGET",
     "TRUTH",
     "budget_of",
     "check_report",
     "say_labelled",
+    "student_of",
     "truth_of",
     "watched",
     "write_labelled",
@@ -50,6 +53,7 @@ PROBABILITIES = "With --out: also the probability of each class, one column each
 REPORT = "Write the report as one HTML file."
 JOURNAL = "Keeps every answer, so that a run resumes. [default: the name of --out + .journal]"
 SEED = "Seed of the draws of labelers."
+STUDENT = "Let a model learn from the labels and vote too; this field of an item is what it sees."
 
 
 def check_report(report: Path | None) -> None:
@@ -71,6 +75,15 @@ def budget_of(
             raise InputError(f"got --labels-per-item {per_item!r}, expected a number above 0")
         labels = round(per_item * items)
     return None if money is None and labels is None else Budget(money=money, labels=labels)
+
+
+def student_of(field: str | None) -> Student | None:
+    """The student of the option --student."""
+    if field is None:
+        return None
+    from venire.student import Student
+
+    return Student(field=field)
 
 
 def truth_of(path: Path | None) -> dict[Any, Any] | None:

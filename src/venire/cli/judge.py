@@ -34,6 +34,7 @@ def judge(
     report: Annotated[Path | None, typer.Option(metavar="FILE", help=batches.REPORT)] = None,
     journal: Annotated[Path | None, typer.Option(metavar="FILE", help=batches.JOURNAL)] = None,
     cache: Annotated[Path | None, typer.Option(metavar="FILE", help=CACHE)] = None,
+    student: Annotated[str | None, typer.Option(metavar="FIELD", help=batches.STUDENT)] = None,
     seed: Annotated[int, typer.Option(help=batches.SEED)] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
@@ -67,6 +68,7 @@ def judge(
                 journal=journal or out.with_name(out.name + ".journal"),
                 truth=batches.truth_of(truth),
                 progress=watch,
+                student=batches.student_of(student),
             )
         close_labelers(panel)
     finally:

@@ -45,6 +45,7 @@ def label(
     ] = False,
     report: Annotated[Path | None, typer.Option(metavar="FILE", help=batches.REPORT)] = None,
     journal: Annotated[Path | None, typer.Option(metavar="FILE", help=batches.JOURNAL)] = None,
+    student: Annotated[str | None, typer.Option(metavar="FIELD", help=batches.STUDENT)] = None,
     seed: Annotated[int, typer.Option(help=batches.SEED)] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
@@ -59,7 +60,7 @@ def label(
     from venire.costs import costs_of_text
     from venire.files import check_targets
 
-    _check(items, panel, recorded, prices, columns, repeats, journal, out)
+    _check(items, panel, recorded, prices, columns, repeats, journal, out, student)
     sources = [p for p in (items, panel, recorded, prices, truth) if p is not None]
     check_targets([] if out is None else [out], sources)
     batches.check_report(report)
@@ -85,6 +86,7 @@ def label(
             limit = batches.budget_of(budget, labels, labels_per_item, len(batch))
             options |= {"classes": names_of(classes), "truth": batches.truth_of(truth)}
             options["journal"] = journal or out.with_name(out.name + ".journal")
+            options["student"] = batches.student_of(student)
             try:
                 done = run(batch, callers, limit, **options)
             finally:
@@ -102,8 +104,9 @@ def _check(
     repeats: str | None,
     journal: Path | None,
     out: Path | None,
+    student: str | None,
 ) -> None:
-    live = {"ITEMS": items, "--panel": panel, "--journal": journal}
+    live = {"ITEMS": items, "--panel": panel, "--journal": journal, "--student": student}
     replayed = {"--prices": prices, "--columns": columns, "--repeats": repeats}
     if recorded is not None:
         other = next((name for name, value in live.items() if value is not None), None)

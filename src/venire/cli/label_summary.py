@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from venire.batch import Labelled
@@ -28,8 +28,22 @@ def print_labelled(done: Labelled) -> None:
     print(f"expected  {100 * record['expected_accuracy']:.1f} % right")
     if record["accuracy"] is not None:
         print(f"right     {100 * record['accuracy']:.1f} % of those of known truth")
+    if "student" in record:
+        print(f"student   {_student(record['student'])}")
     print()
     _print_labelers(record["labelers"])
+
+
+def _student(record: dict[str, Any]) -> str:
+    """What became of a student, in one line."""
+    if record["agreement"] is None:
+        return "too few labels to learn from"
+    agrees = f"agrees with {100 * record['agreement']:.0f} % of the verdicts it was not taught"
+    if not record["ready"]:
+        return f"learned nothing ({agrees}), and said nothing"
+    needed = record["saves"]["labels_per_item_without"]
+    without = "more than 12" if needed is None else f"about {needed:.1f}"
+    return f"version {record['version']}, {agrees}; without it {without} labels an item"
 
 
 def _print_labelers(labelers: list[dict[str, object]]) -> None:

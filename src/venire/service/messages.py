@@ -39,7 +39,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class StreamView:
-    """A stream as it is now."""
+    """A stream as it is now; `student` is what its student has learned, if it has one."""
 
     name: str
     status: StreamStatus
@@ -51,6 +51,7 @@ class StreamView:
     leases: int
     labels: int
     exits: int
+    student: dict[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from venire.costs import MOST_COST
 from venire.model import MOST_CAPACITY, MOST_PRICE, MOST_WEIGHT
 from venire.service.page_settings import MOST_AHEAD, Name, PageSettings
+from venire.student import Student
 
 __all__ = [
     "LONGEST_ID",
@@ -26,6 +27,7 @@ __all__ = [
     "Name",
     "ServiceSettings",
     "StreamSettings",
+    "StudentSettings",
     "as_body",
     "changed",
     "first_fault",
@@ -106,6 +108,33 @@ class DailyBudget(BaseModel):
         return self
 
 
+class StudentSettings(BaseModel):
+    """A model that learns from the verdicts and joins the panel; see docs/student.md.
+
+    `field` is what it sees of an item's payload, a text or a list of numbers; by default all of its
+    text. `bins` is how many bins its confidence has, and `id` its name.
+
+    >>> StudentSettings(field="text").voices[0]
+    'student (1 of 5)'
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    id: Annotated[Name, Field(max_length=100)] = "student"
+    field: Annotated[str, Field(min_length=1, max_length=200)] | None = None
+    bins: Annotated[int, Field(ge=1, le=10)] = 5
+
+    @property
+    def student(self) -> Student:
+        """The student that it is."""
+        return Student(field=self.field, bins=self.bins, id=self.id)
+
+    @property
+    def voices(self) -> tuple[str, ...]:
+        """The labelers that it is on the panel."""
+        return self.student.voices
+
+
 class StreamSettings(PageSettings):
     """How a stream is served; what people see on the labelling page is in `PageSettings`.
 
@@ -147,6 +176,9 @@ class StreamSettings(PageSettings):
         of least expected cost.
     audit_share
         The share of the verdicts, drawn at random, that is audited by a trusted labeler.
+    student
+        A model that learns from the verdicts and labels every item, `{"field": "text"}`. Its label
+        counts in `min_labels` and `max_overlap`, and costs nothing; budgets must be in money.
     lease_floor_seconds, lease_ceiling_seconds
         Bounds on a lease, which lasts twice the labeler's 90th percentile of labelling time.
 
@@ -176,6 +208,7 @@ class StreamSettings(PageSettings):
     revisions: Annotated[int, Field(ge=0, le=MAX_REVISIONS, strict=True)] = 0
     costs: Annotated[tuple[ErrorCost, ...], Field(max_length=10_000)] = ()
     audit_share: Annotated[float, Field(ge=0, le=1)] = 0.0
+    student: StudentSettings | None = None
     lease_floor_seconds: Seconds = 60.0
     lease_ceiling_seconds: Seconds = 3600.0
 
@@ -201,9 +234,26 @@ class StreamSettings(PageSettings):
                 )
         if len(self.cost_pairs) < len(self.costs):
             raise ValueError("an error has two costs; expected one for each truth and verdict")
+        self._check_student()
         if self.lease_floor_seconds > self.lease_ceiling_seconds:
             raise ValueError("lease_floor_seconds is more than lease_ceiling_seconds")
         return self
+
+    def _check_student(self) -> None:
+        if self.student is None:
+            return
+        if self.voices & {member.id for member in self.panel}:
+            raise ValueError(f"the student {self.student.id!r} is on the panel: give it another id")
+        if self.label_budget is not None or (self.budget and self.budget.labels is not None):
+            raise ValueError(
+                "got a budget in labels and a student, which labels every item for nothing: give "
+                "the labelers a price, and the budget in money"
+            )
+
+    @property
+    def voices(self) -> frozenset[str]:
+        """The labelers that are the student's; none without one."""
+        return frozenset() if self.student is None else frozenset(self.student.voices)
 
     @property
     def trusted(self) -> frozenset[str]:

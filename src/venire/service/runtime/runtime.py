@@ -20,6 +20,7 @@ from venire.errors import NotFound, ReplayError, StoreDown, StreamDown, VenireEr
 from venire.service.clock import Clock
 from venire.service.runtime.commits_in_parts import CommitsInParts
 from venire.service.runtime.health import HealthMonitor
+from venire.service.runtime.students import Students
 from venire.service.runtime.ticker import Ticker
 from venire.service.settings import ServiceSettings
 from venire.service.stream.background import ThreadPools, ignore_error
@@ -67,6 +68,7 @@ class Runtime:
         self.lease_index, self.health = LeaseIndex(), HealthMonitor(clock)
         self.streams: dict[str, LiveStream] = {}
         self.threads, self.offers, self.ticker = ThreadPools(self._idle), Offers(self), Ticker(self)
+        self.students = Students(self)
         self.waiting = 0  # requests for work
         self.deleting: dict[str, asyncio.Task[None]] = {}  # streams that are being purged
         self.intake: dict[str, asyncio.Lock] = {}  # one request adds items to a stream at a time

@@ -97,6 +97,7 @@ class Ticker:
         for live in tuple(self._runtime.streams.values()):
             try:
                 self.step(live)
+                self._runtime.students.look(live)
                 every = max(self._runtime.settings.snapshot_every, 2 * len(live.open))
                 if live.n - live.snapshot_n >= every:
                     self._runtime.spawn(self._runtime.snapshot(live))

@@ -41,6 +41,7 @@ from venire.service.stream.leases import (
     Leases,
     RecentDict,
 )
+from venire.service.stream.pupil import StreamPupil
 from venire.service.stream.slot_clock import LeadTimes, SlotClock
 from venire.service.stream.statistics import Statistics
 from venire.storage import DeliveryRow, ExitRow, ItemRow, LeaseEnd, RevisionRow, encode
@@ -135,7 +136,7 @@ class LiveStream:
         self.leases, self.answers = Leases(lease_index.streams, name), lease_index.answers
         self.lapsed = lease_index.lapsed
         self.labelers, self.lead_times, self.statistics = Labelers(), LeadTimes(), Statistics()
-        self.checks = Checks()
+        self.checks, self.pupil = Checks(), StreamPupil()
         self.hooks: dict[str, None] = {}
         self.resumed: list[HeldLease] = []
         self.spent = False
@@ -340,12 +341,19 @@ class LiveStream:
             entry.payload, size = None, 0
         self.payload_chars += size
         self.open[entry.item.id] = untracked(entry)
+        if self.settings.student is not None:
+            self.pupil.unseen.append(entry.item.id)
         untracked(self.open)  # an insertion makes the collector track it again
 
     def withdraw(self, item: str, batch: Batch, moment: Moment) -> None:
         """Withdraw an item."""
         self.engine.withdraw(item)
         self.collect(batch, moment)
+
+    @property
+    def voices(self) -> frozenset[str]:
+        """The labelers that are the student's."""
+        return self.pupil.voices(self.settings)
 
     @property
     def trusted(self) -> frozenset[str]:

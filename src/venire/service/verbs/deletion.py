@@ -19,9 +19,18 @@ from venire.service.actors import Actor, audit_row
 from venire.service.admin_messages import AuditView, Deleted, Erased
 from venire.service.reports.skill_report import Skills
 from venire.service.runtime.runtime import Runtime
+from venire.service.runtime.students import kept_under
 from venire.service.stream.change_batch import Batch
 from venire.service.stream.live_stream import LiveStream
-from venire.storage import ERASED, DeleteStream, ErasePayload, ItemRow, MarkDeleted, PurgeStream
+from venire.storage import (
+    ERASED,
+    DeleteStream,
+    ErasePayload,
+    ItemRow,
+    MarkDeleted,
+    PurgeStream,
+    SetMeta,
+)
 
 __all__ = ["DeletionOperations"]
 
@@ -83,6 +92,8 @@ class DeletionOperations:
         had = {"items": len(live.open) + live.exit_n, "labels": statistics.labels, "events": live.n}
         batch = Batch()
         batch.first = [MarkDeleted(name, at)]
+        if live.pupil.version or live.settings.student is not None:
+            batch.first.append(SetMeta(kept_under(name), ""))
         batch.audit = [audit_row(actor, at, "stream.delete", name, **had)]
         done = runtime.commit(live, batch)
         runtime.forget(live)

@@ -203,6 +203,7 @@ def stream_view(live: LiveStream) -> StreamView:
         leases=len(live.leases),
         labels=live.statistics.labels,
         exits=live.exit_n,
+        student=live.pupil.record(live),
     )
 
 

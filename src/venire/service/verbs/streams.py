@@ -263,6 +263,7 @@ class StreamOperations:
                 batch = Batch(key)
                 step = partial(_enter, live, intake, part, batch, runtime.moment(), actor)
                 added += await runtime.run_chunk(live, batch, part, step, commits)
+                runtime.students.look(live)
         await committed(commits)
         return added
 

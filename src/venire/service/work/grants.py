@@ -39,6 +39,8 @@ def seat(live: LiveStream, labeler: str, batch: Batch, moment: Moment) -> None:
     if labeler in live.trusted:
         live.labelers.touch(labeler, moment.now)
         return
+    if labeler in live.voices:
+        raise InputError(f"{labeler!r} is the student of this stream: use another name")
     if labeler not in live.labelers.seated and not live.settings.open_panel:
         raise NotFound("labeler", labeler, "the panel of this stream is closed to newcomers")
     if labeler in live.labelers.seated:

@@ -24,6 +24,7 @@ from venire.storage import LabelRow, LeaseEnd
 from venire.storage.contents import compact
 
 __all__ = [
+    "STUDENT",
     "Known",
     "Row",
     "accept_labels",
@@ -35,6 +36,9 @@ __all__ = [
     "take_late",
     "unknown_rows",
 ]
+
+#: The source of the labels of a stream's student.
+STUDENT: Final = "student"
 
 #: Labelers to seat in one chunk: about thirty milliseconds.
 MAX_NEWCOMERS: Final = 100
@@ -81,9 +85,11 @@ def newcomer_cuts(live: LiveStream, rows: Sequence[Row]) -> list[int]:
     return cuts
 
 
-def classify(live: LiveStream, row: Row, known: Known) -> Outcome:
+def classify(live: LiveStream, row: Row, known: Known, source: str = "bulk") -> Outcome:
     """Decide the outcome of a label, without changing anything."""
     item, labeler, said = row
+    if labeler in live.voices and source != STUDENT:
+        return _refused("not_allowed", f"{labeler!r} is the student of this stream")
     if said not in live.classes:
         return _refused(
             "unknown_class", f"got {said!r}, expected one of {list(live.settings.classes)}"
@@ -133,15 +139,17 @@ def accept_labels(
     batch: Batch,
     moment: Moment,
     given: LeasedPairs | None = None,
+    source: str = "bulk",
 ) -> list[Outcome]:
     """Accept labels sent without a lease; the outcome of each.
 
-    With `given`, only labels of pairs that have or had a lease are accepted.
+    With `given`, only labels of pairs that have or had a lease are accepted. `source` is kept with
+    the labels: `STUDENT` for those of the stream's student.
     """
     outcomes: list[Outcome] = []
     fresh: dict[tuple[str, str], int] = {}
     for place, row in enumerate(rows):
-        outcome = classify(live, row, known)
+        outcome = classify(live, row, known, source)
         if given is not None and not _was_given(live, row, outcome, given):
             outcome = _refused("not_given", f"item {row[0]!r} was not assigned to {row[1]!r}")
         if outcome is ACCEPTED or outcome is LATE:
@@ -151,7 +159,7 @@ def accept_labels(
         outcomes.append(outcome)
     _seat(live, rows, fresh, outcomes, batch, moment)
     places = list(fresh.values())
-    for place, message in _accept_new(live, rows, places, batch, moment).items():
+    for place, message in _accept_new(live, rows, places, batch, moment, source).items():
         outcomes[place] = _refused("not_allowed", message)
     live.check_budget(batch, moment)
     return outcomes
@@ -183,7 +191,12 @@ def _seat(
 
 
 def _accept_new(
-    live: LiveStream, rows: Sequence[Row], places: list[int], batch: Batch, moment: Moment
+    live: LiveStream,
+    rows: Sequence[Row],
+    places: list[int],
+    batch: Batch,
+    moment: Moment,
+    source: str,
 ) -> dict[int, str]:
     """Accept new rows; return those that the engine refuses, and why."""
     open_ones = [k for k in places if rows[k][0] in live.open]
@@ -196,7 +209,7 @@ def _accept_new(
             item, labeler, said = rows[k]
             lead = _end_lease_of(live, item, labeler, said, batch, moment) if live.leases else None
             batch.labels.append(
-                LabelRow(name, item, labeler, said, wall, slot, False, lead, "bulk", batch.key)
+                LabelRow(name, item, labeler, said, wall, slot, False, lead, source, batch.key)
             )
             live.open[item].labels[labeler] = said
             taken[labeler] += 1
@@ -204,7 +217,7 @@ def _accept_new(
         live.labelers[labeler].labels += count
     _observe(live, rows, late_ones)  # except for items that the engine has forgotten
     for k in late_ones:
-        _record_late(live, rows[k], None, "bulk", batch, moment)
+        _record_late(live, rows[k], None, source, batch, moment)
     live.collect(batch, moment)
     live.statistics.count_labels(0, len(open_ones) - len(refused), moment.now)
     return refused

@@ -135,4 +135,4 @@ def _seen_by(who: Caller, view: StreamView) -> StreamView:
     """Labelers do not see who else is on the panel, nor anybody's competence."""
     if who.role != Role.LABELER:
         return view
-    return replace(view, settings=page_of(view.settings))
+    return replace(view, settings=page_of(view.settings), student=None)

@@ -1,0 +1,164 @@
+"""Models that a student learns with: the default one, and any of scikit-learn's.
+
+A model is taught posteriors, not classes: an item that is "spam" with 0.8 counts as spam with that
+weight and as "ok" with the rest. Models of scikit-learn that take no weights are taught the most
+probable class. The default is logistic regression on the posteriors q,
+
+    minimise  C * sum over items of -q log softmax(W x + b)  +  |W|^2 / 2,
+
+by L-BFGS. How far it is held back (C) is chosen by the log-loss on items that it was not taught.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from venire.errors import InputError
+from venire.student.features import Rows, library
+
+__all__ = ["Linear", "Model", "fit_model", "logistic"]
+
+Floats = NDArray[np.float64]
+
+#: What logistic regression is held back by; the first is the strongest.
+STRENGTHS: Final = (0.03, 0.3, 3.0)
+
+#: Classes that are less probable than this are not taught to models of scikit-learn.
+UNLIKELY: Final = 0.02
+
+#: Steps of logistic regression: it need not converge to be right.
+STEPS: Final = 25
+
+
+class Model(Protocol):
+    """What was learned: how probable each class is."""
+
+    def shares(self, rows: Rows) -> Floats:
+        """Items x classes."""
+
+
+@dataclass(frozen=True, eq=False)
+class Linear:
+    """Logistic regression as arrays, which can be kept without running anything when read.
+
+    >>> model = Linear(np.array([[0.0], [2.0]]), np.zeros(2), np.zeros(1), np.ones(1))
+    >>> model.shares(np.array([[0.0], [1.0]])).round(2).tolist()
+    [[0.5, 0.5], [0.12, 0.88]]
+    """
+
+    weights: Floats  # classes x features
+    bias: Floats
+    mean: Floats  # of dense features; empty for sparse ones
+    scale: Floats
+
+    def shares(self, rows: Rows) -> Floats:
+        """Items x classes."""
+        seen = rows if self.mean.size == 0 else (rows - self.mean) / self.scale
+        scores = np.asarray(seen @ self.weights.T) + self.bias
+        scores -= scores.max(axis=1, keepdims=True)
+        odds = np.exp(scores)
+        return np.asarray(odds / odds.sum(axis=1, keepdims=True))
+
+    def arrays(self) -> dict[str, Floats]:
+        """As arrays by name, for `Linear(**arrays)`."""
+        return dict(vars(self))
+
+
+@dataclass(frozen=True, eq=False)
+class _Own:
+    """A model of the user's."""
+
+    fitted: Any
+    classes: int
+
+    def shares(self, rows: Rows) -> Floats:
+        """Items x classes; a model without `predict_proba` is always sure."""
+        known = np.asarray(self.fitted.classes_, np.int64)
+        found = np.zeros((rows.shape[0], self.classes))
+        if hasattr(self.fitted, "predict_proba"):
+            found[:, known] = self.fitted.predict_proba(rows)
+        else:
+            found[np.arange(len(found)), np.asarray(self.fitted.predict(rows), np.int64)] = 1.0
+        return found
+
+
+def fit_model(rows: Rows, posterior: Floats, model: Any = None, strength: float = 0.3) -> Model:
+    """Teach a model, the default one or a clone of the one given, these posteriors.
+
+    >>> rows = np.array([[0.0], [0.1], [0.9], [1.0]])
+    >>> q = np.array([[0.9, 0.1], [0.8, 0.2], [0.3, 0.7], [0.1, 0.9]])
+    >>> fit_model(rows, q).shares(rows).argmax(axis=1).tolist()
+    [0, 0, 1, 1]
+    """
+    if model is not None:
+        return _fit_own(rows, posterior, model)
+    dense = isinstance(rows, np.ndarray)
+    mean = rows.mean(axis=0) if dense else np.empty(0)
+    spread = rows.std(axis=0) if dense else np.empty(0)
+    scale = np.where(spread > 1e-12, spread, 1.0)
+    # hashed rows have length one, and dense ones about the root of their number
+    held = 30.0 * strength / rows.shape[1] if dense else 10.0 * strength
+    if dense:
+        return Linear(*logistic((rows - mean) / scale, posterior, held), mean, scale)
+    used = np.unique(rows.indices)  # the weights of all other places are 0
+    weights = np.zeros((posterior.shape[1], rows.shape[1]))
+    weights[:, used], bias = logistic(rows[:, used], posterior, held)
+    return Linear(weights, bias, mean, scale)
+
+
+def logistic(rows: Rows, posterior: Floats, C: float, steps: int = STEPS) -> tuple[Floats, Floats]:
+    """Weights, classes x features, and bias of logistic regression on posteriors.
+
+    >>> weights, bias = logistic(np.array([[-1.0], [1.0]]), np.array([[0.9, 0.1], [0.1, 0.9]]), 100)
+    >>> shown = np.exp(weights @ [1.0] + bias)
+    >>> (shown / shown.sum()).round(1).tolist()
+    [0.1, 0.9]
+    """
+    from scipy.optimize import minimize
+
+    K, d = posterior.shape[1], rows.shape[1]
+    flat = rows.T.tocsr() if hasattr(rows, "tocsr") else rows.T
+
+    def loss(at: Floats) -> tuple[float, Floats]:
+        weights, bias = at[K:].reshape(K, d), at[:K]
+        scores = np.asarray(rows @ weights.T) + bias
+        scores -= scores.max(axis=1, keepdims=True)
+        total = np.log(np.exp(scores).sum(axis=1, keepdims=True))
+        missed = np.exp(scores - total) - posterior
+        value = -C * float((posterior * (scores - total)).sum()) + float(at[K:] @ at[K:]) / 2
+        slope = C * np.asarray(flat @ missed).T + weights
+        return value, np.concatenate([C * missed.sum(axis=0), slope.ravel()])
+
+    shares = posterior.mean(axis=0) + 1e-6
+    start = np.concatenate([np.log(shares), np.zeros(K * d)])
+    found = minimize(loss, start, jac=True, method="L-BFGS-B", options={"maxiter": steps}).x
+    return found[K:].reshape(K, d), found[:K]
+
+
+def _fit_own(rows: Rows, posterior: Floats, model: Any) -> Model:
+    if not (hasattr(model, "fit") and hasattr(model, "predict")):
+        raise InputError(
+            f"got the model {model!r}, expected one of scikit-learn: with fit and predict"
+        )
+    fresh = library("sklearn.base").clone(model)
+    weighted = library("sklearn.utils.validation").has_fit_parameter(fresh, "sample_weight")
+    if weighted:
+        item, said = np.nonzero(posterior > UNLIKELY)
+        options: Mapping[str, Any] = {"sample_weight": posterior[item, said]}
+    else:
+        item, said, options = np.arange(len(posterior)), posterior.argmax(axis=1), {}
+    _quietly(fresh.fit, rows[item], said, **options)
+    return _Own(fresh, posterior.shape[1])
+
+
+def _quietly(call: Any, *args: Any, **options: Any) -> None:
+    import warnings
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that it did not converge is meant
+        call(*args, **options)
