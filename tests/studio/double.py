@@ -81,7 +81,8 @@ class Double:
             raise Fault(401, "Authentication credentials were not provided.")
         if token not in self.tokens:
             raise Fault(401, "Invalid token.")
-        return self.tokens[token]
+        found: Row = self.tokens[token]
+        return found
 
     # projects and tasks
 

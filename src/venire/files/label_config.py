@@ -33,6 +33,8 @@ STARS: Final = 5
 class Control:
     """A control that says one class; `classes` is empty if each task has its own.
 
+    `field` is the field of a task's data that what it is about shows.
+
     >>> kind = Control("kind", "photo", "choices", ("Cat", "dog"))
     >>> kind.result("dog")
     [{'from_name': 'kind', 'to_name': 'photo', 'type': 'choices', 'value': {'choices': ['dog']}}]
@@ -44,6 +46,7 @@ class Control:
     about: str
     kind: str = "choices"
     classes: tuple[str, ...] = ()
+    field: str = "text"
 
     def result(self, label: str) -> list[dict[str, Any]]:
         """The `result` of an annotation or a prediction that says this class."""
@@ -74,18 +77,20 @@ def read_controls(config: str) -> list[Control]:
     """The controls of a labelling config that say one class.
 
     >>> read_controls('<View><Text name="t" value="$x"/><Rating name="stars" toName="t"/></View>')
-    [Control(name='stars', about='t', kind='rating', classes=('1', '2', '3', '4', '5'))]
+    [Control(name='stars', about='t', kind='rating', classes=('1', '2', '3', '4', '5'), field='x')]
     """
     try:
         root = ElementTree.fromstring(config)
     except ElementTree.ParseError as error:
         raise InputError(f"the labelling config is not XML: {error}") from None
+    shows = {tag.get("name"): tag.get("value", "") for tag in root.iter()}
     found = []
     for tag in root.iter():
         kind = {"Choices": "choices", "Rating": "rating"}.get(tag.tag)
         name, about = tag.get("name"), tag.get("toName")
         if kind is not None and name and about and not _by_region(tag):
-            found.append(Control(name, about, kind, _classes(tag, kind)))
+            field = shows.get(about, "").removeprefix("$")
+            found.append(Control(name, about, kind, _classes(tag, kind), field or "text"))
     return found
 
 

@@ -101,6 +101,11 @@ class World:
     def project(self) -> int:
         return self.sync.project
 
+    @property
+    def made(self) -> int:
+        """How many annotations there are by now."""
+        return sum(one.made for one in self.people)
+
     def all_closed(self) -> bool:
         with self.server.client() as client:
             if client.stream("posts")["open_items"] or client.stream("posts")["exits"] < 40:
@@ -136,7 +141,9 @@ def go(found: World, kills: int, victims: str, seconds: float = 300) -> None:
     threading.Thread(target=found.sync.watch, daemon=True).start()
     threads = [one.start() for one in found.people]
     for _ in range(kills):
-        time.sleep(draw.uniform(0.05, 1.0))
+        made = found.made
+        until(lambda made=made: found.made > made or found.all_closed(), seconds)  # type: ignore[misc]
+        time.sleep(draw.uniform(0.0, 0.6))
         victim: Any = getattr(found, draw.choice(victims.split()))
         victim.kill()
         if victim is not found.sync:
@@ -165,9 +172,9 @@ def check(found: World) -> int:
         leased = {(row.item, row.labeler) for row in store.leases("posts", None)}
     assert counted == len(labels)
     for one in found.people:  # nothing is handed out without a lease
-        for task in one.given:
-            assert (f"{found.project}-{task}", one.email) in leased
-    wanted, refused, skipped = {}, [], set()
+        assert {(f"{found.project}-{given}", one.email) for given in one.given} <= leased
+    wanted: dict[tuple[str, str], str] = {}
+    refused, skipped = [], set()
     for task in tasks:
         item = f"{found.project}-{task['id']}"
         for made in sorted(task["annotations"], key=lambda one: one["id"]):
@@ -215,7 +222,7 @@ def test_kills_lose_nothing_and_count_nothing_twice(tmp_path: Path, victims: str
 @pytest.mark.timeout(3600)
 def test_the_real_label_studio_with_learning_and_kills(tmp_path: Path) -> None:
     """The real thing, the default policy, and nobody's competence known."""
-    settings = {
+    settings: dict[str, Any] = {
         "panel": [{"id": email, "capacity": 2} for email in ANNOTATORS],
         "learning": "while-serving",
         "policy": "realised",

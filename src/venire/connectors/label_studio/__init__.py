@@ -14,6 +14,7 @@ from venire.tools.lazy import attach
 
 if TYPE_CHECKING:
     from venire.connectors.label_studio.exported import read_export as read_export
+    from venire.connectors.label_studio.exported import with_verdicts as with_verdicts
     from venire.connectors.label_studio.people import Person as Person
     from venire.connectors.label_studio.people import choose_people as choose_people
     from venire.connectors.label_studio.studio import LabelStudio as LabelStudio

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from venire.errors import FileError, InputError
+from venire.errors import FileError
 from venire.files.label_config import Control
 
-__all__ = ["Exported", "read_export"]
+__all__ = ["Exported", "read_export", "with_verdicts"]
 
 
 class Exported(NamedTuple):
@@ -53,6 +53,29 @@ def read_export(path: Path, control: str | None = None) -> Exported:
     return Exported([(*pair, said) for pair, said in found.items()], left_out, chosen)
 
 
+def with_verdicts(
+    path: Path, verdicts: Mapping[str, tuple[str, float | None]], control: Control | None = None
+) -> Iterator[dict[str, Any]]:
+    """The tasks of a JSON export with verdicts, (class, confidence), as predictions.
+
+    `control` is that of the labelling config; without it, the only one of the annotations.
+    """
+    tasks = _read(path)
+    if any(_is_min(task) for task in tasks):
+        raise FileError(path, None, "got JSON-MIN, which has no tasks: export as JSON")
+    chosen = control or read_export(path).control
+    unknown = sorted(set(verdicts) - {str(task["id"]) for task in tasks})
+    if unknown:
+        raise FileError(path, None, f"it has no task {unknown[0]}, which has a verdict")
+    for task in tasks:
+        made: dict[str, Any] = {"data": task["data"], "meta": {"task": task["id"]}}
+        if str(task["id"]) in verdicts:
+            label, confidence = verdicts[str(task["id"])]
+            found = {"model_version": "venire", "result": chosen.result(label)}
+            made["predictions"] = [found if confidence is None else {**found, "score": confidence}]
+        yield made
+
+
 def _read(path: Path) -> list[Mapping[str, Any]]:
     try:
         tasks = json.loads(path.read_text(encoding="utf-8"))
@@ -62,8 +85,10 @@ def _read(path: Path) -> list[Mapping[str, Any]]:
         raise FileError(
             path, None, f"it is not JSON ({error}): export as JSON or JSON-MIN from Label Studio"
         ) from None
-    if not isinstance(tasks, list) or not all(isinstance(task, Mapping) for task in tasks):
-        raise FileError(path, None, "expected a list of tasks, as Label Studio exports them")
+    if not isinstance(tasks, list) or not all(
+        isinstance(task, Mapping) and "id" in task for task in tasks
+    ):
+        raise FileError(path, None, "expected a list of tasks with ids, as Label Studio exports it")
     return tasks
 
 
@@ -102,14 +127,10 @@ def _annotations(
     tasks: list[Mapping[str, Any]], control: Control
 ) -> Iterator[tuple[str, str, list[str], bool]]:
     ordered = sorted(tasks, key=lambda task: task.get("annotation_id") or 0)
-    for place, task in enumerate(ordered):
-        id = task.get("id", (task.get("data") or {}).get("id"))
-        if id is None:
-            raise InputError(f"task {place} has no id: export as JSON or JSON-MIN")
+    for task in ordered:
+        id = task["id"]
         if _is_min(task):
-            said = task.get(control.name)
-            classes = _choices(said)
-            yield str(id), _worker(task.get("annotator")), classes, False
+            yield str(id), _worker(task.get("annotator")), _choices(task.get(control.name)), False
             continue
         for made in _made(task):
             skipped = bool(made.get("was_cancelled"))

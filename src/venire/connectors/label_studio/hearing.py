@@ -46,6 +46,15 @@ class Hearing:
     control: Control
     people: dict[int, Person] = field(default_factory=dict)
     _heard: set[tuple[int, str]] = field(default_factory=set)
+    _strange: set[tuple[int, str]] = field(default_factory=set)
+
+    def meet(self, people: Iterable[Person]) -> None:
+        """Take the annotations of these people; what somebody new made before is heard again."""
+        known = {person.user: person for person in people}
+        if known != self.people:
+            self.people = known
+            self._heard -= self._strange
+            self._strange.clear()
 
     async def hear(self, tasks: Iterable[Mapping[str, Any]], tally: Tally) -> None:
         """Send what is new in these tasks."""
@@ -64,6 +73,7 @@ class Hearing:
         for annotation in made:
             if self._is_new(annotation) and not annotation["was_cancelled"]:
                 name = annotation.get("created_username", "").strip()
+                self._strange.add(_stamp(annotation))
                 self._refuse(annotation, task, f"{name or 'its user'} takes no part", tally)
 
     async def _one(

@@ -149,7 +149,7 @@ class Sync:
         control = await self._control()
         settings = (await self.panel.stream(self.stream))["settings"]
         _check_classes(settings["classes"], control, self.stream)
-        self._hearing = Hearing(self.desk, control)
+        self._hearing, self._people = Hearing(self.desk, control), []
         await self._meet()
         await self._read_exits()
         self.desk.dirty.clear()  # the first pass comes to all tasks
@@ -164,7 +164,7 @@ class Sync:
         settings = (await self.panel.stream(self.stream))["settings"]
         self._people = choose_people(await self.studio.users(), settings, self._named)
         await make_tabs(self.studio, self._people)
-        self.hearing.people = {person.user: person for person in self._people}
+        self.hearing.meet(self._people)
         self._seen_users = time.monotonic()
 
     @property
@@ -186,7 +186,10 @@ class Sync:
         before = set(self.desk.tokens)
         for labeler, why in (await self.desk.ask(self._labelers())).items():
             self._tell(f"{labeler} gets no work: {why}")
-        tally.given += len(set(self.desk.tokens) - before)
+        given = set(self.desk.tokens) - before
+        tally.given += len(given)
+        again = {task for task, _ in given} & set(tasks)  # what was annotated unasked, now asked
+        await self.hearing.hear([tasks[task] for task in again], tally)
         tasks |= await self._read_dirty(tasks, tally)
         await self._write(tasks.values(), tally)
         self._since, self._cursor = now - MARGIN, self._read_to
