@@ -100,12 +100,13 @@ def _verdicts(
     what: str, verdicts: Path | None, tasks: Path | None, control: Control | None, to: Path
 ) -> int:
     from venire.connectors.label_studio import with_verdicts
-    from venire.files import check_targets, read_verdicts
+    from venire.files import read_verdicts
     from venire.storage.maintenance.export import write_tasks
 
     if verdicts is None or tasks is None or what != "label-studio":
         raise InputError("--verdicts and --tasks go together, with --what label-studio")
-    check_targets([to], [verdicts, tasks])
+    if to.resolve() in (verdicts.resolve(), tasks.resolve()):
+        raise InputError(f"{to} is read for this: name another file to write with --to")
     labels = read_verdicts(verdicts)
     sure = read_verdicts(verdicts, ("task", "confidence"))
     found = {task: (label, float(sure[task])) for task, label in labels.items()}

@@ -83,7 +83,8 @@ def read_controls(config: str) -> list[Control]:
         root = ElementTree.fromstring(config)
     except ElementTree.ParseError as error:
         raise InputError(f"the labelling config is not XML: {error}") from None
-    shows = {tag.get("name"): tag.get("value", "") for tag in root.iter()}
+    shown = [tag for tag in root.iter() if not tag.get("toName")]
+    shows = {tag.get("name"): tag.get("value", "") for tag in shown}
     found = []
     for tag in root.iter():
         kind = {"Choices": "choices", "Rating": "rating"}.get(tag.tag)

@@ -27,6 +27,14 @@ def read_export(path: Path, control: str | None = None) -> Exported:
     `control` is the name of the control that says the class (`from_name`), by default the only one.
     A worker is the e-mail address, or the number of the user where that is all the file has. Of
     somebody who annotated a task twice the first counts; skipped tasks have no label.
+
+    >>> import tempfile
+    >>> rows = [{"id": 7, "kind": "cat", "annotator": 2, "annotation_id": 1}]  # JSON-MIN
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "export.json")
+    ...     _ = path.write_text(json.dumps(rows))
+    ...     read_export(path).labels
+    [('7', '2', 'cat')]
     """
     tasks = _read(path)
     kinds = _controls(tasks)
