@@ -58,7 +58,12 @@ class Bench:
     async def sync(self, **options: Any) -> AsyncIterator[Sync]:
         async with LabelStudio(self.studio.url, self.studio.tokens[OWNER], self.project) as opened:
             sync = Sync(
-                opened, self.panel, self.stream, self.project, say=self.said.append, **options
+                opened,
+                self.panel,
+                self.stream,
+                self.project,
+                say=self.said.append,
+                **{"sweep": 0.0, **options},
             )
             await sync.open()
             yield sync
@@ -377,6 +382,63 @@ def test_new_tasks_and_new_people_are_found(both: Any) -> None:
             done = await sync.round()
             assert done.given == 1
             assert len(b.tab(CAT)) == 1
+
+    play(both, test)
+
+
+def test_what_somebody_new_made_before_is_heard(both: Any) -> None:
+    async def test(b: Bench) -> None:
+        async with b.sync() as sync:
+            await sync.round()
+            [task] = b.tab(ANN)
+            b.annotate(task, CAT, "spam")
+            assert (await sync.round()).refused == 1
+            assert not (await sync.round()).refused
+            panel = [{"id": who, "competence": 0.85} for who in (ANN, BOB, CAT)]
+            await b.panel.change_stream(b.stream, panel=panel, unasked_labels=True)
+            sync._seen_users = 0.0
+            assert (await sync.round()).labels == 1
+            assert (await b.labels(task))[CAT] == "spam"
+
+    play(both, test)
+
+
+def test_tasks_that_are_too_large_are_sent_without_their_data(both: Any) -> None:
+    async def test(b: Bench) -> None:
+        rows = [{"text": "x" * 5_000_000} for _ in range(2)]
+        rows += [{"text": "y" * 9_000_000}, {"text": "z"}]
+        for row in rows:
+            b.studio.call("POST", f"/api/projects/{b.project}/import", [row])
+        async with b.sync() as sync:
+            assert (await sync.round()).items == 4
+        payloads = [
+            (await b.panel.item(b.stream, f"{b.project}-{task['id']}"))["payload"]
+            for task in b.tasks()
+        ]
+        assert payloads == [rows[0], rows[1], None, rows[3]]
+
+    play(both, test, tasks=0)
+
+
+def test_what_a_failed_round_did_is_told_by_the_next(both: Any) -> None:
+    async def test(b: Bench) -> None:
+        async with b.sync() as sync:
+            await sync.round()
+            [task] = b.tab(ANN)
+            b.annotate(task, ANN, "spam")
+            b.annotate(task, CAT, "spam")
+            change = sync.studio.change_task
+
+            async def failing(*args: Any, **more: Any) -> None:
+                raise StudioDown("down")
+
+            sync.studio.change_task = failing  # type: ignore[method-assign]
+            with pytest.raises(StudioDown):
+                await sync.round()
+            sync.studio.change_task = change  # type: ignore[method-assign]
+            done = await sync.round()
+            assert (done.labels, done.refused) == (1, 1)
+            assert CAT in done.refusals[0]
 
     play(both, test)
 

@@ -29,8 +29,8 @@ __all__ = ["Sync"]
 #: How far back `changed` looks: requests of others may be under way.
 MARGIN: Final = timedelta(seconds=15)
 
-#: Pages of all tasks that a round reads, in the first pass and later.
-FIRST_PAGES, LATER_PAGES = 10, 1
+#: Pages of all tasks that a round reads in the first pass.
+FIRST_PAGES: Final = 10
 
 #: Seconds between two looks at the users; requests that change tasks at once.
 USERS_SECONDS, WRITERS = 60.0, 4
@@ -55,7 +55,8 @@ class Sync:
         await Sync(studio, panel, "photos", 7, named=["ann@example.org=ann"]).run()
 
     `named` are those who take part, by default the users on the stream's panel, or all; `control`
-    is the control of the labelling config that says the class, by default the only one. `on_round`
+    is the control of the labelling config that says the class, by default the only one. After the
+    first pass over all tasks, a page of them is read again every `sweep` seconds. `on_round`
     gets what a round did, if it did anything, and `say` a line for what people should know: each
     annotation that is refused, and each failure.
     """
@@ -69,12 +70,14 @@ class Sync:
         *,
         control: str | None = None,
         named: Sequence[str] = (),
+        sweep: float = 15.0,
         say: Callable[[str], None] = lambda line: None,
         on_round: Callable[[Tally], None] = lambda tally: None,
     ) -> None:
         self.studio, self.panel, self.stream = studio, panel, stream
         self.desk, self.total, self.on_round = Desk(panel, stream, project), Tally(), on_round
         self._control_name, self._named, self.say = control, named, say
+        self._sweep, self._swept = sweep, 0.0
         self._hearing: Hearing | None = None
         self._people: list[Person] = []
         self._seen_users = 0.0
@@ -83,6 +86,7 @@ class Sync:
         self._known: set[int] = set()
         self._left: dict[int, Verdict] = {}
         self._exit_n, self._revision_n = 0, 0
+        self._tally = Tally()
         self._stop = asyncio.Event()
         self._told: set[str] = set()
         self._failed = ""
@@ -175,8 +179,11 @@ class Sync:
         return self._hearing
 
     async def round(self) -> Tally:
-        """One round: everything that is missing, on both sides."""
-        tally, now = Tally(), self.studio.now
+        """One round: everything that is missing, on both sides.
+
+        What it did includes what rounds before it did that failed in the end.
+        """
+        tally, now = self._tally, self.studio.now
         await self._meet()
         tasks = await self._read_tasks()
         await self._add_items(tasks.values(), tally)
@@ -194,6 +201,7 @@ class Sync:
         await self._write(tasks.values(), tally)
         self._since, self._cursor = now - MARGIN, self._read_to
         self.total.add(tally)
+        self._tally = Tally()
         return tally
 
     def _labelers(self) -> list[str]:
@@ -204,7 +212,7 @@ class Sync:
         assert self._since is not None
         found = {task["id"]: task for task in await self.studio.changed(self._since)}
         self._read_to = self._cursor
-        for _ in range(FIRST_PAGES if self._first_pass else LATER_PAGES):
+        for _ in range(self._pages()):
             page = await self.studio.after(self._read_to)
             found |= {task["id"]: task for task in page}
             self._read_to = page[-1]["id"] if page else 0
@@ -212,6 +220,14 @@ class Sync:
                 self._first_pass = False
                 break
         return found
+
+    def _pages(self) -> int:
+        """How many pages of all tasks to read in this round."""
+        if self._first_pass:
+            return FIRST_PAGES
+        due = time.monotonic() - self._swept >= self._sweep
+        self._swept = time.monotonic() if due else self._swept
+        return int(due)
 
     async def _read_dirty(self, seen: Mapping[int, Any], tally: Tally) -> dict[int, dict[str, Any]]:
         """The tasks to look at that were not read yet; items of deleted tasks are withdrawn."""
@@ -224,17 +240,17 @@ class Sync:
         return found
 
     async def _withdraw(self, task: int) -> None:
-        self.desk.dirty.discard(task)
+        """Withdraw the item of a task that is deleted; its leases end with it."""
+        if task not in self._left:
+            try:
+                await self.panel.withdraw(self.stream, self.desk.item(task))
+                self.say(f"task {task} is deleted in Label Studio: its item is withdrawn")
+            except ServerError as error:
+                if error.status not in (404, 409):  # it was never sent, or has left
+                    raise
         for key in [key for key in self.desk.tokens if key[0] == task]:
-            await self.desk.release(key, bar=True)
-        if task in self._left:
-            return
-        try:
-            await self.panel.withdraw(self.stream, self.desk.item(task))
-            self.say(f"task {task} is deleted in Label Studio: its item is withdrawn")
-        except ServerError as error:
-            if error.status not in (404, 409):
-                raise
+            self.desk.drop(key)
+        self.desk.dirty.discard(task)
 
     async def _add_items(self, tasks: Iterable[Mapping[str, Any]], tally: Tally) -> None:
         new = [task for task in tasks if task["id"] not in self._known]
@@ -244,14 +260,22 @@ class Sync:
         self._known |= {task["id"] for task in new}
 
     async def _send_items(self, items: Sequence[Mapping[str, Any]]) -> int:
-        """Send items; one whose task was changed since it was sent stays as it was."""
+        """Send items; one whose task was changed since it was sent stays as it was.
+
+        What is too large for one request is sent in parts, and an item that is too large by itself
+        without its payload: people see the task in Label Studio.
+        """
         try:
             return int((await self.panel.add_items(self.stream, items))["created"])
         except ServerError as error:
-            if error.code != "conflict" or "different content" not in error.message:
+            known = error.status == 409 and "different content" in error.message
+            if not known and error.status not in (413, 422):
                 raise
-        if len(items) == 1:
-            return 0
+            if len(items) == 1:
+                bare = {"id": items[0]["id"]}
+                if not known and items[0] == bare:
+                    raise
+                return 0 if known else await self._send_items([bare])
         half = len(items) // 2
         return await self._send_items(items[:half]) + await self._send_items(items[half:])
 
@@ -304,10 +328,13 @@ class Sync:
             for key in list(self.desk.tokens):
                 await self.desk.release(key)
             held = await self.studio.tasks(sorted(tasks))
-            await self.hearing.hear(held, self.total)  # what was made meanwhile
-            await self._write(held, self.total)
+            await self.hearing.hear(held, self._tally)  # what was made meanwhile
+            await self._write(held, self._tally)
         except (StudioDown, Unreachable) as fault:
             self.say(f"{fault}: what is in tabs stays there; the next run goes on with it")
+        self.total.add(self._tally)
+        if self._tally:
+            self._report(self._tally)
 
     def _tell(self, line: str) -> None:
         """Say something that may come up in every round, once."""
