@@ -30,7 +30,7 @@ from venire.connectors.label_studio.board import VERSION
 from venire.connectors.label_studio.studio import FIELD
 from venire.storage import open_storage
 
-KILLS = int(os.environ.get("VENIRE_KILLS", "12"))
+KILLS = int(os.environ.get("VENIRE_KILLS", "8"))
 SETTINGS: dict[str, Any] = {
     "classes": ["spam", "ok"],
     "panel": [{"id": email, "competence": 0.85, "capacity": 2} for email in ANNOTATORS],
@@ -210,10 +210,21 @@ def test_forty_tasks_and_four_people(tmp_path: Path) -> None:
         assert "Traceback" not in found.sync.log
 
 
-@pytest.mark.parametrize("victims", ["sync", "studio", "sync studio server"])
-def test_kills_lose_nothing_and_count_nothing_twice(tmp_path: Path, victims: str) -> None:
+@pytest.mark.parametrize(
+    ("victims", "kills"),
+    [
+        ("sync studio server", KILLS),
+        pytest.param("sync", 25, marks=pytest.mark.slow),
+        pytest.param("studio", 25, marks=pytest.mark.slow),
+        pytest.param("sync studio server", 25, marks=pytest.mark.slow),
+    ],
+)
+@pytest.mark.timeout(1200)
+def test_kills_lose_nothing_and_count_nothing_twice(
+    tmp_path: Path, victims: str, kills: int
+) -> None:
     with world(tmp_path) as found:
-        go(found, KILLS, victims)
+        go(found, kills, victims)
         assert check(found) >= 60
         assert "Traceback" not in found.sync.log
 
