@@ -11,26 +11,22 @@ import asyncio
 import contextlib
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import datetime, timedelta
 from typing import Any, Final
 
 from venire.client import AsyncClient, ServerError, Unreachable
-from venire.connectors.label_studio.board import Verdict, put
+from venire.connectors.label_studio.board import put
 from venire.connectors.label_studio.desk import Desk
 from venire.connectors.label_studio.hearing import Hearing
+from venire.connectors.label_studio.intake import Intake
+from venire.connectors.label_studio.leaving import Leaving
 from venire.connectors.label_studio.people import Person, choose_people, make_tabs
-from venire.connectors.label_studio.studio import FIELD, LabelStudio, StudioDown, StudioError
+from venire.connectors.label_studio.reading import Reader
+from venire.connectors.label_studio.studio import LabelStudio, StudioDown, StudioError
 from venire.connectors.label_studio.tally import Tally
 from venire.errors import InputError
 from venire.files.label_config import Control, find_control
 
 __all__ = ["Sync"]
-
-#: How far back `changed` looks: requests of others may be under way.
-MARGIN: Final = timedelta(seconds=15)
-
-#: Pages of all tasks that a round reads in the first pass.
-FIRST_PAGES: Final = 10
 
 #: Seconds between two looks at the users; requests that change tasks at once.
 USERS_SECONDS, WRITERS = 60.0, 4
@@ -43,6 +39,9 @@ FOR_PEOPLE: Final = {
     "slot_seconds": 10.0,
     "lease_floor_seconds": 300.0,
 }
+
+#: Statuses of the server after which the next round may succeed.
+BUSY: Final = frozenset({429, 500, 502, 503, 504})
 
 #: The longest pause after a failure, in seconds.
 LONGEST_PAUSE: Final = 30.0
@@ -77,15 +76,11 @@ class Sync:
         self.studio, self.panel, self.stream = studio, panel, stream
         self.desk, self.total, self.on_round = Desk(panel, stream, project), Tally(), on_round
         self._control_name, self._named, self.say = control, named, say
-        self._sweep, self._swept = sweep, 0.0
+        self._intake, self._leaving = Intake(self.desk), Leaving(self.desk)
+        self._reader = Reader(studio, sweep)
         self._hearing: Hearing | None = None
         self._people: list[Person] = []
         self._seen_users = 0.0
-        self._since: datetime | None = None
-        self._cursor, self._read_to, self._first_pass = 0, 0, True
-        self._known: set[int] = set()
-        self._left: dict[int, Verdict] = {}
-        self._exit_n, self._revision_n = 0, 0
         self._tally = Tally()
         self._stop = asyncio.Event()
         self._told: set[str] = set()
@@ -106,7 +101,9 @@ class Sync:
         while not self._stop.is_set() and not self.desk.finished:
             try:
                 done = await self.round()
-            except (StudioDown, Unreachable) as fault:
+            except (StudioDown, Unreachable, ServerError) as fault:
+                if isinstance(fault, ServerError) and fault.status not in BUSY:
+                    raise
                 self._fail(str(fault))
                 last, pause = time.monotonic(), min(LONGEST_PAUSE, 2 * pause)
             else:
@@ -155,11 +152,11 @@ class Sync:
         _check_classes(settings["classes"], control, self.stream)
         self._hearing, self._people = Hearing(self.desk, control), []
         await self._meet()
-        await self._read_exits()
+        await self._leaving.read()
         self.desk.dirty.clear()  # the first pass comes to all tasks
         await self.desk.restore(self._labelers())
         self.desk.dirty |= {task["id"] for task in await self.studio.handed_out()}
-        self._since = self.studio.now - MARGIN
+        self._reader.begin()
 
     async def _meet(self) -> None:
         """Look who takes part, and make their tabs."""
@@ -183,12 +180,12 @@ class Sync:
 
         What it did includes what rounds before it did that failed in the end.
         """
-        tally, now = self._tally, self.studio.now
+        tally = self._tally
         await self._meet()
-        tasks = await self._read_tasks()
-        await self._add_items(tasks.values(), tally)
+        tasks = await self._reader.read()
+        await self._intake.add(tasks.values(), tally)
         await self.hearing.hear(tasks.values(), tally)
-        await self._read_exits()
+        await self._leaving.read()
         tally.ended += len(await self.desk.refresh())
         before = set(self.desk.tokens)
         for labeler, why in (await self.desk.ask(self._labelers())).items():
@@ -199,7 +196,7 @@ class Sync:
         await self.hearing.hear([tasks[task] for task in again], tally)
         tasks |= await self._read_dirty(tasks, tally)
         await self._write(tasks.values(), tally)
-        self._since, self._cursor = now - MARGIN, self._read_to
+        self._reader.done()
         self.total.add(tally)
         self._tally = Tally()
         return tally
@@ -207,92 +204,15 @@ class Sync:
     def _labelers(self) -> list[str]:
         return [person.labeler for person in self._people]
 
-    async def _read_tasks(self) -> dict[int, dict[str, Any]]:
-        """What has changed, and some pages of all tasks: not every change has a date."""
-        assert self._since is not None
-        found = {task["id"]: task for task in await self.studio.changed(self._since)}
-        self._read_to = self._cursor
-        for _ in range(self._pages()):
-            page = await self.studio.after(self._read_to)
-            found |= {task["id"]: task for task in page}
-            self._read_to = page[-1]["id"] if page else 0
-            if not page:
-                self._first_pass = False
-                break
-        return found
-
-    def _pages(self) -> int:
-        """How many pages of all tasks to read in this round."""
-        if self._first_pass:
-            return FIRST_PAGES
-        due = time.monotonic() - self._swept >= self._sweep
-        self._swept = time.monotonic() if due else self._swept
-        return int(due)
-
     async def _read_dirty(self, seen: Mapping[int, Any], tally: Tally) -> dict[int, dict[str, Any]]:
         """The tasks to look at that were not read yet; items of deleted tasks are withdrawn."""
         wanted = sorted(self.desk.dirty - set(seen))
         found = {task["id"]: task for task in await self.studio.tasks(wanted)}
         for task in set(wanted) - set(found):
-            await self._withdraw(task)
-        await self._add_items(found.values(), tally)
+            await self._intake.withdraw(task, self.say)
+        await self._intake.add(found.values(), tally)
         await self.hearing.hear(found.values(), tally)
         return found
-
-    async def _withdraw(self, task: int) -> None:
-        """Withdraw the item of a task that is deleted; its leases end with it."""
-        if task not in self._left:
-            try:
-                await self.panel.withdraw(self.stream, self.desk.item(task))
-                self.say(f"task {task} is deleted in Label Studio: its item is withdrawn")
-            except ServerError as error:
-                if error.status not in (404, 409):  # it was never sent, or has left
-                    raise
-        for key in [key for key in self.desk.tokens if key[0] == task]:
-            self.desk.drop(key)
-        self.desk.dirty.discard(task)
-
-    async def _add_items(self, tasks: Iterable[Mapping[str, Any]], tally: Tally) -> None:
-        new = [task for task in tasks if task["id"] not in self._known]
-        items = [{"id": self.desk.item(task["id"]), "payload": _payload(task)} for task in new]
-        if items:
-            tally.items += await self._send_items(items)
-        self._known |= {task["id"] for task in new}
-
-    async def _send_items(self, items: Sequence[Mapping[str, Any]]) -> int:
-        """Send items; one whose task was changed since it was sent stays as it was.
-
-        What is too large for one request is sent in parts, and an item that is too large by itself
-        without its payload: people see the task in Label Studio.
-        """
-        try:
-            return int((await self.panel.add_items(self.stream, items))["created"])
-        except ServerError as error:
-            known = error.status == 409 and "different content" in error.message
-            if not known and error.status not in (413, 422):
-                raise
-            if len(items) == 1:
-                bare = {"id": items[0]["id"]}
-                if not known and items[0] == bare:
-                    raise
-                return 0 if known else await self._send_items([bare])
-        half = len(items) // 2
-        return await self._send_items(items[:half]) + await self._send_items(items[half:])
-
-    async def _read_exits(self) -> None:
-        """Note what has left, and verdicts that were revised."""
-        for row in await _all(self.panel.exits, self.stream, self._exit_n):
-            self._note(row.item, row.verdict, row.confidence)
-            self._exit_n = row.n
-        for row in await _all(self.panel.revisions, self.stream, self._revision_n):
-            self._note(row.item, row.verdict, row.confidence)
-            self._revision_n = row.n
-
-    def _note(self, item: str, verdict: str | None, confidence: float) -> None:
-        task = self.desk.task(item)
-        if task is not None:
-            self._left[task] = Verdict(verdict, confidence)
-            self.desk.dirty.add(task)
 
     async def _write(self, tasks: Iterable[Mapping[str, Any]], tally: Tally) -> None:
         """Make all tasks what they should be; one that fails does not keep the others waiting."""
@@ -310,7 +230,7 @@ class Sync:
     async def _put(self, task: Mapping[str, Any], tally: Tally) -> None:
         emails = {person.labeler: person.email for person in self._people}
         holders = [emails[name] for name in self.desk.holders(task["id"]) if name in emails]
-        verdict = self._left.get(task["id"])
+        verdict = self._leaving.verdicts.get(task["id"])
         try:
             closed = await put(self.studio, self.hearing.control, task, holders, verdict)
         except StudioError as error:
@@ -343,22 +263,9 @@ class Sync:
             self.say(line)
 
 
-def _payload(task: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in task["data"].items() if name != FIELD}
-
-
 def _check_classes(classes: Sequence[str], control: Control, stream: str) -> None:
     if control.classes and set(classes) != set(control.classes):
         raise InputError(
             f"stream {stream!r} has the classes {sorted(classes)}, and the control "
             f"{control.name!r} of the project has {sorted(control.classes)}: expected the same"
         )
-
-
-async def _all(read: Callable[..., Any], stream: str, after: int) -> list[Any]:
-    """All rows after a cursor."""
-    rows: list[Any] = []
-    while page := await read(stream, after, limit=1000):
-        rows += page
-        after = page[-1].n
-    return rows
