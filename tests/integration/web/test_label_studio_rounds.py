@@ -8,6 +8,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from tests.studio.double import ANNOTATORS, OWNER
 from tests.studio.people import KIND
 from tests.studio.servers import Studio, running
 from venire.client import AsyncClient
-from venire.connectors.label_studio import LabelStudio, StudioDown, Sync, Tally
+from venire.connectors.label_studio import LabelStudio, StudioDown, Sync, Tally, reading
 from venire.connectors.label_studio.studio import FIELD
 from venire.errors import InputError, UnknownName
 
@@ -141,6 +142,7 @@ def test_a_restart_takes_over_and_makes_nothing_twice(both: Any) -> None:
         async with b.sync() as again:
             done = await again.round()
             assert (done.items, done.labels, done.given) == (0, 1, 0)
+            assert (b.tab(ANN), b.tab(BOB)) == ([], [task])  # who holds it, holds it still
         b.annotate(task, BOB, "ok")
         async with b.sync() as again:
             await again.round()
@@ -345,6 +347,42 @@ def test_the_end_takes_everything_back(both: Any) -> None:
         assert (await b.panel.stream(b.stream))["leases"] == 0
 
     play(both, test, tasks=3)
+
+
+def test_what_is_annotated_before_the_end_counts(both: Any) -> None:
+    async def test(b: Bench) -> None:
+        async with b.sync() as sync:
+            await sync.round()
+            [task] = b.tab(ANN)
+            b.annotate(task, ANN, "spam")
+            await sync.close()
+            assert sync.total.labels == 1
+            assert await b.labels(task) == {ANN: "spam"}
+        assert b.tab(ANN) == b.tab(BOB) == []
+
+    play(both, test)
+
+
+def test_a_lease_that_ends_is_noticed_where_nothing_changed(
+    both: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither the date of the task nor a pass over all tasks would lead to it."""
+    monkeypatch.setattr(reading, "MARGIN", timedelta(0))
+
+    async def test(b: Bench) -> None:
+        async with b.sync(sweep=1e9) as sync:
+            await sync.round()
+            [task] = b.tab(ANN)
+            await b.panel.pause(b.stream)  # nobody gets it anew
+            await asyncio.sleep(2.2)
+            await sync.round()
+            await sync.round()
+            assert b.tab(ANN) == [task]
+            await asyncio.sleep(2.0)
+            assert (await sync.round()).ended == 2
+            assert b.tab(ANN) == b.tab(BOB) == []
+
+    play(both, test, lease_floor_seconds=4.0, lease_ceiling_seconds=4.0)
 
 
 def test_a_closed_stream_ends_the_sync(both: Any) -> None:
