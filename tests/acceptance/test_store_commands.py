@@ -118,6 +118,15 @@ def test_exported_log_and_tasks(store: Storage, run: Run, tmp_path: Path) -> Non
     run("export", "--what", "label-studio", "--to", tmp_path / "tasks.json")
     tasks = json.loads((tmp_path / "tasks.json").read_text())
     assert len(tasks) == 23
+    config = tmp_path / "config.xml"
+    config.write_text(
+        '<View><Text name="post" value="$body"/><Choices name="kind" toName="post"/></View>'
+    )
+    run("export", "--what", "label-studio", "--to", tmp_path / "t.json", "--label-config", config)
+    named = json.loads((tmp_path / "t.json").read_text())
+    parts = [part for task in named for made in task["annotations"] for part in made["result"]]
+    assert {(part["from_name"], part["to_name"]) for part in parts} == {("kind", "post")}
+    assert len(parts) == 21
     assert "unknown export 'lables'" in run("export", "--what", "lables", "--to", "x", code=2)
     assert "cannot be written" in run("export", "--to", "nowhere/x.csv", code=2)
     assert "cannot be written" in run("export", "--what", "log", "--to", "nowhere/x", code=2)

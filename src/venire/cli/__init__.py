@@ -1,6 +1,7 @@
 """The `venire` command line: one thin module per command.
 
-A command is a module of this package with a function of the same name, listed in `COMMANDS`.
+A command is a module of this package with a function of the same name, listed in `COMMANDS`; a
+command whose name Python keeps for itself has another module, in `MODULES`.
 Modules are imported on demand, and import heavy dependencies inside their functions, so that
 `venire --help` is quick.
 """
@@ -44,7 +45,12 @@ COMMANDS = (
     "stream",
     "work",
     "mcp",
+    "connect",
+    "import",
 )
+
+#: Commands whose module cannot have their name.
+MODULES = {"import": "importing"}
 
 #: Typer's own errors about options and arguments.
 _USAGE_ERROR: Any = typer.BadParameter.__mro__[1]
@@ -88,7 +94,8 @@ def make_app(commands: Sequence[str] = COMMANDS) -> typer.Typer:
     )
     app.callback(invoke_without_command=True)(_venire)
     for command in commands:
-        app.command(command)(getattr(import_module(f"{__name__}.{command}"), command))
+        module = MODULES.get(command, command)
+        app.command(command)(getattr(import_module(f"{__name__}.{module}"), module))
     return app
 
 

@@ -15,6 +15,7 @@ from venire.cli.stores import StorageUrl, chosen_stream, open_guest
 from venire.errors import InputError, UnknownName
 
 if TYPE_CHECKING:
+    from venire.files.label_config import Control
     from venire.storage import Storage
 
 __all__ = ["export"]
@@ -23,6 +24,12 @@ STREAM = "Which stream. [default: the only one]"
 WHAT = "labels, verdicts, revisions, gold, notes, log or label-studio."
 TO = "The file to write; all but log and label-studio: .csv, .parquet, .jsonl or .dataset."
 PROBABILITIES = "With verdicts: also the probability of each class, by all labels of today."
+LABEL_CONFIG = "With label-studio: the project's labelling config (XML), for the names of its tags."
+CONTROL = "With --label-config: the control that says the class. [default: the only one]"
+VERDICTS = (
+    "With label-studio: verdicts of a file, as venire aggregate writes them, not of a stream."
+)
+TASKS = "With --verdicts: the tasks, as Label Studio exported them (JSON)."
 
 
 def export(
@@ -31,6 +38,10 @@ def export(
     stream: Annotated[str | None, typer.Option(metavar="NAME", help=STREAM)] = None,
     what: Annotated[str, typer.Option(metavar="WHAT", help=WHAT)] = "labels",
     probabilities: Annotated[bool, typer.Option("--probabilities", help=PROBABILITIES)] = False,
+    label_config: Annotated[Path | None, typer.Option(metavar="FILE", help=LABEL_CONFIG)] = None,
+    control: Annotated[str | None, typer.Option(metavar="NAME", help=CONTROL)] = None,
+    verdicts: Annotated[Path | None, typer.Option(metavar="FILE", help=VERDICTS)] = None,
+    tasks: Annotated[Path | None, typer.Option(metavar="FILE", help=TASKS)] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Write a stream's labels, verdicts, revisions, gold, log, or all of it for Label Studio.
@@ -41,8 +52,14 @@ def export(
     gold: what trusted labelers and admins said of items, and which of them were drawn to be
     audited. notes: comments and flags of labelers, and what they were not sure of. log: every
     event, one JSON object per line. label-studio: tasks with annotations and the verdicts as
-    predictions, a JSON list that Label Studio imports. The server may be running.
+    predictions, a JSON list that Label Studio imports; its tags are called label and item, or as in
+    the --label-config. The server may be running. With --verdicts and --tasks, no server is needed:
+    what Label Studio exported gets the verdicts of venire aggregate.
     """
+    chosen = _control(what, label_config, control)
+    if verdicts is not None or tasks is not None:
+        _say(_tasks_with(what, verdicts, tasks, chosen, to), "verdicts", what, to, as_json)
+        return
     kinds: dict[str, Callable[[Storage, str, Path], int]] = {
         "labels": _labels,
         "verdicts": partial(_verdicts, probabilities=probabilities),
@@ -50,7 +67,7 @@ def export(
         "gold": _gold,
         "notes": _notes,
         "log": _log,
-        "label-studio": _label_studio,
+        "label-studio": partial(_label_studio, control=chosen),
     }
     if what not in kinds:
         raise UnknownName("export", what, kinds)
@@ -60,11 +77,48 @@ def export(
         name = chosen_stream(opened, stream)
         with screen.working(f"writing {to.name}"):
             count = kinds[what](opened, name, to)
+    _say(count, name, what, to, as_json)
+
+
+def _say(count: int, name: str, what: str, to: Path, as_json: bool) -> None:
     if as_json:
         print(json.dumps({"stream": name, "what": what, "rows": count, "path": str(to)}))
     else:
         unit = {"log": "events", "label-studio": "tasks"}.get(what, what)
         print(f"{count:,} {unit} of {name} in {to}")
+
+
+def _control(what: str, config: Path | None, name: str | None) -> Control | None:
+    """The control that a labelling config has, if there is one."""
+    from venire.files.label_config import find_control
+
+    if config is None and name is not None:
+        raise InputError("--control names a control of the --label-config: give both")
+    if config is None:
+        return None
+    if what != "label-studio":
+        raise InputError(f"--label-config is for --what label-studio, not for {what}")
+    try:
+        return find_control(config.read_text(encoding="utf-8"), name)
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{config} cannot be read: {error}") from None
+
+
+def _tasks_with(
+    what: str, verdicts: Path | None, tasks: Path | None, control: Control | None, to: Path
+) -> int:
+    from venire.connectors.label_studio import with_verdicts
+    from venire.files import read_verdicts
+    from venire.storage.maintenance.export import write_tasks
+
+    if verdicts is None or tasks is None or what != "label-studio":
+        raise InputError("--verdicts and --tasks go together, with --what label-studio")
+    if to.resolve() in (verdicts.resolve(), tasks.resolve()):
+        raise InputError(f"{to} is read for this: name another file to write with --to")
+    labels = read_verdicts(verdicts)
+    sure = read_verdicts(verdicts, ("task", "confidence"))
+    found = {task: (label, float(sure[task])) for task, label in labels.items()}
+    return write_tasks(with_verdicts(tasks, found, control), to)
 
 
 def _labels(storage: Storage, stream: str, to: Path) -> int:
@@ -135,7 +189,8 @@ def _log(storage: Storage, stream: str, to: Path) -> int:
     return write_log(storage, stream, to)
 
 
-def _label_studio(storage: Storage, stream: str, to: Path) -> int:
+def _label_studio(storage: Storage, stream: str, to: Path, control: Control | None) -> int:
+    from venire.files.label_config import PLAIN_CONTROL
     from venire.storage.maintenance.export import write_label_studio
 
-    return write_label_studio(storage, stream, to)
+    return write_label_studio(storage, stream, to, control or PLAIN_CONTROL)

@@ -167,10 +167,12 @@ def release(token: str, bar: bool) -> Call[None]:
     return Call("POST", _assignment(token, "release"), lambda answer: None, body=body)
 
 
-def add_labels(stream: str, rows: Iterable[LabelLike]) -> Call[dict[str, Any]]:
-    """Add labels in bulk."""
-    body = _json([_label(row) for row in rows])
-    return Call("POST", stream_path(stream, "labels"), Answer.json, {}, body)
+def add_labels(
+    stream: str, rows: Iterable[LabelLike], leased: bool = False
+) -> Call[dict[str, Any]]:
+    """Add labels in bulk; `leased`: only of items that their labeler holds or held."""
+    body, params = _json([_label(row) for row in rows]), {"leased": "true"} if leased else {}
+    return Call("POST", stream_path(stream, "labels"), Answer.json, params, body)
 
 
 def _label(row: LabelLike) -> dict[str, str]:

@@ -163,9 +163,15 @@ class Client:
         """How many labels a labeler has given since a time, and in all."""
         return self._do(calls.progress(stream, labeler, since))
 
-    def add_labels(self, stream: str, labels: Iterable[LabelLike]) -> dict[str, Any]:
-        """Add labels in bulk, as (item, labeler, said) or mappings with these keys."""
-        return self._do(calls.add_labels(stream, labels))
+    def add_labels(
+        self, stream: str, labels: Iterable[LabelLike], leased: bool = False
+    ) -> dict[str, Any]:
+        """Add labels in bulk, as (item, labeler, said) or mappings with these keys.
+
+        `leased`: those of items that the labeler was never assigned are refused, unless the stream
+        has `unasked_labels`.
+        """
+        return self._do(calls.add_labels(stream, labels, leased))
 
     def add_gold(
         self, stream: str, gold: Mapping[str, str] | Iterable[tuple[str, str]]

@@ -155,6 +155,20 @@ def test_labels_in_bulk(posts: InProcess) -> None:
     assert code_of(nobody) == (422, "invalid")
 
 
+def test_labels_that_are_passed_on_may_be_held_to_leases(server: InProcess) -> None:
+    server.make_stream(policy="fixed-overlap:2", slot_seconds=3600.0)
+    server.add("a", "b")
+    path, work = "/v1/streams/posts/labels", server.take("ann")
+    rows = [{"item": item, "labeler": "ann", "said": "ok"} for item in ("a", "b")]
+    got = server.call("POST", f"{path}?leased=true", json=rows).json()
+    assert (got["accepted"], got["refused"]) == (1, 1)
+    [refusal] = got["refusals"]
+    assert (refusal["code"], rows[refusal["row"]]["item"] != work["item"]) == ("not_given", True)
+    assert server.call("POST", f"{path}?leased=true", json=rows).json()["exists"] == 1
+    assert code_of(server.call("POST", f"{path}?leased=maybe", json=rows)) == (422, "invalid")
+    assert server.call("POST", f"{path}?leased=false", json=rows).json()["accepted"] == 1
+
+
 def test_a_labeler_who_guesses_ids_makes_no_verdicts(server: InProcess) -> None:
     server.make_stream(policy="fixed-overlap:1", slot_seconds=3600.0)
     server.add(*(f"i{n}" for n in range(200)))

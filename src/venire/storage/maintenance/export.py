@@ -6,18 +6,26 @@ import dataclasses
 import json
 import math
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TextIO
 
 from venire.errors import FileError
+from venire.files.label_config import PLAIN_CONTROL, Control
 from venire.storage.base import Storage
 from venire.storage.codec import decode, kind_of
 from venire.storage.file_lock import open_private
 from venire.storage.rows import ItemRow, LabelRow, RevisionRow
 
-__all__ = ["label_studio_tasks", "log_lines", "replacing", "write_label_studio", "write_log"]
+__all__ = [
+    "label_studio_tasks",
+    "log_lines",
+    "replacing",
+    "write_label_studio",
+    "write_log",
+    "write_tasks",
+]
 
 
 @contextmanager
@@ -79,8 +87,12 @@ def write_log(storage: Storage, stream: str, target: Path) -> int:
     return count
 
 
-def label_studio_tasks(storage: Storage, stream: str) -> Iterator[dict[str, Any]]:
+def label_studio_tasks(
+    storage: Storage, stream: str, control: Control = PLAIN_CONTROL
+) -> Iterator[dict[str, Any]]:
     """Items as tasks of Label Studio, each label an annotation and the verdict a prediction.
+
+    `control` is the one of the project's labelling config that says the class.
 
     Label Studio takes no annotator whom it does not know, so who gave a label stands in the
     `meta` of its result; the item's id and how it left stand in the `meta` of the task. A verdict
@@ -94,7 +106,7 @@ def label_studio_tasks(storage: Storage, stream: str) -> Iterator[dict[str, Any]
         while waiting is not None and waiting[0] <= item.id:
             mine = waiting[1] if waiting[0] == item.id else []
             waiting = next(labels, None)
-        yield _task(item, mine, revised.get(item.id))
+        yield _task(item, mine, revised.get(item.id), control)
 
 
 def _by_item(rows: Iterator[LabelRow]) -> Iterator[tuple[str, list[LabelRow]]]:
@@ -108,9 +120,11 @@ def _by_item(rows: Iterator[LabelRow]) -> Iterator[tuple[str, list[LabelRow]]]:
         yield some[0].item, some
 
 
-def _task(item: ItemRow, labels: list[LabelRow], revised: RevisionRow | None) -> dict[str, Any]:
+def _task(
+    item: ItemRow, labels: list[LabelRow], revised: RevisionRow | None, control: Control
+) -> dict[str, Any]:
     payload = json.loads(item.payload)
-    data = payload if isinstance(payload, dict) else {"text": payload}
+    data = payload if isinstance(payload, dict) else {control.field: payload}
     about = {"item": item.id, "status": item.status, "reason": item.reason}
     if revised is not None:
         about["left_as"] = item.verdict
@@ -118,7 +132,9 @@ def _task(item: ItemRow, labels: list[LabelRow], revised: RevisionRow | None) ->
     task: dict[str, Any] = {"data": data, "meta": {"venire": about}}
     task["annotations"] = [
         {
-            "result": [{**_choice(row.said), "meta": {"text": [row.labeler]}}],
+            "result": [
+                {**part, "meta": {"text": [row.labeler]}} for part in control.result(row.said)
+            ],
             "lead_time": row.lead_seconds,
         }
         for row in labels
@@ -126,21 +142,24 @@ def _task(item: ItemRow, labels: list[LabelRow], revised: RevisionRow | None) ->
     task["predictions"] = []
     if item.verdict is not None:
         found = {"model_version": "venire", "score": item.confidence}
-        task["predictions"] = [{**found, "result": [_choice(item.verdict)]}]
+        task["predictions"] = [{**found, "result": control.result(item.verdict)}]
     return task
 
 
-def _choice(said: str) -> dict[str, Any]:
-    value = {"choices": [said]}
-    return {"from_name": "label", "to_name": "item", "type": "choices", "value": value}
-
-
-def write_label_studio(storage: Storage, stream: str, target: Path) -> int:
+def write_label_studio(
+    storage: Storage, stream: str, target: Path, control: Control = PLAIN_CONTROL
+) -> int:
     """Write the items as a JSON list that Label Studio imports; how many there are."""
+    with storage.frozen():
+        return write_tasks(label_studio_tasks(storage, stream, control), target)
+
+
+def write_tasks(tasks: Iterable[dict[str, Any]], target: Path) -> int:
+    """Write tasks as a JSON list, one a line; how many there are."""
     count = 0
-    with storage.frozen(), replacing(target) as file:
+    with replacing(target) as file:
         file.write("[")
-        for task in label_studio_tasks(storage, stream):
+        for task in tasks:
             file.write(",\n" if count else "\n")
             file.write(json.dumps(task, ensure_ascii=False, allow_nan=False))
             count += 1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import FastAPI, Query, Request, Response
 
@@ -26,6 +26,13 @@ LABELER = "The labeler; a labeler's own key may omit it."
 REASON = {
     "description": "Why: " + ", ".join(NoWork),
     "schema": {"type": "string", "enum": list(NoWork)},
+}
+LEASED = {
+    "name": "leased",
+    "in": "query",
+    "description": "Only labels of items that their labeler holds or held, unless the stream has "
+    "unasked_labels.",
+    "schema": {"type": "boolean", "default": False},
 }
 EXAMPLE = [{"item": "post-1", "labeler": "ann", "said": "ok"}]
 
@@ -81,7 +88,9 @@ class WorkRoutes:
             methods=["POST"],
             tags=["work"],
             responses=says(404, 409, 413, 415, 422, text="The outcome of the labels."),
-            openapi_extra=stream_parameter(body("LabelBody", lists=True, example=EXAMPLE)),
+            openapi_extra=_with_leased(
+                stream_parameter(body("LabelBody", lists=True, example=EXAMPLE))
+            ),
         )
 
     @by_hand
@@ -154,7 +163,10 @@ class WorkRoutes:
 
     @by_hand
     async def add_labels(self, request: Request) -> Response:
-        """Add labels in bulk, idempotent; a labeler's own key only for items it was assigned."""
+        """Add labels in bulk, idempotent; a labeler's own key only for items it was assigned.
+
+        So with `leased`, for programs that pass on what labelers say elsewhere.
+        """
         who, most = caller(request), self._gate.settings.max_batch
         bound = who.bound_to()
 
@@ -171,7 +183,7 @@ class WorkRoutes:
             request.path_params["stream"],
             labels,
             who.actor,
-            own=bound is not None,
+            own=bound is not None or _leased(request),
         )
         counts = dict.fromkeys(("accepted", "exists", "late", "refused"), 0)
         refusals = []
@@ -180,3 +192,14 @@ class WorkRoutes:
             if outcome.status == "refused":
                 refusals.append({"row": number, "code": outcome.code, "message": outcome.message})
         return json_answer({**counts, "refusals": refusals})
+
+
+def _with_leased(extra: dict[str, Any]) -> dict[str, Any]:
+    return {**extra, "parameters": [*extra["parameters"], LEASED]}
+
+
+def _leased(request: Request) -> bool:
+    text = request.query_params.get("leased", "false").lower()
+    if text not in ("true", "false"):
+        raise RequestError(422, "invalid", f"got leased={text!r}", hint="expected true or false")
+    return text == "true"

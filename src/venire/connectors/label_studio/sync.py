@@ -1,0 +1,271 @@
+"""The sync: rounds that read both sides and do what is missing on either.
+
+A round sends new tasks as items, annotations as labels, asks for work for everybody, and writes who
+holds a task, and what became of it, into Label Studio. It keeps nothing on disk: after a kill of
+either side, or of itself, the next round finds the leases in venire and the rest in Label Studio.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from venire.client import AsyncClient, ServerError, Unreachable
+from venire.connectors.label_studio.board import put
+from venire.connectors.label_studio.desk import Desk
+from venire.connectors.label_studio.hearing import Hearing
+from venire.connectors.label_studio.intake import Intake
+from venire.connectors.label_studio.leaving import Leaving
+from venire.connectors.label_studio.people import Person, choose_people, make_tabs
+from venire.connectors.label_studio.reading import Reader
+from venire.connectors.label_studio.studio import LabelStudio, StudioDown, StudioError
+from venire.connectors.label_studio.tally import Tally
+from venire.errors import InputError
+from venire.files.label_config import Control, find_control
+
+__all__ = ["Sync"]
+
+#: Seconds between two looks at the users; requests that change tasks at once.
+USERS_SECONDS, WRITERS = 60.0, 4
+
+#: The settings of a stream that is made here: people take minutes, and few label everything.
+FOR_PEOPLE: Final = {
+    "min_confidence": 0.95,
+    "max_overlap": 3,
+    "default_weight": 1000.0,
+    "slot_seconds": 10.0,
+    "lease_floor_seconds": 300.0,
+}
+
+#: Statuses of the server after which the next round may succeed.
+BUSY: Final = frozenset({429, 500, 502, 503, 504})
+
+#: The longest pause after a failure, in seconds.
+LONGEST_PAUSE: Final = 30.0
+
+
+class Sync:
+    """Connects a project of Label Studio with a stream.
+
+    async with LabelStudio(url, token, 7) as studio, AsyncClient(server, key) as panel:
+        await Sync(studio, panel, "photos", 7, named=["ann@example.org=ann"]).run()
+
+    `named` are those who take part, by default the users on the stream's panel, or all; `control`
+    is the control of the labelling config that says the class, by default the only one. After the
+    first pass over all tasks, a page of them is read again every `sweep` seconds. `on_round`
+    gets what a round did, if it did anything, and `say` a line for what people should know: each
+    annotation that is refused, and each failure.
+    """
+
+    def __init__(
+        self,
+        studio: LabelStudio,
+        panel: AsyncClient,
+        stream: str,
+        project: int,
+        *,
+        control: str | None = None,
+        named: Sequence[str] = (),
+        sweep: float = 15.0,
+        say: Callable[[str], None] = lambda line: None,
+        on_round: Callable[[Tally], None] = lambda tally: None,
+    ) -> None:
+        self.studio, self.panel, self.stream = studio, panel, stream
+        self.desk, self.total, self.on_round = Desk(panel, stream, project), Tally(), on_round
+        self._control_name, self._named, self.say = control, named, say
+        self._intake, self._leaving = Intake(self.desk), Leaving(self.desk)
+        self._reader = Reader(studio, sweep)
+        self._hearing: Hearing | None = None
+        self._people: list[Person] = []
+        self._seen_users = 0.0
+        self._tally = Tally()
+        self._stop = asyncio.Event()
+        self._told: set[str] = set()
+        self._failed = ""
+
+    def stop(self) -> None:
+        """End after the round that is running."""
+        self._stop.set()
+
+    async def run(self, every: float = 2.0, until_idle: float | None = None) -> Tally:
+        """Run rounds until `stop`, or until the stream is closed and empty.
+
+        With `until_idle`, also after that many seconds in which there was nothing to do. In the end
+        what people still hold is released and taken out of their tabs.
+        """
+        await self.open()
+        last, pause = time.monotonic(), every
+        while not self._stop.is_set() and not self.desk.finished:
+            try:
+                done = await self.round()
+            except (StudioDown, Unreachable, ServerError) as fault:
+                if isinstance(fault, ServerError) and fault.status not in BUSY:
+                    raise
+                self._fail(str(fault))
+                last, pause = time.monotonic(), min(LONGEST_PAUSE, 2 * pause)
+            else:
+                self._failed, pause = "", every
+                if done:
+                    last = time.monotonic()
+                    self._report(done)
+            if until_idle is not None and time.monotonic() - last > until_idle:
+                break
+            await self._wait(pause)
+        await self.close()
+        return self.total
+
+    def _fail(self, why: str) -> None:
+        """Say why a round failed, unless the one before failed so too."""
+        if why != self._failed:
+            self.say(f"{why}: trying again")
+        self._failed = why
+
+    def _report(self, done: Tally) -> None:
+        for line in done.refusals:
+            self.say(line)
+        self.on_round(done)
+
+    async def _wait(self, seconds: float) -> None:
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._stop.wait(), seconds)
+
+    async def create_stream(self) -> None:
+        """Create the stream with the classes of the project, unless there is one."""
+        control = await self._control()
+        if not control.classes:
+            raise InputError(
+                f"the choices of {control.name} come with each task: create the stream"
+            )
+        if self.stream not in [one["name"] for one in await self.panel.streams()]:
+            await self.panel.create_stream(self.stream, classes=control.classes, **FOR_PEOPLE)
+
+    async def _control(self) -> Control:
+        return find_control((await self.studio.project())["label_config"], self._control_name)
+
+    async def open(self) -> None:
+        """Check that both sides fit, make the tabs, and take over the leases of an earlier run."""
+        control = await self._control()
+        settings = (await self.panel.stream(self.stream))["settings"]
+        _check_classes(settings["classes"], control, self.stream)
+        self._hearing, self._people = Hearing(self.desk, control), []
+        await self._meet()
+        await self._leaving.read()
+        self.desk.dirty.clear()  # the first pass comes to all tasks
+        await self.desk.restore(self._labelers())
+        self.desk.dirty |= {task["id"] for task in await self.studio.handed_out()}
+        self._reader.begin()
+
+    async def _meet(self) -> None:
+        """Look who takes part, and make their tabs."""
+        if time.monotonic() - self._seen_users < USERS_SECONDS and self._people:
+            return
+        settings = (await self.panel.stream(self.stream))["settings"]
+        self._people = choose_people(await self.studio.users(), settings, self._named)
+        await make_tabs(self.studio, self._people)
+        self.hearing.meet(self._people)
+        self._seen_users = time.monotonic()
+
+    @property
+    def hearing(self) -> Hearing:
+        """What hears annotations, once `open` has read the project."""
+        if self._hearing is None:
+            raise InputError("the sync is not open: call open() first")
+        return self._hearing
+
+    async def round(self) -> Tally:
+        """One round: everything that is missing, on both sides.
+
+        What it did includes what rounds before it did that failed in the end.
+        """
+        tally = self._tally
+        await self._meet()
+        tasks = await self._reader.read()
+        await self._intake.add(tasks.values(), tally)
+        await self.hearing.hear(tasks.values(), tally)
+        await self._leaving.read()
+        tally.ended += len(await self.desk.refresh())
+        before = set(self.desk.tokens)
+        for labeler, why in (await self.desk.ask(self._labelers())).items():
+            self._tell(f"{labeler} gets no work: {why}")
+        given = set(self.desk.tokens) - before
+        tally.given += len(given)
+        again = {task for task, _ in given} & set(tasks)  # what was annotated unasked, now asked
+        await self.hearing.hear([tasks[task] for task in again], tally)
+        tasks |= await self._read_dirty(tasks, tally)
+        await self._write(tasks.values(), tally)
+        self._reader.done()
+        self.total.add(tally)
+        self._tally = Tally()
+        return tally
+
+    def _labelers(self) -> list[str]:
+        return [person.labeler for person in self._people]
+
+    async def _read_dirty(self, seen: Mapping[int, Any], tally: Tally) -> dict[int, dict[str, Any]]:
+        """The tasks to look at that were not read yet; items of deleted tasks are withdrawn."""
+        wanted = sorted(self.desk.dirty - set(seen))
+        found = {task["id"]: task for task in await self.studio.tasks(wanted)}
+        for task in set(wanted) - set(found):
+            await self._intake.withdraw(task, self.say)
+        await self._intake.add(found.values(), tally)
+        await self.hearing.hear(found.values(), tally)
+        return found
+
+    async def _write(self, tasks: Iterable[Mapping[str, Any]], tally: Tally) -> None:
+        """Make all tasks what they should be; one that fails does not keep the others waiting."""
+        limit = asyncio.Semaphore(WRITERS)
+
+        async def one(task: Mapping[str, Any]) -> None:
+            async with limit:
+                await self._put(task, tally)
+
+        results = await asyncio.gather(*map(one, tasks), return_exceptions=True)
+        for fault in results:
+            if isinstance(fault, BaseException):
+                raise fault
+
+    async def _put(self, task: Mapping[str, Any], tally: Tally) -> None:
+        emails = {person.labeler: person.email for person in self._people}
+        holders = [emails[name] for name in self.desk.holders(task["id"]) if name in emails]
+        verdict = self._leaving.verdicts.get(task["id"])
+        try:
+            closed = await put(self.studio, self.hearing.control, task, holders, verdict)
+        except StudioError as error:
+            if error.status not in (400, 404):
+                raise
+            self._tell(f"task {task['id']} cannot be changed: {error}")
+        else:
+            tally.closed += closed
+            self.desk.dirty.discard(task["id"])
+
+    async def close(self) -> None:
+        """Release what people hold, and take it out of their tabs."""
+        try:
+            tasks = {task for task, _ in self.desk.tokens}
+            for key in list(self.desk.tokens):
+                await self.desk.release(key)
+            held = await self.studio.tasks(sorted(tasks))
+            await self.hearing.hear(held, self._tally)  # what was made meanwhile
+            await self._write(held, self._tally)
+        except (StudioDown, Unreachable) as fault:
+            self.say(f"{fault}: what is in tabs stays there; the next run goes on with it")
+        self.total.add(self._tally)
+        if self._tally:
+            self._report(self._tally)
+
+    def _tell(self, line: str) -> None:
+        """Say something that may come up in every round, once."""
+        if line not in self._told:
+            self._told.add(line)
+            self.say(line)
+
+
+def _check_classes(classes: Sequence[str], control: Control, stream: str) -> None:
+    if control.classes and set(classes) != set(control.classes):
+        raise InputError(
+            f"stream {stream!r} has the classes {sorted(classes)}, and the control "
+            f"{control.name!r} of the project has {sorted(control.classes)}: expected the same"
+        )
