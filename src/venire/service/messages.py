@@ -15,6 +15,7 @@ __all__ = [
     "Alternative",
     "Answer",
     "AuditsView",
+    "Belief",
     "BoundView",
     "EventView",
     "ExitView",
@@ -298,10 +299,28 @@ class Given:
 
 
 @dataclass(frozen=True, slots=True)
+class Belief:
+    """The posterior of an item after something happened: it arrived, got a label, or left.
+
+    `why` is `arrived`, `label` (then `labeler` said `said`), or `learned` where the stream learned
+    competences and believes something else by the same labels.
+    """
+
+    n: int
+    slot: int
+    at: float
+    why: Literal["arrived", "label", "learned"]
+    posterior: dict[str, float]
+    labeler: str | None = None
+    said: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Explanation:
     """Why an item was assigned to whom, and why it left, recomputed from the log.
 
-    If that takes too long, `complete` is false, and prices and alternatives are left out.
+    `beliefs`, if they were asked for, is how the posterior moved. If the replay takes too long,
+    `complete` is false, and prices, alternatives and beliefs are left out.
     """
 
     item: str
@@ -311,6 +330,7 @@ class Explanation:
     exit: ExitView | None
     why: str
     complete: bool = True
+    beliefs: tuple[Belief, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

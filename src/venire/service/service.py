@@ -12,9 +12,11 @@ from venire.service.runtime.health import Condition
 from venire.service.runtime.runtime import Runtime
 from venire.service.settings import ServiceSettings
 from venire.service.verbs.deletion import DeletionOperations
+from venire.service.verbs.finding import FindOperations
 from venire.service.verbs.gold import GoldOperations
 from venire.service.verbs.labelling import LabellingOperations
 from venire.service.verbs.reads import ReadOperations
+from venire.service.verbs.reviewing import ReviewOperations
 from venire.service.verbs.streams import StreamOperations
 from venire.service.webhooks.registry import Webhooks
 from venire.storage import Storage, WriterStats
@@ -75,6 +77,9 @@ class Service:
 
         gold = GoldOperations(self.runtime)
         self.add_gold, self.audits, self.is_trusted = gold.add_gold, gold.audits, gold.is_trusted
+        self.review, self.gold = gold.review, gold.gold
+        reviews = ReviewOperations(self.runtime)
+        self.reviews, self.is_due = reviews.reviews, reviews.is_due
 
         labelling = LabellingOperations(self.runtime, gold)
         self.next, self.label, self.held = labelling.next, labelling.label, labelling.held
@@ -86,6 +91,8 @@ class Service:
         self.exits, self.revisions, self.events = reads.exits, reads.revisions, reads.events
         self.labelers, self.insights = reads.labelers, reads.insights
         self.panel = reads.panel
+
+        self.find_items = FindOperations(self.runtime).find_items
 
         deletion = DeletionOperations(self.runtime, self.skills)
         self.erase_payload, self.delete_stream = deletion.erase_payload, deletion.delete_stream

@@ -2,6 +2,7 @@
 
     rows        what a table holds, one tuple each
     changes     what can be written
+    search      what to look for among the items
     base        `Storage`, what every store can do
     memory      in dictionaries: for tests, and the plain reference
     sql         in a SQLite file or in PostgreSQL: tables, statements, migrations
@@ -18,6 +19,7 @@ from __future__ import annotations
 
 from venire.storage.base import Storage
 from venire.storage.changes import (
+    AddAlarms,
     AddAudit,
     AddChecks,
     AddDeliveries,
@@ -56,6 +58,7 @@ from venire.storage.memory.store import MemoryStorage
 from venire.storage.opening import open_storage
 from venire.storage.rows import (
     ERASED,
+    AlarmRow,
     AuditRow,
     CheckRow,
     Counts,
@@ -75,10 +78,12 @@ from venire.storage.rows import (
     StreamRow,
     WebhookRow,
 )
+from venire.storage.search import ItemSearch, Place
 from venire.storage.writer import Writer, WriterStats
 
 __all__ = [
     "ERASED",
+    "AddAlarms",
     "AddAudit",
     "AddChecks",
     "AddDeliveries",
@@ -93,6 +98,7 @@ __all__ = [
     "AddSettings",
     "AddStream",
     "AddWebhook",
+    "AlarmRow",
     "AuditRow",
     "Change",
     "CheckRow",
@@ -108,6 +114,7 @@ __all__ = [
     "ExpireKey",
     "GoldRow",
     "ItemRow",
+    "ItemSearch",
     "KeyRow",
     "LabelRow",
     "LeaseEnd",
@@ -115,6 +122,7 @@ __all__ = [
     "LeaveItems",
     "MarkDeleted",
     "MemoryStorage",
+    "Place",
     "PurgeStream",
     "RemoveWebhook",
     "RenewLease",

@@ -33,7 +33,7 @@ STATIC = Path(__file__).parent / "static"
 PERIOD = 1.0
 
 #: The only targets to which signing in redirects.
-WORK = "/work?"
+WORK = ("/work?", "/streams/")
 
 
 class PageRoutes:

@@ -53,9 +53,9 @@ class ReadOperations:
         """An item with its labels, its posterior and its verdict."""
         return await item_view(self.runtime, stream, item)
 
-    async def explain(self, stream: str, item: str) -> Explanation:
+    async def explain(self, stream: str, item: str, believes: bool = False) -> Explanation:
         """Why the item was assigned to whom, and why it left; recomputed from the log."""
-        return await explain(self.runtime, stream, item)
+        return await explain(self.runtime, stream, item, believes)
 
     async def exits(
         self, stream: str, after: int = 0, wait: float = 0.0, limit: int = 1000
