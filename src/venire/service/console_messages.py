@@ -10,7 +10,19 @@ from typing import Literal
 
 from venire.model import ExitReason, ItemStatus
 
-__all__ = ["GoldView", "ItemSummary", "ItemsPage", "ReviewItem", "Reviewed", "ReviewsPage"]
+__all__ = [
+    "AlarmView",
+    "AlarmsView",
+    "GoldView",
+    "ItemSummary",
+    "ItemsPage",
+    "Mix",
+    "Period",
+    "ReviewItem",
+    "Reviewed",
+    "ReviewsPage",
+    "TrendsView",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,3 +117,84 @@ class GoldView:
     source: str
     actor: str
     key: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class AlarmView:
+    """A rule of the stream is broken from `at` on, or, with `raised` false, is kept again.
+
+    `value` is what was measured when it was raised, `threshold` the limit then; `subject` is whom
+    it is about, such as a labeler, or None. `n` counts the stream's alarms, raised and cleared.
+    """
+
+    n: int
+    at: float
+    rule: str
+    subject: str | None
+    raised: bool
+    value: float
+    threshold: float
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class AlarmsView:
+    """The alarms of a stream that are on, and a part of what was raised and cleared, in order."""
+
+    stream: str
+    active: tuple[AlarmView, ...]
+    history: tuple[AlarmView, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Mix:
+    """A class among the latest exits: in verdicts, in votes, and what became of its votes.
+
+    `verdicts` is the share of verdicts that say it, `votes` the share of votes, where the votes of
+    an item count one together. Of the `called` items that most of their labels put into the
+    class, `kept` left as it.
+    """
+
+    verdicts: float
+    votes: float
+    called: int
+    kept: int
+
+
+@dataclass(frozen=True, slots=True)
+class Period:
+    """A part of the latest exits, in order: from when to when, and how the items left.
+
+    `arrivals` are of these items; times are from arrival to verdict, in seconds.
+    """
+
+    since: float
+    until: float
+    exits: int
+    seconds_p50: float
+    seconds_p95: float
+    labels_per_item: float
+    confidence: float
+    single_label_share: float
+    verdicts: dict[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class TrendsView:
+    """The latest exits of a stream, withdrawn items excepted: in all, and in periods of as many.
+
+    `accuracy` is the mean confidence of the verdicts, with an interval of 95 % if the confidences
+    are right; `mix_shift` is how far the mix of the last quarter is from that before, between 0 and
+    1, beyond what chance explains.
+    """
+
+    stream: str
+    exits: int
+    accuracy: float | None
+    accuracy_low: float | None
+    accuracy_high: float | None
+    single_label_share: float | None
+    mix_shift: float
+    mix: dict[str, Mix]
+    reasons: dict[str, int]
+    periods: tuple[Period, ...]

@@ -342,7 +342,9 @@ class Insights:
     `labels_per_item`, `agreement`, `mean_confidence`, `verdicts`, `reasons` and the response times
     are over the last 1000 exits, withdrawn items excepted. Rates are over the last minute;
     `slots_skipped` is counted since the server started. `error_upper` is the upper bound on the
-    rate of errors, at 95 %, by the `audits`.
+    rate of errors, at 95 %, by the `audits`. The accuracy is estimated by `mean_confidence`, and
+    lies between `accuracy_low` and `accuracy_high` with 95 %, if confidences are right. `alarms`
+    counts those that are on.
     """
 
     stream: str
@@ -376,3 +378,7 @@ class Insights:
     error_upper: float | None = None
     money: float = 0.0
     today_left: dict[str, float] = field(default_factory=dict)
+    alarms: int = 0
+    accuracy_low: float | None = None
+    accuracy_high: float | None = None
+    single_label_share: float | None = None

@@ -8,9 +8,11 @@ from venire.service.clock import Clock, SystemClock
 from venire.service.keys.keyring import Keyring
 from venire.service.keys.sessions import Sessions
 from venire.service.reports.skill_report import Skills
+from venire.service.reports.trends import Trends
 from venire.service.runtime.health import Condition
 from venire.service.runtime.runtime import Runtime
 from venire.service.settings import ServiceSettings
+from venire.service.verbs.alarms import AlarmOperations
 from venire.service.verbs.deletion import DeletionOperations
 from venire.service.verbs.finding import FindOperations
 from venire.service.verbs.gold import GoldOperations
@@ -66,7 +68,7 @@ class Service:
         self.runtime = Runtime(storage, clock or SystemClock(), self.settings)
         self.keys, self.webhooks = Keyring(self.runtime), Webhooks(self.runtime)
         self.skills, self.sessions = Skills(self.runtime), Sessions(self.runtime, self.keys)
-        self.started = False
+        self.started, self._trends = False, Trends(self.runtime)
 
         streams = StreamOperations(self.runtime)
         self.create_stream, self.change_stream = streams.create_stream, streams.change_stream
@@ -86,13 +88,16 @@ class Service:
         self.heartbeat, self.release = labelling.heartbeat, labelling.release
         self.add_labels = labelling.add_labels
 
-        reads = ReadOperations(self.runtime, self.skills)
+        reads = ReadOperations(self.runtime, self.skills, self._trends)
         self.item, self.explain = reads.item, reads.explain
         self.exits, self.revisions, self.events = reads.exits, reads.revisions, reads.events
         self.labelers, self.insights = reads.labelers, reads.insights
-        self.panel = reads.panel
+        self.panel, self.trends = reads.panel, reads.trends_view
 
         self.find_items = FindOperations(self.runtime).find_items
+
+        self._alarms = AlarmOperations(self.runtime, self.skills, self._trends)
+        self.alarms, self.check_alarms = self._alarms.alarms, self._alarms.check
 
         deletion = DeletionOperations(self.runtime, self.skills)
         self.erase_payload, self.delete_stream = deletion.erase_payload, deletion.delete_stream
@@ -103,6 +108,7 @@ class Service:
         await self.runtime.start()
         await self._resume_deletions()
         await self.webhooks.start()
+        self._alarms.start()
         first = await self.keys.start()
         await self.sessions.start()
         self.started = True

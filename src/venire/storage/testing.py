@@ -13,7 +13,6 @@ from venire.storage.base import Storage
 from venire.storage.codec import decode, encode
 from venire.storage.rows import (
     ERASED,
-    AlarmRow,
     AuditRow,
     Counts,
     DeliveryRow,
@@ -48,17 +47,7 @@ def check_storage(storage: Storage) -> None:
     >>> check_storage(MemoryStorage())
     """
     assert storage.streams() == [], "the store is not empty"
-    for check in (
-        _streams,
-        _events,
-        _items,
-        _revisions,
-        _alarms,
-        _labels,
-        _leases,
-        _snapshots,
-        _keys,
-    ):
+    for check in (_streams, _events, _items, _revisions, _labels, _leases, _snapshots, _keys):
         check(storage)
     for check in (_webhooks, _audit, _erasure, _deletion, _others):
         check(storage)
@@ -190,14 +179,6 @@ def _revisions(storage: Storage) -> None:
     _refused(storage, c.AddRevisions([first._replace(n=4), first]))
     _refused(storage, c.AddRevisions([first._replace(stream="nobody")]))
     assert storage.counts("checked").revisions == 3
-
-
-def _alarms(storage: Storage) -> None:
-    rows = [AlarmRow("checked", n, 4.5, "queue", _ODD, n == 1, 1 / 3, 0.25, "x") for n in (1, 2)]
-    storage.write([c.AddAlarms(rows)])
-    assert storage.alarms("checked") == rows
-    assert storage.alarms("checked", 1) == rows[1:]
-    _refused(storage, c.AddAlarms(rows[:1]))
 
 
 def _labels(storage: Storage) -> None:

@@ -13,20 +13,21 @@ from fastapi import FastAPI, Query, Request, Response
 from venire.model import ExitReason, ItemStatus
 from venire.service.verbs.reviewing import Kind
 from venire.web.access import ROLES, Caller
+from venire.web.charts import trend_charts
 from venire.web.guard import Gate, caller
 from venire.web.pages import PageRoutes
 from venire.web.parameters import Item, Stream
-from venire.web.rendering import payload_of, times
+from venire.web.rendering import changed_settings, payload_of, times
 from venire.web.routes.finding import Searched
-from venire.web.story import chart_of, percent, story_of
+from venire.web.story import chart_of, story_of
 
 __all__ = ["ConsoleRoutes"]
 
-#: Rows on a page.
-ROWS = 50
+#: Rows on a page, and alarms in the history.
+ROWS, ALARMS = 50, 200
 
 #: The pages of a stream, by path.
-PAGES = (("/items", "Items"), ("/reviews", "Reviews"))
+PAGES = (("", "Overview"), ("/items", "Items"), ("/reviews", "Reviews"))
 
 Cursor = Annotated[str | None, Query(max_length=2000)]
 
@@ -37,17 +38,37 @@ class ConsoleRoutes(PageRoutes):
     def __init__(self, gate: Gate) -> None:
         """Behind a gate."""
         super().__init__(gate)
-        self._templates.filters.update(percent=percent, times=times, payload=payload_of)
+        self._templates.filters.update(times=times, payload=payload_of)
 
     def add(self, app: FastAPI) -> None:
         """Add the pages."""
         one = "/streams/{stream}"
         for path, endpoint in (
+            (one, self.stream),
             (f"{one}/items", self.items),
             (f"{one}/reviews", self.reviews),
             (f"{one}/items/{{item:path}}", self.item),
         ):
             app.add_api_route(path, endpoint, methods=["GET"], include_in_schema=False)
+
+    async def stream(self, request: Request, stream: Stream) -> Response:
+        """A stream: alarms, figures, verdicts against votes, trends, labelers, settings."""
+        service = self._gate.service
+        view, now = await service.stream(stream), await service.insights(stream)
+        trends, alarms = await service.trends(stream), await service.alarms(stream, 0, ALARMS)
+        mix, charts = trend_charts(trends.periods)
+        return self._console(
+            "stream.html",
+            request,
+            view,
+            now=now,
+            labelers=await service.labelers(stream),
+            trends=trends,
+            alarms=alarms,
+            mix=mix,
+            charts=charts,
+            history=changed_settings(await service.settings_history(stream)),
+        )
 
     async def items(
         self, request: Request, stream: Stream, search: Searched, cursor: Cursor = None

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from venire.service.messages import Belief, Explanation, Given, ItemView, LabelView
+from venire.web.rendering import percent
 
-__all__ = ["Chart", "Line", "chart_of", "percent", "story_of"]
+__all__ = ["Chart", "Line", "chart_of", "story_of"]
 
 #: How many classes the picture shows: those that are most probable at the end.
 CURVES: Final = 4
@@ -49,17 +50,6 @@ class Chart:
     summary: str
     width: int = WIDTH
     height: int = HEIGHT
-
-
-def percent(p: float) -> str:
-    """A probability for people; never 100 % for what is not certain.
-
-    >>> percent(0.5), percent(0.9996), percent(1.0)
-    ('50 %', '>99.9 %', '100 %')
-    """
-    if 0.9995 <= p < 1:
-        return ">99.9 %"
-    return f"{100 * p:.1f} %".replace(".0 %", " %")
 
 
 def story_of(item: ItemView, told: Explanation) -> list[Line]:

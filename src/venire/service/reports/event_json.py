@@ -19,11 +19,12 @@ from venire.events import (
     Withdrawn,
 )
 from venire.model import ExitReason
+from venire.service.console_messages import AlarmView
 from venire.service.messages import ExitView, LabelView, RevisionView
-from venire.storage import EventRow, ItemRow, LabelRow, RevisionRow, decode
+from venire.storage import AlarmRow, EventRow, ItemRow, LabelRow, RevisionRow, decode
 from venire.storage.slot_parts import ClosedPart
 
-__all__ = ["event_body", "exit_view", "label_view", "number", "revision_view"]
+__all__ = ["alarm_view", "event_body", "exit_view", "label_view", "number", "revision_view"]
 
 
 def event_body(row: EventRow) -> dict[str, Any]:
@@ -139,6 +140,20 @@ def revision_view(row: RevisionRow) -> RevisionView:
         labels=row.labels,
         slot=row.slot,
         at=row.at,
+    )
+
+
+def alarm_view(row: AlarmRow) -> AlarmView:
+    """An alarm that was raised or cleared."""
+    return AlarmView(
+        n=row.n,
+        at=row.at,
+        rule=row.rule,
+        subject=row.subject or None,
+        raised=row.raised,
+        value=row.value,
+        threshold=row.threshold,
+        message=row.message,
     )
 
 

@@ -146,6 +146,10 @@ def _load_rows(storage: Storage, live: LiveStream, moment: Moment) -> None:
     live.checks.open_gold = set(storage.gold_of(name, live.open))
     live.checks.gold = sum(1 for _ in storage.all_gold(name))
     live.hooks = {hook.id: None for hook in storage.webhooks(name)}
+    told = storage.alarms(name)
+    last = {(alarm.rule, alarm.subject): alarm for alarm in told}
+    live.alarms = {key: alarm for key, alarm in last.items() if alarm.raised}
+    live.alarm_n = told[-1].n if told else 0
     live.exit_n, live.revision_n = counts.exits, counts.revisions
     statistics = live.statistics
     statistics.labels, statistics.late = counts.labels, counts.late

@@ -11,6 +11,7 @@ from typing import Final, TypeVar
 
 from venire.errors import NotFound
 from venire.model import ItemStatus
+from venire.service.console_messages import TrendsView
 from venire.service.messages import (
     EventView,
     ExitView,
@@ -25,10 +26,12 @@ from venire.service.reports.event_json import event_body, exit_view, label_view,
 from venire.service.reports.explain import explain
 from venire.service.reports.panel import panel_of
 from venire.service.reports.skill_report import Skill, Skills
+from venire.service.reports.trends import Trends
 from venire.service.runtime.runtime import Runtime
 from venire.service.stream.live_stream import LiveStream
 from venire.service.stream.log_position import LogPosition
 from venire.service.stream.slot_clock import quantile
+from venire.service.stream.statistics import accuracy_interval
 from venire.storage import EventRow
 from venire.storage.codec import kind_of
 
@@ -46,8 +49,8 @@ LOG_PAGE, FOLLOW_SECONDS = 500, 15.0
 class ReadOperations:
     """Reads streams."""
 
-    def __init__(self, runtime: Runtime, skills: Skills) -> None:
-        self.runtime, self.skills = runtime, skills
+    def __init__(self, runtime: Runtime, skills: Skills, trends: Trends) -> None:
+        self.runtime, self.skills, self.trends = runtime, skills, trends
 
     async def item(self, stream: str, item: str) -> ItemView:
         """An item with its labels, its posterior and its verdict."""
@@ -125,6 +128,10 @@ class ReadOperations:
     async def panel(self, stream: str, want: float | None = None) -> PanelView:
         """What each labeler brings and costs, and the cheapest panel of the wanted accuracy."""
         return await panel_of(self.runtime, stream, want)
+
+    async def trends_view(self, stream: str) -> TrendsView:
+        """What the latest exits say: mixes, trends, estimated accuracy."""
+        return await self.trends.of(await self.runtime.live_stream(stream))
 
     async def insights(self, stream: str) -> Insights:
         """The statistics of a stream."""
@@ -234,6 +241,7 @@ def insights(live: LiveStream, waiting: int, now: float) -> Insights:
     statistics, budget = live.statistics, live.settings.label_budget
     oldest = min((entry.arrived for entry in live.open.values()), default=None)
     states, bound = {"free": 0, "busy": 0, "away": 0}, live.checks.bound()
+    low, high = accuracy_interval(statistics.confidences)
     for name in live.labelers.seated:
         record = live.labelers[name]
         busy = live.leases.holds(name) > 0
@@ -270,6 +278,10 @@ def insights(live: LiveStream, waiting: int, now: float) -> Insights:
         error_upper=bound.upper if bound.audited else None,
         money=live.labelers.money,
         today_left=_today_left(live),
+        alarms=len(live.alarms),
+        accuracy_low=low,
+        accuracy_high=high,
+        single_label_share=statistics.single_label_share,
     )
 
 

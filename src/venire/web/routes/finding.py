@@ -1,20 +1,21 @@
-"""Listing and searching the items of a stream."""
+"""Looking at a stream: its items, its trends, its alarms."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated, Any
 
 from fastapi import Depends, FastAPI, Query, Response
 from pydantic import BeforeValidator, Field
 
 from venire.model import ExitReason, ItemStatus
-from venire.service.console_messages import ItemsPage
+from venire.service.console_messages import AlarmsView, ItemsPage, TrendsView
 from venire.service.settings import Name
 from venire.storage import ItemSearch
 from venire.web.answers import json_answer, says
 from venire.web.guard import Gate
 from venire.web.moments import Since, Until
-from venire.web.parameters import Stream
+from venire.web.parameters import Limit, Stream
 
 __all__ = ["FindRoutes", "Searched", "search_of"]
 
@@ -78,6 +79,32 @@ class FindRoutes:
             response_model=ItemsPage,
             responses=says(404, 422, text="Items, the latest arrival first."),
         )
+        views: tuple[tuple[str, Callable[..., Any], type], ...] = (
+            ("alarms", self.alarms, AlarmsView),
+            ("trends", self.trends, TrendsView),
+        )
+        for path, endpoint, model in views:
+            app.add_api_route(
+                f"/v1/streams/{{stream}}/{path}",
+                endpoint,
+                methods=["GET"],
+                tags=["reading"],
+                response_model=model,
+                responses=says(404, 422, text="The current state."),
+            )
+
+    async def alarms(
+        self,
+        stream: Stream,
+        after: Annotated[int, Query(description="History after this number.", ge=0)] = 0,
+        limit: Limit = 100,
+    ) -> Response:
+        """The alarms that are on, and what was raised and cleared after a number."""
+        return json_answer(await self._service.alarms(stream, after, limit))
+
+    async def trends(self, stream: Stream) -> Response:
+        """The latest exits: verdicts against votes, estimated accuracy, and how they went."""
+        return json_answer(await self._service.trends(stream))
 
     async def find_items(
         self,
