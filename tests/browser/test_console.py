@@ -17,6 +17,9 @@ pytestmark = pytest.mark.browser
 
 #: Every page of the console, by its address.
 PAGES = (
+    "/",
+    "/audit",
+    "/streams/day",
     "/streams/day/items",
     "/streams/day/items?text=nothing",
     "/streams/day/items/evil",

@@ -102,6 +102,7 @@ class Service:
         deletion = DeletionOperations(self.runtime, self.skills)
         self.erase_payload, self.delete_stream = deletion.erase_payload, deletion.delete_stream
         self.audit, self._resume_deletions = deletion.audit, deletion.resume_deletions
+        self.recent_audit = deletion.recent_audit
 
     async def start(self) -> str | None:
         """Load every stream and begin to serve; returns the first admin token, if just created."""

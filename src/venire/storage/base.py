@@ -264,6 +264,16 @@ class Storage(ABC):
         """The audit trail after line `after`, oldest first; of one stream, or all."""
 
     @abstractmethod
+    def recent_audit(
+        self,
+        before: int | None = None,
+        limit: int | None = None,
+        stream: str | None = None,
+        action: str | None = None,
+    ) -> list[AuditRow]:
+        """The audit trail before line `before`, newest first; of one stream, one action, or all."""
+
+    @abstractmethod
     def webhooks(self, stream: str | None = None) -> list[WebhookRow]:
         """The webhooks of a stream, or all, oldest first."""
 

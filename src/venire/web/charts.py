@@ -78,6 +78,10 @@ def _points(values: Sequence[float], most: float) -> str:
     )
 
 
+def _share(p: float) -> str:
+    return f"{100 * p:.0f} %"
+
+
 def mix_of(title: str, periods: Sequence[Period]) -> Bars:
     """The mix of verdicts in each period, the most frequent classes first."""
     shares: Counter[str] = Counter()
@@ -109,9 +113,9 @@ def trend_charts(periods: Sequence[Period]) -> tuple[Bars, list[Lines]]:
     }
     rates = [60 * p.exits / max(p.until - p.since, 1.0) for p in periods]
     return mix_of("mix of verdicts", periods), [
-        lines_of("left after one label", {"": single}, "{:.0%}".format, 1.0),
+        lines_of("left after one label", {"": single}, _share, 1.0),
         lines_of("labels an item", {"": [p.labels_per_item for p in periods]}, "{:.1f}".format),
-        lines_of("mean confidence", {"": [p.confidence for p in periods]}, "{:.0%}".format, 1.0),
+        lines_of("mean confidence", {"": [p.confidence for p in periods]}, _share, 1.0),
         lines_of("seconds to the verdict", waits, "{:,.0f} s".format),
         lines_of("exits a minute", {"": rates}, "{:,.0f}".format),
     ]

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 from urllib.parse import urlencode
 
 from fastapi import FastAPI, Query, Request, Response
+from pydantic import BeforeValidator, Field
 
 from venire.model import ExitReason, ItemStatus
 from venire.service.verbs.reviewing import Kind
@@ -29,6 +30,11 @@ ROWS, ALARMS = 50, 200
 #: The pages of a stream, by path.
 PAGES = (("", "Overview"), ("/items", "Items"), ("/reviews", "Reviews"))
 
+Named = Annotated[
+    Annotated[str, Field(max_length=200)] | None,
+    BeforeValidator(lambda value: value or None),
+    Query(),
+]
 Cursor = Annotated[str | None, Query(max_length=2000)]
 
 
@@ -44,6 +50,7 @@ class ConsoleRoutes(PageRoutes):
         """Add the pages."""
         one = "/streams/{stream}"
         for path, endpoint in (
+            ("/audit", self.audit),
             (one, self.stream),
             (f"{one}/items", self.items),
             (f"{one}/reviews", self.reviews),
@@ -55,14 +62,14 @@ class ConsoleRoutes(PageRoutes):
         """A stream: alarms, figures, verdicts against votes, trends, labelers, settings."""
         service = self._gate.service
         view, now = await service.stream(stream), await service.insights(stream)
-        trends, alarms = await service.trends(stream), await service.alarms(stream, 0, ALARMS)
-        mix, charts = trend_charts(trends.periods)
+        trends, alarms = await service.trends(stream), await service.alarms(stream, None, ALARMS)
+        mix, charts = trend_charts(trends.periods) if trends.periods else (None, [])
         return self._console(
             "stream.html",
             request,
             view,
             now=now,
-            labelers=await service.labelers(stream),
+            labelers=await service.labelers(stream, wait=False),
             trends=trends,
             alarms=alarms,
             mix=mix,
@@ -128,6 +135,23 @@ class ConsoleRoutes(PageRoutes):
         asked = {"kind": kind} if kind else {}
         more = None if found.next is None else urlencode({**asked, "cursor": found.next})
         return self._console("reviews.html", request, view, found=found, kind=kind, more=more)
+
+    async def audit(
+        self,
+        request: Request,
+        stream: Named = None,
+        action: Named = None,
+        before: Annotated[int | None, Query(ge=0, le=2**53)] = None,
+    ) -> Response:
+        """Who did what, the latest first."""
+        service = self._gate.service
+        rows = await service.recent_audit(before, ROWS, stream, action)
+        asked = {k: v for k, v in (("stream", stream), ("action", action)) if v}
+        more = urlencode({**asked, "before": rows[-1].n}) if len(rows) == ROWS else None
+        who, streams = caller(request), [one.name for one in await service.streams()]
+        return self._page(
+            "audit.html", who, rows=rows, asked=asked, more=more, streams=streams, first=not before
+        )
 
     def _console(self, template: str, request: Request, stream: Any, **more: Any) -> Response:
         """A page about a stream."""

@@ -35,6 +35,8 @@ STREAM_FIGURES = {
     "error_upper": "Upper bound on the rate of errors, at 95 %, by the audits.",
     "labels_per_minute": "Labels accepted in the last minute.",
     "oldest_seconds": "Age of the oldest open item.",
+    "alarms": "Alarms that are on.",
+    "single_label_share": "The share of the latest exits that had one label.",
     "waiting": "Requests that wait for work.",
     "money": "What all labels cost, at the present prices.",
     "budget_left": "Labels left of the budget.",

@@ -106,3 +106,31 @@ def test_the_explanation_says_how_the_belief_moved(filled: InProcess) -> None:
     assert before == pytest.approx(0.5)
     assert after == pytest.approx(0.8)
     assert (told["beliefs"][1]["labeler"], told["beliefs"][1]["said"]) == ("ann", "spam")
+
+
+def test_trends_and_the_page_of_a_stream(filled: InProcess) -> None:
+    trends = filled.call("GET", "/v1/streams/posts/trends", "viewer").json()
+    assert (trends["exits"], trends["single_label_share"]) == (2, 1.0)
+    spam = {"verdicts": 1.0, "votes": 1.0, "called": 2, "kept": 2}
+    assert trends["mix"] == {"spam": spam}
+    assert trends["accuracy"] == pytest.approx(0.8)
+    page = filled.call("GET", "/streams/posts", "viewer").text
+    for shown in ("Verdicts against votes", "mix of verdicts", "max_labels", "created", "ann"):
+        assert shown in page, shown
+    assert "Pause" not in page
+    assert "Pause" in filled.call("GET", "/streams/posts", "admin").text
+    filled.make_stream("empty")
+    assert "Labelers" in filled.call("GET", "/streams/empty").text
+
+
+def test_an_alarm_is_shown(filled: InProcess) -> None:
+    filled.call("PATCH", "/v1/streams/posts", json={"alarms": {"queue": 1}})
+    assert filled.http.portal is not None
+    filled.http.portal.call(filled.service.check_alarms, "posts")
+    view = filled.call("GET", "/v1/streams/posts/alarms", "viewer").json()
+    assert [one["rule"] for one in view["active"]] == ["queue"]
+    assert [one["n"] for one in view["history"]] == [1]
+    assert "items are open, more than 1" in filled.call("GET", "/streams/posts").text
+    assert "venire_stream_alarms" in filled.call("GET", "/metrics").text
+    wrong = {"alarms": {"queue": -1}}
+    assert filled.call("PATCH", "/v1/streams/posts", json=wrong).status_code == 422

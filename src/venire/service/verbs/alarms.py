@@ -62,9 +62,13 @@ class AlarmOperations:
                 except Exception:
                     _log.exception("the alarms of stream %r cannot be checked; retrying", live.name)
 
-    async def alarms(self, stream: str, after: int = 0, limit: int = 100) -> AlarmsView:
-        """The alarms that are on, and what was raised and cleared after number `after`."""
+    async def alarms(self, stream: str, after: int | None = None, limit: int = 100) -> AlarmsView:
+        """The alarms that are on, and what was raised and cleared after number `after`.
+
+        Without a number it is the latest that was.
+        """
         live = await self.runtime.live_stream(stream)
+        after = max(0, live.alarm_n - limit) if after is None else after
         active = tuple(alarm_view(row) for row in live.alarms.values())
         storage = self.runtime.storage
         rows = await self.runtime.read_committed(storage.alarms, stream, after, limit)

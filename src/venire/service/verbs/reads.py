@@ -111,10 +111,10 @@ class ReadOperations:
                 yield event_view(row)
                 last = max(last, row.n + row.size - 1)
 
-    async def labelers(self, stream: str) -> list[LabelerView]:
-        """The labelers with what was learned about them."""
+    async def labelers(self, stream: str, wait: bool = True) -> list[LabelerView]:
+        """The labelers with what was learned about them; without `wait` what was known last."""
         live = await self.runtime.live_stream(stream)
-        skills = await self.skills.of(live)
+        skills = await self.skills.of(live) if wait else self.skills.latest(live)
         live = await self.runtime.live_stream(stream)
         now, known = self.runtime.clock.monotonic(), live.engine.competences or {}
         names = sorted(live.labelers.seated | set(live.labelers))

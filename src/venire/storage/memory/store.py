@@ -309,6 +309,17 @@ class MemoryStorage(Storage):
             rows = [self.tables.audit[n] for n in sorted(self.tables.audit) if n > after]
         return [row for row in rows if stream in (None, row.stream)][:limit]
 
+    def recent_audit(
+        self,
+        before: int | None = None,
+        limit: int | None = None,
+        stream: str | None = None,
+        action: str | None = None,
+    ) -> list[AuditRow]:
+        """The audit trail, newest first."""
+        rows = [row for row in self.audit(0, None, stream) if action in (None, row.action)]
+        return [row for row in reversed(rows) if before is None or row.n < before][:limit]
+
     def webhooks(self, stream: str | None = None) -> list[WebhookRow]:
         """Webhooks."""
         found = self._sorted(self.tables.webhooks, lambda row: stream in (None, row.stream))

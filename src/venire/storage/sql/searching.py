@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Select, and_, exists, func, not_, or_, select, tuple_
 
 from venire.model import ItemStatus
-from venire.storage.rows import ItemRow
+from venire.storage.rows import AuditRow, ItemRow
 from venire.storage.search import EXCERPT, Doubt, Found, ItemSearch, Place
 from venire.storage.sql import tables as t
 from venire.storage.sql.reading import SqlReading
@@ -57,6 +57,24 @@ class SqlSearching(SqlReading):
         if after is not None:
             query = query.where(place > tuple_(*after))
         return self._all(ItemRow, query.order_by(_ITEMS.confidence, _ITEMS.exit_n), limit)
+
+    def recent_audit(
+        self,
+        before: int | None = None,
+        limit: int | None = None,
+        stream: str | None = None,
+        action: str | None = None,
+    ) -> list[AuditRow]:
+        """The audit trail, newest first."""
+        audit = t.audit.c
+        query = select(t.audit).order_by(audit.n.desc())
+        if before is not None:
+            query = query.where(audit.n < before)
+        if stream is not None:
+            query = query.where(audit.stream == stream)
+        if action is not None:
+            query = query.where(audit.action == action)
+        return self._all(AuditRow, query, limit)
 
     def revised(self, stream: str, items: Iterable[str]) -> dict[str, str | None]:
         """The last revision of each item."""

@@ -27,6 +27,7 @@ def _given(value: Any) -> Any:
 
 _EMPTY = BeforeValidator(_given)
 _TEXT = "Only items with this text in the id or the payload; the case of letters a-z is ignored."
+_AFTER = "The history after this number; without it, the latest."
 _CURSOR = "The `next` of an earlier answer, for the same search."
 Share = Annotated[Annotated[float, Field(ge=0, le=1)] | None, _EMPTY]
 Words = Annotated[Annotated[str, Field(max_length=200)] | None, _EMPTY]
@@ -96,7 +97,7 @@ class FindRoutes:
     async def alarms(
         self,
         stream: Stream,
-        after: Annotated[int, Query(description="History after this number.", ge=0)] = 0,
+        after: Annotated[int | None, Query(description=_AFTER, ge=0, le=2**53)] = None,
         limit: Limit = 100,
     ) -> Response:
         """The alarms that are on, and what was raised and cleared after a number."""

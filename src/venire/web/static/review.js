@@ -70,3 +70,22 @@ document.addEventListener("keydown", (event) => {
     form.requestSubmit();
   }
 });
+
+const bulk = document.getElementById("bulk");
+bulk?.querySelector("form").addEventListener("submit", async (event) => {
+  event.preventDefault();
+  const status = bulk.querySelector("[role=status]");
+  status.textContent = "sending…";
+  const answer = await fetch(`/v1/streams/${encodeURIComponent(bulk.dataset.stream)}/gold`, {
+    method: "POST",
+    headers: { "content-type": "text/csv" },
+    body: event.target.file.files[0],
+  }).catch(() => null);
+  const said = await answer?.json().catch(() => null);
+  if (!answer?.ok) {
+    status.textContent = `not taken: ${said?.error?.message ?? "the server cannot be reached"}`;
+    return;
+  }
+  const refused = said.refusals.slice(0, 5).map((one) => `row ${one.row + 1}: ${one.message}`);
+  status.textContent = [`${said.accepted} taken, ${said.exists} known already, ${said.refused} refused`, ...refused].join("; ");
+});
