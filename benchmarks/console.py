@@ -1,7 +1,7 @@
 """The console with many items: python -m benchmarks console [--items N] [--storage URL].
 
-A store is filled through the service: items with payloads of about 180 characters, one to three
-labels each, all but a few of which leave. Then a server in this process is asked for each kind of
+A store is filled with items that have left, with payloads of about 200 characters and one to three
+labels each, and a thousand that are open. Then a server in this process is asked for each kind of
 page and listing, over its ASGI interface, and the wall milliseconds of whole requests are written
 down (p50, p95 and the longest of 40), beside those of `GET /health`, which does nothing.
 """
@@ -43,29 +43,40 @@ PATHS = {
 
 
 async def fill(service: Any, items: int) -> None:
-    """Fill the stream; slots of half a second close beside it."""
+    """A stream with some open items, behind a history that is written straight into the store."""
     from venire.service import ItemIn, StreamSettings
 
-    draw = random.Random(0)
     panel = [{"id": f"m{n}", "competence": 0.6 + 0.015 * n} for n in range(20)]
-    settings = StreamSettings(
-        classes=CLASSES, panel=panel, learning="known", policy="fixed-overlap:2", slot_seconds=0.5,
-        max_overlap=3, audit_share=0.0005,
-    )  # fmt: skip
+    known = {"classes": CLASSES, "panel": panel, "learning": "known", "slot_seconds": 600}
+    settings = StreamSettings.model_validate(known)
     await service.create_stream("s", settings, "benchmark")
+    await service.add_items("s", [ItemIn(f"open-{n}", {"text": "open"}) for n in range(1000)])
+    draw, storage, begun = random.Random(0), service.runtime.storage, time.time() - items
     for first in range(0, items, BATCH):
-        ids = [f"item-{n}" for n in range(first, min(first + BATCH, items))]
-        rows = [ItemIn(id, {"text": " ".join(draw.choices(WORDS, k=25))}) for id in ids]
-        await service.add_items("s", rows)
-        said = []
-        for id in ids:
-            truth = draw.choices(CLASSES, (0.5, 0.4998, 0.0002))[0]
-            for who in draw.sample(range(20), draw.choice((1, 2, 2, 2, 2, 2, 2, 2, 2, 3))):
-                right = draw.random() < 0.6 + 0.015 * who
-                said.append((id, f"m{who}", truth if right else draw.choice(CLASSES[:2])))
-        await service.add_labels("s", said)
+        await service.runtime.write(history(draw, first, min(first + BATCH, items), begun))
         if first % (20 * BATCH) == 0:
-            print(f"{first + len(ids):,} items", flush=True)
+            print(f"{first + BATCH:,} items", flush=True)
+    assert storage.counts("s").left == items
+
+
+def history(draw: random.Random, first: int, end: int, begun: float) -> list[Any]:
+    """Items that have left, and their labels."""
+    from venire.storage import AddItems, AddLabels, ExitRow, ItemRow, LabelRow, LeaveItems
+
+    items, exits, labels = [], [], []
+    for n in range(first, end):
+        id, at, payload = f"item-{n}", begun + n, " ".join(draw.choices(WORDS, k=25))
+        verdict = draw.choices(CLASSES, (0.5, 0.4998, 0.0002))[0]
+        many, reason = draw.choice((1, 1, 2, 3)), draw.choice(("no_gain", "exhausted"))
+        row = ItemRow("s", id, "digest", f'{{"text":"{payload}"}}', 10.0, None, "[]", 0, at)
+        items.append(row)
+        sure = draw.uniform(0.5, 1)
+        exits.append(ExitRow("s", id, "left", n + 1, 0, at + 9, verdict, sure, many, reason))
+        for k in range(many):
+            said = verdict if draw.random() < 0.8 else "ok"
+            who = f"m{(n + k) % 20}"
+            labels.append(LabelRow("s", id, who, said, at + k, 0, False, 2.0, "lease"))
+    return [AddItems(items), LeaveItems(exits), AddLabels(labels)]
 
 
 async def measure(service: Any, items: int) -> None:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import os
+import threading
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +35,8 @@ PAGES = (
 def process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Process]:
     """A server with a stream in which some items have left, with labels that differ."""
     folder: Path = tmp_path_factory.mktemp("serve")
-    with serving(f"sqlite:///{folder}/venire.db", folder) as server:
+    private = {"VENIRE_ALLOW_PRIVATE_WEBHOOKS": "true"}
+    with serving(f"sqlite:///{folder}/venire.db", folder, **private) as server:
         with server.client(timeout=200) as client:
             quick = {"slot_seconds": 0.1, "max_overlap": 2, "min_labels": 2, "panel": PANEL}
             client.create_stream("day", **{**STREAM, **quick})
@@ -145,3 +149,75 @@ def test_a_reviewer_overrides_by_keyboard_and_the_item_is_revised(
         done = [e["actor"] for e in client.audit() if e["action"] == "item.review"]
         assert len(done) == 2
         assert all(actor.startswith("Rita") for actor in done)
+
+
+class Hook:
+    """A webhook that notes what it is sent."""
+
+    def __init__(self) -> None:
+        self.got: list[dict[str, Any]] = []
+        hook = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                size = int(self.headers["content-length"])
+                hook.got.append(json.loads(self.rfile.read(size)))
+                self.send_response(204)
+                self.end_headers()
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server.server_port}/"
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+
+def test_the_day_of_an_operator(page: Any, process: Process) -> None:
+    """An alarm is seen, its item found and read, overridden, and the revision told to others."""
+    hook = Hook()
+    with process.client() as client:
+        settings = {**STREAM, "slot_seconds": 0.1, "max_overlap": 1, "panel": PANEL}
+        client.create_stream("shift", **settings, alarms={"queue": 2})
+        client.add_webhook("shift", hook.url)
+        client.add_items("shift", [{"id": f"s{n}", "payload": f"text {n}"} for n in range(4)])
+        sign_in(page, process, process.key)
+        page.wait_for_selector("#shift a.flag")  # on the live page, once the rules were checked
+        page.click("#shift a.flag")
+        page.wait_for_selector(".alarms >> text=4 items are open, more than 2")
+        client.add_labels("shift", [(f"s{n}", "ann", "spam") for n in range(4)])
+        until(lambda: client.insights("shift")["exits"] == 4)
+        page.click("nav.tabs >> text=Items")
+        page.fill("#text", "text 2")
+        page.keyboard.press("Enter")
+        page.get_by_role("link", name="s2", exact=True).click()
+        page.wait_for_selector(".story li.left")
+        page.select_option("form.judge select", "ok")
+        page.fill("form.judge input", "a quotation")
+        page.click("text=Override")
+        page.wait_for_selector("text=overridden")
+        page.goto(f"{process.url}/audit?action=item.review&stream=shift")
+        assert "a quotation" in page.inner_text("table")
+
+        def told(kind: str) -> list[dict[str, Any]]:
+            return [sent["data"] for sent in hook.got if sent["type"] == kind]
+
+        until(lambda: len(told("item.revised")) == 1 and len(told("alarm.raised")) == 1)
+        revised = told("item.revised")[0]
+        assert (revised["item"], revised["before"], revised["verdict"]) == ("s2", "spam", "ok")
+        assert told("alarm.raised")[0]["rule"] == "queue"
+        until(lambda: len(told("alarm.cleared")) == 1, 90)
+    hook.server.shutdown()
+
+
+def test_gold_from_a_file(page: Any, process: Process, tmp_path: Path) -> None:
+    file = tmp_path / "gold.csv"
+    file.write_text("item,label\ni10,spam\ni11,what\n")
+    sign_in(page, process, process.key)
+    page.goto(f"{process.url}/streams/day/reviews")
+    page.click("text=Gold from a file")
+    page.set_input_files("#file", str(file))
+    page.click("#bulk button")
+    page.wait_for_selector("#bulk >> text=1 taken, 0 known already, 1 refused")
+    with process.client() as client:
+        assert client.item("day", "i10")["gold"] == "spam"

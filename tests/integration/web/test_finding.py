@@ -66,6 +66,16 @@ def test_pages_follow_each_other(filled: InProcess) -> None:
     assert len(both) == len(set(both)) == 6
 
 
+def test_an_item_is_found_by_its_id_first_and_once(filled: InProcess) -> None:
+    assert ids(filled, "text=a/b") == {"a/b"}
+    first = find(filled, "text=t&limit=2")
+    rest = find(filled, f"text=t&limit=9&cursor={first['next']}")
+    every = [item["id"] for item in first["items"] + rest["items"]]
+    assert len(every) == len(set(every))
+    assert find(filled, "text=two&limit=1")["items"][0]["id"] == "two"
+    assert ids(filled, "text=gone&status=open") == set()
+
+
 @pytest.mark.parametrize(
     ("query", "said"),
     [

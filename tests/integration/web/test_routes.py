@@ -402,7 +402,8 @@ def test_payloads_and_names_are_shown_as_text(server: InProcess) -> None:
     name = "<script>alert(1)</script>"
     server.make_stream(panel=[{"id": name, "competence": 0.8}])
     server.http.post("/sign-in", data={"key": server.keys["admin"]})
-    page = server.http.get("/").text
+    assert name not in server.http.get("/").text
+    page = server.http.get("/streams/posts").text
     assert name not in page
     assert "&lt;script&gt;" in page
     assert "script-src 'self'" in server.http.get("/").headers["content-security-policy"]

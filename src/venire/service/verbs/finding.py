@@ -13,12 +13,16 @@ from venire.service.console_messages import ItemsPage, ItemSummary
 from venire.service.reports.excerpts import excerpt_of
 from venire.service.runtime.runtime import Runtime
 from venire.storage import ItemRow, ItemSearch, Place, Storage
+from venire.storage.search import EXCERPT
 
 __all__ = ["FindOperations", "cursor_of", "place_of"]
 
 #: Seconds to look for items in one request; rows to look at before the clock is read again.
 SEARCH_SECONDS: Final = 0.1
 SCAN: Final = 5000
+
+#: The place before all items: later than any arrival.
+START: Final = (1e15, "")
 
 
 class FindOperations:
@@ -35,20 +39,23 @@ class FindOperations:
         place = None if cursor is None else place_of(cursor)
         await runtime.live_stream(stream)
         await runtime.flush()
-        rows: list[ItemRow] = []
+        named = await runtime.read(_named, runtime.storage, stream, search)
+        rows = [named] if named is not None and cursor is None else []
         until = runtime.clock.monotonic() + SEARCH_SECONDS
-        while True:
+        end = False
+        while not end and len(rows) < limit:
             more, place = await runtime.read(
                 runtime.storage.find_items, stream, search, place, limit - len(rows), SCAN
             )
-            rows += more
-            if place is None or len(rows) >= limit or runtime.clock.monotonic() >= until:
+            rows += [row for row in more if named is None or row.id != named.id]
+            end = place is None
+            if runtime.clock.monotonic() >= until:
                 break
         found = await runtime.read(_summaries, runtime.storage, stream, rows)
         live = await runtime.live_stream(stream)
         counted = {id: len(live.open[id].labels) for id in found if id in live.open}
         listed = tuple(_summary(row, *found[row.id], counted.get(row.id, 0)) for row in rows)
-        return ItemsPage(listed, None if place is None else cursor_of(place))
+        return ItemsPage(listed, None if end else cursor_of(place or START))
 
 
 def cursor_of(place: Place) -> str:
@@ -69,6 +76,15 @@ def place_of(cursor: str) -> Place:
         raise InputError(
             f"got the cursor {cursor[:40]!r}, expected the `next` of an earlier answer"
         ) from None
+
+
+def _named(storage: Storage, stream: str, search: ItemSearch) -> ItemRow | None:
+    """The item whose id is the text, if it matches: it comes first, however old it is."""
+    row = None if search.text is None else storage.item(stream, search.text)
+    if row is None or not search.leads_to(row):
+        return None
+    labelled = any(x.labeler == search.labeler for x in storage.labels_of(stream, row.id))
+    return row._replace(payload=row.payload[:EXCERPT]) if search.matches(row, labelled) else None
 
 
 def _summaries(

@@ -71,7 +71,8 @@ class ReviewOperations:
         """The next verdicts by confidence, the lowest first, and where to go on."""
         runtime, due = self.runtime, live.checks.waiting
         await runtime.flush()
-        rows = await runtime.read(runtime.storage.doubtful, live.name, place, SCAN)
+        scan = SCAN if kind is not None else limit
+        rows = await runtime.read(runtime.storage.doubtful, live.name, place, scan)
         votes = await runtime.read(_votes, runtime.storage, live.name, rows)
         found: list[ReviewItem] = []
         for row in rows:
@@ -81,7 +82,7 @@ class ReviewOperations:
                 found.append(item)
             if len(found) == limit:
                 return found, place
-        return found, place if len(rows) == SCAN else None
+        return found, place if len(rows) == scan else None
 
 
 def _votes(storage: Storage, stream: str, rows: list[ItemRow]) -> dict[str, Counter[str]]:
