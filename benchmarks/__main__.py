@@ -35,6 +35,7 @@ QUALITY = {
     "budget": "budget",
     "clones": "clones",
     "comparisons": "comparisons",
+    "console": "console",
     "costs": "costs",
     "judge-panels": "judge_panels",
     "judges": "judges",

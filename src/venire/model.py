@@ -130,12 +130,13 @@ class DeliveryStatus(_Word):
 
 
 class Role(_Word):
-    """What the holder of a key may do: everything, send items, label, or read."""
+    """What the holder of a key may do: everything, send items, label, read, or judge verdicts."""
 
     ADMIN = "admin"
     PRODUCER = "producer"
     LABELER = "labeler"
     VIEWER = "viewer"
+    REVIEWER = "reviewer"
 
 
 class NoWork(_Word):

@@ -81,12 +81,14 @@ def test_the_overview_is_live(page: Any, process: Process) -> None:
     page.click("button.primary")
     assert "unknown" in page.inner_text(".wrong")
     sign_in(page, process, process.key)
-    card = page.locator("section.card", has=page.locator("h2", has_text="images"))
-    before = card.locator("[data-figure=queue]").inner_text()
+    row = page.locator("tr#images")
+    before = row.locator("[data-figure=queue]").inner_text()
     with process.client() as client:
         client.add_items("images", [{"id": f"live-{n}"} for n in range(3)])
-    until(lambda: card.locator("[data-figure=queue]").inner_text() == str(int(before) + 3))
-    assert {"ann", "bob"} <= set(card.locator("tbody td:first-child").all_inner_texts())
+    until(lambda: row.locator("[data-figure=queue]").inner_text() == str(int(before) + 3))
+    row.get_by_role("link", name="images").click()
+    page.wait_for_selector("text=Labelers")
+    assert {"ann", "bob"} <= set(page.locator("tbody td:first-child").all_inner_texts())
     page.click("text=Sign out")
     page.wait_for_selector("#key")
 
@@ -315,7 +317,7 @@ def test_the_overview_keeps_the_focus_and_comes_back(page: Any, process: Process
     sign_in(page, process, process.key)
     until(lambda: "cannot be reached" in page.inner_text("#connection"))
     until(lambda: page.locator("#overview.stale").count() == 1)
-    page.focus("a[href='#images']")
+    page.focus("#images a[href='/streams/images']")
     page.unroute("**/live")
     with process.client() as client:
         client.add_items("images", [{"id": "focus"}])
@@ -323,7 +325,7 @@ def test_the_overview_keeps_the_focus_and_comes_back(page: Any, process: Process
     until(lambda: page.inner_text("#connection") == "live")
     until(lambda: page.locator("#overview.stale").count() == 0)
     until(lambda: page.inner_text("#images [data-figure=queue]") == queue)
-    assert page.evaluate("document.activeElement.getAttribute('href')") == "#images"
+    assert page.evaluate("document.activeElement.getAttribute('href')") == "/streams/images"
 
 
 def test_no_page_is_wider_than_a_telephone(page: Any, process: Process) -> None:

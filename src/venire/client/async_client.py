@@ -103,6 +103,29 @@ class AsyncClient:
         """An item with its labels, posterior and verdict."""
         return await self._do(calls.get(stream_path(stream, "items", item)))
 
+    async def find_items(
+        self, stream: str, cursor: str | None = None, limit: int = 50, **search: Any
+    ) -> dict[str, Any]:
+        """A page of items, the latest arrival first; `next` is the cursor for more.
+
+        `search` is any of status, verdict, reason, min_confidence, max_confidence, labeler, text,
+        since and until.
+        """
+        return await self._do(calls.find_items(stream, cursor, limit, search))
+
+    async def reviews(
+        self, stream: str, kind: str | None = None, cursor: str | None = None, limit: int = 20
+    ) -> dict[str, Any]:
+        """Verdicts that wait for a reviewer: audits that are due, then the least confident."""
+        return await self._do(calls.reviews(stream, kind, cursor, limit))
+
+    async def review(
+        self, stream: str, item: str, label: str, note: str | None = None
+    ) -> dict[str, Any]:
+        """Confirm or override the verdict of an item: the label becomes gold."""
+        told = {"item": item, "label": label, **({"note": note} if note else {})}
+        return await self._do(calls.send(stream_path(stream, "reviews"), told))
+
     async def explain(self, stream: str, item: str) -> dict[str, Any]:
         """Why an item was assigned to whom, and why it left."""
         return await self._do(calls.get(stream_path(stream, "items", item, "explain")))

@@ -211,6 +211,20 @@ def revisions(stream: str, after: int, wait: float, limit: int) -> Call[list[Ite
     return Call("GET", stream_path(stream, "revisions"), _read_revisions, params, wait=wait)
 
 
+def find_items(stream: str, cursor: str | None, limit: int, search: Mapping[str, Any]) -> Call[Any]:
+    """A page of items."""
+    asked = {"cursor": cursor, "limit": limit, **search}
+    params = {name: str(value) for name, value in asked.items() if value is not None}
+    return Call("GET", stream_path(stream, "items"), Answer.json, params)
+
+
+def reviews(stream: str, kind: str | None, cursor: str | None, limit: int) -> Call[Any]:
+    """A page of reviews."""
+    asked = {"kind": kind, "cursor": cursor, "limit": limit}
+    params = {name: str(value) for name, value in asked.items() if value is not None}
+    return Call("GET", stream_path(stream, "reviews"), Answer.json, params)
+
+
 def panel(stream: str, want: float | None) -> Call[Any]:
     """The report on the panel, which may take a minute."""
     params = {} if want is None else {"want": repr(want)}

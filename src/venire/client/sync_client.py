@@ -104,6 +104,27 @@ class Client:
         """An item with its labels, posterior and verdict."""
         return self._do(calls.get(stream_path(stream, "items", item)))
 
+    def find_items(
+        self, stream: str, cursor: str | None = None, limit: int = 50, **search: Any
+    ) -> dict[str, Any]:
+        """A page of items, the latest arrival first; `next` is the cursor for more.
+
+        `search` is any of status, verdict, reason, min_confidence, max_confidence, labeler, text,
+        since and until.
+        """
+        return self._do(calls.find_items(stream, cursor, limit, search))
+
+    def reviews(
+        self, stream: str, kind: str | None = None, cursor: str | None = None, limit: int = 20
+    ) -> dict[str, Any]:
+        """Verdicts that wait for a reviewer: audits that are due, then the least confident."""
+        return self._do(calls.reviews(stream, kind, cursor, limit))
+
+    def review(self, stream: str, item: str, label: str, note: str | None = None) -> dict[str, Any]:
+        """Confirm or override the verdict of an item: the label becomes gold."""
+        told = {"item": item, "label": label, **({"note": note} if note else {})}
+        return self._do(calls.send(stream_path(stream, "reviews"), told))
+
     def explain(self, stream: str, item: str) -> dict[str, Any]:
         """Why an item was assigned to whom, and why it left."""
         return self._do(calls.get(stream_path(stream, "items", item, "explain")))

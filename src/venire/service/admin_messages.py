@@ -56,7 +56,7 @@ class Deleted:
 
 @dataclass(frozen=True, slots=True)
 class WebhookView:
-    """Where exits and revisions are sent; the secret is shown only when it is created.
+    """Where exits, revisions and alarms are sent; the secret is shown only when it is created.
 
     Until `old_secret_until`, messages are signed with the previous secret as well.
     """
@@ -72,7 +72,7 @@ class WebhookView:
 
 @dataclass(frozen=True, slots=True)
 class DeliveryView:
-    """A message to a webhook about the exit `exit_n` or the revision `revision_n`."""
+    """A message to a webhook about the exit `exit_n`, the revision or the alarm of that number."""
 
     webhook: str
     exit_n: int | None
@@ -81,6 +81,7 @@ class DeliveryView:
     next_at: float | None
     last_error: str | None
     revision_n: int | None = None
+    alarm_n: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

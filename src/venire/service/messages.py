@@ -15,6 +15,7 @@ __all__ = [
     "Alternative",
     "Answer",
     "AuditsView",
+    "Belief",
     "BoundView",
     "EventView",
     "ExitView",
@@ -331,10 +332,28 @@ class Given:
 
 
 @dataclass(frozen=True, slots=True)
+class Belief:
+    """The posterior of an item after something happened: it arrived, got a label, or left.
+
+    `why` is `arrived`, `label` (then `labeler` said `said`), or `learned` where the stream learned
+    competences and believes something else by the same labels.
+    """
+
+    n: int
+    slot: int
+    at: float
+    why: Literal["arrived", "label", "learned"]
+    posterior: dict[str, float]
+    labeler: str | None = None
+    said: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Explanation:
     """Why an item was assigned to whom, and why it left, recomputed from the log.
 
-    If that takes too long, `complete` is false, and prices and alternatives are left out.
+    `beliefs`, if they were asked for, is how the posterior moved. If the replay takes too long,
+    `complete` is false, and prices, alternatives and beliefs are left out.
     """
 
     item: str
@@ -344,6 +363,7 @@ class Explanation:
     exit: ExitView | None
     why: str
     complete: bool = True
+    beliefs: tuple[Belief, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -355,7 +375,9 @@ class Insights:
     `labels_per_item`, `agreement`, `mean_confidence`, `verdicts`, `reasons` and the response times
     are over the last 1000 exits, withdrawn items excepted. Rates are over the last minute;
     `slots_skipped` is counted since the server started. `error_upper` is the upper bound on the
-    rate of errors, at 95 %, by the `audits`. `unsure` counts how often a labeler abstained.
+    rate of errors, at 95 %, by the `audits`. The accuracy is estimated by `mean_confidence`, and
+    lies between `accuracy_low` and `accuracy_high` with 95 %, if confidences are right. `alarms`
+    counts those that are on, `unsure` how often a labeler abstained.
     """
 
     stream: str
@@ -392,3 +414,7 @@ class Insights:
     unsure: int = 0
     flags: int = 0
     comments: int = 0
+    alarms: int = 0
+    accuracy_low: float | None = None
+    accuracy_high: float | None = None
+    single_label_share: float | None = None

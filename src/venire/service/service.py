@@ -8,14 +8,18 @@ from venire.service.clock import Clock, SystemClock
 from venire.service.keys.keyring import Keyring
 from venire.service.keys.sessions import Sessions
 from venire.service.reports.skill_report import Skills
+from venire.service.reports.trends import Trends
 from venire.service.runtime.health import Condition
 from venire.service.runtime.runtime import Runtime
 from venire.service.settings import ServiceSettings
+from venire.service.verbs.alarms import AlarmOperations
 from venire.service.verbs.deletion import DeletionOperations
+from venire.service.verbs.finding import FindOperations
 from venire.service.verbs.gold import GoldOperations
 from venire.service.verbs.labelling import LabellingOperations
 from venire.service.verbs.notes import NoteOperations
 from venire.service.verbs.reads import ReadOperations
+from venire.service.verbs.reviewing import ReviewOperations
 from venire.service.verbs.streams import StreamOperations
 from venire.service.webhooks.registry import Webhooks
 from venire.storage import Storage, WriterStats
@@ -66,7 +70,7 @@ class Service:
         self.runtime = Runtime(storage, clock or SystemClock(), self.settings)
         self.keys, self.webhooks = Keyring(self.runtime), Webhooks(self.runtime)
         self.skills, self.sessions = Skills(self.runtime), Sessions(self.runtime, self.keys)
-        self.started = False
+        self.started, self._trends = False, Trends(self.runtime)
 
         streams = StreamOperations(self.runtime)
         self.create_stream, self.change_stream = streams.create_stream, streams.change_stream
@@ -78,6 +82,9 @@ class Service:
 
         gold = GoldOperations(self.runtime)
         self.add_gold, self.audits, self.is_trusted = gold.add_gold, gold.audits, gold.is_trusted
+        self.review, self.gold = gold.review, gold.gold
+        reviews = ReviewOperations(self.runtime)
+        self.reviews, self.is_due = reviews.reviews, reviews.is_due
 
         labelling = LabellingOperations(self.runtime, gold)
         self.next, self.label, self.held = labelling.next, labelling.label, labelling.held
@@ -88,21 +95,28 @@ class Service:
         self.abstain, self.add_note, self.notes = notes.abstain, notes.add_note, notes.notes
         self.progress = notes.progress
 
-        reads = ReadOperations(self.runtime, self.skills)
+        reads = ReadOperations(self.runtime, self.skills, self._trends)
         self.item, self.explain = reads.item, reads.explain
         self.exits, self.revisions, self.events = reads.exits, reads.revisions, reads.events
         self.labelers, self.insights = reads.labelers, reads.insights
-        self.panel = reads.panel
+        self.panel, self.trends = reads.panel, reads.trends_view
+
+        self.find_items = FindOperations(self.runtime).find_items
+
+        self._alarms = AlarmOperations(self.runtime, self.skills, self._trends)
+        self.alarms, self.check_alarms = self._alarms.alarms, self._alarms.check
 
         deletion = DeletionOperations(self.runtime, self.skills)
         self.erase_payload, self.delete_stream = deletion.erase_payload, deletion.delete_stream
         self.audit, self._resume_deletions = deletion.audit, deletion.resume_deletions
+        self.recent_audit = deletion.recent_audit
 
     async def start(self) -> str | None:
         """Load every stream and begin to serve; returns the first admin token, if just created."""
         await self.runtime.start()
         await self._resume_deletions()
         await self.webhooks.start()
+        self._alarms.start()
         first = await self.keys.start()
         await self.sessions.start()
         self.started = True

@@ -21,6 +21,7 @@ __all__ = [
     "LONGEST_ID",
     "MOST_AHEAD",
     "STREAM_NAME",
+    "AlarmRules",
     "DailyBudget",
     "ErrorCost",
     "Member",
@@ -49,6 +50,7 @@ MAX_REVISIONS: Final = 100_000
 Seconds = Annotated[float, Field(gt=0, le=10 * 365 * 86_400, allow_inf_nan=False)]
 SlotSeconds = Annotated[float, Field(ge=MIN_SLOT, le=10 * 365 * 86_400, allow_inf_nan=False)]
 Weight = Annotated[float, Field(gt=0, le=MOST_WEIGHT, allow_inf_nan=False)]
+Share = Annotated[float, Field(ge=0, le=1)]
 Count = Annotated[int, Field(ge=0, le=2**31 - 1)]
 
 
@@ -135,6 +137,36 @@ class StudentSettings(BaseModel):
         return self.student.voices
 
 
+class AlarmRules(BaseModel):
+    """When to raise an alarm; None turns a rule off. Shares are between 0 and 1.
+
+    `queue` and `oldest_seconds`: more open items, or one that waits longer. `response_p90_seconds`:
+    a tenth of the items takes longer. `accuracy`: the estimated accuracy is lower. `error_upper`:
+    the bound on the rate of errors by audits is higher. `single_label_share`: more of the items
+    left after one label. `kept_share`: of the items that most labels put into a class, fewer left
+    as that class. `mix_shift`: the mix of the latest verdicts differs more from that of those
+    before. `drift`: a labeler's labels changed. `stopped_seconds`: a labeler that had labelled gave
+    nothing for longer, while items wait. `budget_share`: less of the label budget is left.
+
+    >>> AlarmRules(queue=1000).single_label_share
+    0.8
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    queue: Count | None = None
+    oldest_seconds: Seconds | None = None
+    response_p90_seconds: Seconds | None = None
+    accuracy: Share | None = None
+    error_upper: Share | None = None
+    single_label_share: Share | None = 0.8
+    kept_share: Share | None = 0.5
+    mix_shift: Share | None = 0.3
+    drift: bool = True
+    stopped_seconds: Seconds | None = 3600.0
+    budget_share: Share | None = 0.1
+
+
 class StreamSettings(PageSettings):
     """How a stream is served; what people see on the labelling page is in `PageSettings`.
 
@@ -179,6 +211,8 @@ class StreamSettings(PageSettings):
     student
         A model that learns from the verdicts and labels every item, `{"field": "text"}`. Its label
         counts in `min_labels` and `max_overlap`, and costs nothing; budgets must be in money.
+    alarms
+        When to raise an alarm.
     lease_floor_seconds, lease_ceiling_seconds
         Bounds on a lease, which lasts twice the labeler's 90th percentile of labelling time.
 
@@ -209,6 +243,7 @@ class StreamSettings(PageSettings):
     costs: Annotated[tuple[ErrorCost, ...], Field(max_length=10_000)] = ()
     audit_share: Annotated[float, Field(ge=0, le=1)] = 0.0
     student: StudentSettings | None = None
+    alarms: AlarmRules = AlarmRules()
     lease_floor_seconds: Seconds = 60.0
     lease_ceiling_seconds: Seconds = 3600.0
 

@@ -2,6 +2,7 @@
 
     rows        what a table holds, one tuple each
     changes     what can be written
+    search      what to look for among the items
     base        `Storage`, what every store can do
     memory      in dictionaries: for tests, and the plain reference
     sql         in a SQLite file or in PostgreSQL: tables, statements, migrations
@@ -18,6 +19,7 @@ from __future__ import annotations
 
 from venire.storage.base import Storage
 from venire.storage.changes import (
+    AddAlarms,
     AddAudit,
     AddChecks,
     AddDeliveries,
@@ -57,6 +59,7 @@ from venire.storage.memory.store import MemoryStorage
 from venire.storage.opening import open_storage
 from venire.storage.rows import (
     ERASED,
+    AlarmRow,
     AuditRow,
     CheckRow,
     Counts,
@@ -77,10 +80,12 @@ from venire.storage.rows import (
     StreamRow,
     WebhookRow,
 )
+from venire.storage.search import ItemSearch, Place
 from venire.storage.writer import Writer, WriterStats
 
 __all__ = [
     "ERASED",
+    "AddAlarms",
     "AddAudit",
     "AddChecks",
     "AddDeliveries",
@@ -96,6 +101,7 @@ __all__ = [
     "AddSettings",
     "AddStream",
     "AddWebhook",
+    "AlarmRow",
     "AuditRow",
     "Change",
     "CheckRow",
@@ -111,6 +117,7 @@ __all__ = [
     "ExpireKey",
     "GoldRow",
     "ItemRow",
+    "ItemSearch",
     "KeyRow",
     "LabelRow",
     "LeaseEnd",
@@ -119,6 +126,7 @@ __all__ = [
     "MarkDeleted",
     "MemoryStorage",
     "NoteRow",
+    "Place",
     "PurgeStream",
     "RemoveWebhook",
     "RenewLease",

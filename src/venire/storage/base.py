@@ -20,6 +20,7 @@ from venire.model import ItemStatus, LeaseStatus
 from venire.storage.changes import Change
 from venire.storage.rows import (
     UNSETTLED,
+    AlarmRow,
     AuditRow,
     CheckRow,
     Counts,
@@ -39,6 +40,7 @@ from venire.storage.rows import (
     StreamRow,
     WebhookRow,
 )
+from venire.storage.search import Doubt, Found, ItemSearch, Place
 
 __all__ = ["Storage"]
 
@@ -161,12 +163,38 @@ class Storage(ABC):
         """The items that left last, the latest first, without those that were withdrawn."""
 
     @abstractmethod
+    def find_items(
+        self,
+        stream: str,
+        search: ItemSearch,
+        before: Place | None = None,
+        limit: int = 50,
+        scan: int = 5000,
+    ) -> Found:
+        """Items that match, the latest arrival first, among the next `scan` rows of an index."""
+
+    @abstractmethod
+    def doubtful(self, stream: str, after: Doubt | None = None, limit: int = 50) -> list[ItemRow]:
+        """Items that left with a verdict and have no gold, the least confident first.
+
+        They come with the beginnings of their payloads, as those of `find_items` do.
+        """
+
+    @abstractmethod
+    def labels_among(self, stream: str, items: Iterable[str]) -> list[LabelRow]:
+        """The labels of these items, in no particular order."""
+
+    @abstractmethod
     def revisions(self, stream: str, after: int = 0, limit: int | None = None) -> list[RevisionRow]:
         """Revisions with an `n` above `after`, in that order."""
 
     @abstractmethod
     def revisions_of(self, stream: str, item: str) -> list[RevisionRow]:
         """The revisions of an item, the earliest first."""
+
+    @abstractmethod
+    def revised(self, stream: str, items: Iterable[str]) -> dict[str, str | None]:
+        """Those of the items whose verdict was revised, and the verdict of the last revision."""
 
     @abstractmethod
     def checks(self, stream: str, after: int = 0, limit: int | None = None) -> list[CheckRow]:
@@ -181,6 +209,10 @@ class Storage(ABC):
     @abstractmethod
     def gold_of(self, stream: str, items: Iterable[str]) -> dict[str, str]:
         """Those of the items that have gold, and what it is."""
+
+    @abstractmethod
+    def alarms(self, stream: str, after: int = 0, limit: int | None = None) -> list[AlarmRow]:
+        """Alarms raised and cleared with an `n` above `after`, in that order."""
 
     @abstractmethod
     def labels_of(self, stream: str, item: str) -> list[LabelRow]:
@@ -245,6 +277,16 @@ class Storage(ABC):
         self, after: int = 0, limit: int | None = None, stream: str | None = None
     ) -> list[AuditRow]:
         """The audit trail after line `after`, oldest first; of one stream, or all."""
+
+    @abstractmethod
+    def recent_audit(
+        self,
+        before: int | None = None,
+        limit: int | None = None,
+        stream: str | None = None,
+        action: str | None = None,
+    ) -> list[AuditRow]:
+        """The audit trail before line `before`, newest first; of one stream, one action, or all."""
 
     @abstractmethod
     def webhooks(self, stream: str | None = None) -> list[WebhookRow]:

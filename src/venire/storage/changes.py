@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from venire.storage.rows import (
+    AlarmRow,
     AuditRow,
     CheckRow,
     DeliveryRow,
@@ -31,6 +32,7 @@ from venire.storage.rows import (
 )
 
 __all__ = [
+    "AddAlarms",
     "AddAudit",
     "AddChecks",
     "AddDeliveries",
@@ -129,6 +131,13 @@ class AddGold:
     """Gold of items; a second one for the same item is refused."""
 
     rows: Sequence[GoldRow]
+
+
+@dataclass(frozen=True, slots=True)
+class AddAlarms:
+    """Alarms that were raised or cleared; a number that exists is refused."""
+
+    rows: Sequence[AlarmRow]
 
 
 @dataclass(frozen=True, slots=True)
@@ -328,6 +337,7 @@ Change: TypeAlias = (
     | AddRevisions
     | AddChecks
     | AddGold
+    | AddAlarms
     | AddLabels
     | AddLeases
     | AddNotes

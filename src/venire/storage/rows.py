@@ -17,6 +17,7 @@ __all__ = [
     "ERASED",
     "ROWS",
     "UNSETTLED",
+    "AlarmRow",
     "AuditRow",
     "CheckRow",
     "Counts",
@@ -39,7 +40,7 @@ __all__ = [
     "WebhookRow",
 ]
 
-DELIVERY_KINDS: Final = ("exit", "revision")
+DELIVERY_KINDS: Final = ("exit", "revision", "alarm")
 
 #: Deliveries that are not done: to be retried, or dead-lettered.
 UNSETTLED: Final = (DeliveryStatus.PENDING, DeliveryStatus.DEAD)
@@ -309,8 +310,8 @@ class WebhookRow(NamedTuple):
 class DeliveryRow(NamedTuple):
     """The delivery of an exit to a webhook: to be tried at `next_at`, done, or dead-lettered.
 
-    `failing_since` is when it first failed. With the kind `revision` it is that of a revision, and
-    `exit_n` is its number.
+    `failing_since` is when it first failed. With the kind `revision` or `alarm` it is that of one,
+    and `exit_n` is its number.
     """
 
     webhook: str
@@ -339,6 +340,23 @@ class AuditRow(NamedTuple):
     stream: str | None = None
     subject: str | None = None
     details: str = "{}"
+
+
+class AlarmRow(NamedTuple):
+    """A rule of a stream was broken, or is kept again (`raised` false); `n` counts from 1.
+
+    `subject` is whom it is about, such as a labeler, or empty.
+    """
+
+    stream: str
+    n: int
+    at: float
+    rule: str
+    subject: str
+    raised: bool
+    value: float
+    threshold: float
+    message: str
 
 
 class Exited(NamedTuple):
@@ -389,6 +407,7 @@ ROWS: Final[dict[str, type[tuple[Any, ...]]]] = {
     "revisions": RevisionRow,
     "checks": CheckRow,
     "gold": GoldRow,
+    "alarms": AlarmRow,
     "labels": LabelRow,
     "leases": LeaseRow,
     "notes": NoteRow,

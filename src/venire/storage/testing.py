@@ -85,6 +85,7 @@ def everything(storage: Storage, stream: str) -> dict[str, Any]:
         storage.gold,
         storage.notes,
         storage.note_counts,
+        storage.alarms,
         storage.labels,
         storage.labeler_counts,
         lambda stream: storage.leases(stream, None),

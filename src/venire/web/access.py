@@ -23,9 +23,10 @@ __all__ = ["COOKIE", "ROLES", "Caller", "admit", "caller_of", "key_of", "no_key"
 COOKIE: Final = "venire_session"
 
 _ADMIN: Final = frozenset({Role.ADMIN})
-_READERS: Final = frozenset({Role.ADMIN, Role.PRODUCER, Role.VIEWER})
+_READERS: Final = frozenset({Role.ADMIN, Role.PRODUCER, Role.VIEWER, Role.REVIEWER})
 _PRODUCERS: Final = frozenset({Role.ADMIN, Role.PRODUCER})
 _WORKERS: Final = frozenset({Role.ADMIN, Role.LABELER})
+_JUDGES: Final = frozenset({Role.ADMIN, Role.REVIEWER})
 _SENDERS: Final = frozenset({Role.ADMIN, Role.PRODUCER, Role.LABELER})
 _ALL: Final = frozenset(Role)
 
@@ -45,6 +46,7 @@ ROLES: Final = MappingProxyType[str, frozenset[Role] | None](
         "POST /v1/streams/{stream}/held": _WORKERS,
         "POST /v1/streams/{stream}/labels": _SENDERS,
         "POST /v1/streams/{stream}/items": _PRODUCERS,
+        "GET /v1/streams/{stream}/items": _READERS,
         "DELETE /v1/streams/{stream}/items/{item}": _PRODUCERS,
         "GET /v1/streams/{stream}/items/{item}/explain": _READERS,
         "GET /v1/streams/{stream}/items/{item}": _READERS,
@@ -54,8 +56,13 @@ ROLES: Final = MappingProxyType[str, frozenset[Role] | None](
         "GET /v1/streams/{stream}/labelers": _READERS,
         "GET /v1/streams/{stream}/panel": _READERS,
         "GET /v1/streams/{stream}/insights": _READERS,
+        "GET /v1/streams/{stream}/trends": _READERS,
+        "GET /v1/streams/{stream}/alarms": _READERS,
         "GET /v1/streams/{stream}/audits": _ALL,
-        "POST /v1/streams/{stream}/gold": _WORKERS,
+        "POST /v1/streams/{stream}/gold": _WORKERS | _JUDGES,
+        "GET /v1/streams/{stream}/gold": _READERS,
+        "GET /v1/streams/{stream}/reviews": _JUDGES,
+        "POST /v1/streams/{stream}/reviews": _JUDGES,
         "GET /v1/streams": _ALL,
         "POST /v1/streams": _ADMIN,
         "GET /v1/streams/{stream}": _ALL,
@@ -63,6 +70,7 @@ ROLES: Final = MappingProxyType[str, frozenset[Role] | None](
         "DELETE /v1/streams/{stream}": _ADMIN,
         "DELETE /v1/streams/{stream}/payloads/{item}": _ADMIN,
         "GET /v1/audit": _ADMIN,
+        "GET /v1/audit/export": _ADMIN,
         "GET /v1/streams/{stream}/settings": _READERS,
         "POST /v1/streams/{stream}/pause": _ADMIN,
         "POST /v1/streams/{stream}/resume": _ADMIN,
@@ -90,6 +98,11 @@ ROLES: Final = MappingProxyType[str, frozenset[Role] | None](
         "POST /sign-out": None,
         "GET /live": _READERS,
         "GET /work": _WORKERS,
+        "GET /audit": _ADMIN,
+        "GET /streams/{stream}": _READERS,
+        "GET /streams/{stream}/items": _READERS,
+        "GET /streams/{stream}/reviews": _JUDGES,
+        "GET /streams/{stream}/items/{item}": _READERS,
     }
 )
 

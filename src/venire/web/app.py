@@ -15,16 +15,19 @@ from venire.service.settings import StreamSettings
 from venire.web.access import ROLES
 from venire.web.answers import REF
 from venire.web.bodies import BODIES
+from venire.web.console import ConsoleRoutes
 from venire.web.errors import add_handlers
 from venire.web.guard import Gate, Guarded
 from venire.web.limits import BodyLimit
 from venire.web.pages import STATIC, PageRoutes
 from venire.web.routes.erasing import EraseRoutes
+from venire.web.routes.finding import FindRoutes
 from venire.web.routes.gold import GoldRoutes
 from venire.web.routes.items import ItemRoutes
 from venire.web.routes.keys import KeyRoutes
 from venire.web.routes.notes import NoteRoutes
 from venire.web.routes.operations import OperationRoutes
+from venire.web.routes.reviews import ReviewRoutes
 from venire.web.routes.streams import StreamRoutes
 from venire.web.routes.webhooks import WebhookRoutes
 from venire.web.routes.work import WorkRoutes
@@ -39,13 +42,16 @@ PARTS = (
     WorkRoutes,
     ItemRoutes,
     NoteRoutes,
+    FindRoutes,
     GoldRoutes,
+    ReviewRoutes,
     StreamRoutes,
     WebhookRoutes,
     KeyRoutes,
     EraseRoutes,
     OperationRoutes,
     PageRoutes,
+    ConsoleRoutes,
 )
 
 

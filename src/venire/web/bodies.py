@@ -34,6 +34,7 @@ __all__ = [
     "NoteBody",
     "RedeliverBody",
     "ReleaseBody",
+    "ReviewBody",
     "RotateBody",
     "SaidBody",
     "SecretBody",
@@ -186,6 +187,16 @@ class KeyBody(BaseModel):
     days: Annotated[float, Field(gt=0, le=MAX_DAYS)] | None = None
 
 
+class ReviewBody(BaseModel):
+    """A review: the class that the item is, and a note for the audit trail."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    item: Id
+    label: Name
+    note: Annotated[str, Field(max_length=2000)] | None = None
+
+
 class RotateBody(BaseModel):
     """For how many hours the old key stays valid beside the new one."""
 
@@ -208,6 +219,7 @@ BODIES: Final[tuple[Any, ...]] = (
     SecretBody,
     KeyBody,
     RotateBody,
+    ReviewBody,
 )
 
 _ITEMS: Final = TypeAdapter(list[ItemBody])

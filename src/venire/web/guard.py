@@ -71,7 +71,8 @@ class Gate:
             return error_response(fault)
         url = request.url
         if fault.status == 401:
-            to = f"?{urlencode({'to': f'{url.path}?{url.query}'})}" if url.query else ""
+            kept = url.query or url.path.startswith("/streams/")
+            to = f"?{urlencode({'to': f'{url.path}?{url.query}'})}" if kept else ""
             return RedirectResponse(f"/{to}", 303)
         if self.error_page is None or url.path.startswith("/v1/"):
             return error_response(fault)

@@ -38,6 +38,8 @@ STREAM_FIGURES = {
     "flags": "Flags that labelers put on items.",
     "comments": "Comments of labelers.",
     "oldest_seconds": "Age of the oldest open item.",
+    "alarms": "Alarms that are on.",
+    "single_label_share": "The share of the latest exits that had one label.",
     "waiting": "Requests that wait for work.",
     "money": "What all labels cost, at the present prices.",
     "budget_left": "Labels left of the budget.",

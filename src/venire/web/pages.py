@@ -28,6 +28,7 @@ from venire.web.errors import RequestError
 from venire.web.guard import Gate, by_hand, caller
 from venire.web.markdown import as_html
 from venire.web.reference import sections
+from venire.web.rendering import percent
 from venire.web.server_sent_events import follow
 
 __all__ = ["STATIC", "PageRoutes"]
@@ -39,7 +40,7 @@ PERIOD = 1.0
 DIGITS = 9
 
 #: The only targets to which signing in redirects.
-WORK = "/work?"
+WORK = ("/work?", "/streams/")
 
 
 class PageRoutes:
@@ -56,7 +57,7 @@ class PageRoutes:
             trim_blocks=True,
             lstrip_blocks=True,
         )
-        self._templates.filters.update(seconds=seconds, number=number)
+        self._templates.filters.update(seconds=seconds, number=number, percent=percent)
         self._templates.globals.update(ExitReason=ExitReason, Role=Role)
         hosts = [host.strip() for host in gate.settings.image_hosts.split(",") if host.strip()]
         self._images = " ".join(host if "://" in host else f"https://{host}" for host in hosts)
@@ -176,8 +177,7 @@ class PageRoutes:
         if now - self._overview_at >= PERIOD:
             service = self._gate.service
             streams = [
-                (stream, await service.insights(stream.name), await service.labelers(stream.name))
-                for stream in await service.streams()
+                (stream, await service.insights(stream.name)) for stream in await service.streams()
             ]
             template = self._templates.get_template("overview.html")
             self._overview = template.render(

@@ -29,7 +29,7 @@ SOURCE = str(Path(venire.__file__).parent.parent)
 CLASSES = ["spam", "ok"]
 PANEL = [{"id": name, "competence": 0.8, "capacity": 2} for name in ("ann", "bob", "cat", "dan")]
 STREAM: dict[str, Any] = {"classes": CLASSES, "panel": PANEL, "learning": "known"}
-ROLES = ("admin", "producer", "labeler", "viewer")
+ROLES = ("admin", "producer", "labeler", "viewer", "reviewer")
 
 
 def until(true: Callable[[], bool], seconds: float = 60.0) -> None:

@@ -103,6 +103,7 @@ def test_page_and_metrics_say_the_bound(served: InProcess) -> None:
     line = next(x for x in metrics.splitlines() if x.startswith("venire_stream_error_upper{"))
     assert float(line.rpartition(" ")[2]) == pytest.approx(bound)
     served.http.post("/sign-in", data={"key": served.keys["viewer"]})
-    page = served.http.get("/").text
+    assert "audited: errors at most" in served.http.get("/").text
+    page = served.http.get("/streams/posts").text
     assert 'data-figure="error-upper"' in page
     assert ">trusted<" in page

@@ -416,7 +416,8 @@ def test_payloads_and_names_are_shown_as_text(server: InProcess) -> None:
     name = "<script>alert(1)</script>"
     server.make_stream(panel=[{"id": name, "competence": 0.8}])
     server.http.post("/sign-in", data={"key": server.keys["admin"]})
-    page = server.http.get("/").text
+    assert name not in server.http.get("/").text
+    page = server.http.get("/streams/posts").text
     assert name not in page
     assert "&lt;script&gt;" in page
     assert "script-src 'self'" in server.http.get("/").headers["content-security-policy"]
@@ -503,10 +504,12 @@ def test_a_closed_stream_can_be_chosen_until_it_is_empty(posts: InProcess) -> No
     assert "There are no streams to label." in posts.call("GET", "/work", "labeler").text
 
 
-def test_the_overview_shows_what_left_undecided_and_what_was_revised(server: InProcess) -> None:
+def test_the_page_of_a_stream_shows_undecided_and_revised_verdicts(
+    server: InProcess,
+) -> None:
     server.make_stream(min_confidence=0.99, revisions=5)
     server.http.post("/sign-in", data={"key": server.keys["admin"]}, follow_redirects=False)
-    page = server.http.get("/").text
+    page = server.http.get("/streams/posts").text
     assert 'data-figure="undecided">0<' in page
     assert 'data-figure="revised">0<' in page
     server.call("PATCH", "/v1/streams/posts", json={"min_confidence": None, "revisions": 0})

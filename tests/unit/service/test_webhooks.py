@@ -110,6 +110,25 @@ async def test_an_exit_is_sent_signed_once() -> None:
 
 
 @running
+async def test_an_alarm_is_sent_when_it_is_raised_and_when_it_is_cleared() -> None:
+    async with receiver() as r, bench(server=LOCAL, alarms={"queue": 0}) as b:
+        hook = await b.service.webhooks.add("posts", r.url)
+        await b.add("p1")
+        await b.service.check_alarms("posts")
+        await b.service.change_stream("posts", {"alarms": {"queue": 5}}, "me")
+        for _ in range(3):
+            await b.service.check_alarms("posts")
+        await send(b)
+        told = sorted((json.loads(body) for _, body in r.got), key=lambda sent: sent["data"]["n"])
+        assert [sent["type"] for sent in told] == ["alarm.raised", "alarm.cleared"]
+        data = told[0]["data"]
+        assert (data["rule"], data["value"], data["threshold"]) == ("queue", 1.0, 0.0)
+        assert "1 items are open" in data["message"]
+        assert len({headers["webhook-id"] for headers, _ in r.got}) == 2
+        assert {row.kind for row in b.storage.deliveries(hook.id)} == {"alarm"}
+
+
+@running
 async def test_a_failure_is_retried_later_and_a_redirect_is_a_failure() -> None:
     async with receiver() as r, bench(server=LOCAL, policy="fixed-overlap:1") as b:
         hook = await b.service.webhooks.add("posts", r.url)

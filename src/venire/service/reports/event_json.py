@@ -19,11 +19,20 @@ from venire.events import (
     Withdrawn,
 )
 from venire.model import ExitReason, NoteKind
+from venire.service.console_messages import AlarmView
 from venire.service.messages import ExitView, LabelView, NoteView, RevisionView
-from venire.storage import EventRow, ItemRow, LabelRow, NoteRow, RevisionRow, decode
+from venire.storage import AlarmRow, EventRow, ItemRow, LabelRow, NoteRow, RevisionRow, decode
 from venire.storage.slot_parts import ClosedPart
 
-__all__ = ["event_body", "exit_view", "label_view", "note_view", "number", "revision_view"]
+__all__ = [
+    "alarm_view",
+    "event_body",
+    "exit_view",
+    "label_view",
+    "note_view",
+    "number",
+    "revision_view",
+]
 
 
 def event_body(row: EventRow) -> dict[str, Any]:
@@ -145,6 +154,20 @@ def revision_view(row: RevisionRow) -> RevisionView:
 def note_view(row: NoteRow) -> NoteView:
     """A note on an item."""
     return NoteView(row.n, row.item, row.labeler, NoteKind(row.kind), row.text, row.at, row.key)
+
+
+def alarm_view(row: AlarmRow) -> AlarmView:
+    """An alarm that was raised or cleared."""
+    return AlarmView(
+        n=row.n,
+        at=row.at,
+        rule=row.rule,
+        subject=row.subject or None,
+        raised=row.raised,
+        value=row.value,
+        threshold=row.threshold,
+        message=row.message,
+    )
 
 
 def label_view(row: LabelRow) -> LabelView:

@@ -11,7 +11,7 @@ import threading
 
 from venire.errors import NotFound
 from venire.model import ItemStatus
-from venire.service.messages import Explanation, Given
+from venire.service.messages import Belief, Explanation, Given
 from venire.service.reports.event_json import exit_view, label_view
 from venire.service.reports.log_replay import AssignmentSearch
 from venire.service.runtime.runtime import Runtime
@@ -20,13 +20,13 @@ from venire.storage import ItemRow
 __all__ = ["explain"]
 
 
-async def explain(runtime: Runtime, stream: str, item: str) -> Explanation:
-    """Why the item was assigned to whom, and why it left."""
+async def explain(runtime: Runtime, stream: str, item: str, believes: bool = False) -> Explanation:
+    """Why the item was assigned to whom, and why it left; on request how the belief moved."""
     await runtime.live_stream(stream)
     row = await runtime.read_committed(runtime.storage.item, stream, item)
     if row is None:
         raise NotFound("item", item)
-    given, complete = await _assignments(runtime, row)
+    given, complete, beliefs = await _assignments(runtime, row, believes)
     labels = await runtime.read(runtime.storage.labels_of, stream, item)
     left = None if row.status == ItemStatus.OPEN else exit_view(row)
     why = "it has not left" if left is None else left.reason.meaning
@@ -38,15 +38,21 @@ async def explain(runtime: Runtime, stream: str, item: str) -> Explanation:
         exit=left,
         why=why,
         complete=complete,
+        beliefs=beliefs,
     )
 
 
-async def _assignments(runtime: Runtime, row: ItemRow) -> tuple[list[Given], bool]:
+async def _assignments(
+    runtime: Runtime, row: ItemRow, believes: bool
+) -> tuple[list[Given], bool, tuple[Belief, ...]]:
     """Every assignment of the item; the search stops when its caller is cancelled."""
     stop = threading.Event()
 
-    def search() -> tuple[list[Given], bool]:
-        return AssignmentSearch(runtime.storage, row, stop, runtime.clock.monotonic).find()
+    def search() -> tuple[list[Given], bool, tuple[Belief, ...]]:
+        clock = runtime.clock.monotonic
+        found = AssignmentSearch(runtime.storage, row, stop, clock, believes)
+        given, complete = found.find()
+        return given, complete, tuple(found.beliefs)
 
     try:
         return await runtime.threads.explain(search)

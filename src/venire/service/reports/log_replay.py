@@ -4,6 +4,9 @@ The log is read for the rows that assign the item, and replayed to each of them 
 snapshot before it; an item that nobody was assigned needs no replay. One that would take more than
 `MAX_REPLAYED` events or `MAX_SECONDS` is not made: the log itself says who was assigned the item
 and for what gain, and only the price and the alternatives of that moment are left out.
+
+On request the beliefs are recomputed too: the posterior of the item when it arrived, and before and
+after each of its labels. Where it changed between two labels, the stream has learned meanwhile.
 """
 
 from __future__ import annotations
@@ -11,13 +14,13 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from typing import Final
+from typing import Final, Literal
 
 from venire.engine import Scheduler
 from venire.errors import InputError, StateError
-from venire.events import Assigned, Closed, Event, Withdrawn
+from venire.events import Arrived, Assigned, Closed, Event, Observed, Withdrawn
 from venire.model import Assignment
-from venire.service.messages import Alternative, Given
+from venire.service.messages import Alternative, Belief, Given
 from venire.service.reports.event_json import number
 from venire.service.settings import of_body
 from venire.storage import EventRow, ItemRow, Storage, decode
@@ -35,6 +38,12 @@ MAX_REPLAYED, MAX_READ, MAX_SECONDS = 50_000, 500_000, 10.0
 #: Events of which those that name an item say who was assigned it, and when it left.
 _NAMING_ITEMS: Final = frozenset({"assigned", "closing", "closed", "withdrawn"})
 
+#: ... and those that say what is believed of it.
+_MOVING_BELIEFS: Final = frozenset({"arrived", "observed"})
+
+#: Posteriors that differ by less are the same.
+SAME: Final = 1e-6
+
 
 class Stopped(Exception):
     """The caller was cancelled, or a limit is reached."""
@@ -44,8 +53,15 @@ class AssignmentSearch:
     """The search for the assignments of one item; for use by one thread."""
 
     def __init__(
-        self, storage: Storage, item: ItemRow, stop: threading.Event, seconds: Callable[[], float]
+        self,
+        storage: Storage,
+        item: ItemRow,
+        stop: threading.Event,
+        seconds: Callable[[], float],
+        believes: bool = False,
     ) -> None:
+        self.beliefs: list[Belief] = []
+        self._kinds = _NAMING_ITEMS | (_MOVING_BELIEFS if believes else frozenset())
         self._storage, self._item, self._stop = storage, item, stop
         self._seconds, self._until = seconds, seconds() + MAX_SECONDS
         self._costs = [(x.at, of_body(x.body)[0].delay_cost) for x in storage.settings(item.stream)]
@@ -56,7 +72,9 @@ class AssignmentSearch:
         try:
             return self._recomputed(rows), whole
         except (Stopped, StateError, InputError):  # too long, or another version decided otherwise
-            return [given for row in rows for given in self._from_log(row)], False
+            self.beliefs = []
+            given = [row for row in rows if row.kind == "assigned"]
+            return [made for row in given for made in self._from_log(row)], False
 
     def _first_event(self) -> int:
         """The first event of the slot in which the item arrived, by bisection."""
@@ -72,12 +90,15 @@ class AssignmentSearch:
         return low
 
     def _read_log(self, first: int) -> tuple[list[EventRow], bool]:
-        """The rows that assign the item, and whether the log was read until it left."""
+        """The rows about the item, and whether the log was read until it left."""
         found = list[EventRow]()
         wanted = json.dumps(self._item.id, ensure_ascii=False)
         try:
             for row in self._rows(first, MAX_READ):
-                if row.kind not in _NAMING_ITEMS or wanted not in row.body:
+                if row.kind not in self._kinds or wanted not in row.body:
+                    continue
+                if row.kind in _MOVING_BELIEFS:
+                    found.append(row)
                     continue
                 [event] = decode([row])
                 if isinstance(event, Assigned) and _gives(event, self._item.id):
@@ -108,12 +129,47 @@ class AssignmentSearch:
                         engine.dissolve()
                     engine, n = self._restored(at), at
                 self._follow(engine, n, row.n)
-                found += self._given(engine, row)
                 n = row.n
+                if row.kind in _MOVING_BELIEFS:
+                    n = self._believe(engine, row)
+                else:
+                    found += self._given(engine, row)
         finally:
             if engine is not None:
                 engine.dissolve()
         return found
+
+    def _believe(self, engine: Scheduler, row: EventRow) -> int:
+        """Follow a row, and record what is believed of the item; the number of the next event."""
+        writers = Writers.of(self._storage, self._item.stream)
+        for place, event in enumerate(decode([row]), row.n):
+            about = isinstance(event, Observed) and event.label.item == self._item.id
+            if isinstance(event, Observed) and about and not event.late:
+                said = event.label.labeler, str(event.label.said)
+                self._record(engine, "learned", place, row)
+                engine.follow([event], writers.obeys(place))
+                self._record(engine, "label", place, row, *said)
+            else:
+                engine.follow([event], writers.obeys(place))
+                if isinstance(event, Arrived) and self._item.id in {x.id for x in event.items}:
+                    self._record(engine, "arrived", place, row)
+            engine.drain()
+        return row.n + row.size
+
+    def _record(
+        self,
+        engine: Scheduler,
+        why: Literal["arrived", "label", "learned"],
+        place: int,
+        row: EventRow,
+        *said: str,
+    ) -> None:
+        now = {str(name): p for name, p in engine.posterior(self._item.id).items()}
+        if why == "learned":
+            before = self.beliefs[-1].posterior if self.beliefs else now
+            if all(abs(now[name] - p) < SAME for name, p in before.items()):
+                return
+        self.beliefs.append(Belief(place + 1, row.slot, row.at, why, now, *said))
 
     def _snapshot_before(self, n: int) -> int:
         """How many events the last snapshot before an event holds; `Stopped` if it is too far."""

@@ -8,6 +8,7 @@ thread, and cached for some seconds.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from dataclasses import dataclass
 from typing import Final
 
@@ -58,6 +59,16 @@ class Skills:
     def forget(self, stream: str) -> None:
         """Drop the report of a deleted stream."""
         self._kept.pop(stream, None)
+
+    def latest(self, live: LiveStream) -> dict[str, Skill]:
+        """The latest report, however old; a newer one is computed beside it, for the next time."""
+        if not self._busy.locked():
+            self._runtime.spawn(self._refresh(live))
+        return self._kept.get(live.name, (0.0, 0, {}))[2]
+
+    async def _refresh(self, live: LiveStream) -> None:
+        with contextlib.suppress(VenireError):  # the store is down
+            await self.of(live)
 
     async def of(self, live: LiveStream) -> dict[str, Skill]:
         """The skills of a stream's labelers."""

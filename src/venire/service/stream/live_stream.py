@@ -44,7 +44,7 @@ from venire.service.stream.leases import (
 from venire.service.stream.pupil import StreamPupil
 from venire.service.stream.slot_clock import LeadTimes, SlotClock
 from venire.service.stream.statistics import Statistics
-from venire.storage import DeliveryRow, ExitRow, ItemRow, LeaseEnd, RevisionRow, encode
+from venire.storage import AlarmRow, DeliveryRow, ExitRow, ItemRow, LeaseEnd, RevisionRow, encode
 from venire.storage.slot_parts import MAX_PART, in_parts
 
 __all__ = ["ExitedItem", "LiveStream", "Moment", "OpenItem"]
@@ -138,6 +138,8 @@ class LiveStream:
         self.labelers, self.lead_times, self.statistics = Labelers(), LeadTimes(), Statistics()
         self.checks, self.pupil = Checks(), StreamPupil()
         self.hooks: dict[str, None] = {}
+        self.alarms: dict[tuple[str, str], AlarmRow] = {}  # those that are on
+        self.alarm_n = 0
         self.resumed: list[HeldLease] = []
         self.spent = False
         self.payload_chars = 0  # characters of payloads

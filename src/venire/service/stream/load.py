@@ -151,6 +151,10 @@ def _load_rows(storage: Storage, live: LiveStream, moment: Moment) -> None:
         live.notes[kind] = sum(by_labeler.values())
         for labeler, number in by_labeler.items() if kind == NoteKind.UNSURE else ():
             live.labelers.record(labeler).unsure = number
+    told = storage.alarms(name)
+    last = {(alarm.rule, alarm.subject): alarm for alarm in told}
+    live.alarms = {key: alarm for key, alarm in last.items() if alarm.raised}
+    live.alarm_n = told[-1].n if told else 0
     statistics = live.statistics
     statistics.labels, statistics.late = counts.labels, counts.late
     statistics.left, statistics.withdrawn = counts.left, counts.withdrawn

@@ -6,14 +6,16 @@ exits, withdrawn items excepted; after a restart those are read from the store.
 
 from __future__ import annotations
 
+import math
 from collections import Counter, deque
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 from venire.model import Exit, ExitReason, Verdict
 from venire.storage import Exited
 
-__all__ = ["KEPT_EXITS", "Rate", "Statistics"]
+__all__ = ["KEPT_EXITS", "Rate", "Statistics", "accuracy_interval"]
 
 #: How many of the latest exits to keep.
 KEPT_EXITS: Final = 1000
@@ -115,6 +117,16 @@ class Statistics:
         return self.mean([e.verdict.confidence for e, *_ in self.recent])
 
     @property
+    def confidences(self) -> list[float]:
+        """The confidences of the verdicts."""
+        return [e.verdict.confidence for e, *_ in self.recent if e.verdict.label is not None]
+
+    @property
+    def single_label_share(self) -> float | None:
+        """The share of items that left after one label."""
+        return self.mean([float(e.labels == 1) for e, *_ in self.recent])
+
+    @property
     def labels_per_item(self) -> float | None:
         """The mean number of labels of an item at its exit."""
         return self.mean([float(e.labels) for e, *_ in self.recent])
@@ -123,3 +135,16 @@ class Statistics:
     def responses(self) -> list[float]:
         """Seconds from arrival to verdict."""
         return [seconds for _, seconds, _ in self.recent]
+
+
+def accuracy_interval(confidences: Sequence[float]) -> tuple[float | None, float | None]:
+    """Where the accuracy of that many verdicts lies, 19 times in 20, if the confidences are right.
+
+    >>> accuracy_interval([0.8] * 100)
+    (0.7216, 0.8784)
+    """
+    if not confidences:
+        return None, None
+    n, mean = len(confidences), sum(confidences) / len(confidences)
+    spread = 1.96 * math.sqrt(sum(p * (1 - p) for p in confidences)) / n
+    return round(max(0.0, mean - spread), 4), round(min(1.0, mean + spread), 4)

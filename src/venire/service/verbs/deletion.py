@@ -55,6 +55,18 @@ class DeletionOperations:
         rows = await self.runtime.read_committed(storage.audit, after, limit, stream)
         return [AuditView(*row[:-1], details=json.loads(row.details)) for row in rows]
 
+    async def recent_audit(
+        self,
+        before: int | None = None,
+        limit: int = 100,
+        stream: str | None = None,
+        action: str | None = None,
+    ) -> list[AuditView]:
+        """Audit entries before number `before`, newest first; of one stream, one action, or all."""
+        read = self.runtime.storage.recent_audit
+        rows = await self.runtime.read_committed(read, before, limit, stream, action)
+        return [AuditView(*row[:-1], details=json.loads(row.details)) for row in rows]
+
     async def erase_payload(self, stream: str, item: str, actor: Actor | str) -> Erased:
         """Erase the payload of an item permanently; an open item is withdrawn first.
 

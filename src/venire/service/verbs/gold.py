@@ -11,6 +11,7 @@ from venire.audits import ErrorBound
 from venire.audits.betting import check_level
 from venire.errors import Conflict, InputError, StateError, TooMuch
 from venire.service.actors import PROGRAM, Actor, audit_row
+from venire.service.console_messages import GoldView, Reviewed
 from venire.service.messages import Answer, AuditsView, BoundView, GoldIn, Outcome
 from venire.service.runtime.runtime import Runtime, committed
 from venire.service.stream.change_batch import Batch
@@ -99,6 +100,39 @@ class GoldOperations:
             made = answer_audit(live, lease, said, expired, known.gold, batch, moment)
             await self.runtime.commit(live, batch)
         return made
+
+    async def review(
+        self, stream: str, item: str, label: str, note: str | None, actor: Actor | str
+    ) -> Reviewed:
+        """Confirm or override the verdict of an item that has left; the label becomes gold."""
+        row = GoldIn(item, label)
+        async with self._lock(stream):
+            live, known = await self._look_up(stream, [row], KnownGold.nothing())
+            if item in live.open:
+                raise StateError(
+                    f"item {item!r} has not left, so there is no verdict to review: wait, or send "
+                    "gold, with which it will leave"
+                )
+            batch, moment = Batch(Actor.of(actor).key), self.runtime.moment()
+            outcome = take_gold(live, [row], known, "review", actor, batch, moment)[0]
+            if outcome.status == "refused":
+                await self.runtime.flush()
+                raise _ERRORS.get(outcome.code or "", StateError)(outcome.message)
+            verdict, _ = known.left[item]
+            before = None if verdict.label is None else str(verdict.label)
+            if outcome.status == "accepted":
+                told = {"verdict": before, "label": label, **({"note": note} if note else {})}
+                name, at = "item.review", moment.wall
+                batch.audit.append(audit_row(actor, at, name, stream, item, **told))
+            await self.runtime.commit(live, batch)
+        return Reviewed(item, "confirmed" if before == label else "overridden", before, label)
+
+    async def gold(self, stream: str, after: str | None, limit: int) -> list[GoldView]:
+        """Gold by item, from the one behind `after`."""
+        await self.runtime.live_stream(stream)
+        read = self.runtime.storage.gold
+        rows = await self.runtime.read_committed(read, stream, after, limit)
+        return [GoldView(*row[1:]) for row in rows]
 
     def _lock(self, stream: str) -> asyncio.Lock:
         return self._locks.setdefault(stream, asyncio.Lock())

@@ -11,6 +11,7 @@ from typing import Final, TypeVar
 
 from venire.errors import NotFound
 from venire.model import ItemStatus, NoteKind
+from venire.service.console_messages import TrendsView
 from venire.service.messages import (
     EventView,
     ExitView,
@@ -31,10 +32,12 @@ from venire.service.reports.event_json import (
 from venire.service.reports.explain import explain
 from venire.service.reports.panel import panel_of
 from venire.service.reports.skill_report import Skill, Skills
+from venire.service.reports.trends import Trends
 from venire.service.runtime.runtime import Runtime
 from venire.service.stream.live_stream import LiveStream
 from venire.service.stream.log_position import LogPosition
 from venire.service.stream.slot_clock import quantile
+from venire.service.stream.statistics import accuracy_interval
 from venire.storage import EventRow
 from venire.storage.codec import kind_of
 
@@ -52,16 +55,16 @@ LOG_PAGE, FOLLOW_SECONDS = 500, 15.0
 class ReadOperations:
     """Reads streams."""
 
-    def __init__(self, runtime: Runtime, skills: Skills) -> None:
-        self.runtime, self.skills = runtime, skills
+    def __init__(self, runtime: Runtime, skills: Skills, trends: Trends) -> None:
+        self.runtime, self.skills, self.trends = runtime, skills, trends
 
     async def item(self, stream: str, item: str) -> ItemView:
         """An item with its labels, its posterior and its verdict."""
         return await item_view(self.runtime, stream, item)
 
-    async def explain(self, stream: str, item: str) -> Explanation:
+    async def explain(self, stream: str, item: str, believes: bool = False) -> Explanation:
         """Why the item was assigned to whom, and why it left; recomputed from the log."""
-        return await explain(self.runtime, stream, item)
+        return await explain(self.runtime, stream, item, believes)
 
     async def exits(
         self, stream: str, after: int = 0, wait: float = 0.0, limit: int = 1000
@@ -114,10 +117,10 @@ class ReadOperations:
                 yield event_view(row)
                 last = max(last, row.n + row.size - 1)
 
-    async def labelers(self, stream: str) -> list[LabelerView]:
-        """The labelers with what was learned about them."""
+    async def labelers(self, stream: str, wait: bool = True) -> list[LabelerView]:
+        """The labelers with what was learned about them; without `wait` what was known last."""
         live = await self.runtime.live_stream(stream)
-        skills = await self.skills.of(live)
+        skills = await self.skills.of(live) if wait else self.skills.latest(live)
         live = await self.runtime.live_stream(stream)
         now, known = self.runtime.clock.monotonic(), live.engine.competences or {}
         names = sorted(live.labelers.seated | set(live.labelers))
@@ -131,6 +134,10 @@ class ReadOperations:
     async def panel(self, stream: str, want: float | None = None) -> PanelView:
         """What each labeler brings and costs, and the cheapest panel of the wanted accuracy."""
         return await panel_of(self.runtime, stream, want)
+
+    async def trends_view(self, stream: str) -> TrendsView:
+        """What the latest exits say: mixes, trends, estimated accuracy."""
+        return await self.trends.of(await self.runtime.live_stream(stream))
 
     async def insights(self, stream: str) -> Insights:
         """The statistics of a stream."""
@@ -244,6 +251,7 @@ def insights(live: LiveStream, waiting: int, now: float) -> Insights:
     statistics, budget = live.statistics, live.settings.label_budget
     oldest = min((entry.arrived for entry in live.open.values()), default=None)
     states, bound = {"free": 0, "busy": 0, "away": 0}, live.checks.bound()
+    low, high = accuracy_interval(statistics.confidences)
     for name in live.labelers.seated:
         record = live.labelers[name]
         busy = live.leases.holds(name) > 0
@@ -283,6 +291,10 @@ def insights(live: LiveStream, waiting: int, now: float) -> Insights:
         unsure=live.notes[NoteKind.UNSURE],
         flags=live.notes[NoteKind.FLAG],
         comments=live.notes[NoteKind.COMMENT],
+        alarms=len(live.alarms),
+        accuracy_low=low,
+        accuracy_high=high,
+        single_label_share=statistics.single_label_share,
     )
 
 

@@ -23,8 +23,9 @@ from typing import Final, TypeAlias
 
 from venire.errors import FetchError, InputError, StoreError
 from venire.model import DeliveryStatus
+from venire.service.console_messages import AlarmView
 from venire.service.messages import ExitView, RevisionView
-from venire.service.reports.event_json import exit_view, revision_view
+from venire.service.reports.event_json import alarm_view, exit_view, revision_view
 from venire.service.runtime.runtime import Runtime
 from venire.service.runtime.webhook_counts import Tallies
 from venire.service.webhooks.posting import Poster
@@ -216,15 +217,14 @@ class Deliveries:
         subject = await self._subject(row)
         if subject is None:
             return Failure(f"the {row.kind} is not in the store", unwell=False)
-        kind = "item.exit" if row.kind == "exit" else "item.revised"
         body = {
-            "type": kind,
+            "type": _type(subject),
             "stream": row.stream,
             "timestamp": subject.at,
             "data": asdict(subject),
         }
         try:
-            mark = "" if row.kind == "exit" else "r"
+            mark = {"exit": "", "revision": "r", "alarm": "a"}[row.kind]
             message = f"msg_{row.webhook}_{mark}{row.exit_n}"
             failure = Failure.of(*await self._poster.post(hook, message, compact(body).encode()))
         except (FetchError, InputError) as error:
@@ -232,14 +232,24 @@ class Deliveries:
         self._update_pause(hook.id, failure)
         return failure
 
-    async def _subject(self, row: DeliveryRow) -> ExitView | RevisionView | None:
-        """The exit or revision that a delivery is about."""
+    async def _subject(self, row: DeliveryRow) -> ExitView | RevisionView | AlarmView | None:
+        """The exit, revision or alarm that a delivery is about."""
         storage, read, after = self._runtime.storage, self._runtime.read, row.exit_n - 1
         if row.kind == "exit":
             left = [exit_view(item) for item in await read(storage.exits, row.stream, after, 1)]
             return left[0] if left and left[0].n == row.exit_n else None
+        if row.kind == "alarm":
+            found = await read(storage.alarms, row.stream, after, 1)
+            return alarm_view(found[0]) if found and found[0].n == row.exit_n else None
         rows = await read(storage.revisions, row.stream, after, 1)
         return revision_view(rows[0]) if rows and rows[0].n == row.exit_n else None
+
+
+def _type(subject: ExitView | RevisionView | AlarmView) -> str:
+    """What a message is about."""
+    if isinstance(subject, AlarmView):
+        return "alarm.raised" if subject.raised else "alarm.cleared"
+    return "item.exit" if isinstance(subject, ExitView) else "item.revised"
 
 
 def _key(row: DeliveryRow) -> Key:

@@ -160,10 +160,16 @@ class Webhooks:
 
 
 def _delivery_view(row: DeliveryRow) -> DeliveryView:
-    exit_n, revision_n = (row.exit_n, None) if row.kind == "exit" else (None, row.exit_n)
-    error = row.last_error
+    number = {row.kind: row.exit_n}
     return DeliveryView(
-        row.webhook, exit_n, row.attempt, DeliveryStatus(row.status), None, error, revision_n
+        row.webhook,
+        number.get("exit"),
+        row.attempt,
+        DeliveryStatus(row.status),
+        None,
+        row.last_error,
+        number.get("revision"),
+        number.get("alarm"),
     )
 
 

@@ -73,6 +73,7 @@ def _rows(storage: Storage) -> Iterator[tuple[str, tuple[Any, ...]]]:
         yield from (("revisions", row) for row in storage.all_revisions(name))
         yield from (("checks", row) for row in storage.checks(name))
         yield from (("gold", row) for row in storage.all_gold(name))
+        yield from (("alarms", row) for row in storage.alarms(name))
         yield from (("labels", row) for row in storage.all_labels(name))
         yield from (("leases", row) for row in storage.leases(name, None))
         yield from (("notes", row) for row in storage.all_notes(name))
@@ -245,6 +246,7 @@ _ADD_MANY: dict[str, Callable[[list[Any]], c.Change]] = {
     "revisions": c.AddRevisions,
     "checks": c.AddChecks,
     "gold": c.AddGold,
+    "alarms": c.AddAlarms,
     "labels": c.AddLabels,
     "leases": c.AddLeases,
     "notes": c.AddNotes,

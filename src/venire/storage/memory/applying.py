@@ -76,6 +76,11 @@ def _add_gold(t: Tables, change: c.AddGold) -> None:
         t.new(t.of(t.gold, row.stream), row.item, row)
 
 
+def _add_alarms(t: Tables, change: c.AddAlarms) -> None:
+    for row in change.rows:
+        t.new(t.of(t.alarms, row.stream), row.n, row)
+
+
 def _add_labels(t: Tables, change: c.AddLabels) -> None:
     for row in change.rows:
         t.new(t.of(t.labels, row.stream), (row.item, row.labeler), row)
@@ -231,6 +236,7 @@ _APPLY: dict[type, Callable[[Tables, Any], None]] = {
     c.AddRevisions: _add_revisions,
     c.AddChecks: _add_checks,
     c.AddGold: _add_gold,
+    c.AddAlarms: _add_alarms,
     c.AddLabels: _add_labels,
     c.AddLeases: _add_leases,
     c.AddNotes: _add_notes,

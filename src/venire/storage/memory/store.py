@@ -17,8 +17,10 @@ from venire.model import DeliveryStatus, ItemStatus, LeaseStatus, NoteKind
 from venire.storage import changes as c
 from venire.storage.base import Storage
 from venire.storage.memory.applying import apply
+from venire.storage.memory.searching import doubtful, find_items
 from venire.storage.memory.tables import Tables
 from venire.storage.rows import (
+    AlarmRow,
     AuditRow,
     CheckRow,
     Counts,
@@ -38,6 +40,7 @@ from venire.storage.rows import (
     StreamRow,
     WebhookRow,
 )
+from venire.storage.search import Doubt, Found, ItemSearch, Place
 
 __all__ = ["MemoryStorage"]
 
@@ -167,6 +170,28 @@ class MemoryStorage(Storage):
                     said[label.item].append(label.said)
             return [_exited(row, said[row.id]) for row in left]
 
+    def find_items(
+        self,
+        stream: str,
+        search: ItemSearch,
+        before: Place | None = None,
+        limit: int = 50,
+        scan: int = 5000,
+    ) -> Found:
+        """Items that match, the latest arrival first."""
+        with self._lock:
+            return find_items(self.tables, stream, search, before, limit, scan)
+
+    def doubtful(self, stream: str, after: Doubt | None = None, limit: int = 50) -> list[ItemRow]:
+        """Items without gold, the least confident verdict first."""
+        with self._lock:
+            return doubtful(self.tables, stream, after, limit)
+
+    def labels_among(self, stream: str, items: Iterable[str]) -> list[LabelRow]:
+        """The labels of some items."""
+        wanted = set(items)
+        return self._sorted(self.tables.labels.get(stream, {}), lambda row: row.item in wanted)
+
     def revisions(self, stream: str, after: int = 0, limit: int | None = None) -> list[RevisionRow]:
         """Revisions, in that order."""
         return self._sorted(self.tables.revisions.get(stream, {}), lambda row: row.n > after)[
@@ -176,6 +201,11 @@ class MemoryStorage(Storage):
     def revisions_of(self, stream: str, item: str) -> list[RevisionRow]:
         """The revisions of an item."""
         return self._sorted(self.tables.revisions.get(stream, {}), lambda row: row.item == item)
+
+    def revised(self, stream: str, items: Iterable[str]) -> dict[str, str | None]:
+        """The last revision of each item."""
+        wanted, table = set(items), self.tables.revisions.get(stream, {})
+        return {row.item: row.verdict for row in self._sorted(table, lambda r: r.item in wanted)}
 
     def checks(self, stream: str, after: int = 0, limit: int | None = None) -> list[CheckRow]:
         """Drawn verdicts, in that order."""
@@ -192,6 +222,10 @@ class MemoryStorage(Storage):
         """Which items have gold."""
         table = self.tables.gold.get(stream, {})
         return {item: table[item].label for item in items if item in table}
+
+    def alarms(self, stream: str, after: int = 0, limit: int | None = None) -> list[AlarmRow]:
+        """Alarms, in that order."""
+        return self._sorted(self.tables.alarms.get(stream, {}), lambda row: row.n > after)[:limit]
 
     def labels_of(self, stream: str, item: str) -> list[LabelRow]:
         """The labels of an item."""
@@ -297,6 +331,17 @@ class MemoryStorage(Storage):
         with self._lock:
             rows = [self.tables.audit[n] for n in sorted(self.tables.audit) if n > after]
         return [row for row in rows if stream in (None, row.stream)][:limit]
+
+    def recent_audit(
+        self,
+        before: int | None = None,
+        limit: int | None = None,
+        stream: str | None = None,
+        action: str | None = None,
+    ) -> list[AuditRow]:
+        """The audit trail, newest first."""
+        rows = [row for row in self.audit(0, None, stream) if action in (None, row.action)]
+        return [row for row in reversed(rows) if before is None or row.n < before][:limit]
 
     def webhooks(self, stream: str | None = None) -> list[WebhookRow]:
         """Webhooks."""

@@ -13,6 +13,7 @@ from venire.model import DeliveryStatus, ItemStatus, LeaseStatus, NoteKind
 from venire.storage.base import Storage
 from venire.storage.rows import (
     UNSETTLED,
+    AlarmRow,
     AuditRow,
     CheckRow,
     Counts,
@@ -217,6 +218,12 @@ class SqlReading(Storage):
         """Which items have gold."""
         return dict(self._among((t.gold.c.item, t.gold.c.label), stream, items))
 
+    def alarms(self, stream: str, after: int = 0, limit: int | None = None) -> list[AlarmRow]:
+        """Alarms, in that order."""
+        n = t.alarms.c.n
+        query = q.of_stream(t.alarms, stream).where(n > after).order_by(n)
+        return [row._replace(raised=bool(row.raised)) for row in self._all(AlarmRow, query, limit)]
+
     def labels_of(self, stream: str, item: str) -> list[LabelRow]:
         """The labels of an item."""
         query = (
@@ -225,6 +232,11 @@ class SqlReading(Storage):
             .order_by(t.labels.c.labeler)
         )
         return self._all(LabelRow, query)
+
+    def labels_among(self, stream: str, items: Iterable[str]) -> list[LabelRow]:
+        """The labels of some items."""
+        columns = (t.labels.c.item, *t.labels.c)
+        return [LabelRow._make(row[1:]) for row in self._among(columns, stream, items)]
 
     def open_items(self, stream: str, most: int, chunk: int = 10_000) -> Iterator[ItemRow]:
         """Open items; long payloads stay in the database."""

@@ -148,6 +148,7 @@ _GATHERED: dict[type, tuple[Statement, Callable[[Sequence[Any]], Sequence[Sequen
     c.AddRevisions: (_insert("revisions"), _as_they_are),
     c.AddChecks: (_insert("checks"), _as_they_are),
     c.AddGold: (_insert("gold"), _as_they_are),
+    c.AddAlarms: (_insert("alarms"), _as_they_are),
     c.AddDeliveries: (_insert("deliveries"), _as_they_are),
     c.AddAudit: (_AUDIT, lambda rows: [row[1:] for row in rows]),
 }

@@ -115,6 +115,10 @@ items = Table(
     UniqueConstraint("stream", "exit_n", name="items_exit"),
     _one_of("status", "items", ItemStatus),
     Index("items_by_status", "stream", "status", "id"),
+    Index("items_by_arrival", "stream", "arrived_at", "id"),
+    Index("items_by_verdict", "stream", "verdict", "arrived_at", "id"),
+    Index("items_by_reason", "stream", "reason", "arrived_at", "id"),
+    Index("items_by_doubt", "stream", "status", "confidence", "exit_n"),
 )
 
 revisions = Table(
@@ -158,6 +162,21 @@ gold = Table(
     _text("actor"),
     _text("key", nullable=True),
     PrimaryKeyConstraint("stream", "item", name="gold_key"),
+)
+
+alarms = Table(
+    "alarms",
+    metadata,
+    _stream(),
+    Column("n", BigInteger, nullable=False),
+    _time("at"),
+    _text("rule"),
+    _text("subject"),
+    Column("raised", Boolean, nullable=False),
+    Column("value", Double, nullable=False),
+    Column("threshold", Double, nullable=False),
+    _text("message"),
+    PrimaryKeyConstraint("stream", "n", name="alarms_key"),
 )
 
 labels = Table(
@@ -316,5 +335,5 @@ meta = Table(
 )
 
 #: The tables whose rows belong to a stream; the audit trail stays when the stream goes.
-OF_STREAMS = ("webhooks", "labels", "leases", "notes", "revisions", "checks", "gold", "items",
-              "tallies", "snapshots", "engines", "events", "settings")  # fmt: skip
+OF_STREAMS = ("webhooks", "labels", "leases", "notes", "revisions", "checks", "gold", "alarms",
+              "items", "tallies", "snapshots", "engines", "events", "settings")  # fmt: skip

@@ -16,7 +16,7 @@ from typing import Any
 from venire.errors import StoreError
 from venire.storage import changes as c
 from venire.storage.snapshot_retention import superfluous
-from venire.storage.sql.reading import SqlReading
+from venire.storage.sql.searching import SqlSearching
 from venire.storage.sql.statements import Step, dropping, plan
 
 __all__ = ["SqlStorage"]
@@ -25,7 +25,7 @@ __all__ = ["SqlStorage"]
 _FOR_ALL = (c.AddKey, c.RevokeKey, c.ExpireKey, c.TouchKey, c.AddAudit)
 
 
-class SqlStorage(SqlReading):
+class SqlStorage(SqlSearching):
     """A store in a database; see `sqlite` and `postgres`."""
 
     owner: bool

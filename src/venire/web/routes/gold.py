@@ -25,7 +25,7 @@ LEVEL = "The probability with which each bound holds."
 
 
 class GoldRoutes:
-    """For admins and trusted labelers; the bounds for readers too."""
+    """For admins, reviewers and trusted labelers; the bounds for readers too."""
 
     def __init__(self, gate: Gate) -> None:
         """Behind a gate."""
@@ -79,11 +79,11 @@ class GoldRoutes:
         return json_answer({**counts, "refusals": refusals})
 
     async def _may_judge(self, request: Request, stream: str) -> bool:
-        """Whether the caller is an admin, or a labeler whom the stream trusts."""
+        """Whether the caller is an admin, a reviewer, or a labeler whom the stream trusts."""
         who = caller(request)
         if who.role == Role.LABELER and who.labeler is not None:
             return await self._service.is_trusted(stream, who.labeler)
-        return who.role == Role.ADMIN
+        return who.role in (Role.ADMIN, Role.REVIEWER)
 
 
 async def _rows(request: Request, most: int) -> list[GoldIn]:

@@ -19,6 +19,7 @@ from venire.web.server_sent_events import follow
 __all__ = ["ItemRoutes"]
 
 SSE = "text/event-stream"
+Beliefs = Annotated[bool, Query(description="Whether to recompute how the belief moved.")]
 Cursor = Annotated[int, Query(description="The cursor: results after this number.", ge=0, le=2**53)]
 
 WANT = "The accuracy wanted of the cheapest panel. By default that of all, less 0.005."
@@ -96,11 +97,13 @@ class ItemRoutes:
         """Withdraw an item without a verdict."""
         return json_answer(await self._service.withdraw(stream, item, caller(request).actor))
 
-    async def explain(self, request: Request, stream: Stream, item: Item) -> Response:
+    async def explain(
+        self, request: Request, stream: Stream, item: Item, beliefs: Beliefs = False
+    ) -> Response:
         """Why an item was assigned to whom, and why it left; recomputed from the log."""
         if not request.scope["raw_path"].endswith(b"/explain"):  # the slash is part of the id
             return await self.show(stream, f"{item}/explain")
-        work = self._service.explain(stream, item)
+        work = self._service.explain(stream, item, beliefs)
         return json_answer(await self._gate.long_poll(request, work))
 
     async def labelers(self, stream: Stream) -> Response:

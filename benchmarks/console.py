@@ -1,0 +1,139 @@
+"""The console with many items: python -m benchmarks console [--items N] [--storage URL].
+
+A store is filled with items that have left, with payloads of about 200 characters and one to three
+labels each, and a thousand that are open. Then a server in this process is asked for each kind of
+page and listing, over its ASGI interface, and the wall milliseconds of whole requests are written
+down (p50, p95 and the longest of 40), beside those of `GET /health`, which does nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import random
+import tempfile
+import time
+from typing import Any
+
+TIMES, BATCH = 40, 10_000
+CLASSES = ("spam", "ok", "rare")
+WORDS = [f"word{n}" for n in range(5000)]
+
+PATHS = {
+    "(nothing: /health)": "/health",
+    "list, first page": "/v1/streams/s/items",
+    "list, in the middle": "/v1/streams/s/items?until={middle}",
+    "open": "/v1/streams/s/items?status=open",
+    "a rare verdict": "/v1/streams/s/items?verdict=rare",
+    "a rare verdict, below 0.6": "/v1/streams/s/items?verdict=rare&max_confidence=0.6",
+    "confidence below 0.6": "/v1/streams/s/items?max_confidence=0.6",
+    "by a labeler": "/v1/streams/s/items?labeler=m3&status=left",
+    "text that is frequent": "/v1/streams/s/items?text=word17",
+    "text that is nowhere, one step": "/v1/streams/s/items?text=zebra",
+    "an id": "/v1/streams/s/items?text=item-{half}",
+    "reviews": "/v1/streams/s/reviews",
+    "disputed reviews": "/v1/streams/s/reviews?kind=disputed",
+    "trends": "/v1/streams/s/trends",
+    "page: home": "/",
+    "page: stream": "/streams/s",
+    "page: items": "/streams/s/items",
+    "page: item": "/streams/s/items/item-{half}",
+    "page: reviews": "/streams/s/reviews",
+}
+
+
+async def fill(service: Any, items: int) -> None:
+    """A stream with some open items, behind a history that is written straight into the store."""
+    from venire.service import ItemIn, StreamSettings
+
+    panel = [{"id": f"m{n}", "competence": 0.6 + 0.015 * n} for n in range(20)]
+    known = {"classes": CLASSES, "panel": panel, "learning": "known", "slot_seconds": 600}
+    settings = StreamSettings.model_validate(known)
+    await service.create_stream("s", settings, "benchmark")
+    await service.add_items("s", [ItemIn(f"open-{n}", {"text": "open"}) for n in range(1000)])
+    draw, storage, begun = random.Random(0), service.runtime.storage, time.time() - items
+    for first in range(0, items, BATCH):
+        await service.runtime.write(history(draw, first, min(first + BATCH, items), begun))
+        if first % (20 * BATCH) == 0:
+            print(f"{first + BATCH:,} items", flush=True)
+    assert storage.counts("s").left == items
+
+
+def history(draw: random.Random, first: int, end: int, begun: float) -> list[Any]:
+    """Items that have left, and their labels."""
+    from venire.storage import AddItems, AddLabels, ExitRow, ItemRow, LabelRow, LeaveItems
+
+    items, exits, labels = [], [], []
+    for n in range(first, end):
+        id, at, payload = f"item-{n}", begun + n, " ".join(draw.choices(WORDS, k=25))
+        verdict = draw.choices(CLASSES, (0.5, 0.4998, 0.0002))[0]
+        many, reason = draw.choice((1, 1, 2, 3)), draw.choice(("no_gain", "exhausted"))
+        row = ItemRow("s", id, "digest", f'{{"text":"{payload}"}}', 10.0, None, "[]", 0, at)
+        items.append(row)
+        sure = draw.uniform(0.5, 1)
+        exits.append(ExitRow("s", id, "left", n + 1, 0, at + 9, verdict, sure, many, reason))
+        for k in range(many):
+            said = verdict if draw.random() < 0.8 else "ok"
+            who = f"m{(n + k) % 20}"
+            labels.append(LabelRow("s", id, who, said, at + k, 0, False, 2.0, "lease"))
+    return [AddItems(items), LeaveItems(exits), AddLabels(labels)]
+
+
+async def measure(service: Any, items: int) -> None:
+    """Ask for everything, in turn."""
+    import httpx2
+
+    from venire.web import ServerSettings, create_app
+
+    key = (await service.keys.create("benchmark", "admin")).token
+    app = create_app(service, ServerSettings(rate=0))
+    middle = (await service.item("s", f"item-{items // 2}")).arrived_at
+    transport = httpx2.ASGITransport(app)
+    headers = {"authorization": f"Bearer {key}"}
+    async with httpx2.AsyncClient(
+        transport=transport, base_url="http://venire", headers=headers, timeout=60
+    ) as client:
+        await client.post("/sign-in", data={"key": key})
+        took: dict[str, list[float]] = {name: [] for name in PATHS}
+        for _ in range(TIMES):
+            for name, path in PATHS.items():
+                where = path.format(middle=middle, half=items // 2)
+                begun = time.perf_counter()
+                answer = await client.get(where)
+                took[name].append(1000 * (time.perf_counter() - begun))
+                assert answer.status_code == 200, (where, answer.text)
+    print(f"{'':34}{'p50':>8}{'p95':>8}{'most':>8}")
+    for name, found in took.items():
+        ordered = sorted(found)
+        p50, p95 = ordered[TIMES // 2], ordered[int(0.95 * (TIMES - 1) + 0.5)]
+        print(f"{name:34}{p50:8.1f}{p95:8.1f}{ordered[-1]:8.1f}")
+
+
+async def run(url: str, items: int) -> None:
+    """Fill, start again, and measure."""
+    from venire.service import Service
+    from venire.storage import open_storage
+
+    for work in (fill, measure):
+        with open_storage(url) as storage:
+            service = Service(storage)
+            await service.start()
+            begun = time.perf_counter()
+            if work is not fill or not storage.streams():
+                await work(service, items)
+            print(f"{work.__name__}: {time.perf_counter() - begun:.0f} s", flush=True)
+            if work is measure:
+                counts = storage.counts("s")
+                print(f"{counts.open:,} open, {counts.left:,} left, {counts.labels:,} labels")
+            await service.stop()
+
+
+def main(arguments: list[str]) -> None:
+    """Read the options, and run."""
+    parser = argparse.ArgumentParser(prog="console")
+    parser.add_argument("--items", type=int, default=1_000_000)
+    parser.add_argument("--storage", default=None)
+    options = parser.parse_args(arguments)
+    with tempfile.TemporaryDirectory() as folder:
+        url = options.storage or f"sqlite:///{folder}/venire.db"
+        asyncio.run(run(url, options.items))

@@ -1,0 +1,200 @@
+"""What operators get from the service: pages of items, reviews and alarms.
+
+Times are seconds since 1970 (UTC).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from venire.model import ExitReason, ItemStatus
+
+__all__ = [
+    "AlarmView",
+    "AlarmsView",
+    "GoldView",
+    "ItemSummary",
+    "ItemsPage",
+    "Mix",
+    "Period",
+    "ReviewItem",
+    "Reviewed",
+    "ReviewsPage",
+    "TrendsView",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class ItemSummary:
+    """An item in a listing: `excerpt` is the beginning of its text, or of its payload.
+
+    `verdict` and `confidence` are those of the exit, None while the item is open; `revised` is what
+    the verdict became since, if it did, and `gold` what somebody trusted said.
+    """
+
+    id: str
+    status: ItemStatus
+    excerpt: str
+    arrived_at: float
+    left_at: float | None
+    verdict: str | None
+    confidence: float | None
+    labels: int
+    reason: ExitReason | None
+    revised: str | None = None
+    gold: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ItemsPage:
+    """Items, the latest arrival first; `next` is the cursor for more, None at the end.
+
+    A search for something rare may return few items, or none, and still have a `next`: it looked
+    for as long as one request may, and goes on from there.
+    """
+
+    items: tuple[ItemSummary, ...]
+    next: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewItem:
+    """A verdict that waits for a reviewer.
+
+    The kind is `audit` for a verdict that was drawn at random: it is shown without verdict and
+    labels, since whoever knows them tends to agree. Others are `disputed` where labels differ from
+    the verdict, and `doubtful` where none does. `votes` says how often each class was said.
+    """
+
+    item: str
+    kind: Literal["audit", "disputed", "doubtful"]
+    excerpt: str
+    arrived_at: float
+    left_at: float | None
+    verdict: str | None = None
+    confidence: float | None = None
+    votes: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewsPage:
+    """Verdicts that wait for a reviewer: audits first, then the least confident ones.
+
+    `audits_due` counts the audits; `next` is the cursor for more, None at the end.
+    """
+
+    stream: str
+    audits_due: int
+    items: tuple[ReviewItem, ...]
+    next: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Reviewed:
+    """The outcome of a review: `before` is the verdict that was judged, `label` is now gold.
+
+    A verdict that is overridden is revised: see the item's revisions. Nothing changes for one that
+    was judged the same before.
+    """
+
+    item: str
+    outcome: Literal["confirmed", "overridden"]
+    before: str | None
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class GoldView:
+    """Gold: what somebody trusted said of an item, when, who, and how it came.
+
+    `source` is `audit` for a drawn audit, `review` for a review, `sent` for gold that was sent.
+    """
+
+    item: str
+    label: str
+    at: float
+    source: str
+    actor: str
+    key: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class AlarmView:
+    """A rule of the stream is broken from `at` on, or, with `raised` false, is kept again.
+
+    `value` is what was measured when it was raised, `threshold` the limit then; `subject` is whom
+    it is about, such as a labeler, or None. `n` counts the stream's alarms, raised and cleared.
+    """
+
+    n: int
+    at: float
+    rule: str
+    subject: str | None
+    raised: bool
+    value: float
+    threshold: float
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class AlarmsView:
+    """The alarms of a stream that are on, and a part of what was raised and cleared, in order."""
+
+    stream: str
+    active: tuple[AlarmView, ...]
+    history: tuple[AlarmView, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Mix:
+    """A class among the latest exits: in verdicts, in votes, and what became of its votes.
+
+    `verdicts` is the share of verdicts that say it, `votes` the share of votes, where the votes of
+    an item count one together. Of the `called` items that most of their labels put into the
+    class, `kept` left as it.
+    """
+
+    verdicts: float
+    votes: float
+    called: int
+    kept: int
+
+
+@dataclass(frozen=True, slots=True)
+class Period:
+    """A part of the latest exits, in order: from when to when, and how the items left.
+
+    `arrivals` are of these items; times are from arrival to verdict, in seconds.
+    """
+
+    since: float
+    until: float
+    exits: int
+    seconds_p50: float
+    seconds_p95: float
+    labels_per_item: float
+    confidence: float
+    single_label_share: float
+    verdicts: dict[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class TrendsView:
+    """The latest exits of a stream, withdrawn items excepted: in all, and in periods of as many.
+
+    `accuracy` is the mean confidence of the verdicts, with an interval of 95 % if the confidences
+    are right; `mix_shift` is how far the mix of the last quarter is from that before, between 0 and
+    1, beyond what chance explains.
+    """
+
+    stream: str
+    exits: int
+    accuracy: float | None
+    accuracy_low: float | None
+    accuracy_high: float | None
+    single_label_share: float | None
+    mix_shift: float
+    mix: dict[str, Mix]
+    reasons: dict[str, int]
+    periods: tuple[Period, ...]

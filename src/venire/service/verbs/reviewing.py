@@ -1,0 +1,133 @@
+"""The verdicts that wait for a reviewer: audits that are due, then the least confident ones."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from itertools import islice
+from typing import Final, Literal
+
+from venire.errors import InputError
+from venire.service.console_messages import ReviewItem, ReviewsPage
+from venire.service.reports.excerpts import excerpt_of
+from venire.service.runtime.runtime import Runtime
+from venire.service.stream.live_stream import LiveStream
+from venire.storage import ItemRow, Storage
+from venire.storage.search import EXCERPT
+
+__all__ = ["Kind", "ReviewOperations"]
+
+Kind = Literal["audit", "disputed", "doubtful"]
+
+#: Seconds to look in one request; verdicts to look at before the clock is read again.
+SEARCH_SECONDS: Final = 0.1
+SCAN: Final = 500
+
+
+class ReviewOperations:
+    """Lists what is to be reviewed."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self.runtime = runtime
+
+    async def reviews(
+        self, stream: str, kind: Kind | None = None, cursor: str | None = None, limit: int = 20
+    ) -> ReviewsPage:
+        """A page of the verdicts that wait; of one kind, or of all."""
+        place = None if cursor is None else _place_of(cursor)
+        live = await self.runtime.live_stream(stream)
+        due = len(live.checks.waiting)
+        found = (
+            await self._audits(live, limit) if cursor is None and kind in (None, "audit") else []
+        )
+        end = kind == "audit"
+        until = self.runtime.clock.monotonic() + SEARCH_SECONDS
+        while not end and len(found) < limit:
+            more, place = await self._doubts(live, kind, place, limit - len(found))
+            found += more
+            end = place is None
+            if self.runtime.clock.monotonic() >= until:
+                break
+        return ReviewsPage(stream, due, tuple(found), None if end else _cursor_of(place))
+
+    async def is_due(self, stream: str, item: str) -> bool:
+        """Whether the verdict of an item waits for an audit."""
+        return item in (await self.runtime.live_stream(stream)).checks.waiting
+
+    async def _audits(self, live: LiveStream, limit: int) -> list[ReviewItem]:
+        """Audits, the earliest drawn first, without anything that could influence the answer."""
+        due, storage = list(islice(live.checks.waiting, limit)), self.runtime.storage
+        await self.runtime.flush()
+        rows = [await self.runtime.read(storage.item, live.name, item) for item in due]
+        return [
+            ReviewItem(row.id, "audit", _shown(row), row.arrived_at, row.left_at)
+            for row in rows
+            if row is not None
+        ]
+
+    async def _doubts(
+        self, live: LiveStream, kind: Kind | None, place: tuple[float, int] | None, limit: int
+    ) -> tuple[list[ReviewItem], tuple[float, int] | None]:
+        """The next verdicts by confidence, the lowest first, and where to go on."""
+        runtime, due = self.runtime, live.checks.waiting
+        await runtime.flush()
+        scan = SCAN if kind is not None else limit
+        rows = await runtime.read(runtime.storage.doubtful, live.name, place, scan)
+        votes = await runtime.read(_votes, runtime.storage, live.name, rows)
+        found: list[ReviewItem] = []
+        for row in rows:
+            place = row.confidence or 0.0, row.exit_n or 0
+            item = _review_item(row, votes[row.id])
+            if row.id not in due and kind in (None, item.kind):
+                found.append(item)
+            if len(found) == limit:
+                return found, place
+        return found, place if len(rows) == scan else None
+
+
+def _votes(storage: Storage, stream: str, rows: list[ItemRow]) -> dict[str, Counter[str]]:
+    """How often each class was said of each item, by labels that came before it left."""
+    votes: dict[str, Counter[str]] = {row.id: Counter() for row in rows}
+    for label in storage.labels_among(stream, votes):
+        if not label.late:
+            votes[label.item][label.said] += 1
+    return votes
+
+
+def _shown(row: ItemRow) -> str:
+    return excerpt_of(row.payload, EXCERPT)
+
+
+def _review_item(row: ItemRow, votes: Counter[str]) -> ReviewItem:
+    disputed = any(name != row.verdict for name in votes)
+    return ReviewItem(
+        item=row.id,
+        kind="disputed" if disputed else "doubtful",
+        excerpt=_shown(row),
+        arrived_at=row.arrived_at,
+        left_at=row.left_at,
+        verdict=row.verdict,
+        confidence=row.confidence,
+        votes=dict(votes.most_common()),
+    )
+
+
+def _cursor_of(place: tuple[float, int] | None) -> str:
+    """The cursor behind a verdict; `0` if none was looked at.
+
+    >>> _place_of(_cursor_of((0.25, 7))), _cursor_of(None), _place_of("0")
+    ((0.25, 7), '0', None)
+    """
+    return "0" if place is None else f"{place[0]!r}:{place[1]}"
+
+
+def _place_of(cursor: str) -> tuple[float, int] | None:
+    if cursor == "0":
+        return None
+    try:
+        confidence, _, n = cursor.partition(":")
+        return float(json.loads(confidence)), int(n)
+    except (ValueError, TypeError):
+        raise InputError(
+            f"got the cursor {cursor[:40]!r}, expected the `next` of an earlier answer"
+        ) from None

@@ -1,0 +1,138 @@
+"""Alarms: each rule at its limit; raised once, cleared, sent, and there after a restart."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.unit.service.support import Bench, Flaky, bench, running
+from venire.model import StreamStatus
+from venire.service.console_messages import Mix, TrendsView
+from venire.service.messages import Insights
+from venire.service.panel_messages import LabelerView
+from venire.service.reports.alarm_rules import findings
+from venire.service.reports.trends import trends_over
+from venire.service.settings import AlarmRules, StreamSettings
+from venire.storage import Exited, LabelRow
+
+CALM = Insights(
+    stream="s", status=StreamStatus.RUNNING, slot=0, open_items=5, leased_items=0,
+    oldest_seconds=10.0, labels=9, late_labels=0, exits=200, withdrawn=0, exits_per_minute=0.0,
+    labels_per_minute=0.0, labels_per_item=2.0, budget=100, budget_left=50, agreement=None,
+    mean_confidence=None, verdicts={}, reasons={}, response_median=1.0, response_p90=9.0,
+    waiting=0, error_upper=0.05,
+)  # fmt: skip
+FINE = TrendsView("s", 200, 0.9, 0.88, 0.92, 0.5, 0.1, {"a": Mix(0.9, 0.8, 50, 40)}, {}, ())
+ANN = LabelerView("ann", None, "free", 1, 0, 0.8, 0.7, 0.9, 20, 0, 0, None, None, False, None)
+
+#: A rule, its limit, and what breaks it: of the insights, the trends, the labeler, or idle seconds.
+CASES: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
+    ("queue", {"queue": 5}, {"open_items": 6}),
+    ("oldest_seconds", {"oldest_seconds": 10.0}, {"oldest_seconds": 10.5}),
+    ("response_p90_seconds", {"response_p90_seconds": 9.0}, {"response_p90": 9.5}),
+    ("accuracy", {"accuracy": 0.92}, {"accuracy_high": 0.91}),
+    ("error_upper", {"error_upper": 0.05}, {"error_upper": 0.06}),
+    ("single_label_share", {}, {"single_label_share": 0.81}),
+    ("kept_share", {}, {"mix": {"a": Mix(0.9, 0.8, 50, 24)}}),
+    ("mix_shift", {}, {"mix_shift": 0.31}),
+    ("drift", {}, {"drifting": True}),
+    ("stopped_seconds", {}, {"idle": 3601.0}),
+    ("budget_share", {}, {"budget_left": 9}),
+]
+
+
+def found(rules: dict[str, Any], **changed: Any) -> list[str]:
+    settings = StreamSettings(classes=["a", "b"], alarms=AlarmRules(**rules))
+    parts = [
+        replace(one, **{k: v for k, v in changed.items() if k in type(one).__dataclass_fields__})
+        for one in (CALM, FINE, ANN)
+    ]
+    now, trends, labeler = parts
+    idle = {"ann": float(changed.get("idle", 0.0))}
+    return [one.rule for one in findings(settings, now, trends, [labeler], idle)]  # type: ignore[arg-type, list-item]
+
+
+@pytest.mark.parametrize(("rule", "limit", "broken"), CASES, ids=[case[0] for case in CASES])
+def test_each_rule_is_kept_at_its_limit_and_broken_behind_it(
+    rule: str, limit: dict[str, Any], broken: dict[str, Any]
+) -> None:
+    assert found(limit) == []
+    assert found(limit, **broken) == [rule]
+    off: Any = False if rule == "drift" else None
+    assert found({rule: off}, **broken) == []
+    assert {case[0] for case in CASES} == set(AlarmRules.model_fields)
+
+
+def test_few_exits_say_nothing_and_one_label_may_be_wanted() -> None:
+    assert found({}, single_label_share=1.0, mix_shift=1.0, exits=99) == []
+    one = StreamSettings(classes=["a", "b"], max_overlap=1)
+    assert findings(one, CALM, replace(FINE, single_label_share=1.0), [], {}) == []
+
+
+def _exits(n: int, verdict: str = "ok") -> list[Exited]:
+    return [Exited(str(k), 0, 0.0, 1, 9.0, verdict, 0.9, 1, "no_gain", 1, 1) for k in range(n)]
+
+
+def test_a_rare_class_that_is_overruled_is_found() -> None:
+    """Nearly all left after one label, and whoever said the rare class was overruled."""
+    labels = [
+        LabelRow("s", str(k), "ann", "rare" if k % 12 == 0 else "ok", 1.0, 0, False, None, "lease")
+        for k in range(600)
+    ]
+    trends = trends_over("s", _exits(600), labels)
+    assert (trends.mix["rare"].called, trends.mix["rare"].kept) == (50, 0)
+    assert trends.mix["rare"].votes == pytest.approx(1 / 12)
+    settings = StreamSettings(classes=["ok", "rare"])
+    rules = [(one.rule, one.subject) for one in findings(settings, CALM, trends, [], {})]
+    assert rules == [("single_label_share", ""), ("kept_share", "rare")]
+
+
+@given(st.lists(st.sampled_from("abc"), min_size=1, max_size=300))
+def test_shares_add_up_and_periods_cover_all(verdicts: list[str]) -> None:
+    exits = [
+        Exited(str(k), 0, 0.0, 1, float(k), said, 0.5, k % 3, "no_gain", 1, 1)
+        for k, said in enumerate(verdicts)
+    ]
+    labels = [
+        LabelRow("s", str(k), f"m{who}", "ab"[who % 2], 1.0, 0, False, None, "lease")
+        for k in range(0, len(verdicts), 2)
+        for who in range(k % 5)
+    ]
+    trends = trends_over("s", exits, labels)
+    assert sum(mix.verdicts for mix in trends.mix.values()) == pytest.approx(1)
+    assert sum(mix.votes for mix in trends.mix.values()) == pytest.approx(float(len(verdicts) > 2))
+    assert sum(period.exits for period in trends.periods) == len(verdicts)
+    assert len(trends.periods) <= 24
+    assert all(mix.kept <= mix.called for mix in trends.mix.values())
+    assert 0 <= trends.mix_shift <= 1
+
+
+async def _change(b: Bench, **rules: Any) -> None:
+    await b.service.change_stream("posts", {"alarms": rules}, "me")
+
+
+@running
+async def test_an_alarm_is_raised_once_cleared_and_kept() -> None:
+    storage = Flaky()
+    async with bench(storage) as b:
+        await b.add("a", "b", "c")
+        assert await b.service.check_alarms("posts") == []
+        await _change(b, queue=2)
+        [raised] = await b.service.check_alarms("posts")
+        assert (raised.rule, raised.raised, raised.value, raised.threshold) == ("queue", True, 3, 2)
+        assert await b.service.check_alarms("posts") == []
+        assert (await b.service.insights("posts")).alarms == 1
+    async with bench(storage) as b:
+        assert [one.rule for one in (await b.service.alarms("posts")).active] == ["queue"]
+        assert await b.service.check_alarms("posts") == []
+        await _change(b, queue=3)
+        assert await b.service.check_alarms("posts") == []  # not at the first check
+        [cleared] = await b.service.check_alarms("posts")
+        assert (cleared.rule, cleared.raised, cleared.n) == ("queue", False, 2)
+        view = await b.service.alarms("posts")
+        assert (view.active, [one.raised for one in view.history]) == ((), [True, False])
+        assert [one.n for one in (await b.service.alarms("posts", after=1)).history] == [2]
