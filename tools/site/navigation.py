@@ -13,6 +13,8 @@ __all__ = ["HOW_TO", "KINDS", "index_of"]
 
 HOW_TO: Final = (
     "install",
+    "library",
+    "commands",
     "tables",
     "budget",
     "judges",
@@ -50,6 +52,7 @@ KINDS: Final[dict[str, Sequence[str]]] = {
         "equal-labels",
         "regimes",
         "reproduce",
+        "speed",
         "paper-map",
         "errata",
         "architecture",
