@@ -27,8 +27,12 @@ def test_an_example_prints_what_lies_beside_it(example: Path) -> None:
 
 
 @pytest.mark.parametrize("verb", COMMANDS)
-def test_the_readme_shows_every_command(verb: str) -> None:
-    assert f"venire {verb}" in (ROOT / "README.md").read_text()
+def test_the_documentation_shows_every_command(verb: str) -> None:
+    assert f"venire {verb}" in (ROOT / "docs" / "commands.md").read_text()
+
+
+def test_the_readme_fits_on_two_screens() -> None:
+    assert len((ROOT / "README.md").read_text().splitlines()) <= 100
 
 
 def mapped() -> list[str]:

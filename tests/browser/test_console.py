@@ -42,9 +42,10 @@ def process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Process]:
             client.create_stream("day", **{**STREAM, **quick})
             rows = [{"id": f"i{n}", "payload": {"text": f"text {n}"}} for n in range(60)]
             client.add_items("day", [*rows, {"id": "evil", "payload": EVIL}])
-            said = [(row["id"], "ann", "spam") for row in rows[:20]]
+            said = [(str(row["id"]), "ann", "spam") for row in rows[:20]]
             said += [
-                (row["id"], "bob", "ok" if n < 5 else "spam") for n, row in enumerate(rows[:20])
+                (str(row["id"]), "bob", "ok" if n < 5 else "spam")
+                for n, row in enumerate(rows[:20])
             ]
             client.add_labels("day", said)
             until(lambda: client.insights("day")["exits"] == 20)

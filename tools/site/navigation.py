@@ -13,9 +13,15 @@ __all__ = ["HOW_TO", "KINDS", "index_of"]
 
 HOW_TO: Final = (
     "install",
+    "library",
+    "commands",
     "tables",
     "budget",
     "judges",
+    "models",
+    "student",
+    "label-studio",
+    "mcp",
     "models",
     "mcp",
     "costs",
@@ -23,6 +29,8 @@ HOW_TO: Final = (
     "audits",
     "panel",
     "serve",
+    "labelling",
+    "console",
     "deploy",
     "own-policy",
 )
@@ -52,6 +60,7 @@ KINDS: Final[dict[str, Sequence[str]]] = {
         "equal-labels",
         "regimes",
         "reproduce",
+        "speed",
         "paper-map",
         "errata",
         "architecture",

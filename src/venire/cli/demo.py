@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,13 +15,13 @@ from venire.errors import InputError
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from venire.experiments.digits import DigitJob, Trial
+    from venire.experiments.digits import DigitJob, Method, Trial
 
 __all__ = ["demo"]
 
 SEED = "Seed of the stream that is shown; the comparison uses the seeds from it on."
 SEEDS = "How many streams to compare."
-LEARNING_SLOTS = "Length of the learning phase (the paper's T_L)."
+LEARNING_SLOTS = "Length of the learning phase of the paper's algorithm (T_L)."
 OUT = "Folder for demo.png, demo.csv and demo.json."
 LIVE = "Animate the run, for about 8 s. Off without a terminal."
 
@@ -33,17 +34,19 @@ def demo(
     live: Annotated[bool, typer.Option(help=LIVE)] = True,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object only.")] = False,
 ) -> None:
-    """Label a stream of handwritten digits with weak classifiers of unknown quality.
+    """Label a stream of handwritten digits with weak labelers of unknown quality.
 
-    Twelve classifiers, each handicapped in its own way, label 1,197 digits, none of which they
-    were trained on. The scheduler learns how good each is without seeing the truth. Then the
-    same streams are labelled by other methods, and a table and a picture compare them.
+    Twelve labelers, each handicapped in its own way, like persons (dear), LLM judges and models
+    (quick, cheap and weak), label 1,197 digits, none of which they were trained on. The scheduler
+    knows what they cost and learns how good each is, without seeing the truth; a student learns
+    from its verdicts and labels along. Then the same streams are labelled by other methods, and a
+    table and a picture compare them.
     """
     from rich.console import Console
 
     from venire.experiments.common.drawing import require_matplotlib
     from venire.experiments.common.files import make_folder
-    from venire.experiments.digits import compare, load_job, report
+    from venire.experiments.digits import METHODS, load_job, report
     from venire.experiments.digits.picture import save_picture
 
     start = time.perf_counter()
@@ -51,12 +54,14 @@ def demo(
     require_matplotlib("demo")  # which brings scikit-learn too
     make_folder(out)
     console = Console(quiet=as_json)
-    console.print("Training 12 weak classifiers on 600 digits; 1,197 others are the stream.")
+    console.print("Training 12 weak labelers on 600 digits; 1,197 others are the stream.")
     job = load_job()
-    _compile(console, job)
+    _compile(console, job, METHODS[:1])
     if not as_json:
-        _show(console, job, seed, learning_slots, live)
-    trials = list(compare(job, range(seed, seed + seeds), learning_slots))
+        _show(console, job, seed, live)
+        console.print()
+    _compile(console, job, METHODS[1:])
+    trials = _compared(console, job, range(seed, seed + seeds), learning_slots)
     record = report.document(job, trials, learning_slots)
     report.save(out, record)
     save_picture(out / "demo.png", job, trials)
@@ -80,24 +85,42 @@ def _check(seed: int, seeds: int, learning_slots: int) -> None:
         )
 
 
-def _compile(console: Console, job: DigitJob) -> None:
-    """Run everything once on a few slots, so that everything is compiled before the animation."""
-    from venire.experiments.digits import compare, hire, work
+def _compile(console: Console, job: DigitJob, methods: Sequence[Method]) -> None:
+    """Run methods once on a few slots, so that they are compiled, and say what takes long."""
+    from venire.experiments.digits import compare
 
-    console.print("Compiling the schedulers (about 20 s the first time, then cached on disk).")
-    for _ in work(job, hire(job, learning_slots=2), slots=12):
-        pass
-    for _ in compare(job, [0], learning_slots=2, slots=12):
-        pass
+    for method in methods:
+        begun = time.perf_counter()
+        with console.status(f"Compiling, the first time only: {method.title}"):
+            for _ in compare(job, [0], learning_slots=2, slots=12, methods=[method]):
+                pass
+        took = time.perf_counter() - begun
+        if took > 2:
+            console.print(f"Compiled, and kept on disk: {method.title} ({took:.0f} s).")
 
 
-def _show(console: Console, job: DigitJob, seed: int, learning_slots: int, live: bool) -> None:
+def _compared(
+    console: Console, job: DigitJob, seeds: Sequence[int], learning_slots: int
+) -> list[Trial]:
+    from venire.experiments.digits import METHODS, compare
+
+    trials: list[Trial] = []
+    total = len(seeds) * len(METHODS)
+    with console.status("Labelling the same streams by other methods") as status:
+        for trial in compare(job, seeds, learning_slots):
+            trials.append(trial)
+            status.update(f"Labelling the same streams by other methods: {len(trials)} of {total}")
+    return trials
+
+
+def _show(console: Console, job: DigitJob, seed: int, live: bool) -> None:
     from venire.experiments.digits import hire, work
     from venire.experiments.digits.view import watch
+    from venire.student import Student
 
-    progress = work(job, hire(job, seed, learning_slots), seed)
+    progress = work(job, hire(job), seed, student=Student())
     console.print()
-    watch(job, progress, console, learning_slots, seconds=8.0 if live else 0.0)
+    watch(job, progress, console, seconds=8.0 if live else 0.0)
 
 
 def _conclude(console: Console, trials: list[Trial], out: Path, seconds: float) -> None:

@@ -2,6 +2,7 @@
 
 import io
 import json
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from venire.experiments.digits import (
     LEARNING_SLOTS,
     METHODS,
     DigitJob,
+    Outcome,
     Progress,
     Score,
     Trial,
@@ -27,10 +29,10 @@ from venire.experiments.digits import (
     report,
     work,
 )
-from venire.experiments.digits.comparison import mean_and_spread, score
-from venire.experiments.digits.picture import queue_of
+from venire.experiments.digits.comparison import mean_and_spread
 from venire.experiments.digits.view import View, watch
-from venire.scheduling import Algorithm2, Everyone, FixedOverlap, Greedy
+from venire.model import Labeler
+from venire.scheduling import Algorithm2, FixedOverlap, Greedy, LearnWhileServing, Realised
 from venire.simulation import Run, simulate
 
 SLOTS = 120
@@ -51,11 +53,18 @@ def by_key(trials: list[Trial], key: str, seed: int = 0) -> Trial:
 
 
 def engine_and_run(job: DigitJob, seed: int, slots: int) -> tuple[Scheduler, Run]:
-    scheduler = hire(job, seed)
+    scheduler = hire(job)
     for _ in work(job, scheduler, seed, slots):
         pass
-    learning = Algorithm2(LEARNING_SLOTS, seed=seed)
-    return scheduler, simulate(job.world(seed), Greedy(), learning, slots)
+    return scheduler, simulate(job.world(seed), Realised(), LearnWhileServing(), slots)
+
+
+def sum_of_prices(job: DigitJob) -> float:
+    """What the labels of the main job cost, by its log."""
+    scheduler, _ = engine_and_run(job, 0, SLOTS)
+    price = dict(zip(job.labelers, job.prices, strict=True))
+    assigned = [a for e in scheduler.log if isinstance(e, Assigned) for a in e.assignments]
+    return sum(price[a.labeler] for a in assigned)
 
 
 class TestPanel:
@@ -77,8 +86,13 @@ class TestPanel:
         assert job.capacity[job.best] < 3
 
     def test_truth_is_hidden_from_the_scheduler(self, job: DigitJob) -> None:
-        scheduler = hire(job)
-        assert scheduler.competences is None
+        assert all(who.competence is None for who in hire(job).panel)
+
+    def test_the_better_are_the_dearer_and_the_quick_are_cheap(self, job: DigitJob) -> None:
+        terms = zip(job.kinds, job.prices, job.capacity, strict=True)
+        assert set(terms) >= {("person", 0.10, 1), ("judge", 0.03, 1), ("model", 0.01, 3)}
+        mean = {k: job.competences[np.array(job.kinds) == k].mean() for k in set(job.kinds)}
+        assert mean["person"] > mean["judge"] > mean["model"]
 
     def test_a_stream_has_no_repeats_and_depends_on_its_seed(self, job: DigitJob) -> None:
         first, second = (job.world(seed).items(400) for seed in (0, 1))
@@ -119,17 +133,17 @@ class TestMainJob:
         for before, now in pairwise(steps):
             assert now.in_hand == before.queue + now.arrived - before.arrived
             assert now.arrived == now.verdicts + now.unanswered + now.queue
-        assert steps[LEARNING_SLOTS - 2].competences is None
-        assert steps[LEARNING_SLOTS - 1].competences is not None
-        assert steps[-1].unanswered == steps[LEARNING_SLOTS - 1].unanswered
+        assert steps[-1].unanswered == 0
+        assert steps[-1].money == pytest.approx(sum_of_prices(job))
 
     def test_learned_competences_are_near_the_true_ones(self, trials: list[Trial]) -> None:
         for seed in (0, 1):
-            learned = by_key(trials, "paper-learned", seed).learned
-            assert learned is not None
-            true = load_job().competences
-            assert np.corrcoef(learned, true)[0, 1] > 0.7
-            assert np.abs(learned - true).mean() < 0.15
+            for key in ("venire", "paper-learned"):
+                learned = by_key(trials, key, seed).learned
+                assert learned is not None
+                true = load_job().competences
+                assert np.corrcoef(learned, true)[0, 1] > 0.7
+                assert np.abs(learned - true).mean() < 0.15
 
 
 class TestComparison:
@@ -137,47 +151,63 @@ class TestComparison:
         assert [(t.seed, t.method.key) for t in trials] == [
             (seed, method.key) for seed in (0, 1) for method in METHODS
         ]
-        assert len({len(t.run.rows) for t in trials if t.seed == 0}) == 1
+        assert len({len(t.outcome.weight) for t in trials if t.seed == 0}) == 1
 
     def test_majority_is_a_plain_majority(self, job: DigitJob, trials: list[Trial]) -> None:
-        run = by_key(trials, "overlap-3").run
-        assert isinstance(run.policy, FixedOverlap)
+        made = by_key(trials, "overlap-3").outcome
+        panel = tuple(Labeler(w.id, 0.5, w.capacity) for w in job.world(0).panel)
+        run = simulate(replace(job.world(0), panel=panel), FixedOverlap(3), None, SLOTS)
         votes = np.zeros((len(run.rows), 10), dtype=int)
         np.add.at(votes, (run.touches["row"], run.touches["said"]), 1)
-        labelled = votes.sum(axis=1) > 0
+        decided = made.verdict >= 0
         most = 9 - np.argmax(votes[:, ::-1], axis=1)  # a tie goes to the later class
-        assert np.array_equal(run.rows["verdict"][labelled], most[labelled])
+        assert np.array_equal(made.verdict[decided], most[decided])
+
+    def test_dawid_skene_decides_by_the_labels_of_the_majority(self, trials: list[Trial]) -> None:
+        for k in (3, 5):
+            vote, learned = (by_key(trials, f"overlap-{k}{what}") for what in ("", "-ds"))
+            assert np.array_equal(vote.outcome.labels, learned.outcome.labels)
+            assert learned.score.response == vote.score.response
+            assert learned.score.right_of_all != vote.score.right_of_all
 
     def test_best_alone_is_the_best_labeler_within_its_capacity(
         self, job: DigitJob, trials: list[Trial]
     ) -> None:
-        run = by_key(trials, "best-alone").run
-        assert [who.id for who in run.world.panel] == ["bayes"]
-        assert np.bincount(run.touches["slot"]).max() == job.capacity[job.best]
+        made = by_key(trials, "best-alone").outcome
+        assert job.labelers[job.best] == "bayes"
+        assert made.labels.sum() <= SLOTS * job.capacity[job.best]
+        assert made.money.sum() == pytest.approx(0.10 * made.labels.sum())
 
     def test_everyone_cannot_keep_up(self, trials: list[Trial]) -> None:
         trial = by_key(trials, "everyone")
-        assert isinstance(trial.run.policy, Everyone)
-        assert trial.score.waiting > len(trial.run.rows) / 2
+        assert trial.score.waiting > len(trial.outcome.weight) / 2
         assert trial.score.answered < 0.5
 
-    def test_the_genie_beats_overlap_at_less_delay(self, trials: list[Trial]) -> None:
-        genie, overlap = METHODS[1], METHODS[2]
-        assert genie.key == "paper-genie"
-        for measure in ("right_of_all", "true_utility"):
-            better, worse = (mean_and_spread(trials, m, measure)[0] for m in (genie, overlap))
-            assert better > worse
+    def test_the_product_comes_first_and_beats_the_votes_of_overlap(
+        self, trials: list[Trial]
+    ) -> None:
+        ours, *others = METHODS
+        assert ours.key == "venire"
+        for other in (m for m in others if m.title.endswith("majority")):
+            for measure in ("right_of_all", "true_utility"):
+                better, worse = (mean_and_spread(trials, m, measure)[0] for m in (ours, other))
+                assert better > worse
 
     def test_passed_over_and_waiting_images_count_as_unanswered(self, trials: list[Trial]) -> None:
         for trial in trials:
-            s, rows = trial.score, trial.run.rows
+            s, made = trial.score, trial.outcome
             assert s.right_of_all == pytest.approx(s.answered * s.right_of_answered)
-            unlabelled = int(((rows["labels"] == 0) & (rows["exit"] < SLOTS - 1)).sum())
-            assert s.answered <= 1 - unlabelled / len(rows)
+            assert s.answered <= 1 - (made.waiting | (made.labels == 0)).mean() + 1e-9
+
+    def test_a_log_and_a_run_come_to_the_same(self, job: DigitJob) -> None:
+        scheduler, run = engine_and_run(job, 0, SLOTS)
+        of_log, of_run = Outcome.of_log(job, 0, SLOTS, scheduler.log), Outcome.of_run(run)
+        assert of_log.score == pytest.approx(of_run.score)
+        assert np.array_equal(of_log.queue, of_run.queue)
 
     def test_score_of_nothing_is_nothing(self, job: DigitJob) -> None:
         empty = simulate(job.world(0), Greedy(), Algorithm2(1), slots=1)
-        assert 0 <= score(empty).answered <= 1
+        assert 0 <= Outcome.of_run(empty).score.answered <= 1
 
     def test_one_seed_has_no_spread(self, job: DigitJob) -> None:
         once = list(compare(job, [0], slots=30))
@@ -185,7 +215,8 @@ class TestComparison:
 
     def test_nothing_to_learn_from_is_no_error(self, job: DigitJob) -> None:
         quiet = next(s for s in range(200) if (job.world(s).items(1).first(1)[-1] == 0))
-        trial = next(compare(job, [quiet], learning_slots=1, slots=10))
+        paper = [m for m in METHODS if m.key == "paper-learned"]
+        trial = next(compare(job, [quiet], learning_slots=1, slots=10, methods=paper))
         assert trial.learned is None
 
 
@@ -230,7 +261,7 @@ class TestPicture:
         self, job: DigitJob, trials: list[Trial]
     ) -> None:
         waiting = [now.queue for now in work(job, hire(job), slots=SLOTS)]
-        assert queue_of(by_key(trials, "paper-learned").run).tolist() == waiting
+        assert by_key(trials, "venire").outcome.queue.tolist() == waiting
 
     def test_without_matplotlib_says_what_to_install(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setitem(__import__("sys").modules, "matplotlib", None)
@@ -244,27 +275,27 @@ class TestView:
 
     def test_plain_lines_where_there_is_no_terminal(self, job: DigitJob) -> None:
         out = io.StringIO()
-        last = watch(job, self.steps(job), Console(file=out), LEARNING_SLOTS, slots=40)
+        last = watch(job, self.steps(job), Console(file=out), slots=40)
         assert last.slot == 39
         assert "\x1b" not in out.getvalue()
-        assert "slot  20: competences learned\n" in out.getvalue()
+        assert max(map(len, out.getvalue().splitlines())) <= 80
         assert 5 < len(out.getvalue().splitlines()) < 12
 
     def test_live_on_a_terminal(self, job: DigitJob) -> None:
         out = io.StringIO()
         console = Console(file=out, force_terminal=True, width=100, height=30)
-        watch(job, self.steps(job), console, LEARNING_SLOTS, slots=40, seconds=0.4)
+        watch(job, self.steps(job), console, slots=40, seconds=0.4)
         assert "\x1b[" in out.getvalue()
-        assert "slot 40 of 40: serving with the learned competences" in out.getvalue()
+        assert "slot 40 of 40: learning who is how good, while serving" in out.getvalue()
 
     def test_small_terminals_get_lines(self, job: DigitJob) -> None:
         out = io.StringIO()
         console = Console(file=out, force_terminal=True, width=60, height=30)
-        watch(job, self.steps(job), console, LEARNING_SLOTS, slots=40, seconds=5)
+        watch(job, self.steps(job), console, slots=40, seconds=5)
         assert "slot 40 of 40" not in out.getvalue()
 
     def test_a_frame_fits_80_by_21(self, job: DigitJob) -> None:
-        view = View(job, LEARNING_SLOTS, 40)
+        view = View(job, 40)
         for now in [Progress(), *self.steps(job)]:
             view.see(now)
             out = io.StringIO()
@@ -274,6 +305,6 @@ class TestView:
             assert max(map(len, lines)) == 80
 
     def test_digits_are_drawn_without_colour_too(self, job: DigitJob) -> None:
-        drawn = View(job, LEARNING_SLOTS, 40, colour=False).draw(job.images[0]).plain
+        drawn = View(job, 40, colour=False).draw(job.images[0]).plain
         assert [len(line) for line in drawn.split("\n")] == [8] * 4
         assert set(drawn) <= set(" ░▒▓█\n")

@@ -46,7 +46,7 @@ CASES: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
 
 
 def found(rules: dict[str, Any], **changed: Any) -> list[str]:
-    settings = StreamSettings(classes=["a", "b"], alarms=AlarmRules(**rules))
+    settings = StreamSettings(classes=("a", "b"), alarms=AlarmRules(**rules))
     parts = [
         replace(one, **{k: v for k, v in changed.items() if k in type(one).__dataclass_fields__})
         for one in (CALM, FINE, ANN)
@@ -69,7 +69,7 @@ def test_each_rule_is_kept_at_its_limit_and_broken_behind_it(
 
 def test_few_exits_say_nothing_and_one_label_may_be_wanted() -> None:
     assert found({}, single_label_share=1.0, mix_shift=1.0, exits=99) == []
-    one = StreamSettings(classes=["a", "b"], max_overlap=1)
+    one = StreamSettings(classes=("a", "b"), max_overlap=1)
     assert findings(one, CALM, replace(FINE, single_label_share=1.0), [], {}) == []
 
 

@@ -4,13 +4,15 @@ panel.py        the images, the labelers and what they say
 shift.py        the main job, done by the engine slot by slot
 view.py         the job as it goes, on a terminal or in plain lines
 comparison.py   the same streams under other rules
+outcome.py      what came of a stream, and what is counted of it
 report.py       the table, on the screen and in files
 picture.py      the picture
 """
 
 from __future__ import annotations
 
-from venire.experiments.digits.comparison import METHODS, Method, Score, Trial, compare
+from venire.experiments.digits.comparison import METHODS, Method, Trial, compare
+from venire.experiments.digits.outcome import Outcome, Score
 from venire.experiments.digits.panel import SLOTS, DigitJob, load_job
 from venire.experiments.digits.shift import LEARNING_SLOTS, Progress, hire, work
 
@@ -20,6 +22,7 @@ __all__ = [
     "SLOTS",
     "DigitJob",
     "Method",
+    "Outcome",
     "Progress",
     "Score",
     "Trial",

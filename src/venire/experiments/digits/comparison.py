@@ -1,84 +1,44 @@
 """The same streams under other rules: what each gets right, what it spends, how long it takes.
 
-Every method labels the same images at the same times with the same labels; a seed sets the
-order, the times and the weights. What is counted:
-
-    answered        share of the images that left with a verdict before the end; a learning
-                    phase passes some over, and others may still wait when the stream ends
-    right           share of right verdicts: among the answered, and among all that arrived
-    labels          labels spent for each image that arrived
-    delay           slots from arrival to the last label, among the labelled (the paper's)
-    response        slots from arrival to the exit, among all; who still waits at the end counts
-                    up to then, so it is a lower bound for a queue that grows
-    true utility    the weight if the verdict is right, else 0, less the response; per image
-    waiting         images still outstanding when the stream ends
-
-Unlike `Run.utility`, which by the paper's rule counts from slot T_L and takes what an item has
-earned at the horizon, all of these include the learning phase, and who still waits has nothing.
+Every method labels the same images at the same times and gets the same labels; a seed sets the
+order, the times and the weights. All of a stream counts, a learning phase too.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from statistics import fmean
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from venire.estimators import OneCoin
+from venire.estimators import DawidSkene, OneCoin
 from venire.experiments.common.sheets import spread
+from venire.experiments.digits.outcome import Outcome, Score
 from venire.experiments.digits.panel import DIGITS, SLOTS, DigitJob
-from venire.experiments.digits.shift import LEARNING_SLOTS
+from venire.experiments.digits.shift import LEARNING_SLOTS, hire, work
+from venire.labels import LabelTable
 from venire.model import Labeler
 from venire.paper.accuracy import clamp_competence
 from venire.scheduling import Algorithm2, Everyone, FixedOverlap, Greedy, Policy
-from venire.scheduling.state.desk import HORIZON
 from venire.simulation import Run, World, simulate
+from venire.student import Student
 
-__all__ = ["METHODS", "Method", "Score", "Trial", "compare", "mean_and_spread", "score"]
+__all__ = ["METHODS", "Method", "Trial", "compare", "mean_and_spread"]
 
 Floats = NDArray[np.float64]
 
 
-@dataclass(frozen=True)
-class Score:
-    """What a method achieved on one stream; see the head of this module."""
+class Result(NamedTuple):
+    """What came of a stream and, where any were learned, the competences at its end."""
 
-    answered: float
-    right_of_answered: float
-    right_of_all: float
-    labels_per_item: float
-    delay: float
-    response: float
-    true_utility: float
-    waiting: int
-
-    @classmethod
-    def measures(cls) -> tuple[str, ...]:
-        """The names of what is measured."""
-        return tuple(f.name for f in fields(cls))
-
-
-@dataclass(frozen=True, eq=False)
-class Trial:
-    """A method on one stream: the run, its score and, if it learned any, the competences."""
-
-    method: Method
-    seed: int
-    run: Run
-    score: Score
+    outcome: Outcome
     learned: Floats | None = None
 
-    def record(self) -> dict[str, Any]:
-        """One flat row of the saved table."""
-        measured = {name: getattr(self.score, name) for name in Score.measures()}
-        return {
-            "method": self.method.key,
-            "seed": self.seed,
-            "items": len(self.run.rows),
-        } | measured
+
+Way = Callable[[DigitJob, int, int, int], Result]
 
 
 @dataclass(frozen=True)
@@ -87,52 +47,114 @@ class Method:
 
     key: str
     title: str
-    run: Callable[[DigitJob, int, int, int], tuple[Run, Floats | None]]
+    run: Way
 
 
-def _learned(
-    job: DigitJob, seed: int, learning_slots: int, slots: int
-) -> tuple[Run, Floats | None]:
+@dataclass(frozen=True, eq=False)
+class Trial:
+    """A method on one stream."""
+
+    method: Method
+    seed: int
+    outcome: Outcome
+    score: Score
+    learned: Floats | None = None
+
+    def record(self) -> dict[str, Any]:
+        """One flat row of the saved table."""
+        measured = {name: getattr(self.score, name) for name in Score.measures()}
+        items = len(self.outcome.weight)
+        return {"method": self.method.key, "seed": self.seed, "items": items, **measured}
+
+
+def _venire(job: DigitJob, seed: int, _: int, slots: int) -> Result:
+    """The defaults: `Realised`, learning while serving."""
+    return _served(job, seed, slots, None)
+
+
+def _with_student(job: DigitJob, seed: int, _: int, slots: int) -> Result:
+    """The defaults, and a student who learns from the verdicts."""
+    return _served(job, seed, slots, Student())
+
+
+def _served(job: DigitJob, seed: int, slots: int, student: Student | None) -> Result:
+    scheduler = hire(job)
+    for _ in work(job, scheduler, seed, slots, student):
+        pass
+    believed = scheduler.competences or {}
+    learned = np.array([believed.get(name, np.nan) for name in job.labelers])
+    return Result(Outcome.of_log(job, seed, slots, scheduler.log), learned)
+
+
+def _paper(job: DigitJob, seed: int, learning_slots: int, slots: int) -> Result:
     """Algorithms 2, 3 and 1: competences learned without truth."""
     estimator = OneCoin(prior=None)
     learning = Algorithm2(learning_slots, seed=seed, estimator=estimator)
-    run = simulate(job.world(seed), Greedy(), learning, slots)
+    outcome = Outcome.of_run(simulate(job.world(seed), Greedy(), learning, slots))
     if not hasattr(estimator, "competences_"):  # nothing arrived to learn from
-        return run, None
-    return run, clamp_competence(estimator.competences_, len(DIGITS), learning.rho)
+        return Result(outcome)
+    learned = clamp_competence(estimator.competences_, len(DIGITS), learning.rho)
+    return Result(outcome, learned)
 
 
-def _genie(job: DigitJob, seed: int, _: int, slots: int) -> tuple[Run, None]:
+def _genie(job: DigitJob, seed: int, _: int, slots: int) -> Result:
     """Algorithm 1 with the true competences from the start."""
-    return simulate(job.world(seed), Greedy(), None, slots), None
+    return Result(Outcome.of_run(simulate(job.world(seed), Greedy(), None, slots)))
 
 
-def _best_alone(job: DigitJob, seed: int, _: int, slots: int) -> tuple[Run, None]:
+def _best_alone(job: DigitJob, seed: int, _: int, slots: int) -> Result:
     """The labeler who is right most often, first come, first served."""
-    return simulate(job.only(job.best).world(seed), FixedOverlap(1), None, slots), None
+    world = job.only(job.best).world(seed)
+    return Result(Outcome.of_run(simulate(world, FixedOverlap(1), None, slots)))
 
 
-def _by_majority(policy: Policy) -> Callable[[DigitJob, int, int, int], tuple[Run, None]]:
+def _by_majority(policy: Policy) -> Way:
     """A policy that looks at nobody's competence, and a vote that counts everybody the same."""
 
-    def run(job: DigitJob, seed: int, _: int, slots: int) -> tuple[Run, None]:
-        return simulate(_all_equal(job.world(seed)), policy, None, slots), None
+    def run(job: DigitJob, seed: int, _: int, slots: int) -> Result:
+        return Result(Outcome.of_run(_evenly(job, seed, slots, policy)))
 
     return run
 
 
+def _by_dawid_skene(policy: Policy) -> Way:
+    """The same labels, and verdicts by Dawid-Skene on all of them when the stream has ended."""
+
+    def run(job: DigitJob, seed: int, _: int, slots: int) -> Result:
+        run = _evenly(job, seed, slots, policy)
+        verdict = DawidSkene().fit(_labels(run)).posteriors_.argmax(axis=1)
+        return Result(Outcome.of_run(run).decided_by(verdict))
+
+    return run
+
+
+def _evenly(job: DigitJob, seed: int, slots: int, policy: Policy) -> Run:
+    return simulate(_all_equal(job.world(seed)), policy, None, slots)
+
+
 def _all_equal(world: World) -> World:
     """Everybody is believed to be equally good, so that every vote has the same weight."""
-    return replace(world, panel=tuple(Labeler(who.id, 0.5, who.capacity) for who in world.panel))
+    panel = (Labeler(who.id, 0.5, who.capacity, price=who.price) for who in world.panel)
+    return replace(world, panel=tuple(panel))
+
+
+def _labels(run: Run) -> LabelTable:
+    touches = run.touches
+    names = range(len(run.rows)), range(len(run.world.panel)), range(len(DIGITS))
+    return LabelTable.from_codes(touches["row"], touches["labeler"], touches["said"], *names)
 
 
 METHODS = (
-    Method("paper-learned", "paper, competences learned", _learned),
-    Method("paper-genie", "paper, competences known", _genie),
+    Method("venire-student", "venire, with a student", _with_student),
+    Method("venire", "venire", _venire),
     Method("overlap-3", "3 labels each, majority", _by_majority(FixedOverlap(3))),
+    Method("overlap-3-ds", "3 labels each, Dawid-Skene", _by_dawid_skene(FixedOverlap(3))),
     Method("overlap-5", "5 labels each, majority", _by_majority(FixedOverlap(5))),
+    Method("overlap-5-ds", "5 labels each, Dawid-Skene", _by_dawid_skene(FixedOverlap(5))),
     Method("best-alone", "best labeler alone", _best_alone),
     Method("everyone", "everyone labels all, majority", _by_majority(Everyone())),
+    Method("paper-learned", "paper, competences learned", _paper),
+    Method("paper-genie", "paper, competences known", _genie),
 )
 
 
@@ -152,31 +174,8 @@ def compare(
     """
     for seed in seeds:
         for method in methods:
-            run, learned = method.run(job, seed, learning_slots, slots)
-            yield Trial(method, seed, run, score(run), learned)
-
-
-def score(run: Run) -> Score:
-    """Count what came of a run."""
-    rows, truth = run.rows, run.items.truth
-    labelled, waiting = rows["labels"] > 0, rows["reason"] == HORIZON
-    answered = labelled & ~waiting
-    right = answered & (rows["verdict"] == truth)
-    wait = rows["exit"] - rows["arrival"]
-    return Score(
-        answered=_mean(answered),
-        right_of_answered=_mean(right[answered]),
-        right_of_all=_mean(right),
-        labels_per_item=run.labels_per_item,
-        delay=_mean((rows["last"] - rows["arrival"])[labelled]),
-        response=_mean(wait),
-        true_utility=_mean(np.where(right, rows["weight"], 0.0) - wait),
-        waiting=int(waiting.sum()),
-    )
-
-
-def _mean(values: NDArray[Any]) -> float:
-    return float(values.mean()) if len(values) else 0.0
+            outcome, learned = method.run(job, seed, learning_slots, slots)
+            yield Trial(method, seed, outcome, outcome.score, learned)
 
 
 def mean_and_spread(trials: Sequence[Trial], method: Method, measure: str) -> tuple[float, float]:

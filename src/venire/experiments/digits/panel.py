@@ -1,16 +1,18 @@
-"""Twelve weak classifiers of handwritten digits: real labelers with real, related mistakes.
+"""Twelve weak labelers of handwritten digits, with real, related mistakes, and what they cost.
 
 The images are the 1,797 digits of 8 x 8 pixels that scikit-learn carries with it, so nothing is
 downloaded. 600 of them train the panel, the other 1,197 are the stream. Every labeler is
 handicapped in its own way (few examples, part of the picture, a shallow tree, noisy training
-images), and the worse ones are the quicker ones. Nothing here is random: fixed seeds choose the
-images, the examples and the noise.
+images). They stand for the kinds of labelers that people have, and have their terms: persons and
+judges give a label a slot, persons for more money; models are quick, cheap and weak. All are
+classifiers in truth. Nothing here is random: fixed seeds choose the images, the examples and the
+noise.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial
 from typing import Any
 
@@ -21,7 +23,7 @@ from venire.errors import MissingExtra
 from venire.labels import LabelTable
 from venire.simulation import Poisson, World
 
-__all__ = ["DIGITS", "RATE", "SLOTS", "TRAINING_IMAGES", "DigitJob", "load_job"]
+__all__ = ["DIGITS", "PRICES", "RATE", "SLOTS", "TRAINING_IMAGES", "DigitJob", "load_job"]
 
 #: The classes.
 DIGITS = tuple(range(10))
@@ -32,6 +34,9 @@ TRAINING_IMAGES = 600
 RATE = 3.0
 #: The horizon: by then nearly all of the 1,197 images have arrived, each of them once.
 SLOTS = 400
+
+#: What one label costs, by the kind of labeler, in the unit of the weights (3 to 10 an image).
+PRICES = {"person": 0.10, "judge": 0.03, "model": 0.01}
 
 _SPLIT_SEED = 219
 _TRAINING_SEED = 4541
@@ -44,6 +49,7 @@ Numbers = NDArray[np.int64]
 class Trainee:
     """A labeler before its training: what it sees, from how many examples, and how fast it is."""
 
+    kind: str
     name: str
     model: Any
     examples: int
@@ -74,18 +80,20 @@ def _trainees() -> list[Trainee]:
 
     linear = partial(LogisticRegression, max_iter=1000)
     return [
-        Trainee("bayes", GaussianNB(var_smoothing=0.01), 150, _whole),
-        Trainee("bottom-half", linear(), 60, lambda x: x[:, 4:]),
-        Trainee("centre", KNeighborsClassifier(3), 100, lambda x: x[:, 2:6, 2:6]),
-        Trainee("few-15", KNeighborsClassifier(1), 15, _whole, capacity=2),
-        Trainee("few-40", KNeighborsClassifier(1), 40, _whole),
-        Trainee("left-half", linear(), 60, lambda x: x[:, :, :4]),
-        Trainee("noisy", RidgeClassifier(), 100, _whole, noise=1.0, capacity=3),
-        Trainee("right-half", linear(), 100, lambda x: x[:, :, 4:]),
-        Trainee("shadows", linear(), 80, _shadows),
-        Trainee("shrunk", KNeighborsClassifier(1), 60, _shrunk),
-        Trainee("top-half", linear(), 60, lambda x: x[:, :4]),
-        Trainee("tree", DecisionTreeClassifier(max_depth=4, random_state=0), 80, _whole, 0.0, 3),
+        Trainee("person", "bayes", GaussianNB(var_smoothing=0.01), 150, _whole),
+        Trainee("judge", "bottom-half", linear(), 60, lambda x: x[:, 4:]),
+        Trainee("judge", "centre", KNeighborsClassifier(3), 100, lambda x: x[:, 2:6, 2:6]),
+        Trainee("model", "few-15", KNeighborsClassifier(1), 15, _whole, capacity=2),
+        Trainee("judge", "few-40", KNeighborsClassifier(1), 40, _whole),
+        Trainee("judge", "left-half", linear(), 60, lambda x: x[:, :, :4]),
+        Trainee("model", "noisy", RidgeClassifier(), 100, _whole, noise=1.0, capacity=3),
+        Trainee("person", "right-half", linear(), 100, lambda x: x[:, :, 4:]),
+        Trainee("person", "shadows", linear(), 80, _shadows),
+        Trainee("person", "shrunk", KNeighborsClassifier(1), 60, _shrunk),
+        Trainee("judge", "top-half", linear(), 60, lambda x: x[:, :4]),
+        Trainee(
+            "model", "tree", DecisionTreeClassifier(max_depth=4, random_state=0), 80, _whole, 0.0, 3
+        ),
     ]
 
 
@@ -125,6 +133,7 @@ class DigitJob:
     images: Images
     truth: Numbers
     labelers: tuple[str, ...]
+    kinds: tuple[str, ...]
     capacity: tuple[int, ...]
     said: Numbers
 
@@ -140,6 +149,11 @@ class DigitJob:
         codes = item.ravel(), labeler.ravel(), self.said.ravel()
         return LabelTable.from_codes(*codes, self.names, self.labelers, DIGITS)
 
+    @property
+    def prices(self) -> tuple[float, ...]:
+        """What one label of each labeler costs."""
+        return tuple(PRICES[kind] for kind in self.kinds)
+
     @cached_property
     def row(self) -> dict[str, int]:
         """The number of each image, by name."""
@@ -150,16 +164,21 @@ class DigitJob:
         """The labeler who is right most often."""
         return int(self.competences.argmax())
 
+    @cached_property
+    def contents(self) -> dict[str, list[float]]:
+        """What a student sees: the pixels of each image, by name."""
+        return dict(zip(self.names, _flat(self.images).tolist(), strict=True))
+
     def only(self, labeler: int) -> DigitJob:
         """The same job with a panel of one."""
         one = slice(labeler, labeler + 1)
-        panel = self.labelers[one], self.capacity[one], self.said[:, one]
+        panel = self.labelers[one], self.kinds[one], self.capacity[one], self.said[:, one]
         return DigitJob(self.names, self.images, self.truth, *panel)
 
     def world(self, seed: int) -> World:
         """The stream: every image once, in an order, at times and with weights from the seed."""
         truth = dict(zip(self.names, self.truth.tolist(), strict=True))
-        return World.recorded(
+        world = World.recorded(
             self.table,
             truth,
             self.competences,
@@ -168,6 +187,8 @@ class DigitJob:
             capacity=self.capacity,
             repeats=False,
         )
+        panel = zip(world.panel, self.prices, strict=True)
+        return replace(world, panel=tuple(replace(who, price=price) for who, price in panel))
 
 
 @cache
@@ -184,6 +205,7 @@ def load_job() -> DigitJob:
         images=images[held_out],
         truth=truth[held_out],
         labelers=tuple(trainee.name for trainee in panel),
+        kinds=tuple(trainee.kind for trainee in panel),
         capacity=tuple(trainee.capacity for trainee in panel),
         said=np.column_stack([trainee.label(images[held_out]) for trainee in panel]),
     )

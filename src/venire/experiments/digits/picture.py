@@ -12,33 +12,37 @@ from numpy.typing import NDArray
 from venire.experiments.common import drawing
 from venire.experiments.digits.comparison import METHODS, Trial, mean_and_spread
 from venire.experiments.digits.panel import RATE, SLOTS, DigitJob
-from venire.scheduling.state.desk import HORIZON
-from venire.simulation import Run
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["draw", "queue_of", "save_picture"]
+__all__ = ["draw", "save_picture"]
 
 Floats = NDArray[np.float64]
 
 #: Okabe and Ito's colours, which colour-blind eyes tell apart, and a line style for each.
 _LOOK: Final = {
-    "paper-learned": ("#0072B2", "-"),
-    "paper-genie": ("#56B4E9", "-"),
+    "venire-student": ("#000000", "-"),
+    "venire": ("#0072B2", "-"),
     "overlap-3": ("#E69F00", "-"),
+    "overlap-3-ds": ("#E69F00", ":"),
     "overlap-5": ("#D55E00", "-"),
+    "overlap-5-ds": ("#D55E00", ":"),
     "best-alone": ("#009E73", (0, (4, 4))),
     "everyone": ("#CC79A7", "-"),
+    "paper-learned": ("#56B4E9", "-"),
+    "paper-genie": ("0.45", "-"),
 }
 _SHORT: Final = {
-    "paper-learned": "paper, learned",
-    "paper-genie": "paper, known",
+    "venire-student": "with a student",
+    "venire": "venire",
     "overlap-3": "3 labels",
     "overlap-5": "5 labels",
     "best-alone": "best alone",
     "everyone": "everyone",
+    "paper-learned": "paper, learned",
+    "paper-genie": "paper, known",
 }
 #: Queues are smoothed over this many slots.
 _SMOOTH = 10
@@ -65,7 +69,8 @@ def draw(job: DigitJob, trials: Sequence[Trial]) -> Figure:
         axes.spines[["top", "right"]].set_visible(False)
         axes.grid(color="0.9", linewidth=0.8)
         axes.set_axisbelow(True)
-    _competences(left, job, [t.learned for t in trials if t.learned is not None])
+    known = [t.learned for t in trials if t.method is METHODS[0] and t.learned is not None]
+    _competences(left, job, known)
     _verdicts(middle, trials)
     _queues(right, trials)
     figure.suptitle(_heading(job, trials), x=0.01, ha="left", fontsize=12, color="0.25")
@@ -76,7 +81,7 @@ def _heading(job: DigitJob, trials: Sequence[Trial]) -> str:
     seeds = len({trial.seed for trial in trials})
     spread = f"; {seeds} streams, bars are the standard deviation" if seeds > 1 else ""
     return (
-        f"{len(job.names):,} handwritten digits, {len(job.labelers)} weak classifiers, "
+        f"{len(job.names):,} handwritten digits, {len(job.labelers)} weak labelers, "
         f"{RATE:g} images and {sum(job.capacity)} labels a slot{spread}"
     )
 
@@ -85,7 +90,7 @@ def _competences(axes: Axes, job: DigitJob, learned: Sequence[Floats]) -> None:
     """The true competences as marks, and a dot for each time one was learned."""
     order = np.argsort(job.competences)
     height = np.arange(len(order))
-    colour = _LOOK["paper-learned"][0]
+    colour = _LOOK[METHODS[0].key][0]
     for once in learned:
         axes.plot(once[order], height, "o", color=colour, alpha=0.45, ms=7, mew=0)
     axes.plot([], [], "o", color=colour, alpha=0.6, ms=7, mew=0, label="learned")
@@ -129,8 +134,8 @@ def _wrapped(title: str) -> str:
 def _queues(axes: Axes, trials: Sequence[Trial]) -> None:
     """The queue of each method over time, mean over the streams."""
     ends = {}
-    for method in METHODS:
-        queues = [queue_of(trial.run) for trial in trials if trial.method is method]
+    for method in (m for m in METHODS if m.key in _SHORT):
+        queues = [trial.outcome.queue for trial in trials if trial.method is method]
         mean = np.convolve(np.mean(queues, axis=0), np.full(_SMOOTH, 1 / _SMOOTH), "valid")
         colour, style = _LOOK[method.key]
         slots = np.arange(len(mean)) + _SMOOTH - 1
@@ -153,12 +158,3 @@ def _name_ends(axes: Axes, ends: dict[str, float]) -> None:
         lowest = at
         text = axes.text(1.02, at, _SHORT[key], transform=axes.transAxes, va="center")
         text.set(color=_LOOK[key][0], fontweight="bold")
-
-
-def queue_of(run: Run) -> NDArray[np.int64]:
-    """How many items are outstanding at the end of each slot."""
-    rows = run.rows
-    gone = np.where(rows["reason"] == HORIZON, run.slots, rows["exit"])
-    change = np.bincount(rows["arrival"], minlength=run.slots + 1)
-    change -= np.bincount(gone, minlength=run.slots + 1)
-    return np.cumsum(change[: run.slots])

@@ -11,18 +11,19 @@ from rich import box
 from rich.table import Table
 
 from venire.experiments.common.files import as_csv
-from venire.experiments.digits.comparison import METHODS, Method, Score, Trial, mean_and_spread
+from venire.experiments.digits.comparison import METHODS, Method, Trial, mean_and_spread
+from venire.experiments.digits.outcome import Score
 from venire.experiments.digits.panel import RATE, SLOTS, TRAINING_IMAGES, DigitJob
 
 __all__ = ["NOTES", "as_table", "document", "save"]
 
 #: heading, measure, factor, decimals
 _COLUMNS = (
-    ("\nanswered\n%", "answered", 100.0, 1),
-    ("right, of\nanswered\n%", "right_of_answered", 100.0, 1),
     ("right,\nof all\n%", "right_of_all", 100.0, 1),
+    ("right, of\nanswered\n%", "right_of_answered", 100.0, 1),
+    ("\nanswered\n%", "answered", 100.0, 1),
     ("\nlabels\neach", "labels_per_item", 1.0, 2),
-    ("slots to\nlast\nlabel", "delay", 1.0, 2),
+    ("\nmoney\neach", "money_per_item", 1.0, 2),
     ("slots\nto\nexit", "response", 1.0, 2),
     ("true\nutility\neach", "true_utility", 1.0, 2),
 )
@@ -32,7 +33,7 @@ NOTES = (
     "a verdict before the stream ended; a learning phase skips images, a growing queue "
     "leaves them waiting. Slots are means from the arrival on; what still waits counts up to the "
     "end. True utility: the weight (3 to 10) if the verdict is right, else 0, less the slots to "
-    "the exit."
+    "the exit and the money. Dawid-Skene decides when the stream is over, by all of its labels."
 )
 
 
@@ -65,7 +66,7 @@ def _cell(
 
 def document(job: DigitJob, trials: Sequence[Trial], learning_slots: int) -> dict[str, Any]:
     """Everything that was measured, with what it takes to measure it again."""
-    panel = zip(job.labelers, job.capacity, job.competences.tolist(), strict=True)
+    panel = zip(job.labelers, job.kinds, job.capacity, job.prices, job.competences, strict=True)
     return {
         "images": len(job.names),
         "training_images": TRAINING_IMAGES,
@@ -73,13 +74,16 @@ def document(job: DigitJob, trials: Sequence[Trial], learning_slots: int) -> dic
         "arrivals_per_slot": RATE,
         "learning_slots": learning_slots,
         "seeds": sorted({trial.seed for trial in trials}),
-        "panel": [{"labeler": n, "capacity": c, "competence": p} for n, c, p in panel],
+        "panel": [
+            {"labeler": n, "kind": k, "capacity": c, "price": price, "competence": float(p)}
+            for n, k, c, price, p in panel
+        ],
         "methods": [_summary(trials, method) for method in METHODS],
         "trials": [trial.record() for trial in trials],
         "learned": {
             str(t.seed): dict(zip(job.labelers, t.learned.tolist(), strict=True))
             for t in trials
-            if t.learned is not None
+            if t.method is METHODS[0] and t.learned is not None
         },
     }
 

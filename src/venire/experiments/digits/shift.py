@@ -1,9 +1,8 @@
 """The main job: the real engine labels the stream, slot by slot, and can be watched.
 
-Algorithm 2 of the paper. In the learning phase one arrival of each slot is labelled by all and
-the others leave without an answer; then the competences are learned from those labels, without
-any truth (Algorithm 3), and Algorithm 1 serves with them. The truth is used only to count right
-verdicts.
+The scheduler has its defaults: it knows the names, prices and capacities of its labelers, and
+learns how good they are while it serves. A student learns from the verdicts and labels along, for
+nothing. The truth is used only to count right verdicts.
 """
 
 from __future__ import annotations
@@ -14,12 +13,14 @@ from dataclasses import dataclass, field, replace
 from venire.engine import Scheduler
 from venire.experiments.digits.panel import SLOTS, DigitJob
 from venire.model import Exit, Item, Label, Labeler
-from venire.scheduling import Algorithm2, Greedy
+from venire.scheduling import LearnWhileServing
+from venire.student import Student
 
 __all__ = ["LEARNING_SLOTS", "Progress", "hire", "work"]
 
-#: The paper's T_L, one slot in twenty of the stream. It was chosen with the truth in view, after
-#: trying 10, 20, 30 and 40 on ten streams: a longer phase learns better and skips more images.
+#: The paper's T_L in the comparison, one slot in twenty of the stream. It was chosen with the truth
+#: in view, after trying 10, 20, 30 and 40 on ten streams: a longer phase learns better and skips
+#: more images.
 LEARNING_SLOTS = 20
 
 #: How many of the latest verdicts are shown.
@@ -31,8 +32,9 @@ class Progress:
     """How far the job is at the end of a slot.
 
     `in_hand` items were outstanding in the slot, `queue` of them still are, and `unanswered`
-    have left without a verdict so far. `competences` is what has been learned, None before
-    that; `latest` are the last exits with a verdict, the newest last.
+    have left without a verdict so far. `money` was paid for `labels`. `competences` is what has
+    been learned, None before that; `latest` are the last exits with a verdict, the newest last.
+    The student was taught `lessons` verdicts, and agrees with that share of others (None: silent).
     """
 
     slot: int = -1
@@ -40,11 +42,14 @@ class Progress:
     in_hand: int = 0
     queue: int = 0
     labels: int = 0
+    money: float = 0.0
     verdicts: int = 0
     right: int = 0
     unanswered: int = 0
     competences: dict[str, float] | None = None
     latest: tuple[Exit, ...] = field(default=())
+    lessons: int = 0
+    agreement: float | None = None
 
     @property
     def accuracy(self) -> float:
@@ -64,17 +69,21 @@ class Progress:
         )
 
 
-def hire(job: DigitJob, seed: int = 0, learning_slots: int = LEARNING_SLOTS) -> Scheduler:
-    """A scheduler that knows the names of its labelers and how many labels a slot they give."""
-    panel = [Labeler(name, capacity=n) for name, n in zip(job.labelers, job.capacity, strict=True)]
-    learning = Algorithm2(learning_slots, seed=seed)
-    return Scheduler(panel, tuple(job.table.classes), Greedy(), learning)
+def hire(job: DigitJob) -> Scheduler:
+    """A scheduler that knows what its labelers cost and how many labels a slot they give."""
+    terms = zip(job.labelers, job.capacity, job.prices, strict=True)
+    panel = [Labeler(name, capacity=n, price=price) for name, n, price in terms]
+    return Scheduler(panel, tuple(job.table.classes), learning=LearnWhileServing())
 
 
 def work(
-    job: DigitJob, scheduler: Scheduler, seed: int = 0, slots: int = SLOTS
+    job: DigitJob,
+    scheduler: Scheduler,
+    seed: int = 0,
+    slots: int = SLOTS,
+    student: Student | None = None,
 ) -> Iterator[Progress]:
-    """Do the job with the four verbs; yields the progress after every slot.
+    """Do the job with the four verbs, and a student if given; yields the progress of every slot.
 
     >>> from venire.experiments.digits import hire, load_job, work
     >>> job = load_job()
@@ -85,10 +94,14 @@ def work(
     items = job.world(seed).items(slots)
     first = items.first(slots)
     number = {name: m for m, name in enumerate(job.labelers)}
+    price = job.prices
+    seat = student.join(scheduler, job.contents) if student else None
     now = Progress()
     for slot in range(slots):
         rows = range(first[slot], first[slot + 1])
         scheduler.arrive(Item(str(items.name(row)), items.weight[row]) for row in rows)
+        if seat is not None:
+            seat.label()
         assignments = scheduler.assign()
         for a in assignments:
             said = int(job.said[job.row[a.item], number[a.labeler]])
@@ -100,6 +113,10 @@ def work(
             in_hand=now.queue + len(rows),
             queue=len(scheduler.outstanding),
             labels=now.labels + len(assignments),
+            money=now.money + sum(price[number[a.labeler]] for a in assignments),
             competences=scheduler.competences,
         )
+        if seat is not None and seat.learn() and seat.taught is not None:
+            agreement = seat.taught.agreement if seat.taught.ready else None
+            now = replace(now, lessons=seat.taught.items, agreement=agreement)
         yield now

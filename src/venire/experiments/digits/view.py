@@ -23,7 +23,7 @@ __all__ = ["View", "watch"]
 
 _WIDTH, _HEIGHT = 80, 21
 _FRAMES_A_SECOND = 20
-_BAR = 24
+_BAR = 18
 _SPARK = " ▁▂▃▄▅▆▇█"
 _INK = " ░▒▓█"
 _LINES = 8
@@ -33,7 +33,6 @@ def watch(
     job: DigitJob,
     progress: Iterable[Progress],
     console: Console,
-    learning_slots: int,
     slots: int = SLOTS,
     seconds: float = 8.0,
 ) -> Progress:
@@ -43,8 +42,8 @@ def watch(
     instead, at full speed. Returns how the job ended.
     """
     if not seconds or not _fits(console):
-        return _in_lines(progress, console, learning_slots, slots)
-    view = View(job, learning_slots, slots, colour=console.color_system is not None)
+        return _in_lines(progress, console, slots)
+    view = View(job, slots, colour=console.color_system is not None)
     last = Progress()
     with Live(view.render(last), console=console, auto_refresh=False) as live:
         shown = 0.0
@@ -72,14 +71,10 @@ def _paced(progress: Iterable[Progress], pause: float) -> Iterator[Progress]:
         sleep(max(0.0, due - monotonic()))
 
 
-def _in_lines(
-    progress: Iterable[Progress], console: Console, learning_slots: int, slots: int
-) -> Progress:
+def _in_lines(progress: Iterable[Progress], console: Console, slots: int) -> Progress:
     last = Progress()
     every = max(1, slots // _LINES)
     for last in progress:
-        if last.slot + 1 == learning_slots:
-            console.print(f"slot {last.slot + 1:3d}: competences learned", highlight=False)
         if (last.slot + 1) % every == 0 or last.slot == slots - 1:
             console.print(_line(last), highlight=False)
     return last
@@ -88,7 +83,7 @@ def _in_lines(
 def _line(now: Progress) -> str:
     return (
         f"slot {now.slot + 1:3d}: {now.arrived:,} arrived, {now.queue} waiting, "
-        f"{now.labels:,} labels, {now.verdicts:,} verdicts, {now.accuracy:.1%} right"
+        f"{now.labels:,} labels, {now.money:,.2f} spent, {now.accuracy:.1%} right"
     )
 
 
@@ -96,13 +91,13 @@ class View:
     """What is on the screen: the labelers, the counts and the latest verdicts.
 
     >>> from venire.experiments.digits import load_job
-    >>> view = View(load_job(), learning_slots=20, slots=400)
+    >>> view = View(load_job(), slots=400)
     >>> view.bar(0.5, true=0.75).plain
-    '━━━━━━━━━━━━      ┃     '
+    '━━━━━━━━━    ┃    '
     """
 
-    def __init__(self, job: DigitJob, learning_slots: int, slots: int, colour: bool = True) -> None:
-        self.job, self.learning_slots, self.slots, self.colour = job, learning_slots, slots, colour
+    def __init__(self, job: DigitJob, slots: int, colour: bool = True) -> None:
+        self.job, self.slots, self.colour = job, slots, colour
         self._in_hand: deque[int] = deque(maxlen=_BAR)
         self._order = np.argsort(-job.competences, kind="stable").tolist()
 
@@ -120,10 +115,7 @@ class View:
         )
 
     def _title(self, now: Progress) -> str:
-        slot = now.slot + 1
-        if now.competences is None:
-            return f"slot {slot} of {self.slots}: learning until slot {self.learning_slots}"
-        return f"slot {slot} of {self.slots}: serving with the learned competences"
+        return f"slot {now.slot + 1} of {self.slots}: learning who is how good, while serving"
 
     def _labelers(self, now: Progress) -> Table:
         table = Table.grid(padding=(0, 1))
@@ -131,7 +123,8 @@ class View:
             name, true = self.job.labelers[m], float(self.job.competences[m])
             learned = now.competences[name] if now.competences else None
             said = f"{learned:.2f}" if learned is not None else "  ? "
-            cells = name, f"x{self.job.capacity[m]}", self.bar(learned, true), said
+            terms = f"{self.job.kinds[m]} x{self.job.capacity[m]}"
+            cells = name, terms, self.bar(learned, true), said
             table.add_row(*cells)
         return table
 
@@ -156,13 +149,16 @@ class View:
         table.add_row(Text(self._spark(), style="magenta"), "")
         table.add_row("left waiting", f"{now.queue}")
         table.add_row("labels spent", f"{now.labels:,}")
-        table.add_row("passed over", f"{now.unanswered}")
+        table.add_row("money spent", f"{now.money:,.2f}")
         table.add_row("verdicts", f"{now.verdicts:,}")
+        table.add_row("student agrees with", self._student(now))
         table.add_row("of them right", f"{now.accuracy:.1%}" if now.verdicts else "")
         table.add_row(Text("━ learned, without truth", style="cyan"), "")
         table.add_row(Text("┃ true, for you to see", style="bold yellow"), "")
-        table.add_row("x labels a slot", "")
         return table
+
+    def _student(self, now: Progress) -> str:
+        return "learns" if now.agreement is None else f"{now.agreement:.0%} of them"
 
     def _spark(self) -> str:
         top = max([8, *self._in_hand])
