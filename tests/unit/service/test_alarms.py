@@ -86,7 +86,7 @@ def test_a_rare_class_that_is_overruled_is_found() -> None:
     trends = trends_over("s", _exits(600), labels)
     assert (trends.mix["rare"].called, trends.mix["rare"].kept) == (50, 0)
     assert trends.mix["rare"].votes == pytest.approx(1 / 12)
-    settings = StreamSettings(classes=["ok", "rare"])
+    settings = StreamSettings(classes=("ok", "rare"))
     rules = [(one.rule, one.subject) for one in findings(settings, CALM, trends, [], {})]
     assert rules == [("single_label_share", ""), ("kept_share", "rare")]
 
