@@ -39,6 +39,7 @@ __all__ = [
     "StateError",
     "StoreDown",
     "StoreError",
+    "StoreInUse",
     "StreamDown",
     "TooMuch",
     "UnknownName",
@@ -124,6 +125,10 @@ class TooMuch(VenireError, RuntimeError):
 
 class StoreError(VenireError, OSError):
     """The store cannot be used: it is damaged, locked by another server, or of a newer version."""
+
+
+class StoreInUse(StoreError):
+    """Another server owns the store."""
 
 
 class StoreDown(StoreError):

@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from venire.errors import StoreError
+from venire.errors import StoreError, StoreInUse
 
 __all__ = ["PRIVATE", "FileLock", "create_private", "make_private", "open_private"]
 
@@ -73,7 +73,7 @@ class FileLock:
         except OSError:
             holder = os.read(self._file, 20).decode(errors="replace").strip() or "unknown"
             os.close(self._file)
-            raise StoreError(
+            raise StoreInUse(
                 f"{what} is in use by another server (process {holder}): stop it first, "
                 "or give this one a store of its own"
             ) from None

@@ -46,17 +46,18 @@ def open_storage(url: str, owner: bool = True) -> Storage:
         from sqlalchemy.exc import ArgumentError
     except ImportError:
         raise MissingExtra("sqlalchemy", "serve") from None
-    try:
-        parsed = make_url(url)
-    except (ArgumentError, ValueError) as error:
-        raise InputError(f"got the store {url!r}, which is not a valid address: {error}") from None
     if kind == "sqlite":
         from venire.storage.sql.sqlite import SqliteStorage
 
+        try:
+            parsed = make_url(url)
+        except (ArgumentError, ValueError) as error:
+            what = f"got the store {url!r}, which is not a valid address: {error}"
+            raise InputError(what) from None
         return _whole(SqliteStorage(parsed, owner))
     from venire.storage.sql.postgres import PostgresStorage
 
-    return _whole(PostgresStorage(parsed, owner))
+    return _whole(PostgresStorage(url, owner))
 
 
 def _whole(storage: Storage) -> Storage:

@@ -15,12 +15,13 @@ from types import FrameType
 
 import uvicorn
 
+from venire.errors import StoreDown, StoreInUse
 from venire.service import Service, ServiceSettings, StreamSettings
 from venire.service.reports import skill_report
 from venire.service.stream import engine_setup
-from venire.storage import open_storage
+from venire.storage import Storage, open_storage
 from venire.web.app import create_app
-from venire.web.guard import Gate
+from venire.web.front import Front
 from venire.web.log import configure_log, library_level
 from venire.web.protocol import timed
 from venire.web.settings import ServerSettings
@@ -31,6 +32,9 @@ Tell = Callable[[str], None]
 
 #: The thread switch interval in seconds: a tenth of Python's default, so that the loop runs soon.
 SWITCH = 0.0005
+
+#: Seconds between attempts of a standby to own the store; each waits for its lock a while itself.
+_RETRY = 0.2
 
 
 def run_server(settings: ServerSettings, tell: Tell) -> None:
@@ -43,39 +47,67 @@ def run_server(settings: ServerSettings, tell: Tell) -> None:
 
 async def _serve(settings: ServerSettings, tell: Tell) -> None:
     """Listen at once, and answer 503 until everything is loaded."""
-    with open_storage(settings.storage) as storage:
-        tell("starting (the first start compiles, which takes up to a minute)")
-        service = Service(storage, settings=service_settings(settings))
-        server = _Server(settings, create_app(service, settings))
-        starting = asyncio.create_task(_start(service, server, tell))
-        try:
-            await server.serve()
-        finally:
-            starting.cancel()
-            await asyncio.wait({starting})
-            await service.stop()
-    if not starting.cancelled():
-        starting.result()  # raises if the start failed
+    storage = None if settings.standby else open_storage(settings.storage)
+    server = _Server(settings)
+    leading = asyncio.create_task(_lead(settings, storage, server, tell))
+    try:
+        await server.serve()
+    finally:
+        leading.cancel()
+        await asyncio.wait({leading})
+    if not leading.cancelled():
+        leading.result()  # raises if the start failed
     tell("stopped")
 
 
-async def _start(service: Service, server: _Server, tell: Tell) -> None:
-    """Load everything, then announce the addresses; stop the server if that fails."""
+async def _lead(
+    settings: ServerSettings, storage: Storage | None, server: _Server, tell: Tell
+) -> None:
+    """Own the store and serve its streams, until cancelled."""
     try:
-        if not await asyncio.to_thread(service.runtime.storage.streams):
-            await asyncio.to_thread(warm_up)  # otherwise `start` warms up what it loads
-        first_key = await service.start()
-        if first_key is not None:
-            tell(f"admin key (shown only once): {first_key}")
-        for name in sorted(service.set_aside):
-            tell(f"stream {name!r} is set aside: its log does not replay (see the log)")
-        _collect_seldom()
-        await server.listening.wait()
-        for address in server.addresses():
-            tell(f"listening on {address}")
-    except BaseException:
+        with storage or await _when_free(settings, server, tell) as owned:
+            tell("starting (the first start compiles, which takes up to a minute)")
+            service = Service(owned, settings=service_settings(settings))
+            app = create_app(service, settings)
+            server.front.open(app, app.state.gate)
+            try:
+                await _start(service, server, tell)
+                await asyncio.Event().wait()
+            finally:
+                await service.stop()
+    except Exception:
         server.should_exit = True
         raise
+
+
+async def _when_free(settings: ServerSettings, server: _Server, tell: Tell) -> Storage:
+    """The store, as soon as nobody else owns it."""
+    told = False
+    while True:
+        try:
+            return await asyncio.to_thread(open_storage, settings.storage)
+        except (StoreInUse, StoreDown) as why:
+            if not told:
+                await server.listening.wait()
+                for address in server.addresses():
+                    tell(f"standing by on {address}: {why}")
+                told = True
+        await asyncio.sleep(_RETRY)
+
+
+async def _start(service: Service, server: _Server, tell: Tell) -> None:
+    """Load everything, then announce the addresses."""
+    if not await asyncio.to_thread(service.runtime.storage.streams):
+        await asyncio.to_thread(warm_up)  # otherwise `start` warms up what it loads
+    first_key = await service.start()
+    if first_key is not None:
+        tell(f"admin key (shown only once): {first_key}")
+    for name in sorted(service.set_aside):
+        tell(f"stream {name!r} is set aside: its log does not replay (see the log)")
+    _collect_seldom()
+    await server.listening.wait()
+    for address in server.addresses():
+        tell(f"listening on {address}")
 
 
 def warm_up() -> None:
@@ -115,9 +147,10 @@ def service_settings(settings: ServerSettings) -> ServiceSettings:
 class _Server(uvicorn.Server):
     """Uvicorn, with an event for when it listens, and a shutdown that ends long polls."""
 
-    def __init__(self, settings: ServerSettings, app: object) -> None:
+    def __init__(self, settings: ServerSettings) -> None:
+        self.front = Front()
         config = uvicorn.Config(
-            app,  # type: ignore[arg-type] # FastAPI is an ASGI application
+            self.front,
             host=settings.host,
             port=settings.port,
             http=timed(settings.header_timeout),
@@ -131,7 +164,6 @@ class _Server(uvicorn.Server):
             backlog=2048,
         )
         super().__init__(config)
-        self._gate: Gate = app.state.gate  # type: ignore[attr-defined] # create_app put it there
         self.listening = asyncio.Event()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -149,7 +181,8 @@ class _Server(uvicorn.Server):
         if self.should_exit:
             self.force_exit = True
         self.should_exit = True
-        self._gate.stopping.set()
+        if self.front.gate is not None:
+            self.front.gate.stopping.set()
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:

@@ -35,6 +35,8 @@ class ServerSettings(BaseSettings):
     """The address to listen on."""
     port: Annotated[int, Field(ge=0, le=65535)] = 8400
     """The port; 0 for any free one."""
+    standby: bool = False
+    """Wait for the store while another server owns it, and take over when that one is gone."""
     max_body: Annotated[int, Field(ge=1024)] = 8 * MEBIBYTE
     """Maximum bytes in the body of a request."""
     max_batch: Positive = 20_000

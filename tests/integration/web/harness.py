@@ -100,10 +100,11 @@ class Process:
     process: subprocess.Popen[str] | None = None
     reader: threading.Thread | None = None
 
-    def start(self, patience: float = 200.0) -> None:
+    def start(self, patience: float = 200.0, standby: bool = False) -> None:
         env = {**os.environ, "VENIRE_RATE": "0", "PYTHONPATH": SOURCE, **self.env}
         command = [sys.executable, "-m", "venire", "serve", "--storage", self.storage]
         command += ["--port", str(self.port), "--log-level", "warning"]
+        command += ["--standby"] if standby else []
         with (self.folder / "server.log").open("a") as log:
             self.process = subprocess.Popen(
                 command, cwd=self.folder, env=env, stdout=subprocess.PIPE, stderr=log, text=True
@@ -127,7 +128,7 @@ class Process:
                 self.said.append(line.rstrip())
                 if found := re.search(r"admin key.*: (vk_\S+)", line):
                     self.key = found[1]
-                if found := re.search(r"listening on (http://\S+:(\d+))", line):
+                if found := re.search(r"(?:listening|standing by) on (http://\S+:(\d+))", line):
                     self.url, self.port = found[1], int(found[2])
                     listening.set()
 

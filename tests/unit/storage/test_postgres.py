@@ -5,10 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from venire.errors import StoreDown, StoreError
+from venire.errors import InputError, StoreDown, StoreError
 from venire.storage import AddStream, SetMeta, StreamRow, Writer, open_storage
 from venire.storage.sql import schema
 
@@ -107,6 +108,24 @@ def test_a_newer_store_and_the_tables_of_others_are_refused(
     _run(other, "CREATE TABLE items (name text)")
     with pytest.raises(StoreError, match="not a store of venire"):
         open_storage(other)
+
+
+def test_an_address_of_a_failover_pair(url: str) -> None:
+    """As people point at one: two hosts, of which one can be written to."""
+    at = urlsplit(url)
+    folder = parse_qs(at.query)["host"][0]
+    several = f"postgresql://{at.username}@/{at.path[1:]}?host=/nowhere,{folder}"
+    with open_storage(f"{several}&target_session_attrs=read-write") as storage:
+        assert storage.streams() == []
+    with pytest.raises(InputError, match="not a valid address"):
+        open_storage("postgresql://a,b/x?no_such_option=1")
+
+
+def test_a_pooler_is_refused(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pooler tells another process number than that of the backend."""
+    monkeypatch.setattr(psycopg.ConnectionInfo, "backend_pid", property(lambda self: -1))
+    with pytest.raises(StoreError, match="behind a connection pooler"):
+        open_storage(url)
 
 
 def test_text_that_postgresql_cannot_hold_is_refused(url: str) -> None:

@@ -4,6 +4,10 @@ One connection writes, and holds an advisory lock of the database, so that a sec
 same database is refused. When it is lost, nothing can be written until `ping` has made another
 and holds the lock again: by then whatever the lost one was doing is either done or undone, and
 what is read is what there is. Reads have a pool of their own.
+
+A session that says nothing for ten seconds is ended by PostgreSQL, and its lock with it: that of a
+process that was stopped, or of a host that is gone. A thread says something every three. So a
+commit on the session proves that it still owns the store, and no clocks are compared.
 """
 
 from __future__ import annotations
@@ -15,9 +19,8 @@ from functools import lru_cache
 from typing import Any
 
 from sqlalchemy import Connection, create_engine, exc
-from sqlalchemy.engine import URL
 
-from venire.errors import MissingExtra, StoreDown, StoreError
+from venire.errors import InputError, MissingExtra, StoreDown, StoreError, StoreInUse
 from venire.storage.sql import schema
 from venire.storage.sql.statements import Step
 from venire.storage.sql.tables import metadata
@@ -37,6 +40,20 @@ _LOCK = int.from_bytes(b"venire", "big")
 #: connection that held it is gone.
 _LOCK_TIMEOUT = 3000
 
+#: The session of an owner that says nothing for so many seconds ends; it says something so often.
+_SILENT, _HEARTBEAT = 10, 3.0
+
+#: Of the session of an owner: by these PostgreSQL notices that the process or its host is gone.
+#: An older version does not have all of them.
+_OWNERS = {
+    "idle_session_timeout": f"{_SILENT}s",
+    "idle_in_transaction_session_timeout": f"{_SILENT}s",
+    "tcp_keepalives_idle": "4",
+    "tcp_keepalives_interval": "2",
+    "tcp_keepalives_count": "3",
+    "tcp_user_timeout": f"{_SILENT}s",
+}
+
 #: From this many rows on, COPY is used instead of INSERT.
 _COPY = 50
 
@@ -54,10 +71,9 @@ _CONNECT = {
 class PostgresStorage(SqlStorage):
     """A store in the tables of a PostgreSQL database."""
 
-    def __init__(self, url: URL, owner: bool = True) -> None:
-        self.url, self.owner = url.render_as_string(hide_password=True), owner
-        plain = url.set(drivername="postgresql").render_as_string(hide_password=False)
-        self._address = psycopg.conninfo.conninfo_to_dict(plain)
+    def __init__(self, url: str, owner: bool = True) -> None:
+        self._address = _address(url)
+        self.url, self.owner = _shown(self._address), owner
         self._engine = create_engine(
             "postgresql+psycopg://",
             creator=self._connect,
@@ -68,17 +84,21 @@ class PostgresStorage(SqlStorage):
         self._write_lock = threading.RLock()
         self._ends = {}
         self._writing: psycopg.Connection[Any] | None = None
-        self._closed = False
+        self._closed = threading.Event()
         try:
             with self._errors():
                 self._writing = self._take()
                 self._prepare()
+            if owner:
+                threading.Thread(
+                    target=self._say_something, name="venire-pulse", daemon=True
+                ).start()
         except BaseException:
             self.close()
             raise
 
     def _connect(self) -> psycopg.Connection[Any]:
-        return psycopg.connect(**{**_CONNECT, **self._address})  # type: ignore[arg-type]
+        return psycopg.connect(**{**_CONNECT, **self._address})
 
     def _take(self) -> psycopg.Connection[Any]:
         """A connection to write by, with the lock if this is the owner."""
@@ -86,7 +106,13 @@ class PostgresStorage(SqlStorage):
         try:
             connection.autocommit = True
             if self.owner:
+                self._check_direct(connection)
                 self._own(connection)
+                for name, value in _OWNERS.items():
+                    connection.execute(
+                        "SELECT set_config(name, %s, false) FROM pg_settings WHERE name = %s",
+                        (value, name),
+                    )
             connection.execute("SET lock_timeout = '10s'")
             connection.execute(
                 "SELECT set_config('synchronous_commit', 'on', false) "
@@ -103,10 +129,26 @@ class PostgresStorage(SqlStorage):
         try:
             connection.execute("SELECT pg_advisory_lock(%s)", (_LOCK,))
         except psycopg.errors.LockNotAvailable:
-            raise StoreError(
+            raise StoreInUse(
                 f"the store {self.url} is in use by another server: stop it first, "
                 "or give this one a database of its own"
             ) from None
+
+    def _check_direct(self, connection: psycopg.Connection[Any]) -> None:
+        """Refuse a pooler: behind one the lock is not this process's, or outlives it."""
+        found = connection.execute("SELECT pg_backend_pid()").fetchone()
+        if found is not None and found[0] != connection.info.backend_pid:
+            raise StoreError(
+                f"the store {self.url} is behind a connection pooler, which breaks the lock that "
+                "keeps two servers apart: give the address of PostgreSQL itself"
+            )
+
+    def _say_something(self) -> None:
+        """Keep the session of the owner alive, as long as this process is."""
+        while not self._closed.wait(_HEARTBEAT):
+            with self._write_lock, suppress(psycopg.Error):
+                if self._writing is not None:  # when it is lost, the next write says so
+                    self._writing.execute("SELECT 1")
 
     def _prepare(self) -> None:
         with self._engine.begin() as connection:
@@ -122,7 +164,7 @@ class PostgresStorage(SqlStorage):
 
     def close(self) -> None:
         """Close all connections, and let others own the store."""
-        self._closed = True
+        self._closed.set()
         with self._write_lock:
             self._engine.dispose()
             if self._writing is not None:
@@ -132,7 +174,7 @@ class PostgresStorage(SqlStorage):
     def ping(self) -> None:
         """Write something small, on a new connection if the old one is lost."""
         with self._write_lock, self._errors():
-            if self._closed:
+            if self._closed.is_set():
                 raise StoreDown("the store is closed")
             self._ends.clear()
             if self._writing is not None and not self._writing.broken:
@@ -196,6 +238,36 @@ class PostgresStorage(SqlStorage):
             raise StoreDown("all connections to the store are in use") from error
         except UnicodeEncodeError as error:
             raise StoreError(f"got text that is not Unicode: {error.reason}") from error
+
+
+def _address(url: str) -> dict[str, Any]:
+    """The parts of an address, as libpq reads it: several hosts too, for a failover pair.
+
+    >>> _address("postgresql+psycopg://v@a:5432,b:5433/x?target_session_attrs=read-write")["host"]
+    'a,b'
+    """
+    kind, _, rest = url.partition("://")
+    try:
+        return dict(psycopg.conninfo.conninfo_to_dict(f"postgresql://{rest}"))
+    except psycopg.ProgrammingError as error:
+        shown = f"{kind}://{rest.rpartition('@')[2]}"
+        raise InputError(
+            f"got the store {shown!r}, which is not a valid address: {error}"
+        ) from None
+
+
+def _shown(address: dict[str, Any]) -> str:
+    """The address without what is secret.
+
+    >>> _shown(_address("postgresql://v:secret@a:5432,b/x?sslmode=require"))
+    'postgresql://v@a:5432,b/x'
+    """
+    hosts = str(address.get("host", "")).split(",")
+    ports = str(address.get("port", "")).split(",")
+    ports += [""] * (len(hosts) - len(ports))
+    places = ",".join(f"{h}:{p}" if p else h for h, p in zip(hosts, ports, strict=False))
+    user = f"{address['user']}@" if "user" in address else ""
+    return f"postgresql://{user}{places}/{address.get('dbname', '')}"
 
 
 def _translated(error: BaseException) -> StoreError:

@@ -48,8 +48,8 @@ class OperationRoutes:
         )
 
     async def health(self) -> Response:
-        """The process is alive."""
-        return json_answer({"status": "ok"})
+        """The process is alive; whether it is the leader, who owns the store, or stands by."""
+        return json_answer({"status": "ok", "role": "leader"})
 
     async def ready(self) -> Response:
         """Whether the server is ready: the store accepts writes, and it is not stopping."""
