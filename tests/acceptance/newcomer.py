@@ -18,13 +18,15 @@ import socket
 import subprocess
 import sys
 import tempfile
-import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
 import venire
-from tests.integration.web.harness import Process
+from tests.integration.web.harness import Process, until
+from venire import Client
+from venire.client import ServerError
 
 ROOT = Path(__file__).parent.parent.parent
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$|^<!-- ([\w, ]+) labels -->$", flags=re.S | re.M)
@@ -128,11 +130,8 @@ class Newcomer:
 
     def label(self, people: list[str]) -> None:
         """People at the labelling page, each with a key of their own, all at once."""
-        threads = [threading.Thread(target=self._label_as, args=(name,)) for name in people]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        with ThreadPoolExecutor() as pool:
+            list(pool.map(self._label_as, people))
 
     def _label_as(self, name: str) -> None:
         """What the page does: take an item, show it, send the answer; right nine times in ten."""
@@ -141,11 +140,20 @@ class Newcomer:
         draw = random.Random(name)
         key = (self.folder / f"{name}.key").read_text().strip()
         with self.server.client(key) as client:
+            until(lambda: self._signed_in(client))
             (stream,) = client.streams()
             while work := client.next(stream["name"], wait=4):
                 right = truth[work.item]
                 wrong = draw.choice([other for other in classes if other != right])
                 client.label(work.token, right if draw.random() < 0.9 else wrong)
+
+    def _signed_in(self, client: Client) -> bool:
+        """Whether the server knows the key: it learns of a new one within seconds."""
+        try:
+            return bool(client.streams())
+        except ServerError as error:
+            assert error.code == "unknown_key", error
+            return False
 
     def close(self) -> None:
         """Close the terminals."""
