@@ -139,6 +139,11 @@ def distributed(at: Install) -> None:
     at.run("python", "-c", "import dask.distributed, joblib, venire")
 
 
+def notebooks(at: Install) -> None:
+    """What runs the notebooks can be imported."""
+    at.run("python", "-c", "import ipykernel, nbclient, nbformat, pandas, matplotlib, venire")
+
+
 EXTRAS: Final[dict[str, Callable[[Install], None]]] = {
     "none": core,
     "data": data,
@@ -149,6 +154,7 @@ EXTRAS: Final[dict[str, Callable[[Install], None]]] = {
     "serve": serve,
     "postgres": postgres,
     "distributed": distributed,
+    "notebooks": notebooks,
 }
 
 
