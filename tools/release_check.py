@@ -178,6 +178,11 @@ def distributed(at: Install) -> None:
     at.run("python", "-c", "import dask.distributed, joblib, venire")
 
 
+def notebooks(at: Install) -> None:
+    """What runs the notebooks can be imported."""
+    at.run("python", "-c", "import ipykernel, nbclient, nbformat, pandas, matplotlib, venire")
+
+
 EXTRAS: Final[dict[str, Callable[[Install], None]]] = {
     "none": core,
     "data": data,
@@ -192,6 +197,7 @@ EXTRAS: Final[dict[str, Callable[[Install], None]]] = {
     "mcp": mcp,
     "sklearn": sklearn,
     "onnx": onnx,
+    "notebooks": notebooks,
 }
 
 

@@ -1,10 +1,12 @@
 """Handwritten digits as text: scikit-learn's bundled set, each image drawn with characters.
 
-python -m examples.judges.digits > items.jsonl
+python -m examples.judges.digits > items.jsonl                # which digit is it?
+python -m examples.judges.digits --answers > answers.jsonl    # is this answer right?
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 from typing import Any
 
@@ -44,6 +46,21 @@ def items(count: int = 300, seed: int = 0) -> list[dict[str, str]]:
     return [{"id": f"d{n}", "drawing": d, "truth": t} for n, (d, t) in enumerate(rows)]
 
 
+def answers(count: int = 500, seed: int = 0) -> list[dict[str, str]]:
+    """What two systems say of each drawing; alpha is right on 8 of 10, beta on 7 of 10."""
+    rng = np.random.default_rng(seed + 1)
+    rows = []
+    for item in items(count, seed):
+        for system, share in (("alpha", 0.8), ("beta", 0.7)):
+            right, slip = rng.random() < share, int(rng.integers(1, 10))
+            answer = item["truth"] if right else str((int(item["truth"]) + slip) % 10)
+            about = {"id": f"{system}-{item['id']}", "system": system, "drawing": item["drawing"]}
+            rows.append({**about, "answer": answer, "truth": "right" if right else "wrong"})
+    return rows
+
+
 if __name__ == "__main__":
-    for item in items():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--answers", action="store_true", help="1,000 answers of two systems")
+    for item in answers() if parser.parse_args().answers else items():
         print(json.dumps(item))

@@ -9,6 +9,7 @@ import argparse
 import json
 import math
 import random
+import re
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -78,8 +79,7 @@ class Handler(BaseHTTPRequestHandler):
 def completion(model: Model, asked: Any, fault: str | None) -> dict[str, Any]:
     """A chat completion, with log-probabilities if they were asked for."""
     prompt = "\n".join(message["content"] for message in asked["messages"])
-    (shares,) = model.shares(asked["messages"][-1]["content"])
-    label = max(shares, key=lambda name: shares[name])
+    label, shares = judgement(model, asked["messages"][-1]["content"])
     text = json.dumps({"label": "a horse" if fault == "nonsense" else label})
     message = {"role": "assistant", "content": None if fault == "refused" else text}
     message["refusal"] = "I would rather not." if fault == "refused" else None
@@ -89,6 +89,18 @@ def completion(model: Model, asked: Any, fault: str | None) -> dict[str, Any]:
         choice["logprobs"] = {"content": tokens(text, label, shares)}
     usage = {"prompt_tokens": len(prompt) // 4, "completion_tokens": 5}
     return {"object": "chat.completion", "choices": [choice], "usage": usage}
+
+
+def judgement(model: Model, question: str) -> tuple[str, dict[str, float]]:
+    """The digit that the model reads; or, of a line "Answer: 7", whether that is right."""
+    (shares,) = model.shares(question)
+    digit = max(shares, key=lambda name: shares[name])
+    answer = re.search(r"^Answer: (\d)$", question, re.M)
+    if answer is None:
+        return digit, shares
+    agreed = shares.get(answer[1], 0.0)
+    label = "right" if digit == answer[1] else "wrong"
+    return label, {"right": agreed, "wrong": 1 - agreed}
 
 
 def tokens(text: str, label: str, shares: dict[str, float]) -> list[dict[str, Any]]:

@@ -15,7 +15,7 @@ from venire.cli import COMMANDS
 
 ROOT = Path(__file__).parent.parent.parent
 SOURCE = ROOT / "src" / "venire"
-PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 
 
@@ -120,12 +120,13 @@ def test_a_newcomer_reaches_every_equation_in_two_clicks(row: str) -> None:
         assert re.search(rf"\b{name}\b", (ROOT / "docs" / link).read_text()), name
 
 
-@pytest.mark.parametrize("page", sorted((ROOT / "docs").glob("*.md")), ids=lambda page: page.stem)
+@pytest.mark.parametrize("page", sorted((ROOT / "docs").rglob("*.md")), ids=lambda page: page.stem)
 def test_the_index_lists_every_page(page: Path) -> None:
-    assert page.name == "README.md" or page.name in links(ROOT / "docs" / "README.md")
+    name = page.relative_to(ROOT / "docs").as_posix()
+    assert name == "README.md" or name in links(ROOT / "docs" / "README.md")
 
 
-@pytest.mark.parametrize("page", sorted((ROOT / "docs").glob("*.md")), ids=lambda page: page.stem)
+@pytest.mark.parametrize("page", sorted((ROOT / "docs").rglob("*.md")), ids=lambda page: page.stem)
 def test_a_page_says_whom_it_is_for(page: Path) -> None:
     _, _, text = page.read_text().partition("\n\n")
     assert re.match(r"For \w+", text)

@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-import csv
 import json
-import os
 import random
 import re
 import shutil
-import socket
-import subprocess
-import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-import venire
-from tests.integration.web.harness import Process
+from tests.acceptance.newcomer import Newcomer, rows_of
 from venire.service import StreamSettings
 from venire.service.runtime.health import Condition
 from venire.service.runtime.webhook_counts import Tally
@@ -33,54 +27,6 @@ WALK = PAGE.partition("## A walk-through")[2].partition("## From Python")[0]
 BLOCKS = re.findall(r"```(\w+)\n(.*?)```", WALK, flags=re.S)
 
 
-class Newcomer:
-    """Somebody with a folder, two terminals, and the page."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder, self.said = folder, [""]
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = free.getsockname()[1]
-        self.server = Process("sqlite:///venire.db", folder, port=self.port)
-        scripts = folder / "bin"
-        scripts.mkdir()
-        for name, command in (
-            ("venire", f"{sys.executable} -m venire"),
-            ("python", sys.executable),
-        ):
-            (scripts / name).write_text(f'#!/bin/sh\nexec {command} "$@"\n')
-            (scripts / name).chmod(0o755)
-        source = str(Path(venire.__file__).parent.parent)
-        path = f"{scripts}{os.pathsep}{os.environ['PATH']}"
-        self.env = {**os.environ, "PATH": path, "PYTHONPATH": source}
-
-    def paste(self, language: str, block: str) -> None:
-        if language == "python":
-            (self.folder / "judges.py").write_text(block)
-        elif block.startswith("venire serve"):
-            if self.server.process is not None:
-                assert self.server.stop() == 0
-            self.server.start()
-        elif block.startswith("export"):
-            self.env |= {"VENIRE_URL": self.server.url, "VENIRE_KEY": self.server.key}
-        else:
-            self.said.append(self.shell(block))
-
-    def shell(self, block: str) -> str:
-        done = subprocess.run(
-            ["bash", "-euo", "pipefail", "-c", block],
-            cwd=self.folder,
-            env=self.env,
-            capture_output=True,
-            text=True,
-            timeout=300,
-            check=False,
-        )
-        assert done.returncode == 0, (block, done.stdout, done.stderr)
-        assert '"error"' not in done.stdout, (block, done.stdout)
-        return done.stdout
-
-
 @pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
 @pytest.mark.timeout(900)
 def test_the_walk_through(tmp_path: Path) -> None:
@@ -89,8 +35,7 @@ def test_the_walk_through(tmp_path: Path) -> None:
         for language, block in BLOCKS:
             newcomer.paste(language, block)
     finally:
-        if newcomer.server.process is not None:
-            newcomer.server.stop()
+        newcomer.close()
     assert json.loads((tmp_path / "sent.json").read_text())["created"] == 1000
     said = newcomer.said
     (exits,) = [text for text in said if '"verdict"' in text and text.count("\n") == 3]
@@ -133,11 +78,6 @@ def accuracies(newcomer: Newcomer) -> tuple[float, float]:
 def _predicted(task: dict[str, Any]) -> str:
     (result,) = task["predictions"][0]["result"]
     return str(result["value"]["choices"][0])
-
-
-def rows_of(path: Path) -> list[dict[str, str]]:
-    with path.open(newline="") as file:
-        return list(csv.DictReader(file))
 
 
 def test_the_page_lists_every_setting_with_its_default() -> None:
