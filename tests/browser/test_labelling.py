@@ -346,7 +346,7 @@ def test_what_a_page_could_not_send_when_it_died_is_sent_by_the_next(
         fill(client, "died", "first", "second", "third", undo_seconds=600)
         open_at(page, process, ann, "died")
         press_all(page, "12")
-        page.evaluate("window.fetch = () => Promise.reject(new Error('died'))")
+        page.evaluate("() => { window.fetch = () => Promise.reject(new Error('died')); }")
         page.reload()
         until(lambda: said(client, "died", 3) == ["spam", "ok"])
         until(lambda: page.inner_text("#done") == "2")

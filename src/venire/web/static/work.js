@@ -116,7 +116,10 @@ async function ask() {
   asking = true;
   let explained = false;
   for (let wait = 500; current === null || queue.length === 0; wait = Math.min(8000, wait * 2)) {
-    const more = `wait=${explained ? POLL : 0}&ahead=${page.dataset.ahead}&shown=true`;
+    // Who has gone away gets nothing ahead, least of all the item on the screen once its lease is over.
+    if (current !== null && performance.now() - input > current.ttl * 500) break;
+    const seconds = !explained ? 0 : current === null ? POLL : Math.min(POLL, current.ttl / 3);
+    const more = `wait=${seconds}&ahead=${page.dataset.ahead}&shown=true`;
     const answer = await fetch(`/v1/streams/${stream}/next?labeler=${labeler}&${more}`).catch(() => null);
     if (answer === null) say("the server cannot be reached; retrying…");
     else if (answer.status === 200) {
@@ -304,7 +307,8 @@ function zoom() {
 
 function play() {
   const audio = payload.querySelector("audio");
-  if (audio !== null) audio.paused ? audio.play() : audio.pause();
+  if (audio?.paused) audio.play();
+  else audio?.pause();
 }
 
 function talk(kind) {
@@ -343,8 +347,13 @@ function typed(event) {
   event.preventDefault();
 }
 
-document.addEventListener("keydown", (event) => {
+function active() {
   input = performance.now();
+  if (!asking && current !== null) ask();
+}
+
+document.addEventListener("keydown", (event) => {
+  active();
   if (event.ctrlKey || event.metaKey || event.altKey || event.repeat || Notes.isOpen()) return;
   if (event.target === Classes.filter) return typed(event);
   if (Practice.running() && Practice.waits()) return;
@@ -358,7 +367,7 @@ document.addEventListener("keydown", (event) => {
   }
 });
 for (const sign of ["pointermove", "pointerdown", "wheel", "scroll"]) {
-  document.addEventListener(sign, () => (input = performance.now()), { passive: true });
+  document.addEventListener(sign, active, { passive: true });
 }
 for (const choice of Classes.buttons) choice.addEventListener("click", () => answer(choice.dataset.said));
 button("unsure").addEventListener("click", () => answer(null));
