@@ -55,8 +55,8 @@ async def test_a_new_slot_wakes_too(monkeypatch: pytest.MonkeyPatch) -> None:
     async with bench(policy="fixed-overlap:1") as b:
         engine, give = b.live.engine, b.live.engine.assign
 
-        def patient(asked: Iterable[str] | None = None) -> tuple[Assignment, ...]:
-            return give(asked) if engine.slot else ()
+        def patient(asked: Iterable[str] | None = None, ahead: int = 0) -> tuple[Assignment, ...]:
+            return give(asked, ahead) if engine.slot else ()
 
         monkeypatch.setattr(engine, "assign", patient)
         await b.add("p1")

@@ -300,17 +300,6 @@ function toggleGuidelines() {
   guide.open = !guide.open;
 }
 
-function zoom() {
-  const frame = payload.querySelector("figure.image");
-  if (frame !== null) Draw.zoom(frame);
-}
-
-function play() {
-  const audio = payload.querySelector("audio");
-  if (audio?.paused) audio.play();
-  else audio?.pause();
-}
-
 function talk(kind) {
   if (current !== null && !current.practice) Notes.open(current, kind, note);
 }
@@ -322,8 +311,8 @@ const COMMANDS = {
   c: () => talk("comment"),
   f: () => talk("flag"),
   g: toggleGuidelines,
-  z: zoom,
-  p: play,
+  z: () => Draw.zoomIn(payload),
+  p: () => Draw.play(payload),
 };
 
 function pressed(event) {

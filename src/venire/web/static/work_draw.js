@@ -166,5 +166,16 @@ const Draw = (() => {
     return words.join(" ").replace(/\s+/g, " ").slice(0, 80);
   }
 
-  return { parts, markdown, excerpt, zoom, element };
+  function zoomIn(place) {
+    const frame = place.querySelector("figure.image");
+    if (frame !== null) zoom(frame);
+  }
+
+  function play(place) {
+    const made = place.querySelector("audio");
+    if (made?.paused) made.play();
+    else made?.pause();
+  }
+
+  return { parts, markdown, excerpt, zoomIn, play, element };
 })();
