@@ -27,7 +27,7 @@ from typing import NamedTuple
 import venire
 from tests.integration.web.harness import Process, until
 from venire import Client
-from venire.client import ServerError
+from venire.client import ServerError, Work
 
 ROOT = Path(__file__).parent.parent.parent
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$|^<!-- ([\w, ]+) labels -->$", flags=re.S | re.M)
@@ -143,7 +143,7 @@ class Newcomer:
         with self.server.client(key) as client:
             until(lambda: self._signed_in(client))
             (stream,) = client.streams()
-            while work := client.next(stream["name"], wait=4):
+            while isinstance(work := client.next(stream["name"], wait=4), Work):
                 right = truth[work.item]
                 wrong = draw.choice([other for other in classes if other != right])
                 client.label(work.token, right if draw.random() < 0.9 else wrong)
