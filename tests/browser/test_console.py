@@ -209,6 +209,7 @@ def test_the_day_of_an_operator(page: Any, process: Process) -> None:
         assert told("alarm.raised")[0]["rule"] == "queue"
         until(lambda: len(told("alarm.cleared")) == 1, 90)
     hook.server.shutdown()
+    hook.server.server_close()
 
 
 def test_gold_from_a_file(page: Any, process: Process, tmp_path: Path) -> None:
