@@ -78,4 +78,4 @@ if __name__ == "__main__":
     import nbformat
 
     for name in sys.argv[1:]:
-        nbformat.write(executed(Path(name)), name)
+        nbformat.write(executed(Path(name)), name)  # type: ignore[no-untyped-call]
