@@ -41,7 +41,7 @@ async def test_a_daily_budget_is_kept_over_a_restart_and_changed() -> None:
         assert (await b.service.insights("posts")).today_left == {"money": 1.0}
         assert await b.why("ann") == "over_capacity"
         await b.service.add_labels("posts", [("p1", "ann", "ok")])
-        assert await b.why("ann") == "none_for_you"  # its label would cost more than is left
+        assert await b.why("ann") == "budget_spent"  # its label would cost more than is left
         assert (await b.take("bob")).item == "p2"
     async with bench(b.storage, b.clock) as again:
         assert (await again.service.insights("posts")).today_left == {"money": 0.5}

@@ -150,14 +150,15 @@ def why_nothing(live: LiveStream, labeler: str, ahead: int = 0) -> NoWork:
         return _why_no_audit(live, labeler, ahead)
     if not live.open:
         return NoWork.CLOSED if live.status == StreamStatus.CLOSED else NoWork.EMPTY
-    record = live.labelers.get(labeler)
-    money, labels = live.engine.budget_left
-    price = 0.0 if record is None else record.price / live.settings.delay_cost
-    spent = (labels is not None and labels < 1) or (money is not None and money < 0.999999 * price)
-    if live.budget_left == 0 or spent:
+    if live.budget_left == 0:
         return NoWork.BUDGET_SPENT
+    record = live.labelers.get(labeler)
     if record is not None and live.leases.holds(labeler) >= record.capacity + ahead:
         return NoWork.OVER_CAPACITY
+    money, labels = live.engine.budget_left
+    price = 0.0 if record is None else record.price / live.settings.delay_cost
+    if (labels is not None and labels < 1) or (money is not None and money < 0.999999 * price):
+        return NoWork.BUDGET_SPENT
     for lease in live.leases:
         entry = live.open.get(lease.item)
         if entry is not None and labeler not in entry.labels and entry.may(labeler):
