@@ -12,7 +12,7 @@ import typer
 
 import venire as vn
 from venire.batch.files import KEYS
-from venire.cli import COMMANDS
+from venire.cli import COMMANDS, MODULES
 from venire.experiments.regimes.files import FILES
 from venire.files import (
     assignments_output,
@@ -26,6 +26,7 @@ from venire.files import (
 from venire.labels.sources import COLUMNS, COMPARISON_COLUMNS, TRUTH_COLUMNS
 from venire.model import ExitReason
 from venire.storage import RevisionRow
+from venire.storage.maintenance.verdicts import COLUMNS as STREAM_VERDICTS
 
 DOCS = Path(__file__).parent.parent.parent / "docs"
 GLOSSARY = (DOCS / "glossary.md").read_text()
@@ -47,7 +48,8 @@ def rows(page: str) -> dict[str, list[str]]:
 
 def paths_of(command: str) -> list[str]:
     """The files of a command as its help names them: `--out`, or `LABELS` for an argument."""
-    function = getattr(import_module(f"venire.cli.{command}"), command)
+    module = MODULES.get(command, command)
+    function = getattr(import_module(f"venire.cli.{module}"), module)
     found = []
     for name, hint in get_type_hints(function, include_extras=True).items():
         kinds = get_args(hint) or (hint,)
@@ -91,6 +93,7 @@ def columns() -> dict[str, tuple[str, ...]]:
         "assignments": assignments_output("a.csv", []).columns,
         "exits": exits_output("e.csv", []).columns,
         "revisions": RevisionRow._fields[1:],
+        "verdicts of a stream": STREAM_VERDICTS,
         "comparison": FILES,
     }
 
