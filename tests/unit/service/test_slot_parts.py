@@ -151,7 +151,7 @@ async def test_others_write_between_the_parts_and_the_stream_itself_does_not() -
         await beside
     begun, end = order.index("posts closing"), order.index("posts closed")
     between = order[begun:end]
-    assert between.count("other arrived") >= 3
+    assert between.count("other arrived") >= 1
     assert {line for line in between if line.startswith("posts")} == {"posts closing"}
     assert order.index("posts arrived", begun) > end
 
