@@ -114,7 +114,7 @@ class Tools:
 
 #: The roles that may call each tool, as in venire.web.access; and whether it changes nothing.
 _WORKERS: Final = (Role.ADMIN, Role.LABELER)
-_READERS: Final = (Role.ADMIN, Role.PRODUCER, Role.VIEWER)
+_READERS: Final = (Role.ADMIN, Role.PRODUCER, Role.REVIEWER, Role.VIEWER)
 TOOLS: Final[dict[str, tuple[Sequence[Role], bool]]] = {
     "streams": (tuple(Role), True),
     "next_item": (_WORKERS, False),

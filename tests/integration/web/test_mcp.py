@@ -51,7 +51,7 @@ async def call(agent: Agent, tool: str, **given: Any) -> Any:
 def keys(process: Process) -> dict[str, str]:
     with process.client() as client:
         made = {"admin": process.key}
-        for role in ("producer", "viewer", "labeler"):
+        for role in ("producer", "reviewer", "viewer", "labeler"):
             labeler = "agent" if role == "labeler" else None
             made[role] = client.create_key(role, role, labeler)["token"]
         return made
