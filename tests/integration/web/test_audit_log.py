@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from urllib.parse import quote
 
 from tests.integration.web.harness import InProcess
 
@@ -31,3 +32,14 @@ def test_the_page_filters_and_pages_and_the_export_has_everything(server: InProc
     assert [row["action"] for row in rows] == [entry["action"] for entry in listed]
     only = server.call("GET", "/v1/audit/export?stream=other").text
     assert [row["stream"] for row in csv.DictReader(io.StringIO(only))] == ["other"]
+
+
+def test_the_export_holds_no_formulas(server: InProcess) -> None:
+    server.make_stream()
+    ids = ("=1+1", "+1", "-1", "@sum", "plain")
+    for item in ids:
+        server.add(item)
+        server.call("DELETE", f"/v1/streams/posts/payloads/{quote(item)}")
+    rows = list(csv.DictReader(io.StringIO(server.call("GET", "/v1/audit/export").text)))
+    erased = [row["subject"] for row in rows if row["action"] == "item.erase"]
+    assert erased == ["'=1+1", "'+1", "'-1", "'@sum", "plain"]

@@ -22,6 +22,9 @@ __all__ = ["EraseRoutes"]
 #: Entries to read at once.
 PAGE: Final = 1000
 
+#: How a text begins that a spreadsheet takes for a formula. Ids are chosen by those who send items.
+FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
+
 After = Annotated[int, Query(description="Entries after this number.", ge=0, le=2**53)]
 About = Annotated[str | None, Query(description="Only entries about this stream.", pattern=SLUG)]
 
@@ -106,11 +109,15 @@ def _line(row: AuditView) -> tuple[object, ...]:
 
 
 def _csv(rows: Iterable[tuple[object, ...]]) -> str:
-    r"""Rows as CSV.
+    r"""Rows as CSV; a text that a spreadsheet would take for a formula begins with a quote.
 
-    >>> _csv([(1, "a, b", None)])
-    '1,"a, b",\r\n'
+    >>> _csv([(1, "a, b", None, "=1+1")])
+    '1,"a, b",,\'=1+1\r\n'
     """
     text = io.StringIO()
-    csv.writer(text).writerows(rows)
+    csv.writer(text).writerows([_harmless(value) for value in row] for row in rows)
     return text.getvalue()
+
+
+def _harmless(value: object) -> object:
+    return f"'{value}" if isinstance(value, str) and value.startswith(FORMULA) else value
