@@ -135,3 +135,17 @@ async def test_those_who_wait_get_work_ahead_of_their_capacity() -> None:
         await asleep(1, b)  # there is one for bob
         await b.add("p2")
         assert {(await one).item, (await two).item} == {"p1", "p2"}  # type: ignore[union-attr]
+
+
+@running
+async def test_what_is_sent_twice_at_once_is_noted_once() -> None:
+    async with bench() as b:
+        await b.add("p1", "p2")
+        note, unsure = str((await b.take("ann")).token), str((await b.take("bob")).token)
+        await asyncio.gather(
+            *(b.service.add_note(note, NoteKind.FLAG, "odd") for _ in range(3)),
+            *(b.service.abstain(unsure) for _ in range(3)),
+        )
+        view = await b.service.insights("posts")
+        assert (view.flags, view.unsure) == (1, 1)
+        assert len(await b.service.notes("posts")) == 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Final
 
 from venire.errors import InputError, StateError
@@ -27,6 +28,7 @@ class NoteOperations:
 
     def __init__(self, runtime: Runtime, labelling: LabellingOperations) -> None:
         self.runtime, self._labelling = runtime, labelling
+        self._one = asyncio.Lock()  # of two that are the same, the second finds the first
 
     async def abstain(self, token: str, labeler: str | None = None, key: str | None = None) -> None:
         """The labeler of a lease is not sure: the item goes to others, and that is counted.
@@ -37,15 +39,17 @@ class NoteOperations:
         if isinstance(found, Answer):
             raise StateError("the item is already labelled: it is too late to be unsure of it")
         live, lease, ended = found
-        known = await self._noted(live.name, lease.item, lease.labeler, NoteKind.UNSURE, "")
-        live = await self.runtime.live_stream(live.name)
-        batch, moment = Batch(key), self.runtime.moment()
-        if not ended and live.leases.get(lease.token_hash) is lease:
-            grants.give_back(live, lease, LeaseStatus.RELEASED, True, batch, moment)
-        if not known:
-            live.labelers.touch(lease.labeler, moment.now).unsure += 1
-            _note(live, lease.item, lease.labeler, NoteKind.UNSURE, "", batch, moment)
-        await self.runtime.commit(live, batch)
+        async with self._one:
+            known = await self._noted(live.name, lease.item, lease.labeler, NoteKind.UNSURE, "")
+            live = await self.runtime.live_stream(live.name)
+            batch, moment = Batch(key), self.runtime.moment()
+            if not ended and live.leases.get(lease.token_hash) is lease:
+                grants.give_back(live, lease, LeaseStatus.RELEASED, True, batch, moment)
+            if not known:
+                live.labelers.touch(lease.labeler, moment.now).unsure += 1
+                _note(live, lease.item, lease.labeler, NoteKind.UNSURE, "", batch, moment)
+            done = self.runtime.commit(live, batch)
+        await done
 
     async def add_note(
         self,
@@ -71,12 +75,14 @@ class NoteOperations:
             stream, item, who = found.stream, found.item, found.labeler
         else:
             stream, item, who = found[0].name, found[1].item, found[1].labeler
-        known = await self._noted(stream, item, who, kind, text)
-        live = await self.runtime.live_stream(stream)
-        batch = Batch(key)
-        if not known:
-            _note(live, item, who, kind, text, batch, self.runtime.moment())
-        await self.runtime.commit(live, batch)
+        async with self._one:
+            known = await self._noted(stream, item, who, kind, text)
+            live = await self.runtime.live_stream(stream)
+            batch = Batch(key)
+            if not known:
+                _note(live, item, who, kind, text, batch, self.runtime.moment())
+            done = self.runtime.commit(live, batch)
+        await done
 
     async def _noted(self, stream: str, item: str, labeler: str, kind: str, text: str) -> bool:
         """Whether the labeler has said this of the item before."""
