@@ -106,7 +106,7 @@ class Service:
         self._alarms = AlarmOperations(self.runtime, self.skills, self._trends)
         self.alarms, self.check_alarms = self._alarms.alarms, self._alarms.check
 
-        deletion = DeletionOperations(self.runtime, self.skills)
+        deletion = DeletionOperations(self.runtime, self.skills, self._alarms)
         self.erase_payload, self.delete_stream = deletion.erase_payload, deletion.delete_stream
         self.audit, self._resume_deletions = deletion.audit, deletion.resume_deletions
         self.recent_audit = deletion.recent_audit

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.unit.service.support import Bench, Flaky, bench, running
+from tests.unit.service.support import Bench, Flaky, bench, running, settings_of
 from venire.model import StreamStatus
 from venire.service.console_messages import Mix, TrendsView
-from venire.service.messages import Insights
+from venire.service.messages import GoldIn, Insights
 from venire.service.panel_messages import LabelerView
 from venire.service.reports.alarm_rules import findings
 from venire.service.reports.trends import trends_over
@@ -136,3 +136,17 @@ async def test_an_alarm_is_raised_once_cleared_and_kept() -> None:
         view = await b.service.alarms("posts")
         assert (view.active, [one.raised for one in view.history]) == ((), [True, False])
         assert [one.n for one in (await b.service.alarms("posts", after=1)).history] == [2]
+
+
+@running
+async def test_a_stream_of_the_same_name_has_none_of_the_trends_of_a_deleted_one() -> None:
+    async with bench() as b:
+        await b.add("a")
+        await b.service.add_labels("posts", [("a", "ann", "spam"), ("a", "bob", "spam")])
+        await b.service.add_gold("posts", [GoldIn("a", "spam")])
+        await b.pass_time(100)
+        assert (await b.service.trends("posts")).exits == 1
+        await b.service.close("posts", "me")
+        await b.service.delete_stream("posts", "me")
+        await b.service.create_stream("posts", settings_of(), "me")
+        assert (await b.service.trends("posts")).exits == 0

@@ -179,6 +179,18 @@ async def test_a_deleted_stream_leaves_no_student() -> None:
         assert b.storage.meta(kept_under("posts")) == ""
 
 
+@running
+async def test_one_that_was_dismissed_before_a_restart_goes_with_its_stream() -> None:
+    async with bench(**TAUGHT) as b:
+        await send(b, 0, 120)
+        await b.service.change_stream("posts", {"student": None}, "me")
+    async with bench(b.storage, b.clock, **TAUGHT) as b:
+        assert b.storage.meta(kept_under("posts"))
+        await b.service.close("posts", "me")
+        await b.service.delete_stream("posts", "me")
+        assert b.storage.meta(kept_under("posts")) == ""
+
+
 @pytest.mark.parametrize(
     ("wrong", "says"),
     [

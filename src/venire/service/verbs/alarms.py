@@ -45,6 +45,13 @@ class AlarmOperations:
         self._quiet: Counter[tuple[str, str, str]] = Counter()
         self._skills: dict[str, tuple[float, dict[str, Skill]]] = {}
 
+    def forget(self, stream: str) -> None:
+        """Drop what is remembered of a deleted stream."""
+        self.trends.forget(stream)
+        self._skills.pop(stream, None)
+        for key in [key for key in self._quiet if key[0] == stream]:
+            del self._quiet[key]
+
     def start(self) -> None:
         """Check the rules of all streams until the service stops."""
         self.runtime.spawn(self._check_forever())

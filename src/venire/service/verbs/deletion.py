@@ -22,6 +22,7 @@ from venire.service.runtime.runtime import Runtime
 from venire.service.runtime.students import kept_under
 from venire.service.stream.change_batch import Batch
 from venire.service.stream.live_stream import LiveStream
+from venire.service.verbs.alarms import AlarmOperations
 from venire.storage import (
     ERASED,
     DeleteStream,
@@ -44,8 +45,8 @@ PURGE_RETRY_SECONDS: Final = 1.0
 class DeletionOperations:
     """Deletes payloads and streams, and reads the audit trail."""
 
-    def __init__(self, runtime: Runtime, skills: Skills) -> None:
-        self.runtime, self.skills = runtime, skills
+    def __init__(self, runtime: Runtime, skills: Skills, alarms: AlarmOperations) -> None:
+        self.runtime, self.skills, self.alarms = runtime, skills, alarms
 
     async def audit(
         self, after: int = 0, limit: int = 1000, stream: str | None = None
@@ -97,19 +98,22 @@ class DeletionOperations:
 
     async def delete_stream(self, name: str, actor: Actor | str) -> Deleted:
         """Delete a closed stream permanently, with everything that belongs to it."""
-        runtime, live = self.runtime, await self.runtime.live_stream(name)
+        runtime, kept = self.runtime, kept_under(name)
+        taught = await runtime.read_committed(runtime.storage.meta, kept)
+        live = await runtime.live_stream(name)
         if live.status != StreamStatus.CLOSED:
             raise StateError(f"stream {name!r} is {live.status}: close it before deleting it")
         statistics, at = live.statistics, runtime.clock.wall()
         had = {"items": len(live.open) + live.exit_n, "labels": statistics.labels, "events": live.n}
         batch = Batch()
         batch.first = [MarkDeleted(name, at)]
-        if live.pupil.version or live.settings.student is not None:
-            batch.first.append(SetMeta(kept_under(name), ""))
+        if taught or live.pupil.version or live.settings.student is not None:
+            batch.first.append(SetMeta(kept, ""))
         batch.audit = [audit_row(actor, at, "stream.delete", name, **had)]
         done = runtime.commit(live, batch)
         runtime.forget(live)
         self.skills.forget(name)
+        self.alarms.forget(name)
         purge = runtime.deleting[name] = runtime.spawn(self._purge(name, done))
         await asyncio.shield(done)
         await asyncio.shield(purge)
