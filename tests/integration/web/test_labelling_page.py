@@ -69,7 +69,7 @@ def test_practice_keeps_its_answers_to_itself_until_one_answers(served: InProces
         "answer": "spam",
         "why": '<p dir="auto">It <strong>sells</strong>.</p>\n',
     }
-    for n in ("1", "x", "-1"):
+    for n in ("1", "x", "-1", "9" * 5000):
         path = f"/v1/streams/posts/practice/{n}"
         assert served.call("POST", path, "labeler", json={"said": "ok"}).status_code == 404
 

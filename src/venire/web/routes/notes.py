@@ -138,7 +138,7 @@ class NoteRoutes:
         said = (await read(request, SaidBody)).said
         stream, n = request.path_params["stream"], request.path_params["n"]
         items = await self._service.practice(stream)
-        if not n.isdecimal() or int(n) >= len(items):
+        if not n.isdecimal() or len(n) > 9 or int(n) >= len(items):
             raise RequestError(
                 404,
                 "not_found",
