@@ -14,12 +14,17 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
 from venire.service.page_settings import Block
-from venire.web.markdown import as_html
+from venire.web.markdown import rendered
 
 __all__ = ["Part", "lay_out"]
 
 _IMAGE: Final = re.compile(r"data:image/(png|jpeg|gif|webp|avif);base64,", re.I)
 _AUDIO: Final = re.compile(r"data:audio/[\w.+-]+;base64,", re.I)
+
+#: Characters of Markdown to parse: the time may grow with their square, and payloads come from
+#: anywhere. And how many of the highlights of a payload to look for.
+LONGEST_MARKDOWN: Final = 20_000
+MOST_MARKS: Final = 200
 
 #: Names of fields, by what they hold. Of two responses, the pairs of names that are usual.
 IMAGES: Final = ("image", "image_url", "picture")
@@ -111,11 +116,16 @@ def _shown(block: Block, payload: Any) -> Part:
     elif kind == "table":
         part = _table(value)
     elif kind == "markdown":
-        part = Part("markdown", as_html(_text(value)))
+        part = _markdown(_text(value))
     else:
         part = Part(kind, _text(value))
     marks = _marks(part.text, _field(payload, block.highlight)) if block.highlight else ()
     return replace(part, title=block.title, beside=block.beside, marks=marks)
+
+
+def _markdown(text: str) -> Part:
+    """Markdown, or the text itself if it is so long that to parse it might take minutes."""
+    return Part("text", text) if len(text) > LONGEST_MARKDOWN else Part("markdown", rendered(text))
 
 
 def _plain(value: Any) -> Part:
@@ -165,7 +175,7 @@ def _marks(text: str, spans: Any) -> tuple[tuple[int, int], ...]:
     ((0, 2), (3, 5), (16, 18))
     """
     found: list[tuple[int, int]] = []
-    for span in spans if isinstance(spans, list) else [spans]:
+    for span in spans[:MOST_MARKS] if isinstance(spans, list) else [spans]:
         if isinstance(span, str) and span:
             places = re.finditer(re.escape(span), text, re.I)
             found += [(place.start(), place.end()) for place in places]

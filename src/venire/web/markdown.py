@@ -13,7 +13,7 @@ from typing import Final
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-__all__ = ["ATTRIBUTES", "TAGS", "as_html"]
+__all__ = ["ATTRIBUTES", "TAGS", "as_html", "rendered"]
 
 TAGS: Final = frozenset(
     {"a", "blockquote", "br", "code", "em", "h2", "h3", "h4", "h5", "h6", "hr", "li", "ol", "p"}
@@ -46,6 +46,15 @@ def as_html(text: str) -> str:
     '<p dir="auto">Say <strong>spam</strong> if it shouts.</p>\n'
     >>> as_html("<script>alert(1)</script>")
     '<p dir="auto">&lt;script&gt;alert(1)&lt;/script&gt;</p>\n'
+    """
+    return rendered(text)
+
+
+def rendered(text: str) -> str:
+    r"""The same of a text that is not kept in memory: a payload, which may be erased.
+
+    >>> rendered("*one*")
+    '<p dir="auto"><em>one</em></p>\n'
     """
     tokens = _PARSER.parse(text)
     _order_headings(tokens)

@@ -93,6 +93,13 @@ def test_marks_count_characters_and_overlap() -> None:
     assert part["pieces"] == [("😀", True), (" ", False), ("to be", True)]
 
 
+def test_of_a_hostile_payload_no_more_is_parsed_than_takes_no_time() -> None:
+    (part,) = lay_out("[" * 30_000, "i", [Block(show="markdown")])  # seconds, and the square of it
+    assert (part["kind"], len(part["text"])) == ("text", 30_000)
+    marked = {"text": "ab", "words": ["x"] * 1000 + ["a"]}
+    assert "pieces" not in lay_out(marked, "i", [Block(field="text", highlight="words")])[0]
+
+
 def test_a_payload_that_is_nested_too_deeply_says_so() -> None:
     payload: Any = 1
     for _ in range(3000):

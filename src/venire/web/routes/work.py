@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Annotated, Any
 
@@ -10,6 +12,7 @@ from fastapi import FastAPI, Query, Request, Response
 from venire.model import NoWork
 from venire.service import Lease, Nothing
 from venire.service.messages import Answer
+from venire.service.page_settings import Block
 from venire.service.settings import MOST_AHEAD, Name
 from venire.web.answers import body, json_answer, says
 from venire.web.bodies import LabelBody, ReleaseBody, SaidBody, read, read_list
@@ -143,7 +146,9 @@ class WorkRoutes:
         if not shown:
             return leases
         blocks = await self._service.layout(stream)
-        return [replace(x, shown=tuple(lay_out(x.payload, x.item, blocks))) for x in leases]
+        if not blocks:
+            return _laid_out(leases, blocks)
+        return await asyncio.to_thread(_laid_out, leases, blocks)  # Markdown may take a while
 
     async def _release(self, found: Lease | Nothing) -> None:
         if isinstance(found, Lease) and found.token is not None:
@@ -192,6 +197,10 @@ class WorkRoutes:
             if outcome.status == "refused":
                 refusals.append({"row": number, "code": outcome.code, "message": outcome.message})
         return json_answer({**counts, "refusals": refusals})
+
+
+def _laid_out(leases: list[Lease], blocks: Sequence[Block]) -> list[Lease]:
+    return [replace(x, shown=tuple(lay_out(x.payload, x.item, blocks))) for x in leases]
 
 
 def _with_leased(extra: dict[str, Any]) -> dict[str, Any]:
