@@ -112,7 +112,7 @@ def _vector(value: Any) -> NDArray[np.float64] | None:
         return None
     try:
         flat = np.asarray(value, np.float64).ravel()
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return None
     return flat if flat.size and np.isfinite(flat).all() else None
 

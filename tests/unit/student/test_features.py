@@ -63,3 +63,7 @@ def test_text_without_scikit_learn_says_how_to_install_it(monkeypatch: pytest.Mo
 def test_wrong_parameters_are_refused(wrong: dict[str, object], says: str) -> None:
     with pytest.raises(InputError, match=says):
         Student(**wrong)  # type: ignore[arg-type] # they are wrong
+
+
+def test_a_number_that_is_too_large_for_a_float_makes_one_item_unusable_and_no_other() -> None:
+    assert rows_of([[10**400, 1], [1, 2]]).usable.tolist() == [False, True]
