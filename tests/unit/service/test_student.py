@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -15,7 +17,9 @@ from pydantic import ValidationError
 from tests.unit.service.support import Bench, bench, running, settings_of, until
 from venire.errors import InputError
 from venire.service import ItemIn, StreamSettings
+from venire.service.runtime import students
 from venire.service.runtime.students import kept_under
+from venire.service.stream.live_stream import LiveStream
 from venire.storage import SetMeta, open_storage
 from venire.storage.maintenance.verify import verify
 
@@ -167,6 +171,45 @@ async def test_it_can_be_dismissed_and_another_hired() -> None:
         await b.service.runtime.students.idle("posts")
         await until(lambda: not b.live.pupil.unseen)
         assert b.live.settings.voices == {"student (1 of 2)", "student (2 of 2)"}
+
+
+@running
+async def test_many_that_learn_at_once_keep_nobody_from_loading(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    free = threading.Event()
+    monkeypatch.setattr(students, "_learn_from", lambda *_: free.wait(20) and None)
+    async with bench(**TAUGHT) as b:
+        runtime = b.service.runtime
+        try:
+            async with asyncio.timeout(10):
+                for name in ("one", "two", "three", "four", "five"):
+                    await b.service.create_stream(name, settings_of(**TAUGHT), "me")
+                    live = await runtime.live_stream(name)
+                    live.pupil.follow(live)
+                    runtime.spawn(runtime.students._learn(name))
+                    await asyncio.sleep(0.1)
+                assert await runtime.threads.compute(int) == 0
+        finally:
+            free.set()
+
+
+@running
+async def test_a_stream_that_fails_while_it_labels_is_loaded_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def half(live: LiveStream, *_: Any, **__: Any) -> None:
+        live.statistics.labels += 1000
+        raise ArithmeticError("half-way")
+
+    async with bench(**TAUGHT) as b:
+        await send(b, 0, 120)
+        before = b.live.statistics.labels
+        monkeypatch.setattr(students, "accept_labels", half)
+        await b.service.add_items("posts", [ItemIn("sure", {"text": "free money 1"})])
+        await b.service.runtime.students.idle("posts")
+        monkeypatch.undo()
+        assert (await b.service.stream("posts")).labels == before
 
 
 @running

@@ -14,6 +14,7 @@ import hashlib
 import json
 import logging
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from venire.errors import InputError, NotFound, StoreDown, StreamDown
@@ -123,7 +124,7 @@ class Students:
         await runtime.flush()
         classes, version = tuple(live.settings.classes), pupil.version + 1
         pupil.used = left
-        found = await runtime.threads.compute(
+        found = await runtime.threads.learn(
             _learn_from, runtime.storage, name, student, classes, version
         )
         if found is None:
@@ -162,8 +163,10 @@ class Students:
         rows = [row for row in rows if _open_to(live, row, student)]
         if rows:
             batch, moment = Batch(), runtime.moment()
-            accept_labels(live, rows, Known(), batch, moment, source=STUDENT)
-            await runtime.commit(live, batch)
+            step = partial(accept_labels, live, rows, Known(), batch, moment, source=STUDENT)
+            commits: list[asyncio.Future[None]] = []
+            await runtime.run_chunk(live, batch, slice(0, len(rows)), step, commits)
+            await asyncio.gather(*commits)
         return bool(live.pupil.unseen)
 
 

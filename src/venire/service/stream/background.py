@@ -1,4 +1,4 @@
-"""Thread pools: reading the store, long steps of a stream, heavy computation, explanations.
+"""Thread pools: reading the store, long steps of a stream, heavy computation, explanations, lessons.
 
 Each kind of work has its own pool, so that none blocks another: requests never wait for a reader
 behind an explanation. While a thread works on a stream, the stream's `busy` is set and nobody else
@@ -43,6 +43,7 @@ class ThreadPools:
         self._steppers = ThreadPoolExecutor(STEPPERS, "venire-stepper")
         self._workers = ThreadPoolExecutor(WORKERS, "venire-worker")
         self._explainer = ThreadPoolExecutor(1, "venire-explainer")
+        self._teacher = ThreadPoolExecutor(1, "venire-teacher")
         self._explanations = 0
         self._warm: set[tuple[str, str, int]] = set()
 
@@ -53,6 +54,10 @@ class ThreadPools:
     async def compute(self, method: Callable[..., T], *args: Any) -> T:
         """Do heavy work, in a thread that no request reads with."""
         return await asyncio.get_running_loop().run_in_executor(self._workers, method, *args)
+
+    async def learn(self, method: Callable[..., T], *args: Any) -> T:
+        """Teach a student, one at a time: however many there are, streams are loaded meanwhile."""
+        return await asyncio.get_running_loop().run_in_executor(self._teacher, method, *args)
 
     async def scan(self, many: bool, method: Callable[..., T], *args: Any) -> T:
         """Go through the contents of a request: directly, or in a thread if there are many."""
@@ -114,8 +119,8 @@ class ThreadPools:
 
     def close(self) -> None:
         """Accept no more work; what is running continues to its end."""
-        for pool in (self._readers, self._steppers, self._workers, self._explainer):
-            pool.shutdown(wait=False)
+        for pool in (self._readers, self._steppers, self._workers, self._explainer, self._teacher):
+            pool.shutdown(wait=False, cancel_futures=pool is self._teacher)
 
 
 def ignore_error(future: asyncio.Future[Any]) -> None:
