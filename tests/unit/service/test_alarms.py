@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 from typing import Any
 
@@ -150,3 +151,17 @@ async def test_a_stream_of_the_same_name_has_none_of_the_trends_of_a_deleted_one
         await b.service.delete_stream("posts", "me")
         await b.service.create_stream("posts", settings_of(), "me")
         assert (await b.service.trends("posts")).exits == 0
+
+
+@running
+async def test_requests_are_served_between_the_checks_of_two_streams() -> None:
+    async with bench() as b:
+        for name in ("one", "two", "three"):
+            await b.service.create_stream(name, settings_of(), "me")
+        await b.service._alarms.check_all()  # from now on everything it needs is in memory
+        done = asyncio.ensure_future(b.service._alarms.check_all())
+        turns = 0
+        while not done.done():
+            turns += 1
+            await asyncio.sleep(0)
+        assert turns >= 4
