@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Iterator
 from typing import Any
 
@@ -76,6 +77,10 @@ def test_an_item_is_found_by_its_id_first_and_once(filled: InProcess) -> None:
     assert ids(filled, "text=gone&status=open") == set()
 
 
+def _cursor(text: str) -> str:
+    return base64.urlsafe_b64encode(text.encode()).decode()
+
+
 @pytest.mark.parametrize(
     ("query", "said"),
     [
@@ -83,6 +88,8 @@ def test_an_item_is_found_by_its_id_first_and_once(filled: InProcess) -> None:
         ("min_confidence=2", "less than or equal to 1"),
         ("since=yesterday", "2026-01-31T08:30"),
         ("cursor=x", "expected the `next`"),
+        (f"cursor={_cursor(f'[1{0:0400}, 1]')}", "expected the `next`"),
+        (f"cursor={_cursor('[' * 1400)}", "expected the `next`"),
         ("limit=0", "greater than or equal to 1"),
     ],
 )

@@ -115,7 +115,8 @@ def test_what_cannot_be_judged_is_refused(
 
 
 def test_a_cursor_that_is_none_is_refused(served: InProcess) -> None:
-    assert served.call("GET", f"{REVIEWS}?cursor=x:y", "reviewer").status_code == 422
+    for cursor in ("x:y", f"0.5:{'9' * 80}"):
+        assert served.call("GET", f"{REVIEWS}?cursor={cursor}", "reviewer").status_code == 422
 
 
 def test_overrides_survive_a_kill(tmp_path: Path) -> None:

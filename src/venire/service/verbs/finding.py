@@ -71,8 +71,9 @@ def place_of(cursor: str) -> Place:
     """The place that a cursor names."""
     try:
         at, id = json.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
+        str(id).encode()  # a database takes no half of a character
         return float(at), str(id)
-    except (ValueError, TypeError, binascii.Error):
+    except (ValueError, TypeError, OverflowError, RecursionError, binascii.Error):
         raise InputError(
             f"got the cursor {cursor[:40]!r}, expected the `next` of an earlier answer"
         ) from None

@@ -126,8 +126,10 @@ def _place_of(cursor: str) -> tuple[float, int] | None:
         return None
     try:
         confidence, _, n = cursor.partition(":")
+        if len(n) > 16:  # more than a database counts to
+            raise ValueError
         return float(json.loads(confidence)), int(n)
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, OverflowError, RecursionError):
         raise InputError(
             f"got the cursor {cursor[:40]!r}, expected the `next` of an earlier answer"
         ) from None
