@@ -1,4 +1,4 @@
-"""Thread pools: reading the store, long steps of a stream, heavy computation, explanations, lessons.
+"""Thread pools: reading the store, long steps of a stream, heavy work, explanations, lessons.
 
 Each kind of work has its own pool, so that none blocks another: requests never wait for a reader
 behind an explanation. While a thread works on a stream, the stream's `busy` is set and nobody else
