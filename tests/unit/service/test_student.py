@@ -213,6 +213,20 @@ async def test_a_stream_that_fails_while_it_labels_is_loaded_again(
 
 
 @running
+async def test_one_that_is_hired_again_looks_at_what_came_meanwhile() -> None:
+    async with bench(**TAUGHT) as b:
+        await send(b, 0, 120)
+        await b.service.change_stream("posts", {"student": None}, "me")
+        await until(lambda: b.live.pupil.student is None)
+        await b.service.add_items("posts", [ItemIn("sure", {"text": "free money 1"})])
+        await b.service.change_stream("posts", {"student": {"field": "text"}}, "me")
+        for _ in range(3):
+            await b.pass_time(1)
+            await b.service.runtime.students.idle("posts")
+        assert len(b.storage.labels_of("posts", "sure")) == 1
+
+
+@running
 async def test_a_deleted_stream_leaves_no_student() -> None:
     async with bench(**TAUGHT) as b:
         await send(b, 0, 120)

@@ -60,6 +60,8 @@ class Students:
 
     def look(self, live: LiveStream) -> None:
         """See whether a stream's student has anything to do, and let it do it."""
+        if live.settings.student is None and live.pupil.student is not None:
+            live.pupil.follow(live)  # it is dismissed
         if live.settings.student is None or live.name in self._busy:
             return
         pupil = live.pupil
