@@ -9,6 +9,7 @@ import numpy as np
 from venire import Bounds, Greedy, Item, Label, Labeler, Scheduler
 from venire.events import Closed, Withdrawn
 from venire.model import ExitReason
+from venire.service.settings import StreamSettings, as_body
 from venire.storage import (
     AddEvents,
     AddItems,
@@ -36,6 +37,9 @@ from venire.storage.contents import digest_of
 PANEL = [Labeler("ann", 0.9), Labeler("bob", 0.8), Labeler("eve", 0.7, capacity=2)]
 
 
+SETTINGS = as_body(StreamSettings(classes=("spam", "ok")), "open")
+
+
 class Stored:
     """A scheduler, its store, and the rows that go with every event."""
 
@@ -48,7 +52,7 @@ class Stored:
         self.at = 1000.0
         self.leases: dict[tuple[str, str], str] = {}
         self.labelled: Counter[str] = Counter()
-        settings = SettingsRow(stream, 1, self.at, "test", '{"classes":["spam","ok"]}')
+        settings = SettingsRow(stream, 1, self.at, "test", SETTINGS)
         first = SnapshotRow(stream, 0, self.at, self.engine.snapshot())
         storage.write(
             [AddStream(StreamRow(stream, self.at)), AddSettings(settings), SaveSnapshot(first)]

@@ -327,8 +327,8 @@ def test_bad_options(args: list[str], says: str, capsys: pytest.CaptureFixture[s
     [
         (["--out", "no/v.csv"], "there is no folder"),
         (["--out", "."], "it is a folder"),
-        (["--out", "z.xlsx"], "its ending is '.xlsx', expected .csv, .parquet or .jsonl"),
-        (["--skills", "z"], "its ending is '', expected .csv, .parquet or .jsonl"),
+        (["--out", "z.xlsx"], "its ending is '.xlsx', expected .csv, .parquet"),
+        (["--skills", "z"], "its ending is '', expected .csv, .parquet"),
         (["--out", "labels.csv"], "another file of this command"),
         (["--out", "x.csv", "--skills", "x.csv"], "another file of this command"),
         (["--truth", "truth.csv", "--skills", "truth.csv"], "another file of this command"),

@@ -174,7 +174,7 @@ def test_a_label_that_no_verdict_says(capsys: pytest.CaptureFixture[str]) -> Non
             ["draw", "verdicts.csv", "--out", "x.csv", "--ongoing"],
             "--ongoing is an option of",
         ),
-        (["draw", "verdicts.csv", "--out", "x.txt"], "expected .csv, .parquet or .jsonl"),
+        (["draw", "verdicts.csv", "--out", "x.txt"], "expected .csv, .parquet"),
         (["draw", "verdicts.csv", "--out", "labels.csv"], "it exists and may hold"),
         (["draw", "verdicts.csv", "--out", "x.csv", "--share", "5"], "got the share 5, expected"),
         (["draw", "nothing.csv", "--out", "x.csv"], "nothing.csv: cannot be read"),

@@ -22,8 +22,6 @@ HOW_TO: Final = (
     "student",
     "label-studio",
     "mcp",
-    "models",
-    "mcp",
     "costs",
     "prices",
     "audits",

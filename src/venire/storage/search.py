@@ -40,7 +40,7 @@ class ItemSearch:
 
     >>> search = ItemSearch(text='say "no"', status="open")
     >>> search.in_payload, search.leading
-    ('say \\\\"no\\\\"', {'verdict': None})
+    ('say \\"no\\"', {'verdict': None})
     """
 
     status: str | None = None
@@ -97,7 +97,7 @@ def _lower(text: str) -> str:
     """Text with ASCII capitals as small letters, as databases compare it.
 
     >>> _lower("Ärger ÜBER A")
-    'Ärger ÜBer a'
+    'Ärger Über a'
     """
     return text.translate(_SMALL)
 

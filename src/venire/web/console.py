@@ -163,6 +163,7 @@ class ConsoleRoutes(PageRoutes):
 def may(who: Caller, path: str) -> bool:
     """Whether somebody may see a page.
 
+    >>> from venire.model import Role
     >>> may(Caller("k", "Ann", Role.VIEWER, None), "/streams/{stream}/reviews")
     False
     """

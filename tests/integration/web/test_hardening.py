@@ -67,7 +67,7 @@ def test_who_takes_time_between_and_within_requests_is_served(strict: Process) -
         for _ in range(2):
             patient.sendall(HEAD + b"\r\n")
             got = b""
-            while b'"ok"}' not in got:
+            while b'"leader"}' not in got:
                 got += patient.recv(4096)
             assert got.startswith(b"HTTP/1.1 200 ")
             time.sleep(2.5)

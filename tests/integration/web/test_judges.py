@@ -107,7 +107,7 @@ def test_a_judge_that_is_away_bars_nobody(process: Process, tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--call", "a:b"], "give one of --call and --judges"),
+        (["--call", "a:b"], "give one of --call, --panel and --judges"),
         (["--labeler", "ann"], "--labeler and --concurrency are for --call"),
     ],
 )

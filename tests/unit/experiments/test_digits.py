@@ -187,7 +187,7 @@ class TestComparison:
         self, trials: list[Trial]
     ) -> None:
         ours, *others = METHODS
-        assert ours.key == "venire"
+        assert [ours.key, others[0].key] == ["venire-student", "venire"]
         for other in (m for m in others if m.title.endswith("majority")):
             for measure in ("right_of_all", "true_utility"):
                 better, worse = (mean_and_spread(trials, m, measure)[0] for m in (ours, other))
@@ -197,7 +197,8 @@ class TestComparison:
         for trial in trials:
             s, made = trial.score, trial.outcome
             assert s.right_of_all == pytest.approx(s.answered * s.right_of_answered)
-            assert s.answered <= 1 - (made.waiting | (made.labels == 0)).mean() + 1e-9
+            if trial.method.key != "venire-student":  # its label alone may decide
+                assert s.answered <= 1 - (made.waiting | (made.labels == 0)).mean() + 1e-9
 
     def test_a_log_and_a_run_come_to_the_same(self, job: DigitJob) -> None:
         scheduler, run = engine_and_run(job, 0, SLOTS)
