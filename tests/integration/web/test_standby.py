@@ -96,6 +96,7 @@ def test_a_leader_that_was_stopped_loses_the_store_and_writes_nothing_when_it_wa
             with pytest.raises(VenireError):
                 client.add_items("posts", [{"id": "c"}])
             assert ask(leader.url, "/ready")[0] == 503
+            assert ask(leader.url, "/health")[1]["role"] == "standby"
             with second.client() as now:
                 assert now.item("posts", "b")["status"] == "open"
                 with pytest.raises(VenireError, match="c"):

@@ -48,8 +48,10 @@ class OperationRoutes:
         )
 
     async def health(self) -> Response:
-        """The process is alive; whether it is the leader, who owns the store, or stands by."""
-        return json_answer({"status": "ok", "role": "leader"})
+        """The process is alive; a standby is one that cannot write to the store."""
+        service = self._gate.service
+        lost = service.started and not service.up
+        return json_answer({"status": "ok", "role": "standby" if lost else "leader"})
 
     async def ready(self) -> Response:
         """Whether the server is ready: the store accepts writes, and it is not stopping."""
