@@ -260,6 +260,9 @@ def main(arguments: Sequence[str] = ()) -> None:
     parser.add_argument("--picture", type=Path, help="draw the curves into this file")
     given = parser.parse_args(arguments)
     given.out.parent.mkdir(parents=True, exist_ok=True)
+    if kept := len(read(given.out)):
+        note = f"{kept} results are in {given.out}: remove it to measure them again"
+        print(note, file=sys.stderr)
     measure(given.data, given.seeds, given.items, given.out, given.sets, given.ways)
     rows = read(given.out)
     if not rows:

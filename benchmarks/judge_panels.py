@@ -201,5 +201,8 @@ def main(arguments: Sequence[str] = ()) -> None:
     if missing:
         sys.exit(f"{', '.join(missing)} are not in {given.data}: see docs/real-data.md")
     given.out.parent.mkdir(parents=True, exist_ok=True)
+    if kept := len(read(given.out)):
+        note = f"{kept} results are in {given.out}: remove it to measure them again"
+        print(note, file=sys.stderr)
     measure(given.data, given.seeds, given.sets, given.out)
     print(markdown(read(given.out)))
