@@ -1,8 +1,9 @@
 """Requests of a small stream, timed, from a process of their own: python -m benchmarks.probe.
 
-The arguments are the port of a server, a key, and the port of an empty endpoint, which is asked
-just as often: what that one takes in the same moment is the machine's doing. Ends when nothing
-more comes on stdin, and then prints every request as [begun, seconds, of what].
+The arguments are the port of a server, a key, the port of an empty endpoint, and a folder. The
+empty endpoint is asked just as often, and a file in the folder is appended to and synchronised
+twenty times a second: what these two take in the same moment is the machine's doing. Ends when
+nothing more comes on stdin, and then prints every request as [begun, seconds, of what].
 """
 
 from __future__ import annotations
@@ -10,8 +11,10 @@ from __future__ import annotations
 import asyncio
 import gc
 import json
+import os
 import sys
 import time
+from pathlib import Path
 from typing import Any
 
 from benchmarks.wires import Wire, expect
@@ -24,14 +27,14 @@ SMALL = {
     "max_overlap": 1,
     "default_weight": 1e6,
 }
-PAUSE = 0.005
+PAUSE, DISK_PAUSE = 0.005, 0.05
 
 
 class Probe:
     """Asks and asks, until told to end."""
 
-    def __init__(self, port: int, key: str, empty: int) -> None:
-        self._port, self._key, self._empty = port, key, empty
+    def __init__(self, port: int, key: str, empty: int, folder: Path) -> None:
+        self._port, self._key, self._empty, self._folder = port, key, empty, folder
         self.samples: list[tuple[float, float, str]] = []
         self.going = True
 
@@ -60,6 +63,20 @@ class Probe:
         while self.going:
             await self.ask(wire, what, method, path, body)
 
+    async def disk(self) -> None:
+        """What any program waits for that keeps a page on this disk: an append and an fsync."""
+        with (self._folder / "disk").open("wb", buffering=0) as file:
+
+            def append() -> None:
+                file.write(bytes(4096))
+                os.fsync(file.fileno())
+
+            while self.going:
+                begun = time.monotonic()
+                await asyncio.to_thread(append)
+                self.samples.append((begun, time.monotonic() - begun, "disk"))
+                await asyncio.sleep(DISK_PAUSE)
+
     async def run(self) -> None:
         """All of them at once."""
         ending = asyncio.get_running_loop().run_in_executor(None, sys.stdin.read)
@@ -68,14 +85,15 @@ class Probe:
         await asyncio.gather(
             self.small(),
             self.watch(self._port, "health", "GET", "/health"),
+            self.disk(),
             self.watch(self._empty, "empty", "POST", "/v1/assignments/none/label", said),
         )
 
 
 def main() -> None:
-    port, key, empty = sys.argv[1:]
+    port, key, empty, folder = sys.argv[1:]
     gc.disable()
-    probe = Probe(int(port), key, int(empty))
+    probe = Probe(int(port), key, int(empty), Path(folder))
     asyncio.run(probe.run())
     json.dump(probe.samples, sys.stdout)
 

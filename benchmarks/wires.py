@@ -89,7 +89,7 @@ class Target:
     """The servers under load."""
 
     def __init__(self, storage: str, folder: Path) -> None:
-        self.storage, self.key, self.port = storage, "", 0
+        self.storage, self.folder, self.key, self.port = storage, folder, "", 0
         self.start()
         script = folder / "empty.py"
         script.write_text(EMPTY)

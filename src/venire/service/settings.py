@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Hashable
+from functools import cached_property
 from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
@@ -131,7 +132,7 @@ class StudentSettings(BaseModel):
         """The student that it is."""
         return Student(field=self.field, bins=self.bins, id=self.id)
 
-    @property
+    @cached_property
     def voices(self) -> tuple[str, ...]:
         """The labelers that it is on the panel."""
         return self.student.voices
@@ -285,12 +286,12 @@ class StreamSettings(PageSettings):
                 "the labelers a price, and the budget in money"
             )
 
-    @property
+    @cached_property
     def voices(self) -> frozenset[str]:
         """The labelers that are the student's; none without one."""
         return frozenset() if self.student is None else frozenset(self.student.voices)
 
-    @property
+    @cached_property
     def trusted(self) -> frozenset[str]:
         """The labelers whose word is gold."""
         return frozenset(member.id for member in self.panel if member.trusted)

@@ -14,8 +14,7 @@ from tests.unit.service.support import Bench, Flaky, bench, running, settings_of
 from venire.model import StreamStatus
 from venire.service.console_messages import Mix, TrendsView
 from venire.service.messages import GoldIn, Insights
-from venire.service.panel_messages import LabelerView
-from venire.service.reports.alarm_rules import findings
+from venire.service.reports.alarm_rules import Watched, findings
 from venire.service.reports.trends import trends_over
 from venire.service.settings import AlarmRules, StreamSettings
 from venire.storage import Exited, LabelRow
@@ -28,7 +27,7 @@ CALM = Insights(
     waiting=0, error_upper=0.05,
 )  # fmt: skip
 FINE = TrendsView("s", 200, 0.9, 0.88, 0.92, 0.5, 0.1, {"a": Mix(0.9, 0.8, 50, 40)}, {}, ())
-ANN = LabelerView("ann", None, "free", 1, 0, 0.8, 0.7, 0.9, 20, 0, 0, None, None, False, None)
+ANN = Watched("ann", labels=20, drifting=False, away=0.0)
 
 #: A rule, its limit, and what breaks it: of the insights, the trends, the labeler, or idle seconds.
 CASES: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
@@ -41,20 +40,19 @@ CASES: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
     ("kept_share", {}, {"mix": {"a": Mix(0.9, 0.8, 50, 24)}}),
     ("mix_shift", {}, {"mix_shift": 0.31}),
     ("drift", {}, {"drifting": True}),
-    ("stopped_seconds", {}, {"idle": 3601.0}),
+    ("stopped_seconds", {}, {"away": 3601.0}),
     ("budget_share", {}, {"budget_left": 9}),
 ]
 
 
 def found(rules: dict[str, Any], **changed: Any) -> list[str]:
     settings = StreamSettings(classes=("a", "b"), alarms=AlarmRules(**rules))
-    parts = [
+    now, trends = (
         replace(one, **{k: v for k, v in changed.items() if k in type(one).__dataclass_fields__})
-        for one in (CALM, FINE, ANN)
-    ]
-    now, trends, labeler = parts
-    idle = {"ann": float(changed.get("idle", 0.0))}
-    return [one.rule for one in findings(settings, now, trends, [labeler], idle)]  # type: ignore[arg-type, list-item]
+        for one in (CALM, FINE)
+    )
+    ann = ANN._replace(**{k: v for k, v in changed.items() if k in ANN._fields})
+    return [one.rule for one in findings(settings, now, trends, [ann])]  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(("rule", "limit", "broken"), CASES, ids=[case[0] for case in CASES])
@@ -71,7 +69,7 @@ def test_each_rule_is_kept_at_its_limit_and_broken_behind_it(
 def test_few_exits_say_nothing_and_one_label_may_be_wanted() -> None:
     assert found({}, single_label_share=1.0, mix_shift=1.0, exits=99) == []
     one = StreamSettings(classes=("a", "b"), max_overlap=1)
-    assert findings(one, CALM, replace(FINE, single_label_share=1.0), [], {}) == []
+    assert findings(one, CALM, replace(FINE, single_label_share=1.0), []) == []
 
 
 def _exits(n: int, verdict: str = "ok") -> list[Exited]:
@@ -88,7 +86,7 @@ def test_a_rare_class_that_is_overruled_is_found() -> None:
     assert (trends.mix["rare"].called, trends.mix["rare"].kept) == (50, 0)
     assert trends.mix["rare"].votes == pytest.approx(1 / 12)
     settings = StreamSettings(classes=("ok", "rare"))
-    rules = [(one.rule, one.subject) for one in findings(settings, CALM, trends, [], {})]
+    rules = [(one.rule, one.subject) for one in findings(settings, CALM, trends, [])]
     assert rules == [("single_label_share", ""), ("kept_share", "rare")]
 
 

@@ -7,10 +7,9 @@ from typing import Final, NamedTuple
 
 from venire.service.console_messages import TrendsView
 from venire.service.messages import Insights
-from venire.service.panel_messages import LabelerView
 from venire.service.settings import StreamSettings
 
-__all__ = ["Finding", "findings"]
+__all__ = ["Finding", "Watched", "findings"]
 
 #: Fewer exits than this say nothing about shares; fewer items of a class nothing about it.
 LEAST_EXITS: Final = 100
@@ -27,20 +26,25 @@ class Finding(NamedTuple):
     message: str
 
 
+class Watched(NamedTuple):
+    """What the rules look at in a labeler; `away` are the seconds since it was last seen."""
+
+    id: str
+    labels: int
+    drifting: bool
+    away: float
+
+
 def findings(
-    settings: StreamSettings,
-    now: Insights,
-    trends: TrendsView,
-    labelers: Sequence[LabelerView],
-    idle: dict[str, float],
+    settings: StreamSettings, now: Insights, trends: TrendsView, labelers: Sequence[Watched]
 ) -> list[Finding]:
-    """Every rule that is broken. `idle` is for how many seconds each labeler gave no label."""
+    """Every rule that is broken."""
     return [
         *_queue(settings, now),
         *_accuracy(settings, now, trends),
         *_single(settings, trends),
         *_mix(settings, trends),
-        *_labelers(settings, now, labelers, idle),
+        *_labelers(settings, now, labelers),
         *_budget(settings, now),
     ]
 
@@ -113,22 +117,16 @@ def _mix(settings: StreamSettings, trends: TrendsView) -> Iterator[Finding]:
 
 
 def _labelers(
-    settings: StreamSettings,
-    now: Insights,
-    labelers: Sequence[LabelerView],
-    idle: dict[str, float],
+    settings: StreamSettings, now: Insights, labelers: Sequence[Watched]
 ) -> Iterator[Finding]:
-    rules = settings.alarms
-    for labeler in labelers:
-        if rules.drift and labeler.drifting:
-            text = f"the labels of {labeler.id} have changed: look at what {labeler.id} says lately"
-            yield Finding("drift", labeler.id, 1.0, 0.0, text)
-        quiet, most = idle.get(labeler.id, 0.0), rules.stopped_seconds
-        if most is None or not now.open_items or not labeler.labels or labeler.trusted:
-            continue
-        if quiet > most:
-            text = f"{labeler.id} was away for {quiet:,.0f} s, while {now.open_items:,} items wait"
-            yield Finding("stopped_seconds", labeler.id, quiet, most, text)
+    rules, most = settings.alarms, settings.alarms.stopped_seconds
+    for name, labels, drifting, away in labelers:
+        if rules.drift and drifting:
+            text = f"the labels of {name} have changed: look at what {name} says lately"
+            yield Finding("drift", name, 1.0, 0.0, text)
+        if most is not None and now.open_items and labels and away > most:
+            text = f"{name} was away for {away:,.0f} s, while {now.open_items:,} items wait"
+            yield Finding("stopped_seconds", name, away, most, text)
 
 
 def _budget(settings: StreamSettings, now: Insights) -> Iterator[Finding]:

@@ -14,13 +14,13 @@ from typing import Final
 from venire.errors import VenireError
 from venire.model import StreamStatus
 from venire.service.console_messages import AlarmsView, AlarmView
-from venire.service.reports.alarm_rules import Finding, findings
+from venire.service.reports.alarm_rules import Finding, Watched, findings
 from venire.service.reports.event_json import alarm_view
 from venire.service.reports.skill_report import Skill, Skills
 from venire.service.reports.trends import Trends
 from venire.service.runtime.runtime import Runtime
 from venire.service.stream.live_stream import LiveStream
-from venire.service.verbs.reads import insights, labeler_view
+from venire.service.verbs.reads import insights
 from venire.storage import AddAlarms, AddDeliveries, AlarmRow, DeliveryRow
 
 __all__ = ["AlarmOperations"]
@@ -93,16 +93,22 @@ class AlarmOperations:
         skills = await self._skills_of(live)
         live = await self.runtime.live_stream(stream)
         now = self.runtime.clock.monotonic()
-        names = sorted(live.labelers.seated)
-        views = [labeler_view(live, x, None, skills.get(x, Skill()), now) for x in names]
-        idle = {x: now - max(live.labelers[x].last_seen, self._began) for x in names}
-        found = findings(live.settings, insights(live, 0, now), trends, views, idle)
+        watched = [self._watched(live, name, skills, now)
+                   for name in sorted(live.labelers.seated - live.trusted)]  # fmt: skip
+        found = findings(live.settings, insights(live, 0, now), trends, watched)
         rows = self._changes(live, found)
         if rows:
             hooks = [DeliveryRow(hook, stream, row.n, 0, row.at, kind="alarm")
                      for hook in live.hooks for row in rows]  # fmt: skip
             await self.runtime.write([AddAlarms(rows), AddDeliveries(hooks)])
         return [alarm_view(row) for row in rows]
+
+    def _watched(
+        self, live: LiveStream, name: str, skills: dict[str, Skill], now: float
+    ) -> Watched:
+        record, skill = live.labelers[name], skills.get(name)
+        away = now - max(record.last_seen, self._began)
+        return Watched(name, record.labels, skill is not None and skill.drifting, away)
 
     async def _skills_of(self, live: LiveStream) -> dict[str, Skill]:
         now = self.runtime.clock.monotonic()

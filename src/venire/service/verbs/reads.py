@@ -249,7 +249,7 @@ def labeler_view(
 def insights(live: LiveStream, waiting: int, now: float) -> Insights:
     """The statistics of a stream, from memory."""
     statistics, budget = live.statistics, live.settings.label_budget
-    oldest = min((entry.arrived for entry in live.open.values()), default=None)
+    oldest = next((entry.arrived for entry in live.open.values()), None)  # the first that came
     states, bound = {"free": 0, "busy": 0, "away": 0}, live.checks.bound()
     low, high = accuracy_interval(statistics.confidences)
     for name in live.labelers.seated:

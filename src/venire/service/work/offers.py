@@ -88,8 +88,10 @@ class Offers:
     ) -> bool:
         """Offer work to some, who may all hold the same number of items ahead."""
         batch, ahead = Batch(), next(iter(waiting.values())).ahead
-        able = live.labelers.seated | live.trusted
-        asking = {name: one.key for name, one in waiting.items() if name in able}
+        seated, trusted = live.labelers.seated, live.trusted
+        asking = {
+            name: one.key for name, one in waiting.items() if name in seated or name in trusted
+        }
         granted = grant(live, asking, batch, self._host.moment(), ahead)
         if granted:
             future = self._host.commit(live, batch)
