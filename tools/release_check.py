@@ -164,6 +164,16 @@ def sklearn(at: Install) -> None:
     at.run("venire", "label", *words)
 
 
+def student(at: Install) -> None:
+    """A function labels, and a student learns from it."""
+    rows = (f'{{"id": "{word}{n}", "text": "{word}"}}\n' for n in range(20) for word in ("a", "b"))
+    (at.folder / "items.jsonl").write_text("".join(rows))
+    (at.folder / "said.py").write_text("def text(item):\n    return item['text']\n")
+    (at.folder / "panel.toml").write_text('[[labelers]]\nid = "one"\ncall = "said:text"\n')
+    words = ("items.jsonl", "--panel", "panel.toml", "--labels-per-item", "1", "--out", "v.csv")
+    at.run("venire", "label", *words, "--student", "text")
+
+
 def onnx(at: Install) -> None:
     """A file that is no model is named as such by the runtime."""
     (at.folder / "items.jsonl").write_text('{"id": "a", "x": 1}\n')
@@ -197,6 +207,7 @@ EXTRAS: Final[dict[str, Callable[[Install], None]]] = {
     "mcp": mcp,
     "sklearn": sklearn,
     "onnx": onnx,
+    "student": student,
     "notebooks": notebooks,
 }
 
