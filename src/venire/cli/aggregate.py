@@ -8,13 +8,14 @@ import math
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_args
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from venire.cli import screen
+from venire.cli.tables import columns_of, repeats_of
 from venire.cli.worlds import names_of
-from venire.errors import InputError, UnknownName
+from venire.errors import InputError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -22,9 +23,9 @@ if TYPE_CHECKING:
 
     from venire.costs import Costs
     from venire.estimators.base import BaseEstimator
-    from venire.labels import LabelTable
+    from venire.labels import LabelTable, Repeats
 
-__all__ = ["aggregate", "columns_of", "finite"]
+__all__ = ["aggregate", "finite"]
 
 LABELS = "The labels: CSV, Parquet or JSON Lines with task,worker,label."
 TRUTH = "Known true labels, for comparison: a file with task,label."
@@ -67,7 +68,6 @@ def aggregate(
     from venire.cli.methods import method_named
     from venire.costs import cost_matrix, costs_of_text
     from venire.files import check_targets
-    from venire.labels import Repeats
     from venire.labels.sources import COLUMNS
     from venire.labels.sources.text import like
 
@@ -77,17 +77,16 @@ def aggregate(
     charged: Costs = costs_of_text(costs) if costs else {}
     if probabilities and out is None:
         raise InputError("--probabilities needs --out: give the file for the verdicts")
-    if repeats not in get_args(Repeats):
-        raise UnknownName("way with --repeats", repeats, get_args(Repeats))
+    kept = repeats_of(repeats)
     sources = [path for path in (labels, truth, gold) if path is not None]
     check_targets([path for path in (out, skills) if path is not None], sources)
     if numeric:
         from venire.cli.numeric import aggregate_numbers
 
-        return aggregate_numbers(labels, truth, called, repeats, out, skills, as_json)
+        return aggregate_numbers(labels, truth, called, kept, out, skills, as_json)
     with screen.working(f"reading {labels.name}") as working:
         estimator = method_named(method)
-        table, right = _read(labels, truth, named, repeats, called, method == "ordinal")
+        table, right = _read(labels, truth, named, kept, called, method == "ordinal")
         estimator.seed = seed or 0
         if method == "ordinal":
             estimator.set_params(order=tuple(table.classes))
@@ -182,23 +181,11 @@ def _method(
     return "ordinal" if ordinal else method or "auto"
 
 
-def columns_of(text: str | None, default: Sequence[str]) -> tuple[str, ...]:
-    """The names in `item,judge,verdict`; the default for None."""
-    if text is None:
-        return tuple(default)
-    names = tuple(name.strip() for name in text.split(","))
-    if len(set(names)) != len(default) or len(names) != len(default) or "" in names:
-        raise InputError(
-            f"got --columns {text!r}, expected {len(default)} names, for {', '.join(default)}"
-        )
-    return names
-
-
 def _read(
     labels: Path,
     truth: Path | None,
     classes: tuple[str, ...] | None,
-    repeats: str,
+    repeats: Repeats,
     columns: Sequence[str],
     ordered: bool,
 ) -> tuple[LabelTable, NDArray[np.int64] | None]:
@@ -206,7 +193,7 @@ def _read(
     from venire.labels.sources.ordered import many_numbers
 
     read = as_ordered if ordered else as_table
-    table = read(labels, classes, repeats, columns)  # type: ignore[arg-type] # it was checked
+    table = read(labels, classes, repeats, columns)
     if not ordered and many_numbers(table.classes):
         screen.warn(
             f"the labels are {len(table.classes)} different numbers, each treated as a class of "

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from venire.cli import screen
-from venire.cli.aggregate import columns_of
+from venire.cli.tables import columns_of
 from venire.errors import FileError, InputError, UnknownName
 
 if TYPE_CHECKING:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, get_args
+from typing import Annotated, Any
 
 import typer
 
 from venire.cli import batches
-from venire.cli.aggregate import columns_of
+from venire.cli.tables import columns_of, prices_of, repeats_of, true_labels
 from venire.cli.worlds import names_of
-from venire.errors import InputError, UnknownName
+from venire.errors import InputError
 
 __all__ = ["label"]
 
@@ -76,7 +76,7 @@ def label(
         if recorded is not None:
             table, options["truth"] = _table(recorded, truth, columns, repeats, classes)
             limit = batches.budget_of(budget, labels, labels_per_item, len(table.items))
-            options["prices"] = _prices(prices, table)
+            options["prices"] = None if prices is None else prices_of(prices, table)
             done = label_recorded(table, limit, **options)
         else:
             assert items is not None
@@ -129,37 +129,16 @@ def _table(
     repeats: str | None,
     classes: str | None,
 ) -> tuple[Any, Any]:
-    from venire.labels import Repeats
-    from venire.labels.sources import COLUMNS, as_table, as_truth
+    from venire.labels.sources import COLUMNS, as_table
 
-    if repeats is not None and repeats not in get_args(Repeats):
-        raise UnknownName("way with --repeats", repeats, get_args(Repeats))
-    called = columns_of(columns, COLUMNS)
-    table = as_table(recorded, names_of(classes), repeats or "error", called)  # type: ignore[arg-type] # it was checked
-    if truth is None:
-        return table, None
-    codes = as_truth(truth, table, (called[0], called[2]))
-    names = [*table.classes, object()]  # a truth nobody ever said is never right
-    return table, {
-        item: names[k] for item, k in zip(table.items, codes.tolist(), strict=True) if k >= 0
-    }
-
-
-def _prices(path: Path | None, table: Any) -> dict[Any, float] | None:
-    from venire.files import read_prices
-
-    if path is None:
-        return None
-    known = read_prices(path)
-    missing = next((name for name in table.labelers if str(name) not in known), None)
-    if missing is not None:
-        raise InputError(f"{path} has no price for labeler {missing!r}: add a line for each")
-    return {name: known[str(name)] for name in table.labelers}
+    called, kept = columns_of(columns, COLUMNS), repeats_of(repeats or "error")
+    table = as_table(recorded, names_of(classes), kept, called)
+    return table, None if truth is None else true_labels(truth, table, called)
 
 
 def _batch(items: Path, panel: Path) -> tuple[Any, Any]:
     from venire.batch.files import read_batch
-    from venire.cli.work import find_callable
+    from venire.cli.imported import find_callable
     from venire.connectors.models import read_panel_of_models
 
     return read_batch(items), read_panel_of_models(panel, find_callable)

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from venire.estimators import RobustMean
+    from venire.labels import Repeats
 
 __all__ = ["aggregate_numbers"]
 
@@ -26,7 +27,7 @@ def aggregate_numbers(
     labels: Path,
     truth: Path | None,
     columns: Sequence[str],
-    repeats: str,
+    repeats: Repeats,
     out: Path | None,
     skills: Path | None,
     as_json: bool,
@@ -37,7 +38,7 @@ def aggregate_numbers(
     from venire.labels.sources import as_ratings, as_true_values
 
     with screen.working(f"reading {labels.name}") as working:
-        table = as_ratings(labels, repeats, columns)  # type: ignore[arg-type] # it was checked
+        table = as_ratings(labels, repeats, columns)
         names = columns[0], columns[2]
         right = None if truth is None else as_true_values(truth, table, names)
         working(f"robust mean of {len(table.said):,} numbers")

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, get_args
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from venire.cli import screen
 from venire.cli.aggregate import COLUMNS as COLUMNS_HELP
-from venire.cli.aggregate import LABELS, REPEATS, columns_of
-from venire.errors import FileError, UnknownName
+from venire.cli.aggregate import LABELS, REPEATS
+from venire.cli.tables import columns_of, prices_of, repeats_of, true_labels
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
 
     from rich.table import Table
 
-    from venire.labels import LabelTable
     from venire.panels import Estimate, PanelReport
 
 __all__ = ["panel"]
@@ -49,21 +48,18 @@ def panel(
     The labels are replayed without each labeler, and without more and more of them. The truth, if
     given, measures what is lost; who can go is decided without it.
     """
-    from venire.labels import Repeats
     from venire.labels.sources import COLUMNS, as_table
     from venire.panels import panel_report
     from venire.panels.report import LOSE
 
-    if repeats not in get_args(Repeats):
-        raise UnknownName("way with --repeats", repeats, get_args(Repeats))
-    called = columns_of(columns, COLUMNS)
+    called, kept = columns_of(columns, COLUMNS), repeats_of(repeats)
     with screen.working(f"reading {labels.name}") as working:
-        table = as_table(labels, None, repeats, called)  # type: ignore[arg-type] # it was checked
-        priced = None if prices is None else _prices(prices, table)
+        table = as_table(labels, None, kept, called)
+        priced = None if prices is None else prices_of(prices, table)
         report = panel_report(
             table,
             priced,
-            None if truth is None else _truth(truth, table, called),
+            None if truth is None else true_labels(truth, table, called),
             want,
             lose=LOSE if lose is None else lose,
             seed=seed,
@@ -73,28 +69,6 @@ def panel(
         print(json.dumps(report.record(), indent=2, allow_nan=False, default=str))
     else:
         _print(report, prices is not None)
-
-
-def _prices(path: Path, table: LabelTable) -> dict[Hashable, float]:
-    """The prices by the labelers' names in the table, which may be whole numbers."""
-    from venire.files import read_prices
-
-    read = read_prices(path)
-    missing = next((name for name in table.labelers if str(name) not in read), None)
-    if missing is not None:
-        message = f"labeler {str(missing)!r} has labels and no price: add a line, 0 for free labels"
-        raise FileError(path, None, message)
-    return {name: read[str(name)] for name in table.labelers}
-
-
-def _truth(path: Path, table: LabelTable, called: tuple[str, ...]) -> dict[Hashable, Hashable]:
-    from venire.labels.sources import as_truth
-
-    right = as_truth(path, table, (called[0], called[2]))
-    outside = ("a class that nobody ever said",)
-    names = (*table.classes, *outside)
-    pairs = zip(table.items, right.tolist(), strict=True)
-    return {item: names[k] for item, k in pairs if k >= 0}
 
 
 def _print(report: PanelReport, priced: bool) -> None:

@@ -1,18 +1,12 @@
-"""Policies on the command line: ours by name, your own as `module:Class`.
-
-The module is looked for in the folder that the command is run in, then where Python finds modules.
-Only the command line imports what it is told to: the server knows the policies of venire alone.
-"""
+"""Policies on the command line: ours by name, your own as `module:Class`."""
 
 from __future__ import annotations
 
-import os
-import sys
-from importlib import import_module
 from inspect import isclass
 from types import ModuleType
 from typing import TYPE_CHECKING
 
+from venire.cli.imported import user_module
 from venire.errors import InputError, UnknownName
 
 if TYPE_CHECKING:
@@ -50,11 +44,8 @@ def policy_of(text: str, seed: int = 0) -> Policy:
 
 
 def _imported(name: str, text: str) -> ModuleType:
-    here = os.getcwd()
-    if here not in sys.path:
-        sys.path.insert(0, here)  # the processes of a sweep get it too
     try:
-        return import_module(name)
+        return user_module(name)
     except ModuleNotFoundError as error:
         if error.name is None or not f"{name}.".startswith(f"{error.name}."):
             raise  # the module is there, and what it imports is not

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from venire.cli import screen
-from venire.cli.aggregate import columns_of, finite
+from venire.cli.aggregate import finite
+from venire.cli.tables import columns_of
 
 if TYPE_CHECKING:
     from venire.estimators import BradleyTerry

@@ -8,19 +8,19 @@ import logging
 import signal
 import sys
 from collections.abc import Callable, Sequence
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from venire.cli import screen
+from venire.cli.imported import find_callable
 from venire.errors import InputError
 
 if TYPE_CHECKING:
     from venire.client.worker import Tally
+    from venire.connectors.crew import CrewReport
     from venire.connectors.judges.working import JudgeReport
-    from venire.connectors.models.working import WorkReport
 
 __all__ = ["work"]
 
@@ -90,30 +90,6 @@ def work(
         )
 
 
-def find_callable(name: str) -> Callable[[Any], Any]:
-    """The callable that `package.module:function` names; also from the current folder.
-
-    >>> find_callable("string:capwords")("spam")
-    'Spam'
-    """
-    module, _, attribute = name.partition(":")
-    if not module or not attribute:
-        raise InputError(f"got the callable {name!r}, expected package.module:function")
-    here = str(Path.cwd())
-    if here not in sys.path:
-        sys.path.insert(0, here)
-    try:
-        found: Any = import_module(module)
-        for part in attribute.split("."):
-            found = getattr(found, part)
-    except (ImportError, AttributeError) as error:
-        raise InputError(f"cannot find the callable {name!r}: {error}") from error
-    if not callable(found):
-        raise InputError(f"{name!r} is {type(found).__name__}, expected a callable")
-    function: Callable[[Any], Any] = found
-    return function
-
-
 async def _work(
     url: str,
     key: str,
@@ -151,7 +127,7 @@ async def _judge(
 
 async def _panel(
     url: str, key: str, stream: str, panel: Path, options: dict[str, Any]
-) -> list[WorkReport]:
+) -> list[CrewReport]:
     from venire.client import AsyncClient
     from venire.connectors.models import read_panel_of_models
     from venire.connectors.models.working import label_stream
@@ -160,7 +136,7 @@ async def _panel(
     return await label_stream(callers, lambda: AsyncClient(url, key), stream, _on_signal, **options)
 
 
-def _say_reports(reports: Sequence[JudgeReport | WorkReport], as_json: bool) -> None:
+def _say_reports(reports: Sequence[CrewReport], as_json: bool) -> None:
     """One line for each labeler; an error if none is left."""
     if as_json:
         print(json.dumps([report.to_json() for report in reports]))

@@ -2,75 +2,41 @@
 
 from __future__ import annotations
 
-import asyncio
 import inspect
-import logging
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 from venire.batch.labelers import Caller, as_answer
-from venire.client import AsyncClient, Worker
-from venire.client.worker import Tally
+from venire.connectors.crew import CrewReport, Hand, OpenClient, Ready, work_together
 from venire.connectors.models.batching import Batching
-from venire.errors import VenireError
 
-__all__ = ["WorkReport", "label_stream"]
-
-LOG = logging.getLogger("venire.models")
-
-
-@dataclass
-class WorkReport:
-    """What became of one labeler: counts, and why it ended early."""
-
-    id: str
-    tally: Tally = field(default_factory=Tally)
-    stopped: str | None = None
-
-    def to_json(self) -> dict[str, Any]:
-        """As JSON."""
-        return asdict(self)
+__all__ = ["label_stream"]
 
 
 async def label_stream(
     callers: Sequence[Caller],
-    open_client: Callable[[], AsyncClient],
+    open_client: OpenClient,
     stream: str,
-    ready: Callable[[Callable[[], None]], None] = lambda stop: None,
+    ready: Ready = lambda stop: None,
     **options: Any,
-) -> list[WorkReport]:
-    """Let every labeler of a panel label for a stream until there is nothing to do.
+) -> list[CrewReport]:
+    """Let every labeler of a panel label for a stream (see `work_together`).
 
-    A labeler works on as many items at once as it takes, if its capacity in the stream allows it. A
-    labeler that fails ends; the others go on. `ready` is given a function that stops them all.
+    A labeler works on as many items at once as it takes, if its capacity in the stream allows it.
     """
-    async with open_client() as client:
-        settings = (await client.stream(stream)).get("settings") or {}
-    seats = {one["id"]: int(one.get("capacity", 1)) for one in settings.get("panel") or ()}
-    workers: list[Worker] = []
 
-    async def run(caller: Caller) -> WorkReport:
-        async with open_client() as client:
-            at_once = _at_once(caller, seats.get(caller.id, 1) if settings else None)
-            call = label_of(caller)
-            worker = Worker(client, stream, caller.id, call, concurrency=at_once, **options)
-            workers.append(worker)
-            return await _report(caller, worker)
+    def hands(settings: Mapping[str, Any]) -> list[Hand]:
+        return [
+            Hand(one.id, label_of(one), one.parallel * one.at_once, one.many is True)
+            for one in callers
+        ]
 
-    runs = [asyncio.ensure_future(run(caller)) for caller in callers]
-    ready(lambda: _stop(workers))
-    reports = list(await asyncio.gather(*runs))
+    reports = await work_together(hands, open_client, stream, ready, **options)
     for caller in callers:
         close = getattr(getattr(caller.call, "__self__", None), "close", None)
         if inspect.iscoroutinefunction(close):
             await close()
     return reports
-
-
-def _stop(workers: Sequence[Worker]) -> None:
-    for worker in workers:
-        worker.stop()
 
 
 def label_of(caller: Caller) -> Callable[[Any], Any]:
@@ -101,28 +67,3 @@ def _text(said: Any) -> Any:
 
 async def _later(said: Awaitable[Any]) -> Any:
     return _text(await said)
-
-
-def _at_once(caller: Caller, capacity: int | None) -> int:
-    """As many items as its calls take; a line for a labeler that could do more."""
-    wanted = caller.parallel * caller.at_once
-    if capacity is None or capacity >= wanted:
-        return wanted
-    if caller.many is not True:  # else it takes lists, and has no number that it likes
-        LOG.info(
-            "labeler %s works on %d at once, not on %d: give it a capacity of %d in the panel",
-            *(caller.id, capacity, wanted, wanted),
-        )
-    return capacity
-
-
-async def _report(caller: Caller, worker: Worker) -> WorkReport:
-    """Work to the end; an error of one labeler is its own."""
-    stopped = None
-    try:
-        await worker.run()
-        stopped = worker.gave_up
-    except VenireError as error:
-        stopped = str(error)
-        LOG.warning("labeler %s stops: %s", caller.id, error)
-    return WorkReport(caller.id, worker.tally, stopped)

@@ -28,7 +28,7 @@ from sklearn.svm import LinearSVC
 import venire as vn
 from tests.integration.web.harness import SOURCE
 from venire.batch import Answer, NoAnswer
-from venire.cli.work import find_callable
+from venire.cli.imported import find_callable
 from venire.connectors.models import Model, answers_of, read_panel_of_models
 from venire.connectors.models.batching import Batching
 from venire.connectors.models.scores import margins_of, shares_of
