@@ -34,7 +34,7 @@ classes: ["good", "bad"]
 prompt: "Is this good? {{ text }}"
 num_retries: 0
 judges:
-  - {id: one, model: m}
+  - {id: one, model: m, price: {input: 1, output: 1}}
 """
 LABELS: Final = "task,worker,label\na,ann,yes\na,bob,yes\nb,ann,no\nb,bob,no\nb,eve,yes\n"
 
