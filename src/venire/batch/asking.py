@@ -15,14 +15,14 @@ from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
-from typing import Any, Final, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from venire.batch.journal import Entry, Journal
 from venire.batch.labelers import Answer, Caller, as_answer
-from venire.batch.work import BatchItem, Work
+from venire.batch.work import AWAY, FREE, NO_LABEL, BatchItem, Work
 from venire.budget import Budget
 from venire.errors import GaveUp, InputError, NotNow
 
@@ -30,10 +30,6 @@ __all__ = ["Live", "close_labelers"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-
-#: What stands for an answer without a label, and for no answer of a labeler who was away.
-NONE: Final = -2
-AWAY: Final = -3
 
 
 class Live:
@@ -89,7 +85,7 @@ class Live:
         return tuple(self._codes)
 
     def ask(self, entries: Ints) -> tuple[Ints, Floats]:
-        """Ask these entries: -1 was not asked, -2 has no label, -3 was away and counts as none."""
+        """Ask these entries; those whose labeler was away cost nothing and are not labels."""
         self._poor = False
         names = [self._names(e) for e in entries.tolist()]
         new = [
@@ -97,7 +93,7 @@ class Live:
         ]
         if new:
             self._calls.run(self._ask(new))
-        said, cost = np.full(len(names), -1, np.int64), np.zeros(len(names))
+        said, cost = np.full(len(names), FREE, np.int64), np.zeros(len(names))
         for place, name in enumerate(names):
             answer = self._known.get(name)
             if answer is not None:
@@ -105,8 +101,8 @@ class Live:
                 said[place] = AWAY if name in self._away else said[place]
                 self._hear(int(entries[place]), answer)
                 del self._known[name]
-        self._learn_prices(self._work.labeler[entries], cost, said != -1)
-        self.ended = self._poor and bool((said == -1).all())
+        self._learn_prices(self._work.labeler[entries], cost, said != FREE)
+        self.ended = self._poor and bool((said == FREE).all())
         return said, cost
 
     def left_over(self) -> tuple[Ints, Ints, Floats]:
@@ -136,7 +132,7 @@ class Live:
     def _take(self, labeler: str, answer: Answer) -> tuple[int, float]:
         cost = answer.cost or 0.0
         if answer.label is None:
-            return NONE, cost
+            return NO_LABEL, cost
         if self._fixed and answer.label not in self._codes:
             raise InputError(
                 f"labeler {labeler!r} said {answer.label!r}, expected one of the classes "

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from venire.batch.belief import Belief
-from venire.batch.work import Work
+from venire.batch.work import FREE, Work
 from venire.tools.compiling import threaded
 
 __all__ = ["best_entries", "first_entries"]
@@ -50,8 +50,8 @@ def best_entries(
 ) -> tuple[Ints, Floats]:
     """The best free entry of each item and its value; value 0 where there is none.
 
-    `said` is -1 for entries that are free, 0 and more for labels; `worth` is what a verdict without
-    risk is worth, 0 for items that are done; `price` is infinite for labelers who cannot be asked.
+    `said` is FREE, or 0 and more for labels; `worth` is what a verdict without risk is worth, 0 for
+    items that are done; `price` is infinite for labelers who cannot be asked.
     """
     n = len(work.items)
     best, value = np.zeros(n, np.int64), np.zeros(n)
@@ -127,7 +127,7 @@ def _best(
                     asked += 1
         for e in range(start[i], start[i + 1]):
             m = labeler[e]
-            if said[e] != -1 or not price[m] < np.inf:
+            if said[e] != FREE or not price[m] < np.inf:
                 continue
             akin = 0.0
             for n in here[:asked]:

@@ -16,6 +16,7 @@ from venire.batch.belief import assess, decide
 from venire.batch.pupil import Pupil
 from venire.batch.rehearsal import labels_needed
 from venire.batch.rounds import SURE, Book, Point, Source, costs_so_far, hear
+from venire.batch.work import FREE
 from venire.budget import Budget
 from venire.costs import Costs
 from venire.estimators.frames import Backend, frame_of
@@ -343,7 +344,7 @@ def _reasons(
     book: Book, source: Source, confidence: Floats, budget: Budget | None
 ) -> Iterator[ExitReason]:
     work = book.work
-    free = (book.said == -1) & source.open[work.labeler]
+    free = (book.said == FREE) & source.open[work.labeler]
     cheapest = np.full(len(confidence), np.inf)  # of those who may still label the item
     np.minimum.at(cheapest, work.item[free], source.most[work.labeler[free]])
     left = budget and budget.left(book.spent, book.labels)

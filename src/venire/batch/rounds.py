@@ -20,7 +20,7 @@ from venire.batch.belief import Assessment, Belief, assess, believe
 from venire.batch.choice import best_entries, first_entries
 from venire.batch.pupil import Pupil
 from venire.batch.voices import Voices, heard, voices_of
-from venire.batch.work import Work
+from venire.batch.work import AWAY, FREE, Work
 from venire.budget import Budget
 from venire.costs import Costs, cost_matrix
 from venire.labels import LabelTable
@@ -98,28 +98,28 @@ class Source(Protocol):
         """The classes that were said so far, or may be."""
 
     def ask(self, entries: Ints) -> tuple[Ints, Floats]:
-        """Answers (-1: not asked, -2: no label) and costs."""
+        """What was said, a class or one of FREE, NO_LABEL and AWAY (see work.py), and costs."""
 
     def left_over(self) -> tuple[Ints, Ints, Floats]:
         """Entries that were paid for and not asked for, with answers and costs."""
 
 
 class Book:
-    """The answers so far: of each entry what was said (-1: not asked, -2: no label, -3: away)."""
+    """The answers so far: of each entry what was said: a class, FREE, NO_LABEL or AWAY."""
 
     def __init__(self, work: Work) -> None:
         """Nothing was asked yet."""
         self.work = work
-        self.said = np.full(work.labeler.size, -1, np.int32)
+        self.said = np.full(work.labeler.size, FREE, np.int32)
         self.cost = np.zeros(work.labeler.size)
         self.spent, self.labels = 0.0, 0
 
     def take(self, entries: Ints, said: Ints, cost: Floats) -> None:
         """Note answers."""
         self.said[entries], self.cost[entries] = said, cost
-        asked = said != -1
+        asked = said != FREE
         self.spent += float(cost[asked].sum())
-        self.labels += int((asked & (said != -3)).sum())
+        self.labels += int((asked & (said != AWAY)).sum())
 
     def table(self, classes: Sequence[Hashable], voices: Voices | None = None) -> LabelTable:
         """The labels; a class nobody said is added while there is only one."""

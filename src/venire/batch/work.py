@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,10 +13,16 @@ from venire.errors import InputError
 from venire.labels import Names
 from venire.model import MOST_WEIGHT, ItemId, LabelerId
 
-__all__ = ["BatchItem", "Work", "as_items"]
+__all__ = ["AWAY", "FREE", "NO_LABEL", "BatchItem", "Work", "as_items"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+
+#: What stands for the class that was said: nobody was asked, there was an answer without a label,
+#: or the labeler was away.
+FREE: Final = -1
+NO_LABEL: Final = -2
+AWAY: Final = -3
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,13 +19,13 @@ from venire.student.student import Ints, Taught, with_voices
 if TYPE_CHECKING:
     from venire.student.student import Student
 
-__all__ = ["Pupil"]
+__all__ = ["StudentInBatch"]
 
 #: It is taught again when there are so many times the labels of the last time.
 MORE: Final = 1.25
 
 
-class Pupil:
+class StudentInBatch:
     """The seat of a student in a batch; `venire.batch.rounds` calls it."""
 
     def __init__(self, student: Student, contents: Sequence[Any]) -> None:

@@ -29,7 +29,7 @@ from venire.student.models import STRENGTHS, Linear, Model, fit_model
 
 if TYPE_CHECKING:
     from venire.engine import Scheduler
-    from venire.student.batch import Pupil
+    from venire.student.batch import StudentInBatch
     from venire.student.seat import Seat
 
 __all__ = ["Student", "Taught"]
@@ -238,11 +238,11 @@ class Student:
 
         return Seat(self, scheduler, contents)
 
-    def join_batch(self, contents: Sequence[Any]) -> Pupil:
+    def join_batch(self, contents: Sequence[Any]) -> StudentInBatch:
         """A seat on the panel of a batch of these contents."""
-        from venire.student.batch import Pupil
+        from venire.student.batch import StudentInBatch
 
-        return Pupil(self, contents)
+        return StudentInBatch(self, contents)
 
 
 def with_voices(
