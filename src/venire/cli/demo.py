@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from venire.errors import InputError
+from venire.errors import InputError, MissingExtra, VenireError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -24,6 +24,10 @@ SEEDS = "How many streams to compare."
 LEARNING_SLOTS = "Length of the learning phase of the paper's algorithm (T_L)."
 OUT = "Folder for demo.png, demo.csv and demo.json."
 LIVE = "Animate the run, for about 8 s. Off without a terminal."
+SERVE = "Serve the stream as a console in the browser, labelled while you watch, until Ctrl-C."
+PORT = "With --serve: the port; 0 for any free one."
+BROWSER = "With --serve: open the browser."
+KEEP = "With --serve: keep the store, as venire.db in the folder of --out."
 
 
 def demo(
@@ -33,6 +37,10 @@ def demo(
     out: Annotated[Path, typer.Option(metavar="DIR", help=OUT)] = Path("venire-demo"),
     live: Annotated[bool, typer.Option(help=LIVE)] = True,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object only.")] = False,
+    serve: Annotated[bool, typer.Option("--serve", help=SERVE)] = False,
+    port: Annotated[int, typer.Option(metavar="PORT", help=PORT)] = 0,
+    browser: Annotated[bool, typer.Option(help=BROWSER)] = True,
+    keep: Annotated[bool, typer.Option("--keep", help=KEEP)] = False,
 ) -> None:
     """Label a stream of handwritten digits with weak labelers of unknown quality.
 
@@ -51,6 +59,9 @@ def demo(
 
     start = time.perf_counter()
     _check(seed, seeds, learning_slots)
+    if serve:
+        _serve(seed, port, browser, out if keep else None, as_json)
+        return
     require_matplotlib("demo")  # which brings scikit-learn too
     make_folder(out)
     console = Console(quiet=as_json)
@@ -69,6 +80,30 @@ def demo(
         print(json.dumps(record, indent=2))
         return
     _conclude(console, trials, out, time.perf_counter() - start)
+
+
+def _serve(seed: int, port: int, browser: bool, keep: Path | None, as_json: bool) -> None:
+    """The demo as a console in the browser."""
+    from rich.console import Console
+
+    from venire.experiments.common.files import make_folder
+
+    if as_json:
+        raise InputError("got --serve and --json: the console is for people, leave one out")
+    if not 0 <= port <= 65535:
+        raise InputError(f"got --port {port}, expected 0 to 65535")
+    try:
+        from venire.cli.demo_serve import serve_demo
+    except ImportError as error:
+        raise MissingExtra(error.name or "fastapi", "demo,serve") from error
+    if keep is not None:
+        make_folder(keep)
+    try:
+        serve_demo(Console(), seed, port, browser, keep)
+    except OSError as error:
+        if isinstance(error, VenireError) or not error.errno:
+            raise
+        raise InputError(f"cannot listen: {error}") from error
 
 
 def _check(seed: int, seeds: int, learning_slots: int) -> None:
