@@ -85,6 +85,8 @@ def _past(
 
         def tell(done: int) -> None:
             status.update(f"Slot {done} of {len(slots)}")
+            if not console.is_terminal and done % 25 == 0:  # no spinner there
+                console.print(f"Slot {done} of {len(slots)}.", highlight=False)
 
         return asyncio.run(live_through(url, job, slots, tell))
 
