@@ -196,7 +196,7 @@ def test_thirty_classes_are_found_by_typing(
     names = [f"topic {n}" for n in range(20)] + ["Politics", "Police", "Économie", "sport", "arts",
              "music", "film", "food", "travel", "health"]  # fmt: skip
     with process.client() as client:
-        fill(client, "many", "a", "b", "c", "d", classes=names)
+        fill(client, "many", "a", "b", "c", "d", classes=names, undo_seconds=10)
         open_at(page, process, ann, "many")
         check_access(page, "many")
         picture(page, "many-classes")

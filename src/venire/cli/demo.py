@@ -56,6 +56,7 @@ def demo(
     from venire.experiments.common.files import make_folder
     from venire.experiments.digits import METHODS, load_job, report
     from venire.experiments.digits.picture import save_picture
+    from venire.experiments.digits.view import introduce
 
     start = time.perf_counter()
     _check(seed, seeds, learning_slots)
@@ -67,6 +68,7 @@ def demo(
     console = Console(quiet=as_json)
     console.print("Training 12 weak labelers on 600 digits; 1,197 others are the stream.")
     job = load_job()
+    introduce(job, console)
     _compile(console, job, METHODS[:1])
     if not as_json:
         _show(console, job, seed, live)
@@ -122,11 +124,12 @@ def _check(seed: int, seeds: int, learning_slots: int) -> None:
 
 def _compile(console: Console, job: DigitJob, methods: Sequence[Method]) -> None:
     """Run methods once on a few slots, so that they are compiled, and say what takes long."""
+    from venire.cli.compiling import compiling
     from venire.experiments.digits import compare
 
     for method in methods:
         begun = time.perf_counter()
-        with console.status(f"Compiling, the first time only: {method.title}"):
+        with compiling(console, method.title):
             for _ in compare(job, [0], learning_slots=2, slots=12, methods=[method]):
                 pass
         took = time.perf_counter() - begun

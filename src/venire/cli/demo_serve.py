@@ -21,11 +21,13 @@ from typing import Final
 
 from rich.console import Console
 
+from venire.cli.compiling import compiling
 from venire.cli.demo_history import HISTORY, Opened, live_through
 from venire.errors import InputError
 from venire.experiments.digits import DigitJob, Progress, load_job
 from venire.experiments.digits.crowd import Crowd
 from venire.experiments.digits.served import STREAM, arrivals
+from venire.experiments.digits.view import introduce
 from venire.web.server import run_server
 from venire.web.settings import ServerSettings
 
@@ -43,11 +45,11 @@ def serve_demo(
 ) -> None:
     """Serve the demo until Ctrl-C; `keep` is a folder for the store, which else is removed."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends as Ctrl-C does
-    console.print("Training 12 weak labelers on 600 digits; 1,197 others are the stream.")
-    job = load_job()
-    slots = arrivals(job, seed)
     with _folder(keep) as folder:
-        url = f"sqlite:///{folder / 'venire.db'}"
+        console.print("Training 12 weak labelers on 600 digits; 1,197 others are the stream.")
+        job = load_job()
+        introduce(job, console)
+        slots, url = arrivals(job, seed), f"sqlite:///{folder / 'venire.db'}"
         opened = _past(console, url, job, slots[:HISTORY])
         settings = ServerSettings(
             storage=url, host="127.0.0.1", port=port, standby=False, log_level="warning"
@@ -81,7 +83,7 @@ def _past(
 ) -> Opened:
     """Live through the first slots, saying how far it is."""
     console.print("The first minutes of the stream, in quick motion.")
-    with console.status("Compiling (the first time only, up to a minute)") as status:
+    with compiling(console, "the server") as status:
 
         def tell(done: int) -> None:
             status.update(f"Slot {done} of {len(slots)}")

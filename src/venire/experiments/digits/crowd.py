@@ -80,11 +80,13 @@ class Crowd:
             work: Work | Nothing = Nothing("closed")
             with suppress(ServerError):  # somebody deleted the stream, or withdrew the item
                 work = await client.next(STREAM)
-            await asyncio.sleep(lead_seconds(draw) if work else _REST)
+            lead = lead_seconds(draw) if work else _REST
+            await asyncio.sleep(lead)
             if isinstance(work, Work) and work.item in self.job.row:
                 said = self.job.said[self.job.row[work.item], labeler]
                 with suppress(ServerError):
                     await client.label(work.token, str(said))
+                await asyncio.sleep(SLOT_SECONDS - lead)  # one label a slot
 
     async def _count(self, client: AsyncClient) -> None:
         """Count the verdicts, and those that are right."""

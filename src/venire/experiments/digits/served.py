@@ -38,7 +38,7 @@ def settings_of(job: DigitJob) -> dict[str, Any]:
     """
     terms = zip(job.labelers, job.kinds, job.capacity, job.prices, strict=True)
     return {
-        "classes": [str(digit) for digit in DIGITS],
+        "classes": [str(digit) for digit in (*DIGITS[1:], 0)],  # the key 1 means 1
         "panel": [
             {"id": name, "kind": kind, "capacity": most, "price": price}
             for name, kind, most, price in terms
