@@ -55,16 +55,16 @@ def shots(item: str) -> list[Shot]:
     """The pictures; `item` is the one whose story is shown.
 
     >>> [shot.name for shot in shots("digit-0007")][:3]
-    ['home', 'stream', 'stream-dark']
+    ['home', 'stream', 'stream-top']
     """
     work = "/work?stream=digits&labeler=you"
     return [
         Shot("home", "/", "table.streams", height=420),
-        Shot("stream", "/streams/digits", height=1500),
-        Shot("stream-dark", "/streams/digits", scheme="dark", height=900),
+        Shot("stream", "/streams/digits", height=4000),
+        Shot("stream-top", "/streams/digits", height=860),
         Shot("items", "/streams/digits/items?max_confidence=0.9", "table.items"),
         Shot("item", f"/streams/digits/items/{item}", ".story li.left", height=1500),
-        Shot("reviews", "/streams/digits/reviews", ".review", height=900),
+        Shot("reviews-dark", "/streams/digits/reviews", ".review", scheme="dark", height=840),
         Shot("labelling", work, "#work[data-ready]"),
         Shot("labelling-phone", work, "#work[data-ready]", "dark", 390, 760),
     ]
