@@ -54,7 +54,7 @@ def serve_demo(
         settings = ServerSettings(
             storage=url, host="127.0.0.1", port=port, standby=False, log_level="warning"
         )
-        show = _Show(console, job, opened, slots[HISTORY:], browser, keep)
+        show = _Show(console, job, opened, slots, browser, keep)
         try:
             run_server(settings, show.hear)
         finally:
@@ -106,7 +106,8 @@ class _Show:
         keep: Path | None,
     ) -> None:
         self._console, self._job, self._opened = console, job, opened
-        self._slots, self._browser, self._keep = slots, browser, keep
+        self._total, self._slots = sum(map(len, slots)), slots[HISTORY:]
+        self._browser, self._keep = browser, keep
         self._loop = asyncio.new_event_loop()
         self._crowd: asyncio.Task[None] | None = None
         self._thread: threading.Thread | None = None
@@ -154,7 +155,7 @@ class _Show:
             self._console.print(f"The labelers have stopped: {error!r}", markup=False)
 
     def _tell(self, now: Progress) -> None:
-        total, moment = len(self._job.names), time.monotonic()
+        total, moment = self._total, time.monotonic()
         if moment - self._told < _EVERY and now.verdicts < total:
             return
         self._told = moment

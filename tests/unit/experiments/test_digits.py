@@ -226,9 +226,9 @@ class TestComparison:
 
 class TestServed:
     def test_the_server_gets_the_stream_of_the_simulator(self, job: DigitJob) -> None:
-        slots, items = arrivals(job, seed=3), job.world(3).items(SLOTS)
+        slots, items = arrivals(job, 3, SLOTS), job.world(3).items(SLOTS)
         assert [item["id"] for slot in slots for item in slot] == [
-            items.name(row) for row in range(len(job.names))
+            items.name(row) for row in range(len(items.weight))
         ]
         assert [n for n, slot in enumerate(slots) for _ in slot] == items.arrival.tolist()
         assert [item["weight"] for slot in slots for item in slot] == items.weight.tolist()
