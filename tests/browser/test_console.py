@@ -13,24 +13,25 @@ import pytest
 
 from tests.browser.test_pages import EVIL, SQUARE, sign_in
 from tests.integration.web.harness import PANEL, STREAM, Process, serving, until
+from venire.web.access import ROLES
 
 pytestmark = pytest.mark.browser
 
-#: Every page of the console, by its address.
+#: Routes that are no pages, besides those of the API: answers for programs, and parts of pages.
+NO_PAGES = {"/health", "/ready", "/version", "/metrics", "/openapi.json", "/live", "/sign-in"}
+
+#: Every page, and some in other states, by address.
 PAGES = (
-    "/",
-    "/audit",
-    "/streams/day",
-    "/streams/day/items",
+    *(
+        path.format(stream="day", item="i0")
+        for method, path in (route.split() for route in ROLES)
+        if method == "GET" and not path.startswith("/v1/") and path not in NO_PAGES
+    ),
     "/streams/day/items?text=nothing",
     "/streams/day/items/evil",
-    "/streams/day/reviews",
-    "/streams/day/items/i0",
     "/streams/day/items/scan",
     "/streams/none",
-    "/work",
     "/work?stream=day&labeler=cat",
-    "/docs",
 )
 
 
