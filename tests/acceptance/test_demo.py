@@ -5,6 +5,7 @@ import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -172,6 +173,14 @@ def test_serve_keeps_the_store_if_asked_and_does_not_overwrite_it(tmp_path: Path
     done = run_demo(tmp_path, "--serve", "--keep", "--out", "kept", "--no-browser")
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
     assert "venire.db exists" in done.stderr
+
+
+def test_serve_says_at_once_that_the_port_is_taken(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        done = run_demo(tmp_path, "--serve", "--no-browser", "--port", str(port))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("error: cannot listen: ")
 
 
 def test_default_length_of_the_learning_phase_is_the_documented_one() -> None:

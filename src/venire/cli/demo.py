@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -101,6 +102,8 @@ def _serve(seed: int, port: int, browser: bool, keep: Path | None, as_json: bool
     if keep is not None:
         make_folder(keep)
     try:
+        with socket.create_server(("127.0.0.1", port)):
+            pass  # before a minute of other work
         serve_demo(Console(), seed, port, browser, keep)
     except OSError as error:
         if isinstance(error, VenireError) or not error.errno:
