@@ -37,6 +37,7 @@ QUALITY = {
     "comparisons": "comparisons",
     "console": "console",
     "costs": "costs",
+    "first-run": "first_run",
     "judge-panels": "judge_panels",
     "judges": "judges",
     "learning": "learning",

@@ -5,14 +5,17 @@ import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import time
+import urllib.request
 from pathlib import Path
 
 import pytest
 
 import venire
+from tests.integration.web.harness import until
 from venire.cli.demo import demo
 from venire.experiments.digits import LEARNING_SLOTS, METHODS
 
@@ -86,6 +89,8 @@ def test_json_is_one_object_and_the_same_numbers(
         (("--seed", "-1"), "got --seed -1"),
         (("--learning-slots", "400"), "got --learning-slots 400"),
         (("--out", "taken"), "cannot make the folder taken"),
+        (("--serve", "--json"), "got --serve and --json"),
+        (("--serve", "--port", "70000"), "got --port 70000"),
     ],
 )
 def test_errors_are_one_line(tmp_path: Path, options: tuple[str, ...], complaint: str) -> None:
@@ -111,6 +116,71 @@ def test_ctrl_c_stops_with_one_line(tmp_path: Path) -> None:
         _, complaint = process.communicate(timeout=60)
     assert process.returncode == 130
     assert complaint == "interrupted\n"
+
+
+def page(url: str, key: str) -> str:
+    asked = urllib.request.Request(url, headers={"authorization": f"Bearer {key}"})
+    with urllib.request.urlopen(asked, timeout=60) as answer:
+        return str(answer.read().decode())
+
+
+def test_serve_is_a_console_that_fills_while_one_watches(tmp_path: Path) -> None:
+    env = plain() | {"TMPDIR": str(tmp_path)}
+    command = [*VENIRE, "demo", "--serve", "--no-browser"]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(
+        command, cwd=tmp_path, env=env, stdout=pipe, stderr=pipe, encoding="utf-8"
+    ) as process:
+        try:
+            assert process.stdout is not None
+            said = ""
+            while "Ctrl-C" not in said:
+                line = process.stdout.readline()
+                assert line, process.communicate()
+                said += line
+            link = re.search(
+                r"^The console: ((http://127.0.0.1:\d+)/sign-in\?link=\S+)$", said, re.M
+            )
+            told = re.search(r"^Admin key: +(vk_\S+)$", said, re.M)
+            assert link is not None
+            assert told is not None
+            url, key = link[2], told[1]
+            visitor = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
+            assert "digits" in visitor.open(link[1], timeout=60).read().decode()
+            with venire.Client(url, key) as client:
+                before = client.insights("digits")
+                assert before["exits"] > 200
+                assert client.stream("digits")["student"]["ready"]
+                until(lambda: client.insights("digits")["exits"] > before["exits"] + 10)
+                item = client.find_items("digits", status="left", limit=1)["items"][0]["id"]
+            stream = page(f"{url}/streams/digits", key)
+            assert all(part in stream for part in ("bayes", "0.1000", "student (5 of 5)"))
+            assert item in page(f"{url}/streams/digits/items", key)
+            shown = page(f"{url}/streams/digits/items/{item}?story=whole", key)
+            assert all(part in shown for part in ("data:image/png;base64,", "It arrived in slot"))
+            assert "data:image/png" in page(f"{url}/streams/digits/reviews", key)
+        finally:
+            process.send_signal(signal.SIGINT)
+            rest, complaint = process.communicate(timeout=60)
+    assert (process.returncode, complaint) == (0, "")
+    assert rest.endswith("The demo has ended.\n")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_serve_keeps_the_store_if_asked_and_does_not_overwrite_it(tmp_path: Path) -> None:
+    (tmp_path / "kept").mkdir()
+    (tmp_path / "kept" / "venire.db").write_text("an earlier one")
+    done = run_demo(tmp_path, "--serve", "--keep", "--out", "kept", "--no-browser")
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert "venire.db exists" in done.stderr
+
+
+def test_serve_says_at_once_that_the_port_is_taken(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        done = run_demo(tmp_path, "--serve", "--no-browser", "--port", str(port))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("error: cannot listen: ")
 
 
 def test_default_length_of_the_learning_phase_is_the_documented_one() -> None:

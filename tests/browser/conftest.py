@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +46,26 @@ def browser() -> Iterator[Any]:
         chromium = started.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
         yield chromium
         chromium.close()
+
+
+@pytest.fixture(scope="session")
+def check_access() -> Callable[[Any, str], None]:
+    """Find violations of axe-core's rules on a page, as it is now, in light and in dark."""
+    package = pytest.importorskip("axe_playwright_python")
+    source = (Path(package.__file__).parent / "axe.min.js").read_text(encoding="utf-8")
+
+    def check(page: Any, where: str) -> None:
+        for scheme in ("light", "dark"):
+            page.emulate_media(color_scheme=scheme)
+            page.evaluate(source)  # not as a script of the page, which its policy would refuse
+            found = page.evaluate(
+                "async () => (await axe.run()).violations.map((v) => [v.id, "
+                "v.nodes.map((n) => n.html + ' ' + n.failureSummary)])"
+            )
+            assert found == [], (where, scheme, found)
+        page.emulate_media(color_scheme="light")
+
+    return check
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import os
 import struct
 import zlib
 from base64 import b64encode
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -19,8 +19,8 @@ pytestmark = pytest.mark.browser
 
 __all__ = ["ann"]
 
-#: The path of axe.min.js, where somebody has installed it: `npm install axe-core`.
-AXE = os.environ.get("VENIRE_AXE", "")
+Check = Callable[[Any, str], None]
+
 PHONE = {"width": 390, "height": 760}
 DESKTOP = {"width": 1280, "height": 860}
 
@@ -79,19 +79,6 @@ GUIDELINES = (
 ABOUT = {"spam": "It sells something.", "ok": "Anything else, `hello` too."}
 
 
-def check_access(page: Any, where: str) -> None:
-    """No violation of axe-core's rules, in light and in dark."""
-    if not AXE:
-        return
-    for scheme in ("light", "dark"):
-        page.emulate_media(color_scheme=scheme)
-        page.evaluate(Path(AXE).read_text())
-        found = page.evaluate("async () => (await axe.run()).violations.map((v) => [v.id, "
-                              "v.nodes.map((n) => n.html + ' ' + n.failureSummary)])")  # fmt: skip
-        assert found == [], (where, scheme, found)
-    page.emulate_media(color_scheme="light")
-
-
 def picture(page: Any, name: str) -> None:
     """Keep a screenshot, if a folder for them is named."""
     folder = os.environ.get("VENIRE_SHOTS")
@@ -106,7 +93,7 @@ def open_at(page: Any, process: Process, key: str, stream: str) -> None:
 
 @pytest.mark.parametrize("name", LAYOUTS)
 def test_a_layout_is_seen_on_desktop_and_phone(
-    page: Any, process: Process, ann: str, name: str
+    page: Any, process: Process, ann: str, check_access: Check, name: str
 ) -> None:
     payload, layout = LAYOUTS[name]
     stream = f"layout-{name}"
@@ -203,11 +190,13 @@ def test_guidelines_are_at_hand_and_new_ones_come_with_the_next_load(
         assert all("guidelines" in version["settings"] for version in versions)
 
 
-def test_thirty_classes_are_found_by_typing(page: Any, process: Process, ann: str) -> None:
+def test_thirty_classes_are_found_by_typing(
+    page: Any, process: Process, ann: str, check_access: Check
+) -> None:
     names = [f"topic {n}" for n in range(20)] + ["Politics", "Police", "Économie", "sport", "arts",
              "music", "film", "food", "travel", "health"]  # fmt: skip
     with process.client() as client:
-        fill(client, "many", "a", "b", "c", "d", classes=names)
+        fill(client, "many", "a", "b", "c", "d", classes=names, undo_seconds=10)
         open_at(page, process, ann, "many")
         check_access(page, "many")
         picture(page, "many-classes")
@@ -248,7 +237,7 @@ def test_not_sure_frees_the_item_for_others_and_is_counted(
 
 
 def test_a_comment_and_a_flag_reach_those_who_run_the_stream(
-    page: Any, process: Process, ann: str
+    page: Any, process: Process, ann: str, check_access: Check
 ) -> None:
     with process.client() as client:
         fill(client, "noted", "first", "second")
@@ -272,7 +261,9 @@ def test_a_comment_and_a_flag_reach_those_who_run_the_stream(
         assert page.inner_text("#payload") == "first"
 
 
-def test_practice_gives_feedback_and_no_label(page: Any, process: Process, ann: str) -> None:
+def test_practice_gives_feedback_and_no_label(
+    page: Any, process: Process, ann: str, check_access: Check
+) -> None:
     practice = [
         {"payload": {"text": "Buy now"}, "answer": "spam", "why": "It **sells**."},
         {"payload": {"text": "Hello"}, "answer": "ok"},
@@ -313,7 +304,7 @@ def said(client: Client, stream: str, count: int) -> list[str]:
 
 
 def test_the_last_ten_answers_can_be_changed_without_waiting(
-    page: Any, process: Process, ann: str
+    page: Any, process: Process, ann: str, check_access: Check
 ) -> None:
     with process.client() as client:
         fill(client, "ten", *(f"item {n}" for n in range(14)), undo_seconds=600)

@@ -12,6 +12,7 @@ from typing import Final
 __all__ = ["HOW_TO", "KINDS", "index_of"]
 
 HOW_TO: Final = (
+    "demo",
     "install",
     "library",
     "commands",

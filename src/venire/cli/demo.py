@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from venire.errors import InputError
+from venire.errors import InputError, MissingExtra, VenireError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -24,6 +25,10 @@ SEEDS = "How many streams to compare."
 LEARNING_SLOTS = "Length of the learning phase of the paper's algorithm (T_L)."
 OUT = "Folder for demo.png, demo.csv and demo.json."
 LIVE = "Animate the run, for about 8 s. Off without a terminal."
+SERVE = "Serve the stream as a console in the browser, labelled while you watch, until Ctrl-C."
+PORT = "With --serve: the port; 0 for any free one."
+BROWSER = "With --serve: open the browser."
+KEEP = "With --serve: keep the store, as venire.db in the folder of --out."
 
 
 def demo(
@@ -33,6 +38,10 @@ def demo(
     out: Annotated[Path, typer.Option(metavar="DIR", help=OUT)] = Path("venire-demo"),
     live: Annotated[bool, typer.Option(help=LIVE)] = True,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object only.")] = False,
+    serve: Annotated[bool, typer.Option("--serve", help=SERVE)] = False,
+    port: Annotated[int, typer.Option(metavar="PORT", help=PORT)] = 0,
+    browser: Annotated[bool, typer.Option(help=BROWSER)] = True,
+    keep: Annotated[bool, typer.Option("--keep", help=KEEP)] = False,
 ) -> None:
     """Label a stream of handwritten digits with weak labelers of unknown quality.
 
@@ -48,14 +57,19 @@ def demo(
     from venire.experiments.common.files import make_folder
     from venire.experiments.digits import METHODS, load_job, report
     from venire.experiments.digits.picture import save_picture
+    from venire.experiments.digits.view import introduce
 
     start = time.perf_counter()
     _check(seed, seeds, learning_slots)
+    if serve:
+        _serve(seed, port, browser, out if keep else None, as_json)
+        return
     require_matplotlib("demo")  # which brings scikit-learn too
     make_folder(out)
     console = Console(quiet=as_json)
     console.print("Training 12 weak labelers on 600 digits; 1,197 others are the stream.")
     job = load_job()
+    introduce(job, console)
     _compile(console, job, METHODS[:1])
     if not as_json:
         _show(console, job, seed, live)
@@ -69,6 +83,32 @@ def demo(
         print(json.dumps(record, indent=2))
         return
     _conclude(console, trials, out, time.perf_counter() - start)
+
+
+def _serve(seed: int, port: int, browser: bool, keep: Path | None, as_json: bool) -> None:
+    """The demo as a console in the browser."""
+    from rich.console import Console
+
+    from venire.experiments.common.files import make_folder
+
+    if as_json:
+        raise InputError("got --serve and --json: the console is for people, leave one out")
+    if not 0 <= port <= 65535:
+        raise InputError(f"got --port {port}, expected 0 to 65535")
+    try:
+        from venire.cli.demo_serve import serve_demo
+    except ImportError as error:
+        raise MissingExtra(error.name or "fastapi", "demo,serve") from error
+    if keep is not None:
+        make_folder(keep)
+    try:
+        with socket.create_server(("127.0.0.1", port)):
+            pass  # before a minute of other work
+        serve_demo(Console(), seed, port, browser, keep)
+    except OSError as error:
+        if isinstance(error, VenireError) or not error.errno:
+            raise
+        raise InputError(f"cannot listen: {error}") from error
 
 
 def _check(seed: int, seeds: int, learning_slots: int) -> None:
@@ -87,11 +127,12 @@ def _check(seed: int, seeds: int, learning_slots: int) -> None:
 
 def _compile(console: Console, job: DigitJob, methods: Sequence[Method]) -> None:
     """Run methods once on a few slots, so that they are compiled, and say what takes long."""
+    from venire.cli.compiling import compiling
     from venire.experiments.digits import compare
 
     for method in methods:
         begun = time.perf_counter()
-        with console.status(f"Compiling, the first time only: {method.title}"):
+        with compiling(console, method.title):
             for _ in compare(job, [0], learning_slots=2, slots=12, methods=[method]):
                 pass
         took = time.perf_counter() - begun

@@ -96,7 +96,7 @@ class Service:
         self.progress = notes.progress
 
         reads = ReadOperations(self.runtime, self.skills, self._trends)
-        self.item, self.explain = reads.item, reads.explain
+        self.item, self.explain, self.payloads = reads.item, reads.explain, reads.payloads
         self.exits, self.revisions, self.events = reads.exits, reads.revisions, reads.events
         self.labelers, self.insights = reads.labelers, reads.insights
         self.panel, self.trends = reads.panel, reads.trends_view

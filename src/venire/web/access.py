@@ -95,6 +95,7 @@ ROLES: Final = MappingProxyType[str, frozenset[Role] | None](
         "GET /docs": _ALL,
         "GET /": None,
         "POST /sign-in": None,
+        "GET /sign-in": None,
         "POST /sign-out": None,
         "GET /live": _READERS,
         "GET /work": _WORKERS,

@@ -16,6 +16,7 @@ from venire.service.verbs.reviewing import Kind
 from venire.web.access import ROLES, Caller
 from venire.web.charts import trend_charts
 from venire.web.guard import Gate, caller
+from venire.web.layouts import pictures_of
 from venire.web.pages import PageRoutes
 from venire.web.parameters import Item, Stream
 from venire.web.rendering import changed_settings, payload_of, times
@@ -120,7 +121,10 @@ class ConsoleRoutes(PageRoutes):
         left = shown.status == ItemStatus.LEFT and shown.gold is None
         due = judges and left and await service.is_due(stream, item)
         one = {"item": shown.id, "verdict": shown.verdict} if judges and left and not due else None
-        return self._console(page, request, view, item=shown, one=one, due=due, **told)
+        pictures = pictures_of(shown.payload, await service.layout(stream))
+        return self._console(
+            page, request, view, item=shown, pictures=pictures, one=one, due=due, **told
+        )
 
     async def reviews(
         self,
@@ -130,11 +134,16 @@ class ConsoleRoutes(PageRoutes):
         cursor: Cursor = None,
     ) -> Response:
         """The verdicts that wait for a reviewer, with a form for each."""
-        view = await self._gate.service.stream(stream)
-        found = await self._gate.service.reviews(stream, kind, cursor)
+        service = self._gate.service
+        view, layout = await service.stream(stream), await service.layout(stream)
+        found = await service.reviews(stream, kind, cursor)
+        payloads = await service.payloads(stream, [one.item for one in found.items])
+        pictures = {item: pictures_of(payload, layout) for item, payload in payloads.items()}
         asked = {"kind": kind} if kind else {}
         more = None if found.next is None else urlencode({**asked, "cursor": found.next})
-        return self._console("reviews.html", request, view, found=found, kind=kind, more=more)
+        return self._console(
+            "reviews.html", request, view, found=found, kind=kind, more=more, pictures=pictures
+        )
 
     async def audit(
         self,

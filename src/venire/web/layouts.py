@@ -16,7 +16,7 @@ from typing import Any, Final
 from venire.service.page_settings import Block
 from venire.web.markdown import rendered
 
-__all__ = ["Part", "lay_out"]
+__all__ = ["Part", "lay_out", "pictures_of"]
 
 _IMAGE: Final = re.compile(r"data:image/(png|jpeg|gif|webp|avif);base64,", re.I)
 _AUDIO: Final = re.compile(r"data:audio/[\w.+-]+;base64,", re.I)
@@ -25,6 +25,9 @@ _AUDIO: Final = re.compile(r"data:audio/[\w.+-]+;base64,", re.I)
 #: anywhere. And how many of the highlights of a payload to look for.
 LONGEST_MARKDOWN: Final = 20_000
 MOST_MARKS: Final = 200
+
+#: Characters of an image that the console shows: a page may have twenty of them.
+LONGEST_PICTURE: Final = 400_000
 
 #: Names of fields, by what they hold. Of two responses, the pairs of names that are usual.
 IMAGES: Final = ("image", "image_url", "picture")
@@ -87,6 +90,18 @@ def lay_out(payload: Any, item: str, blocks: Sequence[Block] = ()) -> list[dict[
     except RecursionError:
         parts = [Part("text", f"{item}: the payload is nested too deeply to be shown")]
     return [part.as_json() for part in parts]
+
+
+def pictures_of(payload: Any, blocks: Sequence[Block] = ()) -> list[str]:
+    """The images of a payload that the pages of the console show: `data:` URLs, not too long.
+
+    >>> pictures_of({"image": "data:image/png;base64,AAAA", "text": "a cat"})
+    ['data:image/png;base64,AAAA']
+    >>> pictures_of({"image": "https://example.com/cat.png"})
+    []
+    """
+    found = [part["text"] for part in lay_out(payload, "", blocks) if part["kind"] == "image"]
+    return [text for text in found if _IMAGE.match(text) and len(text) <= LONGEST_PICTURE]
 
 
 def _field(payload: Any, path: str) -> Any:

@@ -69,6 +69,7 @@ class PageRoutes:
         for path, method, endpoint in (
             ("/", "GET", self.home),
             ("/sign-in", "POST", self.sign_in),
+            ("/sign-in", "GET", self.sign_in_by_link),
             ("/sign-out", "POST", self.sign_out),
             ("/live", "GET", self.live),
             ("/work", "GET", self.work),
@@ -106,11 +107,25 @@ class PageRoutes:
         if key is None:
             return self._page("sign_in.html", None, status=401, wrong=True, to=to)
         home = "/work" if key.role == Role.LABELER else "/"
-        response = RedirectResponse(to if to.startswith(WORK) else home, 303)
         seconds = self._gate.settings.session_hours * 3600
         session = await self._gate.service.sessions.begin(key, seconds)
+        return self._signed_in(request, session, to if to.startswith(WORK) else home)
+
+    @by_hand
+    async def sign_in_by_link(self, request: Request) -> Response:
+        """Sign in with the token of a session that was begun for this link; it works once."""
+        token = request.query_params.get("link", "")
+        sessions = self._gate.service.sessions
+        session = None if foreign(request) else await sessions.exchange(token)
+        if session is None:
+            return self._page("sign_in.html", None, status=401, wrong="link", to=None)
+        return self._signed_in(request, session, "/")
+
+    def _signed_in(self, request: Request, session: str, to: str) -> Response:
+        """Go on to a page, with the cookie of a session."""
+        response = RedirectResponse(to, 303)
         secure = self._gate.settings.secure_cookies or over_https(request)
-        age = round(seconds)
+        age = round(self._gate.settings.session_hours * 3600)
         response.set_cookie(
             COOKIE, session, max_age=age, httponly=True, samesite="strict", secure=secure
         )

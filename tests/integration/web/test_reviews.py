@@ -138,3 +138,23 @@ def test_overrides_survive_a_kill(tmp_path: Path) -> None:
             assert client.reviews("posts")["items"] == []
         assert server.stop() == 0
     assert main(["verify", "--storage", storage]) == 0
+
+
+def test_reviewers_see_the_images_of_a_payload_and_nothing_that_it_names() -> None:
+    image = "data:image/png;base64,iVBORw0KGgo="
+    payloads = {
+        "field": {"scan": image},
+        "plain": image,
+        "named": {"image": "https://elsewhere.example/a.png"},
+        "script": {"image": "data:text/html;base64,AAAA"},
+    }
+    with in_process() as shared:
+        shared.make_stream(**SETTINGS, layout=[{"field": "scan", "show": "image"}])
+        rows = [{"id": name, "payload": payload} for name, payload in payloads.items()]
+        assert shared.call("POST", "/v1/streams/posts/items", json=rows).status_code == 200
+        send(shared, [(item, who, "ok") for item in payloads for who in ("ann", "bob")])
+        page = shared.call("GET", "/streams/posts/reviews", "reviewer").text
+        assert page.count("<img") == page.count(f'<img class="picture" src="{image}"') == 2
+        for item in payloads:
+            shown = shared.call("GET", f"/streams/posts/items/{item}", "reviewer").text
+            assert shown.count("<img") == (item in ("field", "plain"))

@@ -20,7 +20,7 @@ NAMES = {
     "{webhook}": "w",
     "{key}": "none",
 }
-PUBLIC = {"GET /health", "GET /ready", "GET /", "POST /sign-in", "POST /sign-out"}
+PUBLIC = {"GET /health", "GET /ready", "GET /", "GET /sign-in", "POST /sign-in", "POST /sign-out"}
 
 
 @pytest.fixture(scope="module")
@@ -143,3 +143,23 @@ def test_a_page_of_another_site_cannot_use_the_cookie(shared: InProcess) -> None
         assert http.post("/sign-in", data={"key": "x"}, headers=headers).status_code == 403
     assert http.post("/sign-out", follow_redirects=False).status_code == 303
     assert http.get("/v1/me").status_code == 401
+
+
+def test_a_link_signs_in_once(shared: InProcess) -> None:
+    http, service = shared.http, shared.service
+    key = service.keys.authenticate(shared.keys["viewer"])
+    assert http.portal is not None
+    assert key is not None
+    token = http.portal.call(service.sessions.begin, key, 600.0)
+    http.cookies.clear()
+    other = http.get(f"/sign-in?link={token}", headers={"sec-fetch-site": "cross-site"})
+    assert (other.status_code, "set-cookie" in other.headers) == (401, False)
+    opened = http.get(f"/sign-in?link={token}", follow_redirects=False)
+    assert (opened.status_code, opened.headers["location"]) == (303, "/")
+    assert token not in opened.headers["set-cookie"]
+    assert http.get("/v1/me").json()["role"] == "viewer"
+    http.cookies.clear()
+    for link in (token, "", "vk_wrong"):
+        again = http.get(f"/sign-in?link={link}", follow_redirects=False)
+        assert (again.status_code, "set-cookie" in again.headers) == (401, False)
+        assert "This link has been used or has expired" in again.text

@@ -2,12 +2,14 @@
 
 import io
 import json
+from base64 import b64decode
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image
 from rich.console import Console
 
 from venire.engine import Scheduler
@@ -30,7 +32,8 @@ from venire.experiments.digits import (
     work,
 )
 from venire.experiments.digits.comparison import mean_and_spread
-from venire.experiments.digits.view import View, watch
+from venire.experiments.digits.served import arrivals, as_png
+from venire.experiments.digits.view import View, introduce, watch
 from venire.model import Labeler
 from venire.scheduling import Algorithm2, FixedOverlap, Greedy, LearnWhileServing, Realised
 from venire.simulation import Run, simulate
@@ -221,6 +224,22 @@ class TestComparison:
         assert trial.learned is None
 
 
+class TestServed:
+    def test_the_server_gets_the_stream_of_the_simulator(self, job: DigitJob) -> None:
+        slots, items = arrivals(job, 3, SLOTS), job.world(3).items(SLOTS)
+        assert [item["id"] for slot in slots for item in slot] == [
+            items.name(row) for row in range(len(items.weight))
+        ]
+        assert [n for n, slot in enumerate(slots) for _ in slot] == items.arrival.tolist()
+        assert [item["weight"] for slot in slots for item in slot] == items.weight.tolist()
+
+    def test_a_picture_shows_the_pixels(self, job: DigitJob) -> None:
+        image = job.images[0]
+        body = b64decode(as_png(image).partition(",")[2])
+        drawn = np.asarray(Image.open(io.BytesIO(body)), dtype=float)[6::12, 6::12]
+        assert np.abs(drawn / 255 - (1 - image)).max() <= 0.5 / 255 + 1e-9
+
+
 class TestReport:
     def test_table_holds_every_method_and_fits_80_columns(self, trials: list[Trial]) -> None:
         out = io.StringIO()
@@ -288,6 +307,16 @@ class TestView:
         watch(job, self.steps(job), console, slots=40, seconds=0.4)
         assert "\x1b[" in out.getvalue()
         assert "slot 40 of 40: learning who is how good, while serving" in out.getvalue()
+
+    def test_the_introduction_fits_80_columns_and_needs_a_terminal(self, job: DigitJob) -> None:
+        out, plain = io.StringIO(), io.StringIO()
+        introduce(job, Console(file=out, force_terminal=True, color_system=None, width=80))
+        lines = out.getvalue().splitlines()
+        assert {len(line) for line in lines} == {80}
+        assert len(lines) == 2 + 4 + len(job.labelers)
+        assert "…" not in out.getvalue()
+        introduce(job, Console(file=plain))
+        assert plain.getvalue() == ""
 
     def test_small_terminals_get_lines(self, job: DigitJob) -> None:
         out = io.StringIO()

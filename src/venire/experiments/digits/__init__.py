@@ -3,6 +3,8 @@
 panel.py        the images, the labelers and what they say
 shift.py        the main job, done by the engine slot by slot
 view.py         the job as it goes, on a terminal or in plain lines
+served.py       the stream as a server gets it
+crowd.py        the labelers as clients of a server
 comparison.py   the same streams under other rules
 outcome.py      what came of a stream, and what is counted of it
 report.py       the table, on the screen and in files

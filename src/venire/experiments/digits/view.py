@@ -19,7 +19,7 @@ from venire.experiments.digits.panel import SLOTS, DigitJob, Images
 from venire.experiments.digits.shift import Progress
 from venire.model import Exit
 
-__all__ = ["View", "watch"]
+__all__ = ["View", "introduce", "watch"]
 
 _WIDTH, _HEIGHT = 80, 21
 _FRAMES_A_SECOND = 20
@@ -27,6 +27,26 @@ _BAR = 18
 _SPARK = " ▁▂▃▄▅▆▇█"
 _INK = " ░▒▓█"
 _LINES = 8
+_SHOWN = 5
+
+
+def introduce(job: DigitJob, console: Console) -> None:
+    """Show some images and what everybody says of them; nothing where there is no terminal."""
+    if not _fits(console):
+        return
+    view = View(job, SLOTS, colour=console.color_system is not None)
+    table = Table.grid(padding=(0, 1))
+    images = range(_SHOWN)
+    table.add_row("", "", *(view.draw(job.images[i]) for i in images))
+    for m, name in enumerate(job.labelers):
+        said = [Text(f"   {job.said[i, m]}", style=_style(job, i, m)) for i in images]
+        table.add_row(name, Text(f"{job.kinds[m]}, {job.prices[m]:.2f}", "dim"), *said)
+    title = "some of the images, and what each labeler says of them, at which price"
+    console.print(Panel(table, title=title, title_align="left", width=_WIDTH))
+
+
+def _style(job: DigitJob, image: int, labeler: int) -> str:
+    return "green" if job.said[image, labeler] == job.truth[image] else "bold red"
 
 
 def watch(

@@ -60,6 +60,18 @@ class Sessions:
         if self._of.pop(hashed(token), None) is not None:
             await self._save()
 
+    async def exchange(self, token: str) -> str | None:
+        """Replace the token of a session by a new one, which is returned: the old one works once.
+
+        The session expires when it would have. None if there is no such session.
+        """
+        if self.key_of(token) is None:
+            return None
+        fresh = new_token()
+        self._of[hashed(fresh)] = self._of.pop(hashed(token))
+        await self._save()
+        return fresh
+
     def key_of(self, token: str) -> KeyView | None:
         """The key of a session, if both are valid."""
         session = self._of.get(hashed(token))

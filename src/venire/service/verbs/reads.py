@@ -6,8 +6,8 @@ A read waits until everything done before it is on disk, so a client never sees 
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Callable
-from typing import Final, TypeVar
+from collections.abc import AsyncIterator, Callable, Sequence
+from typing import Any, Final, TypeVar
 
 from venire.errors import NotFound
 from venire.model import ItemStatus, NoteKind
@@ -61,6 +61,18 @@ class ReadOperations:
     async def item(self, stream: str, item: str) -> ItemView:
         """An item with its labels, its posterior and its verdict."""
         return await item_view(self.runtime, stream, item)
+
+    async def payloads(self, stream: str, items: Sequence[str]) -> dict[str, Any]:
+        """The payloads of some items, by id; those of unknown items are left out."""
+        await self.runtime.live_stream(stream)
+        await self.runtime.flush()
+        read = self.runtime.storage.item
+
+        def rows() -> dict[str, Any]:
+            found = {item: read(stream, item) for item in items}
+            return {item: json.loads(row.payload) for item, row in found.items() if row}
+
+        return await self.runtime.read(rows)
 
     async def explain(self, stream: str, item: str, believes: bool = False) -> Explanation:
         """Why the item was assigned to whom, and why it left; recomputed from the log."""
