@@ -35,6 +35,7 @@ __all__ = [
     "Left",
     "Observed",
     "Released",
+    "Revised",
     "Withdrawn",
 ]
 
@@ -138,6 +139,14 @@ class GoldGiven:
 
 
 @dataclass(frozen=True, slots=True)
+class Revised:
+    """An item that has left was decided again, apart from its own labels."""
+
+    slot: int
+    revision: Revision
+
+
+@dataclass(frozen=True, slots=True)
 class Changed:
     """Settings changed; None: as before. Names are as `--policy` and `--learning` take them.
 
@@ -165,5 +174,6 @@ Event: TypeAlias = (
     | Closed
     | Withdrawn
     | GoldGiven
+    | Revised
     | Changed
 )

@@ -105,11 +105,15 @@ class ItemStatus(_Word):
 
 
 class StreamStatus(_Word):
-    """Whether a stream hands out work and takes items, only takes items, or only hands out work."""
+    """Whether a stream hands out work and takes items, only takes items, or only hands out work.
+
+    One that is `archived` was closed, and is put away: it can be read, and restored.
+    """
 
     RUNNING = "running"
     PAUSED = "paused"
     CLOSED = "closed"
+    ARCHIVED = "archived"
 
 
 class LeaseStatus(_Word):

@@ -23,6 +23,7 @@ from venire.scheduling.algorithm1.incoming_labels import LABELER, ROW, VOUCHED, 
 from venire.scheduling.algorithm1.verdicts import revalue
 from venire.scheduling.item_limits import next_short, note_rows, note_stand, survey
 from venire.scheduling.state.desk import (
+    BARRED,
     BUDGET,
     CONFIDENT,
     DEADLINE,
@@ -269,6 +270,13 @@ class BoundedQueue:
         self._touched.append(row)
         if row in self.retired and self.retired[row][0] == MAX_LABELS and not self._full(row):
             self._recall(row, slot)
+
+    def bar(self, row: int, labeler: int, slot: int) -> None:
+        """The labeler, which does not hold the row, does not get it again."""
+        self.queue.link(row, labeler, slot, BARRED)
+        self.queue.revalue(row, slot)
+        self._keep_due(row, slot)
+        self._touched.append(row)
 
     def in_group(self, row: int, labeler: int) -> bool:
         """Whether the row's group, or that from which it was retired, holds the labeler."""

@@ -29,6 +29,7 @@ from venire.events import (
     Left,
     Observed,
     Released,
+    Revised,
     Withdrawn,
 )
 from venire.model import Exit, Revision
@@ -82,6 +83,8 @@ def _redo(s: Scheduler, event: Event) -> None:
             s.withdraw(event.item)
         case GoldGiven():
             s.gold(event.item, event.label, event.before, event.labels)
+        case Revised(revision=r):
+            s.revise(r.item, r.verdict, r.before, r.labels)
         case Changed():
             costs = None if event.costs is None else {(t, v): x for t, v, x in event.costs}
             s.change(

@@ -157,7 +157,7 @@ class Scheduler(Pictured):
     def release(self, item: ItemId, labeler: LabelerId, bar: bool = False) -> None:
         """A label will not come: a lease ended, or the labeler gave the work back.
 
-        With `bar` the labeler does not get the item again.
+        With `bar` the labeler does not get the item again, even if it does not hold it any more.
         """
         self._labelling.release(item, labeler, bar)
 
@@ -182,6 +182,18 @@ class Scheduler(Pictured):
         Verdict(label='ok', confidence=1.0)
         """
         self._labelling.gold(item, label, before, labels)
+
+    def revise(self, item: ItemId, verdict: Verdict, before: Verdict, labels: int) -> None:
+        """An item that has left was decided again, by `labels` labels, not by its own alone.
+
+        `before` is the verdict that it had. It is not revised by its own labels from now on.
+
+        >>> s = Scheduler([Labeler("ann", 0.9)], classes=["spam", "ok"])
+        >>> s.revise("post-1", Verdict("ok", 0.97), Verdict("spam", 0.6), labels=5)
+        >>> s.log[-1].revision.verdict
+        Verdict(label='ok', confidence=0.97)
+        """
+        self._labelling.revise(item, verdict, before, labels)
 
     def join(self, labeler: Labeler | LabelerId) -> None:
         """A labeler joins, or comes back with the capacity and the price given now.

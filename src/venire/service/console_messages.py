@@ -13,6 +13,7 @@ from venire.model import ExitReason, ItemStatus
 __all__ = [
     "AlarmView",
     "AlarmsView",
+    "ArchivedStream",
     "GoldView",
     "ItemSummary",
     "ItemsPage",
@@ -21,8 +22,20 @@ __all__ = [
     "ReviewItem",
     "Reviewed",
     "ReviewsPage",
+    "SentBackView",
     "TrendsView",
 ]
+
+
+@dataclass(frozen=True, slots=True)
+class ArchivedStream:
+    """A stream that is archived, since when, and what it holds."""
+
+    name: str
+    created_at: float
+    archived_at: float
+    exits: int
+    labels: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +115,19 @@ class Reviewed:
     outcome: Literal["confirmed", "overridden"]
     before: str | None
     label: str
+
+
+@dataclass(frozen=True, slots=True)
+class SentBackView:
+    """An item that was sent back for more labels: it comes again under the id `follow_up`.
+
+    When that leaves, and is surer, the verdict of the item is revised.
+    """
+
+    stream: str
+    item: str
+    follow_up: str
+    min_confidence: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

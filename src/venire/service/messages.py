@@ -197,7 +197,8 @@ class ItemView:
     """An item and its state: `posterior` while it is open, `exit` once it has left.
 
     `verdict` and `confidence` are current: by the labels so far while the item is open, and
-    afterwards by its last revision, or by its exit if there is none.
+    afterwards by its last revision, or by its exit if there is none. `follow_up` is the item as
+    which it was sent back for more labels, `follows` the one that was sent back as this.
     """
 
     id: str
@@ -219,6 +220,8 @@ class ItemView:
     min_confidence: float | None = None
     gold: str | None = None
     notes: tuple[NoteView, ...] = ()
+    follows: str | None = None
+    follow_up: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -377,7 +380,9 @@ class Insights:
     `slots_skipped` is counted since the server started. `error_upper` is the upper bound on the
     rate of errors, at 95 %, by the `audits`. The accuracy is estimated by `mean_confidence`, and
     lies between `accuracy_low` and `accuracy_high` with 95 %, if confidences are right. `alarms`
-    counts those that are on, `unsure` how often a labeler abstained.
+    counts those that are on, `unsure` how often a labeler abstained. `exits_by_minute` and
+    `queue_by_minute` are the last 60 minutes, that of now at the end; after a restart only as far
+    as the last 1000 exits tell.
     """
 
     stream: str
@@ -418,3 +423,5 @@ class Insights:
     accuracy_low: float | None = None
     accuracy_high: float | None = None
     single_label_share: float | None = None
+    exits_by_minute: tuple[int, ...] = ()
+    queue_by_minute: tuple[int, ...] = ()

@@ -5,7 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-__all__ = ["LabelerView", "Measured", "PanelMemberView", "PanelView"]
+__all__ = [
+    "AgreementView",
+    "GoldAgreement",
+    "LabelerView",
+    "Measured",
+    "PairAgreement",
+    "PanelMemberView",
+    "PanelView",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,7 +22,7 @@ class LabelerView:
 
     `expired` counts the leases that expired since the server started. `price` is what one label
     costs, and `money` what all labels of the labeler cost at that price. `unsure` counts how often
-    it looked at an item and abstained.
+    it looked at an item and abstained. A `retired` one is given nothing any more.
     """
 
     id: str
@@ -36,6 +44,46 @@ class LabelerView:
     money: float = 0.0
     trusted: bool = False
     unsure: int = 0
+    retired: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class GoldAgreement:
+    """How often a labeler said what gold says: `right` of `items`, and the interval of 95 %."""
+
+    labeler: str
+    items: int
+    right: int
+    low: float | None
+    high: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class PairAgreement:
+    """How often two labelers said the same: `same` of the `items` that both labelled.
+
+    `kappa` is Cohen's: 1 if always, 0 if as often as chance explains, None if nothing but one class
+    was said.
+    """
+
+    first: str
+    second: str
+    items: int
+    same: int
+    kappa: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class AgreementView:
+    """How the labelers of a stream agree with gold and with each other, by its latest `labels`.
+
+    `pairs` are of those with the most labels.
+    """
+
+    stream: str
+    labels: int
+    gold: tuple[GoldAgreement, ...]
+    pairs: tuple[PairAgreement, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,10 +16,12 @@ from venire.service.verbs.alarms import AlarmOperations
 from venire.service.verbs.deletion import DeletionOperations
 from venire.service.verbs.finding import FindOperations
 from venire.service.verbs.gold import GoldOperations
+from venire.service.verbs.labelers import LabelerOperations
 from venire.service.verbs.labelling import LabellingOperations
 from venire.service.verbs.notes import NoteOperations
 from venire.service.verbs.reads import ReadOperations
 from venire.service.verbs.reviewing import ReviewOperations
+from venire.service.verbs.sending_back import SendBackOperations
 from venire.service.verbs.streams import StreamOperations
 from venire.service.webhooks.registry import Webhooks
 from venire.storage import Storage, WriterStats
@@ -78,13 +80,21 @@ class Service:
         self.settings_history = streams.settings_history
         self.layout, self.practice = streams.layout, streams.practice
         self.pause, self.resume, self.close = streams.pause, streams.resume, streams.close
+        self.archive, self.restore, self.archived = (
+            streams.archive, streams.restore, streams.archived
+        )  # fmt: skip
         self.add_items, self.withdraw = streams.add_items, streams.withdraw
 
         gold = GoldOperations(self.runtime)
         self.add_gold, self.audits, self.is_trusted = gold.add_gold, gold.audits, gold.is_trusted
         self.review, self.gold = gold.review, gold.gold
         reviews = ReviewOperations(self.runtime)
-        self.reviews, self.is_due = reviews.reviews, reviews.is_due
+        self.reviews, self.is_due, self.due = reviews.reviews, reviews.is_due, reviews.due
+        self.send_back = SendBackOperations(self.runtime, streams).send_back
+        labelers = LabelerOperations(self.runtime, streams)
+        self.add_labeler, self.agreement = labelers.add_labeler, labelers.agreement
+        self.retire_labeler = labelers.retire_labeler
+        self.restore_labeler = labelers.restore_labeler
 
         labelling = LabellingOperations(self.runtime, gold)
         self.next, self.label, self.held = labelling.next, labelling.label, labelling.held
@@ -106,7 +116,7 @@ class Service:
         self._alarms = AlarmOperations(self.runtime, self.skills, self._trends)
         self.alarms, self.check_alarms = self._alarms.alarms, self._alarms.check
 
-        deletion = DeletionOperations(self.runtime, self.skills, self._alarms)
+        deletion = DeletionOperations(self.runtime, self.skills, self._alarms, labelers)
         self.erase_payload, self.delete_stream = deletion.erase_payload, deletion.delete_stream
         self.audit, self._resume_deletions = deletion.audit, deletion.resume_deletions
         self.recent_audit = deletion.recent_audit

@@ -61,7 +61,7 @@ class Member(BaseModel):
     `capacity` is how many items it may hold at once. `competence` is the probability that its label
     is right, if known; otherwise it is learned. `price` is what one label of it costs, in the unit
     of the items' weights. `kind` is a note for people. What a `trusted` one says is gold: it is
-    given verdicts to audit, and no other work.
+    given verdicts to audit, and no other work. A `retired` one is given nothing; its labels stay.
 
     >>> Member(id="ann").capacity
     1
@@ -75,6 +75,7 @@ class Member(BaseModel):
     price: Annotated[float, Field(ge=0, le=MOST_PRICE)] = 0.0
     kind: Annotated[str, Field(max_length=40)] | None = None
     trusted: bool = False
+    retired: bool = False
 
 
 class ErrorCost(BaseModel):
@@ -256,7 +257,7 @@ class StreamSettings(PageSettings):
         names = [member.id for member in self.panel]
         if len(set(names)) < len(names):
             raise ValueError("a labeler is on the panel twice; expected distinct ids")
-        if not set(names) - self.trusted and not self.open_panel:
+        if not self.asked and not self.open_panel:
             raise ValueError("the panel is empty and closed: name labelers, or set open_panel")
         if self.max_overlap is not None and self.min_labels > self.max_overlap:
             raise ValueError(
@@ -294,7 +295,17 @@ class StreamSettings(PageSettings):
     @cached_property
     def trusted(self) -> frozenset[str]:
         """The labelers whose word is gold."""
-        return frozenset(member.id for member in self.panel if member.trusted)
+        return frozenset(m.id for m in self.panel if m.trusted and not m.retired)
+
+    @cached_property
+    def retired(self) -> frozenset[str]:
+        """The labelers who are given nothing any more."""
+        return frozenset(member.id for member in self.panel if member.retired)
+
+    @property
+    def asked(self) -> list[Member]:
+        """Those on the panel who are asked for labels."""
+        return [member for member in self.panel if not member.trusted and not member.retired]
 
     @property
     def cost_pairs(self) -> dict[tuple[Hashable, Hashable], float]:

@@ -28,6 +28,7 @@ from venire.storage.rows import (
     EngineRow,
     EventRow,
     Exited,
+    FollowRow,
     GoldRow,
     ItemRow,
     KeyRow,
@@ -152,6 +153,10 @@ class Storage(ABC):
         """Those of the ids that exist, with the digest of their content."""
 
     @abstractmethod
+    def payloads(self, stream: str, ids: Iterable[str]) -> dict[str, str]:
+        """The payloads of those of the ids that exist."""
+
+    @abstractmethod
     def exits(self, stream: str, after: int = 0, limit: int | None = None) -> list[ItemRow]:
         """Items that left with an `exit_n` above `after`, in that order.
 
@@ -213,6 +218,14 @@ class Storage(ABC):
     @abstractmethod
     def alarms(self, stream: str, after: int = 0, limit: int | None = None) -> list[AlarmRow]:
         """Alarms raised and cleared with an `n` above `after`, in that order."""
+
+    @abstractmethod
+    def last_alarms(self, stream: str) -> list[AlarmRow]:
+        """The last alarm of each rule and subject, in the order of `n`."""
+
+    @abstractmethod
+    def follows(self, stream: str) -> list[FollowRow]:
+        """The items that follow others, which were sent back, by their ids."""
 
     @abstractmethod
     def labels_of(self, stream: str, item: str) -> list[LabelRow]:

@@ -18,6 +18,7 @@ from venire.storage.rows import (
     EngineRow,
     EventRow,
     ExitRow,
+    FollowRow,
     GoldRow,
     ItemRow,
     KeyRow,
@@ -38,6 +39,7 @@ __all__ = [
     "AddDeliveries",
     "AddEngine",
     "AddEvents",
+    "AddFollows",
     "AddGold",
     "AddItems",
     "AddKey",
@@ -48,8 +50,10 @@ __all__ = [
     "AddSettings",
     "AddStream",
     "AddWebhook",
+    "ArchiveStream",
     "Change",
     "DeleteStream",
+    "DropAlarms",
     "EndLeases",
     "ErasePayload",
     "ExpireKey",
@@ -59,11 +63,13 @@ __all__ = [
     "PurgeStream",
     "RemoveWebhook",
     "RenewLease",
+    "RetellAudit",
     "RevokeKey",
     "RotateSecret",
     "SaveSnapshot",
     "SetMeta",
     "SetStatus",
+    "SettleFollow",
     "TouchKey",
     "UpdateDelivery",
 ]
@@ -131,6 +137,30 @@ class AddGold:
     """Gold of items; a second one for the same item is refused."""
 
     rows: Sequence[GoldRow]
+
+
+@dataclass(frozen=True, slots=True)
+class AddFollows:
+    """Items that were sent back, as others; a second row for the same new item is refused."""
+
+    rows: Sequence[FollowRow]
+
+
+@dataclass(frozen=True, slots=True)
+class SettleFollow:
+    """An item that follows another has left, and what that means for the other is written."""
+
+    stream: str
+    item: str
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class DropAlarms:
+    """Delete the alarms of a stream up to number `n`, but the last of each rule and subject."""
+
+    stream: str
+    n: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -305,6 +335,22 @@ class ErasePayload:
 
 
 @dataclass(frozen=True, slots=True)
+class RetellAudit:
+    """Replace the details of an entry of the audit trail, where they hold what was erased."""
+
+    n: int
+    details: str
+
+
+@dataclass(frozen=True, slots=True)
+class ArchiveStream:
+    """A stream is archived from `at` on; None: it is restored. An unknown one is refused."""
+
+    stream: str
+    at: float | None
+
+
+@dataclass(frozen=True, slots=True)
 class MarkDeleted:
     """A stream is deleted: `streams` no longer lists it, though rows of it may be left."""
 
@@ -338,6 +384,9 @@ Change: TypeAlias = (
     | AddChecks
     | AddGold
     | AddAlarms
+    | DropAlarms
+    | AddFollows
+    | SettleFollow
     | AddLabels
     | AddLeases
     | AddNotes
@@ -357,6 +406,8 @@ Change: TypeAlias = (
     | AddAudit
     | ExpireKey
     | ErasePayload
+    | RetellAudit
+    | ArchiveStream
     | MarkDeleted
     | PurgeStream
     | DeleteStream

@@ -29,6 +29,7 @@ from venire.events import (
     Left,
     Observed,
     Released,
+    Revised,
     Withdrawn,
 )
 from venire.model import (
@@ -211,11 +212,16 @@ def _closed(event: Closed) -> Any:
     ]
     if not event.revisions:
         return exits
-    revised = [
-        [r.item, int(r.slot), *_verdict(r.before), *_verdict(r.verdict), int(r.labels)]
-        for r in event.revisions
-    ]
-    return {"exits": exits, "revisions": revised}
+    return {"exits": exits, "revisions": [_revision(r) for r in event.revisions]}
+
+
+def _revision(r: Revision) -> list[Any]:
+    return [r.item, int(r.slot), *_verdict(r.before), *_verdict(r.verdict), int(r.labels)]
+
+
+def _read_revision(body: Any) -> Revision:
+    item, when, old, was, new, sure, labels = body
+    return Revision(item, when, Verdict(old, float(was)), Verdict(new, float(sure)), labels)
 
 
 def _verdict(verdict: Verdict) -> list[Any]:
@@ -230,10 +236,7 @@ def _read_closed(slot: int, body: Any) -> Closed:
             Exit(item, arrival, left, labels, Verdict(label, float(confidence)), ExitReason(reason))
             for item, arrival, left, labels, label, confidence, reason in exits
         ),
-        tuple(
-            Revision(item, when, Verdict(old, float(was)), Verdict(new, float(sure)), labels)
-            for item, when, old, was, new, sure, labels in revised
-        ),
+        tuple(_read_revision(one) for one in revised),
     )
 
 
@@ -288,6 +291,11 @@ _KINDS: dict[str, tuple[type, Callable[[Any], Any], Callable[[int, Any], Event]]
     "closing": (ClosedPart, _closed, _read_part),
     "withdrawn": (Withdrawn, lambda event: event.item, lambda slot, body: Withdrawn(slot, body)),
     "gold": (GoldGiven, _gold, _read_gold),
+    "revised": (
+        Revised,
+        lambda event: _revision(event.revision),
+        lambda slot, body: Revised(slot, _read_revision(body)),
+    ),
     "changed": (Changed, _changed, _read_changed),
 }
 

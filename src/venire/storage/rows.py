@@ -16,6 +16,7 @@ __all__ = [
     "DELIVERY_KINDS",
     "ERASED",
     "ROWS",
+    "STREAM_STATUSES",
     "UNSETTLED",
     "AlarmRow",
     "AuditRow",
@@ -26,6 +27,7 @@ __all__ = [
     "EventRow",
     "ExitRow",
     "Exited",
+    "FollowRow",
     "GoldRow",
     "ItemRow",
     "KeyRow",
@@ -42,6 +44,9 @@ __all__ = [
 
 DELIVERY_KINDS: Final = ("exit", "revision", "alarm")
 
+#: What the status of a stream may be in the store: that of an archived one is closed.
+STREAM_STATUSES: Final = (StreamStatus.RUNNING, StreamStatus.PAUSED, StreamStatus.CLOSED)
+
 #: Deliveries that are not done: to be retried, or dead-lettered.
 UNSETTLED: Final = (DeliveryStatus.PENDING, DeliveryStatus.DEAD)
 
@@ -52,13 +57,15 @@ ERASED: Final = "erased"
 class StreamRow(NamedTuple):
     """A stream: its name, when it was made, and whether it is running, paused or closed.
 
-    `deleted_at` is set while the rows of a deleted stream are being removed, and this one last.
+    `deleted_at` is set while the rows of a deleted stream are being removed, and this one last;
+    `archived_at` while it is archived, and then its status is closed.
     """
 
     name: str
     created_at: float
     status: str = StreamStatus.RUNNING
     deleted_at: float | None = None
+    archived_at: float | None = None
 
 
 class SettingsRow(NamedTuple):
@@ -359,6 +366,18 @@ class AlarmRow(NamedTuple):
     message: str
 
 
+class FollowRow(NamedTuple):
+    """An item that was sent back for more labels, as another item; `settled_at` once that left."""
+
+    stream: str
+    item: str
+    original: str
+    at: float
+    actor: str
+    key: str | None = None
+    settled_at: float | None = None
+
+
 class Exited(NamedTuple):
     """How an item left, without its payload, for statistics over many of them.
 
@@ -408,6 +427,7 @@ ROWS: Final[dict[str, type[tuple[Any, ...]]]] = {
     "checks": CheckRow,
     "gold": GoldRow,
     "alarms": AlarmRow,
+    "follows": FollowRow,
     "labels": LabelRow,
     "leases": LeaseRow,
     "notes": NoteRow,

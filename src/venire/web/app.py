@@ -25,6 +25,7 @@ from venire.web.routes.finding import FindRoutes
 from venire.web.routes.gold import GoldRoutes
 from venire.web.routes.items import ItemRoutes
 from venire.web.routes.keys import KeyRoutes
+from venire.web.routes.labelers import LabelerRoutes
 from venire.web.routes.notes import NoteRoutes
 from venire.web.routes.operations import OperationRoutes
 from venire.web.routes.reviews import ReviewRoutes
@@ -46,6 +47,7 @@ PARTS = (
     GoldRoutes,
     ReviewRoutes,
     StreamRoutes,
+    LabelerRoutes,
     WebhookRoutes,
     KeyRoutes,
     EraseRoutes,

@@ -19,7 +19,7 @@ from typing_extensions import TypedDict
 from venire.model import Role
 from venire.service.keys.keyring import MAX_DAYS
 from venire.service.messages import ItemIn
-from venire.service.settings import LONGEST_ID, STREAM_NAME, Name, StreamSettings, Weight
+from venire.service.settings import LONGEST_ID, STREAM_NAME, Member, Name, StreamSettings, Weight
 from venire.service.verbs.notes import LONGEST_NOTE
 from venire.web.errors import RequestError, invalid
 
@@ -30,6 +30,7 @@ __all__ = [
     "ItemBody",
     "KeyBody",
     "LabelBody",
+    "LabelerBody",
     "NewStream",
     "NoteBody",
     "RedeliverBody",
@@ -38,6 +39,7 @@ __all__ = [
     "RotateBody",
     "SaidBody",
     "SecretBody",
+    "SendBackBody",
     "SlugName",
     "WebhookBody",
     "item_of",
@@ -197,6 +199,27 @@ class ReviewBody(BaseModel):
     note: Annotated[str, Field(max_length=2000)] | None = None
 
 
+class SendBackBody(BaseModel):
+    """An item to send back for more labels.
+
+    `min_confidence` is what its new verdict must reach; half of the doubt is to go without it.
+    """
+
+    model_config = ConfigDict(extra="forbid")
+
+    item: Id
+    min_confidence: Annotated[float, Field(gt=0, le=1)] | None = None
+    note: Annotated[str, Field(max_length=2000)] | None = None
+
+
+class LabelerBody(BaseModel):
+    """A labeler, by its id."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    labeler: Name
+
+
 class RotateBody(BaseModel):
     """For how many hours the old key stays valid beside the new one."""
 
@@ -220,6 +243,9 @@ BODIES: Final[tuple[Any, ...]] = (
     KeyBody,
     RotateBody,
     ReviewBody,
+    SendBackBody,
+    LabelerBody,
+    Member,
 )
 
 _ITEMS: Final = TypeAdapter(list[ItemBody])

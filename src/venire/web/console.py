@@ -11,9 +11,10 @@ from urllib.parse import urlencode
 from fastapi import FastAPI, Query, Request, Response
 from pydantic import BeforeValidator, Field
 
-from venire.model import ExitReason, ItemStatus
+from venire.model import ExitReason, ItemStatus, Role
 from venire.service.verbs.reviewing import Kind
 from venire.web.access import ROLES, Caller
+from venire.web.blind import Blind, blind_for
 from venire.web.charts import trend_charts
 from venire.web.guard import Gate, caller
 from venire.web.layouts import pictures_of
@@ -28,8 +29,16 @@ __all__ = ["ConsoleRoutes"]
 #: Rows on a page, and alarms in the history.
 ROWS, ALARMS = 50, 200
 
+#: Labelers in the table of agreement.
+MATRIX = 15
+
 #: The pages of a stream, by path.
-PAGES = (("", "Overview"), ("/items", "Items"), ("/reviews", "Reviews"))
+PAGES = (
+    ("", "Overview"),
+    ("/items", "Items"),
+    ("/reviews", "Reviews"),
+    ("/labelers", "Labelers"),
+)
 
 Named = Annotated[
     Annotated[str, Field(max_length=200)] | None,
@@ -52,9 +61,11 @@ class ConsoleRoutes(PageRoutes):
         one = "/streams/{stream}"
         for path, endpoint in (
             ("/audit", self.audit),
+            ("/archived", self.archived),
             (one, self.stream),
             (f"{one}/items", self.items),
             (f"{one}/reviews", self.reviews),
+            (f"{one}/labelers", self.labelers),
             (f"{one}/items/{{item:path}}", self.item),
         ):
             app.add_api_route(path, endpoint, methods=["GET"], include_in_schema=False)
@@ -84,6 +95,7 @@ class ConsoleRoutes(PageRoutes):
         """The items of a stream, with a form to search them."""
         view = await self._gate.service.stream(stream)
         found = await self._gate.service.find_items(stream, search, cursor, ROWS)
+        found = (await self._blind(request, stream)).page(found, search)
         asked = {name: value for name, value in request.query_params.items() if value}
         asked.pop("cursor", None)
         more = None if found.next is None else urlencode({**asked, "cursor": found.next})
@@ -107,11 +119,12 @@ class ConsoleRoutes(PageRoutes):
         """
         service, how = self._gate.service, request.query_params.get("story")
         view = await service.stream(stream)
-        shown = await service.item(stream, item)
-        told: dict[str, Any] = {"lines": None, "chart": None, "complete": True}
-        if how in ("part", "whole"):
+        blind = await self._blind(request, stream)
+        shown, hidden = blind.item(await service.item(stream, item)), item in blind.due
+        told: dict[str, Any] = {"lines": None, "chart": None, "complete": True, "hidden": hidden}
+        if how in ("part", "whole") and not hidden:
             explained = await self._gate.long_poll(request, service.explain(stream, item, True))
-            told = {
+            told |= {
                 "lines": story_of(shown, explained),
                 "chart": chart_of(explained.beliefs),
                 "complete": explained.complete,
@@ -144,6 +157,41 @@ class ConsoleRoutes(PageRoutes):
         return self._console(
             "reviews.html", request, view, found=found, kind=kind, more=more, pictures=pictures
         )
+
+    async def labelers(self, request: Request, stream: Stream) -> Response:
+        """Who labels the stream: skills, keys, agreement with gold and with each other."""
+        service, who = self._gate.service, caller(request)
+        view, agreement = await service.stream(stream), await service.agreement(stream)
+        keys: dict[str, list[Any]] = {}
+        for key in await service.keys.list() if who.role == Role.ADMIN else ():
+            if key.labeler is not None and service.keys.valid(key.id) is not None:
+                keys.setdefault(key.labeler, []).append(key)
+        listed = await service.labelers(stream, wait=False)
+        busiest = sorted(listed, key=lambda one: (-one.labels, one.id))
+        paired = {name for pair in agreement.pairs for name in (pair.first, pair.second)}
+        names = [one.id for one in busiest if one.id in paired]
+        pairs = {(x.first, x.second): x for x in agreement.pairs}
+        return self._console(
+            "people.html",
+            request,
+            view,
+            admin=who.role == Role.ADMIN,
+            labelers=sorted(listed, key=lambda one: (one.retired, one.id)),
+            agreement=agreement,
+            gold={one.labeler: one for one in agreement.gold},
+            keys=keys,
+            names=names[:MATRIX],
+            more_names=len(names) > MATRIX,
+            pairs=pairs | {(b, a): x for (a, b), x in pairs.items()},
+        )
+
+    async def archived(self, request: Request) -> Response:
+        """The streams that are archived."""
+        found = await self._gate.service.archived()
+        return self._page("archived.html", caller(request), streams=found)
+
+    async def _blind(self, request: Request, stream: str) -> Blind:
+        return await blind_for(self._gate.service, caller(request), stream)
 
     async def audit(
         self,

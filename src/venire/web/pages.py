@@ -30,6 +30,7 @@ from venire.web.markdown import as_html
 from venire.web.reference import sections
 from venire.web.rendering import percent
 from venire.web.server_sent_events import follow
+from venire.web.sparkline import sparkline
 
 __all__ = ["STATIC", "PageRoutes"]
 
@@ -49,7 +50,8 @@ class PageRoutes:
     def __init__(self, gate: Gate) -> None:
         """Behind a gate."""
         self._gate = gate
-        self._overview, self._overview_at = "", -PERIOD
+        self._overview: dict[bool, str] = {}
+        self._overview_at = -PERIOD
         self._templates = Environment(
             loader=PackageLoader("venire.web"),
             autoescape=True,
@@ -58,6 +60,7 @@ class PageRoutes:
             lstrip_blocks=True,
         )
         self._templates.filters.update(seconds=seconds, number=number, percent=percent)
+        self._templates.filters.update(sparkline=sparkline)
         self._templates.globals.update(ExitReason=ExitReason, Role=Role)
         hosts = [host.strip() for host in gate.settings.image_hosts.split(",") if host.strip()]
         self._images = " ".join(host if "://" in host else f"https://{host}" for host in hosts)
@@ -94,7 +97,8 @@ class PageRoutes:
             return self._page("sign_in.html", None, wrong=token is not None, to=to)
         if key.role == Role.LABELER:
             return RedirectResponse("/work", 303)
-        return self._page("home.html", caller_of(key), overview=await self._render_overview())
+        who = caller_of(key)
+        return self._page("home.html", who, overview=await self._render_overview(who))
 
     @by_hand
     async def sign_in(self, request: Request) -> Response:
@@ -143,11 +147,12 @@ class PageRoutes:
     @by_hand
     async def live(self, request: Request) -> Response:
         """The overview as server-sent events, whenever it changes."""
+        who = caller(request)
 
         async def changes() -> AsyncIterator[bytes]:
             shown = ""
             while True:
-                overview = await self._render_overview()
+                overview = await self._render_overview(who)
                 if overview != shown:
                     shown = overview
                     yield event("overview", {"html": overview})
@@ -186,20 +191,22 @@ class PageRoutes:
         who = getattr(request.state, "caller", None)
         return self._page("error.html", who, fault.status, fault=fault)
 
-    async def _render_overview(self) -> str:
-        """The statistics of all streams as HTML; rendered at most once a second for all viewers."""
-        now = time.monotonic()
+    async def _render_overview(self, who: Caller) -> str:
+        """The statistics of all streams as HTML; rendered at most once a second for all viewers.
+
+        Admins see what they may do with a stream beside it.
+        """
+        now, admin = time.monotonic(), who.role == Role.ADMIN
         if now - self._overview_at >= PERIOD:
             service = self._gate.service
             streams = [
                 (stream, await service.insights(stream.name)) for stream in await service.streams()
             ]
+            seen = {"streams": streams, "up": service.up, "aside": service.set_aside}
             template = self._templates.get_template("overview.html")
-            self._overview = template.render(
-                streams=streams, up=service.up, aside=service.set_aside
-            )
+            self._overview = {able: template.render(admin=able, **seen) for able in (False, True)}
             self._overview_at = now
-        return self._overview
+        return self._overview[admin]
 
     def _page(self, template: str, who: Caller | None, status: int = 200, **more: Any) -> Response:
         page = self._templates.get_template(template).render(who=who, version=__version__, **more)

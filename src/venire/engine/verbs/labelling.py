@@ -9,8 +9,8 @@ import numpy as np
 from venire.engine.registry import changed
 from venire.engine.state import State
 from venire.errors import InputError, StateError
-from venire.events import Arrived, Assigned, GoldGiven, Observed, Released, Withdrawn
-from venire.model import Assignment, Item, ItemId, Label, LabelerId, Verdict
+from venire.events import Arrived, Assigned, GoldGiven, Observed, Released, Revised, Withdrawn
+from venire.model import Assignment, Item, ItemId, Label, LabelerId, Revision, Verdict
 from venire.scheduling.state.desk import PENDING, TOUCHES
 
 __all__ = ["Labelling"]
@@ -133,6 +133,10 @@ class Labelling:
         state, row = self._state, self._state.registry.row
         m = state.registry.known(labeler)
         touch = state.queue.find(row[item], m) if item in row else -1
+        if bar and item in row and touch < 0:  # its lease had ended before it gave the work back
+            state.bounded.bar(row[item], m, state.slot)
+            state.write(Released(state.slot, item, labeler, bar))
+            return
         if touch < 0 or state.queue.desk.touches["said"][touch] != PENDING:
             raise StateError(
                 f"labeler {labeler!r} holds no open assignment of item {item!r}: nothing to release"
@@ -164,6 +168,16 @@ class Labelling:
         if state.learner is not None and serial is not None:
             state.learner.gold(serial, code)
         state.write(GoldGiven(state.slot, item, label, before, labels))
+
+    def revise(self, item: ItemId, verdict: Verdict, before: Verdict, labels: int) -> None:
+        """An item that has left was decided again."""
+        state, registry = self._state, self._state.registry
+        registry.class_of(item, verdict.label)
+        if item in registry.row:
+            raise StateError(f"item {item!r} has not left: there is no verdict to revise")
+        state.departed.items.pop(item, None)  # its own labels do not decide it any more
+        revision = Revision(item, state.slot, before, verdict, labels)
+        state.write(Revised(state.slot, revision))
 
     def withdraw(self, item: ItemId) -> None:
         """Withdraw an item, without a verdict."""

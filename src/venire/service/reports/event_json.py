@@ -16,9 +16,10 @@ from venire.events import (
     Left,
     Observed,
     Released,
+    Revised,
     Withdrawn,
 )
-from venire.model import ExitReason, NoteKind
+from venire.model import ExitReason, NoteKind, Revision
 from venire.service.console_messages import AlarmView
 from venire.service.messages import ExitView, LabelView, NoteView, RevisionView
 from venire.storage import AlarmRow, EventRow, ItemRow, LabelRow, NoteRow, RevisionRow, decode
@@ -90,18 +91,10 @@ def _body(event: Event) -> dict[str, Any]:
                     }
                     for e in exits
                 ],
-                "revisions": [
-                    {
-                        "item": r.item,
-                        "before": r.before.label,
-                        "before_confidence": r.before.confidence,
-                        "verdict": r.verdict.label,
-                        "confidence": r.verdict.confidence,
-                        "labels": r.labels,
-                    }
-                    for r in revisions
-                ],
+                "revisions": [_revision(r) for r in revisions],
             }
+        case Revised(revision=revision):
+            return _revision(revision)
         case Withdrawn(item=item):
             return {"item": item}
         case GoldGiven(item=item, label=label):
@@ -110,6 +103,17 @@ def _body(event: Event) -> dict[str, Any]:
             return {"policy": event.policy, "learning": event.learning}
         case Observed():
             return _label(event)
+
+
+def _revision(r: Revision) -> dict[str, Any]:
+    return {
+        "item": r.item,
+        "before": r.before.label,
+        "before_confidence": r.before.confidence,
+        "verdict": r.verdict.label,
+        "confidence": r.verdict.confidence,
+        "labels": r.labels,
+    }
 
 
 def number(value: float) -> float | None:

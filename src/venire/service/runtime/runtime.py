@@ -86,6 +86,8 @@ class Runtime:
         self.running = True
         self._audit_secret = await self._read_secret()
         for row in await self.read(self.storage.streams):
+            if row.archived_at is not None:
+                continue  # it is loaded when somebody reads it
             try:
                 await self.live_stream(row.name)
             except StoreDown:
@@ -185,6 +187,12 @@ class Runtime:
                 return live
             await asyncio.shield(live.busy)
 
+    async def writable(self, name: str) -> LiveStream:
+        """A stream to change, up to date; `StateError` if it is archived."""
+        live = await self.live_stream(name)
+        live.check_writable()
+        return live
+
     def step(self, live: LiveStream) -> None:
         """Expire leases and close slots that are due."""
         self.ticker.step(live)
@@ -219,6 +227,12 @@ class Runtime:
         if self.streams.get(live.name) is live:
             del self.streams[live.name]
             self.ticker.reload_now(live.name)
+
+    def put_away(self, live: LiveStream) -> None:
+        """Drop an archived stream from memory, until somebody reads it."""
+        if self.streams.get(live.name) is live:
+            del self.streams[live.name]
+            self.offers.dismiss(live.name)
 
     def forget(self, live: LiveStream) -> None:
         """Remove a deleted stream from memory, and dismiss everyone who waits for it."""

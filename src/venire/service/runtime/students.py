@@ -18,6 +18,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from venire.errors import InputError, NotFound, StoreDown, StreamDown
+from venire.model import StreamStatus
 from venire.service.actors import audit_row
 from venire.service.stream.change_batch import Batch
 from venire.service.stream.live_stream import LiveStream
@@ -60,6 +61,8 @@ class Students:
 
     def look(self, live: LiveStream) -> None:
         """See whether a stream's student has anything to do, and let it do it."""
+        if live.status == StreamStatus.ARCHIVED:
+            return
         if live.settings.student is None and live.pupil.student is not None:
             live.pupil.follow(live)  # it is dismissed
         if live.settings.student is None or live.name in self._busy:
@@ -193,19 +196,17 @@ def _learn_from(
     """Learn from the items that left last."""
     items = [row.item for row in reversed(storage.recent_exits(stream, MOST))]
     voices = frozenset(student.voices)
-    said = {item: {x.labeler: x.said for x in storage.labels_of(stream, item)} for item in items}
-    said = {item: {m: x for m, x in of.items() if m not in voices} for item, of in said.items()}
-    contents = {item: _payload(storage, stream, item) for item in items if said[item]}
+    said: dict[str, dict[str, str]] = {item: {} for item in items}
+    for label in sorted(storage.labels_among(stream, items)):
+        if label.labeler not in voices:
+            said[label.item][label.labeler] = label.said
+    payloads = storage.payloads(stream, [item for item in items if said[item]])
+    contents = {item: json.loads(payload) for item, payload in payloads.items()}
     try:
         return teach(student, said, contents, classes, storage.gold_of(stream, items), version)
     except InputError as error:
         _log.warning("stream %r: its student cannot learn: %s", stream, error)
         return None
-
-
-def _payload(storage: Storage, stream: str, item: str) -> Any:
-    row = storage.item(stream, item)
-    return None if row is None else json.loads(row.payload)
 
 
 def _answers(
@@ -217,10 +218,8 @@ def _answers(
     shown: Sequence[tuple[str, str | None]],
 ) -> list[Row]:
     """What the student says of items: item, voice, class."""
-    contents = [
-        _payload(storage, stream, item) if payload is None else json.loads(payload)
-        for item, payload in shown
-    ]
+    large = storage.payloads(stream, [item for item, payload in shown if payload is None])
+    contents = [json.loads(payload or large.get(item, "null")) for item, payload in shown]
     seen = student.look(contents, taught)
     bins, said = taught.answers(taught.model.shares(seen.rows))
     answers = zip(shown, seen.usable.tolist(), bins.tolist(), said.tolist(), strict=True)

@@ -152,7 +152,8 @@ class Ticker:
         """After an outage: load all streams, so that their leases expire and slots close."""
         runtime = self._runtime
         await runtime.recover()
-        names = [row.name for row in await runtime.read(runtime.storage.streams)]
+        rows = await runtime.read(runtime.storage.streams)
+        names = [row.name for row in rows if row.archived_at is None]
         self._reloads = dict.fromkeys(names, -math.inf)
         await self._reload_due()
 

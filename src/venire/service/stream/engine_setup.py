@@ -36,7 +36,7 @@ def check_new(settings: StreamSettings) -> None:
     """
     if settings.learning != KNOWN:
         return
-    panel = _asked(settings)
+    panel = settings.asked
     unknown = [member.id for member in panel if member.competence is None]
     if unknown or not panel:
         what = f"labeler {unknown[0]!r} has no competence" if unknown else "nobody is on the panel"
@@ -54,7 +54,7 @@ def new_engine(settings: StreamSettings, remember: int) -> Scheduler:
     0
     """
     learning = learning_named(settings.learning)
-    panel = [as_labeler(member, settings.delay_cost) for member in _asked(settings)]
+    panel = [as_labeler(member, settings.delay_cost) for member in settings.asked]
     nobody = not panel
     if nobody:
         panel = [Labeler(SOMEBODY, 0.7 if settings.learning == KNOWN else None)]
@@ -105,11 +105,6 @@ def warm_up(settings: StreamSettings) -> None:
     engine.change(bounds=Bounds(deadline=0))
     engine.advance(3)
     Scheduler.restore(engine.snapshot()).advance(5)
-
-
-def _asked(settings: StreamSettings) -> list[Member]:
-    """Those on the panel who are asked for labels: not the trusted ones."""
-    return [member for member in settings.panel if not member.trusted]
 
 
 def as_labeler(member: Member, delay_cost: float) -> Labeler:
@@ -165,9 +160,10 @@ def apply_settings(
         spend = budget or "none"
     # an unknown name must raise before anything is changed
     policy_named(new.policy), learning_named(new.learning)
-    before = {member.id: as_labeler(member, old.delay_cost) for member in _asked(old)}
-    after = {member.id: as_labeler(member, new.delay_cost) for member in _asked(new)}
-    guests = seated - set(before) - set(after) - new.trusted if new.open_panel else set()
+    before = {member.id: as_labeler(member, old.delay_cost) for member in old.asked}
+    after = {member.id: as_labeler(member, new.delay_cost) for member in new.asked}
+    gone = new.trusted | new.retired
+    guests = seated - set(before) - set(after) - gone if new.open_panel else set()
     bound = bounds if bounds != engine.bounds else None
     costs = new.cost_pairs if new.cost_pairs != engine.costs else None
     changes = policy or learning, bound, revisions, spend, costs

@@ -16,7 +16,8 @@ from itertools import groupby
 from typing import Final, NamedTuple
 
 from venire.engine import Scheduler, untracked
-from venire.events import Closed, Event, GoldGiven, Withdrawn
+from venire.errors import StateError
+from venire.events import Closed, Event, GoldGiven, Revised, Withdrawn
 from venire.model import (
     NOBODY,
     Exit,
@@ -33,6 +34,7 @@ from venire.service.settings import StreamSettings
 from venire.service.stream.change_batch import Batch
 from venire.service.stream.checks import Checks
 from venire.service.stream.engine_setup import bounds_of, budget_of
+from venire.service.stream.follow_ups import FollowUps
 from venire.service.stream.labelers import Labelers
 from venire.service.stream.leases import (
     REMEMBERED,
@@ -44,7 +46,16 @@ from venire.service.stream.leases import (
 from venire.service.stream.pupil import StreamPupil
 from venire.service.stream.slot_clock import LeadTimes, SlotClock
 from venire.service.stream.statistics import Statistics
-from venire.storage import AlarmRow, DeliveryRow, ExitRow, ItemRow, LeaseEnd, RevisionRow, encode
+from venire.storage import (
+    AlarmRow,
+    DeliveryRow,
+    ExitRow,
+    ItemRow,
+    LeaseEnd,
+    RevisionRow,
+    SettleFollow,
+    encode,
+)
 from venire.storage.slot_parts import MAX_PART, in_parts
 
 __all__ = ["ExitedItem", "LiveStream", "Moment", "OpenItem"]
@@ -136,7 +147,7 @@ class LiveStream:
         self.leases, self.answers = Leases(lease_index.streams, name), lease_index.answers
         self.lapsed = lease_index.lapsed
         self.labelers, self.lead_times, self.statistics = Labelers(), LeadTimes(), Statistics()
-        self.checks, self.pupil = Checks(), StreamPupil()
+        self.checks, self.pupil, self.follow_ups = Checks(), StreamPupil(), FollowUps()
         self.hooks: dict[str, None] = {}
         self.alarms: dict[tuple[str, str], AlarmRow] = {}  # those that are on
         self.alarm_n = 0
@@ -150,6 +161,13 @@ class LiveStream:
         self.slots = SlotClock(
             engine.slot, moment.now, settings.slot_seconds, paused=status == StreamStatus.PAUSED
         )
+
+    def check_writable(self) -> None:
+        """`StateError` if it is archived."""
+        if self.status == StreamStatus.ARCHIVED:
+            raise StateError(
+                f"stream {self.name!r} is archived, and can only be read: restore it first"
+            )
 
     def finish_slot(self, batch: Batch, moment: Moment) -> None:
         """After loading: collect the exits of the last slot that did not get to the disk."""
@@ -248,6 +266,10 @@ class LiveStream:
             self.n += len(run)
             for event in run:
                 self._record_event(event, batch, moment)
+        settled = self.follow_ups.settle(self.engine)
+        if settled:
+            batch.last += [SettleFollow(self.name, item, moment.wall) for item in settled]
+            self.collect(batch, moment)
 
     def _record_event(self, event: Event, batch: Batch, moment: Moment) -> None:
         if isinstance(event, Closed):
@@ -255,7 +277,11 @@ class LiveStream:
                 self._record_exit(exit, ItemStatus.LEFT, batch, moment)
             for revision in event.revisions:
                 self._record_revision(revision, batch, moment)
-        elif isinstance(event, GoldGiven) and event.revision is not None:
+        elif isinstance(event, GoldGiven):
+            self.follow_ups.decided(event.item)
+            if event.revision is not None:
+                self._record_revision(event.revision, batch, moment)
+        elif isinstance(event, Revised):
             self._record_revision(event.revision, batch, moment)
         elif isinstance(event, Withdrawn):
             entry = self.open[event.item]
@@ -273,6 +299,8 @@ class LiveStream:
                       verdict, confidence, exit.labels, exit.reason)  # fmt: skip
         batch.exits.append(untracked(row))
         self._deliver(self.exit_n, "exit", batch, moment)
+        self.follow_ups.leave(exit)
+        self.statistics.history.went(moment.now, status == ItemStatus.LEFT)
         for labeler in entry.holders:
             lease = self.leases.of_pair(exit.item, labeler)
             if lease is not None:
@@ -294,6 +322,7 @@ class LiveStream:
                         *before, *now, revision.labels)
         )  # fmt: skip
         self._deliver(self.revision_n, "revision", batch, moment)
+        self.follow_ups.revise(revision)
 
     def _deliver(self, n: int, kind: str, batch: Batch, moment: Moment) -> None:
         """Queue an exit or a revision for every webhook."""
@@ -334,6 +363,7 @@ class LiveStream:
         batch.items += rows
         for entry in entries:
             self.enter(entry)
+        self.statistics.history.came(moment.now, len(entries))
         self.collect(batch, moment)
 
     def enter(self, entry: OpenItem) -> None:

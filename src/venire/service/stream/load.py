@@ -105,17 +105,17 @@ def _new_live(
         moment,
         lease_index,
         version=newest.version,
-        status=StreamStatus(row.status),
+        status=StreamStatus.ARCHIVED if row.archived_at else StreamStatus(row.status),
         created_at=row.created_at,
     )
 
 
 def _seated(live: LiveStream) -> set[str]:
     """Who may be assigned work: the panel and, if it is open, labelers who joined."""
-    members = {member.id for member in live.settings.panel if not member.trusted}
+    members = {member.id for member in live.settings.asked}
     if not live.settings.open_panel:
         return members
-    return {str(name) for name in live.engine.seated} | members
+    return ({str(name) for name in live.engine.seated} | members) - live.settings.retired
 
 
 def _load_rows(storage: Storage, live: LiveStream, moment: Moment) -> None:
@@ -151,14 +151,18 @@ def _load_rows(storage: Storage, live: LiveStream, moment: Moment) -> None:
         live.notes[kind] = sum(by_labeler.values())
         for labeler, number in by_labeler.items() if kind == NoteKind.UNSURE else ():
             live.labelers.record(labeler).unsure = number
-    told = storage.alarms(name)
-    last = {(alarm.rule, alarm.subject): alarm for alarm in told}
-    live.alarms = {key: alarm for key, alarm in last.items() if alarm.raised}
-    live.alarm_n = told[-1].n if told else 0
+    told = storage.last_alarms(name)
+    live.alarms = {(alarm.rule, alarm.subject): alarm for alarm in told if alarm.raised}
+    live.alarm_n = max((alarm.n for alarm in told), default=0)
+    live.follow_ups.load(storage, name, storage.follows(name))
     statistics = live.statistics
     statistics.labels, statistics.late = counts.labels, counts.late
     statistics.left, statistics.withdrawn = counts.left, counts.withdrawn
-    statistics.load_exits(storage.recent_exits(name, KEPT_EXITS))
+    exits = storage.recent_exits(name, KEPT_EXITS)
+    statistics.load_exits(exits)
+    statistics.load_history(
+        exits, (x.arrived_at for x in live.open.values()), moment.wall - moment.now
+    )
     budget = live.settings.label_budget
     bounds = live.engine.bounds  # in older logs a deadline of 0 meant a spent budget
     live.spent = budget is not None and (bounds.spent or bounds.deadline == 0)

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import math
 from collections import Counter, deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 from venire.model import Exit, ExitReason, Verdict
+from venire.service.stream.history import History
 from venire.storage import Exited
 
 __all__ = ["KEPT_EXITS", "Rate", "Statistics", "accuracy_interval"]
@@ -65,6 +66,7 @@ class Statistics:
     )
     exits_rate: Rate = field(default_factory=Rate)
     labels_rate: Rate = field(default_factory=Rate)
+    history: History = field(default_factory=History)
 
     def add_exit(self, exit: Exit, seconds: float, agreement: float, now: float) -> None:
         """Record an exit, its seconds since arrival, and the share of labels that agreed."""
@@ -86,6 +88,19 @@ class Statistics:
             )
             seconds = max(0.0, row.left_at - row.arrived_at)
             self.recent.append((exit, seconds, row.agreed / row.said if row.said else 0.0))
+
+    def load_history(
+        self, rows: Iterable[Exited], arrivals: Iterable[float], offset: float
+    ) -> None:
+        """Load what came and went before this server started, as far as the exits go back.
+
+        `offset` is how far the clock of the store is ahead of that of this server.
+        """
+        for row in rows:
+            self.history.came(row.arrived_at - offset)
+            self.history.went(row.left_at - offset, verdict=True)
+        for at in arrivals:
+            self.history.came(at - offset)
 
     def count_labels(self, late: int, labels: int, now: float) -> None:
         """Count labels, `late` of which were late."""

@@ -21,7 +21,7 @@ from venire.service.reports.trends import Trends
 from venire.service.runtime.runtime import Runtime
 from venire.service.stream.live_stream import LiveStream
 from venire.service.verbs.reads import insights
-from venire.storage import AddAlarms, AddDeliveries, AlarmRow, DeliveryRow
+from venire.storage import AddAlarms, AddDeliveries, AlarmRow, DeliveryRow, DropAlarms
 
 __all__ = ["AlarmOperations"]
 
@@ -29,6 +29,9 @@ __all__ = ["AlarmOperations"]
 CHECK_SECONDS: Final = 15.0
 TREND_SECONDS: Final = 60.0
 SKILL_SECONDS: Final = 300.0
+
+#: Rows to keep of a stream's history; the last of each rule stays in any case.
+KEPT_ALARMS: Final = 5_000
 
 #: Checks in a row at which a rule must be kept before its alarm is cleared.
 CLEAR_AFTER: Final = 2
@@ -64,7 +67,7 @@ class AlarmOperations:
     async def check_all(self) -> None:
         """Check the rules of every stream that is not paused; requests are served in between."""
         for live in self.runtime.loaded():
-            if live.status == StreamStatus.PAUSED:
+            if live.status in (StreamStatus.PAUSED, StreamStatus.ARCHIVED):
                 continue
             await asyncio.sleep(0)  # a check of a stream where nothing happened waits for nothing
             try:
@@ -100,7 +103,8 @@ class AlarmOperations:
         if rows:
             hooks = [DeliveryRow(hook, stream, row.n, 0, row.at, kind="alarm")
                      for hook in live.hooks for row in rows]  # fmt: skip
-            await self.runtime.write([AddAlarms(rows), AddDeliveries(hooks)])
+            old = DropAlarms(stream, live.alarm_n - KEPT_ALARMS)
+            await self.runtime.write([AddAlarms(rows), AddDeliveries(hooks), old])
         return [alarm_view(row) for row in rows]
 
     def _watched(

@@ -23,14 +23,18 @@ from venire.service.runtime.students import kept_under
 from venire.service.stream.change_batch import Batch
 from venire.service.stream.live_stream import LiveStream
 from venire.service.verbs.alarms import AlarmOperations
+from venire.service.verbs.labelers import LabelerOperations
 from venire.storage import (
     ERASED,
+    Change,
     DeleteStream,
     ErasePayload,
     ItemRow,
     MarkDeleted,
     PurgeStream,
+    RetellAudit,
     SetMeta,
+    Storage,
 )
 
 __all__ = ["DeletionOperations"]
@@ -45,8 +49,15 @@ PURGE_RETRY_SECONDS: Final = 1.0
 class DeletionOperations:
     """Deletes payloads and streams, and reads the audit trail."""
 
-    def __init__(self, runtime: Runtime, skills: Skills, alarms: AlarmOperations) -> None:
+    def __init__(
+        self,
+        runtime: Runtime,
+        skills: Skills,
+        alarms: AlarmOperations,
+        labelers: LabelerOperations,
+    ) -> None:
         self.runtime, self.skills, self.alarms = runtime, skills, alarms
+        self._labelers = labelers
 
     async def audit(
         self, after: int = 0, limit: int = 1000, stream: str | None = None
@@ -81,17 +92,24 @@ class DeletionOperations:
         size = 0
         if row.digest != ERASED:
             size = len(row.payload.encode())
-            await self._erase(await runtime.live_stream(stream), row, actor)
+            told = await runtime.read(_notes_of, runtime.storage, stream, item)
+            await self._erase(await runtime.live_stream(stream), row, told, actor)
+        again = (await runtime.live_stream(stream)).follow_ups.latest.get(item)
+        if again is not None:  # it was sent back, and holds the same
+            await self.erase_payload(stream, again, actor)
         await self._scrub()
         return Erased(stream, item, size)
 
-    async def _erase(self, live: LiveStream, row: ItemRow, actor: Actor | str) -> None:
+    async def _erase(
+        self, live: LiveStream, row: ItemRow, told: list[Change], actor: Actor | str
+    ) -> None:
+        """Erase a payload, the notes of labelers, and those of reviewers in the audit trail."""
         moment, batch = self.runtime.moment(), Batch(Actor.of(actor).key)
         if row.id in live.open:
             live.withdraw(row.id, batch, moment)
         if row.id in live.exited:
             live.exited[row.id] = live.exited[row.id]._replace(digest=ERASED)
-        batch.last = [ErasePayload(row.stream, row.id)]
+        batch.last += [ErasePayload(row.stream, row.id), *told]
         size = len(row.payload.encode())
         batch.audit = [audit_row(actor, moment.wall, "item.erase", row.stream, row.id, bytes=size)]
         await self.runtime.commit(live, batch)
@@ -101,7 +119,7 @@ class DeletionOperations:
         runtime, kept = self.runtime, kept_under(name)
         taught = await runtime.read_committed(runtime.storage.meta, kept)
         live = await runtime.live_stream(name)
-        if live.status != StreamStatus.CLOSED:
+        if live.status not in (StreamStatus.CLOSED, StreamStatus.ARCHIVED):
             raise StateError(f"stream {name!r} is {live.status}: close it before deleting it")
         statistics, at = live.statistics, runtime.clock.wall()
         had = {"items": len(live.open) + live.exit_n, "labels": statistics.labels, "events": live.n}
@@ -114,6 +132,7 @@ class DeletionOperations:
         runtime.forget(live)
         self.skills.forget(name)
         self.alarms.forget(name)
+        self._labelers.forget(name)
         purge = runtime.deleting[name] = runtime.spawn(self._purge(name, done))
         await asyncio.shield(done)
         await asyncio.shield(purge)
@@ -160,3 +179,14 @@ class DeletionOperations:
         with contextlib.suppress(StoreDown):
             return await self.runtime.read(self.runtime.storage.scrub) is not False
         return False
+
+
+def _notes_of(storage: Storage, stream: str, item: str) -> list[Change]:
+    """What takes the notes on an item out of the audit trail."""
+    found: list[Change] = []
+    for row in storage.all_audit(stream):
+        if row.subject == item and row.action in ("item.review", "item.send_back"):
+            details = json.loads(row.details)
+            if details.pop("note", None):
+                found.append(RetellAudit(row.n, json.dumps({**details, "note": ""})))
+    return found

@@ -108,6 +108,9 @@ class GoldOperations:
         row = GoldIn(item, label)
         async with self._lock(stream):
             live, known = await self._look_up(stream, [row], KnownGold.nothing())
+            original = live.follow_ups.original.get(item)
+            if original is not None:  # what is said of the one holds for the other
+                live, known = await self._look_up(stream, [GoldIn(original, label)], known)
             if item in live.open:
                 raise StateError(
                     f"item {item!r} has not left, so there is no verdict to review: wait, or send "
@@ -124,6 +127,9 @@ class GoldOperations:
                 told = {"verdict": before, "label": label, **({"note": note} if note else {})}
                 name, at = "item.review", moment.wall
                 batch.audit.append(audit_row(actor, at, name, stream, item, **told))
+                if original is not None:
+                    first = [GoldIn(original, label)]
+                    take_gold(live, first, known, "review", actor, batch, moment)
             await self.runtime.commit(live, batch)
         return Reviewed(item, "confirmed" if before == label else "overridden", before, label)
 
@@ -142,7 +148,7 @@ class GoldOperations:
     ) -> tuple[LiveStream, KnownGold]:
         """What the store knows of the items, also of those that leave meanwhile."""
         runtime = self.runtime
-        live = await runtime.live_stream(stream)
+        live = await runtime.writable(stream)
         while unclear := unknown_gold(live, (row.item for row in rows), known):
             more = await runtime.read_committed(known_gold, runtime.storage, stream, unclear)
             known = KnownGold(

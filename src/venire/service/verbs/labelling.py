@@ -10,7 +10,7 @@ from functools import partial
 from typing import Final
 
 from venire.errors import Conflict, InputError, NotFound, StateError, StoreDown, TooMuch
-from venire.model import LeaseStatus, NoWork
+from venire.model import LeaseStatus, NoWork, StreamStatus
 from venire.service.actors import PROGRAM, Actor, audit_row
 from venire.service.messages import Answer, LabelIn, Lease, Nothing, Outcome
 from venire.service.runtime.runtime import CHUNK, Runtime, committed
@@ -64,6 +64,8 @@ class LabellingOperations:
         runtime.offers.dispatch(stream)  # those already waiting come first
         if live.busy is not None:
             live = await runtime.live_stream(stream)
+        if live.status == StreamStatus.ARCHIVED:
+            return Nothing(NoWork.CLOSED)
         batch, moment = Batch(key), runtime.moment()
         grants.seat(live, labeler, batch, moment)
         if live.is_large and not live.engine.is_filed:
@@ -213,7 +215,7 @@ class LabellingOperations:
             await runtime.ready()
             name = runtime.lease_index.streams.get(key)
             if name is not None:
-                live = await runtime.live_stream(name)
+                live = await runtime.writable(name)
                 held = live.leases.get(key)
                 if held is not None:
                     _check_owner(held.labeler, labeler)
@@ -223,14 +225,14 @@ class LabellingOperations:
             if key in runtime.lease_index.lapsed:
                 name, held = runtime.lease_index.lapsed[key]
                 _check_owner(held.labeler, labeler)
-                return await runtime.live_stream(name), held, True
+                return await runtime.writable(name), held, True
             row = await runtime.read_committed(runtime.storage.lease, key)
             if row is None:
                 raise NotFound("assignment", None, "this token is unknown")
             _check_owner(row.labeler, labeler)
             if row.answer is not None:
                 return Answer(**json.loads(row.answer))
-            live = await runtime.live_stream(row.stream)
+            live = await runtime.writable(row.stream)
             if row.status != LeaseStatus.OPEN:
                 over = HeldLease(
                     key, row.item, row.labeler, row.given_at, None, row.ttl, 0.0, False
@@ -244,6 +246,8 @@ class LabellingOperations:
         if isinstance(found, Answer) or found[2]:
             raise StateError("the lease has ended: it was labelled, released, or it expired")
         live, lease, _ = found
+        if lease.labeler in live.settings.retired:
+            raise StateError(f"labeler {lease.labeler!r} is retired: its leases are not renewed")
         runtime, moment, s = self.runtime, self.runtime.moment(), live.settings
         live.labelers.touch(lease.labeler, moment.now)
         ttl = live.lead_times.ttl(lease.labeler, s.lease_floor_seconds, s.lease_ceiling_seconds)
@@ -284,7 +288,7 @@ class LabellingOperations:
         """
         runtime, live, key = (
             self.runtime,
-            await self.runtime.live_stream(stream),
+            await self.runtime.writable(stream),
             Actor.of(actor).key,
         )
         if len(labels) > self.settings.max_batch:

@@ -45,6 +45,8 @@ class NoteOperations:
             batch, moment = Batch(key), self.runtime.moment()
             if not ended and live.leases.get(lease.token_hash) is lease:
                 grants.give_back(live, lease, LeaseStatus.RELEASED, True, batch, moment)
+            else:
+                grants.bar(live, lease, batch, moment)
             if not known:
                 live.labelers.touch(lease.labeler, moment.now).unsure += 1
                 _note(live, lease.item, lease.labeler, NoteKind.UNSURE, "", batch, moment)
@@ -73,6 +75,7 @@ class NoteOperations:
         found = await self._labelling.find_lease(hashed(token), labeler)
         if isinstance(found, Answer):
             stream, item, who = found.stream, found.item, found.labeler
+            await self.runtime.writable(stream)
         else:
             stream, item, who = found[0].name, found[1].item, found[1].labeler
         async with self._one:

@@ -201,6 +201,8 @@ async def item_view(runtime: Runtime, stream: str, item: str) -> ItemView:
         min_confidence=row.min_confidence,
         gold=gold.get(item),
         notes=tuple(note_view(note) for note in notes),
+        follows=live.follow_ups.original.get(item),
+        follow_up=live.follow_ups.latest.get(item),
     )
 
 
@@ -254,6 +256,7 @@ def labeler_view(
         price=record.price,
         money=record.money,
         trusted=name in live.trusted,
+        retired=name in live.settings.retired,
         unsure=record.unsure,
     )
 
@@ -307,6 +310,8 @@ def insights(live: LiveStream, waiting: int, now: float) -> Insights:
         accuracy_low=low,
         accuracy_high=high,
         single_label_share=statistics.single_label_share,
+        exits_by_minute=tuple(statistics.history.exits(now)),
+        queue_by_minute=tuple(statistics.history.queue(len(live.open), now)),
     )
 
 

@@ -54,6 +54,10 @@ class ReviewOperations:
         """Whether the verdict of an item waits for an audit."""
         return item in (await self.runtime.live_stream(stream)).checks.waiting
 
+    async def due(self, stream: str) -> frozenset[str]:
+        """The items whose verdicts wait for an audit."""
+        return frozenset((await self.runtime.live_stream(stream)).checks.waiting)
+
     async def _audits(self, live: LiveStream, limit: int) -> list[ReviewItem]:
         """Audits, the earliest drawn first, without anything that could influence the answer."""
         due, storage = list(islice(live.checks.waiting, limit)), self.runtime.storage
@@ -78,7 +82,8 @@ class ReviewOperations:
         for row in rows:
             place = row.confidence or 0.0, row.exit_n or 0
             item = _review_item(row, votes[row.id])
-            if row.id not in due and kind in (None, item.kind):
+            settled = row.id in due or row.id in live.follow_ups.latest
+            if not settled and kind in (None, item.kind):
                 found.append(item)
             if len(found) == limit:
                 return found, place

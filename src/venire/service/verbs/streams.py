@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -14,6 +14,7 @@ from venire.engine import engine_version
 from venire.errors import Conflict, InputError, NotFound, StateError, TooMuch, VenireError
 from venire.model import ItemStatus, StreamStatus
 from venire.service.actors import PROGRAM, Actor, audit_row
+from venire.service.console_messages import ArchivedStream
 from venire.service.messages import Added, ItemIn, ItemView, SettingsVersion, StreamView
 from venire.service.page_settings import Block, Practice
 from venire.service.runtime.runtime import CHUNK, Runtime, committed
@@ -34,11 +35,14 @@ from venire.storage import (
     AddEngine,
     AddSettings,
     AddStream,
+    ArchiveStream,
+    Change,
     EngineRow,
     SaveSnapshot,
     SetStatus,
     SettingsRow,
     SnapshotRow,
+    Storage,
     StreamRow,
 )
 
@@ -51,6 +55,7 @@ _ACTIONS: Final = {
     StreamStatus.PAUSED: "pause",
     StreamStatus.RUNNING: "resume",
     StreamStatus.CLOSED: "close",
+    StreamStatus.ARCHIVED: "archive",
 }
 
 
@@ -95,7 +100,7 @@ class StreamOperations:
         """Write a new stream: the first version of its settings, and an empty snapshot."""
         settings, at = live.settings, self.runtime.clock.wall()
         live.created_at = at
-        names = {member.id for member in settings.panel if not member.trusted}
+        names = {member.id for member in settings.asked}
         live.labelers.seat(settings.panel, names)
         batch = Batch()
         batch.first = [
@@ -135,27 +140,42 @@ class StreamOperations:
         return (await self.runtime.live_stream(name)).settings.practice
 
     async def streams(self) -> list[StreamView]:
-        """All streams in service, by name."""
+        """All streams in service, by name; those that are archived are not."""
         rows = await self.runtime.read_committed(self.runtime.storage.streams)
+        rows = [row for row in rows if row.archived_at is None]
         served = [row.name for row in rows if row.name not in self.runtime.set_aside]
         views = [stream_view(await self.runtime.live_stream(name)) for name in served]
         await self.runtime.flush()
         return views
 
+    async def archived(self) -> list[ArchivedStream]:
+        """The streams that are archived, by name."""
+        rows = await self.runtime.read_committed(self.runtime.storage.streams)
+        return await self.runtime.read(_archived, self.runtime.storage, rows)
+
     async def change_stream(
-        self, name: str, changes: dict[str, Any], actor: Actor | str
+        self,
+        name: str,
+        changes: dict[str, Any] | Callable[[StreamSettings], dict[str, Any]],
+        actor: Actor | str,
+        action: str = "stream.change",
+        subject: str | None = None,
     ) -> StreamView:
-        """Change some of the settings of a running stream; each change is a new version."""
-        runtime, live = self.runtime, await self.runtime.live_stream(name)
+        """Change some of the settings of a running stream; each change is a new version.
+
+        `changes` may follow from the settings of now. The audit trail has it as `action`.
+        """
+        runtime, live = self.runtime, await self.runtime.writable(name)
         new = _new_settings(live, changes)
         if not runtime.threads.is_warm(new):
             await runtime.threads.warm(new)
-            live = await runtime.live_stream(name)
+            live = await runtime.writable(name)
             new = _new_settings(live, changes)
         if new == live.settings:
             view = stream_view(live)
             await runtime.flush()
             return view
+        changed_names = sorted(x for x in type(new).model_fields if _differ(live.settings, new, x))
         try:
             self._apply(live, new)
         except VenireError:
@@ -164,8 +184,8 @@ class StreamOperations:
         moment, batch = runtime.moment(), Batch()
         live.slots.rate(moment.now, new.slot_seconds)
         batch.first = [self._new_version(live, actor)]
-        details = {"version": live.version, "changed": sorted(changes)}
-        batch.audit = [audit_row(actor, moment.wall, "stream.change", name, **details)]
+        details = {"version": live.version, "changed": changed_names}
+        batch.audit = [audit_row(actor, moment.wall, action, name, subject, **details)]
         live.collect(batch, moment)
         return await self._commit(live, batch)
 
@@ -204,35 +224,60 @@ class StreamOperations:
 
     async def pause(self, name: str, actor: Actor | str) -> StreamView:
         """Stop handing out work and stop the slot clock; labels and items are still accepted."""
-        live = await self.runtime.live_stream(name)
+        live = await self.runtime.writable(name)
         if live.status == StreamStatus.CLOSED:
             raise StateError(f"stream {name!r} is closed: it cannot be paused")
         return await self._set_status(live, StreamStatus.PAUSED, actor)
 
     async def resume(self, name: str, actor: Actor | str) -> StreamView:
         """Resume a paused stream; a closed stream stays closed."""
-        live = await self.runtime.live_stream(name)
+        live = await self.runtime.writable(name)
         if live.status == StreamStatus.CLOSED:
             raise StateError(f"stream {name!r} is closed: it cannot be resumed")
         return await self._set_status(live, StreamStatus.RUNNING, actor)
 
     async def close(self, name: str, actor: Actor | str) -> StreamView:
         """Drain the stream: no new items, the open ones are finished."""
-        return await self._set_status(
-            await self.runtime.live_stream(name), StreamStatus.CLOSED, actor
-        )
+        return await self._set_status(await self.runtime.writable(name), StreamStatus.CLOSED, actor)
+
+    async def archive(self, name: str, actor: Actor | str) -> StreamView:
+        """Put a closed stream away: it can only be read, and is loaded when it is."""
+        live = await self.runtime.live_stream(name)
+        if live.status != StreamStatus.ARCHIVED and (
+            live.status != StreamStatus.CLOSED or live.open
+        ):
+            raise StateError(
+                f"stream {name!r} is {live.status} and has {len(live.open):,} open items, expected "
+                "a closed one without: close it, and wait until its items have left"
+            )
+        view = await self._set_status(live, StreamStatus.ARCHIVED, actor)
+        await self.runtime.snapshot(live)
+        await self.runtime.flush()
+        self.runtime.put_away(live)
+        return view
+
+    async def restore(self, name: str, actor: Actor | str) -> StreamView:
+        """Bring an archived stream back, closed as it was."""
+        live = await self.runtime.live_stream(name)
+        if live.status != StreamStatus.ARCHIVED:
+            raise StateError(f"stream {name!r} is {live.status}, expected an archived one")
+        return await self._set_status(live, StreamStatus.CLOSED, actor)
 
     async def _set_status(
         self, live: LiveStream, status: StreamStatus, actor: Actor | str
     ) -> StreamView:
         batch = Batch()
         if status != live.status:
+            at, before = self.runtime.clock.wall(), live.status
             live.status = status
             switch = live.slots.pause if status == StreamStatus.PAUSED else live.slots.resume
             switch(self.runtime.clock.monotonic())
-            batch.first = [SetStatus(live.name, status), self._new_version(live, actor)]
-            at, action = self.runtime.clock.wall(), f"stream.{_ACTIONS[status]}"
-            batch.audit = [audit_row(actor, at, action, live.name)]
+            written: Change = SetStatus(live.name, status)
+            if StreamStatus.ARCHIVED in (before, status):
+                written = ArchiveStream(live.name, at if status == StreamStatus.ARCHIVED else None)
+            batch.first = [written, self._new_version(live, actor)]
+            action = "restore" if before == StreamStatus.ARCHIVED else _ACTIONS[status]
+            batch.audit = [audit_row(actor, at, f"stream.{action}", live.name)]
         return await self._commit(live, batch)
 
     # items
@@ -242,7 +287,7 @@ class StreamOperations:
     ) -> list[Added]:
         """Add items; idempotent for the same id and content, `Conflict` for other content."""
         runtime, key = self.runtime, Actor.of(actor).key
-        await runtime.live_stream(stream)
+        await runtime.writable(stream)
         self._limit(len(items))
         sent = await runtime.threads.scan(len(items) > CHUNK, contents, items)
         known = await runtime.read(runtime.storage.known_ids, stream, list(sent))
@@ -258,7 +303,7 @@ class StreamOperations:
                 await runtime.flush()  # the reason for the conflict must be on disk
                 raise
             if count:
-                self._check_room(await runtime.live_stream(stream), count)
+                self.check_room(await runtime.live_stream(stream), count)
             async for live, part in runtime.chunks(stream, len(items)):
                 batch = Batch(key)
                 step = partial(_enter, live, intake, part, batch, runtime.moment(), actor)
@@ -267,9 +312,10 @@ class StreamOperations:
         await committed(commits)
         return added
 
-    def _check_room(self, live: LiveStream, count: int) -> None:
-        if live.status == StreamStatus.CLOSED:
-            raise StateError(f"stream {live.name!r} is closed: it accepts no new items")
+    def check_room(self, live: LiveStream, count: int) -> None:
+        """Refuse new items if the stream is closed, or would have too many."""
+        if live.status in (StreamStatus.CLOSED, StreamStatus.ARCHIVED):
+            raise StateError(f"stream {live.name!r} is {live.status}: it accepts no new items")
         most = self.settings.max_open_items
         if len(live.open) + count > most:
             raise TooMuch(
@@ -284,7 +330,7 @@ class StreamOperations:
 
     async def withdraw(self, stream: str, item: str, actor: Actor | str = PROGRAM) -> ItemView:
         """Withdraw an item without a verdict; idempotent."""
-        live = await self.runtime.live_stream(stream)
+        live = await self.runtime.writable(stream)
         if item in live.open:
             batch, moment = Batch(Actor.of(actor).key), self.runtime.moment()
             live.withdraw(item, batch, moment)
@@ -308,10 +354,24 @@ def _enter(
     return added
 
 
-def _new_settings(live: LiveStream, changes: dict[str, Any]) -> StreamSettings:
+def _archived(storage: Storage, rows: Sequence[StreamRow]) -> list[ArchivedStream]:
+    return [
+        ArchivedStream(row.name, row.created_at, row.archived_at, counts.exits, counts.labels)
+        for row, counts in ((row, storage.counts(row.name)) for row in rows if row.archived_at)
+        if row.archived_at is not None
+    ]
+
+
+def _differ(old: StreamSettings, new: StreamSettings, name: str) -> bool:
+    return bool(getattr(old, name) != getattr(new, name))
+
+
+def _new_settings(
+    live: LiveStream, changes: dict[str, Any] | Callable[[StreamSettings], dict[str, Any]]
+) -> StreamSettings:
     """The settings of a stream after a change, validated."""
     try:
-        new = changed(live.settings, changes)
+        new = changed(live.settings, changes(live.settings) if callable(changes) else changes)
     except ValidationError as error:
         raise InputError(first_fault(error)) from None
     if new.classes != live.settings.classes:

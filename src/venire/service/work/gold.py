@@ -10,6 +10,7 @@ from venire.model import ItemStatus, Verdict
 from venire.service.actors import Actor
 from venire.service.messages import Answer, GoldIn, Outcome
 from venire.service.stream.change_batch import Batch
+from venire.service.stream.follow_ups import verdict_now
 from venire.service.stream.leases import HeldLease
 from venire.service.stream.live_stream import LiveStream, Moment
 from venire.service.work.labels import end_lease
@@ -52,10 +53,7 @@ def known_gold(storage: Storage, stream: str, items: Sequence[str]) -> KnownGold
         if row is not None and row.status == ItemStatus.WITHDRAWN:
             known.withdrawn.add(item)
         elif row is not None and row.status == ItemStatus.LEFT:
-            verdict, labels = Verdict(row.verdict, row.confidence or 0.0), row.labels or 0
-            for revision in storage.revisions_of(stream, item)[-1:]:
-                verdict, labels = Verdict(revision.verdict, revision.confidence), revision.labels
-            known.left[item] = verdict, labels
+            known.left[item] = verdict_now(storage, row)
     return known
 
 
@@ -83,6 +81,9 @@ def take_gold(
             if row.item in live.open:
                 live.checks.open_gold.add(row.item)
             known.gold[row.item] = row.label
+            again = live.follow_ups.latest.get(row.item)
+            if again in live.open:  # nobody needs to label it any more
+                live.withdraw(again, batch, moment)
         outcomes.append(outcome)
     return outcomes
 

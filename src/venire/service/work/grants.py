@@ -21,7 +21,7 @@ from venire.service.stream.live_stream import LiveStream, Moment
 from venire.service.tokens import hashed, new_token
 from venire.storage import LeaseEnd
 
-__all__ = ["Grant", "give_back", "grant", "rename", "seat", "view", "why_nothing"]
+__all__ = ["Grant", "bar", "give_back", "grant", "rename", "seat", "view", "why_nothing"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +36,11 @@ class Grant:
 
 def seat(live: LiveStream, labeler: str, batch: Batch, moment: Moment) -> None:
     """Seat the labeler on the panel, if it is allowed; a trusted one needs no seat."""
+    if labeler in live.settings.retired:
+        raise StateError(
+            f"labeler {labeler!r} is retired: it gets no work in stream {live.name!r}, until an "
+            "admin restores it"
+        )
     if labeler in live.trusted:
         live.labelers.touch(labeler, moment.now)
         return
@@ -149,7 +154,8 @@ def why_nothing(live: LiveStream, labeler: str, ahead: int = 0) -> NoWork:
     if labeler in live.trusted:
         return _why_no_audit(live, labeler, ahead)
     if not live.open:
-        return NoWork.CLOSED if live.status == StreamStatus.CLOSED else NoWork.EMPTY
+        over = (StreamStatus.CLOSED, StreamStatus.ARCHIVED)
+        return NoWork.CLOSED if live.status in over else NoWork.EMPTY
     if live.budget_left == 0:
         return NoWork.BUDGET_SPENT
     record = live.labelers.get(labeler)
@@ -192,6 +198,21 @@ def give_back(
     batch.ends.append(LeaseEnd(lease.token_hash, status, moment.wall, key=batch.key))
     live.collect(batch, moment)
     live.check_budget(batch, moment)
+
+
+def bar(live: LiveStream, lease: HeldLease, batch: Batch, moment: Moment) -> None:
+    """Do not give the labeler the item of an ended lease again, nor what it holds of it now."""
+    now = live.leases.of_pair(lease.item, lease.labeler)
+    if now is not None:
+        give_back(live, now, LeaseStatus.RELEASED, True, batch, moment)
+        return
+    entry = live.open.get(lease.item)
+    if entry is None:
+        live.checks.barred.add((lease.item, lease.labeler))
+    elif lease.labeler not in entry.labels and lease.labeler not in entry.barred:
+        entry.barred |= {lease.labeler}
+        live.engine.release(lease.item, lease.labeler, bar=True)
+        live.collect(batch, moment)
 
 
 def rename(live: LiveStream, lease: HeldLease, batch: Batch, moment: Moment) -> str:

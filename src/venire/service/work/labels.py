@@ -150,6 +150,10 @@ def accept_labels(
     fresh: dict[tuple[str, str], int] = {}
     for place, row in enumerate(rows):
         outcome = classify(live, row, known, source)
+        if outcome in (ACCEPTED, LATE) and _is_retired(live, row):
+            outcome = _refused(
+                "retired", f"labeler {row[1]!r} is retired: its labels are not taken"
+            )
         if given is not None and not _was_given(live, row, outcome, given):
             outcome = _refused("not_given", f"item {row[0]!r} was not assigned to {row[1]!r}")
         if outcome is ACCEPTED or outcome is LATE:
@@ -163,6 +167,11 @@ def accept_labels(
         outcomes[place] = _refused("not_allowed", message)
     live.check_budget(batch, moment)
     return outcomes
+
+
+def _is_retired(live: LiveStream, row: Row) -> bool:
+    """Whether the labeler is retired, and does not hold the item from before."""
+    return row[1] in live.settings.retired and live.leases.of_pair(row[0], row[1]) is None
 
 
 def _was_given(live: LiveStream, row: Row, outcome: Outcome, given: LeasedPairs) -> bool:

@@ -74,6 +74,7 @@ def _rows(storage: Storage) -> Iterator[tuple[str, tuple[Any, ...]]]:
         yield from (("checks", row) for row in storage.checks(name))
         yield from (("gold", row) for row in storage.all_gold(name))
         yield from (("alarms", row) for row in storage.alarms(name))
+        yield from (("follows", row) for row in storage.follows(name))
         yield from (("labels", row) for row in storage.all_labels(name))
         yield from (("leases", row) for row in storage.leases(name, None))
         yield from (("notes", row) for row in storage.all_notes(name))
@@ -247,6 +248,7 @@ _ADD_MANY: dict[str, Callable[[list[Any]], c.Change]] = {
     "checks": c.AddChecks,
     "gold": c.AddGold,
     "alarms": c.AddAlarms,
+    "follows": c.AddFollows,
     "labels": c.AddLabels,
     "leases": c.AddLeases,
     "notes": c.AddNotes,

@@ -23,7 +23,16 @@ from typing import Any, TypeAlias
 
 from venire.engine import Scheduler
 from venire.errors import ReplayError, StoreDown, StoreError, VenireError
-from venire.events import Arrived, Assigned, Closed, Event, GoldGiven, Observed, Withdrawn
+from venire.events import (
+    Arrived,
+    Assigned,
+    Closed,
+    Event,
+    GoldGiven,
+    Observed,
+    Revised,
+    Withdrawn,
+)
 from venire.model import ExitReason, Item, ItemStatus, LeaseStatus, Revision, Verdict
 from venire.storage.base import Storage
 from venire.storage.codec import decode
@@ -99,6 +108,8 @@ class _Seen:
                 self.gold[event.item] = str(event.label), at
                 if event.revision is not None:
                     self._revised(event.revision)
+            case Revised():
+                self._revised(event.revision)
             case Withdrawn():
                 labels = self.labelled[event.item]
                 how = None, 0.0, labels, ExitReason.WITHDRAWN

@@ -81,6 +81,24 @@ def _add_alarms(t: Tables, change: c.AddAlarms) -> None:
         t.new(t.of(t.alarms, row.stream), row.n, row)
 
 
+def _drop_alarms(t: Tables, change: c.DropAlarms) -> None:
+    rows = t.alarms.get(change.stream, {})
+    last = {(rows[n].rule, rows[n].subject): n for n in sorted(rows)}
+    for n in [n for n in rows if n <= change.n and n not in set(last.values())]:
+        t.drop(rows, n)
+
+
+def _add_follows(t: Tables, change: c.AddFollows) -> None:
+    for row in change.rows:
+        t.new(t.of(t.follows, row.stream), row.item, row)
+
+
+def _settle_follow(t: Tables, change: c.SettleFollow) -> None:
+    rows = t.follows.get(change.stream, {})
+    if change.item in rows:
+        t.put(rows, change.item, rows[change.item]._replace(settled_at=change.at))
+
+
 def _add_labels(t: Tables, change: c.AddLabels) -> None:
     for row in change.rows:
         t.new(t.of(t.labels, row.stream), (row.item, row.labeler), row)
@@ -206,6 +224,17 @@ def _erase_payload(t: Tables, change: c.ErasePayload) -> None:
         t.put(notes, n, notes[n]._replace(text=""))
 
 
+def _retell_audit(t: Tables, change: c.RetellAudit) -> None:
+    if change.n in t.audit:
+        t.put(t.audit, change.n, t.audit[change.n]._replace(details=change.details))
+
+
+def _archive_stream(t: Tables, change: c.ArchiveStream) -> None:
+    t.check_stream(change.stream)
+    row = t.streams[change.stream]
+    t.put(t.streams, change.stream, row._replace(archived_at=change.at))
+
+
 def _mark_deleted(t: Tables, change: c.MarkDeleted) -> None:
     row = t.streams.get(change.stream)
     if row is None:
@@ -237,6 +266,9 @@ _APPLY: dict[type, Callable[[Tables, Any], None]] = {
     c.AddChecks: _add_checks,
     c.AddGold: _add_gold,
     c.AddAlarms: _add_alarms,
+    c.DropAlarms: _drop_alarms,
+    c.AddFollows: _add_follows,
+    c.SettleFollow: _settle_follow,
     c.AddLabels: _add_labels,
     c.AddLeases: _add_leases,
     c.AddNotes: _add_notes,
@@ -256,6 +288,8 @@ _APPLY: dict[type, Callable[[Tables, Any], None]] = {
     c.SetMeta: _set_meta,
     c.AddAudit: _add_audit,
     c.ErasePayload: _erase_payload,
+    c.RetellAudit: _retell_audit,
+    c.ArchiveStream: _archive_stream,
     c.MarkDeleted: _mark_deleted,
     c.PurgeStream: _purge_stream,
     c.DeleteStream: _delete_stream,

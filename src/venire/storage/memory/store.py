@@ -28,6 +28,7 @@ from venire.storage.rows import (
     EngineRow,
     EventRow,
     Exited,
+    FollowRow,
     GoldRow,
     ItemRow,
     KeyRow,
@@ -151,6 +152,11 @@ class MemoryStorage(Storage):
         items = self.tables.items.get(stream, {})
         return {id: items[id].digest for id in ids if id in items}
 
+    def payloads(self, stream: str, ids: Iterable[str]) -> dict[str, str]:
+        """The payloads of some items."""
+        items = self.tables.items.get(stream, {})
+        return {id: items[id].payload for id in ids if id in items}
+
     def exits(self, stream: str, after: int = 0, limit: int | None = None) -> list[ItemRow]:
         """Items that left, in that order."""
         with self._lock:
@@ -226,6 +232,15 @@ class MemoryStorage(Storage):
     def alarms(self, stream: str, after: int = 0, limit: int | None = None) -> list[AlarmRow]:
         """Alarms, in that order."""
         return self._sorted(self.tables.alarms.get(stream, {}), lambda row: row.n > after)[:limit]
+
+    def last_alarms(self, stream: str) -> list[AlarmRow]:
+        """The last alarm of each rule and subject."""
+        rows = self._sorted(self.tables.alarms.get(stream, {}), lambda _: True)
+        return sorted({(row.rule, row.subject): row for row in rows}.values())
+
+    def follows(self, stream: str) -> list[FollowRow]:
+        """Items that were sent back."""
+        return self._sorted(self.tables.follows.get(stream, {}), lambda _: True)
 
     def labels_of(self, stream: str, item: str) -> list[LabelRow]:
         """The labels of an item."""

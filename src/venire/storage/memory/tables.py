@@ -14,6 +14,7 @@ from venire.storage.rows import (
     DeliveryRow,
     EngineRow,
     EventRow,
+    FollowRow,
     GoldRow,
     ItemRow,
     KeyRow,
@@ -57,6 +58,7 @@ class Tables:
         self.revisions: dict[str, dict[int, RevisionRow]] = {}
         self.checks: dict[str, dict[int, CheckRow]] = {}
         self.alarms: dict[str, dict[int, AlarmRow]] = {}
+        self.follows: dict[str, dict[str, FollowRow]] = {}
         self.gold: dict[str, dict[str, GoldRow]] = {}
         self.labels: dict[str, dict[tuple[str, str], LabelRow]] = {}
         self.leases: dict[str, LeaseRow] = {}
@@ -113,7 +115,7 @@ class Tables:
     def rows_of(self, stream: str) -> Iterator[tuple[dict[Any, Any], Any]]:
         """Every row of a stream: its table and its key."""
         for table in (self.logs, self.items, self.exits, self.revisions, self.checks, self.gold,
-                      self.alarms, self.labels, self.notes):  # fmt: skip
+                      self.alarms, self.follows, self.labels, self.notes):  # fmt: skip
             mine: dict[Any, Any] = table.get(stream, {})
             yield from ((mine, key) for key in mine)
         for rows in (self.settings, self.snapshots, self.engines, self.leases, self.deliveries,

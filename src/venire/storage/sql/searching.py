@@ -8,8 +8,9 @@ from typing import Any
 from sqlalchemy import ColumnElement, Select, and_, exists, func, not_, or_, select, tuple_
 
 from venire.model import ItemStatus
-from venire.storage.rows import AuditRow, ItemRow
+from venire.storage.rows import AlarmRow, AuditRow, FollowRow, ItemRow
 from venire.storage.search import EXCERPT, Doubt, Found, ItemSearch, Place
+from venire.storage.sql import queries as q
 from venire.storage.sql import tables as t
 from venire.storage.sql.reading import SqlReading
 
@@ -44,6 +45,22 @@ class SqlSearching(SqlReading):
         if len(rows) == limit:
             return rows, (rows[-1].arrived_at, rows[-1].id)
         return rows, stop
+
+    def last_alarms(self, stream: str) -> list[AlarmRow]:
+        """The last alarm of each rule and subject."""
+        columns = t.alarms.c
+        last = select(func.max(columns.n)).where(columns.stream == stream)
+        last = last.group_by(columns.rule, columns.subject)
+        query = q.of_stream(t.alarms, stream).where(columns.n.in_(last)).order_by(columns.n)
+        return [row._replace(raised=bool(row.raised)) for row in self._all(AlarmRow, query)]
+
+    def follows(self, stream: str) -> list[FollowRow]:
+        """Items that were sent back."""
+        return self._all(FollowRow, q.of_stream(t.follows, stream).order_by(t.follows.c.item))
+
+    def payloads(self, stream: str, ids: Iterable[str]) -> dict[str, str]:
+        """The payloads of some items."""
+        return dict(self._among((_ITEMS.id, _ITEMS.payload), stream, ids))
 
     def doubtful(self, stream: str, after: Doubt | None = None, limit: int = 50) -> list[ItemRow]:
         """Items with a verdict and without gold, the least confident verdict first."""

@@ -90,6 +90,15 @@ _ERASE = Statement(
     exact="an item to erase is unknown",
 )
 _ERASE_NOTES = Statement("UPDATE notes SET text = '' WHERE stream = ? AND item = ?")
+_DROP_ALARMS = Statement(
+    "DELETE FROM alarms WHERE stream = ? AND n <= ? AND n NOT IN "
+    "(SELECT max(n) FROM alarms WHERE stream = ? GROUP BY rule, subject)"
+)
+_SETTLE = Statement("UPDATE follows SET settled_at = ? WHERE stream = ? AND item = ?")
+_RETELL = Statement("UPDATE audit SET details = ? WHERE n = ?")
+_ARCHIVE = Statement(
+    "UPDATE streams SET archived_at = ? WHERE name = ?", exact="a stream to archive is unknown"
+)
 _MARK_DELETED = Statement(
     "UPDATE streams SET deleted_at = ? WHERE name = ?", exact="a stream to delete is unknown"
 )
@@ -149,6 +158,7 @@ _GATHERED: dict[type, tuple[Statement, Callable[[Sequence[Any]], Sequence[Sequen
     c.AddChecks: (_insert("checks"), _as_they_are),
     c.AddGold: (_insert("gold"), _as_they_are),
     c.AddAlarms: (_insert("alarms"), _as_they_are),
+    c.AddFollows: (_insert("follows"), _as_they_are),
     c.AddDeliveries: (_insert("deliveries"), _as_they_are),
     c.AddAudit: (_AUDIT, lambda rows: [row[1:] for row in rows]),
 }
@@ -182,6 +192,10 @@ _SINGLE: dict[type, Callable[[Any], list[tuple[Statement, tuple[Any, ...]]]]] = 
         (_ERASE, (change.stream, change.item)),
         (_ERASE_NOTES, (change.stream, change.item)),
     ],
+    c.DropAlarms: lambda change: [(_DROP_ALARMS, (change.stream, change.n, change.stream))],
+    c.SettleFollow: lambda change: [(_SETTLE, (change.at, change.stream, change.item))],
+    c.RetellAudit: lambda change: [(_RETELL, (change.details, change.n))],
+    c.ArchiveStream: lambda change: [(_ARCHIVE, (change.at, change.stream))],
     c.MarkDeleted: lambda change: [(_MARK_DELETED, (change.at, change.stream))],
     c.PurgeStream: lambda change: [
         (_PURGE_DELIVERIES, (change.stream, change.limit)),

@@ -27,7 +27,7 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-from venire.model import DeliveryStatus, ItemStatus, LeaseStatus, NoteKind, StreamStatus
+from venire.model import DeliveryStatus, ItemStatus, LeaseStatus, NoteKind
 from venire.storage import rows
 
 __all__ = ["OF_STREAMS", "TEXT", "metadata"]
@@ -61,8 +61,9 @@ streams = Table(
     _time("created_at"),
     _text("status"),
     _time("deleted_at", nullable=True),
+    _time("archived_at", nullable=True),
     PrimaryKeyConstraint("name", name="streams_key"),
-    _one_of("status", "streams", StreamStatus),
+    _one_of("status", "streams", rows.STREAM_STATUSES),
 )
 
 settings = Table(
@@ -177,6 +178,19 @@ alarms = Table(
     Column("threshold", Double, nullable=False),
     _text("message"),
     PrimaryKeyConstraint("stream", "n", name="alarms_key"),
+)
+
+follows = Table(
+    "follows",
+    metadata,
+    _stream(),
+    _text("item"),
+    _text("original"),
+    _time("at"),
+    _text("actor"),
+    _text("key", nullable=True),
+    _time("settled_at", nullable=True),
+    PrimaryKeyConstraint("stream", "item", name="follows_key"),
 )
 
 labels = Table(
@@ -336,4 +350,5 @@ meta = Table(
 
 #: The tables whose rows belong to a stream; the audit trail stays when the stream goes.
 OF_STREAMS = ("webhooks", "labels", "leases", "notes", "revisions", "checks", "gold", "alarms",
-              "items", "tallies", "snapshots", "engines", "events", "settings")  # fmt: skip
+              "follows", "items", "tallies", "snapshots", "engines", "events",
+              "settings")  # fmt: skip

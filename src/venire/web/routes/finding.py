@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Annotated, Any
 
-from fastapi import Depends, FastAPI, Query, Response
+from fastapi import Depends, FastAPI, Query, Request, Response
 from pydantic import BeforeValidator, Field
 
 from venire.model import ExitReason, ItemStatus
@@ -13,7 +13,8 @@ from venire.service.console_messages import AlarmsView, ItemsPage, TrendsView
 from venire.service.settings import Name
 from venire.storage import ItemSearch
 from venire.web.answers import json_answer, says
-from venire.web.guard import Gate
+from venire.web.blind import blind_for
+from venire.web.guard import Gate, caller
 from venire.web.moments import Since, Until
 from venire.web.parameters import Limit, Stream
 
@@ -109,10 +110,13 @@ class FindRoutes:
 
     async def find_items(
         self,
+        request: Request,
         stream: Stream,
         search: Searched,
         cursor: Annotated[str | None, Query(description=_CURSOR, max_length=2000)] = None,
         limit: Annotated[int, Query(description="Maximum number of items.", ge=1, le=1000)] = 50,
     ) -> Response:
         """List and search items; a search for something rare takes several requests."""
-        return json_answer(await self._service.find_items(stream, search, cursor, limit))
+        found = await self._service.find_items(stream, search, cursor, limit)
+        blind = await blind_for(self._service, caller(request), stream)
+        return json_answer(blind.page(found, search))

@@ -10,6 +10,7 @@ from fastapi import FastAPI, Header, Query, Request, Response
 from venire.service.messages import Explanation, Insights, ItemView
 from venire.service.panel_messages import LabelerView, PanelView
 from venire.web.answers import body, event, json_answer, lines_answer, long_answer, says
+from venire.web.blind import Blind, blind_for
 from venire.web.bodies import NDJSON, ItemBody, item_of, read_list
 from venire.web.errors import RequestError
 from venire.web.guard import Gate, by_hand, caller
@@ -89,9 +90,13 @@ class ItemRoutes:
         counts = {"created": created, "exists": len(added) - created}
         return await long_answer(counts, "items", added)
 
-    async def show(self, stream: Stream, item: Item) -> Response:
+    async def show(self, request: Request, stream: Stream, item: Item) -> Response:
         """An item with its labels, posterior, verdict and revisions."""
-        return json_answer(await self._service.item(stream, item))
+        view = await self._service.item(stream, item)
+        return json_answer((await self._blind(request, stream)).item(view))
+
+    async def _blind(self, request: Request, stream: str) -> Blind:
+        return await blind_for(self._service, caller(request), stream)
 
     async def withdraw(self, request: Request, stream: Stream, item: Item) -> Response:
         """Withdraw an item without a verdict."""
@@ -102,7 +107,8 @@ class ItemRoutes:
     ) -> Response:
         """Why an item was assigned to whom, and why it left; recomputed from the log."""
         if not request.scope["raw_path"].endswith(b"/explain"):  # the slash is part of the id
-            return await self.show(stream, f"{item}/explain")
+            return await self.show(request, stream, f"{item}/explain")
+        (await self._blind(request, stream)).check(item)
         work = self._service.explain(stream, item, beliefs)
         return json_answer(await self._gate.long_poll(request, work))
 
@@ -135,7 +141,7 @@ class ItemRoutes:
         """The exits after a cursor, oldest first; waits if there are none."""
         seconds = self._gate.wait_of(wait)
         work = self._service.exits(stream, after, seconds, limit)
-        return await self._lines(request, work, after, seconds)
+        return await self._lines(request, stream, work, Blind.exits, after, seconds)
 
     async def revisions(
         self,
@@ -148,15 +154,22 @@ class ItemRoutes:
         """Verdicts that changed after their item had left; waits if there are none."""
         seconds = self._gate.wait_of(wait)
         work = self._service.revisions(stream, after, seconds, limit)
-        return await self._lines(request, work, after, seconds)
+        return await self._lines(request, stream, work, Blind.revisions, after, seconds)
 
     async def _lines(
-        self, request: Request, work: Coroutine[Any, Any, Any], after: int, seconds: float
+        self,
+        request: Request,
+        stream: str,
+        work: Coroutine[Any, Any, Any],
+        seen: Callable[[Blind, Any], Any],
+        after: int,
+        seconds: float,
     ) -> Response:
         """Numbered rows, with the next cursor."""
         found = await (self._gate.long_poll(request, work) if seconds > 0 else work)
         cursor = found[-1].n if found else after
-        return await lines_answer(found, {"Venire-Cursor": str(cursor)})
+        shown = seen(await self._blind(request, stream), found)
+        return await lines_answer(shown, {"Venire-Cursor": str(cursor)})
 
     async def events(
         self,

@@ -11,6 +11,7 @@ from venire.model import NoteKind
 from venire.service.messages import NoteView, Progress
 from venire.service.settings import LONGEST_ID, Name
 from venire.web.answers import body, json_answer, says
+from venire.web.blind import blind_for
 from venire.web.bodies import NoteBody, SaidBody, read
 from venire.web.errors import RequestError
 from venire.web.guard import Gate, by_hand, caller
@@ -103,13 +104,16 @@ class NoteRoutes:
 
     async def notes(
         self,
+        request: Request,
         stream: Stream,
         after: Annotated[int, Query(ge=0, le=2**53, description="The cursor.")] = 0,
         limit: Limit = 1000,
         item: Annotated[str | None, Query(max_length=LONGEST_ID, description=ITEM)] = None,
     ) -> Response:
         """Comments, flags and abstentions of labelers, oldest first."""
-        return json_answer(await self._service.notes(stream, after, limit, item))
+        found = await self._service.notes(stream, after, limit, item)
+        blind = await blind_for(self._service, caller(request), stream)
+        return json_answer(blind.notes(found))
 
     async def progress(
         self,

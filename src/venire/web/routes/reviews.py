@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import FastAPI, Query, Request, Response
 
-from venire.service.console_messages import Reviewed, ReviewsPage
+from venire.service.console_messages import Reviewed, ReviewsPage, SentBackView
 from venire.service.settings import LONGEST_ID
 from venire.service.verbs.reviewing import Kind
 from venire.web.answers import body, json_answer, lines_answer, says
-from venire.web.bodies import NDJSON, ReviewBody, read
+from venire.web.bodies import NDJSON, ReviewBody, SendBackBody, read
 from venire.web.guard import Gate, by_hand, caller
 from venire.web.parameters import Limit, Stream, stream_parameter
 
 __all__ = ["ReviewRoutes"]
 
 EXAMPLE = {"item": "post-1", "label": "ok", "note": "a quotation"}
+BACK = {"item": "post-1", "min_confidence": 0.95}
 
 
 class ReviewRoutes:
@@ -29,31 +30,16 @@ class ReviewRoutes:
     def add(self, app: FastAPI) -> None:
         """Add the routes."""
         one = "/v1/streams/{stream}"
-        app.add_api_route(
-            f"{one}/reviews",
-            self.reviews,
-            methods=["GET"],
-            tags=["reviews"],
-            response_model=ReviewsPage,
-            responses=says(404, 422, text="Verdicts that wait for a reviewer."),
-        )
-        app.add_api_route(
-            f"{one}/reviews",
-            self.review,
-            methods=["POST"],
-            tags=["reviews"],
-            response_model=Reviewed,
-            responses=says(404, 409, 413, 415, 422, text="Confirmed, or overridden."),
-            openapi_extra=stream_parameter(body("ReviewBody", example=EXAMPLE)),
-        )
-        app.add_api_route(
-            f"{one}/gold",
-            self.gold,
-            methods=["GET"],
-            tags=["reviews"],
-            response_class=Response,
-            responses=says(404, 422, text="Gold, one per line, by item.", kind=NDJSON),
-        )
+        for path, method, endpoint, more in (
+            ("reviews", "GET", self.reviews, _reads(ReviewsPage, "Verdicts that wait.")),
+            ("reviews", "POST", self.review, _takes(Reviewed, "Confirmed or overridden.", EXAMPLE)),
+            ("send-back", "POST", self.send_back, _takes(SentBackView, "It comes again.", BACK)),
+            ("gold", "GET", self.gold, {
+                "response_class": Response,
+                "responses": says(404, 422, text="Gold, one per line, by item.", kind=NDJSON),
+            }),
+        ):  # fmt: skip
+            app.add_api_route(f"{one}/{path}", endpoint, methods=[method], tags=["reviews"], **more)
 
     async def reviews(
         self,
@@ -76,6 +62,14 @@ class ReviewRoutes:
             await self._service.review(stream, sent.item, sent.label, sent.note, who)
         )
 
+    @by_hand
+    async def send_back(self, request: Request) -> Response:
+        """Send an item that has left back for more labels; it comes again. Idempotent."""
+        sent, stream = await read(request, SendBackBody), request.path_params["stream"]
+        who = caller(request).actor
+        work = self._service.send_back(stream, sent.item, who, sent.min_confidence, sent.note)
+        return json_answer(await work)
+
     async def gold(
         self,
         stream: Stream,
@@ -87,3 +81,18 @@ class ReviewRoutes:
         """All gold, by item: who said it, when, and whether by an audit, a review or otherwise."""
         found = await self._service.gold(stream, after, limit)
         return await lines_answer(found, {})
+
+
+def _reads(model: type, text: str) -> dict[str, Any]:
+    """How a route that reads is described."""
+    return {"response_model": model, "responses": says(404, 422, text=text)}
+
+
+def _takes(model: type, text: str, example: dict[str, Any]) -> dict[str, Any]:
+    """How a route that takes a body is described."""
+    sent = "SendBackBody" if model is SentBackView else "ReviewBody"
+    return {
+        "response_model": model,
+        "responses": says(404, 409, 413, 415, 422, text=text),
+        "openapi_extra": stream_parameter(body(sent, example=example)),
+    }

@@ -11,6 +11,7 @@ from pydantic import ValidationError
 
 from venire.model import Role
 from venire.service.actors import Actor
+from venire.service.console_messages import ArchivedStream
 from venire.service.messages import SettingsVersion, StreamView
 from venire.service.page_settings import page_of
 from venire.service.settings import StreamSettings
@@ -41,6 +42,9 @@ class StreamRoutes:
         one = "/v1/streams/{stream}"
         listed = says(text="All streams, by name.")
         route("/v1/streams", "GET", self.list, response_model=list[StreamView], responses=listed)
+        put_away = says(text="The streams that are archived, by name.")
+        away = list[ArchivedStream]
+        route("/v1/archived", "GET", self.archived, response_model=away, responses=put_away)
         route(
             "/v1/streams",
             "POST",
@@ -75,12 +79,14 @@ class StreamRoutes:
             ("pause", self.pause, "Paused: no work is handed out, the slot clock stands still."),
             ("resume", self.resume, "Resumed."),
             ("close", self.close, "Closed: no new items; the open ones are finished."),
+            ("archive", self.archive, "Archived: it can be read, and is not listed."),
+            ("restore", self.restore, "Restored: it is closed."),
         ):
             responses = says(404, 409, 422, text=text)
             route(f"{one}/{verb}", "POST", endpoint, response_model=StreamView, responses=responses)
 
     async def list(self, request: Request) -> Response:
-        """All streams; a labeler's key sees only what its page shows of their settings."""
+        """All streams but archived ones; a labeler's key sees of their settings what it needs."""
         who = caller(request)
         return json_answer([_seen_by(who, view) for view in await self._service.streams()])
 
@@ -124,6 +130,18 @@ class StreamRoutes:
     async def close(self, request: Request, stream: Stream) -> Response:
         """Drain the stream: no new items, the open ones are finished."""
         return await self._switch(request, stream, self._service.close)
+
+    async def archive(self, request: Request, stream: Stream) -> Response:
+        """Put a closed stream away, once its items have left: it can only be read."""
+        return await self._switch(request, stream, self._service.archive)
+
+    async def restore(self, request: Request, stream: Stream) -> Response:
+        """Bring an archived stream back, closed as it was."""
+        return await self._switch(request, stream, self._service.restore)
+
+    async def archived(self) -> Response:
+        """The streams that are archived."""
+        return json_answer(await self._service.archived())
 
     async def _switch(
         self, request: Request, stream: str, verb: Callable[[str, Actor], Awaitable[StreamView]]

@@ -43,7 +43,30 @@ async function send(form) {
   move(form, 1);
 }
 
+async function sendBack(form) {
+  const status = form.querySelector("[role=status]");
+  const sent = { item: form.dataset.item };
+  if (form.note.value) sent.note = form.note.value;
+  const answer = await fetch(`/v1/streams/${stream}/send-back`, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify(sent),
+  }).catch(() => null);
+  const said = await answer?.json().catch(() => null);
+  if (!answer?.ok) {
+    status.className = "wrong";
+    status.textContent = `not sent back: ${said?.error?.message ?? "the server cannot be reached"}`;
+    return;
+  }
+  status.className = "";
+  status.textContent = `sent back for more labels, as ${said.follow_up}`;
+  for (const part of form.elements) part.disabled = true;
+  form.closest(".card").classList.add("stale");
+  move(form, 1);
+}
+
 for (const form of forms) {
+  form.querySelector("[data-back]")?.addEventListener("click", () => sendBack(form));
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     send(form);
