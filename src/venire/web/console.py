@@ -5,6 +5,7 @@ Whatever a page shows or does is also an API call, under the same roles.
 
 from __future__ import annotations
 
+import time
 from typing import Annotated, Any
 from urllib.parse import urlencode
 
@@ -12,6 +13,7 @@ from fastapi import FastAPI, Query, Request, Response
 from pydantic import BeforeValidator, Field
 
 from venire.model import ExitReason, ItemStatus, Role
+from venire.service.admin_messages import KeyView
 from venire.service.verbs.reviewing import Kind
 from venire.web.access import ROLES, Caller
 from venire.web.blind import Blind, blind_for
@@ -164,7 +166,7 @@ class ConsoleRoutes(PageRoutes):
         view, agreement = await service.stream(stream), await service.agreement(stream)
         keys: dict[str, list[Any]] = {}
         for key in await service.keys.list() if who.role == Role.ADMIN else ():
-            if key.labeler is not None and service.keys.valid(key.id) is not None:
+            if key.labeler is not None and _is_valid(key):
                 keys.setdefault(key.labeler, []).append(key)
         listed = await service.labelers(stream, wait=False)
         busiest = sorted(listed, key=lambda one: (-one.labels, one.id))
@@ -215,6 +217,11 @@ class ConsoleRoutes(PageRoutes):
         who = caller(request)
         pages = [page for page in PAGES if may(who, f"/streams/{{stream}}{page[0]}")]
         return self._page(template, who, stream=stream, pages=pages, **more)
+
+
+def _is_valid(key: KeyView) -> bool:
+    """Whether a key was neither revoked nor has expired; to ask the keyring would be to use it."""
+    return key.revoked_at is None and (key.expires_at is None or key.expires_at > time.time())
 
 
 def may(who: Caller, path: str) -> bool:

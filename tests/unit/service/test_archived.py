@@ -16,7 +16,7 @@ from venire.storage.maintenance.verify import verify
 
 
 async def put_away(b: Bench) -> None:
-    """Two items leave, somebody holds one of them, and the stream is closed and archived."""
+    """Two items leave, and the stream is closed and archived."""
     await b.add("p1", "p2")
     await b.service.add_labels(
         "posts", [(i, m, "ok") for i in ("p1", "p2") for m in ("ann", "bob")]
@@ -89,12 +89,12 @@ async def test_nothing_can_be_written_into_it(what: str) -> None:
 
 @running
 async def test_a_lease_from_before_is_refused_until_it_is_restored() -> None:
-    async with bench() as b:
+    async with bench(deadline_slots=1) as b:
         await b.add("p1")
         lease = await b.take("cec")
         assert lease.token is not None
         await b.service.add_labels("posts", [("p1", "ann", "ok"), ("p1", "bob", "ok")])
-        await b.pass_time(10)
+        await b.pass_time(20)
         await b.service.close("posts", "me")
         await b.service.archive("posts", "me")
         for call in (
