@@ -89,6 +89,18 @@ class AsyncClient:
         """Drain a stream: no new items, the open ones are finished."""
         return await self._do(calls.send(stream_path(name, "close")))
 
+    async def archive_stream(self, name: str) -> dict[str, Any]:
+        """Put a closed stream away: it can only be read, and is not listed."""
+        return await self._do(calls.send(stream_path(name, "archive")))
+
+    async def restore_stream(self, name: str) -> dict[str, Any]:
+        """Bring an archived stream back, closed as it was."""
+        return await self._do(calls.send(stream_path(name, "restore")))
+
+    async def archived(self) -> list[dict[str, Any]]:
+        """The streams that are archived."""
+        return await self._do(calls.get("/v1/archived"))
+
     async def delete_stream(self, name: str) -> dict[str, Any]:
         """Delete a closed stream permanently, with everything that belongs to it."""
         return await self._do(calls.send(stream_path(name), method="DELETE"))
@@ -125,6 +137,18 @@ class AsyncClient:
         """Confirm or override the verdict of an item: the label becomes gold."""
         told = {"item": item, "label": label, **({"note": note} if note else {})}
         return await self._do(calls.send(stream_path(stream, "reviews"), told))
+
+    async def send_back(
+        self,
+        stream: str,
+        item: str,
+        min_confidence: float | None = None,
+        note: str | None = None,
+    ) -> dict[str, Any]:
+        """Send an item that has left back for more labels: it comes again as another."""
+        more = {"min_confidence": min_confidence, "note": note}
+        told = {"item": item, **{name: value for name, value in more.items() if value is not None}}
+        return await self._do(calls.send(stream_path(stream, "send-back"), told))
 
     async def explain(self, stream: str, item: str) -> dict[str, Any]:
         """Why an item was assigned to whom, and why it left."""
@@ -232,6 +256,24 @@ class AsyncClient:
     async def labelers(self, stream: str) -> list[dict[str, Any]]:
         """The labelers with what was learned about them."""
         return await self._do(calls.get(stream_path(stream, "labelers")))
+
+    async def add_labeler(self, stream: str, id: str, **more: Any) -> dict[str, Any]:
+        """Put a labeler on the panel: `price`, `capacity`, ..., as in the panel of the stream."""
+        return await self._do(calls.send(stream_path(stream, "labelers"), {"id": id, **more}))
+
+    async def retire_labeler(self, stream: str, labeler: str) -> dict[str, Any]:
+        """Give a labeler no more work; its labels stay."""
+        told = {"labeler": labeler}
+        return await self._do(calls.send(stream_path(stream, "labelers", "retire"), told))
+
+    async def restore_labeler(self, stream: str, labeler: str) -> dict[str, Any]:
+        """Give a retired labeler work again."""
+        told = {"labeler": labeler}
+        return await self._do(calls.send(stream_path(stream, "labelers", "restore"), told))
+
+    async def agreement(self, stream: str) -> dict[str, Any]:
+        """How the labelers agree with gold, and with each other."""
+        return await self._do(calls.get(stream_path(stream, "agreement")))
 
     async def panel(self, stream: str, want: float | None = None) -> dict[str, Any]:
         """What each labeler brings and costs, and the cheapest panel of the wanted accuracy."""

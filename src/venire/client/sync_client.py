@@ -90,6 +90,18 @@ class Client:
         """Drain a stream: no new items, the open ones are finished."""
         return self._do(calls.send(stream_path(name, "close")))
 
+    def archive_stream(self, name: str) -> dict[str, Any]:
+        """Put a closed stream away: it can only be read, and is not listed."""
+        return self._do(calls.send(stream_path(name, "archive")))
+
+    def restore_stream(self, name: str) -> dict[str, Any]:
+        """Bring an archived stream back, closed as it was."""
+        return self._do(calls.send(stream_path(name, "restore")))
+
+    def archived(self) -> list[dict[str, Any]]:
+        """The streams that are archived."""
+        return self._do(calls.get("/v1/archived"))
+
     def delete_stream(self, name: str) -> dict[str, Any]:
         """Delete a closed stream permanently, with everything that belongs to it."""
         return self._do(calls.send(stream_path(name), method="DELETE"))
@@ -124,6 +136,18 @@ class Client:
         """Confirm or override the verdict of an item: the label becomes gold."""
         told = {"item": item, "label": label, **({"note": note} if note else {})}
         return self._do(calls.send(stream_path(stream, "reviews"), told))
+
+    def send_back(
+        self,
+        stream: str,
+        item: str,
+        min_confidence: float | None = None,
+        note: str | None = None,
+    ) -> dict[str, Any]:
+        """Send an item that has left back for more labels: it comes again as another."""
+        more = {"min_confidence": min_confidence, "note": note}
+        told = {"item": item, **{name: value for name, value in more.items() if value is not None}}
+        return self._do(calls.send(stream_path(stream, "send-back"), told))
 
     def explain(self, stream: str, item: str) -> dict[str, Any]:
         """Why an item was assigned to whom, and why it left."""
@@ -231,6 +255,24 @@ class Client:
     def labelers(self, stream: str) -> list[dict[str, Any]]:
         """The labelers with what was learned about them."""
         return self._do(calls.get(stream_path(stream, "labelers")))
+
+    def add_labeler(self, stream: str, id: str, **more: Any) -> dict[str, Any]:
+        """Put a labeler on the panel: `price`, `capacity`, ..., as in the panel of the stream."""
+        return self._do(calls.send(stream_path(stream, "labelers"), {"id": id, **more}))
+
+    def retire_labeler(self, stream: str, labeler: str) -> dict[str, Any]:
+        """Give a labeler no more work; its labels stay."""
+        told = {"labeler": labeler}
+        return self._do(calls.send(stream_path(stream, "labelers", "retire"), told))
+
+    def restore_labeler(self, stream: str, labeler: str) -> dict[str, Any]:
+        """Give a retired labeler work again."""
+        told = {"labeler": labeler}
+        return self._do(calls.send(stream_path(stream, "labelers", "restore"), told))
+
+    def agreement(self, stream: str) -> dict[str, Any]:
+        """How the labelers agree with gold, and with each other."""
+        return self._do(calls.get(stream_path(stream, "agreement")))
 
     def panel(self, stream: str, want: float | None = None) -> dict[str, Any]:
         """What each labeler brings and costs, and the cheapest panel of the wanted accuracy."""

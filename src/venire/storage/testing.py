@@ -13,6 +13,7 @@ from venire.storage.base import Storage
 from venire.storage.codec import decode, encode
 from venire.storage.rows import (
     ERASED,
+    AlarmRow,
     AuditRow,
     Counts,
     DeliveryRow,
@@ -20,6 +21,7 @@ from venire.storage.rows import (
     EventRow,
     Exited,
     ExitRow,
+    FollowRow,
     ItemRow,
     KeyRow,
     LabelRow,
@@ -50,7 +52,7 @@ def check_storage(storage: Storage) -> None:
     assert storage.streams() == [], "the store is not empty"
     for check in (_streams, _events, _items, _revisions, _labels, _leases, _snapshots, _keys):
         check(storage)
-    for check in (_notes, _webhooks, _audit, _erasure, _deletion, _others):
+    for check in (_notes, _webhooks, _audit, _erasure, _console, _deletion, _others):
         check(storage)
     _all_or_nothing(storage)
     assert storage.counts("nobody") == Counts(0, 0, 0, 0, 0, 0, 0, 0)
@@ -86,6 +88,7 @@ def everything(storage: Storage, stream: str) -> dict[str, Any]:
         storage.notes,
         storage.note_counts,
         storage.alarms,
+        storage.follows,
         storage.labels,
         storage.labeler_counts,
         lambda stream: storage.leases(stream, None),
@@ -355,6 +358,39 @@ def _erasure(storage: Storage) -> None:
     storage.scrub()
 
 
+def _console(storage: Storage) -> None:
+    """Alarms are dropped but the last of each, items sent back, streams archived, notes erased."""
+    rules = ("queue", "drift", "queue", "queue", "drift")
+    rows = [
+        AlarmRow("checked", n, 1.0, rule, _ODD, n % 2 == 1, 0.1 + 0.2, 1.0, _ODD)
+        for n, rule in enumerate(rules, 1)
+    ]
+    storage.write([c.AddAlarms(rows)])
+    assert storage.last_alarms("checked") == rows[3:]
+    storage.write([c.DropAlarms("checked", 4), c.DropAlarms("nobody", 4)])
+    assert storage.alarms("checked") == storage.last_alarms("checked") == rows[3:]
+    assert storage.last_alarms("nobody") == []
+    sent = FollowRow("checked", "z~2", "z", 1.5, _ODD, None)
+    storage.write([c.AddFollows([sent]), c.SettleFollow("checked", "nothing", 2.0)])
+    assert storage.follows("checked") == [sent]
+    storage.write([c.SettleFollow("checked", "z~2", 2.5)])
+    assert storage.follows("checked") == [sent._replace(settled_at=2.5)]
+    _refused(storage, c.AddFollows([sent]))
+    _refused(storage, c.AddFollows([sent._replace(stream="nobody")]))
+    kept = storage.item("checked", "a")
+    assert kept is not None
+    assert storage.payloads("checked", ["a", "nothing"]) == {"a": kept.payload}
+    storage.write([c.ArchiveStream("checked", 7.5)])
+    assert storage.streams()[0].archived_at == 7.5
+    storage.write([c.ArchiveStream("checked", None)])
+    assert storage.streams()[0].archived_at is None
+    _refused(storage, c.ArchiveStream("nobody", 1.0))
+    last = storage.audit()[-1]
+    storage.write([c.RetellAudit(last.n, '{"note":""}')])
+    assert storage.audit()[-1] == last._replace(details='{"note":""}')
+    storage.write([c.RetellAudit(last.n, last.details)])
+
+
 def _deletion(storage: Storage) -> None:
     """A deleted stream is not listed, goes in pieces, and makes room for another of its name."""
     assert storage.remains("checked")
@@ -371,6 +407,7 @@ def _deletion(storage: Storage) -> None:
         c.AddLabels([label, label._replace(item="b")]),
         c.AddLeases([LeaseRow("gone1", "gone", "a", "m", 0.0, 1.0, key="k1")]),
         c.SaveSnapshot(SnapshotRow("gone", 0, 1.0, b"x")),
+        c.AddFollows([FollowRow("gone", "i1~2", "i1", 1.0, "me")]),
         c.AddWebhook(hook),
         c.AddDeliveries([DeliveryRow("w3", "gone", n, 0, 10.0) for n in (1, 2, 3)]),
     ]

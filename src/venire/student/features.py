@@ -3,7 +3,7 @@
 A text becomes counts of its words and pairs of words, and of the runs of three characters inside
 words, each hashed to one of 2**13 places and scaled to length one. Nothing is learned for that, so
 the features of an item never change, and no word is kept. A list of numbers, nested or not, such as
-pixels or an embedding, is taken as it is.
+pixels or an embedding, is taken as it is, up to 4,096 numbers.
 """
 
 from __future__ import annotations
@@ -27,6 +27,9 @@ Features: TypeAlias = Callable[[Sequence[Any]], Rows]
 
 #: Places that words, and runs of characters, are hashed to.
 PLACES: Final = 2**13
+
+#: Numbers in a vector, at most: a picture of 64 by 64. Longer ones are not used.
+LONGEST: Final = 2**12
 
 #: Fields of a record that say nothing of its content.
 RESERVED: Final = frozenset({"id", "weight", "target", "eligible", "excluded"})
@@ -107,14 +110,14 @@ def _value(content: Any, field: str | None) -> Any:
 
 
 def _vector(value: Any) -> NDArray[np.float64] | None:
-    """A list of finite numbers, flattened; None for anything else."""
-    if not isinstance(value, list | tuple | np.ndarray):
+    """A list of finite numbers, flattened; None for anything else, and for one that is too long."""
+    if not isinstance(value, list | tuple | np.ndarray) or len(value) > LONGEST:
         return None
     try:
         flat = np.asarray(value, np.float64).ravel()
     except (TypeError, ValueError, OverflowError):
         return None
-    return flat if flat.size and np.isfinite(flat).all() else None
+    return flat if 0 < flat.size <= LONGEST and np.isfinite(flat).all() else None
 
 
 def _hashed(texts: Sequence[str]) -> Rows:

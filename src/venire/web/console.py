@@ -123,7 +123,8 @@ class ConsoleRoutes(PageRoutes):
         view = await service.stream(stream)
         blind = await self._blind(request, stream)
         shown, hidden = blind.item(await service.item(stream, item)), item in blind.due
-        told: dict[str, Any] = {"lines": None, "chart": None, "complete": True, "hidden": hidden}
+        told: dict[str, Any] = {"lines": [] if hidden else None, "chart": None, "complete": True}
+        told["hidden"] = hidden
         if how in ("part", "whole") and not hidden:
             explained = await self._gate.long_poll(request, service.explain(stream, item, True))
             told |= {

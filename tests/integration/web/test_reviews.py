@@ -158,3 +158,40 @@ def test_reviewers_see_the_images_of_a_payload_and_nothing_that_it_names() -> No
         for item in payloads:
             shown = shared.call("GET", f"/streams/posts/items/{item}", "reviewer").text
             assert shown.count("<img") == (item in ("field", "plain"))
+
+
+def test_gold_and_what_was_sent_back_survive_a_kill(tmp_path: Path) -> None:
+    storage = f"sqlite:///{tmp_path}/venire.db"
+    panel = [{"id": name, "competence": 0.9} for name in ("ann", "bob", "cat", "dan")]
+    with serving(storage, tmp_path) as server:
+        with server.client(timeout=200) as client:
+            client.create_stream("posts", **{**SETTINGS, "panel": panel})
+            client.add_items("posts", [{"id": name} for name in ("split", "same", "open")])
+            client.add_labels("posts", SAID)
+            until(lambda: client.insights("posts")["exits"] == 2)
+            sent = client.send_back("posts", "split", note="hard")
+            assert client.add_gold("posts", [("same", "spam"), ("open", "ok")])
+        server.kill()
+        server.start()
+        with server.client(timeout=200) as client:
+            again = client.item("posts", sent["follow_up"])
+            assert (again["follows"], again["status"]) == ("split", "open")
+            assert client.send_back("posts", "split")["follow_up"] == sent["follow_up"]
+            golds = {name: client.item("posts", name)["gold"] for name in ("same", "open")}
+            assert golds == {"same": "spam", "open": "ok"}
+            assert client.item("posts", "same")["verdict"] == "spam"
+            was = client.item("posts", "split")["verdict"]
+            other = "ok" if was == "spam" else "spam"
+            client.add_labels("posts", [(sent["follow_up"], who, other) for who in ("cat", "dan")])
+            until(lambda: client.item("posts", "split")["verdict"] == other)
+        server.kill()
+        server.start()
+        with server.client(timeout=200) as client:
+            item = client.item("posts", "split")
+            assert (item["verdict"], item["exit"]["verdict"], item["gold"]) == (other, was, None)
+            assert [r.item for r in client.revisions("posts")] == ["same", "split"]
+            left = [exit.item for exit in client.exits("posts")]
+            assert len(left) == len(set(left))
+            assert client.archived() == []
+        assert server.stop() == 0
+    assert main(["verify", "--storage", storage]) == 0

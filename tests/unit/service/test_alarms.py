@@ -163,3 +163,26 @@ async def test_requests_are_served_between_the_checks_of_two_streams() -> None:
             turns += 1
             await asyncio.sleep(0)
         assert turns >= 4
+
+
+@running
+async def test_old_alarms_are_dropped_and_those_that_are_on_stay(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("venire.service.verbs.alarms.KEPT_ALARMS", 3)
+    async with bench(alarms={"queue": 1, "oldest_seconds": 1000}) as b:
+        await b.add("p1")
+        await b.pass_time(1001)
+        await b.service.check_alarms("posts")  # that an item waits is on from here on
+        for n in range(4):
+            await b.add(f"q{n}")
+            await b.service.check_alarms("posts")
+            await b.service.withdraw("posts", f"q{n}")
+            for _ in range(2):
+                await b.service.check_alarms("posts")
+        kept = b.storage.alarms("posts")
+        assert [row.n for row in kept] == [1, 7, 8, 9]
+        assert kept[0].rule == "oldest_seconds"
+    async with bench(b.storage, b.clock) as again:
+        assert [key[0] for key in again.live.alarms] == ["oldest_seconds"]
+        assert again.live.alarm_n == 9

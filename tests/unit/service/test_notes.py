@@ -49,6 +49,35 @@ async def test_who_is_late_may_abstain_but_not_who_has_labelled() -> None:
 
 
 @running
+async def test_who_abstains_after_the_lease_ended_does_not_get_the_item_again() -> None:
+    async with bench() as b:
+        await b.add("p1")
+        late = str((await b.take("ann")).token)
+        await b.pass_time(700)
+        for _ in range(2):
+            await b.service.abstain(late)
+        assert await b.why("ann") == "none_for_you"
+        assert (await b.take("bob")).item == "p1"
+    async with bench(b.storage, b.clock) as again:
+        await again.service.abstain(late)  # a retry after a restart
+        assert await again.why("ann") == "none_for_you"
+        assert verify(again.storage, "posts").ok
+
+
+@running
+async def test_who_got_the_item_again_and_abstains_by_the_old_lease_gives_it_back() -> None:
+    async with bench() as b:
+        await b.add("p1")
+        late = str((await b.take("ann")).token)
+        await b.pass_time(700)
+        assert (await b.take("ann")).item == "p1"
+        await b.service.abstain(late)
+        assert len(b.live.leases) == 0
+        assert await b.why("ann") == "none_for_you"
+        assert verify(b.storage, "posts").ok
+
+
+@running
 async def test_notes_are_taken_before_and_after_the_answer_and_once() -> None:
     async with bench() as b:
         await b.add("p1")

@@ -10,7 +10,7 @@ import pytest
 
 from venire.errors import InputError, MissingExtra
 from venire.student import Student
-from venire.student.features import rows_of
+from venire.student.features import LONGEST, rows_of
 
 
 def test_a_record_is_all_of_its_text_but_for_its_id() -> None:
@@ -67,3 +67,12 @@ def test_wrong_parameters_are_refused(wrong: dict[str, object], says: str) -> No
 
 def test_a_number_that_is_too_large_for_a_float_makes_one_item_unusable_and_no_other() -> None:
     assert rows_of([[10**400, 1], [1, 2]]).usable.tolist() == [False, True]
+
+
+def test_a_vector_that_is_too_long_is_not_used() -> None:
+    long = [0.5] * (LONGEST + 1)
+    seen = rows_of([[1.0, 2.0], long, [[0.5] * 64] * 65, [3.0, 4.0]])
+    assert seen.usable.tolist() == [True, False, False, True]
+    assert seen.rows.shape == (4, 2)
+    with pytest.raises(InputError, match="no features"):
+        rows_of([long, long])

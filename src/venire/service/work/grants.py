@@ -211,7 +211,8 @@ def bar(live: LiveStream, lease: HeldLease, batch: Batch, moment: Moment) -> Non
         live.checks.barred.add((lease.item, lease.labeler))
     elif lease.labeler not in entry.labels and lease.labeler not in entry.barred:
         entry.barred |= {lease.labeler}
-        live.engine.release(lease.item, lease.labeler, bar=True)
+        with contextlib.suppress(StateError):  # it was barred before the last restart
+            live.engine.release(lease.item, lease.labeler, bar=True)
         live.collect(batch, moment)
 
 
