@@ -1,9 +1,11 @@
-"""The console with many items: python -m benchmarks console [--items N] [--storage URL].
+"""The console with many items, and many streams: python -m benchmarks console [--items N] ...
 
 A store is filled with items that have left, with payloads of about 200 characters and one to three
 labels each, and a thousand that are open. Then a server in this process is asked for each kind of
 page and listing, over its ASGI interface, and the wall milliseconds of whole requests are written
-down (p50, p95 and the longest of 40), beside those of `GET /health`, which does nothing.
+down (p50, p95 and the longest of 40), beside those of `GET /health`, which does nothing. After that
+the same with a hundred streams (`--streams`) of a thousand exits and fifty open items each, in a
+store of their own; the home page, made at most once a second for all, is made anew each time.
 """
 
 from __future__ import annotations
@@ -16,6 +18,8 @@ import time
 from typing import Any
 
 TIMES, BATCH = 40, 10_000
+EXITS, OPEN = 1000, 50
+COUNTED = ("open", "left", "labels")
 CLASSES = ("spam", "ok", "rare")
 WORDS = [f"word{n}" for n in range(5000)]
 
@@ -39,6 +43,19 @@ PATHS = {
     "page: items": "/streams/s/items",
     "page: item": "/streams/s/items/item-{half}",
     "page: reviews": "/streams/s/reviews",
+    "page: labelers": "/streams/s/labelers",
+}
+
+MANY = {
+    "(nothing: /health)": "/health",
+    "all streams": "/v1/streams",
+    "page: home": "/",
+    "page: stream": "/streams/s7",
+    "page: items": "/streams/s7/items",
+    "page: reviews": "/streams/s7/reviews",
+    "page: labelers": "/streams/s7/labelers",
+    "page: archived": "/archived",
+    "page: audit log": "/audit",
 }
 
 
@@ -46,10 +63,7 @@ async def fill(service: Any, items: int) -> None:
     """A stream with some open items, behind a history that is written straight into the store."""
     from venire.service import ItemIn, StreamSettings
 
-    panel = [{"id": f"m{n}", "competence": 0.6 + 0.015 * n} for n in range(20)]
-    known = {"classes": CLASSES, "panel": panel, "learning": "known", "slot_seconds": 600}
-    settings = StreamSettings.model_validate(known)
-    await service.create_stream("s", settings, "benchmark")
+    await service.create_stream("s", StreamSettings.model_validate(known()), "benchmark")
     await service.add_items("s", [ItemIn(f"open-{n}", {"text": "open"}) for n in range(1000)])
     draw, storage, begun = random.Random(0), service.runtime.storage, time.time() - items
     for first in range(0, items, BATCH):
@@ -59,7 +73,32 @@ async def fill(service: Any, items: int) -> None:
     assert storage.counts("s").left == items
 
 
-def history(draw: random.Random, first: int, end: int, begun: float) -> list[Any]:
+def known() -> dict[str, Any]:
+    """The settings of a stream with twenty labelers of known competence."""
+    panel = [{"id": f"m{n}", "competence": 0.6 + 0.015 * n} for n in range(20)]
+    return {"classes": CLASSES, "panel": panel, "learning": "known", "slot_seconds": 600}
+
+
+async def fill_many(service: Any, streams: int) -> None:
+    """Many streams, each with a history of the last hour; every tenth is closed, or archived."""
+    from venire.service import ItemIn, StreamSettings
+
+    draw, settings = random.Random(0), StreamSettings.model_validate(known())
+    for n in range(streams):
+        name = f"s{n}"
+        await service.create_stream(name, settings, "benchmark")
+        await service.runtime.write(history(draw, 0, EXITS, time.time() - EXITS - 9, name))
+        if n % 10 == 9:
+            await service.close(name, "benchmark")
+        else:
+            opened = [ItemIn(f"open-{k}", {"text": "open"}) for k in range(OPEN)]
+            await service.add_items(name, opened)
+    await service.archive("s9", "benchmark")
+
+
+def history(
+    draw: random.Random, first: int, end: int, begun: float, stream: str = "s"
+) -> list[Any]:
     """Items that have left, and their labels."""
     from venire.storage import AddItems, AddLabels, ExitRow, ItemRow, LabelRow, LeaveItems
 
@@ -68,36 +107,48 @@ def history(draw: random.Random, first: int, end: int, begun: float) -> list[Any
         id, at, payload = f"item-{n}", begun + n, " ".join(draw.choices(WORDS, k=25))
         verdict = draw.choices(CLASSES, (0.5, 0.4998, 0.0002))[0]
         many, reason = draw.choice((1, 1, 2, 3)), draw.choice(("no_gain", "exhausted"))
-        row = ItemRow("s", id, "digest", f'{{"text":"{payload}"}}', 10.0, None, "[]", 0, at)
+        row = ItemRow(stream, id, "digest", f'{{"text":"{payload}"}}', 10.0, None, "[]", 0, at)
         items.append(row)
         sure = draw.uniform(0.5, 1)
-        exits.append(ExitRow("s", id, "left", n + 1, 0, at + 9, verdict, sure, many, reason))
+        exits.append(ExitRow(stream, id, "left", n + 1, 0, at + 9, verdict, sure, many, reason))
         for k in range(many):
             said = verdict if draw.random() < 0.8 else "ok"
             who = f"m{(n + k) % 20}"
-            labels.append(LabelRow("s", id, who, said, at + k, 0, False, 2.0, "lease"))
+            labels.append(LabelRow(stream, id, who, said, at + k, 0, False, 2.0, "lease"))
     return [AddItems(items), LeaveItems(exits), AddLabels(labels)]
 
 
 async def measure(service: Any, items: int) -> None:
-    """Ask for everything, in turn."""
+    """Ask for everything of the large stream, in turn."""
+    middle = (await service.item("s", f"item-{items // 2}")).arrived_at
+    named = {name: path.format(middle=middle, half=items // 2) for name, path in PATHS.items()}
+    await ask(service, named)
+
+
+async def measure_many(service: Any, streams: int) -> None:
+    """Ask for the pages of many streams, in turn."""
+    await ask(service, MANY)
+
+
+async def ask(service: Any, paths: dict[str, str]) -> None:
+    """Ask for each path in turn, and print how long it took."""
     import httpx2
 
     from venire.web import ServerSettings, create_app
 
     key = (await service.keys.create("benchmark", "admin")).token
     app = create_app(service, ServerSettings(rate=0))
-    middle = (await service.item("s", f"item-{items // 2}")).arrived_at
     transport = httpx2.ASGITransport(app)
     headers = {"authorization": f"Bearer {key}"}
     async with httpx2.AsyncClient(
         transport=transport, base_url="http://venire", headers=headers, timeout=60
     ) as client:
         await client.post("/sign-in", data={"key": key})
-        took: dict[str, list[float]] = {name: [] for name in PATHS}
+        took: dict[str, list[float]] = {name: [] for name in paths}
         for _ in range(TIMES):
-            for name, path in PATHS.items():
-                where = path.format(middle=middle, half=items // 2)
+            for name, where in paths.items():
+                if name == "page: home":
+                    await asyncio.sleep(1.05)  # it is kept for a second
                 begun = time.perf_counter()
                 answer = await client.get(where)
                 took[name].append(1000 * (time.perf_counter() - begun))
@@ -109,22 +160,24 @@ async def measure(service: Any, items: int) -> None:
         print(f"{name:34}{p50:8.1f}{p95:8.1f}{ordered[-1]:8.1f}")
 
 
-async def run(url: str, items: int) -> None:
+async def run(url: str, number: int, works: tuple[Any, Any]) -> None:
     """Fill, start again, and measure."""
     from venire.service import Service
     from venire.storage import open_storage
 
-    for work in (fill, measure):
+    for work in works:
         with open_storage(url) as storage:
             service = Service(storage)
-            await service.start()
             begun = time.perf_counter()
-            if work is not fill or not storage.streams():
-                await work(service, items)
+            await service.start()
+            print(f"started in {time.perf_counter() - begun:.1f} s", flush=True)
+            begun = time.perf_counter()
+            if work is not works[0] or not storage.streams():
+                await work(service, number)
             print(f"{work.__name__}: {time.perf_counter() - begun:.0f} s", flush=True)
-            if work is measure:
-                counts = storage.counts("s")
-                print(f"{counts.open:,} open, {counts.left:,} left, {counts.labels:,} labels")
+            every = [storage.counts(row.name) for row in storage.streams()]
+            opened, left, labels = (sum(getattr(x, k) for x in every) for k in COUNTED)
+            print(f"{len(every)} streams, {opened:,} open, {left:,} left, {labels:,} labels")
             await service.stop()
 
 
@@ -132,8 +185,13 @@ def main(arguments: list[str]) -> None:
     """Read the options, and run."""
     parser = argparse.ArgumentParser(prog="console")
     parser.add_argument("--items", type=int, default=1_000_000)
+    parser.add_argument("--streams", type=int, default=100)
     parser.add_argument("--storage", default=None)
     options = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory() as folder:
         url = options.storage or f"sqlite:///{folder}/venire.db"
-        asyncio.run(run(url, options.items))
+        if options.items:
+            asyncio.run(run(url, options.items, (fill, measure)))
+        if options.streams:
+            many = f"sqlite:///{folder}/many.db"
+            asyncio.run(run(many, options.streams, (fill_many, measure_many)))

@@ -168,6 +168,7 @@ def test_audio_plays_with_a_key(page: Any, process: Process, ann: str) -> None:
     page.evaluate("document.querySelector('audio').addEventListener('play', () => (window.x = 1))")
     page.keyboard.press("p")
     page.wait_for_function("window.x === 1")
+    assert page.evaluate("document.querySelector('audio').paused") is False
 
 
 def test_guidelines_are_at_hand_and_new_ones_come_with_the_next_load(
@@ -342,6 +343,7 @@ def test_what_a_page_could_not_send_when_it_died_is_sent_by_the_next(
         until(lambda: said(client, "died", 3) == ["spam", "ok"])
         until(lambda: page.inner_text("#done") == "2")
         shows(page, "third")
+        assert labels(client, "died", "i2") == []
 
 
 def test_the_whole_day_of_a_labeler(page: Any, process: Process, ann: str) -> None:

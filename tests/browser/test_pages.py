@@ -277,6 +277,8 @@ def test_a_lease_that_ends_is_told_and_the_answer_still_counts(
         until(lambda: client.insights("slow")["leased_items"] == 0)
         page.keyboard.press("1")
         until(lambda: labels(client, "slow", "i0") == [("ann", "spam")])
+        assert client.insights("slow")["late_labels"] == 0
+        assert [one["expired"] for one in client.labelers("slow") if one["id"] == "ann"] == [1]
 
 
 def test_a_stream_that_is_paused_or_closed_says_so(page: Any, process: Process, ann: str) -> None:
@@ -294,6 +296,8 @@ def test_a_stream_that_is_paused_or_closed_says_so(page: Any, process: Process, 
         client.close_stream("ends")
         page.keyboard.press("1")
         until(lambda: "thank you" in page.inner_text("#status"))
+        assert labels(client, "ends", "one") == [("ann", "spam")]
+        assert client.stream("ends")["status"] == "closed"
 
 
 def test_an_image_that_cannot_be_shown_says_so_and_asks_this_server_nothing(
@@ -370,3 +374,5 @@ def test_the_pages_live_through_a_server_that_is_killed(
     watcher.close()
     with process.client() as client:
         until(lambda: labels(client, "killed", "i0") == [("ann", "spam")])
+        assert labels(client, "killed", "i1") == []
+        assert client.insights("killed")["labels"] == 1

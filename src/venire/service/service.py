@@ -109,6 +109,7 @@ class Service:
         self.item, self.explain, self.payloads = reads.item, reads.explain, reads.payloads
         self.exits, self.revisions, self.events = reads.exits, reads.revisions, reads.events
         self.labelers, self.insights = reads.labelers, reads.insights
+        self.overview = reads.overview
         self.panel, self.trends = reads.panel, reads.trends_view
 
         self.find_items = FindOperations(self.runtime).find_items

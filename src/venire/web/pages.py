@@ -199,10 +199,7 @@ class PageRoutes:
         now, admin = time.monotonic(), who.role == Role.ADMIN
         if now - self._overview_at >= PERIOD:
             service = self._gate.service
-            streams = [
-                (stream, await service.insights(stream.name)) for stream in await service.streams()
-            ]
-            seen = {"streams": streams, "up": service.up, "aside": service.set_aside}
+            seen = {"streams": await service.overview(), "up": service.up, "aside": service.set_aside}
             template = self._templates.get_template("overview.html")
             self._overview = {able: template.render(admin=able, **seen) for able in (False, True)}
             self._overview_at = now

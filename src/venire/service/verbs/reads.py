@@ -151,6 +151,20 @@ class ReadOperations:
         """What the latest exits say: mixes, trends, estimated accuracy."""
         return await self.trends.of(await self.runtime.live_stream(stream))
 
+    async def overview(self) -> list[Insights]:
+        """The statistics of every stream in service, by name; those that are archived are not."""
+        runtime = self.runtime
+        rows = await runtime.read_committed(runtime.storage.streams)
+        names = [row.name for row in rows if row.archived_at is None]
+        views = []
+        for name in names:
+            if name not in runtime.set_aside:
+                live = await runtime.live_stream(name)
+                waiting = len(runtime.offers.room(name))
+                views.append(insights(live, waiting, runtime.clock.monotonic()))
+        await runtime.flush()
+        return views
+
     async def insights(self, stream: str) -> Insights:
         """The statistics of a stream."""
         live = await self.runtime.live_stream(stream)

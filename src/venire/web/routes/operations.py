@@ -73,7 +73,7 @@ class OperationRoutes:
         """
         service, insights = self._gate.service, []
         with contextlib.suppress(StoreDown):
-            insights = [await service.insights(stream.name) for stream in await service.streams()]
+            insights = await service.overview()
         condition, aside = await service.condition(), len(service.set_aside)
         now = self._gate.waiting.now
         page = self._gate.metrics.page(insights, now, service.up, condition, aside)
