@@ -87,7 +87,7 @@ def test_a_viewer_sees_sparklines_and_no_buttons(page: Any, process: Process) ->
     with process.client() as client:
         key = str(client.create_key("Vera", "viewer")["token"])
     sign_in(page, process, key)
-    page.wait_for_selector("#posts .spark polyline")
+    page.wait_for_selector("#posts .spark")
     assert page.locator("#posts .spark").count() == 2
     told = page.get_attribute("#posts [data-figure=rate] .spark", "aria-label")
     assert told.startswith("exits a minute: 0 an hour ago,")
@@ -115,6 +115,7 @@ def test_labelers_are_added_get_keys_and_are_retired(page: Any, process: Process
         row.wait_for()
         assert client.stream("posts")["settings"]["panel"][-1]["price"] == 0.5
         row.get_by_role("button", name="new key for zoe").click()
+        page.wait_for_selector("#token[open]")
         token = page.inner_text("#token-text")
         assert token.startswith("vk_")
         with process.client(token) as zoe:
@@ -123,6 +124,7 @@ def test_labelers_are_added_get_keys_and_are_retired(page: Any, process: Process
         page.wait_for_selector("tr[data-labeler=zoe] .key-line")
         assert token not in page.content()
         row.get_by_role("button", name="rotate the key").first.click()
+        page.wait_for_selector("#token[open]")
         second = page.inner_text("#token-text")
         assert second not in ("", token)
         page.click("#token >> text=Done")
