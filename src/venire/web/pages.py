@@ -51,6 +51,7 @@ class PageRoutes:
         """Behind a gate."""
         self._gate = gate
         self._overview: dict[bool, str] = {}
+        self._seen: dict[str, Any] = {}
         self._overview_at = -PERIOD
         self._templates = Environment(
             loader=PackageLoader("venire.web"),
@@ -199,10 +200,15 @@ class PageRoutes:
         now, admin = time.monotonic(), who.role == Role.ADMIN
         if now - self._overview_at >= PERIOD:
             service = self._gate.service
-            seen = {"streams": await service.overview(), "up": service.up, "aside": service.set_aside}
+            seen = {
+                "streams": await service.overview(),
+                "up": service.up,
+                "aside": service.set_aside,
+            }
+            self._overview, self._seen, self._overview_at = {}, seen, now
+        if admin not in self._overview:
             template = self._templates.get_template("overview.html")
-            self._overview = {able: template.render(admin=able, **seen) for able in (False, True)}
-            self._overview_at = now
+            self._overview[admin] = template.render(admin=admin, **self._seen)
         return self._overview[admin]
 
     def _page(self, template: str, who: Caller | None, status: int = 200, **more: Any) -> Response:

@@ -10,10 +10,11 @@ import math
 from collections import Counter, deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
 from venire.model import Exit, ExitReason, Verdict
 from venire.service.stream.history import History
+from venire.service.stream.slot_clock import quantile
 from venire.storage import Exited
 
 __all__ = ["KEPT_EXITS", "Rate", "Statistics", "accuracy_interval"]
@@ -52,6 +53,20 @@ class Rate:
         return sum(count for _, count in self._bins) * 60.0 / WINDOW
 
 
+class Summary(NamedTuple):
+    """What the latest exits amount to; see `Insights`."""
+
+    verdicts: dict[str, int]
+    reasons: dict[str, int]
+    agreement: float | None
+    confidence: float | None
+    accuracy: tuple[float | None, float | None]
+    single_label_share: float | None
+    labels_per_item: float | None
+    response_median: float | None
+    response_p90: float | None
+
+
 @dataclass
 class Statistics:
     """Counts since the stream began, and its latest exits."""
@@ -67,15 +82,18 @@ class Statistics:
     exits_rate: Rate = field(default_factory=Rate)
     labels_rate: Rate = field(default_factory=Rate)
     history: History = field(default_factory=History)
+    _summary: Summary | None = None
 
     def add_exit(self, exit: Exit, seconds: float, agreement: float, now: float) -> None:
         """Record an exit, its seconds since arrival, and the share of labels that agreed."""
         self.left += 1
         self.exits_rate.add(now)
         self.recent.append((exit, seconds, agreement))
+        self._summary = None
 
     def load_exits(self, rows: list[Exited]) -> None:
         """Load the exits from before this server started, latest first."""
+        self._summary = None
         for row in reversed(rows):
             verdict = Verdict(row.verdict, row.confidence)
             exit = Exit(
@@ -107,6 +125,28 @@ class Statistics:
         self.labels += labels
         self.late += late
         self.labels_rate.add(now, labels)
+
+    def summary(self) -> Summary:
+        """What the latest exits amount to; computed once for each exit, however often it is read.
+
+        >>> statistics = Statistics()
+        >>> statistics.add_exit(Exit("a", 0, 1, 1, Verdict("ok", 0.8), "no_gain"), 5.0, 1.0, 0.0)
+        >>> statistics.summary().confidence, statistics.summary() is statistics.summary()
+        (0.8, True)
+        """
+        if self._summary is None:
+            self._summary = Summary(
+                verdicts=self.verdicts(),
+                reasons=self.reasons(),
+                agreement=self.agreement,
+                confidence=self.confidence,
+                accuracy=accuracy_interval(self.confidences),
+                single_label_share=self.single_label_share,
+                labels_per_item=self.labels_per_item,
+                response_median=quantile(self.responses, 0.5),
+                response_p90=quantile(self.responses, 0.9),
+            )
+        return self._summary
 
     def verdicts(self) -> dict[str, int]:
         """How often each verdict occurs among the latest exits."""

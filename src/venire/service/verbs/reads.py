@@ -37,7 +37,6 @@ from venire.service.runtime.runtime import Runtime
 from venire.service.stream.live_stream import LiveStream
 from venire.service.stream.log_position import LogPosition
 from venire.service.stream.slot_clock import quantile
-from venire.service.stream.statistics import accuracy_interval
 from venire.storage import EventRow
 from venire.storage.codec import kind_of
 
@@ -280,7 +279,7 @@ def insights(live: LiveStream, waiting: int, now: float) -> Insights:
     statistics, budget = live.statistics, live.settings.label_budget
     oldest = next((entry.arrived for entry in live.open.values()), None)  # the first that came
     states, bound = {"free": 0, "busy": 0, "away": 0}, live.checks.bound()
-    low, high = accuracy_interval(statistics.confidences)
+    recent = statistics.summary()
     for name in live.labelers.seated:
         record = live.labelers[name]
         busy = live.leases.holds(name) > 0
@@ -298,15 +297,15 @@ def insights(live: LiveStream, waiting: int, now: float) -> Insights:
         withdrawn=statistics.withdrawn,
         exits_per_minute=statistics.exits_rate.per_minute(now),
         labels_per_minute=statistics.labels_rate.per_minute(now),
-        labels_per_item=statistics.labels_per_item,
+        labels_per_item=recent.labels_per_item,
         budget=budget,
         budget_left=live.budget_left,
-        agreement=statistics.agreement,
-        mean_confidence=statistics.confidence,
-        verdicts=statistics.verdicts(),
-        reasons=statistics.reasons(),
-        response_median=quantile(statistics.responses, 0.5),
-        response_p90=quantile(statistics.responses, 0.9),
+        agreement=recent.agreement,
+        mean_confidence=recent.confidence,
+        verdicts=recent.verdicts,
+        reasons=recent.reasons,
+        response_median=recent.response_median,
+        response_p90=recent.response_p90,
         waiting=waiting,
         labelers=states,
         slots_skipped=statistics.slots_skipped,
@@ -321,9 +320,9 @@ def insights(live: LiveStream, waiting: int, now: float) -> Insights:
         flags=live.notes[NoteKind.FLAG],
         comments=live.notes[NoteKind.COMMENT],
         alarms=len(live.alarms),
-        accuracy_low=low,
-        accuracy_high=high,
-        single_label_share=statistics.single_label_share,
+        accuracy_low=recent.accuracy[0],
+        accuracy_high=recent.accuracy[1],
+        single_label_share=recent.single_label_share,
         exits_by_minute=tuple(statistics.history.exits(now)),
         queue_by_minute=tuple(statistics.history.queue(len(live.open), now)),
     )
