@@ -5,7 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-__all__ = ["LabelerView", "Measured", "PanelMemberView", "PanelView"]
+__all__ = [
+    "ConfusionView",
+    "LabelerView",
+    "Lesson",
+    "LessonsView",
+    "Measured",
+    "PanelMemberView",
+    "PanelView",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,7 +22,8 @@ class LabelerView:
 
     `expired` counts the leases that expired since the server started. `price` is what one label
     costs, and `money` what all labels of the labeler cost at that price. `unsure` counts how often
-    it looked at an item and abstained.
+    it looked at an item and abstained. `agreement` is how often another labeler of the same item said
+    the same.
     """
 
     id: str
@@ -36,6 +45,47 @@ class LabelerView:
     money: float = 0.0
     trusted: bool = False
     unsure: int = 0
+    agreement: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ConfusionView:
+    """How often a labeler says each class of items of each true class, as it was learned.
+
+    `rows[k][j]` is the probability that it says `classes[j]` of an item that is `classes[k]`. A
+    suspected clone has that of the labeler it is a clone of.
+    """
+
+    labeler: str
+    classes: tuple[str, ...]
+    rows: tuple[tuple[float, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Lesson:
+    """A version of a stream's student: when it learned, from how many verdicts, what came of it.
+
+    `exits` had left until then. `agreement` is how often it agrees with the panel on items that it
+    was not taught, `commonest` how often the most frequent class does; it labels items if it is
+    `ready`.
+    """
+
+    version: int
+    at: float
+    exits: int
+    verdicts: int
+    agreement: float
+    commonest: float
+    ready: bool
+
+
+@dataclass(frozen=True, slots=True)
+class LessonsView:
+    """The latest lessons of a stream's student, the earliest first."""
+
+    stream: str
+    student: str | None
+    lessons: tuple[Lesson, ...]
 
 
 @dataclass(frozen=True, slots=True)

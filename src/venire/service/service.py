@@ -100,6 +100,7 @@ class Service:
         self.exits, self.revisions, self.events = reads.exits, reads.revisions, reads.events
         self.labelers, self.insights = reads.labelers, reads.insights
         self.panel, self.trends = reads.panel, reads.trends_view
+        self.confusion, self.lessons, self.what_if = reads.confusion, reads.lessons, reads.what_if
 
         self.find_items = FindOperations(self.runtime).find_items
 

@@ -20,6 +20,7 @@ from venire.web.errors import add_handlers
 from venire.web.guard import Gate, Guarded
 from venire.web.limits import BodyLimit
 from venire.web.pages import STATIC, PageRoutes
+from venire.web.routes.analysis import AnalysisRoutes
 from venire.web.routes.erasing import EraseRoutes
 from venire.web.routes.finding import FindRoutes
 from venire.web.routes.gold import GoldRoutes

@@ -18,7 +18,7 @@ import pytest
 from tests.unit.service.support import Bench, bench, running, settings_of, until
 from tests.unit.service.test_revisions import SETTINGS, learn
 from tests.unit.service.test_webhooks import LOCAL
-from venire.cli.replay import events_of
+from venire.service.reports.what_if import events_of
 from venire.errors import StoreDown
 from venire.events import Closed
 from venire.service import ItemIn

@@ -17,7 +17,7 @@ from venire.model import DeliveryStatus, ItemStatus, LeaseStatus, NoteKind
 from venire.storage import changes as c
 from venire.storage.base import Storage
 from venire.storage.memory.applying import apply
-from venire.storage.memory.searching import doubtful, find_items
+from venire.storage.memory.searching import arrivals, doubtful, find_items
 from venire.storage.memory.tables import Tables
 from venire.storage.rows import (
     AlarmRow,
@@ -169,6 +169,11 @@ class MemoryStorage(Storage):
                 if label.item in said and not label.late:
                     said[label.item].append(label.said)
             return [_exited(row, said[row.id]) for row in left]
+
+    def arrivals(self, stream: str, edges: Sequence[float]) -> list[int]:
+        """How many items arrived between each two edges."""
+        with self._lock:
+            return arrivals(self.tables, stream, edges)
 
     def find_items(
         self,
