@@ -22,6 +22,7 @@ from venire.service.messages import ItemIn
 from venire.service.settings import LONGEST_ID, STREAM_NAME, Name, StreamSettings, Weight
 from venire.service.verbs.notes import LONGEST_NOTE
 from venire.web.errors import RequestError, invalid
+from venire.web.plans import PlanBody
 
 __all__ = [
     "BODIES",
@@ -220,6 +221,7 @@ BODIES: Final[tuple[Any, ...]] = (
     KeyBody,
     RotateBody,
     ReviewBody,
+    PlanBody,
 )
 
 _ITEMS: Final = TypeAdapter(list[ItemBody])

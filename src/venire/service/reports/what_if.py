@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from itertools import islice
 from typing import Final
 
@@ -35,23 +36,48 @@ class Stopped(Exception):
     """The caller was cancelled, or the time is over."""
 
 
+class Stopwatch:
+    """Seconds since it was started; in between things may be compiled, which does not count.
+
+    >>> watch = Stopwatch(iter([1.0, 2.0, 9.0]).__next__)
+    >>> watch.seconds(again=True), watch.seconds()
+    (0.0, 7.0)
+    """
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock, self._begun = clock, clock()
+
+    def seconds(self, again: bool = False) -> float:
+        """The seconds so far; `again` from 0."""
+        now = self._clock()
+        self._begun = now if again else self._begun
+        return now - self._begun
+
+
 async def what_if_of(runtime: Runtime, stream: str, plan: Plan, drawn: bool) -> WhatIfView:
-    """What a plan would have bought; with `drawn` also by labels that the log does not hold."""
+    """What a plan would have bought; with `drawn` also by labels that the log does not hold.
+
+    The name of the student, among those without whom it is done, stands for all of its voices.
+    """
     if plan.policy is not None:
         policy_named(plan.policy)
     if plan.learning is not None:
         learning_named(plan.learning)
     live = await runtime.live_stream(stream)
+    student = live.settings.student
+    if student is not None and student.id in plan.without:
+        without = plan.without - {student.id} | set(student.voices)
+        plan = replace(plan, without=without & set(live.labelers))
     await runtime.flush()
     storage, events = runtime.storage, live.n
-    stop, until = threading.Event(), runtime.clock.monotonic() + MAX_SECONDS
+    stop, watch = threading.Event(), Stopwatch(runtime.clock.monotonic)
 
-    def check(*_: int) -> None:
-        if stop.is_set() or runtime.clock.monotonic() > until:
+    def check(done: int, of: int = 0) -> None:
+        if stop.is_set() or watch.seconds(again=not done) > MAX_SECONDS:
             raise Stopped
 
     def compare() -> Comparison:
-        check()
+        check(0)
         recorded = recorded_of(storage, stream, check, MOST_EVENTS)
         return what_if(recorded, plan, simulate_missing=drawn, progress=check)
 

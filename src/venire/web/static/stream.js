@@ -1,9 +1,9 @@
-// Pauses, resumes and closes the stream.
+// Pauses, resumes and closes the stream; gets the parts of the page that take the server a while.
 "use strict";
 
 const actions = document.getElementById("actions");
 
-actions.addEventListener("click", async (event) => {
+actions?.addEventListener("click", async (event) => {
   const { verb, ask } = event.target.dataset;
   if (!verb || (ask && !confirm(ask))) return;
   const path = `/v1/streams/${encodeURIComponent(actions.dataset.stream)}/${verb}`;
@@ -12,3 +12,20 @@ actions.addEventListener("click", async (event) => {
   const said = await answer?.json().catch(() => null);
   actions.querySelector("[role=status]").textContent = said?.error?.message ?? "the server cannot be reached";
 });
+
+async function look(form) {
+  const place = form.nextElementSibling?.matches("[role=status]") ? form.nextElementSibling : document.createElement("div");
+  place.setAttribute("role", "status");
+  place.textContent = "one moment…";
+  form.after(place);
+  const asked = new URLSearchParams(new FormData(form));
+  const answer = await fetch(`${location.pathname}?${asked}`).catch(() => null);
+  if (answer?.status === 401) return location.reload();
+  if (!answer?.ok) return void (place.textContent = "This cannot be had now: the server is busy or cannot be reached.");
+  place.innerHTML = await answer.text(); // rendered by the server, with everything in it escaped
+}
+
+for (const form of document.querySelectorAll("form.looks")) {
+  form.addEventListener("submit", (event) => { event.preventDefault(); look(form); });
+  form.querySelector("select")?.addEventListener("change", () => look(form));
+}
