@@ -1,4 +1,4 @@
-"""What the service says of the labelers of a stream, one by one and as a panel."""
+"""What the service says of the labelers of a stream: one by one, as a panel, by another plan."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 __all__ = [
+    "Compared",
     "ConfusionView",
     "LabelerView",
     "Lesson",
@@ -13,6 +14,7 @@ __all__ = [
     "Measured",
     "PanelMemberView",
     "PanelView",
+    "WhatIfView",
 ]
 
 
@@ -22,8 +24,8 @@ class LabelerView:
 
     `expired` counts the leases that expired since the server started. `price` is what one label
     costs, and `money` what all labels of the labeler cost at that price. `unsure` counts how often
-    it looked at an item and abstained. `agreement` is how often another labeler of the same item said
-    the same.
+    it looked at an item and abstained. `agreement` is how often another labeler of the same item
+    said the same.
     """
 
     id: str
@@ -140,3 +142,35 @@ class PanelView:
     change: Measured
     best_again: str
     members: tuple[PanelMemberView, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """A measure per item: as it was, as it would have been, and the change."""
+
+    was: float
+    would_be: Measured
+    change: Measured
+
+
+@dataclass(frozen=True, slots=True)
+class WhatIfView:
+    """What another plan would have bought, of the `compared` items that left in both cases.
+
+    `measures` are per item: `right`, the expected share of right verdicts, `labels`, `money` and
+    `wait`, the slots to the exit. `items` arrived, `left` of them left under the plan. `held` is
+    the share of the wanted labels that the log holds: below 1 the others were drawn. `ran_out` is
+    the share of items that had used up all labels that the log holds of them, `idle` the share of
+    visits on which a labeler was given nothing. Only the beginning of the log was replayed unless
+    it is `whole`.
+    """
+
+    stream: str
+    whole: bool
+    items: int
+    compared: int
+    left: int
+    measures: dict[str, Compared]
+    held: float
+    ran_out: float
+    idle: float

@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import pairwise
 from typing import Any, Final, Literal
 
 from venire.service.console_messages import Period
@@ -191,7 +192,7 @@ def mix_chart(
 def trend_charts(periods: Sequence[Period]) -> list[Chart]:
     """The trends of a stream; every period stands at its end, the first at its beginning too."""
     both, x = [periods[0], *periods], _moments(periods)
-    minutes = [max(end - begin, 1.0) / 60 for begin, end in zip(x, x[1:], strict=False)]
+    minutes = [max(end - begin, 1.0) / 60 for begin, end in pairwise(x)]
     rates = {
         "arrivals": [p.arrivals / m for p, m in zip(periods, minutes, strict=True)],
         "exits": [p.exits / m for p, m in zip(periods, minutes, strict=True)],
@@ -202,7 +203,9 @@ def trend_charts(periods: Sequence[Period]) -> list[Chart]:
     found = [
         mix_chart("mix of verdicts", x, [p.verdicts for p in both], names),
         mix_chart("mix of votes", x, [p.votes for p in both], names),
-        lines("arrivals and exits a minute", x, {k: [v[0], *v] for k, v in rates.items()}, "number"),
+        lines(
+            "arrivals and exits a minute", x, {k: [v[0], *v] for k, v in rates.items()}, "number"
+        ),
         lines("time to the verdict", x, waits, "seconds"),
         lines("labels an item", x, {"": [p.labels_per_item for p in both]}, "number"),
         lines("left after one label", x, {"": [p.single_label_share for p in both]}, "share"),

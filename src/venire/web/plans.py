@@ -17,9 +17,9 @@ __all__ = ["PlanBody", "plan_of", "planned"]
 class PlanBody(BaseModel):
     """What to do otherwise; what is left out stays as it was.
 
-    `without` are labelers who are left out, or the student. `money` or `labels` is the most to spend on the whole
-    log: then items leave with the labels they have. Labels that the log does not hold are never
-    asked for, unless `simulate_missing` lets them be drawn.
+    `without` are labelers who are left out, or the student. `money` or `labels` is the most to
+    spend on the whole log: then items leave with the labels they have. Labels that the log does not
+    hold are never asked for, unless `simulate_missing` lets them be drawn.
     """
 
     model_config = ConfigDict(extra="forbid")

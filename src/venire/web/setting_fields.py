@@ -1,8 +1,8 @@
 """The settings of a stream as the fields of a form.
 
-Every setting that can be changed has a field. What is a list or an object is a text of JSON, but for
-the rules of alarms and the daily budget, of which each part has a field of its own. An empty field
-of a number means none.
+Every setting that can be changed has a field. What is a list or an object is a text of JSON, but
+for the rules of alarms and the daily budget, of which each part has a field of its own. An empty
+field of a number means none.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Annotated, Any, Final, Literal
 
+from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from venire.scheduling import Learning, Policy
@@ -26,13 +27,13 @@ Kind = Literal["number", "text", "flag", "long", "json"]
 #: What belongs together, in the order of the form.
 GROUPS: Final = MappingProxyType(
     {
-        "When an item leaves": "min_labels max_overlap min_confidence deadline_slots".split(),
-        "Who labels what": "policy learning open_panel unasked_labels".split(),
+        "When an item leaves": ["min_labels", "max_overlap", "min_confidence", "deadline_slots"],
+        "Who labels what": ["policy", "learning", "open_panel", "unasked_labels"],
         "Money and time": [
             *("default_weight", "delay_cost", "label_budget", "budget"),
             *("slot_seconds", "lease_floor_seconds", "lease_ceiling_seconds"),
         ],
-        "Checks": "audit_share revisions".split(),
+        "Checks": ["audit_share", "revisions"],
         "Alarms": ["alarms"],
         "Labelling page": ["ahead", "undo_seconds", "guidelines"],
         "As JSON": ["panel", "student", "costs", "descriptions", "layout", "practice"],
@@ -40,7 +41,7 @@ GROUPS: Final = MappingProxyType(
 )
 
 #: Objects whose parts have fields of their own.
-PARTS: Final = MappingProxyType({"alarms": AlarmRules, "budget": DailyBudget})
+PARTS: Final = MappingProxyType[str, type[BaseModel]]({"alarms": AlarmRules, "budget": DailyBudget})
 
 HINTS: Final = MappingProxyType(
     {
@@ -113,8 +114,22 @@ def _field(name: str, about: FieldInfo, value: Any) -> Field:
     value = int(value) if isinstance(value, float) and value.is_integer() else value
     text = "" if value is None else value if isinstance(value, str) else json.dumps(value)
     if kind == "json":
-        text = json.dumps(value, indent=1, ensure_ascii=False)
+        text = _json(value)
     return Field(name, kind, text, hint, _options(name))
+
+
+def _json(value: Any) -> str:
+    """JSON with a line for each part.
+
+    >>> print(_json([{"id": "ann"}, {"id": "bob"}]))
+    [
+     {"id": "ann"},
+     {"id": "bob"}
+    ]
+    """
+    if not isinstance(value, list) or not value:
+        return json.dumps(value, indent=1, ensure_ascii=False)
+    return "[\n " + ",\n ".join(json.dumps(one, ensure_ascii=False) for one in value) + "\n]"
 
 
 def _kind(name: str, kind: Any) -> Kind:

@@ -13,8 +13,8 @@ from venire.errors import VenireError
 from venire.model import Role
 from venire.scheduling import Policy
 from venire.scheduling.by_name import exported
+from venire.service.panel_messages import WhatIfView
 from venire.service.settings import StreamSettings
-from venire.service.what_if_messages import WhatIfView
 from venire.web.answers import dumps
 from venire.web.charts import student_charts, trend_charts
 from venire.web.console import ConsoleRoutes

@@ -119,16 +119,21 @@ def measure(
     found = {}
     for name in sorted(names):
         first = clones.get(name, name)
-        span, alike = spans.get(first, (None, None, None)), agreed.get(name)
-        told = first in drifting, clones.get(name), alike, learned.get(first)
-        found[name] = Skill(*span, *told)
+        found[name] = Skill(
+            *spans.get(first, (None, None, None)),
+            drifting=first in drifting,
+            clone_of=clones.get(name),
+            agreement=agreed.get(name),
+            confusion=learned.get(first),
+        )
     return found
 
 
 def agreements(rows: Iterable[tuple[str, str, str]]) -> dict[str, float]:
     """How often another labeler of an item says the same, by labeler; of those with others.
 
-    >>> agreements([("a", "ann", "yes"), ("a", "bob", "yes"), ("a", "cat", "no"), ("b", "ann", "no")])
+    >>> rows = [("a", "ann", "yes"), ("a", "bob", "yes"), ("a", "cat", "no"), ("b", "ann", "no")]
+    >>> agreements(rows)
     {'ann': 0.5, 'bob': 0.5, 'cat': 0.0}
     """
     said = defaultdict[str, dict[str, str]](dict)

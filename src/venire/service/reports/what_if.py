@@ -1,8 +1,8 @@
 """What another policy, panel or budget would have bought on a stream, from its log.
 
 The beginning of the log is run again (`venire.whatif`), in the thread of long replays, with its
-bounded queue; it stops when the caller is cancelled. What takes more than `MAX_SECONDS` is not made:
-`venire replay` has no such limit.
+bounded queue; it stops when the caller is cancelled. What takes more than `MAX_SECONDS` is not
+made: `venire replay` has no such limit.
 """
 
 from __future__ import annotations
@@ -17,10 +17,9 @@ from venire.engine import Scheduler
 from venire.errors import InputError, StateError
 from venire.events import Event
 from venire.scheduling.by_name import learning_named, policy_named
-from venire.service.panel_messages import Measured
+from venire.service.panel_messages import Compared, Measured, WhatIfView
 from venire.service.runtime.runtime import Runtime
 from venire.service.settings import of_body
-from venire.service.what_if_messages import Compared, WhatIfView
 from venire.storage import Storage, decode
 from venire.storage.slot_parts import SlotParts
 from venire.whatif import Comparison, Plan, Recorded, what_if

@@ -219,8 +219,8 @@ def _lesson(taught: Taught, at: float, exits: int) -> Lesson:
 
 def _lessons(told: str | None, about: list[Any]) -> list[Lesson]:
     """The lessons that were kept, if they are of this student."""
-    kept = json.loads(told) if told else {"of": None}
-    return [Lesson(**row) for row in kept["lessons"]] if kept["of"] == about else []
+    kept: dict[str, Any] = json.loads(told) if told else {}
+    return [Lesson(**row) for row in kept["lessons"]] if kept.get("of") == about else []
 
 
 def _learn_from(

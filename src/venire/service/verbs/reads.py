@@ -21,7 +21,13 @@ from venire.service.messages import (
     RevisionView,
     StreamView,
 )
-from venire.service.panel_messages import ConfusionView, LabelerView, LessonsView, PanelView
+from venire.service.panel_messages import (
+    ConfusionView,
+    LabelerView,
+    LessonsView,
+    PanelView,
+    WhatIfView,
+)
 from venire.service.reports.event_json import (
     event_body,
     exit_view,
@@ -39,7 +45,6 @@ from venire.service.stream.live_stream import LiveStream
 from venire.service.stream.log_position import LogPosition
 from venire.service.stream.slot_clock import quantile
 from venire.service.stream.statistics import accuracy_interval
-from venire.service.what_if_messages import WhatIfView
 from venire.storage import EventRow
 from venire.storage.codec import kind_of
 from venire.whatif import Plan

@@ -1,4 +1,4 @@
-"""What was learned of labelers, how the student learned, and what another plan would have bought."""
+"""What was learned of labelers, how the student learned, and what another plan would buy."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ from typing import Annotated
 
 from fastapi import FastAPI, Query, Request, Response
 
-from venire.service.panel_messages import ConfusionView, LessonsView
-from venire.service.what_if_messages import WhatIfView
+from venire.service.panel_messages import ConfusionView, LessonsView, WhatIfView
 from venire.web.answers import body, json_answer, says
 from venire.web.bodies import read
 from venire.web.guard import Gate, by_hand

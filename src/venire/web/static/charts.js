@@ -1,7 +1,7 @@
 // Draws the charts of the page with plotly, in the place of the SVG that the server drew.
 "use strict";
 
-const drawn = JSON.parse(document.getElementById("data").textContent);
+let drawn = [];
 const plots = [...document.querySelectorAll(".plot")];
 const DASHES = ["solid", "7px,4px", "2px,4px", "10px,3px,2px,3px"];
 const FORMATS = { share: ".0%", seconds: ",.3~r", number: ",.3~r", money: ",.3~r" };
@@ -50,6 +50,7 @@ function layout(chart, colour) {
 
 function draw() {
   const colour = colours();
+  drawn = JSON.parse(document.getElementById("data").textContent);
   plots.forEach((plot, k) => {
     plot.querySelector(":scope > svg")?.remove();
     Plotly.react(plot, traces(drawn[k], colour), layout(drawn[k], colour), { displayModeBar: false, responsive: true });
@@ -70,6 +71,7 @@ function step(plot, chart, key) {
 if (window.Plotly) {
   draw();
   dark.addEventListener("change", draw);
+  document.addEventListener("data", draw);
   plots.forEach((plot, k) => {
     plot.addEventListener("keydown", (event) => step(plot, drawn[k], event.key) && event.preventDefault());
     plot.addEventListener("blur", () => { delete plot.dataset.at; Plotly.Fx.unhover(plot); });

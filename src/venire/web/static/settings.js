@@ -38,12 +38,18 @@ function changes() {
   return found;
 }
 
+function about(where) {
+  const of = (name) => where === name || where.startsWith(`${name}.`);
+  return fields.find((one) => of(one.name)) ?? fields.find((one) => one.name.split(".")[0] === where.split(".")[0]);
+}
+
 function blame(error) {
-  // The field that a fault is about; the rest is said beside the button.
-  const faults = error?.faults ?? [];
+  // The field that a fault is about, or the only one that was changed; else it is said beside the button.
+  const edited = fields.filter((one) => one.value !== initial.get(one.name));
+  const only = edited.length === 1 ? edited[0] : undefined;
+  const faults = error?.faults ?? (error ? [{ where: "", message: error.message }] : []);
   const told = faults.map(({ where, message }) => {
-    const of = (name) => where === name || where.startsWith(`${name}.`);
-    const field = fields.find((one) => of(one.name)) ?? fields.find((one) => one.name.split(".")[0] === where.split(".")[0]);
+    const field = about(where.replace(/^body\.?/, "")) ?? only;
     if (field) tell(field, message);
     return field;
   }).filter(Boolean);
