@@ -53,7 +53,7 @@ def test_trends_hold_what_the_charts_show(served: InProcess) -> None:
     assert [one["name"] for one in charts[0]["series"]] == sorted(
         trends["mix"], key=lambda name: -trends["mix"][name]["verdicts"]
     )
-    assert page.count('class="plot"') == len(charts) == 8
+    assert page.count('class="drawing"') == len(charts) == 8
     assert "alert(1)</script>" not in page
     assert "<script>" not in page
     assert page.count("<polyline") + page.count("<polygon") > len(charts)

@@ -2,7 +2,7 @@
 "use strict";
 
 let drawn = [];
-const plots = [...document.querySelectorAll(".plot")];
+const plots = [...document.querySelectorAll(".drawing")];
 const DASHES = ["solid", "7px,4px", "2px,4px", "10px,3px,2px,3px"];
 const FORMATS = { share: ".0%", seconds: ",.3~r", number: ",.3~r", money: ",.3~r" };
 const dark = matchMedia("(prefers-color-scheme: dark)");
