@@ -123,7 +123,6 @@ def test_settings_are_a_form_for_admins_and_a_history_for_all(served: InProcess)
 
 
 def test_the_script_of_plotly_comes_from_its_package(served: InProcess) -> None:
-    pytest.importorskip("plotly")
     address = plotly_address()
     assert address is not None
     assert f'<script src="{address}" defer>' in served.call("GET", "/streams/posts").text

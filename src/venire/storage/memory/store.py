@@ -161,14 +161,12 @@ class MemoryStorage(Storage):
     def recent_exits(self, stream: str, limit: int) -> list[Exited]:
         """Items that left, the latest first."""
         with self._lock:
-            left = [row for row in reversed(self.exits(stream)) if row.status == ItemStatus.LEFT][
-                :limit
-            ]
-            said: dict[str, list[str]] = {row.id: [] for row in left}
+            left = [row for row in reversed(self.exits(stream)) if row.status == ItemStatus.LEFT]
+            said: dict[str, list[str]] = {row.id: [] for row in left[:limit]}
             for label in self.tables.labels.get(stream, {}).values():
                 if label.item in said and not label.late:
                     said[label.item].append(label.said)
-            return [_exited(row, said[row.id]) for row in left]
+            return [_exited(row, said[row.id]) for row in left[:limit]]
 
     def arrivals(self, stream: str, edges: Sequence[float]) -> list[int]:
         """How many items arrived between each two edges."""
