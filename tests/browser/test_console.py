@@ -32,6 +32,7 @@ PAGES = (
     "/streams/day/items/scan",
     "/streams/none",
     "/work?stream=day&labeler=cat",
+    "/streams/day/what-if?policy=fixed-overlap:1",
 )
 
 

@@ -115,6 +115,8 @@ def test_a_search_finds_what_a_plain_one_finds(
         same()
         for after in (None, (0.3, 14)):
             assert storage.doubtful("s", after, 20) == plain.doubtful("s", after, 20)
+        for edges in ([], [1.0], [0.0, 2.0, 2.0, 3.5, 3.5 + 1e9]):
+            assert storage.arrivals("s", edges) == plain.arrivals("s", edges)
         ids = [f"i{k}" for k in range(9)]
         assert storage.revised("s", ids) == plain.revised("s", ids) != {}
         assert sorted(storage.labels_among("s", ids)) == sorted(plain.labels_among("s", ids))

@@ -14,20 +14,19 @@ from venire.cli.stores import StorageUrl, chosen_stream, open_guest
 from venire.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from venire.budget import Budget
-    from venire.events import Event
     from venire.storage import Storage
     from venire.whatif import Comparison, Paired, Recorded
 
-__all__ = ["events_of", "replay"]
+__all__ = ["replay"]
 
 STREAM = "Which stream. [default: the only one]"
 POLICY = "Another policy, such as fixed-overlap:3. [default: as it was]"
 LEARNING = "Another way of learning, such as while-serving. [default: as it was]"
 WITHOUT = "A labeler who is left out; may be given several times."
 BUDGET = "The most to spend: money:50 or labels:3000. Then items leave with the labels they have."
+CONFIDENCE = "The confidence that a verdict must reach. [default: as it was]"
+OVERLAP = "The most labels of an item. [default: as it was]"
 PRICES = "What one label of each labeler costs: a file with labeler,price. [default: as in the log]"
 TRUTH = "Known true labels, to measure accuracy by: a file with task,label."
 SEEDS = "How often to run it, for policies that draw at random."
@@ -41,6 +40,8 @@ def replay(
     learning: Annotated[str | None, typer.Option(metavar="TEXT", help=LEARNING)] = None,
     panel_without: Annotated[list[str] | None, typer.Option(metavar="NAME", help=WITHOUT)] = None,
     budget: Annotated[str | None, typer.Option(metavar="TEXT", help=BUDGET)] = None,
+    min_confidence: Annotated[float | None, typer.Option(metavar="P", help=CONFIDENCE)] = None,
+    max_labels: Annotated[int | None, typer.Option(metavar="N", help=OVERLAP)] = None,
     prices: Annotated[Path | None, typer.Option(metavar="FILE", help=PRICES)] = None,
     truth: Annotated[Path | None, typer.Option(metavar="FILE", help=TRUTH)] = None,
     seeds: Annotated[int, typer.Option(metavar="N", help=SEEDS)] = 1,
@@ -54,7 +55,8 @@ def replay(
     """
     from venire.whatif import Plan, what_if
 
-    plan = Plan(policy, learning, frozenset(panel_without or ()), _budget(budget))
+    without = frozenset(panel_without or ())
+    plan = Plan(policy, learning, without, _budget(budget), min_confidence, max_labels)
     with open_guest(storage) as opened:
         name = chosen_stream(opened, stream)
         recorded = _recorded(opened, name)
@@ -86,34 +88,10 @@ def _budget(text: str | None) -> Budget | None:
 
 
 def _recorded(storage: Storage, stream: str) -> Recorded:
-    from venire.engine import Scheduler
-    from venire.service.settings import of_body
-    from venire.whatif import Recorded
+    from venire.service.reports.what_if import recorded_of
 
     with screen.working(f"reading {stream}") as working, storage.frozen():
-        first = storage.snapshot(stream, 0)
-        if first is None:
-            raise InputError(
-                f"the store has no snapshot of the start of {stream!r}, expected its whole log: "
-                "restore a backup that has it"
-            )
-        start = Scheduler.restore(first.body)
-        read = events_of(storage, stream)
-        recorded = Recorded.of(start, read, lambda n: working(f"{n:,} events"))
-        settings, _ = of_body(list(storage.settings(stream))[-1].body)
-    for who in recorded.prices:  # the log has them in slots of waiting
-        recorded.prices[who] *= settings.delay_cost
-    return recorded
-
-
-def events_of(storage: Storage, stream: str) -> Iterator[Event]:
-    """The events of a stream in order, those of a closed slot as one."""
-    from venire.storage import decode
-    from venire.storage.slot_parts import SlotParts
-
-    parts = SlotParts()
-    for row in storage.all_events(stream):
-        yield from parts.whole(decode([row]))
+        return recorded_of(storage, stream, lambda n: working(f"{n:,} events"))
 
 
 def _print(name: str, found: Comparison) -> None:

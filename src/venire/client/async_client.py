@@ -279,6 +279,22 @@ class AsyncClient:
         """What each labeler brings and costs, and the cheapest panel of the wanted accuracy."""
         return await self._do(calls.panel(stream, want))
 
+    async def confusion(self, stream: str, labeler: str) -> dict[str, Any]:
+        """How often a labeler says each class of items of each true class, as learned."""
+        return await self._do(calls.get(stream_path(stream, "confusion"), labeler=labeler))
+
+    async def lessons(self, stream: str) -> dict[str, Any]:
+        """How the student of a stream learned, version by version."""
+        return await self._do(calls.get(stream_path(stream, "lessons")))
+
+    async def what_if(self, stream: str, **plan: Any) -> dict[str, Any]:
+        """What another `policy`, a panel `without` somebody or another budget would have bought."""
+        return await self._do(calls.what_if(stream, plan))
+
+    async def trends(self, stream: str) -> dict[str, Any]:
+        """What the latest exits say: verdicts against votes, estimated accuracy, trends."""
+        return await self._do(calls.get(stream_path(stream, "trends")))
+
     async def insights(self, stream: str) -> dict[str, Any]:
         """The statistics of a stream."""
         return await self._do(calls.get(stream_path(stream, "insights")))

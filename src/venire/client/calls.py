@@ -231,6 +231,12 @@ def panel(stream: str, want: float | None) -> Call[Any]:
     return Call("GET", stream_path(stream, "panel"), Answer.json, params, wait=60.0)
 
 
+def what_if(stream: str, plan: Mapping[str, Any]) -> Call[Any]:
+    """Another plan, whose replay may take minutes where kernels are compiled first."""
+    body = json.dumps(plan).encode()
+    return Call("POST", stream_path(stream, "what-if"), Answer.json, {}, body, wait=180.0)
+
+
 def audit(after: int, limit: int, stream: str | None) -> Call[Any]:
     """Audit entries after a number."""
     about = {} if stream is None else {"stream": stream}

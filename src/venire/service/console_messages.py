@@ -191,7 +191,11 @@ class Mix:
 class Period:
     """A part of the latest exits, in order: from when to when, and how the items left.
 
-    `arrivals` are of these items; times are from arrival to verdict, in seconds.
+    `arrivals` counts the items that arrived from the end of the period before to `until`, of the
+    first period from `since` on. Times are from arrival to verdict, in seconds. `verdicts` and
+    `votes` are shares of the classes, where the votes of an item count one together; `money` is
+    what the labels of the items cost at the present prices, and `student_share` the share of them
+    that left with labels of the student alone.
     """
 
     since: float
@@ -203,6 +207,10 @@ class Period:
     confidence: float
     single_label_share: float
     verdicts: dict[str, float]
+    arrivals: int = 0
+    votes: dict[str, float] = field(default_factory=dict)
+    money: float = 0.0
+    student_share: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

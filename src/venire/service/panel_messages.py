@@ -1,4 +1,4 @@
-"""What the service says of the labelers of a stream, one by one and as a panel."""
+"""What the service says of the labelers of a stream: one by one, as a panel, by another plan."""
 
 from __future__ import annotations
 
@@ -7,12 +7,17 @@ from typing import Literal
 
 __all__ = [
     "AgreementView",
+    "Compared",
+    "ConfusionView",
     "GoldAgreement",
     "LabelerView",
+    "Lesson",
+    "LessonsView",
     "Measured",
     "PairAgreement",
     "PanelMemberView",
     "PanelView",
+    "WhatIfView",
 ]
 
 
@@ -22,7 +27,8 @@ class LabelerView:
 
     `expired` counts the leases that expired since the server started. `price` is what one label
     costs, and `money` what all labels of the labeler cost at that price. `unsure` counts how often
-    it looked at an item and abstained. A `retired` one is given nothing any more.
+    it looked at an item and abstained. `agreement` is how often another labeler of the same item
+    said the same. A `retired` one is given nothing any more.
     """
 
     id: str
@@ -45,6 +51,7 @@ class LabelerView:
     trusted: bool = False
     unsure: int = 0
     retired: bool = False
+    agreement: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +91,46 @@ class AgreementView:
     labels: int
     gold: tuple[GoldAgreement, ...]
     pairs: tuple[PairAgreement, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ConfusionView:
+    """How often a labeler says each class of items of each true class, as it was learned.
+
+    `rows[k][j]` is the probability that it says `classes[j]` of an item that is `classes[k]`. A
+    suspected clone has that of the labeler it is a clone of.
+    """
+
+    labeler: str
+    classes: tuple[str, ...]
+    rows: tuple[tuple[float, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Lesson:
+    """A version of a stream's student: when it learned, from how many verdicts, what came of it.
+
+    `exits` had left until then. `agreement` is how often it agrees with the panel on items that it
+    was not taught, `commonest` how often the most frequent class does; it labels items if it is
+    `ready`.
+    """
+
+    version: int
+    at: float
+    exits: int
+    verdicts: int
+    agreement: float
+    commonest: float
+    ready: bool
+
+
+@dataclass(frozen=True, slots=True)
+class LessonsView:
+    """The latest lessons of a stream's student, the earliest first."""
+
+    stream: str
+    student: str | None
+    lessons: tuple[Lesson, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,3 +185,35 @@ class PanelView:
     change: Measured
     best_again: str
     members: tuple[PanelMemberView, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """A measure per item: as it was, as it would have been, and the change."""
+
+    was: float
+    would_be: Measured
+    change: Measured
+
+
+@dataclass(frozen=True, slots=True)
+class WhatIfView:
+    """What another plan would have bought, of the `compared` items that left in both cases.
+
+    `measures` are per item: `right`, the expected share of right verdicts, `labels`, `money` and
+    `wait`, the slots to the exit. `items` arrived, `left` of them left under the plan. `held` is
+    the share of the wanted labels that the log holds: below 1 the others were drawn. `ran_out` is
+    the share of items that had used up all labels that the log holds of them, `idle` the share of
+    visits on which a labeler was given nothing. Only the beginning of the log was replayed unless
+    it is `whole`.
+    """
+
+    stream: str
+    whole: bool
+    items: int
+    compared: int
+    left: int
+    measures: dict[str, Compared]
+    held: float
+    ran_out: float
+    idle: float

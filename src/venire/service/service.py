@@ -111,6 +111,7 @@ class Service:
         self.labelers, self.insights = reads.labelers, reads.insights
         self.overview = reads.overview
         self.panel, self.trends = reads.panel, reads.trends_view
+        self.confusion, self.lessons, self.what_if = reads.confusion, reads.lessons, reads.what_if
 
         self.find_items = FindOperations(self.runtime).find_items
 

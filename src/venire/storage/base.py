@@ -168,6 +168,10 @@ class Storage(ABC):
         """The items that left last, the latest first, without those that were withdrawn."""
 
     @abstractmethod
+    def arrivals(self, stream: str, edges: Sequence[float]) -> list[int]:
+        """How many items arrived between each two edges, times in order; the later one is out."""
+
+    @abstractmethod
     def find_items(
         self,
         stream: str,

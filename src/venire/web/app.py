@@ -20,6 +20,8 @@ from venire.web.errors import add_handlers
 from venire.web.guard import Gate, Guarded
 from venire.web.limits import BodyLimit
 from venire.web.pages import STATIC, PageRoutes
+from venire.web.plotly_file import PLOTLY_PATH, send_plotly
+from venire.web.routes.analysis import AnalysisRoutes
 from venire.web.routes.erasing import EraseRoutes
 from venire.web.routes.finding import FindRoutes
 from venire.web.routes.gold import GoldRoutes
@@ -33,6 +35,7 @@ from venire.web.routes.streams import StreamRoutes
 from venire.web.routes.webhooks import WebhookRoutes
 from venire.web.routes.work import WorkRoutes
 from venire.web.settings import ServerSettings
+from venire.web.stream_pages import StreamPageRoutes
 
 __all__ = ["create_app"]
 
@@ -44,6 +47,7 @@ PARTS = (
     ItemRoutes,
     NoteRoutes,
     FindRoutes,
+    AnalysisRoutes,
     GoldRoutes,
     ReviewRoutes,
     StreamRoutes,
@@ -54,6 +58,7 @@ PARTS = (
     OperationRoutes,
     PageRoutes,
     ConsoleRoutes,
+    StreamPageRoutes,
 )
 
 
@@ -80,6 +85,7 @@ def create_app(service: Service, settings: ServerSettings | None = None) -> Fast
     app.state.gate = gate
     for part in PARTS:
         part(gate).add(app)
+    app.add_route(PLOTLY_PATH, send_plotly)
     app.mount("/static", StaticFiles(directory=STATIC), name="static")
     app.add_middleware(BodyLimit, most=settings.max_body)
     add_handlers(app)

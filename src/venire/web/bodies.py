@@ -22,6 +22,7 @@ from venire.service.messages import ItemIn
 from venire.service.settings import LONGEST_ID, STREAM_NAME, Member, Name, StreamSettings, Weight
 from venire.service.verbs.notes import LONGEST_NOTE
 from venire.web.errors import RequestError, invalid
+from venire.web.plans import PlanBody
 
 __all__ = [
     "BODIES",
@@ -246,6 +247,7 @@ BODIES: Final[tuple[Any, ...]] = (
     SendBackBody,
     LabelerBody,
     Member,
+    PlanBody,
 )
 
 _ITEMS: Final = TypeAdapter(list[ItemBody])

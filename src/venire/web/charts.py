@@ -1,121 +1,240 @@
-"""Charts as plain SVG, drawn by the server: lines over periods, and the mix of verdicts.
+"""The charts of a stream's page: what they show, as data and as plain SVG.
 
-They need no script, follow the colours of the page, light or dark, and carry one sentence for those
-who cannot see them; the numbers are in tables beside them and in the API.
+The server draws each chart as SVG, which is there at once, needs no script, and follows the colours
+of the page. Where scripts run, plotly draws the same data in its place (static/charts.js), with the
+values of a point under the pointer or the arrow keys. A sentence says the same to those who see
+neither; the numbers are in a table below and in the API.
 """
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from datetime import UTC, datetime
+from itertools import pairwise
+from typing import Any, Final, Literal
 
 from venire.service.console_messages import Period
+from venire.service.panel_messages import Lesson
 
-__all__ = ["Bars", "Lines", "lines_of", "mix_of", "trend_charts"]
+__all__ = ["Chart", "lesson_chart", "mix_chart", "mix_names", "student_charts", "trend_charts"]
 
-#: The size of a chart, and of the strip at its left for numbers.
-WIDTH, HEIGHT, LEFT, TOP, BOTTOM = 340, 120, 52, 8, 8
+#: The size of a chart, and what is left around the drawing for numbers.
+WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 340, 150, 46, 4, 8, 22
 
 #: How many classes have a colour of their own.
 SHOWN: Final = 4
 
+OTHERS: Final = "others"
 
-@dataclass(frozen=True, slots=True)
-class Lines:
-    """Lines over periods: a name, points and the last value of each; the scale; one sentence."""
-
-    title: str
-    curves: tuple[tuple[str, str, str], ...]
-    top: str
-    bottom: str
-    summary: str
-    width: int = WIDTH
-    height: int = HEIGHT
+Unit = Literal["share", "seconds", "number", "money"]
 
 
 @dataclass(frozen=True, slots=True)
-class Bars:
-    """Stacked bars: rectangles (which class, x, y, width, height), the classes, one sentence."""
+class Chart:
+    """Series of equal length over moments, as lines or as shares that add up to one.
+
+    `x` are seconds since 1970, or with `over` numbers of that. The scale goes from `low` to `high`.
+    """
 
     title: str
-    parts: tuple[tuple[int, float, float, float, float], ...]
-    names: tuple[str, ...]
-    summary: str
+    x: tuple[float, ...]
+    series: Mapping[str, tuple[float, ...]]
+    unit: Unit
+    high: float
+    low: float = 0.0
+    stacked: bool = False
+    over: str | None = None
     width: int = WIDTH
     height: int = HEIGHT
 
+    @property
+    def ends(self) -> dict[str, str]:
+        """The last value of each series, for people."""
+        return {name: shown(values[-1], self.unit) for name, values in self.series.items()}
 
-def lines_of(
+    @property
+    def summary(self) -> str:
+        """The chart in one sentence."""
+        if self.stacked:
+            return f"{self.title}, lately: " + ", ".join(f"{n} {v}" for n, v in self.ends.items())
+        first = {name: shown(values[0], self.unit) for name, values in self.series.items()}
+        parts = (
+            f"{f'{name} ' if name else ''}from {first[name]} to {end}"
+            for name, end in self.ends.items()
+        )
+        return f"{self.title}: {'; '.join(parts)}"
+
+    @property
+    def scale(self) -> tuple[str, str]:
+        """The largest and the smallest value at the side."""
+        return shown(self.high, self.unit), shown(self.low, self.unit)
+
+    @property
+    def span(self) -> tuple[str, str]:
+        """Where the chart begins and ends."""
+        begin, end = self.x[0], self.x[-1]
+        if self.over is not None:
+            return f"{begin:,.0f}", f"{end:,.0f} {self.over}"
+        return moment(begin, end - begin), moment(end, end - begin)
+
+    @property
+    def curves(self) -> list[str]:
+        """The points of each series, those of shares as an area above the series before."""
+        below = [0.0] * len(self.x)
+        found = []
+        for values in self.series.values():
+            if not self.stacked:
+                found.append(self._points(values))
+                continue
+            top = [a + b for a, b in zip(below, values, strict=True)]
+            found.append(f"{self._points(top)} {self._points(below, back=True)}")
+            below = top
+        return found
+
+    def _points(self, values: Sequence[float], back: bool = False) -> str:
+        begin, span, size = self.x[0], self.x[-1] - self.x[0], self.high - self.low
+        wide, tall = WIDTH - LEFT - RIGHT, HEIGHT - TOP - BOTTOM
+        points = []
+        for k, (x, y) in enumerate(zip(self.x, values, strict=True)):
+            along = (x - begin) / span if span > 0 else k / max(len(self.x) - 1, 1)
+            up = min(max((y - self.low) / size, 0.0), 1.0)
+            points.append(f"{LEFT + along * wide:.1f},{TOP + (1 - up) * tall:.1f}")
+        return " ".join(reversed(points) if back else points)
+
+    def data(self) -> dict[str, Any]:
+        """What plotly draws."""
+        return {
+            "x": self.x if self.over else [round(1000 * at) for at in self.x],
+            "series": [{"name": n, "values": v} for n, v in self.series.items()],
+            "unit": self.unit,
+            "range": [self.low, self.high],
+            "stacked": self.stacked,
+            "over": self.over,
+        }
+
+
+def moment(at: float, span: float) -> str:
+    """A moment, as exactly as it matters in a span of seconds.
+
+    >>> moment(1e9, 60), moment(1e9, 7200), moment(1e9, 1e6)
+    ('01:46:40', '01:46', 'Sep 9')
+    """
+    when = datetime.fromtimestamp(at, UTC)
+    if span >= 86_400:
+        return f"{when:%b} {when.day}"
+    return f"{when:%H:%M:%S}" if span < 3600 else f"{when:%H:%M}"
+
+
+def shown(value: float, unit: Unit) -> str:
+    """A value for people.
+
+    >>> shown(0.5, "share"), shown(1234, "seconds"), shown(1.5, "number"), shown(0.02, "money")
+    ('50 %', '1,234 s', '1.5', '0.020')
+    """
+    if unit == "share":
+        return f"{100 * value:.0f} %"
+    if unit == "seconds":
+        return f"{value:,.1f} s" if value < 10 else f"{value:,.0f} s"
+    if unit == "money":
+        return f"{value:,.3f}" if value < 1 else f"{value:,.2f}"
+    return f"{value:,.1f}" if value < 100 else f"{value:,.0f}"
+
+
+def lines(
     title: str,
+    x: Sequence[float],
     series: Mapping[str, Sequence[float]],
-    shown: Callable[[float], str],
-    top: float | None = None,
-) -> Lines:
-    """A chart of some series of equal length, from 0 to `top` or their maximum.
+    unit: Unit,
+    low: float = 0.0,
+    over: str | None = None,
+) -> Chart:
+    """A chart of lines, up to their maximum; shares up to 1.
 
-    >>> lines_of("labels an item", {"": [1.0, 2.0]}, "{:.1f}".format).summary
+    >>> lines("labels an item", [0, 60], {"": [1.0, 2.0]}, "number").summary
     'labels an item: from 1.0 to 2.0'
     """
-    most = top or max((max(values, default=0.0) for values in series.values()), default=0.0) or 1.0
-    curves = tuple(
-        (name, _points(values, most), shown(values[-1])) for name, values in series.items()
-    )
-    ends = "; ".join(
-        f"{name + ' ' if name else ''}from {shown(values[0])} to {shown(values[-1])}"
-        for name, values in series.items()
-    )
-    return Lines(title, curves, shown(most), shown(0.0), f"{title}: {ends}")
+    most = max((max(values) for values in series.values()), default=0.0)
+    high = 1.0 if unit == "share" else max(most, 1e-6 if unit == "money" else 1.0)
+    kept = {name: tuple(values) for name, values in series.items()}
+    return Chart(title, tuple(x), kept, unit, high, low, over=over)
 
 
-def _points(values: Sequence[float], most: float) -> str:
-    step = (WIDTH - LEFT - 4) / max(len(values) - 1, 1)
-    high = HEIGHT - TOP - BOTTOM
-    return " ".join(
-        f"{LEFT + step * k:.1f},{TOP + (1 - min(value / most, 1)) * high:.1f}"
-        for k, value in enumerate(values)
-    )
+def mix_names(periods: Sequence[Period]) -> list[str]:
+    """The most frequent classes among verdicts and votes.
 
-
-def _share(p: float) -> str:
-    return f"{100 * p:.0f} %"
-
-
-def mix_of(title: str, periods: Sequence[Period]) -> Bars:
-    """The mix of verdicts in each period, the most frequent classes first."""
+    >>> mix_names([])
+    []
+    """
     shares: Counter[str] = Counter()
     for period in periods:
         shares.update(period.verdicts)
+        shares.update(period.votes)
     names = [name for name, _ in shares.most_common(SHOWN)]
-    wide, high = (WIDTH - LEFT - 4) / max(len(periods), 1), HEIGHT - TOP - BOTTOM
-    parts = []
-    for k, period in enumerate(periods):
-        y = float(HEIGHT - BOTTOM)
-        own = [period.verdicts.get(name, 0.0) for name in names]
-        for which, share in enumerate([*own, max(0.0, 1 - sum(own))]):
-            y -= share * high
-            if share > 0 and period.verdicts:
-                parts.append((which, LEFT + wide * k, y, max(wide - 1, 0.5), share * high))
-    if len(shares) > SHOWN:
-        names.append("others")
-    last = periods[-1].verdicts if periods else {}
-    said = ", ".join(f"{name} {last.get(name, 0.0):.0%}" for name in names[:SHOWN])
-    return Bars(title, tuple(parts), tuple(names), f"{title}, lately: {said}")
+    return [*names, OTHERS] if len(shares) > SHOWN else names
 
 
-def trend_charts(periods: Sequence[Period]) -> tuple[Bars, list[Lines]]:
-    """The charts of a stream's page."""
-    single = [period.single_label_share for period in periods]
-    waits = {
-        "p50": [period.seconds_p50 for period in periods],
-        "p95": [period.seconds_p95 for period in periods],
+def mix_chart(
+    title: str, x: Sequence[float], mixes: Sequence[Mapping[str, float]], names: Sequence[str]
+) -> Chart:
+    """The shares of the classes in each period."""
+    own = {name: [mix.get(name, 0.0) for mix in mixes] for name in names[:SHOWN]}
+    if names[SHOWN:]:
+        sums = [sum(values) for values in zip(*own.values(), strict=True)]
+        rest = [max(0.0, 1 - total) if mix else 0.0 for total, mix in zip(sums, mixes, strict=True)]
+        own[OTHERS] = rest
+    kept = {name: tuple(values) for name, values in own.items()}
+    return Chart(title, tuple(x), kept, "share", 1.0, stacked=True)
+
+
+def trend_charts(periods: Sequence[Period]) -> list[Chart]:
+    """The trends of a stream; every period stands at its end, the first at its beginning too."""
+    both, x = [periods[0], *periods], _moments(periods)
+    minutes = [max(end - begin, 1.0) / 60 for begin, end in pairwise(x)]
+    rates = {
+        "arrivals": [p.arrivals / m for p, m in zip(periods, minutes, strict=True)],
+        "exits": [p.exits / m for p, m in zip(periods, minutes, strict=True)],
     }
-    rates = [60 * p.exits / max(p.until - p.since, 1.0) for p in periods]
-    return mix_of("mix of verdicts", periods), [
-        lines_of("left after one label", {"": single}, _share, 1.0),
-        lines_of("labels an item", {"": [p.labels_per_item for p in periods]}, "{:.1f}".format),
-        lines_of("mean confidence", {"": [p.confidence for p in periods]}, _share, 1.0),
-        lines_of("seconds to the verdict", waits, "{:,.0f} s".format),
-        lines_of("exits a minute", {"": rates}, "{:,.0f}".format),
+    waits = {"p50": [p.seconds_p50 for p in both], "p95": [p.seconds_p95 for p in both]}
+    sure = [p.confidence for p in both]
+    names = mix_names(periods)
+    found = [
+        mix_chart("mix of verdicts", x, [p.verdicts for p in both], names),
+        mix_chart("mix of votes", x, [p.votes for p in both], names),
+        lines(
+            "arrivals and exits a minute", x, {k: [v[0], *v] for k, v in rates.items()}, "number"
+        ),
+        lines("time to the verdict", x, waits, "seconds"),
+        lines("labels an item", x, {"": [p.labels_per_item for p in both]}, "number"),
+        lines("left after one label", x, {"": [p.single_label_share for p in both]}, "share"),
+        lines("mean confidence", x, {"": sure}, "share", min(math.floor(10 * min(sure)) / 10, 0.9)),
     ]
+    if any(p.money for p in periods):
+        found.append(lines("money an item", x, {"": [p.money / p.exits for p in both]}, "money"))
+    return found
+
+
+def _moments(periods: Sequence[Period]) -> list[float]:
+    return [periods[0].since, *(period.until for period in periods)]
+
+
+def student_charts(periods: Sequence[Period], lessons: Sequence[Lesson]) -> list[Chart]:
+    """How the student learned, and what it decides."""
+    found = [lesson_chart(lessons)] if len(lessons) > 1 else []
+    if periods and lessons:
+        share = [p.student_share for p in [periods[0], *periods]]
+        title = "left with its labels alone"
+        found.append(lines(title, _moments(periods), {"": share}, "share"))
+    return found
+
+
+def lesson_chart(lessons: Sequence[Lesson]) -> Chart:
+    """How often the student agrees with the panel, beside the most frequent class."""
+    series = {
+        "student": [lesson.agreement for lesson in lessons],
+        "most frequent class": [lesson.commonest for lesson in lessons],
+    }
+    x = [float(lesson.exits) for lesson in lessons]
+    return lines("agreement with the panel", x, series, "share", over="exits")

@@ -17,19 +17,18 @@ from venire.service.admin_messages import KeyView
 from venire.service.verbs.reviewing import Kind
 from venire.web.access import ROLES, Caller
 from venire.web.blind import Blind, blind_for
-from venire.web.charts import trend_charts
 from venire.web.guard import Gate, caller
 from venire.web.layouts import pictures_of
 from venire.web.pages import PageRoutes
 from venire.web.parameters import Item, Stream
-from venire.web.rendering import changed_settings, payload_of, times
+from venire.web.rendering import payload_of, times
 from venire.web.routes.finding import Searched
 from venire.web.story import chart_of, story_of
 
 __all__ = ["ConsoleRoutes"]
 
-#: Rows on a page, and alarms in the history.
-ROWS, ALARMS = 50, 200
+#: Rows on a page.
+ROWS = 50
 
 #: Labelers in the table of agreement.
 MATRIX = 15
@@ -40,6 +39,8 @@ PAGES = (
     ("/items", "Items"),
     ("/reviews", "Reviews"),
     ("/labelers", "Labelers"),
+    ("/what-if", "What if"),
+    ("/settings", "Settings"),
 )
 
 Named = Annotated[
@@ -51,7 +52,7 @@ Cursor = Annotated[str | None, Query(max_length=2000)]
 
 
 class ConsoleRoutes(PageRoutes):
-    """The pages of a stream."""
+    """Items, reviews and the audit log; `StreamPageRoutes` has the stream itself."""
 
     def __init__(self, gate: Gate) -> None:
         """Behind a gate."""
@@ -64,32 +65,12 @@ class ConsoleRoutes(PageRoutes):
         for path, endpoint in (
             ("/audit", self.audit),
             ("/archived", self.archived),
-            (one, self.stream),
             (f"{one}/items", self.items),
             (f"{one}/reviews", self.reviews),
             (f"{one}/labelers", self.labelers),
             (f"{one}/items/{{item:path}}", self.item),
         ):
             app.add_api_route(path, endpoint, methods=["GET"], include_in_schema=False)
-
-    async def stream(self, request: Request, stream: Stream) -> Response:
-        """A stream: alarms, figures, verdicts against votes, trends, labelers, settings."""
-        service = self._gate.service
-        view, now = await service.stream(stream), await service.insights(stream)
-        trends, alarms = await service.trends(stream), await service.alarms(stream, None, ALARMS)
-        mix, charts = trend_charts(trends.periods) if trends.periods else (None, [])
-        return self._console(
-            "stream.html",
-            request,
-            view,
-            now=now,
-            labelers=await service.labelers(stream, wait=False),
-            trends=trends,
-            alarms=alarms,
-            mix=mix,
-            charts=charts,
-            history=changed_settings(await service.settings_history(stream)),
-        )
 
     async def items(
         self, request: Request, stream: Stream, search: Searched, cursor: Cursor = None

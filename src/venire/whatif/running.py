@@ -24,7 +24,7 @@ from venire.events import (
     Left,
     Withdrawn,
 )
-from venire.model import Exit, ExitReason, Item, ItemId, Label, LabelerId
+from venire.model import Bounds, Exit, ExitReason, Item, ItemId, Label, LabelerId
 from venire.scheduling.by_name import learning_named, policy_named
 from venire.whatif.missing import Drawn
 from venire.whatif.recorded import Pair, Recorded
@@ -38,13 +38,26 @@ class Plan:
 
     Names of policy and learning are as `venire simulate` takes them; `without` are labelers who
     are left out. When the next label cannot be paid from the budget, nothing more is bought, and
-    items leave with the labels that they have.
+    items leave with the labels that they have. `min_confidence` and `max_labels` bound
+    every item; a confidence that an item has of its own stays.
     """
 
     policy: str | None = None
     learning: str | None = None
     without: frozenset[LabelerId] = frozenset()
     budget: Budget | None = None
+    min_confidence: float | None = None
+    max_labels: int | None = None
+
+    def bounds(self, bounds: Bounds) -> Bounds:
+        """The bounds with those of the plan in their place."""
+        least = self.min_confidence
+        if least is not None:
+            bounds = replace(bounds, min_confidence=least, floor=True)
+        if self.max_labels is not None:
+            few = min(bounds.min_labels, self.max_labels)
+            bounds = replace(bounds, max_labels=self.max_labels, min_labels=few)
+        return bounds
 
     def __post_init__(self) -> None:
         if self.budget is not None and self.budget.per_day:
@@ -217,7 +230,7 @@ class _Running:
         """Settings as they were changed, but for those of the plan and a budget that was spent."""
         bounds = None
         if event.bounds is not None:
-            bounds = replace(event.bounds, spent=self.spent)
+            bounds = replace(self.plan.bounds(event.bounds), spent=self.spent)
         policy = event.policy if self.plan.policy is None else None
         learning = event.learning if self.plan.learning is None else None
         budget = event.budget if self.plan.budget is None else None
@@ -240,7 +253,7 @@ def _engine(recorded: Recorded, plan: Plan, seed: int) -> Scheduler:
     learning = start.learning
     if plan.learning is not None:
         learning = learning_named(plan.learning, seed)
-    bounds = replace(start.bounds, spent=False)
+    bounds = replace(plan.bounds(start.bounds), spent=False)
     engine = Scheduler(
         panel,
         start.classes,

@@ -18,10 +18,10 @@ import pytest
 from tests.unit.service.support import Bench, bench, running, settings_of, until
 from tests.unit.service.test_revisions import SETTINGS, learn
 from tests.unit.service.test_webhooks import LOCAL
-from venire.cli.replay import events_of
 from venire.errors import StoreDown
 from venire.events import Closed
 from venire.service import ItemIn
+from venire.service.reports.what_if import events_of
 from venire.storage import AddEvents, Change, MemoryStorage, Storage, open_storage
 from venire.storage.maintenance.export import log_lines
 from venire.storage.maintenance.verify import verify

@@ -18,7 +18,7 @@ from tests.unit.service.support import Bench, bench, running, settings_of, until
 from venire.errors import InputError
 from venire.service import ItemIn, StreamSettings
 from venire.service.runtime import students
-from venire.service.runtime.students import kept_under
+from venire.service.runtime.students import kept_under, lessons_under
 from venire.service.stream.live_stream import LiveStream
 from venire.storage import SetMeta, open_storage
 from venire.storage.maintenance.verify import verify
@@ -90,6 +90,30 @@ async def test_it_learns_from_the_verdicts_and_labels_every_item() -> None:
 
 
 @running
+async def test_its_latest_lessons_are_kept_and_forgotten_with_it() -> None:
+    async with bench(**TAUGHT) as b:
+        assert (await b.service.lessons("posts")).lessons == ()
+        for n in range(0, 500, 100):
+            await send(b, n, n + 80)
+        view = await b.service.lessons("posts")
+        assert view.student == "student"
+        assert [one.version for one in view.lessons] == [1, 2, 3, 4]
+        assert [one.exits for one in view.lessons] == sorted(one.exits for one in view.lessons)
+        assert view.lessons[-1].ready
+        assert view.lessons[-1].agreement > view.lessons[-1].commonest
+        audited = [json.loads(r.details) for r in b.storage.audit() if r.action == "student.learn"]
+        assert [one["agreement"] for one in audited] == [one.agreement for one in view.lessons]
+        await b.service.change_stream("posts", {"student": {"bins": 3}}, "me")
+        await b.pass_time(1)
+        assert 1 not in {one.version for one in (await b.service.lessons("posts")).lessons}
+        await b.service.change_stream("posts", {"student": None}, "me")
+        assert (await b.service.lessons("posts")).student is None
+        await b.service.close("posts", "me")
+        await b.service.delete_stream("posts", "me")
+        assert not b.storage.meta(lessons_under("posts"))
+
+
+@running
 async def test_one_that_cannot_learn_says_nothing() -> None:
     async with bench(**TAUGHT) as b:
         await send(b, 0, 150, informative=False)
@@ -125,12 +149,15 @@ async def test_after_a_restart_it_knows_what_it_knew(tmp_path: Path) -> None:
     async with of(tmp_path / "a.db") as b:
         await send(b, 0, 120)
         before, taught = await view(b), b.live.pupil.taught
+        lessons = await b.service.lessons("posts")
+        assert [one.version for one in lessons.lessons] == [1]
         fingerprint = b.live.engine.fingerprint()
     async with of(tmp_path / "a.db") as b:
         assert b.live.engine.fingerprint() == fingerprint
         await b.pass_time(1)
         await b.service.runtime.students.idle("posts")
         assert await view(b) == before
+        assert await b.service.lessons("posts") == lessons
         again = b.live.pupil.taught
         assert taught is not None
         assert again is not None

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from tests.unit.whatif.streams import SKILLS, labels_of, panel, run
 from venire import (
+    Bounds,
     Budget,
     FixedOverlap,
     InputError,
@@ -224,3 +225,32 @@ def test_work_that_was_fetched_ahead_is_replayed_ahead() -> None:
     again = rerun(Recorded.of(start, s.log), Plan())
     assert len(again.exits) == 6
     assert {e.slot for e in again.exits.values()} == {0, 1}
+
+
+@settings(max_examples=20, deadline=None)
+@given(most=st.integers(1, 5), seed=st.integers(0, 20))
+def test_no_item_has_more_labels_than_the_plan_allows(most: int, seed: int) -> None:
+    start, s, _ = run(40, seed)
+    again = rerun(Recorded.of(start, s.log), Plan(max_labels=most))
+    assert {exit.labels for exit in again.exits.values()} == {most}
+    assert all(len(labels) <= most for labels in again.labels.values())
+
+
+@settings(max_examples=20, deadline=None)
+@given(least=st.floats(0.5, 0.999), seed=st.integers(0, 20))
+def test_an_item_leaves_when_its_verdict_is_as_sure_as_the_plan_wants(
+    least: float, seed: int
+) -> None:
+    start, s, _ = run(40, seed)
+    again = rerun(Recorded.of(start, s.log), Plan(min_confidence=least))
+    for exit in again.exits.values():
+        assert exit.verdict.confidence >= least or exit.labels == len(SKILLS)
+    stricter = rerun(Recorded.of(start, s.log), Plan(min_confidence=min(1.0, least + 0.2)))
+    labels = [sum(map(len, each.labels.values())) for each in (again, stricter)]
+    assert labels[0] <= labels[1]
+
+
+def test_a_plan_that_allows_fewer_labels_than_the_least_lowers_that_too() -> None:
+    bounds = Bounds(min_labels=3, max_labels=5)
+    assert Plan(max_labels=2).bounds(bounds) == Bounds(min_labels=2, max_labels=2)
+    assert Plan().bounds(bounds) == bounds

@@ -1,7 +1,7 @@
 """What each labeler of a stream brings and costs, and who can go.
 
-The latest labels are replayed without each labeler (`venire.panels`), in the thread of the
-explanations, with their bounded queue. A report that takes more than `MAX_SECONDS` is not made: the
+The latest labels are replayed without each labeler (`venire.panels`), in the thread of long
+replays, with its bounded queue. A report that takes more than `MAX_SECONDS` is not made: the
 command line has no such limit.
 """
 
@@ -50,7 +50,7 @@ async def panel_of(runtime: Runtime, stream: str, want: float | None) -> PanelVi
             raise Stopped
 
     try:
-        report = await runtime.threads.explain(lambda: _report(rows, classes, prices, want, check))
+        report = await runtime.threads.replay(lambda: _report(rows, classes, prices, want, check))
     except Stopped:
         raise StateError(
             f"the report takes more than {MAX_SECONDS:g} s: export the labels (venire export) and "

@@ -9,8 +9,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from dataclasses import dataclass
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
 
 from venire.errors import VenireError
 from venire.estimators.intervals import implied_intervals
@@ -23,7 +28,7 @@ from venire.service.runtime.runtime import Runtime
 from venire.service.stream.live_stream import LiveStream
 from venire.storage import LabelRow, Storage
 
-__all__ = ["Skill", "Skills", "measure", "warm_up"]
+__all__ = ["Skill", "Skills", "agreements", "measure", "warm_up"]
 
 #: How many of the latest labels to use.
 LABELS: Final = 20_000
@@ -37,15 +42,25 @@ Span = tuple[float | None, float | None, float | None]
 MIN_LABELS: Final = 10
 
 
+#: Confusion matrices are kept for so many cells in all, of those with the most labels first.
+CELLS: Final = 500_000
+
+
 @dataclass(frozen=True, slots=True)
 class Skill:
-    """A labeler's skill and its interval, from one posterior."""
+    """A labeler's skill and its interval, from one posterior.
+
+    `agreement` is how often another labeler of the same item says the same; `confusion` how often
+    the labeler says each class (columns) of items of each true class (rows).
+    """
 
     skill: float | None = None
     low: float | None = None
     high: float | None = None
     drifting: bool = False
     clone_of: str | None = None
+    agreement: float | None = None
+    confusion: NDArray[np.float32] | None = field(default=None, compare=False, repr=False)
 
 
 class Skills:
@@ -98,13 +113,47 @@ def measure(
         return {}
     clones = _clones(LabelTable.from_rows(rows, classes=classes))
     own = [row for row in rows if row[1] not in clones]  # copies add no evidence
-    spans, drifting = _spans(own, classes, gold), _drifting(own, classes)
+    fitted = Anchored(threads=1).fit(LabelTable.from_rows(own, classes=classes), gold)
+    spans, drifting, agreed = _spans(fitted), _drifting(own, classes), agreements(rows)
+    learned = _confusions(fitted, Counter(row[1] for row in own))
     found = {}
     for name in sorted(names):
         first = clones.get(name, name)
-        span = spans.get(first, (None, None, None))
-        found[name] = Skill(*span, first in drifting, clones.get(name))
+        found[name] = Skill(
+            *spans.get(first, (None, None, None)),
+            drifting=first in drifting,
+            clone_of=clones.get(name),
+            agreement=agreed.get(name),
+            confusion=learned.get(first),
+        )
     return found
+
+
+def agreements(rows: Iterable[tuple[str, str, str]]) -> dict[str, float]:
+    """How often another labeler of an item says the same, by labeler; of those with others.
+
+    >>> rows = [("a", "ann", "yes"), ("a", "bob", "yes"), ("a", "cat", "no"), ("b", "ann", "no")]
+    >>> agreements(rows)
+    {'ann': 0.5, 'bob': 0.5, 'cat': 0.0}
+    """
+    said = defaultdict[str, dict[str, str]](dict)
+    for item, labeler, label in rows:
+        said[item][labeler] = label
+    same, others = Counter[str](), Counter[str]()
+    for labels in said.values():
+        counts = Counter(labels.values())
+        for labeler, label in labels.items():
+            same[labeler] += counts[label] - 1
+            others[labeler] += len(labels) - 1
+    return {name: same[name] / n for name, n in others.items() if n}
+
+
+def _confusions(fitted: Anchored, labels: Counter[str]) -> dict[str, NDArray[np.float32]]:
+    """The confusion matrices of the labelers with the most labels."""
+    place = {str(name): m for m, name in enumerate(fitted.table_.labelers)}
+    most = CELLS // len(fitted.table_.classes) ** 2
+    kept = [name for name, _ in labels.most_common(most)]
+    return {name: fitted.confusions_[place[name]].astype(np.float32) for name in kept}
 
 
 def warm_up(classes: tuple[str, ...]) -> None:
@@ -120,16 +169,12 @@ def warm_up(classes: tuple[str, ...]) -> None:
     measure([LabelRow("", *label, 0.0, 0, False, None, "") for label in labels], classes)
 
 
-def _spans(
-    rows: list[tuple[str, str, str]], classes: tuple[str, ...], gold: dict[str, str] | None
-) -> dict[str, Span]:
+def _spans(fitted: Anchored) -> dict[str, Span]:
     """Skill and interval of each labeler."""
-    table = LabelTable.from_rows(rows, classes=classes)
-    fitted = Anchored(threads=1).fit(table, gold)
     spans = zip(fitted.competences_.tolist(), implied_intervals(fitted).tolist(), strict=True)
     return {
         str(name): (number(skill), number(low), number(high))
-        for name, (skill, (low, high)) in zip(table.labelers, spans, strict=True)
+        for name, (skill, (low, high)) in zip(fitted.table_.labelers, spans, strict=True)
     }
 
 

@@ -9,9 +9,10 @@ labels put into it, and how many of those left as it.
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Sequence
-from typing import Final
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence, Set
+from types import MappingProxyType
+from typing import Final, NamedTuple
 
 from venire.service.console_messages import Mix, Period, TrendsView
 from venire.service.runtime.runtime import Runtime
@@ -20,7 +21,7 @@ from venire.service.stream.slot_clock import quantile
 from venire.service.stream.statistics import accuracy_interval
 from venire.storage import Exited, LabelRow, Storage
 
-__all__ = ["EXITS", "Trends", "trends_of", "trends_over"]
+__all__ = ["EXITS", "Known", "Trends", "trends_of", "trends_over"]
 
 #: How many of the latest exits to look at, and into how many periods to cut them.
 EXITS: Final = 2000
@@ -31,6 +32,16 @@ LEAST: Final = 5
 
 #: Seconds to keep trends for.
 CACHE_SECONDS: Final = 5.0
+
+#: The labels of each item.
+Given = dict[str, list[LabelRow]]
+
+
+class Known(NamedTuple):
+    """What is known of the labelers: what a label costs, and who is the student."""
+
+    prices: Mapping[str, float] = MappingProxyType({})
+    voices: frozenset[str] = frozenset()
 
 
 class Trends:
@@ -47,7 +58,8 @@ class Trends:
         at, count, view = self._kept.get(name, (-math.inf, -1, None))
         if view is not None and (count == exits or now - at < age):
             return view
-        view = await runtime.read_committed(trends_of, runtime.storage, name)
+        known = Known({m: who.price for m, who in live.labelers.items()}, live.settings.voices)
+        view = await runtime.read_committed(trends_of, runtime.storage, name, known)
         self._kept[name] = now, exits, view
         return view
 
@@ -56,13 +68,22 @@ class Trends:
         self._kept.pop(stream, None)
 
 
-def trends_of(storage: Storage, stream: str) -> TrendsView:
+def trends_of(storage: Storage, stream: str, known: Known) -> TrendsView:
     """The trends of a stream, from the store."""
     exits = storage.recent_exits(stream, EXITS)[::-1]
-    return trends_over(stream, exits, storage.labels_among(stream, [exit.item for exit in exits]))
+    labels = storage.labels_among(stream, [exit.item for exit in exits])
+    ends = [part[-1].left_at for part in _parts(exits)]
+    arrivals = storage.arrivals(stream, [exits[0].left_at, *ends]) if exits else []
+    return trends_over(stream, exits, labels, arrivals, known)
 
 
-def trends_over(stream: str, exits: Sequence[Exited], labels: Sequence[LabelRow]) -> TrendsView:
+def trends_over(
+    stream: str,
+    exits: Sequence[Exited],
+    labels: Sequence[LabelRow],
+    arrivals: Sequence[int] = (),
+    known: Known | None = None,
+) -> TrendsView:
     """The trends over exits, the earliest first, and their labels.
 
     >>> exits = [Exited(str(k), 0, 0.0, 1, 9.0, "ok", 0.9, 1, "no_gain", 1, 1) for k in range(4)]
@@ -73,6 +94,9 @@ def trends_over(stream: str, exits: Sequence[Exited], labels: Sequence[LabelRow]
     """
     verdicts = [exit.verdict for exit in exits if exit.verdict is not None]
     low, high = accuracy_interval([exit.confidence for exit in exits if exit.verdict is not None])
+    given = _given(exits, labels)
+    parts = _parts(exits)
+    came = zip(parts, arrivals or [0] * len(parts), strict=True)
     return TrendsView(
         stream=stream,
         exits=len(exits),
@@ -81,34 +105,45 @@ def trends_over(stream: str, exits: Sequence[Exited], labels: Sequence[LabelRow]
         accuracy_high=high,
         single_label_share=_mean([float(exit.labels == 1) for exit in exits]),
         mix_shift=_shift(verdicts),
-        mix=_mixes(exits, labels),
+        mix=_mixes(exits, given),
         reasons=dict(Counter(exit.reason for exit in exits).most_common()),
-        periods=tuple(_period(part) for part in _parts(exits)),
+        periods=tuple(_period(part, given, n, known or Known()) for part, n in came),
     )
 
 
-def _mixes(exits: Sequence[Exited], labels: Sequence[LabelRow]) -> dict[str, Mix]:
-    """Verdicts against votes, by class, the most frequent verdict first."""
-    votes: dict[str, Counter[str]] = {exit.item: Counter() for exit in exits}
+def _given(exits: Sequence[Exited], labels: Sequence[LabelRow]) -> Given:
+    """The labels of each item that came before it left."""
+    given: Given = {exit.item: [] for exit in exits}
     for label in labels:
-        if not label.late and label.item in votes:
-            votes[label.item][label.said] += 1
-    verdicts = Counter(exit.verdict for exit in exits if exit.verdict is not None)
-    shares, called, kept = Counter[str](), Counter[str](), Counter[str]()
-    voted = 0
+        if not label.late and label.item in given:
+            given[label.item].append(label)
+    return given
+
+
+def _votes(exits: Sequence[Exited], given: Given) -> dict[str, float]:
+    """The share of each class in the votes, where those of an item count one together."""
+    shares, voted = defaultdict[str, float](float), 0
     for exit in exits:
-        said = votes[exit.item]
+        said = given[exit.item]
         voted += bool(said)
-        for name, number in said.items():
-            shares[name] += number / said.total()  # type: ignore[assignment]
-        leader = _leader(said)
+        for label in said:
+            shares[label.said] += 1 / len(said)
+    return {name: share / voted for name, share in shares.items()}
+
+
+def _mixes(exits: Sequence[Exited], given: Given) -> dict[str, Mix]:
+    """Verdicts against votes, by class, the most frequent verdict first."""
+    verdicts = Counter(exit.verdict for exit in exits if exit.verdict is not None)
+    votes, called, kept = _votes(exits, given), Counter[str](), Counter[str]()
+    for exit in exits:
+        leader = _leader(Counter(label.said for label in given[exit.item]))
         if leader is not None:
             called[leader] += 1
             kept[leader] += exit.verdict == leader
-    total, counted = max(verdicts.total(), 1), max(voted, 1)
-    names = sorted({*verdicts, *shares}, key=lambda name: (-verdicts[name], name))
+    total = max(verdicts.total(), 1)
+    names = sorted({*verdicts, *votes}, key=lambda name: (-verdicts[name], name))
     return {
-        name: Mix(verdicts[name] / total, shares[name] / counted, called[name], kept[name])
+        name: Mix(verdicts[name] / total, votes.get(name, 0.0), called[name], kept[name])
         for name in names
     }
 
@@ -148,7 +183,7 @@ def _parts(exits: Sequence[Exited]) -> list[Sequence[Exited]]:
     return [exits[k : k + size] for k in range(0, len(exits), size)]
 
 
-def _period(exits: Sequence[Exited]) -> Period:
+def _period(exits: Sequence[Exited], given: Given, arrivals: int, known: Known) -> Period:
     seconds = [max(0.0, exit.left_at - exit.arrived_at) for exit in exits]
     verdicts = Counter(exit.verdict for exit in exits if exit.verdict is not None)
     return Period(
@@ -161,7 +196,16 @@ def _period(exits: Sequence[Exited]) -> Period:
         confidence=_mean([exit.confidence for exit in exits]) or 0.0,
         single_label_share=_mean([float(exit.labels == 1) for exit in exits]) or 0.0,
         verdicts={name: number / verdicts.total() for name, number in verdicts.items()},
+        arrivals=arrivals,
+        votes=_votes(exits, given),
+        money=sum(known.prices.get(x.labeler, 0.0) for exit in exits for x in given[exit.item]),
+        student_share=_mean([_taught(given[exit.item], known.voices) for exit in exits]) or 0.0,
     )
+
+
+def _taught(labels: Sequence[LabelRow], voices: Set[str]) -> float:
+    """Whether all labels are the student's."""
+    return float(bool(labels) and all(label.labeler in voices for label in labels))
 
 
 def _mean(values: Sequence[float]) -> float | None:

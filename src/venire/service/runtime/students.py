@@ -14,12 +14,14 @@ import hashlib
 import json
 import logging
 from collections.abc import Sequence
+from dataclasses import asdict
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from venire.errors import InputError, NotFound, StoreDown, StreamDown
 from venire.model import StreamStatus
 from venire.service.actors import audit_row
+from venire.service.panel_messages import Lesson
 from venire.service.stream.change_batch import Batch
 from venire.service.stream.live_stream import LiveStream
 from venire.service.work.labels import STUDENT, Known, Row, accept_labels
@@ -32,7 +34,7 @@ from venire.student.student import MOST
 if TYPE_CHECKING:
     from venire.service.runtime.runtime import Runtime
 
-__all__ = ["Students", "kept_under"]
+__all__ = ["Students", "kept_under", "lessons_under"]
 
 #: Items to label in one step: a few milliseconds.
 CHUNK: Final = 100
@@ -50,6 +52,15 @@ def kept_under(stream: str) -> str:
     'student posts'
     """
     return f"student {stream}"
+
+
+def lessons_under(stream: str) -> str:
+    """The name under which the store keeps how a stream's student learned.
+
+    >>> lessons_under("posts")
+    'lessons posts'
+    """
+    return f"lessons {stream}"
 
 
 class Students:
@@ -103,6 +114,7 @@ class Students:
         """Go on with what was kept in the store."""
         runtime = self._runtime
         kept = await runtime.read(runtime.storage.meta, kept_under(name))
+        told = await runtime.read(runtime.storage.meta, lessons_under(name))
         found = None
         try:
             found = await runtime.threads.compute(_read, kept) if kept else None
@@ -110,7 +122,10 @@ class Students:
             _log.warning("stream %r: what its student knew is lost: %s", name, error)
         live = await runtime.live_stream(name)
         live.pupil.loaded = True
-        if found is None or live.pupil.student is None:
+        if live.pupil.student is None:
+            return
+        live.pupil.lessons.extend(_lessons(told, _about(live.pupil.student)))
+        if found is None:
             return
         taught, used, about = found
         live.pupil.version = taught.version
@@ -140,9 +155,12 @@ class Students:
             return
         batch, moment = Batch(), runtime.moment()
         live.pupil.know(live, taught, left)
+        live.pupil.lessons.append(_lesson(taught, moment.wall, left))
         live.collect(batch, moment)
         if kept is not None:
             batch.last.append(SetMeta(kept_under(name), kept))
+        told = {"of": _about(student), "lessons": [asdict(x) for x in live.pupil.lessons]}
+        batch.last.append(SetMeta(lessons_under(name), json.dumps(told)))
         batch.audit.append(
             audit_row("venire", moment.wall, "student.learn", name, **taught.record())
         )
@@ -188,6 +206,24 @@ def _open_to(live: LiveStream, row: Row, student: Student) -> bool:
 def _about(student: Student) -> list[Any]:
     """What must be the same for what was learned to be of use."""
     return [student.id, student.field, student.bins]
+
+
+def _lesson(taught: Taught, at: float, exits: int) -> Lesson:
+    return Lesson(
+        version=taught.version,
+        at=at,
+        exits=exits,
+        verdicts=taught.items,
+        agreement=taught.agreement,
+        commonest=taught.commonest,
+        ready=taught.ready,
+    )
+
+
+def _lessons(told: str | None, about: list[Any]) -> list[Lesson]:
+    """The lessons that were kept, if they are of this student."""
+    kept: dict[str, Any] = json.loads(told) if told else {}
+    return [Lesson(**row) for row in kept["lessons"]] if kept.get("of") == about else []
 
 
 def _learn_from(

@@ -1,4 +1,4 @@
-"""Thread pools: reading the store, long steps of a stream, heavy work, explanations, lessons.
+"""Thread pools: reading the store, long steps, heavy work, explanations, replays, lessons.
 
 Each kind of work has its own pool, so that none blocks another: requests never wait for a reader
 behind an explanation. While a thread works on a stream, the stream's `busy` is set and nobody else
@@ -30,8 +30,30 @@ STEPPERS: Final = 2
 #: Threads for heavy work: loading, compiling, packing snapshots, measuring skills.
 WORKERS: Final = 3
 
-#: How many explanations may run or wait; one thread computes them.
-MAX_EXPLANATIONS: Final = 8
+#: How many explanations may run or wait, and how many longer replays; one thread for each kind.
+MAX_EXPLANATIONS, MAX_REPLAYS = 8, 4
+
+
+class OneThread:
+    """A thread for long work, with a bounded queue."""
+
+    def __init__(self, what: str, most: int) -> None:
+        self._what, self._most, self._count = what, most, 0
+        self._pool = ThreadPoolExecutor(1, f"venire-{what}")
+
+    async def run(self, work: Callable[[], T]) -> T:
+        """Do it when it is its turn; `TooMuch` if too many are waiting."""
+        if self._count >= self._most:
+            raise TooMuch(f"{self._count} {self._what} are in progress, the limit", retry_after=2)
+        self._count += 1
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._pool, work)
+        finally:
+            self._count -= 1
+
+    def shutdown(self, wait: bool, cancel_futures: bool) -> None:
+        """Accept no more work."""
+        self._pool.shutdown(wait=wait, cancel_futures=cancel_futures)
 
 
 class ThreadPools:
@@ -42,9 +64,9 @@ class ThreadPools:
         self._readers = ThreadPoolExecutor(READERS, "venire-reader")
         self._steppers = ThreadPoolExecutor(STEPPERS, "venire-stepper")
         self._workers = ThreadPoolExecutor(WORKERS, "venire-worker")
-        self._explainer = ThreadPoolExecutor(1, "venire-explainer")
+        self._explainer = OneThread("explanations", MAX_EXPLANATIONS)
+        self._replayer = OneThread("replays", MAX_REPLAYS)
         self._teacher = ThreadPoolExecutor(1, "venire-teacher")
-        self._explanations = 0
         self._warm: set[tuple[str, str, int]] = set()
 
     async def read(self, method: Callable[..., T], *args: Any) -> T:
@@ -65,15 +87,11 @@ class ThreadPools:
 
     async def explain(self, search: Callable[[], T]) -> T:
         """Search the log, in the one thread for that; `TooMuch` if too many are waiting."""
-        if self._explanations >= MAX_EXPLANATIONS:
-            raise TooMuch(
-                f"{self._explanations} explanations are in progress, the limit", retry_after=2
-            )
-        self._explanations += 1
-        try:
-            return await asyncio.get_running_loop().run_in_executor(self._explainer, search)
-        finally:
-            self._explanations -= 1
+        return await self._explainer.run(search)
+
+    async def replay(self, work: Callable[[], T]) -> T:
+        """Replay many labels, in the one thread for that: no explanation waits for it."""
+        return await self._replayer.run(work)
 
     def run_exclusively(
         self, live: LiveStream, work: Callable[[], T], then: Callable[[T], None] | None = None
@@ -119,8 +137,10 @@ class ThreadPools:
 
     def close(self) -> None:
         """Accept no more work; what is running continues to its end."""
-        for pool in (self._readers, self._steppers, self._workers, self._explainer, self._teacher):
+        for pool in (self._readers, self._steppers, self._workers, self._teacher):
             pool.shutdown(wait=False, cancel_futures=pool is self._teacher)
+        for queue in (self._explainer, self._replayer):
+            queue.shutdown(wait=False, cancel_futures=queue is self._replayer)
 
 
 def ignore_error(future: asyncio.Future[Any]) -> None:

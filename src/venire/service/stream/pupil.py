@@ -4,23 +4,27 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from venire.model import Labeler
+from venire.service.panel_messages import Lesson
 from venire.service.settings import StreamSettings
 from venire.student import Student, Taught
 
 if TYPE_CHECKING:
     from venire.service.stream.live_stream import LiveStream
 
-__all__ = ["StreamPupil"]
+__all__ = ["LESSONS", "StreamPupil"]
+
+#: How many of the latest lessons are kept.
+LESSONS: Final = 200
 
 
 class StreamPupil:
     """What a stream keeps of its student; `loaded` once the store was asked what it knew.
 
     `used` is how many items had left when it learned last, `version` the number of the last
-    version, whatever came of it.
+    version, whatever came of it; `lessons` are the latest versions.
     """
 
     def __init__(self) -> None:
@@ -29,6 +33,7 @@ class StreamPupil:
         self.loaded = False
         self.version = self.used = 0
         self.unseen: deque[str] = deque()
+        self.lessons: deque[Lesson] = deque(maxlen=LESSONS)
         self._voices: tuple[StreamSettings | None, frozenset[str]] = None, frozenset()
 
     def voices(self, settings: StreamSettings) -> frozenset[str]:
@@ -44,6 +49,7 @@ class StreamPupil:
             return
         if self.student is not None:
             self.taught, self.used = None, 0
+            self.lessons.clear()
         self.student = wanted
         self.unseen = deque(() if wanted is None else live.open)
 

@@ -19,7 +19,7 @@ from venire.service.actors import Actor, audit_row
 from venire.service.admin_messages import AuditView, Deleted, Erased
 from venire.service.reports.skill_report import Skills
 from venire.service.runtime.runtime import Runtime
-from venire.service.runtime.students import kept_under
+from venire.service.runtime.students import kept_under, lessons_under
 from venire.service.stream.change_batch import Batch
 from venire.service.stream.live_stream import LiveStream
 from venire.service.verbs.alarms import AlarmOperations
@@ -126,7 +126,7 @@ class DeletionOperations:
         batch = Batch()
         batch.first = [MarkDeleted(name, at)]
         if taught or live.pupil.version or live.settings.student is not None:
-            batch.first.append(SetMeta(kept, ""))
+            batch.first += [SetMeta(kept, ""), SetMeta(lessons_under(name), "")]
         batch.audit = [audit_row(actor, at, "stream.delete", name, **had)]
         done = runtime.commit(live, batch)
         runtime.forget(live)

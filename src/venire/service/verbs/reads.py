@@ -9,7 +9,7 @@ import json
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any, Final, TypeVar
 
-from venire.errors import NotFound
+from venire.errors import NotFound, StateError
 from venire.model import ItemStatus, NoteKind
 from venire.service.console_messages import TrendsView
 from venire.service.messages import (
@@ -21,7 +21,13 @@ from venire.service.messages import (
     RevisionView,
     StreamView,
 )
-from venire.service.panel_messages import LabelerView, PanelView
+from venire.service.panel_messages import (
+    ConfusionView,
+    LabelerView,
+    LessonsView,
+    PanelView,
+    WhatIfView,
+)
 from venire.service.reports.event_json import (
     event_body,
     exit_view,
@@ -31,14 +37,16 @@ from venire.service.reports.event_json import (
 )
 from venire.service.reports.explain import explain
 from venire.service.reports.panel import panel_of
-from venire.service.reports.skill_report import Skill, Skills
+from venire.service.reports.skill_report import MIN_LABELS, Skill, Skills
 from venire.service.reports.trends import Trends
+from venire.service.reports.what_if import what_if_of
 from venire.service.runtime.runtime import Runtime
 from venire.service.stream.live_stream import LiveStream
 from venire.service.stream.log_position import LogPosition
 from venire.service.stream.slot_clock import quantile
 from venire.storage import EventRow
 from venire.storage.codec import kind_of
+from venire.whatif import Plan
 
 __all__ = ["ReadOperations", "item_view", "stream_view"]
 
@@ -142,9 +150,34 @@ class ReadOperations:
         await self.runtime.flush()
         return views
 
+    async def confusion(self, stream: str, labeler: str) -> ConfusionView:
+        """How often a labeler says each class of items of each true class."""
+        live = await self.runtime.live_stream(stream)
+        if labeler not in live.labelers:
+            raise NotFound("labeler", labeler)
+        skill = (await self.skills.of(live)).get(labeler, Skill())
+        if skill.confusion is None:
+            raise StateError(
+                f"no confusion matrix is learned of {labeler!r}: it takes {MIN_LABELS} labels of "
+                "three labelers, and is kept of those who labelled most lately"
+            )
+        rows = tuple(tuple(row) for row in skill.confusion.tolist())
+        return ConfusionView(labeler, tuple(live.settings.classes), rows)
+
+    async def lessons(self, stream: str) -> LessonsView:
+        """How the student of a stream learned."""
+        live = await self.runtime.live_stream(stream)
+        student = live.settings.student
+        lessons = tuple(live.pupil.lessons) if student else ()
+        return LessonsView(stream, student.id if student else None, lessons)
+
     async def panel(self, stream: str, want: float | None = None) -> PanelView:
         """What each labeler brings and costs, and the cheapest panel of the wanted accuracy."""
         return await panel_of(self.runtime, stream, want)
+
+    async def what_if(self, stream: str, plan: Plan, drawn: bool = False) -> WhatIfView:
+        """What another plan would have bought; `drawn`: also by labels the log does not hold."""
+        return await what_if_of(self.runtime, stream, plan, drawn)
 
     async def trends_view(self, stream: str) -> TrendsView:
         """What the latest exits say: mixes, trends, estimated accuracy."""
@@ -271,6 +304,7 @@ def labeler_view(
         trusted=name in live.trusted,
         retired=name in live.settings.retired,
         unsure=record.unsure,
+        agreement=measured.agreement,
     )
 
 

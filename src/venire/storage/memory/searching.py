@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import pairwise
+
 from venire.model import ItemStatus
 from venire.storage.memory.tables import Tables
 from venire.storage.rows import ItemRow
 from venire.storage.search import EXCERPT, Doubt, Found, ItemSearch, Place
 
-__all__ = ["doubtful", "find_items"]
+__all__ = ["arrivals", "doubtful", "find_items"]
+
+
+def arrivals(tables: Tables, stream: str, edges: Sequence[float]) -> list[int]:
+    """How many items arrived between each two edges."""
+    at = [row.arrived_at for row in _items(tables, stream)]
+    return [sum(low <= x < high for x in at) for low, high in pairwise(edges)]
 
 
 def find_items(

@@ -17,7 +17,7 @@ from venire.model import DeliveryStatus, ItemStatus, LeaseStatus, NoteKind
 from venire.storage import changes as c
 from venire.storage.base import Storage
 from venire.storage.memory.applying import apply
-from venire.storage.memory.searching import doubtful, find_items
+from venire.storage.memory.searching import arrivals, doubtful, find_items
 from venire.storage.memory.tables import Tables
 from venire.storage.rows import (
     AlarmRow,
@@ -167,14 +167,17 @@ class MemoryStorage(Storage):
     def recent_exits(self, stream: str, limit: int) -> list[Exited]:
         """Items that left, the latest first."""
         with self._lock:
-            left = [row for row in reversed(self.exits(stream)) if row.status == ItemStatus.LEFT][
-                :limit
-            ]
-            said: dict[str, list[str]] = {row.id: [] for row in left}
+            left = [row for row in reversed(self.exits(stream)) if row.status == ItemStatus.LEFT]
+            said: dict[str, list[str]] = {row.id: [] for row in left[:limit]}
             for label in self.tables.labels.get(stream, {}).values():
                 if label.item in said and not label.late:
                     said[label.item].append(label.said)
-            return [_exited(row, said[row.id]) for row in left]
+            return [_exited(row, said[row.id]) for row in left[:limit]]
+
+    def arrivals(self, stream: str, edges: Sequence[float]) -> list[int]:
+        """How many items arrived between each two edges."""
+        with self._lock:
+            return arrivals(self.tables, stream, edges)
 
     def find_items(
         self,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from typing import Any
 
 from sqlalchemy import ColumnElement, Select, and_, exists, func, not_, or_, select, tuple_
@@ -61,6 +62,17 @@ class SqlSearching(SqlReading):
     def payloads(self, stream: str, ids: Iterable[str]) -> dict[str, str]:
         """The payloads of some items."""
         return dict(self._among((_ITEMS.id, _ITEMS.payload), stream, ids))
+
+    def arrivals(self, stream: str, edges: Sequence[float]) -> list[int]:
+        """How many items arrived between each two edges: a range of an index for each."""
+        counted = [
+            select(func.count())
+            .where(_ITEMS.stream == stream, _ITEMS.arrived_at >= low, _ITEMS.arrived_at < high)
+            .scalar_subquery()
+            for low, high in pairwise(edges)
+        ]
+        with self._connection() as connection:
+            return list(connection.execute(select(*counted)).one()) if counted else []
 
     def doubtful(self, stream: str, after: Doubt | None = None, limit: int = 50) -> list[ItemRow]:
         """Items with a verdict and without gold, the least confident verdict first."""

@@ -1,0 +1,74 @@
+"""What was learned of labelers, how the student learned, and what another plan would buy."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import FastAPI, Query, Request, Response
+
+from venire.service.panel_messages import ConfusionView, LessonsView, WhatIfView
+from venire.web.answers import body, json_answer, says
+from venire.web.bodies import read
+from venire.web.guard import Gate, by_hand
+from venire.web.parameters import Stream, stream_parameter
+from venire.web.plans import PlanBody, plan_of
+
+__all__ = ["AnalysisRoutes"]
+
+EXAMPLE = {"policy": "fixed-overlap:3", "without": ["ann"], "money": 50}
+
+Labeler = Annotated[str, Query(description="The id of the labeler.", min_length=1, max_length=200)]
+
+
+class AnalysisRoutes:
+    """For readers."""
+
+    def __init__(self, gate: Gate) -> None:
+        """Behind a gate."""
+        self._gate, self._service = gate, gate.service
+
+    def add(self, app: FastAPI) -> None:
+        """Add the routes."""
+        one = "/v1/streams/{stream}"
+        app.add_api_route(
+            f"{one}/confusion",
+            self.confusion,
+            methods=["GET"],
+            tags=["reading"],
+            response_model=ConfusionView,
+            responses=says(404, 409, 422, text="The learned confusion matrix."),
+        )
+        app.add_api_route(
+            f"{one}/lessons",
+            self.lessons,
+            methods=["GET"],
+            tags=["reading"],
+            response_model=LessonsView,
+            responses=says(404, 422, text="The latest versions of the student, in order."),
+        )
+        app.add_api_route(
+            f"{one}/what-if",
+            self.what_if,
+            methods=["POST"],
+            tags=["reading"],
+            response_model=WhatIfView,
+            responses=says(404, 409, 413, 415, 422, text="What it would have bought."),
+            openapi_extra=stream_parameter(body("PlanBody", example=EXAMPLE)),
+        )
+
+    async def confusion(self, stream: Stream, labeler: Labeler) -> Response:
+        """How often a labeler says each class of items of each true class, as learned."""
+        return json_answer(await self._service.confusion(stream, labeler))
+
+    async def lessons(self, stream: Stream) -> Response:
+        """How the student of a stream learned, version by version."""
+        return json_answer(await self._service.lessons(stream))
+
+    @by_hand
+    async def what_if(self, request: Request) -> Response:
+        """What another policy, panel or budget would have bought, by replaying the log."""
+        wanted = await read(request, PlanBody)
+        work = self._service.what_if(
+            request.path_params["stream"], plan_of(wanted), wanted.simulate_missing
+        )
+        return json_answer(await self._gate.long_poll(request, work))

@@ -1,0 +1,165 @@
+"""The pages of a stream itself: how it does, what another plan would do, and its settings.
+
+Whatever a page shows or does is also an API call, under the same roles.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from fastapi import FastAPI, Request, Response
+
+from venire.errors import VenireError
+from venire.model import Role
+from venire.scheduling import Policy
+from venire.scheduling.by_name import exported
+from venire.service.panel_messages import WhatIfView
+from venire.service.settings import StreamSettings
+from venire.web.answers import dumps
+from venire.web.charts import student_charts, trend_charts
+from venire.web.console import ConsoleRoutes
+from venire.web.errors import error_of
+from venire.web.guard import caller
+from venire.web.parameters import Stream
+from venire.web.plans import plan_of, planned
+from venire.web.plotly_file import plotly_address
+from venire.web.rendering import changed_settings
+from venire.web.setting_fields import groups_of
+
+__all__ = ["StreamPageRoutes"]
+
+#: Alarms in the history, and labelers to choose from; more classes than these have no heat map.
+ALARMS, LISTED = 200, 100
+HEAT_CLASSES: Final = 60
+
+
+class StreamPageRoutes(ConsoleRoutes):
+    """The overview of a stream, what-if, and settings."""
+
+    def add(self, app: FastAPI) -> None:
+        """Add the pages."""
+        for path, endpoint in (
+            ("", self.stream),
+            ("/what-if", self.what_if),
+            ("/settings", self.settings),
+        ):
+            app.add_api_route(
+                f"/streams/{{stream}}{path}", endpoint, methods=["GET"], include_in_schema=False
+            )
+
+    async def stream(self, request: Request, stream: Stream) -> Response:
+        """A stream: alarms, figures, verdicts against votes, trends, labelers, its student.
+
+        What takes longer is a part of the page that it asks for on its own: `?part=confusion` with
+        a `labeler`, and `?part=panel`.
+        """
+        part = request.query_params.get("part")
+        if part in ("confusion", "panel"):
+            return await self._part(request, stream, part)
+        service = self._gate.service
+        view, now = await service.stream(stream), await service.insights(stream)
+        trends, alarms = await service.trends(stream), await service.alarms(stream, None, ALARMS)
+        lessons = (await service.lessons(stream)).lessons
+        charts = trend_charts(trends.periods) if trends.periods else []
+        course = student_charts(trends.periods, lessons)
+        drawn = [*charts, *course]
+        return self._console(
+            "stream.html",
+            request,
+            view,
+            now=now,
+            labelers=await service.labelers(stream, wait=False),
+            trends=trends,
+            alarms=alarms,
+            charts=charts,
+            course=course,
+            lessons=lessons,
+            data=dumps([chart.data() for chart in drawn]).decode().replace("<", "\\u003c"),
+            plotly=plotly_address() if drawn else None,
+        )
+
+    async def _part(self, request: Request, stream: str, part: str) -> Response:
+        """A part of the page; what cannot be had is said in its place."""
+        service, view = self._gate.service, await self._gate.service.stream(stream)
+        labeler = request.query_params.get("labeler", "")
+        shown: dict[str, Any] = {"wrong": None, "found": None, "most": HEAT_CLASSES}
+        try:
+            if part == "confusion":
+                shown["found"] = await service.confusion(stream, labeler)
+            else:
+                shown["found"] = await self._gate.long_poll(request, service.panel(stream))
+        except VenireError as error:
+            shown["wrong"] = error_of(error).message
+        return self._console(f"{part}.html", request, view, **shown)
+
+    async def what_if(self, request: Request, stream: Stream) -> Response:
+        """What another plan would have bought: a form, and the result of a plan."""
+        service, asked = self._gate.service, request.query_params
+        view = await service.stream(stream)
+        found, wrong, faults = None, None, dict[str, str]()
+        if asked:
+            plan, faults = planned(asked)
+            if plan is not None:
+                work = service.what_if(stream, plan_of(plan), plan.simulate_missing)
+                try:
+                    found = await self._gate.long_poll(request, work)
+                except VenireError as error:
+                    wrong = error_of(error).message
+        return self._console(
+            "what_if_result.html" if asked.get("part") else "what_if.html",
+            request,
+            view,
+            asked=asked,
+            found=found,
+            rows=_compared(found, view.settings["slot_seconds"]) if found else [],
+            wrong=wrong,
+            faults=faults,
+            policies=sorted(exported(Policy)),
+            labelers=await self._labelers(stream, view.student),
+        )
+
+    async def _labelers(self, stream: str, student: dict[str, Any] | None) -> list[str]:
+        """Who may be left out: the labelers, and the student as one."""
+        known = await self._gate.service.labelers(stream, wait=False)
+        names = [one.id for one in known if student is None or one.kind != "student"]
+        return names[:LISTED] + ([student["id"]] if student and student["ready"] else [])
+
+    async def settings(self, request: Request, stream: Stream) -> Response:
+        """The settings of a stream: a form, and who changed what."""
+        service = self._gate.service
+        view = await service.stream(stream)
+        edits = caller(request).role == Role.ADMIN
+        settings = StreamSettings.model_validate(view.settings)
+        return self._console(
+            "settings.html",
+            request,
+            view,
+            groups=groups_of(settings) if edits else [],
+            history=changed_settings(await service.settings_history(stream)),
+            saved=request.query_params.get("saved", ""),
+        )
+
+
+def _compared(found: WhatIfView, slot_seconds: float) -> list[tuple[str, str, str, str]]:
+    """Each measure: its name, as it was, as it would be, and the change, with standard errors."""
+    names = {
+        "right": ("right verdicts, expected", 100.0, " %", 1),
+        "labels": ("labels an item", 1.0, "", 2),
+        "money": ("money an item", 1.0, "", 4),
+        "wait": ("seconds to the exit", slot_seconds, " s", 1),
+    }
+    rows = []
+    for key, measure in found.measures.items():
+        name, scale, unit, digits = names[key]
+        if key == "money" and not measure.was and not measure.would_be.value:
+            continue
+        would, change = measure.would_be, measure.change
+        rows.append(
+            (
+                name,
+                f"{measure.was * scale:,.{digits}f}{unit}",
+                f"{would.value * scale:,.{digits}f} ± {would.error * scale:.{digits}f}{unit}",
+                f"{change.value * scale:+,.{digits}f} ± {change.error * scale:.{digits}f}{unit}",
+            )
+        )
+    return rows
