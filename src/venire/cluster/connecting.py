@@ -17,6 +17,17 @@ LOCAL = "local"
 #: Seconds to wait for a scheduler.
 PATIENCE = 10
 
+#: What a cluster of ours does otherwise than Dask's default. Partitions stay where they were read.
+#: They are all needed in every iteration, so that spilling some of them to disk, which is slow,
+#: is put off until a worker has hardly any memory left.
+CONFIG = {
+    "distributed.scheduler.work-stealing": False,
+    "distributed.worker.memory.target": 0.85,
+    "distributed.worker.memory.spill": 0.9,
+    "distributed.worker.memory.pause": 0.93,
+    "distributed.worker.memory.terminate": 0.97,
+}
+
 
 @contextmanager
 def connected(
@@ -27,8 +38,6 @@ def connected(
     "local" starts a cluster on this machine: a worker process for each processor, or as many as
     `workers` says, each with a share of the memory, or `memory` of it ("2GB"). A worker that dies
     is started again. At the end it is stopped.
-
-    Partitions stay where they were read: work stealing, which moves them about, is off.
     """
     try:
         import dask
@@ -39,7 +48,7 @@ def connected(
 
     with ExitStack() as stack:
         if address == LOCAL:
-            stack.enter_context(dask.config.set({"distributed.scheduler.work-stealing": False}))
+            stack.enter_context(dask.config.set(CONFIG))
             cluster = LocalCluster(
                 n_workers=workers or usable_processors(),
                 threads_per_worker=1,
