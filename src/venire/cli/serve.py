@@ -18,6 +18,7 @@ HOST = "The address to listen on. [default: 127.0.0.1]"
 PORT = "The port; 0 for any free one. [default: 8400]"
 JSON = "Write the log, on stderr, as one JSON object per line."
 CONFIG = "A file of settings. [default: venire.toml, if there is one]"
+ARCHIVE = "The folder for what streams archive, by their setting retention. [default: none]"
 STANDBY = "Wait while another server owns the store, and take over when it is gone."
 LEVEL = "The log level: debug, info, warning or error. [default: info]"
 
@@ -28,6 +29,7 @@ def serve(
     port: Annotated[int | None, typer.Option(metavar="PORT", help=PORT)] = None,
     log_level: Annotated[str | None, typer.Option(metavar="LEVEL", help=LEVEL)] = None,
     config: Annotated[Path | None, typer.Option(metavar="FILE", help=CONFIG)] = None,
+    archive: Annotated[Path | None, typer.Option(metavar="FOLDER", help=ARCHIVE)] = None,
     standby: Annotated[bool, typer.Option("--standby", help=STANDBY)] = False,
     as_json: Annotated[bool, typer.Option("--json", help=JSON)] = False,
 ) -> None:
@@ -41,6 +43,7 @@ def serve(
         "storage": storage,
         "host": host,
         "port": port,
+        "archive": archive,
         "standby": standby or None,
         "log_format": "json" if as_json else None,
         "log_level": log_level,

@@ -9,6 +9,7 @@
     codec       events as JSON, to the bit
     writer      one thread that commits many requests at once
     provenance  which version of the engine wrote which part of a log
+    history     old parts of a log in files, and back
     maintenance checks a store against its log; exports and archives
     testing     the battery that every store must pass
 
@@ -20,6 +21,7 @@ from __future__ import annotations
 from venire.storage.base import Storage
 from venire.storage.changes import (
     AddAlarms,
+    AddArchived,
     AddAudit,
     AddChecks,
     AddDeliveries,
@@ -33,6 +35,7 @@ from venire.storage.changes import (
     AddLeases,
     AddNotes,
     AddRevisions,
+    AddSegment,
     AddSettings,
     AddStream,
     AddWebhook,
@@ -40,13 +43,17 @@ from venire.storage.changes import (
     Change,
     DeleteStream,
     DropAlarms,
+    DropHistory,
     EndLeases,
+    EraseArchived,
     ErasePayload,
     ExpireKey,
     LeaseEnd,
     LeaveItems,
     MarkDeleted,
     PurgeStream,
+    PutBack,
+    RemoveSegment,
     RemoveWebhook,
     RenewLease,
     RetellAudit,
@@ -65,6 +72,7 @@ from venire.storage.opening import open_storage
 from venire.storage.rows import (
     ERASED,
     AlarmRow,
+    ArchivedRow,
     AuditRow,
     CheckRow,
     Counts,
@@ -81,6 +89,7 @@ from venire.storage.rows import (
     LeaseRow,
     NoteRow,
     RevisionRow,
+    SegmentRow,
     SettingsRow,
     SnapshotRow,
     StreamRow,
@@ -92,6 +101,7 @@ from venire.storage.writer import Writer, WriterStats
 __all__ = [
     "ERASED",
     "AddAlarms",
+    "AddArchived",
     "AddAudit",
     "AddChecks",
     "AddDeliveries",
@@ -105,11 +115,13 @@ __all__ = [
     "AddLeases",
     "AddNotes",
     "AddRevisions",
+    "AddSegment",
     "AddSettings",
     "AddStream",
     "AddWebhook",
     "AlarmRow",
     "ArchiveStream",
+    "ArchivedRow",
     "AuditRow",
     "Change",
     "CheckRow",
@@ -117,8 +129,10 @@ __all__ = [
     "DeleteStream",
     "DeliveryRow",
     "DropAlarms",
+    "DropHistory",
     "EndLeases",
     "EngineRow",
+    "EraseArchived",
     "ErasePayload",
     "EventRow",
     "ExitRow",
@@ -138,6 +152,8 @@ __all__ = [
     "NoteRow",
     "Place",
     "PurgeStream",
+    "PutBack",
+    "RemoveSegment",
     "RemoveWebhook",
     "RenewLease",
     "RetellAudit",
@@ -145,6 +161,7 @@ __all__ = [
     "RevokeKey",
     "RotateSecret",
     "SaveSnapshot",
+    "SegmentRow",
     "SetMeta",
     "SetStatus",
     "SettingsRow",

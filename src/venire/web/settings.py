@@ -5,6 +5,7 @@ Streams have settings of their own, which can be changed live; these are read on
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -37,6 +38,8 @@ class ServerSettings(BaseSettings):
     """The port; 0 for any free one."""
     standby: bool = False
     """Wait for the store while another server owns it, and take over when that one is gone."""
+    archive: Path | None = None
+    """The folder into which streams archive what their `retention` does not keep."""
     max_body: Annotated[int, Field(ge=1024)] = 8 * MEBIBYTE
     """Maximum bytes in the body of a request."""
     max_batch: Positive = 20_000
