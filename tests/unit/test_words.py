@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import pickle
 import re
+from collections.abc import Iterable
 from enum import StrEnum
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -92,12 +94,13 @@ def test_the_page_of_labelers_has_words_for_every_reason() -> None:
 
 
 def test_the_store_takes_exactly_these_words() -> None:
-    for table, words in [
+    kept: list[tuple[Any, Iterable[str]]] = [
         (tables.items, model.ItemStatus),
         (tables.streams, rows.STREAM_STATUSES),  # that of an archived one is closed
         (tables.leases, model.LeaseStatus),
         (tables.deliveries, model.DeliveryStatus),
-    ]:
+    ]
+    for table, words in kept:
         checks = [str(c.sqltext) for c in table.constraints if hasattr(c, "sqltext")]
         status = next(text for text in checks if text.startswith("status IN"))
         assert re.findall(r"'(\w+)'", status) == list(words)

@@ -62,8 +62,8 @@ def divided(table: LabelTable, parts: int, place: Place | None = None) -> Partit
         own = LabelTable(*names, start - start[0], table.labeler[labels], table.said[labels])
         made.append(place.submit(Part, own))
     sources = [f"part-{i}" for i in range(parts)]
-    names = table.labelers, table.classes
-    return PartitionedTable(place, made, np.diff(edges).tolist(), names, sources)
+    shared = table.labelers, table.classes
+    return PartitionedTable(place, made, np.diff(edges).tolist(), shared, sources)
 
 
 def assert_same(found: Any, expected: Any, atol: float = 1e-9) -> None:

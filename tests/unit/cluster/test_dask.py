@@ -61,13 +61,9 @@ def test_large_parameters(client: Any) -> None:
     item, labeler = np.repeat(np.arange(n), 3), (np.arange(3 * n) * 7) % n
     said = rng.integers(2, size=3 * n)
     table = LabelTable.from_codes(item, labeler, said, range(n), range(n), range(2))
-    how = {"max_iter": 2, "prior": 2.0}
-    found = DawidSkene(**how).fit(divided(table, 4, OnDask(client)))  # type: ignore[arg-type]
-    np.testing.assert_allclose(
-        found.confusions_,
-        DawidSkene(**how).fit(table).confusions_,
-        atol=1e-9,  # type: ignore[arg-type]
-    )
+    found = DawidSkene(max_iter=2, prior=2.0).fit(divided(table, 4, OnDask(client)))
+    expected = DawidSkene(max_iter=2, prior=2.0).fit(table)
+    np.testing.assert_allclose(found.confusions_, expected.confusions_, atol=1e-9)
 
 
 def test_a_sweep_on_a_cluster(client: Any) -> None:
