@@ -4,6 +4,7 @@
     changes     what can be written
     search      what to look for among the items
     base        `Storage`, what every store can do
+    ownership   who may write which streams
     memory      in dictionaries: for tests, and the plain reference
     sql         in a SQLite file or in PostgreSQL: tables, statements, migrations
     codec       events as JSON, to the bit
@@ -40,6 +41,7 @@ from venire.storage.changes import (
     Change,
     DeleteStream,
     DropAlarms,
+    DropMeta,
     EndLeases,
     ErasePayload,
     ExpireKey,
@@ -62,6 +64,7 @@ from venire.storage.changes import (
 from venire.storage.codec import decode, encode
 from venire.storage.memory.store import MemoryStorage
 from venire.storage.opening import open_storage
+from venire.storage.ownership import Members, streams_of
 from venire.storage.rows import (
     ERASED,
     AlarmRow,
@@ -117,6 +120,7 @@ __all__ = [
     "DeleteStream",
     "DeliveryRow",
     "DropAlarms",
+    "DropMeta",
     "EndLeases",
     "EngineRow",
     "ErasePayload",
@@ -134,6 +138,7 @@ __all__ = [
     "LeaseRow",
     "LeaveItems",
     "MarkDeleted",
+    "Members",
     "MemoryStorage",
     "NoteRow",
     "Place",
@@ -160,4 +165,5 @@ __all__ = [
     "decode",
     "encode",
     "open_storage",
+    "streams_of",
 ]

@@ -18,6 +18,7 @@ from typing import Self
 
 from venire.model import ItemStatus, LeaseStatus
 from venire.storage.changes import Change
+from venire.storage.ownership import Ownership
 from venire.storage.rows import (
     UNSETTLED,
     AlarmRow,
@@ -46,7 +47,7 @@ from venire.storage.search import Doubt, Found, ItemSearch, Place
 __all__ = ["Storage"]
 
 
-class Storage(ABC):
+class Storage(Ownership, ABC):
     """A store; see `open_storage`.
 
     >>> from venire.storage import AddStream, StreamRow, open_storage
@@ -326,6 +327,10 @@ class Storage(ABC):
     @abstractmethod
     def meta(self, key: str) -> str | None:
         """A named value of the store itself."""
+
+    @abstractmethod
+    def metas(self, prefix: str) -> dict[str, str]:
+        """The named values whose name begins with a prefix."""
 
     # the same for all
 

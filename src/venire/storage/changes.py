@@ -54,6 +54,7 @@ __all__ = [
     "Change",
     "DeleteStream",
     "DropAlarms",
+    "DropMeta",
     "EndLeases",
     "ErasePayload",
     "ExpireKey",
@@ -317,6 +318,13 @@ class SetMeta:
 
 
 @dataclass(frozen=True, slots=True)
+class DropMeta:
+    """A named value is no more, if it was."""
+
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
 class AddAudit:
     """Lines of the audit trail, numbered by the store."""
 
@@ -403,6 +411,7 @@ Change: TypeAlias = (
     | AddDeliveries
     | UpdateDelivery
     | SetMeta
+    | DropMeta
     | AddAudit
     | ExpireKey
     | ErasePayload

@@ -393,6 +393,11 @@ class MemoryStorage(Storage):
         """A named value."""
         return self.tables.meta.get(key)
 
+    def metas(self, prefix: str) -> dict[str, str]:
+        """Named values by a prefix."""
+        with self._lock:
+            return {key: value for key, value in self.tables.meta.items() if key.startswith(prefix)}
+
     def _sorted(self, table: dict[Any, R], wanted: Callable[[R], bool]) -> list[R]:
         """The wanted rows, by their keys."""
         with self._lock:
