@@ -19,6 +19,8 @@ PORT = "The port; 0 for any free one. [default: 8400]"
 JSON = "Write the log, on stderr, as one JSON object per line."
 CONFIG = "A file of settings. [default: venire.toml, if there is one]"
 STANDBY = "Wait while another server owns the store, and take over when it is gone."
+SHARED = "Share the streams of a PostgreSQL with the other servers on it that do so too."
+ADDRESS = "Where those reach this one: http://HOST:PORT. [default: where it listens]"
 LEVEL = "The log level: debug, info, warning or error. [default: info]"
 
 
@@ -29,6 +31,8 @@ def serve(
     log_level: Annotated[str | None, typer.Option(metavar="LEVEL", help=LEVEL)] = None,
     config: Annotated[Path | None, typer.Option(metavar="FILE", help=CONFIG)] = None,
     standby: Annotated[bool, typer.Option("--standby", help=STANDBY)] = False,
+    shared: Annotated[bool, typer.Option("--shared", help=SHARED)] = False,
+    address: Annotated[str | None, typer.Option(metavar="URL", help=ADDRESS)] = None,
     as_json: Annotated[bool, typer.Option("--json", help=JSON)] = False,
 ) -> None:
     """Serve streams over HTTP: items in, work out, labels in, verdicts out, nothing lost.
@@ -42,6 +46,8 @@ def serve(
         "host": host,
         "port": port,
         "standby": standby or None,
+        "shared": shared or None,
+        "address": address,
         "log_format": "json" if as_json else None,
         "log_level": log_level,
     }
