@@ -136,7 +136,7 @@ def lose(
     return took
 
 
-@pytest.mark.timeout(7200)
+@pytest.mark.timeout(28800)
 def test_nothing_acknowledged_is_lost_when_servers_are(
     new_url: Callable[[str], str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
