@@ -71,7 +71,7 @@ class PostgresStorage(SqlStorage):
         self._address = _address(url)
         self.url, self.owner = _shown(self._address), owner
         self.shared, self._member = address is not None, address or ""
-        self._claimed: set[str] = set()
+        self._claimed: frozenset[str] = frozenset()  # replaced as a whole: the loop reads it
         self._pid = 0
         self._engine = create_engine(
             "postgresql+psycopg://",
@@ -120,7 +120,7 @@ class PostgresStorage(SqlStorage):
         except BaseException:
             connection.close()
             raise
-        self._claimed.clear()  # with the session that held them
+        self._claimed = frozenset()  # they went with the session that held them
         self._pid = connection.info.backend_pid
         return connection
 
@@ -184,8 +184,7 @@ class PostgresStorage(SqlStorage):
 
     def claims(self) -> frozenset[str]:
         """The streams that it has claimed."""
-        with self._write_lock:
-            return frozenset(self._claimed)
+        return self._claimed
 
     def claim(self, stream: str) -> bool:
         """Claim a stream; False if another server has it."""
@@ -195,14 +194,14 @@ class PostgresStorage(SqlStorage):
             if self._writing is None or not locks.try_claim(self._writing, stream):
                 return False
             self._ends.pop(stream, None)  # others may have written since
-            self._claimed.add(stream)
+            self._claimed |= {stream}
             return True
 
     def disclaim(self, stream: str) -> None:
         """Let others claim a stream."""
         with self._write_lock, self._errors():
             if stream in self._claimed:
-                self._claimed.discard(stream)
+                self._claimed -= {stream}
                 if self._writing is not None:
                     locks.unclaim(self._writing, stream)
 
