@@ -224,6 +224,33 @@ def test_a_shared_store_is_upgraded_while_nobody_uses_it(
             open_storage(url, address=B)
 
 
+@pytest.mark.parametrize("address", [None, A])
+def test_an_owner_that_was_stopped_in_a_transaction_is_ended_by_who_waits(
+    address: str | None, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """PostgreSQL's own time-out does not end a session that has sent a pipeline."""
+    monkeypatch.setattr(LOCK_TIMEOUT, 200)
+    with open_storage(url, address=address) as stopped:
+        stopped._closed.set()  # type: ignore[attr-defined]  # it says nothing any more
+        assert stopped.claim("s")
+        session = stopped._writing  # type: ignore[attr-defined]
+        session.execute("BEGIN")
+        session.cursor().executemany("UPDATE meta SET value = %s WHERE false", [("1",), ("2",)])
+        begun = time.monotonic()
+        while True:
+            try:
+                with open_storage(url, address=None if address is None else B) as other:
+                    if address is None or (other.members() and other.claim("s")):
+                        break
+            except StoreInUse:
+                pass
+            assert time.monotonic() - begun < 60
+            time.sleep(0.2)
+        assert time.monotonic() - begun > 5
+        with pytest.raises(StoreDown):
+            stopped.write([SetMeta("a", "1")])
+
+
 def test_servers_start_one_after_the_other(url: str) -> None:
     order: list[int] = []
 

@@ -4,6 +4,10 @@ All are advisory locks of the session in which a server writes. The owner of a w
 `STORE` alone; servers that share its streams out hold it together, with a lock for each stream
 that they claimed. The session bears the server's address in its name. So `pg_locks` and
 `pg_stat_activity` are the list of the members, and PostgreSQL removes who is gone.
+
+PostgreSQL's time-outs end a session that waits for its client, but not between the messages of a
+pipeline or of COPY. So whoever wants a lock, or looks at the members, has PostgreSQL end a session
+that waits for its client in the middle of something for as long as that, by PostgreSQL's clock.
 """
 
 from __future__ import annotations
@@ -16,6 +20,7 @@ from venire.errors import InputError
 from venire.storage.ownership import Members, lock_of
 
 __all__ = [
+    "END_SILENT",
     "HELD",
     "START",
     "STORE",
@@ -53,6 +58,14 @@ SELECT pid, (classid::bigint << 32) | objid::bigint, mode = 'ShareLock', applica
 FROM pg_locks JOIN pg_stat_activity USING (pid)
 WHERE locktype = 'advisory' AND objsubid = 1 AND granted
 AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+"""
+
+END_SILENT: Final = f"""
+SELECT pg_terminate_backend(pid) FROM pg_locks JOIN pg_stat_activity USING (pid)
+WHERE locktype = 'advisory' AND objsubid = 1 AND granted AND pid <> pg_backend_pid()
+AND (classid::bigint << 32) | objid::bigint = {STORE}
+AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+AND wait_event = 'ClientRead' AND clock_timestamp() - state_change > interval '{SILENT} s'
 """
 
 Session = psycopg.Connection[Any]

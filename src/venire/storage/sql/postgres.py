@@ -7,7 +7,8 @@ what is read is what there is. Reads have a pool of their own.
 
 A session that says nothing for ten seconds is ended by PostgreSQL, and its lock with it: that of a
 process that was stopped, or of a host that is gone. A thread says something every three. So a
-commit on the session proves that it still owns the store, and no clocks are compared.
+commit on the session proves that it still owns the store, and no clocks are compared. (Where its
+time-outs do not reach, others have it end the session: see `locks`.)
 
 Several servers may share the streams out among themselves: each then holds the lock of the store
 together with the others, and one for each stream that it claimed, in the same session (`locks`).
@@ -133,6 +134,7 @@ class PostgresStorage(SqlStorage):
             else:
                 connection.execute("SELECT pg_advisory_lock(%s)", (locks.STORE,))
         except psycopg.errors.LockNotAvailable:
+            connection.execute(locks.END_SILENT)  # for the next attempt
             raise StoreInUse(
                 f"the store {self.url} is in use by another server: stop it first, "
                 "or give this one a database of its own"
@@ -209,6 +211,8 @@ class PostgresStorage(SqlStorage):
         """The servers that share the store now."""
         me = self._pid
         with self._connection() as connection:
+            if self.shared:
+                connection.exec_driver_sql(locks.END_SILENT)
             rows = connection.exec_driver_sql(locks.HELD).all()
         return locks.members([(row[0], row[1], row[2], row[3]) for row in rows], me)
 
