@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import os
 import random
 import re
@@ -79,9 +80,15 @@ def processor(pids: Sequence[int]) -> float:
     """Seconds of processor time that processes have used."""
     used = 0
     for pid in pids:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-        used += int(fields[11]) + int(fields[12])
+        with contextlib.suppress(OSError):  # it has ended
+            fields = _stat(pid)
+            used += int(fields[11]) + int(fields[12])
     return used / TICKS
+
+
+def _stat(pid: int) -> list[str]:
+    """What Linux says about a process, from its state on."""
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
 
 
 def database_processes(storage: str) -> list[int]:
@@ -90,13 +97,11 @@ def database_processes(storage: str) -> list[int]:
 
     with psycopg.connect(storage) as connection:
         backend = connection.info.backend_pid
-    parents = {
-        int(path.name): int(path.joinpath("stat").read_text().rpartition(")")[2].split()[1])
-        for path in Path("/proc").iterdir()
-        if path.name.isdigit() and path.joinpath("stat").exists()
-    }
-    parent = parents.get(backend)
-    return [] if parent is None else [pid for pid, of in parents.items() if of == parent]
+        parents = {backend: int(_stat(backend)[1])}
+    for pid in [int(path.name) for path in Path("/proc").iterdir() if path.name.isdigit()]:
+        with contextlib.suppress(OSError):
+            parents[pid] = int(_stat(pid)[1])
+    return [pid for pid, of in parents.items() if of == parents[backend]]
 
 
 def new_database(server: str, name: str) -> str:
