@@ -95,11 +95,13 @@ class Sessions:
 
         The session expires when it would have. None if there is no such session.
         """
-        if self.key_of(token) is None:
-            return None
-        fresh = new_token()
-        self._of[hashed(fresh)] = self._of.pop(hashed(token))
-        await self._save()
+        async with self._lock:
+            if self.key_of(token) is None:
+                return None
+            fresh = new_token()
+            session = self._of[hashed(fresh)] = self._of.pop(hashed(token))
+            old = DropMeta(f"{PREFIX}{hashed(token)}")
+            await self._runtime.write([old, _change(hashed(fresh), session)])
         return fresh
 
     def key_of(self, token: str) -> KeyView | None:
