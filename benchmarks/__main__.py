@@ -34,6 +34,7 @@ QUALITY = {
     "audits": "audits",
     "budget": "budget",
     "clones": "clones",
+    "cluster": "cluster",
     "comparisons": "comparisons",
     "console": "console",
     "costs": "costs",

@@ -3,7 +3,8 @@
 For each number of open items a store is filled under the default policy and killed; a second
 process starts on it, and again after a clean end. What is written down are CPU seconds (user and
 system, all threads), so that a busy machine changes little. For each number of labels a store
-with a history of so many is made, in which few items are open, and started twice.
+with a history of so many is made, in which few items are open, and started twice; then it is
+verified and archived but for the last 100,000 items, started and verified again.
 """
 
 from __future__ import annotations
@@ -24,6 +25,9 @@ from typing import Any
 #: Slots are closed by hand here.
 LONG = 10 * 365 * 86_400.0
 PEOPLE, CALLS, SLOTS = 20, 500, 7
+
+#: Items that left and are kept when the others are archived.
+KEPT = 100_000
 
 
 def cpu() -> float:
@@ -152,6 +156,40 @@ async def start(url: str, work: bool) -> dict[str, Any]:
     return found
 
 
+def verified(url: str) -> dict[str, Any]:
+    """Check the whole log of a store, and again what is new."""
+    from venire.storage import open_storage
+    from venire.storage.maintenance.verify import verify
+
+    found: dict[str, Any] = {}
+    with open_storage(url, owner=False) as storage:
+        marks: Any = ()
+        for name in ("verify", "again"):
+            begun = cpu()
+            done = verify(storage, "s", marks)
+            assert done.ok, done.differences[:3]
+            found[f"{name}_s"], found[f"{name}_events"] = cpu() - begun, done.events - done.start
+            marks = done.marks
+    return {**found, "peak_mb": peak()}
+
+
+def archived(url: str) -> dict[str, Any]:
+    """Archive all but the last items that left."""
+    from venire.storage import open_storage
+    from venire.storage.history.moving import archive_stream
+    from venire.storage.history.planning import Keep
+
+    path = Path(url.removeprefix("sqlite:///"))
+    archive, begun, wall = Path(f"{path}.archive"), cpu(), time.perf_counter()
+    with open_storage(url) as storage:
+        made = archive_stream(storage, "s", archive, Keep(items=KEPT), time.time())
+        left, labels = len(storage.exits("s")), storage.counts("s").labels
+    size = sum(file.stat().st_size for file in archive.rglob("*") if file.is_file())
+    found = {"segments": len(made), "events": made[-1].next_event, "items_kept": left}
+    took = {"archive_s": cpu() - begun, "archive_wall_s": time.perf_counter() - wall}
+    return {**found, **took, "labels": labels, "archive_mb": size / 2**20, "peak_mb": peak()}
+
+
 def child(*args: str) -> dict[str, Any]:
     """A measurement in a process of its own."""
     command = [sys.executable, "-m", "benchmarks.restart", "--child", *args]
@@ -162,6 +200,9 @@ def child(*args: str) -> dict[str, Any]:
 
 def run_child(what: str, url: str, count: str, payload: str) -> None:
     """Do one measurement, print it, and end at once, as if killed."""
+    if what in ("verify", "archive"):
+        print(json.dumps({"verify": verified, "archive": archived}[what](url)), flush=True)
+        os._exit(0)
     made: Any = {
         "open": lambda: fill_open(url, int(count), int(payload)),
         "labels": lambda: fill_labels(url, int(count)),
@@ -204,6 +245,11 @@ def main(argv: Sequence[str] | None = None) -> None:
                      child(kind, url, count, options.payload))  # fmt: skip
                 show("started", child("start", url))
                 show("started again", child("again", url))
+                if kind == "labels":
+                    show("verified", child("verify", url))
+                    show("archived", child("archive", url))
+                    show("started after that", child("again", url))
+                    show("verified after that", child("verify", url))
 
 
 if __name__ == "__main__":

@@ -184,8 +184,12 @@ def onnx(at: Install) -> None:
 
 
 def distributed(at: Install) -> None:
-    """What spreads work over a cluster can be imported."""
-    at.run("python", "-c", "import dask.distributed, joblib, venire")
+    """Two files of labels are aggregated on a cluster of this machine."""
+    for name, task in (("one", "a"), ("two", "b")):
+        rows = "".join(f"{task},{who},{said}\n" for who, said in (("ann", "yes"), ("bob", "no")))
+        (at.folder / f"labels-{name}.csv").write_text(f"task,worker,label\n{rows}")
+    words = ("labels-*.csv", "--method", "majority", "--cluster", "local", "--out", "v.csv")
+    at.run("venire", "aggregate", *words)
 
 
 def notebooks(at: Install) -> None:

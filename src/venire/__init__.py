@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from venire.budget import Budget as Budget
     from venire.client import AsyncClient as AsyncClient
     from venire.client import Client as Client
+    from venire.cluster import partitioned as partitioned
     from venire.engine import Scheduler as Scheduler
     from venire.errors import FetchError as FetchError
     from venire.errors import FileError as FileError

@@ -5,6 +5,7 @@
     │   ├── FileError                … in a file: names file, line and remedy
     │   └── UnknownName              … an unknown name: lists the known ones
     ├── NotFound (LookupError)       there is no such stream, item, assignment, webhook or key
+    ├── Archived (LookupError)       it is not in the store any more, but in the archive
     ├── StateError (RuntimeError)    the state does not allow the call
     │   ├── Conflict                 it contradicts what is already there
     │   └── ReplayError              an event log does not replay to what it recorded
@@ -28,6 +29,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 __all__ = [
+    "Archived",
     "Conflict",
     "FetchError",
     "FileError",
@@ -98,6 +100,10 @@ class NotFound(VenireError, LookupError):
         self.kind, self.got = kind, got
         what = f"such {kind}" if got is None else f"{kind} {got!r}"
         super().__init__(f"there is no {what}{': ' if hint else ''}{hint}")
+
+
+class Archived(VenireError, LookupError):
+    """What was asked for has left the store: it is in the archive, or was deleted."""
 
 
 class StateError(VenireError, RuntimeError):

@@ -371,3 +371,73 @@ def test_ctrl_c_leaves_nothing_half_written(folder: Path) -> None:
         out, err = process.communicate(timeout=120)
     assert (process.returncode, out, err) == (130, "", "interrupted\n")
     assert sorted(os.listdir(folder)) == ["labels.csv", "truth.csv"]
+
+
+@pytest.fixture
+def files() -> str:
+    """The labels in three files of whole tasks; returns their pattern."""
+    rows = made_labels()
+    Path("many").mkdir()
+    for n in range(3):
+        own = [row for row in rows if int(row[0][1:]) % 3 == n]
+        columns = dict(zip(("task", "worker", "label"), zip(*own, strict=True), strict=True))
+        made = pa.table({name: list(values) for name, values in columns.items()})
+        parquet.write_table(made, f"many/{n}.parquet")
+    return "many/*.parquet"
+
+
+def alike(one: dict[str, Any], other: dict[str, Any]) -> None:
+    for key in one.keys() - {"seconds"}:
+        wanted = one[key]
+        assert other[key] == (pytest.approx(wanted, abs=1e-9) if wanted is not None else None), key
+
+
+@pytest.mark.parametrize("more", [[], ["--gold", "gold.csv", "--costs", "yes:no=5"]])
+def test_files_on_a_cluster_are_the_same_as_one_file(
+    record: Any, files: str, more: list[str]
+) -> None:
+    pytest.importorskip("distributed", reason="pip install 'venire[distributed]'")
+    Path("gold.csv").write_text("task,label\nt1,no\nt2,yes\nt3,no\n")
+    more = ["--truth", "truth.csv", "--probabilities", "--method", "dawid-skene", *more]
+    outputs = [["--out", f"v{n}.csv", "--skills", f"s{n}.csv"] for n in range(3)]
+    whole = record("labels.csv", *outputs[0], *more)
+    alike(whole, record(files, *outputs[1], *more))
+    alike(whole, record(files, *outputs[2], *more, "--cluster", "local"))
+    texts = [Path(f"v{n}.csv").read_text().splitlines() for n in range(3)]
+    read = [list(csv.DictReader(lines)) for lines in texts]
+    for other in read[1:]:
+        by_task = {row["task"]: row for row in other}
+        assert len(by_task) == len(read[0])
+        for row in read[0]:
+            found = by_task[row["task"]]
+            assert found["label"] == row["label"]
+            for name in ("confidence", "entropy", "p(no)", "p(yes)"):
+                assert float(found[name]) == pytest.approx(float(row[name]), abs=1e-9)
+
+
+def test_a_task_in_two_files_is_refused_on_a_cluster(
+    files: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("distributed", reason="pip install 'venire[distributed]'")
+    extra = pa.table({"task": ["t1"], "worker": ["zoe"], "label": ["no"]})
+    parquet.write_table(extra, "many/3.parquet")
+    assert main(["aggregate", files, "--method", "majority", "--cluster", "local"]) == 2
+    assert "--repartition" in capsys.readouterr().err
+    words = ["aggregate", files, "--method", "majority", "--cluster", "local", "--repartition"]
+    assert main(words) == 0
+    assert "201 labels of 40 tasks" in capsys.readouterr().out
+
+
+def test_numbers_are_not_for_a_cluster(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["aggregate", "labels.csv", "--numeric", "--cluster", "local"]) == 2
+    assert "--cluster and --numeric exclude each other" in capsys.readouterr().err
+
+
+def test_a_large_table_is_told_of_clusters(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, files: str
+) -> None:
+    monkeypatch.setattr("venire.cli.clusters._memory", lambda: 40_000)
+    assert main(["aggregate", files, "--method", "majority"]) == 0
+    told = capsys.readouterr().err
+    assert "200 labels may take" in told
+    assert "--cluster (docs/cluster.md)" in told

@@ -26,6 +26,7 @@ from venire.storage import (
     StreamRow,
     open_storage,
 )
+from venire.storage.testing_history import everything
 
 Run = Callable[..., Any]
 
@@ -59,12 +60,25 @@ def test_verify(store: Storage, run: Run) -> None:
     assert found["ok"]
     assert found["differences"] == []
     store._writing.execute("UPDATE labels SET said = 'x' WHERE labeler = 'ann'")  # type: ignore[attr-defined]
-    assert "DIFFERENT" in run("verify", code=1)
-    [found] = run("verify", "--json", code=1)
+    assert "DIFFERENT" in run("verify", "--full", code=1)
+    [found] = run("verify", "--json", "--full", code=1)
     assert len(found["differences"]) > 1
     assert "unknown stream 'post': did you mean 'posts'?" in run(
         "verify", "--stream", "post", code=2
     )
+
+
+def test_verify_goes_on_where_it_was(store: Storage, run: Run, tmp_path: Path) -> None:
+    last = store.snapshot_numbers("posts")[-1]
+    [found] = run("verify", "--json")
+    assert (found["start"], found["events"]) == (0, 69)
+    assert f"from event {last} on: what was before was right earlier" in run("verify")
+    [found] = run("verify", "--json")
+    assert (found["start"], found["events"], found["ok"]) == (last, 69, True)
+    assert "from event" not in run("verify", "--full")
+    run("backup", "--to", tmp_path / "copy.db")
+    with open_storage(f"sqlite:///{tmp_path}/copy.db") as copy:
+        assert copy.meta("verified:posts") is None, "a copy has not been checked"
 
 
 def test_verify_sees_whether_what_was_deleted_is_gone(
@@ -217,3 +231,52 @@ def test_a_store_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture
     assert "venire serve makes one" in said
     assert not list(tmp_path.iterdir())
     assert MemoryStorage().streams() == []
+
+
+def test_archive(
+    store: Storage, run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    archive = tmp_path / "archive"
+    left = store.exits("posts", payloads=True)
+    before, url = everything(store, "posts"), store.url
+    assert "in use by another server" in run("archive", archive, "--keep-items", 3, code=2)
+    store.close()
+
+    def command(*args: object, code: int = 0) -> str:
+        assert main(["archive", str(archive), *map(str, args), "--storage", url]) == code
+        said = capsys.readouterr()
+        return said.err if code == 2 else said.out
+
+    assert "nothing is archived" in command()
+    assert "nothing to archive" in command("--keep-items", 1000)
+    assert "segment 1: " in command("--keep-items", 3)
+    assert command().endswith(": ok\n")
+    item = json.loads(command("--item", left[0].id))
+    assert (item["id"], item["verdict"]) == (left[0].id, left[0].verdict)
+    assert item["payload"] == json.loads(left[0].payload)
+    assert main(["verify", "--storage", url]) == 0
+    assert "events are archived" in capsys.readouterr().out
+    labels = str(tmp_path / "labels.csv")
+    assert main(["export", "--storage", url, "--to", labels, "--json"]) == 0
+    said = capsys.readouterr()
+    assert json.loads(said.out)["rows"] == len(Path(labels).read_text().splitlines()) - 1
+    assert "posts: what left up to exit " in said.err
+    all_of_it = tmp_path / "all.ndjson"
+    assert main(["backup", "--storage", url, "--to", str(all_of_it)]) == 0
+    new = f"sqlite:///{tmp_path}/new.db"
+    assert main(["backup", "--storage", new, "--restore", str(all_of_it)]) == 0
+    assert main(["verify", "--storage", new]) == 0
+    capsys.readouterr()
+    assert "restored" in command("--restore", "--all")
+    with open_storage(url) as back:
+        assert everything(back, "posts") == before
+    assert "segment 1: " in command("--older-than-days", 0)
+    assert "is erased" in command("--erase", left[0].id)
+    assert json.loads(command("--item", left[0].id))["payload"] is None
+    assert "there is no archived item 'x'" in command("--item", "x", code=2)
+    assert "give one" in command("--item", "x", "--restore", code=2)
+    assert "--all is for --restore" in command("--all", code=2)
+    path = archive / "posts" / "000001" / "labels.parquet"
+    path.write_bytes(b"PAR1")
+    assert "CHANGED" in command(code=1)
+    assert "labels.parquet was changed" in command("--restore", code=2)

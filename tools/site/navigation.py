@@ -17,6 +17,7 @@ HOW_TO: Final = (
     "library",
     "commands",
     "tables",
+    "cluster",
     "budget",
     "judges",
     "models",

@@ -40,6 +40,7 @@ COMMANDS = (
     "verify",
     "export",
     "backup",
+    "archive",
     "keys",
     "serve",
     "stream",

@@ -6,13 +6,14 @@ import inspect
 import json
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from venire.cli import screen
+from venire.cli import clusters, screen
 from venire.cli.tables import columns_of, repeats_of
 from venire.cli.worlds import names_of
 from venire.errors import InputError
@@ -24,10 +25,11 @@ if TYPE_CHECKING:
     from venire.costs import Costs
     from venire.estimators.base import BaseEstimator
     from venire.labels import LabelTable, Repeats
+    from venire.labels.partitions import Spread, Table
 
 __all__ = ["aggregate", "finite"]
 
-LABELS = "The labels: CSV, Parquet or JSON Lines with task,worker,label."
+LABELS = "The labels: CSV, Parquet or JSON Lines with task,worker,label; or a pattern of files."
 TRUTH = "Known true labels, for comparison: a file with task,label."
 METHOD = "auto, majority, weighted-majority, one-coin, dawid-skene or ordinal. [default: auto]"
 CLASSES = "The possible labels, such as spam,ok. [default: the labels that occur]"
@@ -58,6 +60,8 @@ def aggregate(
     out: Annotated[Path | None, typer.Option(metavar="FILE", help=OUT)] = None,
     probabilities: Annotated[bool, typer.Option("--probabilities", help=PROBABILITIES)] = False,
     skills: Annotated[Path | None, typer.Option(metavar="FILE", help=SKILLS)] = None,
+    cluster: Annotated[str | None, typer.Option(metavar="ADDRESS", help=clusters.CLUSTER)] = None,
+    repartition: Annotated[bool, typer.Option("--repartition", help=clusters.REPARTITION)] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Estimate the true label of each task and the skill of each labeler, from labels alone.
@@ -68,6 +72,7 @@ def aggregate(
     from venire.cli.methods import method_named
     from venire.costs import cost_matrix, costs_of_text
     from venire.files import check_targets
+    from venire.labels.partitions import sizes
     from venire.labels.sources import COLUMNS
     from venire.labels.sources.text import like
 
@@ -81,40 +86,51 @@ def aggregate(
     sources = [path for path in (labels, truth, gold) if path is not None]
     check_targets([path for path in (out, skills) if path is not None], sources)
     if numeric:
+        clusters.refuse(cluster, "--numeric")
         from venire.cli.numeric import aggregate_numbers
 
         return aggregate_numbers(labels, truth, called, kept, out, skills, as_json)
-    with screen.working(f"reading {labels.name}") as working:
+    with ExitStack() as stack:
+        working = stack.enter_context(screen.working(f"reading {labels.name}"))
         estimator = method_named(method)
-        table, right = _read(labels, truth, named, kept, called, method == "ordinal")
+        client = stack.enter_context(clusters.client_of(cluster))
+        table = _labels(
+            labels, client, named, kept, called, method == "ordinal", repartition, working
+        )
+        right = _truth(truth, table, (called[0], called[2]))
         estimator.seed = seed or 0
         if method == "ordinal":
             estimator.set_params(order=tuple(table.classes))
-        working(f"{method}: {len(table.said):,} labels (a first run compiles, some 10 s)")
+        working(f"{method}: {sizes(table)[1]:,} labels (a first run compiles, some 10 s)")
         start = time.perf_counter()
         charged = {like(pair, table.classes): cost for pair, cost in charged.items()}
         cost_matrix(charged, tuple(table.classes))  # an unknown class is refused before the work
         fitted = _fit(estimator, table, gold, (called[0], called[2]))
         seconds = round(time.perf_counter() - start, 6)
         _write(fitted, out, probabilities, skills, charged)
-    paid = _cost(fitted, right, charged)
-    if as_json:
-        record = _record(method, fitted, right, seconds) | paid
-        print(json.dumps(record, indent=2, allow_nan=False))
-    else:
-        from venire.cli.summary import print_summary
+        paid = _cost(fitted, right, charged)
+        if as_json:
+            said = json.dumps(_record(method, fitted, right, seconds) | paid, indent=2)
+        else:
+            from venire.cli.summary import summary
 
-        print_summary(method, fitted, right, seconds)
-        for name, value in paid.items():
-            print(f"{name.replace('_', ' ')}: {value:.4g}")
+            said = "\n".join(
+                [
+                    *summary(method, fitted, right, seconds),
+                    *(f"{name.replace('_', ' ')}: {value:.4g}" for name, value in paid.items()),
+                ]
+            )
+    print(said)
 
 
 def _fit(
-    estimator: BaseEstimator, table: LabelTable, gold: Path | None, columns: tuple[str, str]
+    estimator: BaseEstimator, table: Table, gold: Path | None, columns: tuple[str, str]
 ) -> BaseEstimator:
     """Fit the estimator, with gold if there is any."""
     if gold is None:
         return estimator.fit(table)
+    from venire.cli.summary import count_truth
+    from venire.labels.partitions import pieces, total
     from venire.labels.sources import as_truth
 
     if "gold" not in inspect.signature(estimator.fit).parameters:
@@ -123,42 +139,62 @@ def _fit(
             "auto, or drop --gold"
         )
     codes = as_truth(gold, table, columns)
-    if (codes >= len(table.classes)).any():
+    if total(table, count_truth, codes, len(table.classes))[1]:
         raise InputError(
             f"{gold} has a label that is not one of the classes {list(table.classes)}: name all "
             "of them with --classes"
         )
-    named = zip(table.items, codes.tolist(), strict=True)
-    known = {item: table.classes[k] for item, k in named if k >= 0}
+    known = {item: table.classes[k] for pairs in pieces(table, _known, codes) for item, k in pairs}
     fit: Any = estimator.fit
     fitted: BaseEstimator = fit(table, gold=known)
     return fitted
 
 
+def _known(table: LabelTable, codes: NDArray[np.int64]) -> list[tuple[Any, int]]:
+    """The items whose class is known, with its code."""
+    return [(table.items[i], int(codes[i])) for i in (codes >= 0).nonzero()[0].tolist()]
+
+
 def _cost(
-    fitted: BaseEstimator, right: NDArray[np.int64] | None, costs: Costs | None
+    fitted: BaseEstimator, right: NDArray[np.int64] | Spread | None, costs: Costs | None
 ) -> dict[str, float]:
     """The mean cost of the verdicts, and of the most probable classes, where the truth is known."""
     if right is None or not costs:
         return {}
     from venire.costs import cost_matrix
+    from venire.labels.partitions import total
 
     names = fitted.classes_
     matrix, code = cost_matrix(costs, names), {name: k for k, name in enumerate(names)}
     if matrix is None:
         return {}
+    given = fitted.posterior_rows(), right, fitted.seed, costs, matrix, code
+    mine, plain, judged = total(fitted.table_, _charged, *given)
+    if not judged:
+        return {}
+    return {"cost_per_task": mine / judged, "cost_of_the_most_probable": plain / judged}
+
+
+def _charged(
+    table: LabelTable,
+    posteriors: NDArray[np.float64],
+    right: NDArray[np.int64],
+    seed: int,
+    costs: Costs,
+    matrix: NDArray[np.float64],
+    code: dict[Any, int],
+) -> tuple[float, float, int]:
+    """What the verdicts cost, what the most probable classes would, and how many are judged."""
+    from venire.estimators.frames import part_columns
+
+    mine, plain = (part_columns(table, posteriors, seed, False, c)["label"] for c in (costs, None))
     pairs = [
         (int(t), code[a], code[b])
-        for t, a, b in zip(
-            right, fitted.verdicts(costs).values(), fitted.labels_.values(), strict=True
-        )
-        if 0 <= t < len(names) and a is not None and b is not None
+        for t, a, b in zip(right, mine, plain, strict=True)
+        if 0 <= t < len(code) and a is not None and b is not None
     ]
-    if not pairs:
-        return {}
-    mine = sum(float(matrix[t, a]) for t, a, _ in pairs) / len(pairs)
-    plain = sum(float(matrix[t, b]) for t, _, b in pairs) / len(pairs)
-    return {"cost_per_task": mine, "cost_of_the_most_probable": plain}
+    spent = [sum(float(matrix[pair[0], pair[k]]) for pair in pairs) for k in (1, 2)]
+    return spent[0], spent[1], len(pairs)
 
 
 def _method(
@@ -181,42 +217,63 @@ def _method(
     return "ordinal" if ordinal else method or "auto"
 
 
-def _read(
+def _labels(
     labels: Path,
-    truth: Path | None,
+    client: Any,
     classes: tuple[str, ...] | None,
     repeats: Repeats,
     columns: Sequence[str],
     ordered: bool,
-) -> tuple[LabelTable, NDArray[np.int64] | None]:
-    from venire.labels.sources import as_ordered, as_table, as_truth
+    repartition: bool,
+    working: Callable[[str], None],
+) -> Table:
+    """The labels of a file, or of several; on a cluster, if there is one, in partitions."""
+    from venire.labels.sources import as_ordered, as_table
     from venire.labels.sources.ordered import many_numbers
 
     read = as_ordered if ordered else as_table
-    table = read(labels, classes, repeats, columns)
+    if client is None:
+        clusters.hint(labels)
+    table: Table
+    if client is not None or clusters.is_several(labels):
+        more = columns, ordered, repartition, working
+        table = clusters.read_files(labels, client, classes, repeats, *more)
+    else:
+        table = read(labels, classes, repeats, columns)
     if not ordered and many_numbers(table.classes):
         screen.warn(
             f"the labels are {len(table.classes)} different numbers, each treated as a class of "
             "its own: for measurements use --numeric, for ordered ratings --ordinal"
         )
+    return table
+
+
+def _truth(truth: Path | None, table: Table, columns: tuple[str, str]) -> Any:
+    """The known truth, as its code for each item."""
     if truth is None:
-        return table, None
-    names = columns[0], columns[2]
-    right = as_truth(truth, table, names)
-    strange = (right == len(table.classes)).nonzero()[0]
-    if strange.size:
-        _warn(truth, table, int(strange[0]), strange.size, names)
-    return table, right
+        return None
+    from venire.cli.summary import count_truth
+    from venire.labels.partitions import pieces, total
+    from venire.labels.sources import as_truth
+
+    right = as_truth(truth, table, columns)
+    strange = int(total(table, count_truth, right, len(table.classes))[1])
+    if strange:
+        example = next(name for names in pieces(table, _strange, right) for name in names)
+        _warn(truth, example, strange, columns)
+    return right
 
 
-def _warn(
-    truth: Path, table: LabelTable, example: int, number: int, columns: Sequence[str]
-) -> None:
+def _strange(table: LabelTable, right: NDArray[np.int64]) -> list[Any]:
+    """An item whose truth is no class."""
+    return [table.items[i] for i in (right == len(table.classes)).nonzero()[0][:1].tolist()]
+
+
+def _warn(truth: Path, task: Any, number: int, columns: Sequence[str]) -> None:
     from venire.labels.sources.truth import truth_of
 
-    task = table.items[example]
     tasks = "1 task" if number == 1 else f"{number:,} tasks"
-    said = truth_of(truth, table, task, columns)
+    said = truth_of(truth, task, columns)
     screen.warn(
         f"the truth of {tasks} is not one of the classes, such as {said!r} "
         f"for task {task!r}: verdicts on them count as wrong"
@@ -241,18 +298,20 @@ def _write(
 
 
 def _record(
-    method: str, fitted: BaseEstimator, right: NDArray[np.int64] | None, seconds: float
+    method: str, fitted: BaseEstimator, right: NDArray[np.int64] | Spread | None, seconds: float
 ) -> dict[str, Any]:
     """The result as a JSON object; NaN and infinities are null."""
     from venire.cli.summary import agreement, scores
+    from venire.labels.partitions import sizes
 
     table = fitted.table_
+    items, labels = sizes(table)
     return {
         "method": method,
         "chosen": getattr(fitted, "chosen_", method),
-        "items": len(table.items),
+        "items": items,
         "labelers": len(table.labelers),
-        "labels": len(table.said),
+        "labels": labels,
         "classes": len(table.classes),
         "iterations": int(fitted.n_iter_),
         "converged": bool(fitted.converged_),

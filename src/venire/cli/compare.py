@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from venire.cli import screen, suites
+from venire.cli import clusters, screen, suites
 from venire.cli.parallel import JOBS, check_data, executor_of, say_resumable, worker_count
 from venire.cli.policies import policy_of
 from venire.errors import InputError, UnknownName
@@ -62,6 +62,7 @@ def compare(
     certificate: Annotated[bool, typer.Option(help=CERTIFICATE)] = True,
     out: Annotated[Path, typer.Option(metavar="DIR", help=OUT)] = Path("venire-compare"),
     jobs: Annotated[int | None, typer.Option(metavar="N", help=JOBS)] = None,
+    cluster: Annotated[str | None, typer.Option(metavar="ADDRESS", help=clusters.CLUSTER)] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object only.")] = False,
 ) -> None:
     """Run policies on a suite of worlds, and say which earns most where.
@@ -70,7 +71,7 @@ def compare(
     sets are left out if the sets are missing, and the report says so.
     """
     start = time.perf_counter()
-    workers = _check(data, seeds, jobs)
+    workers = _check(data, seeds, jobs, cluster)
     if equal_labels or suite != "regimes-1":
         _refuse(suite, equal_labels, measure, certificate)
         words = _command(
@@ -78,8 +79,9 @@ def compare(
             "--equal-labels" if equal_labels else f"--suite {suite}",
         )  # fmt: skip
         order = suites.Order(
-            policy or [], regime or [], learning, seeds, quick, data, out, workers, as_json, words
-        )
+            policy or [], regime or [], learning, seeds, quick, data, out, workers, cluster,
+            as_json, words,
+        )  # fmt: skip
         (suites.equal_labels if equal_labels else suites.trust)(order)
         return
     from venire.experiments.common.drawing import require_matplotlib
@@ -97,7 +99,9 @@ def compare(
     make_folder(out)
     words = _command(policy, regime, measure, learning, seeds, quick, data, certificate, out)
     setting = Setting(words, regimes, missing, quick)
-    rows = _run(policies, regimes, seeds, taught, setting, certificate, data, out, workers)
+    rows = _run(policies, regimes, seeds, taught, setting, certificate, data, out, workers,
+        cluster,
+    )  # fmt: skip
     if as_json:
         _print_json(rows, setting, out)
         return
@@ -110,11 +114,11 @@ def _policy(name: str) -> Policy | str:
     return name if name == BEST_OVERLAP else policy_of(name)
 
 
-def _check(data: Path | None, seeds: int | None, jobs: int | None) -> int:
+def _check(data: Path | None, seeds: int | None, jobs: int | None, cluster: str | None) -> int:
     if seeds is not None and not 1 <= seeds <= 1000:
         raise InputError(f"got --seeds {seeds}, expected 1 to 1000 streams")
     check_data(data)
-    return worker_count(jobs)
+    return worker_count(jobs, cluster)
 
 
 def _refuse(suite: str, equal_labels: bool, measure: str, certificate: bool) -> None:
@@ -165,16 +169,21 @@ def _run(
     data: Path | None,
     out: Path,
     jobs: int,
+    cluster: str | None,
 ) -> list[Row]:
     from venire.experiments import regimes as suite
     from venire.experiments.regimes.files import save
     from venire.simulation.sweeps.store import Store
 
     try:
-        with screen.bar(1, "run", "drawing") as progress, Store(out / STORE) as store:
+        with (
+            executor_of(jobs, cluster) as executor,
+            screen.bar(1, "run", "drawing") as progress,
+            Store(out / STORE) as store,
+        ):
             rows = suite.compare(
                 policies, regimes, seeds, learning=learning, quick=setting.quick,
-                certificate=certificate, data=data, store=store, executor=executor_of(jobs),
+                certificate=certificate, data=data, store=store, executor=executor,
                 progress=progress,
             )  # fmt: skip
             save(out, rows, setting)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -77,7 +77,22 @@ def export(
         name = chosen_stream(opened, stream)
         with screen.working(f"writing {to.name}"):
             count = kinds[what](opened, name, to)
+        for gone in opened.segments(name)[-1:]:
+            screen.say(f"{name}: what left up to exit {gone.exits:,} is archived, and not in {to}")
     _say(count, name, what, to, as_json)
+
+
+class _Counted:
+    """Rows that are counted as they are written."""
+
+    def __init__(self, rows: Iterable[tuple[Any, ...]]) -> None:
+        self._rows, self.count = rows, 0
+
+    def __iter__(self) -> Iterator[tuple[Any, ...]]:
+        self.count = 0
+        for row in self._rows:
+            self.count += 1
+            yield row
 
 
 def _say(count: int, name: str, what: str, to: Path, as_json: bool) -> None:
@@ -126,10 +141,9 @@ def _labels(storage: Storage, stream: str, to: Path) -> int:
 
     check_targets([to])
     with storage.frozen():
-        count = storage.counts(stream).labels
-        rows = ((row.item, row.labeler, row.said) for row in storage.all_labels(stream))
-        write_outputs([Output(to, ("task", "worker", "label"), rows)])
-    return count
+        said = _Counted((row.item, row.labeler, row.said) for row in storage.all_labels(stream))
+        write_outputs([Output(to, ("task", "worker", "label"), said)])
+    return said.count
 
 
 def _verdicts(storage: Storage, stream: str, to: Path, *, probabilities: bool) -> int:
@@ -150,10 +164,9 @@ def _revisions(storage: Storage, stream: str, to: Path) -> int:
 
     check_targets([to])
     with storage.frozen():
-        count = storage.counts(stream).revisions
-        rows = (row[1:] for row in storage.all_revisions(stream))
+        rows = _Counted(row[1:] for row in storage.all_revisions(stream))
         write_outputs([Output(to, RevisionRow._fields[1:], rows)])
-    return count
+    return rows.count
 
 
 def _gold(storage: Storage, stream: str, to: Path) -> int:

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from venire.cli import batches
+from venire.cli import batches, clusters
 from venire.cli.tables import columns_of, prices_of, repeats_of, true_labels
 from venire.cli.worlds import names_of
 from venire.errors import InputError
@@ -20,6 +20,7 @@ RECORDED = "Instead of ITEMS: labels that are there already, task,worker,label, 
 PRICES = "With --recorded: what a label of each labeler costs, labeler,price. [default: 1 each]"
 CLASSES = "The possible labels, such as spam,ok. [default: the labels that occur]"
 COLUMNS = "With --recorded: the names of the columns. [default: task,worker,label]"
+CLUSTER = "With --recorded: read its files on a Dask cluster, by its address, or local."
 REPEATS = "With --recorded: repeated labels of a task by one worker: error, first or last."
 
 
@@ -47,6 +48,7 @@ def label(
     journal: Annotated[Path | None, typer.Option(metavar="FILE", help=batches.JOURNAL)] = None,
     student: Annotated[str | None, typer.Option(metavar="FIELD", help=batches.STUDENT)] = None,
     seed: Annotated[int, typer.Option(help=batches.SEED)] = 0,
+    cluster: Annotated[str | None, typer.Option(metavar="ADDRESS", help=CLUSTER)] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Label a file of items: buy the labels that pay most for their price, within a budget.
@@ -60,7 +62,7 @@ def label(
     from venire.costs import costs_of_text
     from venire.files import check_targets
 
-    _check(items, panel, recorded, prices, columns, repeats, journal, out, student)
+    _check(items, panel, recorded, prices, columns, repeats, journal, out, student, cluster)
     sources = [p for p in (items, panel, recorded, prices, truth) if p is not None]
     check_targets([] if out is None else [out], sources)
     batches.check_report(report)
@@ -74,7 +76,7 @@ def label(
     with batches.watched() as watch:
         options["progress"] = watch
         if recorded is not None:
-            table, options["truth"] = _table(recorded, truth, columns, repeats, classes)
+            table, options["truth"] = _table(recorded, truth, columns, repeats, classes, cluster)
             limit = batches.budget_of(budget, labels, labels_per_item, len(table.items))
             options["prices"] = None if prices is None else prices_of(prices, table)
             done = label_recorded(table, limit, **options)
@@ -105,9 +107,11 @@ def _check(
     journal: Path | None,
     out: Path | None,
     student: str | None,
+    cluster: str | None,
 ) -> None:
     live = {"ITEMS": items, "--panel": panel, "--journal": journal, "--student": student}
-    replayed = {"--prices": prices, "--columns": columns, "--repeats": repeats}
+    replayed: dict[str, Any] = {"--prices": prices, "--columns": columns, "--repeats": repeats}
+    replayed["--cluster"] = cluster
     if recorded is not None:
         other = next((name for name, value in live.items() if value is not None), None)
         if other is not None:
@@ -128,11 +132,23 @@ def _table(
     columns: str | None,
     repeats: str | None,
     classes: str | None,
+    cluster: str | None,
 ) -> tuple[Any, Any]:
+    from venire.labels import LabelTable
+    from venire.labels.partitions import whole_table
     from venire.labels.sources import COLUMNS, as_table
 
-    called, kept = columns_of(columns, COLUMNS), repeats_of(repeats or "error")
-    table = as_table(recorded, names_of(classes), kept, called)
+    named, called, kept = (
+        names_of(classes),
+        columns_of(columns, COLUMNS),
+        repeats_of(repeats or "error"),
+    )
+    if cluster is None and not clusters.is_several(recorded):
+        table = as_table(recorded, named, kept, called)
+    else:
+        with clusters.client_of(cluster) as client:
+            read = clusters.read_files(recorded, client, named, kept, called, False, True)
+            table = read if isinstance(read, LabelTable) else read.gathered(whole_table)
     return table, None if truth is None else true_labels(truth, table, called)
 
 

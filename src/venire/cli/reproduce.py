@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from venire.cli import screen
+from venire.cli import clusters, screen
 from venire.cli.parallel import JOBS, check_data, executor_of, say_resumable, worker_count
 from venire.errors import InputError
 
@@ -34,6 +34,7 @@ def reproduce(
     quick: Annotated[bool, typer.Option("--quick", help=QUICK)] = False,
     seeds: Annotated[int | None, typer.Option(metavar="N", help=SEEDS)] = None,
     jobs: Annotated[int | None, typer.Option(metavar="N", help=JOBS)] = None,
+    cluster: Annotated[str | None, typer.Option(metavar="ADDRESS", help=clusters.CLUSTER)] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object only.")] = False,
 ) -> None:
     """Reproduce the paper's experiments, and report which of its claims hold.
@@ -42,7 +43,7 @@ def reproduce(
     real label sets are left out, and the report says how to get the sets.
     """
     start = time.perf_counter()
-    workers = _check(data, seeds, jobs)
+    workers = _check(data, seeds, jobs, cluster)
     from venire.experiments.common.label_sets import Sets
     from venire.experiments.reproduction.figure import Plan, figures_named
     from venire.experiments.reproduction.report import claims_of, command_of, stem_of
@@ -51,7 +52,8 @@ def reproduce(
     figures = figures_named(figure or [])
     _check_missing(figures if figure else [], plan)
     command = command_of(figure or [], plan, out)
-    sections = _run(figures, plan, out, executor_of(workers), command)
+    with executor_of(workers, cluster) as executor:
+        sections = _run(figures, plan, out, executor, command)
     saved = out / f"report{stem_of(out, sections)}.html"
     if as_json:
         record = {"out": str(out), "report": str(saved), "claims": claims_of(sections)}
@@ -60,13 +62,13 @@ def reproduce(
     _conclude(sections, plan, saved, time.perf_counter() - start)
 
 
-def _check(data: Path | None, seeds: int | None, jobs: int | None) -> int:
+def _check(data: Path | None, seeds: int | None, jobs: int | None, cluster: str | None) -> int:
     if seeds is not None and not 2 <= seeds <= 10_000:
         raise InputError(
             f"got --seeds {seeds}, expected 2 to 10000: T_L is chosen on some and judged on others"
         )
     check_data(data)
-    return worker_count(jobs)
+    return worker_count(jobs, cluster)
 
 
 def _check_missing(figures: list[Figure], plan: Plan) -> None:

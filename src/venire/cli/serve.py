@@ -18,6 +18,7 @@ HOST = "The address to listen on. [default: 127.0.0.1]"
 PORT = "The port; 0 for any free one. [default: 8400]"
 JSON = "Write the log, on stderr, as one JSON object per line."
 CONFIG = "A file of settings. [default: venire.toml, if there is one]"
+ARCHIVE = "The folder for what streams archive, by their setting retention. [default: none]"
 STANDBY = "Wait while another server owns the store, and take over when it is gone."
 SHARED = "Share the streams of a PostgreSQL with the other servers on it that do so too."
 ADDRESS = "Where those reach this one: http://HOST:PORT. [default: where it listens]"
@@ -30,6 +31,7 @@ def serve(
     port: Annotated[int | None, typer.Option(metavar="PORT", help=PORT)] = None,
     log_level: Annotated[str | None, typer.Option(metavar="LEVEL", help=LEVEL)] = None,
     config: Annotated[Path | None, typer.Option(metavar="FILE", help=CONFIG)] = None,
+    archive: Annotated[Path | None, typer.Option(metavar="FOLDER", help=ARCHIVE)] = None,
     standby: Annotated[bool, typer.Option("--standby", help=STANDBY)] = False,
     shared: Annotated[bool, typer.Option("--shared", help=SHARED)] = False,
     address: Annotated[str | None, typer.Option(metavar="URL", help=ADDRESS)] = None,
@@ -45,6 +47,7 @@ def serve(
         "storage": storage,
         "host": host,
         "port": port,
+        "archive": archive,
         "standby": standby or None,
         "shared": shared or None,
         "address": address,

@@ -34,6 +34,7 @@ class Order:
     data: Path | None
     out: Path
     jobs: int
+    cluster: str | None
     as_json: bool
     command: str
 
@@ -128,8 +129,12 @@ def _carry_out(order: Order, run: Callable[..., Rows], find: Callable[[Rows], _F
     make_folder(order.out)
     bar: AbstractContextManager[screen.Progress | None] = screen.bar(1, "cell", "adding up")
     try:
-        with bar as progress, Store(order.out / STORE) as store:
-            rows = run(store=store, executor=executor_of(order.jobs), progress=progress)
+        with (
+            executor_of(order.jobs, order.cluster) as executor,
+            bar as progress,
+            Store(order.out / STORE) as store,
+        ):
+            rows = run(store=store, executor=executor, progress=progress)
     except KeyboardInterrupt:
         say_resumable(order.out / STORE)
         raise

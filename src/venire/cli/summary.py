@@ -10,38 +10,54 @@ import numpy as np
 from venire.estimators.intervals import implied_intervals
 from venire.estimators.ratings.agreement import alpha_of
 from venire.estimators.ratings.ordinal import Ordinal
-from venire.estimators.scoring import TIE, error_rate, expected_calibration_error, right_shares
+from venire.estimators.scoring import TIE, right_shares
 from venire.estimators.ties import winners
+from venire.labels import LabelTable
+from venire.labels.counts import labels_given
 from venire.labels.entropy import vote_entropies
+from venire.labels.partitions import Spread, sizes, total
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from venire.estimators.base import BaseEstimator
 
-__all__ = ["agreement", "print_summary", "scores"]
+__all__ = ["agreement", "count_truth", "scores", "summary"]
 
 #: How many of the best and of the worst labelers to list.
 NAMED = 3
 
+#: Of the calibration error.
+BINS = 10
 
-def scores(fitted: BaseEstimator, right: NDArray[np.int64] | None) -> dict[str, float]:
+
+def scores(fitted: BaseEstimator, right: NDArray[np.int64] | Spread | None) -> dict[str, float]:
     """Error and expected calibration error over the tasks of known truth.
 
     For ordered classes also the mean absolute error, in classes.
     """
     if right is None:
         return {}
-    known = right >= 0
-    q = fitted.posteriors_[known]
-    shares = right_shares(q, right[known])
-    ece = expected_calibration_error(q.max(axis=1), shares)
-    found = {"error": error_rate(q, right[known]), "ece": ece}
-    if isinstance(fitted, Ordinal) and (right[known] < q.shape[1]).any():
-        said = winners(fitted.posteriors_, fitted.table_.items, fitted.classes_, fitted.seed)
-        judged = known & (right < q.shape[1])
-        found["mean_absolute_error"] = float(np.abs(said - right)[judged].mean())
+    (known, hits, judged, away), gaps = total(
+        fitted.table_, _scored, fitted.posterior_rows(), right, fitted.seed
+    )
+    found = {"error": float(1 - hits / known), "ece": float(np.abs(gaps).sum() / known)}
+    if isinstance(fitted, Ordinal) and judged:
+        found["mean_absolute_error"] = float(away / judged)
     return found
+
+
+def _scored(
+    table: LabelTable, posteriors: NDArray[np.float64], right: NDArray[np.int64], seed: int
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """What `error_rate` and `expected_calibration_error` add up; classes by which verdicts err."""
+    q, truth = posteriors[right >= 0], right[right >= 0]
+    shares, sure = right_shares(q, truth), q.max(axis=1)
+    bins = np.clip(np.ceil(sure * BINS).astype(np.int64) - 1, 0, BINS - 1)
+    judged = (right >= 0) & (right < q.shape[1])
+    away = np.abs(winners(posteriors, table.items, table.classes, seed) - right)[judged].sum()
+    sums = np.array([len(truth), shares.sum(), judged.sum(), away], np.float64)
+    return sums, np.bincount(bins, shares - sure, minlength=BINS).astype(np.float64)
 
 
 def agreement(fitted: BaseEstimator) -> dict[str, float]:
@@ -50,30 +66,32 @@ def agreement(fitted: BaseEstimator) -> dict[str, float]:
     alphas = {"alpha": alpha_of(table)}
     if isinstance(fitted, Ordinal):
         alphas["alpha_ordinal"] = fitted.alphas_["ordinal"]
-    return alphas | {"entropy": float(vote_entropies(table).mean())}
+    return alphas | {"entropy": float(total(table, _entropy)) / sizes(table)[0]}
 
 
-def print_summary(
-    method: str, fitted: BaseEstimator, right: NDArray[np.int64] | None, seconds: float
-) -> None:
-    """Print the report of an aggregation."""
+def _entropy(table: LabelTable) -> float:
+    return float(vote_entropies(table).sum())
+
+
+def summary(
+    method: str, fitted: BaseEstimator, right: NDArray[np.int64] | Spread | None, seconds: float
+) -> Iterator[str]:
+    """The lines of the report of an aggregation."""
     table = fitted.table_
-    print(
-        f"{method}: {len(table.said):,} labels of {len(table.items):,} tasks by "
+    items, labels = sizes(table)
+    yield (
+        f"{method}: {labels:,} labels of {items:,} tasks by "
         f"{len(table.labelers):,} labelers, {len(table.classes)} classes"
     )
-    print()
-    for line in (
-        *_model(method, fitted),
-        *_verdicts(fitted),
-        *_agreement(fitted),
-        *_labelers(fitted),
-        *_clones(fitted),
-        *_truth(fitted, right),
-    ):
-        print(line)
-    print()
-    print(f"fitted in {seconds:.2f} s")
+    yield ""
+    yield from _model(method, fitted)
+    yield from _verdicts(fitted)
+    yield from _agreement(fitted)
+    yield from _labelers(fitted)
+    yield from _clones(fitted)
+    yield from _truth(fitted, right)
+    yield ""
+    yield f"fitted in {seconds:.2f} s"
 
 
 def _model(method: str, fitted: BaseEstimator) -> Iterator[str]:
@@ -88,17 +106,25 @@ def _model(method: str, fitted: BaseEstimator) -> Iterator[str]:
 
 
 def _verdicts(fitted: BaseEstimator) -> Iterator[str]:
-    q, classes = fitted.posteriors_, fitted.table_.classes
-    best = q.max(axis=1)
-    winner = winners(q, fitted.table_.items, classes, fitted.seed)
-    counts = np.bincount(winner, minlength=len(classes))
+    classes, given = fitted.table_.classes, (fitted.posterior_rows(), fitted.seed)
+    counts, sure, ties = total(fitted.table_, _decided, *given)
+    items = int(counts.sum())
     order = np.argsort(-counts, kind="stable")[:5]
-    shares = ", ".join(f"{classes[k]} {counts[k] / len(q):.1%}" for k in order)
+    shares = ", ".join(f"{classes[k]} {counts[k] / items:.1%}" for k in order)
     more = ", ..." if len(classes) > len(order) else ""
-    yield f"verdicts {shares}{more}; mean confidence {best.mean():.1%}"
-    ties = int(((q >= best[:, None] - TIE).sum(axis=1) > 1).sum())
+    yield f"verdicts {shares}{more}; mean confidence {sure / items:.1%}"
     if ties:
         yield f"         {ties:,} of the tasks end in a tie, broken by a seeded draw"
+
+
+def _decided(
+    table: LabelTable, q: NDArray[np.float64], seed: int
+) -> tuple[NDArray[np.int64], float, int]:
+    """How many verdicts are of each class, the sum of their confidences, and ties."""
+    best = q.max(axis=1, initial=0.0)
+    said = winners(q, table.items, table.classes, seed)
+    ties = int(((q >= best[:, None] - TIE).sum(axis=1) > 1).sum())
+    return np.bincount(said, minlength=len(table.classes)), float(best.sum()), ties
 
 
 def _agreement(fitted: BaseEstimator) -> Iterator[str]:
@@ -112,7 +138,7 @@ def _agreement(fitted: BaseEstimator) -> Iterator[str]:
 
 def _labelers(fitted: BaseEstimator) -> Iterator[str]:
     table = fitted.table_
-    given = np.bincount(table.labeler, minlength=len(table.labelers))
+    given = labels_given(table)
     intervals = implied_intervals(fitted)  # fast: no posterior draws
     low, high = intervals.T
     ranked = np.flatnonzero(given)
@@ -141,16 +167,25 @@ def _clones(fitted: BaseEstimator) -> Iterator[str]:
         yield "clones   none suspected"
 
 
-def _truth(fitted: BaseEstimator, right: NDArray[np.int64] | None) -> Iterator[str]:
+def _truth(fitted: BaseEstimator, right: NDArray[np.int64] | Spread | None) -> Iterator[str]:
     if right is None:
         return
-    got, known = scores(fitted, right), int((right >= 0).sum())
+    got, classes = scores(fitted, right), len(fitted.table_.classes)
+    known, strange, items = (int(n) for n in total(fitted.table_, count_truth, right, classes))
     yield (
-        f"truth    known of {known:,} of {right.size:,} tasks: {got['error']:.2%} of the verdicts "
+        f"truth    known of {known:,} of {items:,} tasks: {got['error']:.2%} of the verdicts "
         f"are wrong, calibration error (ECE) {got['ece']:.2%}"
     )
     if "mean_absolute_error" in got:
         yield f"         mean absolute error {got['mean_absolute_error']:.3f} classes"
-    strange = int((right >= len(fitted.table_.classes)).sum())
     if strange:
         yield f"         (the truth of {strange:,} tasks is a class that no labeler ever used)"
+
+
+def count_truth(table: LabelTable, right: NDArray[np.int64], classes: int) -> tuple[int, int, int]:
+    """Tasks of known truth, those whose truth is no class, and tasks.
+
+    >>> count_truth(LabelTable.from_matrix([[0], [1], [0]]), np.array([0, -1, 2]), 2)
+    (2, 1, 3)
+    """
+    return int((right >= 0).sum()), int((right >= classes).sum()), right.size

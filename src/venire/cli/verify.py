@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["verify"]
 
 STREAM = "Only this stream. [default: all]"
+FULL = "Also what was checked before, and found right. [default: go on from there]"
 ABSENT = "Also check that this text is not in the files of a SQLite store."
 #: How many differences are printed; with --json all of them are.
 SHOWN = 20
@@ -31,12 +32,16 @@ MIN_TEXT = 8
 def verify(
     storage: StorageUrl = "sqlite:///venire.db",
     stream: Annotated[str | None, typer.Option(metavar="NAME", help=STREAM)] = None,
+    full: Annotated[bool, typer.Option("--full", help=FULL)] = False,
     absent: Annotated[str | None, typer.Option(metavar="TEXT", help=ABSENT)] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Recompute everything from the log of a store, and compare.
 
-    What was erased or deleted according to the audit trail must be gone. The server may be running.
+    What is in the store and was not checked before: its log is replayed from the last snapshot up
+    to which an earlier run found nothing, or from its start with --full. What is archived is left
+    out: see venire archive. What was erased or deleted according to the audit trail must be gone.
+    The server may be running.
     Exit code 1 if anything differs.
     """
     from venire.storage.maintenance.erasure import deletions
@@ -44,10 +49,12 @@ def verify(
     traces = [] if absent is None else _search(storage, absent)
     with open_guest(storage) as opened:
         names = [chosen_stream(opened, stream)] if stream else [s.name for s in opened.streams()]
-        found = [_checked(opened, name) for name in names]
+        found = [_checked(opened, name, full) for name in names]
         gone = [] if stream else deletions(opened)
     if as_json:
-        results = [{**asdict(each), "ok": each.ok} for each in found]
+        results = [{**asdict(replace(each, marks=())), "ok": each.ok} for each in found]
+        for result in results:
+            del result["marks"]
         results += [{"stream": each.stream, "deleted_at": each.at, "ok": each.ok} for each in gone]
         results += [{"found_in": path, "ok": False} for path in traces]
         print(json.dumps(results, indent=2))
@@ -64,13 +71,15 @@ def verify(
         raise typer.Exit(1)
 
 
-def _checked(storage: Storage, stream: str) -> Verification:
+def _checked(storage: Storage, stream: str, full: bool) -> Verification:
     """Check a stream against its log, and that erased payloads are gone."""
     from venire.storage.maintenance.erasure import not_erased
+    from venire.storage.maintenance.marks import read_marks, save_marks
     from venire.storage.maintenance.verify import verify as check
 
     with screen.working(f"replaying {stream}"):
-        found = check(storage, stream)
+        found = check(storage, stream, () if full else read_marks(storage, stream))
+        save_marks(storage, stream, found.marks)
         return replace(found, differences=(*found.differences, *not_erased(storage, stream)))
 
 
@@ -93,6 +102,10 @@ def _print(each: Verification) -> None:
         f"{each.gold:,} gold, {each.leases:,} leases, {each.snapshots} snapshots: "
         f"{'ok' if each.ok else 'DIFFERENT'}"
     )
+    if each.archived:
+        print(f"  the first {each.archived:,} events are archived: see venire archive")
+    if each.start > each.archived:
+        print(f"  from event {each.start:,} on: what was before was right earlier (see --full)")
     if each.taken:
         print(
             f"  another version of the engine wrote {each.taken:,} of the events and decided "

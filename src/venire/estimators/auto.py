@@ -9,18 +9,17 @@ from typing import Any, ClassVar, Final, Self
 import numpy as np
 
 from venire.errors import InputError
-from venire.estimators.base import Floats
 from venire.estimators.calibration import discounted
 from venire.estimators.dawid_skene.subtypes import Subtypes
-from venire.estimators.given import Gold
+from venire.estimators.given import Gold, settled
 from venire.estimators.gold_votes import GoldVotes, gold_votes
 from venire.estimators.screening.clones import Clones, find_clones
 from venire.estimators.screening.merging import merge_clones
 from venire.estimators.screening.screen import screen
-from venire.estimators.votes.anchored import OVERRULED, fill, near_the_vote
+from venire.estimators.votes.anchored import OVERRULED, fill, mean_of, near_the_vote
 from venire.estimators.votes.majority import VoteEstimator, one_iteration, vote_shares
-from venire.labels import LabelTable
-from venire.labels.sources import as_table
+from venire.labels.partitions import Partitions, Table, each
+from venire.labels.sources import as_labels
 
 __all__ = ["Auto"]
 
@@ -67,7 +66,8 @@ class Auto(VoteEstimator):
     learned_ : bool
         Whether labelers were weighted; False where it returns the vote.
     parts_ : dict of name to posteriors
-        The posteriors of each learner, before they are discounted.
+        The posteriors of each learner, before they are discounted; not kept for labels in
+        partitions.
     clones_ : Clones
     constant_, contrary_ : arrays of bool
         Who always says one class, and who contradicts the vote, in the order of `table.labelers`.
@@ -80,6 +80,7 @@ class Auto(VoteEstimator):
 
     Examples
     --------
+    >>> from venire import LabelTable
     >>> rng = np.random.default_rng(0)
     >>> truth = rng.integers(2, size=(300, 1))
     >>> careful, eager = [[0.9, 0.1], [0.2, 0.8]], [[0.4, 0.6], [0.05, 0.95]]
@@ -107,7 +108,7 @@ class Auto(VoteEstimator):
         """
         if not isinstance(self.seed, int | np.integer) or self.seed < 0:
             raise InputError(f"got seed={self.seed!r}, expected a whole number from 0 on")
-        table = as_table(labels)
+        table = as_labels(labels)
         found = screen(table, gold)
         self.constant_, self.contrary_ = found.constant, found.contrary
         self.learned_ = found.obstacle is None
@@ -118,10 +119,11 @@ class Auto(VoteEstimator):
         heard = merge_clones(found.heard, self.clones_.groups)
         self.why_ = " ".join([found.why(BLENDED), *self._copies()])
         told = gold_votes(heard, gold)
-        self.parts_ = self._learn(heard, told)
-        posteriors = fill(self._mean(heard), heard)
+        parts = self._learn(heard, told)
+        self.parts_ = {} if isinstance(table, Partitions) else parts
+        posteriors = fill(self._mean(heard, parts), heard)
         if told is not None:
-            told.settle(posteriors)
+            posteriors = settled(heard, posteriors, told.known)
         self._judge(table, posteriors, one_iteration())
         told = gold_votes(table, gold) if told is not None else None
         if told is not None and told.overrule(table, self.confusions_, self.priors_):
@@ -129,19 +131,18 @@ class Auto(VoteEstimator):
             self._judge(table, told.record(table)[1], one_iteration())
         return self
 
-    def _learn(self, table: LabelTable, told: GoldVotes | None) -> dict[str, Floats]:
+    def _learn(self, table: Table, told: GoldVotes | None) -> dict[str, Any]:
         if not self.learned_:
-            return {"majority": vote_shares(table) if told is None else told.shares}
-        known = None if told is None else told.gold(table)
-        types = Subtypes(seed=self.seed, threads=self.threads).fit(table, known).posteriors_
+            return {"majority": each(table, vote_shares) if told is None else told.shares}
+        known = None if told is None else told.gold
+        types = Subtypes(seed=self.seed, threads=self.threads).fit(table, known).posterior_rows()
         weighted, step = near_the_vote(table, self.threads, told)
         return {"weighted-majority": weighted, "one-step": step, "subtypes": types}
 
-    def _mean(self, table: LabelTable) -> Floats:
+    def _mean(self, table: Table, parts: dict[str, Any]) -> Any:
         calibrated = ("one-step", "subtypes") if self.calibrate else ()
-        parts = self.parts_.items()
-        held = [discounted(table, q) if name in calibrated else q for name, q in parts]
-        return np.asarray(np.mean(held, axis=0))
+        held = [discounted(table, q) if name in calibrated else q for name, q in parts.items()]
+        return each(table, mean_of, *held)
 
     def _copies(self) -> list[str]:
         return [

@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Hashable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final, Protocol, Self, runtime_checkable
+from typing import TYPE_CHECKING, Any, Final, Protocol, Self, cast, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,7 @@ from venire.estimators.convergence import Monitor, Step
 from venire.estimators.parameters import Parameters
 from venire.estimators.ties import winners
 from venire.labels import LabelTable
+from venire.labels.partitions import Partitions, Spread, Table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -102,9 +103,9 @@ class BaseEstimator(_Seeded, Parameters, ABC):
 
     def _settle(
         self,
-        table: LabelTable,
+        table: Table,
         competences: Floats,
-        posteriors: Floats,
+        posteriors: Floats | Spread,
         log_likelihood: float | None,
         monitor: Monitor,
         confusions: Floats | None = None,
@@ -113,9 +114,16 @@ class BaseEstimator(_Seeded, Parameters, ABC):
         """Keep what `fit` found, and forget the views of an earlier fit.
 
         Without `confusions` those of the one-coin model are implied, without `priors` all
-        classes are equally frequent.
+        classes are equally frequent. Posteriors of labels in partitions stay where they are, and
+        are gathered when they are read.
         """
-        self.table_, self.competences_, self.posteriors_ = table, competences, posteriors
+        self.table_, self.competences_ = cast(LabelTable, table), competences
+        for view in ("_spread", "posteriors_"):
+            self.__dict__.pop(view, None)
+        if isinstance(posteriors, Spread):
+            self._spread = posteriors
+        else:
+            self.posteriors_ = posteriors
         self.log_likelihood_ = log_likelihood
         self.n_iter_, self.converged_ = monitor.n_iter, monitor.converged
         self.history_ = tuple(monitor.history)
@@ -195,12 +203,19 @@ class BaseEstimator(_Seeded, Parameters, ABC):
     def skill_intervals_(self) -> Floats:
         """90 % intervals of the skills, labelers x 2: see `venire.estimators.intervals`.
 
-        From samples of the posterior where the method has a likelihood, otherwise from what its
-        posteriors imply (`implied_intervals`).
+        From samples of the posterior where the method has a likelihood, otherwise, and for labels
+        in partitions, from what its posteriors imply (`implied_intervals`).
         """
         from venire.estimators.intervals import implied_intervals, skill_intervals
 
-        return implied_intervals(self) if self.log_likelihood_ is None else skill_intervals(self)
+        if self.log_likelihood_ is None or isinstance(self.table_, Partitions):
+            return implied_intervals(self)
+        return skill_intervals(self)
+
+    def posterior_rows(self) -> Floats | Spread:
+        """`posteriors_`, where they are: labels in partitions have them there, not gathered."""
+        spread: Floats | Spread = self.__dict__.get("_spread", None) or self.posteriors_
+        return spread
 
     def to_frame(self, backend: Backend | None = None) -> Any:
         """The verdicts as a dataframe: task, label, confidence, entropy, p(class) for each class.
@@ -278,6 +293,9 @@ class BaseEstimator(_Seeded, Parameters, ABC):
 
         def __getattr__(self, name: str) -> Any:
             """Explain what is missing when a result is read before `fit`."""
+            if name == "posteriors_" and "_spread" in self.__dict__:
+                self.posteriors_ = self._spread.gather()
+                return self.posteriors_
             kind = type(self).__name__
             fitted = "table_" in self.__dict__
             if name.endswith("_") and not name.startswith("_") and not fitted:

@@ -7,6 +7,8 @@ says how many independent labels they amount to.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -15,6 +17,7 @@ from venire.estimators.base import BaseEstimator, Floats
 from venire.estimators.passes.vote_counts import dependence_pass
 from venire.estimators.votes.implied import implied_confusions
 from venire.labels import LabelTable
+from venire.labels.partitions import Spread, Table, each, total
 
 __all__ = ["calibrated", "certainty", "residual_dependence", "temper"]
 
@@ -40,7 +43,7 @@ def temper(posteriors: ArrayLike, temperature: ArrayLike) -> Floats:
     return np.asarray(odds / odds.sum(axis=1, keepdims=True))
 
 
-def residual_dependence(table: LabelTable, posteriors: Floats) -> float:
+def residual_dependence(table: Table, posteriors: Floats | Spread) -> float:
     r"""The mean correlation of two labels of an item, given its class.
 
     With r = (indicator of what m said of s) - (row k of m's confusion matrix), the mean over
@@ -64,10 +67,14 @@ def residual_dependence(table: LabelTable, posteriors: Floats) -> float:
     0.31
     """
     confusions = implied_confusions(table, posteriors)
-    products, scale = dependence_pass(
-        table.start, table.labeler, table.said, posteriors, confusions
-    )
-    return products / scale if scale > 0 else 0.0
+    products, scale = total(table, _dependence, posteriors, confusions)
+    return float(products / scale) if scale > 0 else 0.0
+
+
+def _dependence(table: LabelTable, posteriors: Floats, confusions: Floats) -> tuple[float, float]:
+    labels = table.start, table.labeler, table.said
+    products, scale = dependence_pass(*labels, posteriors, confusions)
+    return products, scale
 
 
 def certainty(table: LabelTable, posteriors: Floats) -> float:
@@ -117,12 +124,17 @@ def calibrated(estimator: BaseEstimator) -> Floats:
     [0.8, 0.98, 0.96]
     """
     table = estimator.table_
-    return discounted(table, estimator.posteriors_)
+    found: Floats = discounted(table, estimator.posteriors_)
+    return found
 
 
-def discounted(table: LabelTable, posteriors: Floats) -> Floats:
+def discounted(table: Table, posteriors: Any) -> Any:
     """Posteriors with the log-odds divided by the design effect of each item."""
     rho = max(residual_dependence(table, posteriors), 0.0)
+    return each(table, _tempered, posteriors, rho)
+
+
+def _tempered(table: LabelTable, posteriors: Floats, rho: float) -> Floats:
     others = np.maximum(np.diff(table.start) - 1, 0)
     return temper(posteriors, 1 / (1 + others * rho))
 

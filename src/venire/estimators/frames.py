@@ -7,15 +7,19 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from venire.costs import Costs
 from venire.errors import InputError, MissingExtra, UnknownName
+from venire.estimators.convergence import Monitor
+from venire.labels import LabelTable
+from venire.labels.counts import labels_given
 from venire.labels.entropy import vote_entropies
 
 if TYPE_CHECKING:
     from venire.estimators.base import BaseEstimator
 
-__all__ = ["Backend", "frame_of", "skill_columns", "verdict_columns"]
+__all__ = ["Backend", "frame_of", "part_columns", "skill_columns", "verdict_columns"]
 
 Backend = Literal["pandas", "polars", "pyarrow"]
 
@@ -75,6 +79,29 @@ def verdict_columns(
     return columns
 
 
+def part_columns(
+    table: LabelTable,
+    posteriors: NDArray[np.float64],
+    seed: int = 0,
+    probabilities: bool = True,
+    costs: Costs | None = None,
+) -> dict[str, list[Any]]:
+    """The same for a part of the items, by their posteriors.
+
+    >>> table = LabelTable.from_matrix([[0, 0], [1, 1]])
+    >>> part_columns(table, np.array([[0.75, 0.25], [0.5, 0.5]]), probabilities=False)["label"]
+    [0, 1]
+    """
+    from venire.estimators.known import Known
+
+    items = table.items.tolist() if isinstance(table.items, np.ndarray) else table.items
+    names = items, table.labelers, table.classes
+    own = LabelTable(*names, table.start, table.labeler, table.said)
+    nobody = np.zeros(len(table.labelers))
+    part = Known({}, seed=seed)._settle(own, nobody, posteriors, None, Monitor())
+    return verdict_columns(part, probabilities, costs)
+
+
 def skill_columns(fitted: BaseEstimator, intervals: bool) -> dict[str, list[Any]]:
     """The skill of each labeler: worker, labels, skill and, if asked for, low and high.
 
@@ -86,7 +113,7 @@ def skill_columns(fitted: BaseEstimator, intervals: bool) -> dict[str, list[Any]
     table = fitted.table_
     columns: dict[str, list[Any]] = {
         "worker": list(fitted.skills_),
-        "labels": np.bincount(table.labeler, minlength=len(table.labelers)).tolist(),
+        "labels": labels_given(table).tolist(),
         "skill": fitted.competences_.tolist(),
     }
     if intervals:

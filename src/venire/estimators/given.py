@@ -10,6 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from venire.errors import InputError, UnknownName
 from venire.labels import LabelTable
+from venire.labels.partitions import Table, each, kept, total
+from venire.labels.subset import keep_items
 
 __all__ = [
     "ClassPrior",
@@ -21,6 +23,9 @@ __all__ = [
     "fixed_counts",
     "gold_classes",
     "history_counts",
+    "known_classes",
+    "settled",
+    "without_gold",
 ]
 
 Gold = Mapping[Any, Hashable]
@@ -47,17 +52,52 @@ def gold_classes(table: LabelTable, gold: Gold | None) -> NDArray[np.int64] | No
     if not gold:
         return None
     code = {name: k for k, name in enumerate(table.classes)}
-    for item, name in gold.items():
-        if name not in code:
-            raise InputError(
-                f"item {item!r} has the gold label {name!r}, "
-                f"expected one of the classes {list(table.classes)}"
-            )
+    _check_gold(gold, table)
     known = ((code[gold[item]] if item in gold else -1) for item in table.items)
     return np.fromiter(known, dtype=np.int64, count=len(table.items))
 
 
-def history_counts(table: LabelTable, history: History | None) -> NDArray[np.float64] | None:
+def known_classes(table: Table, gold: Gold | None) -> Any:
+    """The same for a table that may be in partitions."""
+    if not gold:
+        return None
+    _check_gold(gold, table)
+    return each(table, gold_classes, gold)
+
+
+def without_gold(table: Table, known: Any) -> Any:
+    """The table without the labels of items whose class is known."""
+    return table if known is None else kept(table, _unknown, known)
+
+
+def settled(table: Table, posteriors: Any, known: Any) -> Any:
+    """Posteriors with the known classes written into them."""
+    return posteriors if known is None else each(table, _written, posteriors, known)
+
+
+def _unknown(table: LabelTable, known: NDArray[np.int64]) -> LabelTable:
+    return keep_items(table, known < 0)
+
+
+def _written(
+    table: LabelTable, posteriors: NDArray[np.float64], known: NDArray[np.int64]
+) -> NDArray[np.float64]:
+    written, gold = posteriors.copy(), known >= 0
+    written[gold] = np.eye(posteriors.shape[1])[known[gold]]
+    return written
+
+
+def _check_gold(gold: Gold, table: Table) -> None:
+    classes = set(table.classes)
+    for item, name in gold.items():
+        if name not in classes:
+            raise InputError(
+                f"item {item!r} has the gold label {name!r}, "
+                f"expected one of the classes {list(table.classes)}"
+            )
+
+
+def history_counts(table: Table, history: History | None) -> NDArray[np.float64] | None:
     """Counts [labeler, said, truth] from K x K tables of truth x said; None without history.
 
     Labelers who are not in the table are ignored.
@@ -109,9 +149,7 @@ def check_class_prior(given: ClassPrior | ArrayLike, classes: int) -> NDArray[np
     return priors
 
 
-def fixed_counts(
-    table: LabelTable, known: NDArray[np.int64] | None = None, history: History | None = None
-) -> Soft:
+def fixed_counts(table: Table, known: Any = None, history: History | None = None) -> Soft:
     """The counts of gold items and of history.
 
     >>> table = LabelTable.from_rows([("a", "ann", "x"), ("b", "ann", "y")])
@@ -124,8 +162,17 @@ def fixed_counts(
     if past is not None:
         labels += past
     if known is not None:
-        items += np.bincount(known[known >= 0], minlength=K)
-        truth = np.repeat(known, np.diff(table.start))
-        gold = truth >= 0
-        np.add.at(labels, (table.labeler[gold], table.said[gold], truth[gold]), 1.0)
+        counted = total(table, _gold_counts, known)
+        items, labels = items + counted[0], labels + counted[1]
     return Soft(items, labels)
+
+
+def _gold_counts(
+    table: LabelTable, known: NDArray[np.int64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    K = len(table.classes)
+    labels = np.zeros((len(table.labelers), K, K))
+    truth = np.repeat(known, np.diff(table.start))
+    gold = truth >= 0
+    np.add.at(labels, (table.labeler[gold], table.said[gold], truth[gold]), 1.0)
+    return np.bincount(known[known >= 0], minlength=K).astype(np.float64), labels

@@ -8,19 +8,19 @@ gold is, then the verdicts follow that record alone.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from venire.estimators.base import TINY, Floats
-from venire.estimators.given import Gold, fixed_counts, gold_classes
+from venire.estimators.given import Gold, fixed_counts, known_classes
 from venire.estimators.passes.vote_counts import vote_pass
 from venire.labels import LabelTable
+from venire.labels.partitions import Table, each, total
 from venire.paper.accuracy import one_coin
 
-__all__ = ["GoldVotes", "gold_votes"]
+__all__ = ["GoldVotes", "gold_votes", "shares_by"]
 
 #: Pseudo-labels of each labeler on gold items, as often right as the panel is on them.
 SHRINK: Final = 8.0
@@ -39,66 +39,45 @@ class GoldVotes(NamedTuple):
     """The class of each item (-1: not known), the labelers' weights, and the weighted votes.
 
     `rates` are how often each labeler is right by gold, shrunk towards the panel's `mean`; `given`
-    and `right` count its labels on gold items.
+    and `right` count its labels on gold items. `known` and `shares` are arrays of the items, or
+    spread over the partitions of the table.
     """
 
-    known: NDArray[np.int64]
+    gold: Gold
+    known: Any
     mean: float
     rates: Floats
     weights: Floats
-    shares: Floats
+    shares: Any
     given: NDArray[np.int64]
     right: NDArray[np.int64]
 
-    def gold(self, table: LabelTable) -> dict[Hashable, Hashable]:
-        """The known classes by name."""
-        places = np.flatnonzero(self.known >= 0).tolist()
-        return {table.items[i]: table.classes[self.known[i]] for i in places}
+    def on(self, part: Table) -> GoldVotes:
+        """The same votes on some of the items."""
+        known = known_classes(part, self.gold)
+        return self._replace(known=known, shares=each(part, shares_by, self.weights, known))
 
-    def settle(self, posteriors: Floats) -> Floats:
-        """Write the known classes into posteriors."""
-        gold = self.known >= 0
-        posteriors[gold] = np.eye(posteriors.shape[1])[self.known[gold]]
-        return posteriors
-
-    def overrule(self, table: LabelTable, confusions: Floats, priors: Floats) -> bool:
+    def overrule(self, table: Table, confusions: Floats, priors: Floats) -> bool:
         """Whether the record on gold is better than these matrices, on the gold items themselves.
 
         The matrices may have seen the gold; the record of a labeler is taken without the item that
         it is tested on. So gold overrules only what is clearly wrong.
         """
-        item, labeler, said = self._told(table)
-        truth, K = self.known[item], len(table.classes)
-        learned = np.tile(np.log(priors.clip(TINY)), (len(self.known), 1))
-        np.add.at(learned, item, np.log(confusions.clip(TINY))[labeler, :, said])
-        hits = self.right[labeler] - (said == truth) + SHRINK * self.mean
-        rate = (hits / (self.given[labeler] - 1 + SHRINK)).clip(1 / K, 1 - TINY)
-        record = np.zeros(learned.shape)
-        np.add.at(record, (item, said), np.log(rate * (K - 1) / (1 - rate)))
-        tested = np.unique(item)
-        truth = self.known[tested]
-        better = _hits(record[tested], truth) - _hits(learned[tested], truth)
-        spread = float(np.sqrt((better**2).sum()))
-        return spread > 0 and float(better.sum()) > SIGNIFICANT * spread
+        record = self.mean, self.given, self.right
+        better, squares = total(table, _better, self.known, record, confusions, priors)
+        spread = float(np.sqrt(squares))
+        return spread > 0 and float(better) > SIGNIFICANT * spread
 
-    def record(self, table: LabelTable) -> tuple[Floats, Floats]:
+    def record(self, table: Table) -> tuple[Floats, Any]:
         """Confusion matrices by the record on gold alone, and the posteriors that follow."""
         K = len(table.classes)
         coins = one_coin(self.rates, K)
         counts = fixed_counts(table, self.known).labels.transpose(0, 2, 1) + SHRINK * coins
         rows = (counts / counts.sum(axis=2, keepdims=True)).clip(TINY)
-        logs = np.zeros((len(table.items), K))
-        np.add.at(logs, table.item, np.log(rows)[table.labeler, :, table.said])
-        posteriors = np.exp(logs - logs.max(axis=1, keepdims=True))
-        return rows, self.settle(posteriors / posteriors.sum(axis=1, keepdims=True))
-
-    def _told(self, table: LabelTable) -> tuple[NDArray[np.int64], ...]:
-        """Item, labeler and class of the labels on gold items."""
-        told = (self.known >= 0)[table.item]
-        return tuple(a[told].astype(np.int64) for a in (table.item, table.labeler, table.said))
+        return rows, each(table, _by_record, rows, self.known)
 
 
-def gold_votes(table: LabelTable, gold: Gold | None) -> GoldVotes | None:
+def gold_votes(table: Table, gold: Gold | None) -> GoldVotes | None:
     r"""The votes on a table, labelers weighted by gold; None without gold for any of its items.
 
         a_m = ( shrink * panel's share + times m was right ) / ( shrink + labels of m on gold )
@@ -115,31 +94,92 @@ def gold_votes(table: LabelTable, gold: Gold | None) -> GoldVotes | None:
     >>> gold_votes(table, dict.fromkeys(range(10, 21), "yes")).weights.round(2).tolist()
     [0.73, 0.83]
     """
-    known = gold_classes(table, gold)
-    if known is None or not (known >= 0).any():
+    known = known_classes(table, gold)
+    if known is None or gold is None:
+        return None
+    given, right, (found, tested, hits) = total(table, _counts, known)
+    if not found:
         return None
     M, K = len(table.labelers), len(table.classes)
-    truth = known[table.item]
-    given = np.bincount(table.labeler[truth >= 0], minlength=M)
-    right = np.bincount(table.labeler[table.said == truth], minlength=M)
-    mean = _panel_mean(table, truth)
+    mean = float((hits + PANEL[0]) / (tested + sum(PANEL)))
     rates = (right + SHRINK * mean) / (given + SHRINK)
     weights = np.maximum(K * rates - 1, 0.0) / (K - 1)
-    if not weights.any() or np.count_nonzero(known >= 0) < FEWEST:
+    if not weights.any() or found < FEWEST:
         weights = np.ones(M)
-    shares = np.empty((len(table.items), K))
+    shares = each(table, shares_by, weights, known)
+    return GoldVotes(gold, known, mean, rates, weights, shares, given, right)
+
+
+def shares_by(table: LabelTable, weights: Floats, known: NDArray[np.int64] | None) -> Floats:
+    """The shares of the weighted votes, items x K; 1 for the class of an item that is known.
+
+    >>> table = LabelTable.from_matrix([[0, 1], [1, 1]])
+    >>> shares_by(table, np.array([3.0, 1.0]), np.array([-1, 0])).tolist()
+    [[0.75, 0.25], [1.0, 0.0]]
+    """
+    shares = np.empty((len(table.items), len(table.classes)))
     vote_pass(table.start, table.labeler, table.said, weights, shares)
-    votes = GoldVotes(known, mean, rates, weights, shares, given, right)
-    votes.settle(shares)
-    return votes
+    return shares if known is None else _settle(shares, known)
 
 
-def _panel_mean(table: LabelTable, truth: NDArray[np.int64]) -> float:
-    """How often the panel is right: the mean over gold items, with pseudo-items."""
-    given = np.bincount(table.item[truth >= 0], minlength=len(table.items))
-    right = np.bincount(table.item[table.said == truth], minlength=len(table.items))
+def _settle(posteriors: Floats, known: NDArray[np.int64]) -> Floats:
+    """Write the known classes into posteriors."""
+    gold = known >= 0
+    posteriors[gold] = np.eye(posteriors.shape[1])[known[gold]]
+    return posteriors
+
+
+def _counts(
+    table: LabelTable, known: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64], Floats]:
+    """Labels on gold of each labeler, the right ones, and of the panel.
+
+    The panel: gold items, those with labels, and the sum of their shares of right labels.
+    """
+    M, items = len(table.labelers), len(table.items)
+    item = table.item
+    truth = known[item]
+    told, hit = truth >= 0, table.said == truth
+    given, right = (np.bincount(item[which], minlength=items) for which in (told, hit))
     shares = right[given > 0] / given[given > 0]
-    return float((shares.sum() + PANEL[0]) / (len(shares) + sum(PANEL)))
+    return (
+        np.bincount(table.labeler[told], minlength=M),
+        np.bincount(table.labeler[hit], minlength=M),
+        np.array([np.count_nonzero(known >= 0), len(shares), shares.sum()]),
+    )
+
+
+def _better(
+    table: LabelTable,
+    known: NDArray[np.int64],
+    record: tuple[float, NDArray[np.int64], NDArray[np.int64]],
+    confusions: Floats,
+    priors: Floats,
+) -> tuple[float, float]:
+    """How much more often the record is right than what was learned, and the sum of squares."""
+    mean, given, right = record
+    told = (known >= 0)[table.item]
+    item, labeler, said = (
+        a[told].astype(np.int64) for a in (table.item, table.labeler, table.said)
+    )
+    tested, place = np.unique(item, return_inverse=True)
+    truth, K = known[item], len(table.classes)
+    learned = np.tile(np.log(priors.clip(TINY)), (len(tested), 1))
+    np.add.at(learned, place, np.log(confusions.clip(TINY))[labeler, :, said])
+    hits = right[labeler] - (said == truth) + SHRINK * mean
+    rate = (hits / (given[labeler] - 1 + SHRINK)).clip(1 / K, 1 - TINY)
+    recorded = np.zeros(learned.shape)
+    np.add.at(recorded, (place, said), np.log(rate * (K - 1) / (1 - rate)))
+    truth = known[tested]
+    better = _hits(recorded, truth) - _hits(learned, truth)
+    return float(better.sum()), float((better**2).sum())
+
+
+def _by_record(table: LabelTable, rows: Floats, known: NDArray[np.int64]) -> Floats:
+    logs = np.zeros((len(table.items), len(table.classes)))
+    np.add.at(logs, table.item, np.log(rows)[table.labeler, :, table.said])
+    posteriors = np.exp(logs - logs.max(axis=1, keepdims=True))
+    return _settle(posteriors / posteriors.sum(axis=1, keepdims=True), known)
 
 
 def _hits(scores: Floats, truth: NDArray[np.int64]) -> Floats:

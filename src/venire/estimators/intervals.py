@@ -29,6 +29,9 @@ from venire.errors import InputError
 from venire.estimators.base import BaseEstimator, Floats
 from venire.estimators.passes.blocks import Blocks
 from venire.estimators.passes.gibbs import draw_pass
+from venire.labels import LabelTable
+from venire.labels.counts import labels_given
+from venire.labels.partitions import total
 
 __all__ = ["implied_intervals", "skill_draws", "skill_intervals"]
 
@@ -105,14 +108,23 @@ def implied_intervals(estimator: BaseEstimator, level: float = 0.9) -> Floats:
 
     if not 0 < level < 1:
         raise InputError(f"got the level {level!r}, expected a share strictly between 0 and 1")
-    table, q, p = estimator.table_, estimator.posteriors_, estimator.competences_
-    right = q[table.item, table.said]
-    given = np.maximum(np.bincount(table.labeler, minlength=len(p)), 1)
-    doubt = np.bincount(table.labeler, right * (1 - right), minlength=len(p)) / given**2
-    labelled = np.diff(table.start) > 0
-    shared = SHARED * float((1 - q[labelled].max(axis=1)).mean()) if labelled.any() else 1.0
+    table, p = estimator.table_, estimator.competences_
+    given = np.maximum(labels_given(table), 1)
+    doubts, labelled, unsure = total(table, _doubts, estimator.posterior_rows())
+    doubt = doubts / given**2
+    shared = SHARED * float(unsure / labelled) if labelled else 1.0
     reach = ndtri((1 + level) / 2) * np.sqrt(p * (1 - p) / given + doubt + shared**2)
     return np.stack([np.maximum(p - reach, 0.0), np.minimum(p + reach, 1.0)], axis=1)
+
+
+def _doubts(table: LabelTable, q: Floats) -> tuple[Floats, int, float]:
+    """Doubt about the labels of each labeler; items with labels, and the doubt about them."""
+    right = q[table.item, table.said]
+    doubt: Floats = np.bincount(
+        table.labeler, right * (1 - right), minlength=len(table.labelers)
+    ).astype(np.float64)
+    labelled = np.diff(table.start) > 0
+    return doubt, int(labelled.sum()), float((1 - q[labelled].max(axis=1)).sum())
 
 
 def skill_draws(

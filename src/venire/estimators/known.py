@@ -12,7 +12,8 @@ from venire.errors import InputError
 from venire.estimators.base import BaseEstimator, Floats
 from venire.estimators.convergence import Monitor
 from venire.labels import LabelTable
-from venire.labels.sources import as_table
+from venire.labels.partitions import each, total
+from venire.labels.sources import as_labels
 from venire.model import Labeler
 from venire.paper.accuracy import vote_weight
 
@@ -50,7 +51,7 @@ class Known(BaseEstimator):
 
     def fit(self, labels: Any) -> Self:
         """Look up the competences and compute the posteriors of the items."""
-        table = as_table(labels)
+        table = as_labels(labels)
         given = self._by_name()
         missing = [name for name in table.labelers if name not in given]
         if missing:
@@ -60,7 +61,9 @@ class Known(BaseEstimator):
             )
         competences = np.array([given[name] for name in table.labelers], dtype=np.float64)
         settled = Monitor(reason="converged")
-        return self._settle(table, competences, *_posteriors(table, competences), settled)
+        posteriors = each(table, _posteriors, competences)
+        height = float(total(table, _log_likelihood, competences))
+        return self._settle(table, competences, posteriors, height, settled)
 
     def _by_name(self) -> dict[Hashable, float]:
         given: dict[Hashable, float] = {}
@@ -78,16 +81,27 @@ class Known(BaseEstimator):
         return given
 
 
-def _posteriors(table: LabelTable, competences: Floats) -> tuple[Floats, float]:
-    """Posteriors of all items at once, and the log-likelihood of the labels."""
+def _posteriors(table: LabelTable, competences: Floats) -> Floats:
+    scores = _scores(table, competences)
+    odds = np.exp(scores - scores.max(axis=1, keepdims=True))
+    return np.asarray(odds / odds.sum(axis=1, keepdims=True))
+
+
+def _log_likelihood(table: LabelTable, competences: Floats) -> float:
+    n, K = len(table.items), len(table.classes)
+    scores = _scores(table, competences)
+    top = scores.max(axis=1, keepdims=True)
+    norm = np.exp(scores - top).sum(axis=1, keepdims=True)
+    # p = exp(weight) * q and p + (K - 1) q = 1, so the chance of one wrong class is:
+    log_wrong = -np.log(np.exp(vote_weight(competences, K)) + (K - 1))
+    height = (top + np.log(norm)).sum() - n * np.log(K) + log_wrong[table.labeler].sum()
+    return float(height)
+
+
+def _scores(table: LabelTable, competences: Floats) -> Floats:
+    """The sum of the weights of those who said each class, items x K."""
     n, K = len(table.items), len(table.classes)
     weight = vote_weight(competences, K)
     cell = table.item * K + table.said
-    scores = np.bincount(cell, weight[table.labeler], minlength=n * K).reshape(n, K)
-    top = scores.max(axis=1, keepdims=True)
-    odds = np.exp(scores - top)
-    norm = odds.sum(axis=1, keepdims=True)
-    # p = exp(weight) * q and p + (K - 1) q = 1, so the chance of one wrong class is:
-    log_wrong = -np.log(np.exp(weight) + (K - 1))
-    total = (top + np.log(norm)).sum() - n * np.log(K) + log_wrong[table.labeler].sum()
-    return odds / norm, float(total)
+    scores = np.bincount(cell, weight[table.labeler], minlength=n * K)
+    return scores.reshape(n, K).astype(np.float64)

@@ -16,6 +16,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from importlib.util import find_spec
+from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO, Final, NamedTuple
 
@@ -26,6 +27,9 @@ __all__ = ["Output", "assignments_output", "check_targets", "exits_output", "wri
 
 #: Known file name endings; .pq is Parquet, .ndjson is JSON Lines.
 ENDINGS: Final = (".csv", ".parquet", ".pq", ".jsonl", ".ndjson", ".dataset")
+
+#: Rows of a Parquet file that are written at a time.
+PIECE: Final = 1 << 20
 
 
 class Output(NamedTuple):
@@ -121,17 +125,23 @@ def _write_parquet(file: BinaryIO, output: Output) -> None:
     import pyarrow as pa
     from pyarrow import parquet
 
-    parquet.write_table(pa.table(_columns(output)), file)
+    rows = iter(output.rows)
+    piece = list(islice(rows, PIECE))
+    first = pa.table(_columns(output, piece))
+    with parquet.ParquetWriter(file, first.schema) as writer:
+        writer.write_table(first)
+        while piece := list(islice(rows, PIECE)):
+            writer.write_table(pa.table(_columns(output, piece), schema=first.schema))
 
 
 def _write_dataset(output: Output) -> None:
     from venire.files.dataset import write_dataset
 
-    write_dataset(output.path, _columns(output), output.classes)
+    write_dataset(output.path, _columns(output, output.rows), output.classes)
 
 
-def _columns(output: Output) -> dict[str, list[Any]]:
-    values = list(zip(*output.rows, strict=True)) or [()] * len(output.columns)
+def _columns(output: Output, rows: Iterable[tuple[Any, ...]]) -> dict[str, list[Any]]:
+    values = list(zip(*rows, strict=True)) or [()] * len(output.columns)
     named = zip(output.columns, values, strict=True)
     return {name: list(column) for name, column in named}
 

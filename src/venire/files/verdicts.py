@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from venire.costs import Costs
-from venire.estimators.frames import verdict_columns
+from venire.estimators.frames import part_columns, verdict_columns
 from venire.files.results import Output
+from venire.labels.counts import labels_given
+from venire.labels.partitions import Partitions, pieces
 
 if TYPE_CHECKING:
     from venire.estimators.base import BaseEstimator
@@ -33,8 +34,21 @@ def verdicts_output(
     >>> output.columns, [row[:2] for row in output.rows]
     (('task', 'label', 'confidence', 'entropy', 'p(0)', 'p(1)'), [(0, 0), (1, 1), (2, 0)])
     """
+    if isinstance(fitted.table_, Partitions):
+        return _partitions_output(path, fitted, probabilities, costs)
     columns = verdict_columns(fitted, probabilities, costs)
     return columns_output(path, columns)._replace(classes=fitted.classes_)
+
+
+def _partitions_output(
+    path: str | Path, fitted: BaseEstimator, probabilities: bool, costs: Costs | None
+) -> Output:
+    """The same, of one partition after the other: they need not fit in memory together."""
+    given = fitted.posterior_rows(), fitted.seed, probabilities, costs
+    found = pieces(fitted.table_, part_columns, *given)
+    columns = next(found)
+    rows = (row for one in chain([columns], found) for row in zip(*one.values(), strict=True))
+    return Output(Path(path), tuple(columns), rows, fitted.classes_)
 
 
 def columns_output(path: str | Path, columns: dict[str, list[Any]]) -> Output:
@@ -59,7 +73,7 @@ def skills_output(path: str | Path, fitted: BaseEstimator) -> Output:
     [(0, 3), (1, 3), (2, 3)]
     """
     table = fitted.table_
-    given = np.bincount(table.labeler, minlength=len(table.labelers)).tolist()
+    given = labels_given(table).tolist()
     ends = fitted.skill_intervals_.tolist()
     rows = (
         (worker, count, skill, *end)

@@ -16,6 +16,7 @@ from venire.service.verbs.alarms import AlarmOperations
 from venire.service.verbs.deletion import DeletionOperations
 from venire.service.verbs.finding import FindOperations
 from venire.service.verbs.gold import GoldOperations
+from venire.service.verbs.history import HistoryOperations
 from venire.service.verbs.labelers import LabelerOperations
 from venire.service.verbs.labelling import LabellingOperations
 from venire.service.verbs.notes import NoteOperations
@@ -105,9 +106,12 @@ class Service:
         self.abstain, self.add_note, self.notes = notes.abstain, notes.add_note, notes.notes
         self.progress = notes.progress
 
+        self._history = HistoryOperations(self.runtime)
+        self.keep_history = self._history.keep
         reads = ReadOperations(self.runtime, self.skills, self._trends)
         self.item, self.explain, self.payloads = reads.item, reads.explain, reads.payloads
         self.exits, self.revisions, self.events = reads.exits, reads.revisions, reads.events
+        self.check_event = reads.check_event
         self.labelers, self.insights = reads.labelers, reads.insights
         self.overview = reads.overview
         self.panel, self.trends = reads.panel, reads.trends_view
@@ -118,7 +122,9 @@ class Service:
         self._alarms = AlarmOperations(self.runtime, self.skills, self._trends)
         self.alarms, self.check_alarms = self._alarms.alarms, self._alarms.check
 
-        deletion = DeletionOperations(self.runtime, self.skills, self._alarms, labelers)
+        deletion = DeletionOperations(
+            self.runtime, self.skills, self._alarms, labelers, self._history.dropping
+        )
         self.erase_payload, self.delete_stream = deletion.erase_payload, deletion.delete_stream
         self.audit, self._resume_deletions = deletion.audit, deletion.resume_deletions
         self.recent_audit = deletion.recent_audit
@@ -129,6 +135,7 @@ class Service:
         await self._resume_deletions()
         await self.webhooks.start()
         self._alarms.start()
+        self._history.start()
         async with self.runtime.starting():
             first = await self.keys.start()
             await self.sessions.start()

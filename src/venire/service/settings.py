@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Hashable
 from functools import cached_property
+from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
@@ -16,6 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from venire.costs import MOST_COST
 from venire.model import MOST_CAPACITY, MOST_PRICE, MOST_WEIGHT
 from venire.service.page_settings import MOST_AHEAD, Name, PageSettings
+from venire.service.retention import Retention
 from venire.student import Student
 
 __all__ = [
@@ -215,6 +217,8 @@ class StreamSettings(PageSettings):
         counts in `min_labels` and `max_overlap`, and costs nothing; budgets must be in money.
     alarms
         When to raise an alarm.
+    retention
+        How long payloads and items that left stay in the store; by default for ever.
     lease_floor_seconds, lease_ceiling_seconds
         Bounds on a lease, which lasts twice the labeler's 90th percentile of labelling time.
 
@@ -246,6 +250,7 @@ class StreamSettings(PageSettings):
     audit_share: Annotated[float, Field(ge=0, le=1)] = 0.0
     student: StudentSettings | None = None
     alarms: AlarmRules = AlarmRules()
+    retention: Retention = Retention()
     lease_floor_seconds: Seconds = 60.0
     lease_ceiling_seconds: Seconds = 3600.0
 
@@ -366,6 +371,7 @@ class ServiceSettings(BaseModel):
     max_open_items: Annotated[int, Field(ge=1)] = 1_000_000
     max_labelers: Annotated[int, Field(ge=1)] = 10_000
     remember_items: Annotated[int, Field(ge=0)] = 100_000
+    archive: Path | None = None
     snapshot_every: Annotated[int, Field(ge=1)] = 20_000
     allow_private_webhooks: bool = False
     webhook_attempts: Annotated[int, Field(ge=1, le=50)] = 8

@@ -10,6 +10,7 @@
     codec       events as JSON, to the bit
     writer      one thread that commits many requests at once
     provenance  which version of the engine wrote which part of a log
+    history     old parts of a log in files, and back
     maintenance checks a store against its log; exports and archives
     testing     the battery that every store must pass
 
@@ -21,6 +22,7 @@ from __future__ import annotations
 from venire.storage.base import Storage
 from venire.storage.changes import (
     AddAlarms,
+    AddArchived,
     AddAudit,
     AddChecks,
     AddDeliveries,
@@ -34,6 +36,7 @@ from venire.storage.changes import (
     AddLeases,
     AddNotes,
     AddRevisions,
+    AddSegment,
     AddSettings,
     AddStream,
     AddWebhook,
@@ -41,14 +44,18 @@ from venire.storage.changes import (
     Change,
     DeleteStream,
     DropAlarms,
+    DropHistory,
     DropMeta,
     EndLeases,
+    EraseArchived,
     ErasePayload,
     ExpireKey,
     LeaseEnd,
     LeaveItems,
     MarkDeleted,
     PurgeStream,
+    PutBack,
+    RemoveSegment,
     RemoveWebhook,
     RenewLease,
     RetellAudit,
@@ -68,6 +75,7 @@ from venire.storage.ownership import Members, streams_of
 from venire.storage.rows import (
     ERASED,
     AlarmRow,
+    ArchivedRow,
     AuditRow,
     CheckRow,
     Counts,
@@ -84,6 +92,7 @@ from venire.storage.rows import (
     LeaseRow,
     NoteRow,
     RevisionRow,
+    SegmentRow,
     SettingsRow,
     SnapshotRow,
     StreamRow,
@@ -95,6 +104,7 @@ from venire.storage.writer import Writer, WriterStats
 __all__ = [
     "ERASED",
     "AddAlarms",
+    "AddArchived",
     "AddAudit",
     "AddChecks",
     "AddDeliveries",
@@ -108,11 +118,13 @@ __all__ = [
     "AddLeases",
     "AddNotes",
     "AddRevisions",
+    "AddSegment",
     "AddSettings",
     "AddStream",
     "AddWebhook",
     "AlarmRow",
     "ArchiveStream",
+    "ArchivedRow",
     "AuditRow",
     "Change",
     "CheckRow",
@@ -120,9 +132,11 @@ __all__ = [
     "DeleteStream",
     "DeliveryRow",
     "DropAlarms",
+    "DropHistory",
     "DropMeta",
     "EndLeases",
     "EngineRow",
+    "EraseArchived",
     "ErasePayload",
     "EventRow",
     "ExitRow",
@@ -143,6 +157,8 @@ __all__ = [
     "NoteRow",
     "Place",
     "PurgeStream",
+    "PutBack",
+    "RemoveSegment",
     "RemoveWebhook",
     "RenewLease",
     "RetellAudit",
@@ -150,6 +166,7 @@ __all__ = [
     "RevokeKey",
     "RotateSecret",
     "SaveSnapshot",
+    "SegmentRow",
     "SetMeta",
     "SetStatus",
     "SettingsRow",

@@ -11,13 +11,14 @@ where it will not (a second verdict for an item, a damaged file, a newer schema)
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Self
 
 from venire.model import ItemStatus, LeaseStatus
 from venire.storage.changes import Change
+from venire.storage.history_reads import HistoryReads
 from venire.storage.ownership import Ownership
 from venire.storage.rows import (
     UNSETTLED,
@@ -47,7 +48,7 @@ from venire.storage.search import Doubt, Found, ItemSearch, Place
 __all__ = ["Storage"]
 
 
-class Storage(Ownership, ABC):
+class Storage(Ownership, HistoryReads):
     """A store; see `open_storage`.
 
     >>> from venire.storage import AddStream, StreamRow, open_storage
@@ -158,10 +159,12 @@ class Storage(Ownership, ABC):
         """The payloads of those of the ids that exist."""
 
     @abstractmethod
-    def exits(self, stream: str, after: int = 0, limit: int | None = None) -> list[ItemRow]:
+    def exits(
+        self, stream: str, after: int = 0, limit: int | None = None, payloads: bool = False
+    ) -> list[ItemRow]:
         """Items that left with an `exit_n` above `after`, in that order.
 
-        They come without their payloads: an empty text stands in their place.
+        Unless `payloads` are asked for, an empty text stands in their place.
         """
 
     @abstractmethod
@@ -279,8 +282,10 @@ class Storage(Ownership, ABC):
         """One lease."""
 
     @abstractmethod
-    def leases(self, stream: str, status: str | None = LeaseStatus.OPEN) -> list[LeaseRow]:
-        """Leases by the time they were given."""
+    def leases(
+        self, stream: str, status: str | None = LeaseStatus.OPEN, since: float | None = None
+    ) -> list[LeaseRow]:
+        """Leases by the time they were given, from `since` on."""
 
     @abstractmethod
     def counts(self, stream: str) -> Counts:
@@ -396,9 +401,11 @@ class Storage(Ownership, ABC):
             yield from rows
             rows = self.notes(stream, rows[-1].n, chunk)
 
-    def all_revisions(self, stream: str, chunk: int = 10_000) -> Iterator[RevisionRow]:
-        """Every revision of a stream, read in chunks."""
-        rows = self.revisions(stream, 0, chunk)
+    def all_revisions(
+        self, stream: str, after: int = 0, chunk: int = 10_000
+    ) -> Iterator[RevisionRow]:
+        """Every revision of a stream above number `after`, read in chunks."""
+        rows = self.revisions(stream, after, chunk)
         while rows:
             yield from rows
             rows = self.revisions(stream, rows[-1].n, chunk)

@@ -8,8 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
+from venire.storage.history_changes import (
+    AddArchived,
+    AddSegment,
+    DropHistory,
+    EraseArchived,
+    PutBack,
+    RemoveSegment,
+    Restorable,
+)
 from venire.storage.rows import (
     AlarmRow,
     AuditRow,
@@ -33,7 +42,9 @@ from venire.storage.rows import (
 )
 
 __all__ = [
+    "VERIFIED",
     "AddAlarms",
+    "AddArchived",
     "AddAudit",
     "AddChecks",
     "AddDeliveries",
@@ -47,6 +58,7 @@ __all__ = [
     "AddLeases",
     "AddNotes",
     "AddRevisions",
+    "AddSegment",
     "AddSettings",
     "AddStream",
     "AddWebhook",
@@ -54,16 +66,21 @@ __all__ = [
     "Change",
     "DeleteStream",
     "DropAlarms",
+    "DropHistory",
     "DropMeta",
     "EndLeases",
+    "EraseArchived",
     "ErasePayload",
     "ExpireKey",
     "LeaseEnd",
     "LeaveItems",
     "MarkDeleted",
     "PurgeStream",
+    "PutBack",
+    "RemoveSegment",
     "RemoveWebhook",
     "RenewLease",
+    "Restorable",
     "RetellAudit",
     "RevokeKey",
     "RotateSecret",
@@ -74,6 +91,10 @@ __all__ = [
     "TouchKey",
     "UpdateDelivery",
 ]
+
+
+#: How names begin under which the store keeps up to where logs were checked.
+VERIFIED: Final = "verified:"
 
 
 @dataclass(frozen=True, slots=True)
@@ -420,4 +441,10 @@ Change: TypeAlias = (
     | MarkDeleted
     | PurgeStream
     | DeleteStream
+    | AddSegment
+    | AddArchived
+    | DropHistory
+    | PutBack
+    | RemoveSegment
+    | EraseArchived
 )

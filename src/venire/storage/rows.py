@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import Any, Final, NamedTuple
 
 from venire.model import DeliveryStatus, ItemStatus, LeaseStatus, StreamStatus
+from venire.storage.segment_rows import ArchivedRow, SegmentRow
 
 __all__ = [
     "DELIVERY_KINDS",
@@ -19,6 +20,7 @@ __all__ = [
     "STREAM_STATUSES",
     "UNSETTLED",
     "AlarmRow",
+    "ArchivedRow",
     "AuditRow",
     "CheckRow",
     "Counts",
@@ -35,6 +37,7 @@ __all__ = [
     "LeaseRow",
     "NoteRow",
     "RevisionRow",
+    "SegmentRow",
     "SettingsRow",
     "SnapshotRow",
     "StreamRow",
@@ -402,7 +405,7 @@ class Counts(NamedTuple):
     """How many rows of each kind a stream has.
 
     New events, exits, revisions and notes are numbered from `events`, `exits`, `revisions` and
-    `notes` on.
+    `notes` on. Items and labels that are archived count too.
     """
 
     open: int
@@ -433,6 +436,8 @@ ROWS: Final[dict[str, type[tuple[Any, ...]]]] = {
     "notes": NoteRow,
     "snapshots": SnapshotRow,
     "engines": EngineRow,
+    "segments": SegmentRow,
+    "archived": ArchivedRow,
     "tallies": TallyRow,
     "keys": KeyRow,
     "webhooks": WebhookRow,

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
-
-from venire.errors import StoreError
 from venire.events import Arrived, Event, Observed
 from venire.model import Item, Label
 from venire.storage import changes as c
@@ -33,6 +29,7 @@ from venire.storage.rows import (
     StreamRow,
     WebhookRow,
 )
+from venire.storage.testing_history import check_history, everything, refused
 
 __all__ = ["check_storage", "everything"]
 
@@ -52,7 +49,9 @@ def check_storage(storage: Storage) -> None:
     assert storage.streams() == [], "the store is not empty"
     for check in (_streams, _events, _items, _revisions, _labels, _leases, _snapshots, _keys):
         check(storage)
-    for check in (_notes, _webhooks, _audit, _erasure, _console, _deletion, _others):
+    for check in (_notes, _webhooks, _audit, _erasure, check_history, _console, _deletion):
+        check(storage)
+    for check in (_others,):
         check(storage)
     _all_or_nothing(storage)
     assert storage.counts("nobody") == Counts(0, 0, 0, 0, 0, 0, 0, 0)
@@ -60,46 +59,6 @@ def check_storage(storage: Storage) -> None:
     assert all(size >= 0 for size in storage.sizes().values())
     with storage.frozen():
         assert len(storage.streams()) == 1
-
-
-def _refused(storage: Storage, *changes: c.Change) -> None:
-    before = everything(storage, "checked")
-    try:
-        storage.write(changes)
-    except StoreError:
-        pass
-    else:
-        raise AssertionError(f"the store took {changes[-1]!r}")
-    assert everything(storage, "checked") == before, "a refused write left something behind"
-
-
-def everything(storage: Storage, stream: str) -> dict[str, Any]:
-    """Everything a store has of a stream, and what belongs to no stream, for comparison."""
-    reads: Sequence[Callable[[str], Any]] = (
-        storage.settings,
-        storage.events,
-        storage.engines,
-        storage.snapshot_numbers,
-        storage.items,
-        storage.exits,
-        storage.revisions,
-        storage.checks,
-        storage.gold,
-        storage.notes,
-        storage.note_counts,
-        storage.alarms,
-        storage.follows,
-        storage.labels,
-        storage.labeler_counts,
-        lambda stream: storage.leases(stream, None),
-        storage.counts,
-        storage.webhooks,
-    )
-    found = {getattr(read, "__name__", "leases"): read(stream) for read in reads}
-    hooks = [row.id for row in storage.webhooks(stream)]
-    found["deliveries"] = [storage.deliveries(id) for id in hooks]
-    done = [row[1:] for row in storage.audit()]  # a number may be left out where a write failed
-    return {"streams": storage.streams(), "keys": storage.keys(), "audit": done, **found}
 
 
 def _streams(storage: Storage) -> None:
@@ -110,10 +69,10 @@ def _streams(storage: Storage) -> None:
     assert storage.streams() == [StreamRow("checked", 1.5, "paused")]
     assert storage.settings("checked") == [first, second]
     assert storage.settings("nobody") == []
-    _refused(storage, c.AddStream(StreamRow("checked", 3.0)))
-    _refused(storage, c.AddSettings(second))
-    _refused(storage, c.AddSettings(first._replace(stream="nobody")))
-    _refused(storage, c.SetStatus("nobody", "running"))
+    refused(storage, c.AddStream(StreamRow("checked", 3.0)))
+    refused(storage, c.AddSettings(second))
+    refused(storage, c.AddSettings(first._replace(stream="nobody")))
+    refused(storage, c.SetStatus("nobody", "running"))
 
 
 def _events(storage: Storage) -> None:
@@ -133,9 +92,9 @@ def _events(storage: Storage) -> None:
     assert storage.events("checked", 6) == []
     assert list(storage.all_events("checked", chunk=1)) == rows
     gap = EventRow("checked", 8, 1, 3, 2.0, "left", '"ann"')
-    _refused(storage, c.AddEvents([gap]))
-    _refused(storage, c.AddEvents([gap._replace(n=6)]))
-    _refused(storage, c.AddEvents([gap._replace(stream="nobody", n=0)]))
+    refused(storage, c.AddEvents([gap]))
+    refused(storage, c.AddEvents([gap._replace(n=6)]))
+    refused(storage, c.AddEvents([gap._replace(stream="nobody", n=0)]))
     assert storage.counts("checked").events == 7
 
 
@@ -166,10 +125,10 @@ def _items(storage: Storage) -> None:
     assert list(storage.open_items("checked", len(_ODD), chunk=2)) == still
     assert list(storage.open_items("checked", 5)) == [x._replace(payload="") for x in still]
     assert storage.known_ids("checked", [*"az", "?"]) == {i: f"digest of {i}" for i in "az"}
-    _refused(storage, c.AddItems([_item("new"), _item("a")]))
-    _refused(storage, c.LeaveItems([left._replace(exit_n=3)]))
-    _refused(storage, c.LeaveItems([left._replace(exit_n=3, id="nothing")]))
-    _refused(storage, c.LeaveItems([left._replace(exit_n=2, id="a")]))
+    refused(storage, c.AddItems([_item("new"), _item("a")]))
+    refused(storage, c.LeaveItems([left._replace(exit_n=3)]))
+    refused(storage, c.LeaveItems([left._replace(exit_n=3, id="nothing")]))
+    refused(storage, c.LeaveItems([left._replace(exit_n=2, id="a")]))
     assert storage.counts("checked")[:3] == (3, 1, 1)
 
 
@@ -182,8 +141,8 @@ def _revisions(storage: Storage) -> None:
     assert list(storage.all_revisions("checked", chunk=1)) == rows
     assert storage.revisions_of("checked", "z") == [rows[0], rows[2]]
     assert storage.revisions_of("checked", "nothing") == storage.revisions("nobody") == []
-    _refused(storage, c.AddRevisions([first._replace(n=4), first]))
-    _refused(storage, c.AddRevisions([first._replace(stream="nobody")]))
+    refused(storage, c.AddRevisions([first._replace(n=4), first]))
+    refused(storage, c.AddRevisions([first._replace(stream="nobody")]))
     assert storage.counts("checked").revisions == 3
 
 
@@ -209,7 +168,7 @@ def _labels(storage: Storage) -> None:
     assert sorted(storage.open_said("checked")) == [("a", "ann", _ODD), ("a", "bob", _ODD)]
     asked = [("a", "ann"), ("a", "eve"), ("m1", "eve")]
     assert storage.said("checked", asked) == {("a", "ann"): _ODD, ("m1", "eve"): _ODD}
-    _refused(storage, c.AddLabels([rows[0]._replace(item="new"), rows[0]._replace(said="ok")]))
+    refused(storage, c.AddLabels([rows[0]._replace(item="new"), rows[0]._replace(said="ok")]))
     assert storage.counts("checked")[3:5] == (203, 1)
     _recent_exits(storage)
 
@@ -244,8 +203,8 @@ def _leases(storage: Storage) -> None:
     assert storage.given("nobody", [("a", "m1")]) == set()
     assert len(storage.leases("checked", None)) == 2
     assert storage.lease("nothing") is None
-    _refused(storage, c.AddLeases([one]))
-    _refused(storage, c.EndLeases([c.LeaseEnd("nothing", "done", 6.0)]))
+    refused(storage, c.AddLeases([one]))
+    refused(storage, c.EndLeases([c.LeaseEnd("nothing", "done", 6.0)]))
 
 
 def _snapshots(storage: Storage) -> None:
@@ -266,7 +225,7 @@ def _snapshots(storage: Storage) -> None:
     assert storage.snapshot("checked", 3) is None
     assert [kept.n for kept in storage.snapshots("checked")] == [0, 2, 4, 9, 10]
     assert storage.latest_snapshot("checked") == row._replace(at=2.0)
-    _refused(storage, c.AddEngine(began._replace(stream="nobody")))
+    refused(storage, c.AddEngine(began._replace(stream="nobody")))
 
 
 def _keys(storage: Storage) -> None:
@@ -280,8 +239,8 @@ def _keys(storage: Storage) -> None:
         two._replace(revoked_at=4.0),
         one._replace(last_used_at=3.0, expires_at=7.0),
     ]
-    _refused(storage, c.AddKey(one._replace(hash="hash of 3")))
-    _refused(storage, c.AddKey(one._replace(id="k3")))
+    refused(storage, c.AddKey(one._replace(hash="hash of 3")))
+    refused(storage, c.AddKey(one._replace(id="k3")))
 
 
 def _webhooks(storage: Storage) -> None:
@@ -313,7 +272,7 @@ def _webhooks(storage: Storage) -> None:
     assert storage.webhooks("checked") == storage.webhooks() == [hook._replace(id="w2")]
     assert storage.deliveries("w1") == []
     assert storage.webhooks("nobody") == []
-    _refused(storage, c.AddDeliveries([rows[0]]))
+    refused(storage, c.AddDeliveries([rows[0]]))
 
 
 def _audit(storage: Storage) -> None:
@@ -344,8 +303,8 @@ def _notes(storage: Storage) -> None:
         "unsure": {"ann": 1},
     }
     assert storage.counts("checked").notes == 2
-    _refused(storage, c.AddNotes([second]))
-    _refused(storage, c.AddNotes([second._replace(stream="nobody")]))
+    refused(storage, c.AddNotes([second]))
+    refused(storage, c.AddNotes([second._replace(stream="nobody")]))
 
 
 def _erasure(storage: Storage) -> None:
@@ -354,7 +313,7 @@ def _erasure(storage: Storage) -> None:
     storage.write([c.ErasePayload("checked", "a")])
     assert storage.item("checked", "a") == before._replace(payload="null", digest=ERASED)
     assert [row.text for row in storage.notes("checked", item="a")] == [""]
-    _refused(storage, c.ErasePayload("checked", "nothing"))
+    refused(storage, c.ErasePayload("checked", "nothing"))
     storage.scrub()
 
 
@@ -375,8 +334,8 @@ def _console(storage: Storage) -> None:
     assert storage.follows("checked") == [sent]
     storage.write([c.SettleFollow("checked", "z~2", 2.5)])
     assert storage.follows("checked") == [sent._replace(settled_at=2.5)]
-    _refused(storage, c.AddFollows([sent]))
-    _refused(storage, c.AddFollows([sent._replace(stream="nobody")]))
+    refused(storage, c.AddFollows([sent]))
+    refused(storage, c.AddFollows([sent._replace(stream="nobody")]))
     kept = storage.item("checked", "a")
     assert kept is not None
     assert storage.payloads("checked", ["a", "nothing"]) == {"a": kept.payload}
@@ -384,7 +343,7 @@ def _console(storage: Storage) -> None:
     assert storage.streams()[0].archived_at == 7.5
     storage.write([c.ArchiveStream("checked", None)])
     assert storage.streams()[0].archived_at is None
-    _refused(storage, c.ArchiveStream("nobody", 1.0))
+    refused(storage, c.ArchiveStream("nobody", 1.0))
     last = storage.audit()[-1]
     storage.write([c.RetellAudit(last.n, '{"note":""}')])
     assert storage.audit()[-1] == last._replace(details='{"note":""}')
@@ -418,8 +377,8 @@ def _deletion(storage: Storage) -> None:
     storage.write([c.MarkDeleted("gone", 5.0)])
     assert [row.name for row in storage.streams()] == ["checked"]
     assert storage.deleted_streams() == [StreamRow("gone", 1.0, "running", 5.0)]
-    _refused(storage, c.DeleteStream("gone"))
-    _refused(storage, c.MarkDeleted("nobody", 5.0))
+    refused(storage, c.DeleteStream("gone"))
+    refused(storage, c.MarkDeleted("nobody", 5.0))
     rounds = 0
     while storage.remains("gone"):
         storage.write([c.PurgeStream("gone", 2)])
@@ -454,6 +413,6 @@ def _all_or_nothing(storage: Storage) -> None:
         c.RemoveWebhook("w2"),
         c.AddEvents([EventRow("checked", 7, 1, 3, 2.0, "left", '"ann"')]),
     )
-    _refused(storage, *fine, c.AddStream(StreamRow("checked", 3.0)))
+    refused(storage, *fine, c.AddStream(StreamRow("checked", 3.0)))
     storage.write(fine[-1:])
     assert storage.counts("checked").events == 8

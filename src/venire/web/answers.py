@@ -34,6 +34,7 @@ STATUSES: Final[Mapping[int, str]] = {
     403: "The key's role may not do this.",
     404: "Not found.",
     409: "A conflict, or an invalid state for this; nothing was changed.",
+    410: "It is in the archive, or was deleted; the message says where.",
     413: "The body or the batch is too large; nothing was accepted.",
     415: "Unsupported media type.",
     422: "The request is invalid; nothing was accepted.",

@@ -92,6 +92,8 @@ def error_of(error: VenireError) -> RequestError:
         case errors.NotFound(kind=kind):
             hint = _HINTS.get(kind, f"check the name of the {kind}")
             return RequestError(404, "not_found", message, hint=hint)
+        case errors.Archived():
+            return RequestError(410, "archived", message, hint="see docs/history.md")
         case errors.TooMuch(retry_after=None):
             return RequestError(413, "too_much", message, hint="send less in one request")
         case errors.TooMuch(retry_after=seconds):

@@ -150,6 +150,7 @@ def service_settings(settings: ServerSettings) -> ServiceSettings:
         max_labelers=settings.max_labelers,
         allow_private_webhooks=settings.allow_private_webhooks,
         webhook_retry_seconds=settings.webhook_retry_hours * 3600,
+        archive=settings.archive,
     )
 
 

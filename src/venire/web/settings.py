@@ -5,6 +5,7 @@ Streams have settings of their own, which can be changed live; these are read on
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -41,6 +42,8 @@ class ServerSettings(BaseSettings):
     """Share the streams of a PostgreSQL with the other servers on it that do so too."""
     address: str = ""
     """Where these reach this one, as http://HOST:PORT; by default where it listens."""
+    archive: Path | None = None
+    """The folder into which streams archive what their `retention` does not keep."""
     max_body: Annotated[int, Field(ge=1024)] = 8 * MEBIBYTE
     """Maximum bytes in the body of a request."""
     max_batch: Positive = 20_000

@@ -13,7 +13,7 @@ from venire.estimators.base import Floats
 from venire.estimators.gold_votes import gold_votes
 from venire.estimators.votes import anchored
 from venire.estimators.votes.majority import vote_shares
-from venire.estimators.votes.rare import agreed_shares, clearly_rarer, unmixed
+from venire.estimators.votes.rare import agreed_shares, clearly_rarer, purity, unmixed
 from venire.labels import LabelTable
 
 
@@ -50,9 +50,10 @@ def test_unmixed_rows_equal_the_plain_reference(drawn: tuple[Ints, int], seed: i
     rng, labelers = np.random.default_rng(seed), matrix.shape[1]
     rows = rng.dirichlet(np.ones(K), (labelers, K))
     counts = 10 * rng.random((labelers, K, K))
-    q = vote_shares(LabelTable.from_matrix(matrix, K))
+    table = LabelTable.from_matrix(matrix, K)
+    q = vote_shares(table)
     expected = reference.unmixed(rows.tolist(), counts.tolist(), q.tolist())
-    np.testing.assert_allclose(unmixed(rows, counts, q), expected, atol=1e-12)
+    np.testing.assert_allclose(unmixed(rows, counts, purity(table, q)), expected, atol=1e-12)
 
 
 @given(label_matrices(), st.integers(0, 99))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -11,14 +11,16 @@ from venire.estimators.given import Soft
 from venire.estimators.passes.blocks import Blocks
 from venire.estimators.passes.em import count_pass, full_pass, pair_pass, share_pass, weigh_pass
 from venire.labels import LabelTable
+from venire.labels.partitions import Partitions, Table
 
-__all__ = ["FullModel"]
+__all__ = ["FullModel", "full_model"]
 
 
 class FullModel:
     """Passes over a table; confusions are [labeler, said, truth], columns of truth sum to 1.
 
-    Items without labels do not count.
+    Items without labels do not count. `given` are the labels of each labeler by what was said,
+    `items` is how many items have labels, `rows` how many there are.
 
     >>> with FullModel(LabelTable.from_matrix([[0, 0], [1, 0]])) as model:
     ...     soft = model.shares()
@@ -28,6 +30,7 @@ class FullModel:
 
     def __init__(self, table: LabelTable, threads: int | None = None) -> None:
         self.labelers, self.classes = len(table.labelers), len(table.classes)
+        self.rows = len(table.items)
         self._room = self.classes + self.labelers * self.classes**2
         self._blocks = Blocks(table, self._room, threads)
         codes = self.labelers * self.classes
@@ -40,7 +43,7 @@ class FullModel:
             self._blocks.run(share_pass, self._room, self._blocks.said_of, self.classes)[1]
         )
 
-    def weigh(self, posteriors: Floats) -> Soft:
+    def weigh(self, posteriors: Any) -> Soft:
         """Soft counts with given posteriors."""
         run = self._blocks.run(weigh_pass, self._room, self.classes, posteriors=posteriors)
         return self._soft(run[1])
@@ -55,6 +58,12 @@ class FullModel:
         given = np.log(said), said, np.log(priors)
         total, sums = self._blocks.run(full_pass, self._room, *given, posteriors=posteriors)
         return total, self._soft(sums)
+
+    def conclude(self, confusions: Floats, priors: Floats) -> tuple[float, Soft, Floats]:
+        """The same, and the posteriors of all items: items without labels have the priors."""
+        posteriors = np.empty((self.rows, self.classes))
+        posteriors[np.diff(self._blocks.table.start) == 0] = priors
+        return *self.expect(confusions, priors, posteriors), posteriors
 
     def _pairs(
         self, log_said: Floats, log_prior: Floats, posteriors: Floats | None
@@ -78,3 +87,11 @@ class FullModel:
 
     def __exit__(self, *_: object) -> None:
         self._blocks.__exit__()
+
+
+def full_model(table: Table, threads: int | None = None) -> FullModel:
+    """The model of a table, in one piece or in partitions."""
+    if isinstance(table, Partitions):
+        model: FullModel = table.model(FullModel)
+        return model
+    return FullModel(table, threads)

@@ -13,7 +13,7 @@ from venire.errors import InputError, UnknownName
 from venire.estimators.base import TINY, BaseEstimator, Floats
 from venire.estimators.convergence import Monitor
 from venire.estimators.dawid_skene.class_matching import best_names, margin
-from venire.estimators.dawid_skene.e_step import FullModel
+from venire.estimators.dawid_skene.e_step import FullModel, full_model
 from venire.estimators.dawid_skene.shrinkage import fitted_prior, pooled_prior
 from venire.estimators.given import (
     ClassPrior,
@@ -22,10 +22,12 @@ from venire.estimators.given import (
     Soft,
     check_class_prior,
     fixed_counts,
-    gold_classes,
+    known_classes,
+    settled,
+    without_gold,
 )
-from venire.labels.sources import as_table
-from venire.labels.subset import keep_items
+from venire.labels.partitions import Spread
+from venire.labels.sources import as_labels
 
 __all__ = ["DawidSkene"]
 
@@ -113,7 +115,7 @@ class DawidSkene(BaseEstimator):
     tol: float = 1e-6
     prior: Literal["panel"] | float | ArrayLike | None = "panel"
     class_prior: ClassPrior | ArrayLike = "learned"
-    start: Start | ArrayLike = "majority"
+    start: Start | ArrayLike | Spread = "majority"
     threads: int | None = None
 
     def fit(self, labels: Any, gold: Gold | None = None, history: History | None = None) -> Self:
@@ -128,18 +130,15 @@ class DawidSkene(BaseEstimator):
         history : mapping of labeler to K x K counts, optional
             Labels of earlier work, truth by said, that count like labels of this table.
         """
-        table = as_table(labels)
-        known = gold_classes(table, gold)
-        open_items = table if known is None else keep_items(table, known < 0)
+        table = as_labels(labels)
+        known = known_classes(table, gold)
+        open_items = without_gold(table, known)
         fixed = fixed_counts(table, known, history)
-        with FullModel(open_items, self.threads) as model:
+        with full_model(open_items, self.threads) as model:
             climb = _Climb(self, model, fixed)
-            climb.run(self._first(model, len(table.items)))
-            posteriors = np.empty((len(table.items), model.classes))
-            posteriors[np.diff(open_items.start) == 0] = climb.priors
-            log_likelihood, _ = climb.expect(posteriors)
-        if known is not None:
-            posteriors[known >= 0] = np.eye(model.classes)[known[known >= 0]]
+            climb.run(self._first(model))
+            log_likelihood, posteriors = climb.conclude()
+        posteriors = settled(table, posteriors, known)
         self._open, self._fixed = open_items, fixed
         self.pseudo_labels_ = np.ascontiguousarray(climb.pseudo.transpose(0, 2, 1))
         found = np.ascontiguousarray(climb.confusions.transpose(0, 2, 1)), climb.priors
@@ -150,8 +149,10 @@ class DawidSkene(BaseEstimator):
         """Whether the class frequencies are learned."""
         return isinstance(self.class_prior, str) and self.class_prior == "learned"
 
-    def _first(self, model: FullModel, items: int) -> Soft:
+    def _first(self, model: FullModel) -> Soft:
         """The soft counts of the first M step."""
+        if isinstance(self.start, Spread):
+            return model.weigh(self.start)
         if isinstance(self.start, str):
             if self.start not in get_args(Start):
                 raise UnknownName("start", self.start, get_args(Start))
@@ -163,10 +164,10 @@ class DawidSkene(BaseEstimator):
             return model.expect(
                 confusions / confusions.sum(axis=1, keepdims=True), np.full(K, 1 / K)
             )[1]
-        if given.shape == (items, K):
+        if given.shape == (model.rows, K):
             return model.weigh(given)
         raise InputError(
-            f"got a start of shape {given.shape}, expected posteriors {(items, K)} or "
+            f"got a start of shape {given.shape}, expected posteriors {(model.rows, K)} or "
             f"confusions {(M, K, K)}"
         )
 
@@ -195,12 +196,19 @@ class _Climb:
             self._maximise(soft)
         self._check_names(self._climb(self.monitor, soft))
 
-    def expect(self, posteriors: Floats | None = None) -> tuple[float, Soft]:
+    def expect(self) -> tuple[float, Soft]:
         """Log-likelihood, gold and history included, and all soft counts."""
-        total, soft = self.model.expect(self.confusions, self.priors, posteriors)
-        total += float((self.fixed.labels * np.log(self.confusions)).sum())
-        total += float((self.fixed.items * np.log(self.priors)).sum())
-        return total, self._with_fixed(soft)
+        total, soft = self.model.expect(self.confusions, self.priors)
+        return total + self._of_fixed(), self._with_fixed(soft)
+
+    def conclude(self) -> tuple[float, Any]:
+        """Log-likelihood, and the posteriors of all items."""
+        total, _, posteriors = self.model.conclude(self.confusions, self.priors)
+        return total + self._of_fixed(), posteriors
+
+    def _of_fixed(self) -> float:
+        labels = float((self.fixed.labels * np.log(self.confusions)).sum())
+        return labels + float((self.fixed.items * np.log(self.priors)).sum())
 
     def _with_fixed(self, soft: Soft) -> Soft:
         return Soft(soft.items + self.fixed.items, soft.labels + self.fixed.labels)

@@ -2,7 +2,7 @@ r"""A model with hidden types of item within each class."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Final, Self
 
 import numpy as np
@@ -12,14 +12,15 @@ from venire.errors import InputError
 from venire.estimators.base import TINY, BaseEstimator, Floats
 from venire.estimators.convergence import Monitor
 from venire.estimators.dawid_skene.shrinkage import pooled_prior
-from venire.estimators.given import Gold
+from venire.estimators.given import Gold, settled
 from venire.estimators.gold_votes import GoldVotes, gold_votes
 from venire.estimators.passes.blocks import Blocks
 from venire.estimators.passes.em import full_pass, share_pass, weigh_pass
 from venire.labels import LabelTable
-from venire.labels.sources import as_table
+from venire.labels.partitions import Partitions, Table, each, gathered, sizes
+from venire.labels.sources import as_labels
 from venire.labels.stable_draws import item_draws
-from venire.labels.subset import keep_items, slice_items
+from venire.labels.subset import drop_empty, keep_items, slice_items
 
 __all__ = ["Subtypes"]
 
@@ -106,17 +107,20 @@ class Subtypes(BaseEstimator):
         (`gold_votes`), and the class of these items is known.
         """
         _check(self)
-        table = as_table(labels)
+        table = as_labels(labels)
         told = gold_votes(table, gold)
         sample = _sample(table)
-        learned = [_Start(self, sample, n, told) for n in range(self.starts)]
+        here = told if told is None or sample is table else told.on(sample)
+        learned = [_Start(self, sample, n, here) for n in range(self.starts)]
         self.evidence_ = np.array([start.evidence for start in learned])
-        posteriors = np.mean([start.posteriors(table) for start in learned], axis=0)
         monitor = _slowest(learned)
         priors = np.mean([start.priors() for start in learned], axis=0)
-        posteriors[np.diff(table.start) == 0] = priors
+        if isinstance(table, Partitions):  # which are worked on side by side
+            for start in learned:
+                start.how = replace(self, threads=1)
+        posteriors = each(table, _posteriors, learned, priors)
         if told is not None:
-            told.settle(posteriors)
+            posteriors = settled(table, posteriors, told.known)
         confusions = np.mean([start.confusions() for start in learned], axis=0)
         skills = np.einsum("mkk,k->m", confusions, priors)
         return self._settle(table, skills, posteriors, None, monitor, confusions, priors)
@@ -264,10 +268,22 @@ def _kl(a: Floats, b: Floats) -> float:
     return float((log_norm + ((a - b) * _expected_log(a)).sum(axis=-1)).sum())
 
 
-def _sample(table: LabelTable) -> LabelTable:
+def _posteriors(table: LabelTable, learned: list[_Start], priors: Floats) -> Floats:
+    posteriors = np.mean([start.posteriors(table) for start in learned], axis=0)
+    posteriors[np.diff(table.start) == 0] = priors
+    return np.asarray(posteriors)
+
+
+def _sample(table: Table) -> LabelTable:
     """The table, or as many of its items as `MOST_LABELS` allow, drawn by their names."""
-    share = MOST_LABELS / max(1, len(table.said))
-    return table if share >= 1 else keep_items(table, item_draws(table) < share)
+    share = MOST_LABELS / max(1, sizes(table)[1])
+    return gathered(table, _drawn, share)
+
+
+def _drawn(table: LabelTable, first: int, share: float) -> LabelTable:
+    if share >= 1:
+        return table
+    return drop_empty(keep_items(table, item_draws(table) < share))
 
 
 def _slowest(starts: list[_Start]) -> Monitor:

@@ -10,8 +10,9 @@ from venire.estimators.base import Floats
 from venire.estimators.passes.blocks import Blocks
 from venire.estimators.passes.em import count_pass, one_coin_pass, pair_pass, share_pass
 from venire.labels import LabelTable
+from venire.labels.partitions import Partitions, Table
 
-__all__ = ["CoinModel", "Hits"]
+__all__ = ["CoinModel", "Hits", "coin_model"]
 
 
 class Hits(NamedTuple):
@@ -32,6 +33,7 @@ class CoinModel:
 
     def __init__(self, table: LabelTable, threads: int | None = None) -> None:
         self.labelers, self.classes = len(table.labelers), len(table.classes)
+        self.rows = len(table.items)
         codes = self.labelers * self.classes
         self._blocks = Blocks(table, codes + self.classes, threads)
         self.items, given = self._blocks.run(count_pass, codes)
@@ -61,6 +63,12 @@ class CoinModel:
         right = sums[:-K].reshape(self._said.shape).sum(axis=1)
         return total + float(self.given @ log_wrong), Hits(sums[-K:], right)
 
+    def conclude(self, p: Floats, priors: Floats) -> tuple[float, Hits, Floats]:
+        """The same, and the posteriors of all items: items without labels have the priors."""
+        posteriors = np.empty((self.rows, self.classes))
+        posteriors[np.diff(self._blocks.table.start) == 0] = priors
+        return *self.expect(p, priors, posteriors), posteriors
+
     def _pairs(
         self, log_right: Floats, log_wrong: Floats, log_prior: Floats, posteriors: Floats | None
     ) -> tuple[float, Hits]:
@@ -79,3 +87,11 @@ class CoinModel:
 
     def __exit__(self, *_: object) -> None:
         self._blocks.__exit__()
+
+
+def coin_model(table: Table, threads: int | None = None) -> CoinModel:
+    """The model of a table, in one piece or in partitions."""
+    if isinstance(table, Partitions):
+        model: CoinModel = table.model(CoinModel)
+        return model
+    return CoinModel(table, threads)

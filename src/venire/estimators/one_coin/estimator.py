@@ -18,14 +18,15 @@ from venire.estimators.given import (
     Soft,
     check_class_prior,
     fixed_counts,
-    gold_classes,
+    known_classes,
+    settled,
+    without_gold,
 )
-from venire.estimators.one_coin.e_step import CoinModel, Hits
+from venire.estimators.one_coin.e_step import CoinModel, Hits, coin_model
 from venire.estimators.one_coin.rank_one import rank_one_start
 from venire.estimators.one_coin.spectral import MIN_OVERLAP, SignRule, spectral_start
-from venire.labels import LabelTable
-from venire.labels.sources import as_table
-from venire.labels.subset import keep_items
+from venire.labels.partitions import Table
+from venire.labels.sources import as_labels
 
 __all__ = ["OneCoin"]
 
@@ -110,6 +111,7 @@ class OneCoin(BaseEstimator):
 
     Examples
     --------
+    >>> from venire import LabelTable
     >>> rng = np.random.default_rng(0)
     >>> truth = rng.integers(2, size=(500, 1))
     >>> said = np.where(rng.random((500, 4)) < [0.9, 0.8, 0.7, 0.6], truth, 1 - truth)
@@ -142,19 +144,16 @@ class OneCoin(BaseEstimator):
         gold : mapping of item to class, optional
             Items whose class is known: their posterior is 1 for it.
         """
-        table = as_table(labels)
-        known = gold_classes(table, gold)
-        open_items = table if known is None else keep_items(table, known < 0)
+        table = as_labels(labels)
+        known = known_classes(table, gold)
+        open_items = without_gold(table, known)
         fixed = fixed_counts(table, known)
-        with CoinModel(open_items, self.threads) as model:
+        with coin_model(open_items, self.threads) as model:
             what = _Likelihood(model, self, _gold_hits(fixed))
             found, monitor = self._highest(what, self._starts(what, table))
             found = self._check_mirror(what, found, monitor)
-            posteriors = np.empty((len(table.items), model.classes))
-            posteriors[np.diff(open_items.start) == 0] = found.priors
-            log_likelihood, _ = what.expect(found, posteriors)
-        if known is not None:
-            posteriors[known >= 0] = np.eye(model.classes)[known[known >= 0]]
+            log_likelihood, posteriors = what.conclude(found)
+        posteriors = settled(table, posteriors, known)
         self._open, self._fixed = open_items, fixed
         p = found.competences
         return self._settle(
@@ -170,7 +169,7 @@ class OneCoin(BaseEstimator):
         # the default prior stabilises the fit; intervals have their own
         return _check_prior(None if self.prior == CAUTIOUS else self.prior)
 
-    def _starts(self, what: _Likelihood, table: LabelTable) -> list[Floats]:
+    def _starts(self, what: _Likelihood, table: Table) -> list[Floats]:
         """The starts to try; of equally good results the first is kept."""
         n, chance = len(table.labelers), 1 / len(table.classes)
         if not isinstance(self.start, str):
@@ -265,15 +264,24 @@ class _Likelihood:
         items, right = self.model.shares()
         return Hits(items + self.gold.items, right + self.gold.right)
 
-    def expect(self, found: _Found, posteriors: Floats | None = None) -> tuple[float, Hits]:
+    def expect(self, found: _Found) -> tuple[float, Hits]:
         """Log-likelihood, and the expected counts."""
+        total, (items, right) = self.model.expect(*found)
+        counts = Hits(items + self.gold.items, right + self.gold.right)
+        return total + self._of_gold(found), counts
+
+    def conclude(self, found: _Found) -> tuple[float, Any]:
+        """Log-likelihood, and the posteriors of all items."""
+        total, _, posteriors = self.model.conclude(*found)
+        return total + self._of_gold(found), posteriors
+
+    def _of_gold(self, found: _Found) -> float:
         p, gold = found.competences, self.gold
-        total, (items, right) = self.model.expect(p, found.priors, posteriors)
-        if gold.given.any():
-            log_wrong = np.log1p(-p) - np.log(self.classes - 1)
-            total += float(gold.right @ np.log(p) + (gold.given - gold.right) @ log_wrong)
-            total += float(gold.items @ np.log(found.priors))
-        return total, Hits(items + gold.items, right + gold.right)
+        if not gold.given.any():
+            return 0.0
+        log_wrong = np.log1p(-p) - np.log(self.classes - 1)
+        labels = float(gold.right @ np.log(p) + (gold.given - gold.right) @ log_wrong)
+        return labels + float(gold.items @ np.log(found.priors))
 
     def maximise(self, found: _Found, hits: Hits) -> _Found:
         """The parameters that explain the expected counts best; as before where there are none."""

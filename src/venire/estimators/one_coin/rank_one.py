@@ -20,7 +20,7 @@ import numpy as np
 
 from venire.estimators.base import Floats
 from venire.estimators.one_coin.spectral import REACH, pair_counts
-from venire.labels import LabelTable
+from venire.labels.partitions import Table
 
 __all__ = ["rank_one_start"]
 
@@ -31,13 +31,14 @@ _ROUNDS: Final = 50
 _SHRINK: Final = 5.0
 
 
-def rank_one_start(table: LabelTable, reach: float = REACH) -> Floats:
+def rank_one_start(table: Table, reach: float = REACH) -> Floats:
     """Competences from the agreement of all pairs; see `spectral_start` for `reach`.
 
     Each round solves for every labeler's r with the others fixed, and goes half of the way, so the
     order of the labelers does not matter. A labeler who shares no item with anyone gets the mean of
     the others. If the mean is below chance, all signs are flipped.
 
+    >>> from venire import LabelTable
     >>> rng = np.random.default_rng(0)
     >>> truth = rng.integers(2, size=(20_000, 1))
     >>> said = np.where(rng.random((20_000, 4)) < [0.9, 0.8, 0.7, 0.4], truth, 1 - truth)

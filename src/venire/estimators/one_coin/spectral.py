@@ -23,6 +23,7 @@ from venire.errors import InputError, UnknownName
 from venire.estimators.base import Floats
 from venire.estimators.passes.pair_counts import best_triples, count_pairs
 from venire.labels import LabelTable
+from venire.labels.partitions import Table, total
 
 __all__ = ["MIN_OVERLAP", "REACH", "SignRule", "agreement_moments", "pair_counts", "spectral_start"]
 
@@ -38,7 +39,7 @@ REACH: Final = 0.8
 MIN_OVERLAP: Final = 10
 
 
-def agreement_moments(table: LabelTable, min_overlap: int = MIN_OVERLAP) -> Floats:
+def agreement_moments(table: Table, min_overlap: int = MIN_OVERLAP) -> Floats:
     """The matrix N_ab of agreement moments, NaN for labelers with too few items in common.
 
     A moment is defined when the two share at least `min_overlap` items; where no pair of the table
@@ -61,24 +62,30 @@ def agreement_moments(table: LabelTable, min_overlap: int = MIN_OVERLAP) -> Floa
     return moments
 
 
-def pair_counts(table: LabelTable) -> tuple[Floats, Floats]:
+def pair_counts(table: Table) -> tuple[Floats, Floats]:
     """For all pairs of labelers, on how many items they agree, and how many both labelled.
 
     >>> agree, shared = pair_counts(LabelTable.from_matrix([[0, 0], [1, 0], [1, -1]]))
     >>> agree.tolist(), shared.tolist()
     ([[3.0, 1.0], [1.0, 2.0]], [[3.0, 2.0], [2.0, 2.0]])
     """
-    n = len(table.labelers)
-    agree, shared = np.zeros((n, n)), np.zeros((n, n))
-    count_pairs(table.start, table.labeler, table.said, agree, shared)
-    upper = np.triu_indices(n, 1)
+    agree, shared = total(table, _ordered_pairs)
+    upper = np.triu_indices(len(table.labelers), 1)
     for counts in (agree, shared):
         counts.T[upper] = counts[upper]
     return agree, shared
 
 
+def _ordered_pairs(table: LabelTable) -> tuple[Floats, Floats]:
+    """The counts of the pairs a <= b."""
+    n = len(table.labelers)
+    agree, shared = np.zeros((n, n)), np.zeros((n, n))
+    count_pairs(table.start, table.labeler, table.said, agree, shared)
+    return agree, shared
+
+
 def spectral_start(
-    table: LabelTable,
+    table: Table,
     *,
     min_overlap: int = MIN_OVERLAP,
     sign_rule: SignRule = "fixed",
@@ -102,7 +109,7 @@ def spectral_start(
 
     Parameters
     ----------
-    table : LabelTable
+    table : LabelTable or Partitions
         Complete or partial labels of any K.
     min_overlap : int
         See `agreement_moments`.

@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 from venire.errors import InputError, UnknownName
 from venire.labels import LabelTable
 from venire.labels.entropy import vote_counts, vote_entropies
+from venire.labels.partitions import Table, total
 from venire.labels.sources import as_table
 from venire.labels.sources.ordered import as_ordered, numbers_of
 
-__all__ = ["Level", "alpha_of", "krippendorff_alpha", "vote_entropy"]
+__all__ = ["Level", "alpha_of", "coincidences", "krippendorff_alpha", "vote_entropy"]
 
 Floats = NDArray[np.float64]
 Level = Literal["nominal", "ordinal", "interval"]
@@ -54,21 +55,29 @@ def krippendorff_alpha(
     return alpha_of(as_table(labels) if level == "nominal" else as_ordered(labels, order), level)
 
 
-def alpha_of(table: LabelTable, level: Level = "nominal") -> float:
+def alpha_of(table: Table, level: Level = "nominal") -> float:
     """The same for a table whose classes are in order."""
-    counts = vote_counts(table).astype(np.float64)
-    counts = counts[counts.sum(axis=1) >= 2]
-    if not counts.size:
+    pairs, said = total(table, coincidences)
+    if not said.any():
         return float("nan")
-    weighted = counts / (counts.sum(axis=1, keepdims=True) - 1)
-    pairs = weighted.T @ counts - np.diag(weighted.sum(axis=0))
-    said = counts.sum(axis=0)
     distance = _distances(table, level, said)
     by_chance = (np.outer(said, said) * distance).sum() / (said.sum() - 1)
     return float(1 - (pairs * distance).sum() / by_chance) if by_chance > 0 else float("nan")
 
 
-def _distances(table: LabelTable, level: Level, said: Floats) -> Floats:
+def coincidences(table: LabelTable) -> tuple[Floats, Floats]:
+    """Pairs of labels of the same item, K x K, an item of n labels n times; labels of each class.
+
+    >>> coincidences(LabelTable.from_matrix([[0, 0], [0, 1], [1, -1]]))[0].tolist()
+    [[2.0, 1.0], [1.0, 0.0]]
+    """
+    counts = vote_counts(table).astype(np.float64)
+    counts = counts[counts.sum(axis=1) >= 2]
+    weighted = counts / (counts.sum(axis=1, keepdims=True) - 1)
+    return weighted.T @ counts - np.diag(weighted.sum(axis=0)), counts.sum(axis=0)
+
+
+def _distances(table: Table, level: Level, said: Floats) -> Floats:
     """The squared distance of any two classes."""
     if level == "nominal":
         return 1 - np.eye(said.size)

@@ -6,8 +6,8 @@ from typing import Final
 
 import numpy as np
 
-from venire.labels import LabelTable
-from venire.labels.entropy import vote_counts
+from venire.estimators.ratings.agreement import coincidences
+from venire.labels.partitions import Table, total
 
 __all__ = ["order_strength"]
 
@@ -18,7 +18,7 @@ _FEWEST: Final = 10.0
 _PSEUDO: Final = 4.0
 
 
-def order_strength(table: LabelTable) -> float:
+def order_strength(table: Table) -> float:
     r"""How much more often labels of an item are neighbours than further apart.
 
     The classes of the table stand in order.
@@ -32,6 +32,7 @@ def order_strength(table: LabelTable) -> float:
     that of the weakest boundary: classes that are confused in pairs (1 and 2, 3 and 4) have no
     order. It is infinite where too little is known, and 0 with two classes.
 
+    >>> from venire import LabelTable
     >>> order_strength(LabelTable.from_matrix([[0, 1], [1, 2], [1, 1], [2, 2]] * 30, classes=3))
     10.375
     >>> anything = [[0, 0], [0, 1], [0, 2], [1, 1], [1, 2], [2, 2]] * 30
@@ -41,10 +42,7 @@ def order_strength(table: LabelTable) -> float:
     K = len(table.classes)
     if K == 2:
         return 0.0
-    counts = vote_counts(table).astype(np.float64)
-    counts = counts[counts.sum(axis=1) >= 2]
-    said = counts.sum(axis=0)
-    seen = (counts / (counts.sum(axis=1, keepdims=True) - 1)).T @ counts  # off the diagonal
+    seen, said = total(table, coincidences)
     chance = np.outer(said, said) / max(said.sum(), 1.0)
     links = [np.inf]
     for k in range(K - 1):

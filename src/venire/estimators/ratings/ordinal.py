@@ -12,13 +12,13 @@ import numpy as np
 from venire.errors import InputError
 from venire.estimators.base import BaseEstimator, Floats
 from venire.estimators.convergence import Monitor
-from venire.estimators.dawid_skene.e_step import FullModel
+from venire.estimators.dawid_skene.e_step import full_model
 from venire.estimators.given import Soft
 from venire.estimators.ratings.agreement import alpha_of
 from venire.estimators.ratings.order import order_strength
 from venire.estimators.ratings.rater_types import RaterTypes, rater_types
-from venire.labels import LabelTable
-from venire.labels.sources.ordered import as_ordered
+from venire.labels.partitions import Partitions, Table
+from venire.labels.sources.ordered import as_ordered, numbers_of
 
 __all__ = ["Ordinal"]
 
@@ -83,6 +83,7 @@ class Ordinal(BaseEstimator):
 
     Examples
     --------
+    >>> from venire import LabelTable
     >>> rng = np.random.default_rng(0)
     >>> truth = rng.integers(5, size=(300, 1))
     >>> bias, spread = np.array([0.8, 0.0, 0.0, -0.8]), np.array([0.5, 0.5, 1.0, 1.0])
@@ -106,7 +107,7 @@ class Ordinal(BaseEstimator):
 
     def fit(self, labels: Any) -> Self:
         """Learn the types of the raters and the posteriors of the items."""
-        table = as_ordered(labels, self.order)
+        table = self._table(labels)
         if len(table.classes) > MOST_CLASSES:
             raise InputError(
                 f"got {len(table.classes)} classes, expected at most {MOST_CLASSES}: for "
@@ -123,24 +124,35 @@ class Ordinal(BaseEstimator):
         self.chosen_ = "ordinal" if self.ordered_ else "auto"
         return self._climb(table) if self.ordered_ else self._without_order(table)
 
-    def _climb(self, table: LabelTable) -> Self:
+    def _table(self, labels: Any) -> Table:
+        """The labels with the classes in order, as partitions must have them already."""
+        if not isinstance(labels, Partitions):
+            return as_ordered(labels, self.order)
+        numbers = numbers_of(labels.classes)
+        rising = numbers is not None and bool((np.diff(numbers) > 0).all())
+        if tuple(labels.classes) != tuple(self.order or ()) and (self.order or not rising):
+            raise InputError(
+                f"got partitions with the classes {list(labels.classes)[:5]}, expected them in "
+                "order: name the classes, from the lowest to the highest, when they are loaded"
+            )
+        return labels
+
+    def _climb(self, table: Table) -> Self:
         kinds = rater_types(len(table.classes))
-        posteriors = np.empty((len(table.items), len(table.classes)))
-        with FullModel(table, self.threads) as model:
+        with full_model(table, self.threads) as model:
             raters = _Raters(kinds, model.labelers)
             monitor = Monitor(self.tol, self.max_iter)
             raters.learn(model.shares())
             while not monitor.done:
                 total, soft = model.expect(raters.said, raters.priors)
                 monitor.report(total + raters.penalty(), raters.learn(soft))
-            posteriors[np.diff(table.start) == 0] = raters.priors
-            model.expect(raters.said, raters.priors, posteriors)
+            posteriors = model.conclude(raters.said, raters.priors)[2]
         self.biases_, self.idle_ = raters.biases(), raters.idle()
         confusions = raters.confusions()
         skills = np.einsum("mkk,k->m", confusions, raters.priors)
         return self._settle(table, skills, posteriors, None, monitor, confusions, raters.priors)
 
-    def _without_order(self, table: LabelTable) -> Self:
+    def _without_order(self, table: Table) -> Self:
         from venire.estimators.auto import Auto
 
         auto = Auto(seed=self.seed, threads=self.threads).fit(table)
@@ -151,7 +163,7 @@ class Ordinal(BaseEstimator):
         return self._settle(
             table,
             auto.competences_,
-            auto.posteriors_,
+            auto.posterior_rows(),
             None,
             monitor,
             auto.confusions_,

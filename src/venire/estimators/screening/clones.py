@@ -16,8 +16,10 @@ from venire.errors import InputError
 from venire.estimators.base import BaseEstimator, Floats
 from venire.estimators.screening.shared_errors import Panel, fit_panel, panel_pairs
 from venire.labels import LabelTable
-from venire.labels.sources import as_table
-from venire.labels.subset import keep_labels
+from venire.labels.counts import labels_given
+from venire.labels.partitions import Table, gathered, total
+from venire.labels.sources import as_labels
+from venire.labels.subset import drop_empty, keep_labels
 
 __all__ = ["CloneGroup", "ClonePair", "Clones", "find_clones"]
 
@@ -125,7 +127,7 @@ def find_clones(
         raise InputError(f"got level={level!r}, expected a number strictly between 0 and 1")
     if min_overlap < 2:
         raise InputError(f"got min_overlap={min_overlap!r}, expected at least 2")
-    table = labels.table_ if isinstance(labels, BaseEstimator) else as_table(labels)
+    table = labels.table_ if isinstance(labels, BaseEstimator) else as_labels(labels)
     small, who = _manageable(table, min_overlap, seed)
     panel = fit_panel(panel_pairs(small), min_overlap)
     if panel.first.size < 3:
@@ -174,20 +176,30 @@ def _groups(
     return tuple(found)
 
 
-def _manageable(
-    table: LabelTable, min_overlap: int, seed: int
-) -> tuple[LabelTable, NDArray[np.int64]]:
+def _manageable(table: Table, min_overlap: int, seed: int) -> tuple[LabelTable, NDArray[np.int64]]:
     """The labelers worth comparing, and as many items as the limit allows."""
-    given = np.bincount(table.labeler, minlength=len(table.labelers))
+    given = labels_given(table)
     who = np.argsort(-given, kind="stable")[:MOST_LABELERS]
     who = np.sort(who[given[who] >= min_overlap])
     number = np.full(given.size, -1)
     number[who] = np.arange(who.size)
-    sizes = np.diff(table.start)
-    pairs = float((sizes.astype(np.float64) ** 2).sum())
-    chosen = np.ones(sizes.size, dtype=np.bool_)
-    if pairs > MOST_PAIRS:
-        chosen = np.random.default_rng(seed).random(sizes.size) < MOST_PAIRS / pairs
-    keep = (number[table.labeler] >= 0) & np.repeat(chosen, sizes)
-    kept = keep_labels(table, keep)
-    return replace(kept, labelers=who, labeler=number[kept.labeler]), who
+    share = MOST_PAIRS / max(float(total(table, _pairs)), 1.0)
+    small = gathered(table, _chosen, number, share, seed)
+    return replace(small, labelers=who, labeler=number[small.labeler]), who
+
+
+def _pairs(table: LabelTable) -> float:
+    return float((np.diff(table.start).astype(np.float64) ** 2).sum())
+
+
+def _chosen(
+    table: LabelTable, first: int, number: NDArray[np.int64], share: float, seed: int
+) -> LabelTable:
+    """The labels of those who are compared, on a random share of the items."""
+    keep = number[table.labeler] >= 0
+    if share < 1:
+        draws = np.random.PCG64(seed)
+        draws.advance(first)  # as if all items were here: one draw for each
+        chosen = np.random.Generator(draws).random(len(table.items)) < share
+        keep &= np.repeat(chosen, np.diff(table.start))
+    return drop_empty(keep_labels(table, keep))

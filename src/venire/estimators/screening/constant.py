@@ -9,7 +9,11 @@ from numpy.typing import NDArray
 
 from venire.estimators.base import BaseEstimator, Floats
 from venire.labels import LabelTable
-from venire.labels.sources import as_table
+from venire.labels.counts import said_counts
+from venire.labels.entropy import vote_counts
+from venire.labels.partitions import Table, total
+from venire.labels.sources import as_labels
+from venire.labels.subset import keep_labelers
 
 __all__ = ["constant_labelers", "find_constant"]
 
@@ -50,56 +54,58 @@ def find_constant(labels: Any) -> tuple[Any, ...]:
     >>> find_constant(LabelTable.from_matrix(said))
     (4, 5)
     """
-    table = labels.table_ if isinstance(labels, BaseEstimator) else as_table(labels)
+    table = labels.table_ if isinstance(labels, BaseEstimator) else as_labels(labels)
     return tuple(table.labelers[m] for m in np.flatnonzero(constant_labelers(table)).tolist())
 
 
-def constant_labelers(table: LabelTable) -> NDArray[np.bool_]:
+def constant_labelers(table: Table) -> NDArray[np.bool_]:
     """Whether each labeler of the table always says the same class."""
-    M, K = len(table.labelers), len(table.classes)
-    counts = np.bincount(table.labeler.astype(np.int64) * K + table.said, minlength=M * K)
-    counts = counts.reshape(M, K)
+    K, counts = len(table.classes), said_counts(table)
     given = counts.sum(axis=1)
     suspect = (given >= FEWEST) & (counts.max(axis=1) >= MOSTLY * given)
     if not suspect.any() or not counts[~suspect].any():
-        return np.zeros(M, np.bool_)
+        return np.zeros(len(given), np.bool_)
     favourite = counts.argmax(axis=1)
     share = counts[~suspect].sum(axis=0) / counts[~suspect].sum()
-    votes = np.zeros((len(table.items), K))
-    own = ~suspect[table.labeler]
-    np.add.at(votes, (table.item[own], table.said[own]), 1.0)
-    like = _like_the_others(table, votes, own)
-    evident = _evidence(table, votes, like, suspect, favourite) > WANTED
+    joint = total(table, _beside_the_rest, suspect) + np.eye(K) + 1.0 / K
+    like = joint / joint.sum(axis=1, keepdims=True)
+    evident = total(table, _evidence, like, suspect, favourite) > WANTED
     return np.asarray(suspect & evident & (share[favourite] < COMMON))
 
 
-def _like_the_others(table: LabelTable, votes: Floats, own: NDArray[np.bool_]) -> Floats:
-    """C: how a labeler labels an item on which the rest votes k, K (rest) x K (said)."""
+def _votes(table: LabelTable, suspect: NDArray[np.bool_]) -> Floats:
+    """The votes of those who are not suspected, items x K."""
+    return vote_counts(keep_labelers(table, ~suspect)).astype(np.float64)
+
+
+def _beside_the_rest(table: LabelTable, suspect: NDArray[np.bool_]) -> Floats:
+    """What labelers say where the rest votes k, for C: counts, K (rest) x K (said)."""
+    votes, own = _votes(table, suspect), ~suspect[table.labeler]
     K = votes.shape[1]
     s, said = table.item[own], table.said[own]
     rest = votes[s]
     rest[np.arange(s.size), said] -= 1.0
-    total = rest.sum(axis=1)
-    rest = rest[total > 0] / total[total > 0, None]
-    joint = np.eye(K) + 1.0 / K
+    others = rest.sum(axis=1)
+    rest = rest[others > 0] / others[others > 0, None]
+    joint = np.zeros((K, K))
     for k in range(K):
-        joint[:, k] += rest[said[total > 0] == k].sum(axis=0)
-    return np.asarray(joint / joint.sum(axis=1, keepdims=True))
+        joint[:, k] = rest[said[others > 0] == k].sum(axis=0)
+    return joint
 
 
 def _evidence(
     table: LabelTable,
-    votes: Floats,
     like: Floats,
     suspect: NDArray[np.bool_],
     favourite: NDArray[np.int64],
 ) -> Floats:
     """The log-odds of each suspect being constant."""
+    votes = _votes(table, suspect)
     K = votes.shape[1]
     mine = suspect[table.labeler] & (votes.sum(axis=1)[table.item] > 0)
     s, m, said = table.item[mine], table.labeler[mine], table.said[mine]
     share = votes[s] / votes[s].sum(axis=1, keepdims=True)
     others = np.log(np.einsum("ek,ke->e", share, like[:, said]))
     constant = np.log(np.where(said == favourite[m], 1 - SLIP, SLIP / (K - 1)))
-    total: Floats = np.bincount(m, constant - others, minlength=len(suspect)).astype(np.float64)
-    return total
+    odds: Floats = np.bincount(m, constant - others, minlength=len(suspect)).astype(np.float64)
+    return odds

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from venire.estimators.screening.clones import CloneGroup
 from venire.labels import LabelTable
+from venire.labels.counts import labels_given
+from venire.labels.partitions import Table, kept
 from venire.labels.stable_draws import name_codes
 
 __all__ = ["merge_clones"]
 
 
-def merge_clones(table: LabelTable, groups: Iterable[CloneGroup]) -> LabelTable:
+def merge_clones(table: Table, groups: Iterable[CloneGroup]) -> Any:
     """The table in which each group has one label per item: what most of its members said.
 
     The label is given by the group's first member. Where members are split evenly, the one with
@@ -32,12 +36,11 @@ def merge_clones(table: LabelTable, groups: Iterable[CloneGroup]) -> LabelTable:
         voice[members] = members[0]
     if (voice == np.arange(voice.size)).all():
         return table
-    return _merge(table, voice)
+    return kept(table, _merge, voice, labels_given(table))
 
 
-def _merge(table: LabelTable, voice: np.ndarray[tuple[int], np.dtype[np.intp]]) -> LabelTable:
+def _merge(table: LabelTable, voice: NDArray[np.intp], given: NDArray[np.int64]) -> LabelTable:
     K, M = len(table.classes), len(table.labelers)
-    given = np.bincount(table.labeler, minlength=M)
     of = table.item * M + voice[table.labeler]
     spoken, group = np.unique(of, return_inverse=True)
     votes = np.zeros((spoken.size, K))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +12,10 @@ from venire.estimators.given import Gold
 from venire.estimators.gold_votes import GoldVotes, gold_votes
 from venire.estimators.screening.constant import constant_labelers
 from venire.labels import LabelTable, Names
-from venire.labels.subset import keep_items, keep_labels
+from venire.labels.counts import labels_given, said_counts
+from venire.labels.entropy import vote_counts
+from venire.labels.partitions import Table, kept, total
+from venire.labels.subset import has_several, keep_labelers, several_labels
 
 __all__ = ["Screened", "screen"]
 
@@ -34,7 +37,7 @@ class Screened(NamedTuple):
     says it than elsewhere. `obstacle` is None where labelers can be told apart.
     """
 
-    heard: LabelTable
+    heard: Any
     constant: NDArray[np.bool_]
     contrary: NDArray[np.bool_]
     obstacle: str | None
@@ -49,7 +52,7 @@ class Screened(NamedTuple):
         return " ".join([*aside, told])
 
 
-def screen(table: LabelTable, gold: Gold | None = None) -> Screened:
+def screen(table: Table, gold: Gold | None = None) -> Screened:
     """Ignore labelers who always say one class; check whether there is anything to learn.
 
     With gold, who contradicts the vote is who contradicts the vote that gold gives
@@ -60,25 +63,28 @@ def screen(table: LabelTable, gold: Gold | None = None) -> Screened:
     'It stays with the plain vote: 2 labelers cannot be told apart by their agreement.'
     """
     constant = constant_labelers(table)
-    heard = keep_labels(table, ~constant[table.labeler])
+    heard = _without(table, constant)
     contrary = np.zeros(len(constant), np.bool_)
     told = gold_votes(heard, gold)
     obstacle = None if told is not None and told.given.sum() >= FEWEST_LABELS else _obstacle(heard)
     if obstacle is None:
         contrary = _contrary(heard, told)
-        heard = keep_labels(heard, ~contrary[heard.labeler])
+        heard = _without(heard, contrary)
     return Screened(heard, constant, contrary, obstacle)
 
 
-def _contrary(table: LabelTable, told: GoldVotes | None) -> NDArray[np.bool_]:
+def _without(table: Table, labelers: NDArray[np.bool_]) -> Any:
+    return kept(table, keep_labelers, ~labelers) if labelers.any() else table
+
+
+def _contrary(table: Table, told: GoldVotes | None) -> NDArray[np.bool_]:
     """Who is right less often than one who does not look: the diagonal sums to 1 or less.
 
     Their labels would tell something if they were turned round, but then a panel of two camps
     could be turned round as a whole.
     """
-    wanted = np.diff(table.start) >= 2
-    several = keep_items(table, wanted if told is None else wanted | (told.known >= 0))
-    given = np.bincount(several.labeler, minlength=len(table.labelers))
+    several = kept(table, several_labels, None if told is None else told.known)
+    given = labels_given(several)
     if not (given >= FEWEST_LABELS).any():
         return np.zeros(len(given), np.bool_)
     start = "majority" if told is None else told.shares
@@ -86,32 +92,32 @@ def _contrary(table: LabelTable, told: GoldVotes | None) -> NDArray[np.bool_]:
     return np.asarray((given >= FEWEST_LABELS) & (np.einsum("mkk->m", rows) <= 1.0))
 
 
-def _obstacle(table: LabelTable) -> str | None:
+def _obstacle(table: Table) -> str | None:
     """Why labelers cannot be told apart; None if they can."""
-    present = int((np.bincount(table.labeler, minlength=len(table.labelers)) > 0).sum())
+    said = said_counts(table)
+    present = int((said.sum(axis=1) > 0).sum())
     if present < FEWEST_LABELERS:
         return f"{present} labelers cannot be told apart by their agreement"
-    length = np.diff(table.start)
-    if not (length >= 2).any():
+    if not total(table, _several):
         return "no item has two labels to compare labelers on"
-    z = _agreement(table)
+    share = said.sum(axis=0) / said.sum()
+    beyond, squares = total(table, _agreement, float((share**2).sum()))
+    z = float(beyond / np.sqrt(squares)) if squares > 0 else 0.0
     if z < BEYOND_CHANCE:
         return f"labels do not agree beyond chance ({z:.1f} standard errors)"
     return None
 
 
-def _agreement(table: LabelTable) -> float:
-    """Agreement of pairs of labels beyond chance, in standard errors over items."""
-    length = np.diff(table.start).astype(np.float64)
-    votes = np.zeros((len(length), len(table.classes)))
-    np.add.at(votes, (table.item, table.said), 1.0)
-    several = length >= 2
-    n, v = length[several], votes[several]
-    share = votes.sum(axis=0) / votes.sum()
-    chance = float((share**2).sum())
+def _several(table: LabelTable) -> int:
+    return int(has_several(table).sum())
+
+
+def _agreement(table: LabelTable, chance: float) -> tuple[float, float]:
+    """Agreement of pairs of labels beyond chance: its sum over items, and that of its squares."""
+    several = has_several(table)
+    n, v = np.diff(table.start)[several].astype(np.float64), vote_counts(table)[several]
     beyond = ((v * (v - 1)).sum(axis=1) / (n * (n - 1)) - chance) * (n - 1)
-    spread = float(np.sqrt((beyond**2).sum()))
-    return float(beyond.sum()) / spread if spread > 0 else 0.0
+    return float(beyond.sum()), float((beyond**2).sum())
 
 
 def _set_aside(

@@ -9,19 +9,26 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from venire.estimators.base import Floats
-from venire.estimators.dawid_skene.e_step import FullModel
+from venire.estimators.dawid_skene.e_step import full_model
 from venire.estimators.dawid_skene.estimator import DawidSkene
 from venire.estimators.dawid_skene.shrinkage import fitted_prior
-from venire.estimators.given import Gold, Soft, check_counts, fixed_counts
+from venire.estimators.given import Gold, Soft, check_counts, fixed_counts, settled, without_gold
 from venire.estimators.gold_votes import GoldVotes, gold_votes
-from venire.estimators.passes.vote_counts import count_labels
 from venire.estimators.screening.screen import screen
-from venire.estimators.votes.majority import VoteEstimator, one_iteration, vote_shares
-from venire.estimators.votes.rare import agreed_shares, clearly_rarer, unmixed
+from venire.estimators.votes.implied import soft_counts
+from venire.estimators.votes.majority import (
+    VoteEstimator,
+    one_iteration,
+    posterior_mass,
+    vote_shares,
+)
+from venire.estimators.votes.rare import agreed_shares, clearly_rarer, purity, unmixed
 from venire.estimators.votes.weighted import WeightedMajority
 from venire.labels import LabelTable
-from venire.labels.sources import as_table
-from venire.labels.subset import keep_items
+from venire.labels.counts import labels_given, said_counts
+from venire.labels.partitions import Spread, Table, each, kept, total
+from venire.labels.sources import as_labels
+from venire.labels.subset import has_several, several_labels
 from venire.paper.accuracy import one_coin
 
 __all__ = ["Anchored", "fill", "near_the_vote"]
@@ -107,34 +114,34 @@ class Anchored(VoteEstimator):
         With `gold`, a mapping of item to class, the vote is the one that gold gives
         (`gold_votes`), and labels of these items count as known to be right or wrong.
         """
-        table = as_table(labels)
+        table = as_labels(labels)
         found = screen(table, gold)
         self.constant_, self.contrary_ = found.constant, found.contrary
         self.learned_ = found.obstacle is None
         self.why_ = found.why(WEIGHED)
         heard = found.heard
         told = gold_votes(heard, gold)
-        posteriors = fill(np.mean(self._parts(heard, told), axis=0), heard)
+        posteriors = fill(each(heard, mean_of, *self._parts(heard, told)), heard)
         if told is not None:
-            told.settle(posteriors)
+            posteriors = settled(heard, posteriors, told.known)
         confusions, priors, skills = self._imply(table, heard, posteriors, told)
         if told is not None:
             told = gold_votes(table, gold)
         if told is not None and told.overrule(table, confusions, priors):
             self.why_ = OVERRULED
             confusions, posteriors = told.record(table)
-            items = posteriors.sum(axis=0) + 1.0
+            items = total(table, _sums, posteriors) + 1.0
             priors = items / items.sum()
             skills = np.einsum("mkk,k->m", confusions, priors)
         return self._settle(table, skills, posteriors, None, one_iteration(), confusions, priors)
 
-    def _parts(self, heard: LabelTable, told: GoldVotes | None) -> list[Floats]:
+    def _parts(self, heard: Table, told: GoldVotes | None) -> list[Any]:
         if self.learned_:
             return near_the_vote(heard, self.threads, told)
-        return [vote_shares(heard) if told is None else told.shares]
+        return [each(heard, vote_shares) if told is None else told.shares]
 
     def _imply(
-        self, table: LabelTable, heard: LabelTable, posteriors: Floats, told: GoldVotes | None
+        self, table: Table, heard: Table, posteriors: Floats | Spread, told: GoldVotes | None
     ) -> tuple[Floats, Floats, Floats]:
         """Confusion matrices, class shares and skills, from items with two labels or gold.
 
@@ -145,20 +152,19 @@ class Anchored(VoteEstimator):
             rows = np.tile(self._equal_votes(heard, posteriors), (M, 1, 1))
             shares = np.full(K, 1 / K)
         else:
-            several = np.diff(heard.start) >= 2
-            if told is not None:
-                several |= told.known >= 0
-            taught = keep_items(heard, several)
-            counts = _counts(taught, posteriors)
+            known = None if told is None else told.known
+            taught = kept(heard, several_labels, known)
+            counts = total(taught, soft_counts, posteriors)
             near = self._rows(counts)
-            items = posteriors[several].sum(axis=0) + 1.0
+            several, mass = total(heard, _several_mass, posteriors, known)
+            items = mass + 1.0
             rows, shares = self._loosened(taught, near, items / items.sum(), told)
             agreed = agreed_shares(taught)
-            if clearly_rarer(agreed, shares, int(several.sum())):
-                start = unmixed(near, counts, posteriors), agreed
+            if clearly_rarer(agreed, shares, int(several)):
+                start = unmixed(near, counts, purity(heard, posteriors)), agreed
                 rows, shares = self._likelier(taught, (rows, shares), start, told)
         silent = self.constant_ | self.contrary_ | (np.einsum("mkk->m", rows) <= 1.0)
-        rows[silent] = _habits(table, K)[silent, None, :]
+        rows[silent] = _habits(table)[silent, None, :]
         skills = np.where(silent, 1 / K, np.einsum("mkk,k->m", rows, shares))
         return rows, shares, skills
 
@@ -170,16 +176,16 @@ class Anchored(VoteEstimator):
         return np.asarray(rows / rows.sum(axis=2, keepdims=True))
 
     def _loosened(
-        self, table: LabelTable, rows: Floats, shares: Floats, told: GoldVotes | None
+        self, table: Table, rows: Floats, shares: Floats, told: GoldVotes | None
     ) -> tuple[Floats, Floats]:
         """One more step of EM, weighted by the number of labels."""
-        unknown = table if told is None else keep_items(table, told.known < 0)
-        with FullModel(unknown, self.threads) as model:
+        unknown = table if told is None else without_gold(table, told.known)
+        with full_model(unknown, self.threads) as model:
             _, soft = model.expect(np.ascontiguousarray(rows.transpose(0, 2, 1)), shares)
         if told is not None:
             fixed = fixed_counts(table, told.known)
             soft = Soft(soft.items + fixed.items, soft.labels + fixed.labels)
-        given = np.bincount(table.labeler, minlength=len(rows))
+        given = labels_given(table)
         anchor = LOOSE / (LOOSE + given)[:, None, None]
         better = self._rows(soft.labels.transpose(0, 2, 1))
         mean = float(LOOSE / (LOOSE + given[given > 0].mean()))
@@ -187,7 +193,7 @@ class Anchored(VoteEstimator):
         return anchor * rows + (1 - anchor) * better, mean * shares + (1 - mean) * items
 
     def _likelier(
-        self, table: LabelTable, found: Learned, start: Learned, told: GoldVotes | None
+        self, table: Table, found: Learned, start: Learned, told: GoldVotes | None
     ) -> Learned:
         """What was found, or what steps of EM from this start find, by the likelihood."""
         other = start
@@ -197,45 +203,73 @@ class Anchored(VoteEstimator):
         return other if there > here else found
 
     def _likelihood(
-        self, table: LabelTable, rows: Floats, shares: Floats, told: GoldVotes | None
+        self, table: Table, rows: Floats, shares: Floats, told: GoldVotes | None
     ) -> float:
         """The log-likelihood of the labels, and of the gold."""
         square = np.ascontiguousarray(rows.transpose(0, 2, 1))
-        unknown = table if told is None else keep_items(table, told.known < 0)
-        with FullModel(unknown, self.threads) as model:
-            total = model.expect(square, shares)[0]
+        unknown = table if told is None else without_gold(table, told.known)
+        with full_model(unknown, self.threads) as model:
+            height = model.expect(square, shares)[0]
         if told is not None:
             fixed = fixed_counts(table, told.known)
-            total += float((fixed.items * np.log(shares)).sum())
-            total += float((fixed.labels * np.log(square)).sum())
-        return total
+            height += float((fixed.items * np.log(shares)).sum())
+            height += float((fixed.labels * np.log(square)).sum())
+        return height
 
-    def _equal_votes(self, table: LabelTable, posteriors: Floats) -> Floats:
+    def _equal_votes(self, table: Table, posteriors: Floats | Spread) -> Floats:
         """One competence for every labeler and class: all votes count the same."""
-        K = posteriors.shape[1]
-        pooled = _counts(table, posteriors).sum(axis=0) + _stranger(self.stranger, K) + np.eye(K)
+        K = len(table.classes)
+        pooled = (
+            total(table, soft_counts, posteriors).sum(axis=0)
+            + _stranger(self.stranger, K)
+            + np.eye(K)
+        )
         least = (1 / K + 0.1) / 1.1
         p = min(max(float(np.trace(pooled) / pooled.sum()), least), 0.9)
         return np.asarray(one_coin([p], K)[0])
 
 
 def near_the_vote(
-    table: LabelTable, threads: int | None = None, told: GoldVotes | None = None
-) -> list[Floats]:
+    table: Table, threads: int | None = None, told: GoldVotes | None = None
+) -> list[Any]:
     """The posteriors of weighted majority, and of one step of EM from the vote, or that of gold."""
-    gold = None if told is None else told.gold(table)
-    weighted = WeightedMajority(tol=1e-4).fit(table, gold).posteriors_
+    gold = None if told is None else told.gold
+    weighted = WeightedMajority(tol=1e-4).fit(table, gold).posterior_rows()
     start = "majority" if told is None else told.shares
     one_step = DawidSkene(max_iter=0, start=start, threads=threads).fit(table, gold)
-    return [weighted, one_step.posteriors_]
+    return [weighted, one_step.posterior_rows()]
 
 
-def fill(posteriors: Floats, heard: LabelTable) -> Floats:
-    """Items without a label that counts get the mean posterior."""
-    empty = np.diff(heard.start) == 0
-    if empty.any() and not empty.all():
-        posteriors[empty] = posteriors[~empty].mean(axis=0)
+def fill(posteriors: Any, heard: Table) -> Any:
+    """Posteriors where items without a label that counts have the mean one."""
+    labelled, items, mass = total(heard, posterior_mass, posteriors)
+    if 0 < labelled < items:
+        return each(heard, _filled, posteriors, mass / labelled)
     return posteriors
+
+
+def mean_of(table: LabelTable, *parts: Floats) -> Floats:
+    """The mean of posteriors.
+
+    >>> mean_of(LabelTable.from_matrix([[0]]), np.array([[0.9, 0.1]]), np.array([[0.7, 0.3]]))
+    array([[0.8, 0.2]])
+    """
+    return np.asarray(np.mean(parts, axis=0))
+
+
+def _several_mass(
+    table: LabelTable, posteriors: Floats, known: NDArray[np.int64] | None
+) -> tuple[int, Floats]:
+    several = has_several(table, known)
+    return int(several.sum()), posteriors[several].sum(axis=0)
+
+
+def _sums(table: LabelTable, posteriors: Floats) -> Floats:
+    return np.asarray(posteriors.sum(axis=0))
+
+
+def _filled(table: LabelTable, posteriors: Floats, mean: Floats) -> Floats:
+    return np.where((np.diff(table.start) == 0)[:, None], mean, posteriors)
 
 
 def _stranger(given: ArrayLike | None, classes: int) -> Floats:
@@ -244,16 +278,7 @@ def _stranger(given: ArrayLike | None, classes: int) -> Floats:
     return check_counts(given, classes, "a stranger")
 
 
-def _counts(table: LabelTable, posteriors: Floats) -> Floats:
-    """Soft counts, labelers x K (truth) x K (said)."""
-    K = posteriors.shape[1]
-    counts = np.empty((len(table.labelers), K, K))
-    count_labels(table.start, table.labeler, table.said, posteriors, counts)
-    return counts
-
-
-def _habits(table: LabelTable, classes: int) -> NDArray[np.float64]:
+def _habits(table: Table) -> NDArray[np.float64]:
     """How often each labeler says each class, labelers x K, with half a label of each."""
-    codes = table.labeler.astype(np.int64) * classes + table.said
-    counts = np.bincount(codes, minlength=len(table.labelers) * classes).reshape(-1, classes) + 0.5
+    counts = said_counts(table) + 0.5
     return np.asarray(counts / counts.sum(axis=1, keepdims=True))

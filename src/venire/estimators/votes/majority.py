@@ -12,19 +12,20 @@ from venire.estimators.convergence import Monitor
 from venire.estimators.passes.vote_counts import vote_pass
 from venire.estimators.votes.implied import implied_confusions, implied_skills
 from venire.labels import LabelTable
-from venire.labels.sources import as_table
+from venire.labels.partitions import Spread, Table, each, total
+from venire.labels.sources import as_labels
 
-__all__ = ["MajorityVote", "VoteEstimator", "one_iteration", "vote_shares"]
+__all__ = ["MajorityVote", "VoteEstimator", "one_iteration", "posterior_mass", "vote_shares"]
 
 
 class VoteEstimator(BaseEstimator):
     """What methods without a likelihood share: skills are computed from the verdicts."""
 
-    def _judge(self, table: LabelTable, posteriors: Floats, monitor: Monitor) -> Self:
+    def _judge(self, table: Table, posteriors: Floats | Spread, monitor: Monitor) -> Self:
         confusions = implied_confusions(table, posteriors)
-        labelled = np.diff(table.start) > 0
+        labelled, _, mass = total(table, posterior_mass, posteriors)
         K = len(table.classes)
-        priors = posteriors[labelled].mean(axis=0) if labelled.any() else np.full(K, 1 / K)
+        priors = mass / labelled if labelled else np.full(K, 1 / K)
         skills = implied_skills(confusions, priors)
         return self._settle(table, skills, posteriors, None, monitor, confusions, priors)
 
@@ -55,8 +56,8 @@ class MajorityVote(VoteEstimator):
 
     def fit(self, labels: Any) -> Self:
         """Count the votes."""
-        table = as_table(labels)
-        return self._judge(table, vote_shares(table), one_iteration())
+        table = as_labels(labels)
+        return self._judge(table, each(table, vote_shares), one_iteration())
 
 
 def vote_shares(table: LabelTable) -> Floats:
@@ -68,6 +69,16 @@ def vote_shares(table: LabelTable) -> Floats:
     shares = np.empty((len(table.items), len(table.classes)))
     vote_pass(table.start, table.labeler, table.said, np.ones(len(table.labelers)), shares)
     return shares
+
+
+def posterior_mass(table: LabelTable, posteriors: Floats) -> tuple[int, int, Floats]:
+    """How many items have labels, how many there are, and the sum of the former's posteriors.
+
+    >>> posterior_mass(LabelTable.from_matrix([[0], [-1]]), np.array([[0.75, 0.25], [0.5, 0.5]]))
+    (1, 2, array([0.75, 0.25]))
+    """
+    labelled = np.diff(table.start) > 0
+    return int(labelled.sum()), labelled.size, posteriors[labelled].sum(axis=0)
 
 
 def one_iteration() -> Monitor:

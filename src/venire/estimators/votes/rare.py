@@ -22,9 +22,11 @@ import numpy as np
 
 from venire.estimators.base import Floats
 from venire.labels import LabelTable
+from venire.labels.entropy import vote_counts
+from venire.labels.partitions import Spread, Table, total
 from venire.paper.accuracy import one_coin
 
-__all__ = ["agreed_shares", "clearly_rarer", "unmixed"]
+__all__ = ["agreed_shares", "clearly_rarer", "purity", "unmixed"]
 
 #: A class is clearly rarer if its share is lower by this many standard errors.
 CLEAR: Final = 3.0
@@ -33,7 +35,7 @@ CLEAR: Final = 3.0
 FAINT: Final = 1e-3
 
 
-def agreed_shares(table: LabelTable) -> Floats:
+def agreed_shares(table: Table) -> Floats:
     """The class shares that follow from how often labels agree, with one more item of each class.
 
     An item with n labels counts n - 1 times, so one with a single label does not count.
@@ -44,19 +46,24 @@ def agreed_shares(table: LabelTable) -> Floats:
     >>> said.mean().round(2), agreed_shares(LabelTable.from_matrix(said)).round(2).tolist()
     (np.float64(0.14), [0.95, 0.05])
     """
-    K, items = len(table.classes), len(table.items)
-    cells = table.item.astype(np.int64) * K + table.said
-    votes = np.bincount(cells, minlength=items * K).reshape(items, K).astype(np.float64)
+    K = len(table.classes)
+    (items, weight, agree), said = total(table, _agreeing)
+    weight = max(float(weight), 1.0)
+    agree, said = float(agree) / weight, said / weight
+    p = (1 + np.sqrt(max((K - 1) * (K * agree - 1), 0.0))) / K
+    wrong = (1 - p) / (K - 1)
+    shares = np.maximum(said - wrong, 0.0) / max(p - wrong, FAINT) * items + 1.0
+    return np.asarray(shares / shares.sum())
+
+
+def _agreeing(table: LabelTable) -> tuple[Floats, Floats]:
+    """Items with several labels, their weight, their agreement; and how often each is said."""
+    votes = vote_counts(table).astype(np.float64)
     n = votes.sum(axis=1, keepdims=True)
     several = n[:, 0] >= 2
     votes, n = votes[several], n[several]
-    weight = max(float((n - 1).sum()), 1.0)
-    agree = float((votes * (votes - 1) / n).sum()) / weight
-    said = (votes * (n - 1) / n).sum(axis=0) / weight
-    p = (1 + np.sqrt(max((K - 1) * (K * agree - 1), 0.0))) / K
-    wrong = (1 - p) / (K - 1)
-    shares = np.maximum(said - wrong, 0.0) / max(p - wrong, FAINT) * len(n) + 1.0
-    return np.asarray(shares / shares.sum())
+    agree = (votes * (votes - 1) / n).sum()
+    return np.array([len(n), (n - 1).sum(), agree]), (votes * (n - 1) / n).sum(axis=0)
 
 
 def clearly_rarer(shares: Floats, than: Floats, items: int) -> bool:
@@ -71,20 +78,33 @@ def clearly_rarer(shares: Floats, than: Floats, items: int) -> bool:
     return bool((than - shares > CLEAR * error).any())
 
 
-def unmixed(rows: Floats, counts: Floats, posteriors: Floats) -> Floats:
+def purity(table: Table, posteriors: Floats | Spread) -> Floats:
+    """How pure each class is: the mean posterior of an item of this class, sum q^2 / sum q.
+
+    >>> table = LabelTable.from_matrix([[0], [0], [0]])
+    >>> purity(table, np.array([[1.0, 0.0], [0.75, 0.25], [0.75, 0.25]])).round(2).tolist()
+    [0.85, 0.25]
+    """
+    squares, sums = total(table, _powers, posteriors)
+    return np.asarray(squares / np.maximum(sums, 1e-9))
+
+
+def _powers(table: LabelTable, posteriors: Floats) -> tuple[Floats, Floats]:
+    return (posteriors**2).sum(axis=0), posteriors.sum(axis=0)
+
+
+def unmixed(rows: Floats, counts: Floats, pure: Floats) -> Floats:
     """The rows, [labeler, truth, said], of a class drawn to one rate as far as it is mixed.
 
-    How pure a class is: the mean posterior of an item of this class, sum q^2 / sum q. The rest of
-    its row is what the labeler would say if it were right as often as on all classes together, by
-    the soft `counts`.
+    `pure` is the `purity` of each class. The rest of its row is what the labeler would say if it
+    were right as often as on all classes together, by the soft `counts`.
 
     >>> rows = np.array([[[0.9, 0.1], [0.6, 0.4]]])
     >>> counts = np.array([[[86.0, 10.0], [1.0, 0.0]]])
-    >>> unmixed(rows, counts, np.array([[1.0, 0.0], [0.75, 0.25], [0.75, 0.25]])).round(2).tolist()
+    >>> unmixed(rows, counts, np.array([0.85, 0.25])).round(2).tolist()
     [[[0.9, 0.1], [0.24, 0.76]]]
     """
-    K = posteriors.shape[1]
-    pure = (posteriors**2).sum(axis=0) / np.maximum(posteriors.sum(axis=0), 1e-9)
+    K = len(pure)
     right, given = np.einsum("mkk->m", counts) + 2.0, counts.sum(axis=(1, 2)) + 3.0
     coins = one_coin(np.clip(right / given, 1 / K, 0.99), K)
     pure = pure[None, :, None]

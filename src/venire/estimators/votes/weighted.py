@@ -12,12 +12,14 @@ from venire.errors import InputError
 from venire.estimators.base import Floats
 from venire.estimators.convergence import Monitor
 from venire.estimators.given import Gold
-from venire.estimators.gold_votes import GoldVotes, gold_votes
-from venire.estimators.passes.vote_counts import agreement_pass, vote_pass
+from venire.estimators.gold_votes import gold_votes, shares_by
+from venire.estimators.passes.vote_counts import agreement_pass
 from venire.estimators.scoring import TIE
 from venire.estimators.votes.majority import VoteEstimator
 from venire.labels import LabelTable
-from venire.labels.sources import as_table
+from venire.labels.counts import labels_given
+from venire.labels.partitions import each, total
+from venire.labels.sources import as_labels
 
 __all__ = ["WeightedMajority"]
 
@@ -91,33 +93,30 @@ class WeightedMajority(VoteEstimator):
         """
         if not 0 <= self.shrink < np.inf:
             raise InputError(f"got shrink={self.shrink!r}, expected a finite count, 0 or more")
-        table = as_table(labels)
+        table = as_labels(labels)
         monitor = Monitor(self.tol, self.max_iter)
         told = gold_votes(table, gold)
         weights = np.ones(len(table.labelers)) if told is None else told.weights
-        shares = np.empty((len(table.items), len(table.classes)))
-        given = np.bincount(table.labeler, minlength=weights.size)
-        self._vote(table, weights, shares, told)
+        known = None if told is None else told.known
+        given, K = labels_given(table), len(table.classes)
         while not monitor.done:
-            better = self._weigh(table, shares, given)
+            better = self._weigh(total(table, _agreed, weights, known), given, K)
             monitor.report(0.0, float(np.abs(better - weights).max()))
             weights = better
-            self._vote(table, weights, shares, told)
         self.weights_ = weights
-        return self._judge(table, shares, monitor)
+        return self._judge(table, each(table, shares_by, weights, known), monitor)
 
-    def _vote(
-        self, table: LabelTable, weights: Floats, shares: Floats, told: GoldVotes | None
-    ) -> None:
-        vote_pass(table.start, table.labeler, table.said, weights, shares)
-        if told is not None:
-            told.settle(shares)
-
-    def _weigh(self, table: LabelTable, shares: Floats, given: Counts) -> Floats:
-        agreed = np.empty(given.size)
-        agreement_pass(table.start, table.labeler, table.said, shares, TIE, agreed)
-        K, mean = shares.shape[1], agreed.sum() / max(given.sum(), 1)
+    def _weigh(self, agreed: Floats, given: Counts, K: int) -> Floats:
+        mean = agreed.sum() / max(given.sum(), 1)
         total = np.maximum(given + self.shrink, np.finfo(np.float64).tiny)
         agreement = (agreed + self.shrink * mean) / total
         weights = np.maximum(K * agreement - 1, 0.0) / (K - 1)
         return weights if weights.any() else np.ones(given.size)
+
+
+def _agreed(table: LabelTable, weights: Floats, known: Counts | None) -> Floats:
+    """How often each labeler said what the weighted vote says."""
+    agreed = np.empty(weights.size)
+    shares = shares_by(table, weights, known)
+    agreement_pass(table.start, table.labeler, table.said, shares, TIE, agreed)
+    return agreed

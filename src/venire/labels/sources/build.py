@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -10,12 +10,21 @@ import numpy as np
 
 from venire.errors import InputError, VenireError
 from venire.labels import Codes, LabelTable, Names, Repeats
+from venire.labels.partitions import Partitions, Table
 from venire.labels.sources.coding import Coded, Fault, coded, first_row
 from venire.labels.sources.columns import NoRows, columns_of
 from venire.labels.sources.files import FileColumns, is_path, read_columns
 from venire.labels.sources.text import as_text, as_whole
 
-__all__ = ["COLUMNS", "as_batch", "as_table", "coded_columns", "once_each"]
+__all__ = [
+    "COLUMNS",
+    "as_batch",
+    "as_labels",
+    "as_table",
+    "coded_columns",
+    "once_each",
+    "ordered_classes",
+]
 
 #: What the columns of a table of labels are called.
 COLUMNS: Final = ("task", "worker", "label")
@@ -91,6 +100,15 @@ def as_table(
     return _table(labels, classes, repeats, columns, fewest=2)
 
 
+def as_labels(labels: Any) -> Table:
+    """Labels of any form as a table, in one piece or in partitions.
+
+    >>> as_labels([("a", "ann", "yes"), ("b", "ann", "no")]).classes
+    ('no', 'yes')
+    """
+    return labels if isinstance(labels, Partitions) else as_table(labels)
+
+
 def as_batch(
     labels: Any, classes: Sequence[Hashable] | None = None, repeats: Repeats = "error"
 ) -> LabelTable:
@@ -148,6 +166,11 @@ def once_each(
 def coded_columns(source: Any, columns: Sequence[str], what: str) -> tuple[list[Coded], Blame]:
     """The columns of a source, coded, and what makes the error about one of its rows."""
     blame: Blame = _blame_row
+    if isinstance(source, Partitions):
+        raise InputError(
+            "got labels in partitions, expected them in one piece: this needs all labels in one "
+            "process (what partitions are for: docs/cluster.md); gather() makes one table of them"
+        )
     if is_path(source):
         file: FileColumns = read_columns(Path(source), columns, what)
         blame, values = file.blame, file.values
@@ -160,6 +183,22 @@ def coded_columns(source: Any, columns: Sequence[str], what: str) -> tuple[list[
         ], blame
     except Fault as fault:
         raise blame(fault.row, fault.message) from None
+
+
+def ordered_classes(
+    said: Iterable[Any], classes: Sequence[Hashable] | None, column: str
+) -> tuple[tuple[Hashable, ...], Codes]:
+    """The classes of labels of files in order, and the code of each of those that were said.
+
+    >>> ordered_classes(["yes", "no"], None, "label")
+    (('no', 'yes'), array([1, 0], dtype=int16))
+    """
+    names = tuple(said)
+    try:
+        found = _by_class(Coded(np.arange(len(names)), names), classes, column, True, fewest=2)
+    except Fault as fault:
+        raise InputError(fault.message) from None
+    return tuple(found.names), found.codes
 
 
 def _blame_row(row: int | None, message: str) -> VenireError:

@@ -14,7 +14,14 @@ from venire.labels.sources.build import COLUMNS, Blame, as_table, coded_columns,
 from venire.labels.sources.coding import Coded, first_row
 from venire.tools.csv_rows import number
 
-__all__ = ["as_ordered", "as_ratings", "coded_numbers", "many_numbers", "numbers_of"]
+__all__ = [
+    "as_ordered",
+    "as_ratings",
+    "by_size",
+    "coded_numbers",
+    "many_numbers",
+    "numbers_of",
+]
 
 #: More distinct whole numbers than this are hardly classes; of others, half as many.
 _MANY = 12
@@ -42,7 +49,7 @@ def as_ordered(
         if order is not None:
             return table
         labels = table
-    return _moved(labels, _by_size(labels.classes) if order is None else tuple(order))
+    return _moved(labels, by_size(labels.classes) if order is None else tuple(order))
 
 
 def as_ratings(
@@ -113,7 +120,12 @@ def _number(name: Any) -> float | None:
     return float(name) if numeric else None
 
 
-def _by_size(classes: Sequence[Any]) -> tuple[Hashable, ...]:
+def by_size(classes: Sequence[Any]) -> tuple[Hashable, ...]:
+    """Classes that are numbers, or text of numbers, from the smallest to the largest.
+
+    >>> by_size(["10", "9.5"])
+    ('9.5', '10')
+    """
     sizes = numbers_of(classes)
     if sizes is None:
         named = [repr(name) for name in classes]

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import threading
 
-from venire.errors import NotFound
 from venire.model import ItemStatus
 from venire.service.messages import Belief, Explanation, Given
+from venire.service.reports.archived import where
 from venire.service.reports.event_json import exit_view, label_view
 from venire.service.reports.log_replay import AssignmentSearch
 from venire.service.runtime.runtime import Runtime
@@ -25,7 +25,7 @@ async def explain(runtime: Runtime, stream: str, item: str, believes: bool = Fal
     await runtime.live_stream(stream)
     row = await runtime.read_committed(runtime.storage.item, stream, item)
     if row is None:
-        raise NotFound("item", item)
+        raise await where(runtime, stream, item)
     given, complete, beliefs = await _assignments(runtime, row, believes)
     labels = await runtime.read(runtime.storage.labels_of, stream, item)
     left = None if row.status == ItemStatus.OPEN else exit_view(row)

@@ -69,6 +69,8 @@ class AssignmentSearch:
     def find(self) -> tuple[list[Given], bool]:
         """Every assignment of the item, and whether all were recomputed."""
         rows, whole = self._read_log(self._first_event())
+        gone = self._storage.segments(self._item.stream)[-1:]
+        whole = whole and not any(self._item.arrived_at <= part.ended_at for part in gone)
         try:
             return self._recomputed(rows), whole
         except (Stopped, StateError, InputError):  # too long, or another version decided otherwise

@@ -56,6 +56,7 @@ from venire.storage import (
     SettleFollow,
     encode,
 )
+from venire.storage.rows import SegmentRow
 from venire.storage.slot_parts import MAX_PART, in_parts
 
 __all__ = ["ExitedItem", "LiveStream", "Moment", "OpenItem"]
@@ -155,6 +156,7 @@ class LiveStream:
         self.spent = False
         self.payload_chars = 0  # characters of payloads
         self.unwritten: Closed | None = None  # exits of a slot that is closed in part on disk
+        self.segment: SegmentRow | None = None  # the last segment of what is not in the store
         self.takeover: bytes | None = None  # a snapshot to write, if another version wrote the log
         self.busy: asyncio.Future[None] | None = None  # set while a thread works on it
         self.max_labelers = 10_000

@@ -13,19 +13,22 @@ import contextlib
 import json
 from typing import Final
 
-from venire.errors import NotFound, StateError, StoreDown
+from venire.errors import StateError, StoreDown
 from venire.model import StreamStatus
 from venire.service.actors import Actor, audit_row
 from venire.service.admin_messages import AuditView, Deleted, Erased
+from venire.service.reports.archived import find
 from venire.service.reports.skill_report import Skills
 from venire.service.runtime.runtime import Runtime
 from venire.service.runtime.students import kept_under, lessons_under
 from venire.service.stream.change_batch import Batch
 from venire.service.stream.live_stream import LiveStream
 from venire.service.verbs.alarms import AlarmOperations
+from venire.service.verbs.history import erased_upto
 from venire.service.verbs.labelers import LabelerOperations
 from venire.storage import (
     ERASED,
+    AddAudit,
     Change,
     DeleteStream,
     ErasePayload,
@@ -36,6 +39,7 @@ from venire.storage import (
     SetMeta,
     Storage,
 )
+from venire.storage.history.finding import erase_archived, remove_files
 
 __all__ = ["DeletionOperations"]
 
@@ -55,9 +59,10 @@ class DeletionOperations:
         skills: Skills,
         alarms: AlarmOperations,
         labelers: LabelerOperations,
+        dropping: asyncio.Lock,
     ) -> None:
         self.runtime, self.skills, self.alarms = runtime, skills, alarms
-        self._labelers = labelers
+        self._labelers, self._dropping = labelers, dropping
         runtime.sharing.purge = self._resume
 
     async def audit(
@@ -87,14 +92,15 @@ class DeletionOperations:
         """
         runtime = self.runtime
         await runtime.live_stream(stream)
-        row = await runtime.read_committed(runtime.storage.item, stream, item)
-        if row is None:
-            raise NotFound("item", item)
-        size = 0
-        if row.digest != ERASED:
-            size = len(row.payload.encode())
-            told = await runtime.read(_notes_of, runtime.storage, stream, item)
-            await self._erase(await runtime.live_stream(stream), row, told, actor)
+        async with self._dropping:
+            row = await runtime.read_committed(runtime.storage.item, stream, item)
+            size = 0
+            if row is None:
+                size = await self._erase_archived(stream, item, actor)
+            elif row.digest != ERASED:
+                size = len(row.payload.encode())
+                told = await runtime.read(_notes_of, runtime.storage, stream, item)
+                await self._erase(await runtime.live_stream(stream), row, told, actor)
         again = (await runtime.live_stream(stream)).follow_ups.latest.get(item)
         if again is not None:  # it was sent back, and holds the same
             await self.erase_payload(stream, again, actor)
@@ -115,6 +121,20 @@ class DeletionOperations:
         batch.audit = [audit_row(actor, moment.wall, "item.erase", row.stream, row.id, bytes=size)]
         await self.runtime.commit(live, batch)
 
+    async def _erase_archived(self, stream: str, item: str, actor: Actor | str) -> int:
+        """Erase the payload of an item in the archive; how many bytes it had."""
+        runtime, archive = self.runtime, self.runtime.settings.archive
+        found = await find(runtime, stream, item)
+        if archive is None or found.item.digest == ERASED:
+            return 0
+        size = len(found.item.payload.encode())
+        changes = await runtime.read(erase_archived, runtime.storage, stream, item, archive)
+        changes += await runtime.read(_notes_of, runtime.storage, stream, item)
+        wall = runtime.clock.wall()
+        entry = audit_row(actor, wall, "item.erase", stream, item, bytes=size, archived=True)
+        await runtime.write([*changes, AddAudit([entry])])
+        return size
+
     async def delete_stream(self, name: str, actor: Actor | str) -> Deleted:
         """Delete a closed stream permanently, with everything that belongs to it."""
         runtime, kept = self.runtime, kept_under(name)
@@ -125,7 +145,7 @@ class DeletionOperations:
         statistics, at = live.statistics, runtime.clock.wall()
         had = {"items": len(live.open) + live.exit_n, "labels": statistics.labels, "events": live.n}
         batch = Batch()
-        batch.first = [MarkDeleted(name, at)]
+        batch.first = [MarkDeleted(name, at), SetMeta(erased_upto(name), "")]
         if taught or live.pupil.version or live.settings.student is not None:
             batch.first += [SetMeta(kept, ""), SetMeta(lessons_under(name), "")]
         batch.audit = [audit_row(actor, at, "stream.delete", name, **had)]
@@ -163,6 +183,9 @@ class DeletionOperations:
                     rows = await runtime.read_committed(runtime.storage.deleted_streams)
                     if name not in {row.name for row in rows}:
                         return
+                    if runtime.settings.archive is not None:
+                        archive, storage = runtime.settings.archive, runtime.storage
+                        await runtime.read(remove_files, storage, name, archive)
                     while await runtime.read(runtime.storage.remains, name):
                         await runtime.write([PurgeStream(name, PURGE_ROWS)])
                     await runtime.write([DeleteStream(name)])

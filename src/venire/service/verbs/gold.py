@@ -9,7 +9,7 @@ from typing import Final
 
 from venire.audits import ErrorBound
 from venire.audits.betting import check_level
-from venire.errors import Conflict, InputError, StateError, TooMuch
+from venire.errors import Archived, Conflict, InputError, StateError, TooMuch
 from venire.service.actors import PROGRAM, Actor, audit_row
 from venire.service.console_messages import GoldView, Reviewed
 from venire.service.messages import Answer, AuditsView, BoundView, GoldIn, Outcome
@@ -31,7 +31,11 @@ __all__ = ["GoldOperations"]
 #: How many of the verdicts that are due are listed.
 MOST_DUE: Final = 1000
 
-_ERRORS: Final[dict[str, type[Exception]]] = {"unknown_class": InputError, "changed": Conflict}
+_ERRORS: Final[dict[str, type[Exception]]] = {
+    "unknown_class": InputError,
+    "changed": Conflict,
+    "archived": Archived,
+}
 
 
 class GoldOperations:
@@ -157,6 +161,7 @@ class GoldOperations:
                 {**known.left, **more.left},
                 known.withdrawn | more.withdrawn,
                 known.asked | more.asked,
+                known.archived | more.archived,
             )
             live = await runtime.live_stream(stream)
         return live, known

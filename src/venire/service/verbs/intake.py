@@ -14,10 +14,10 @@ from venire.model import MOST_WEIGHT
 from venire.service.messages import Added, ItemIn
 from venire.service.settings import LONGEST_ID
 from venire.service.stream.live_stream import LiveStream, Moment
-from venire.storage import ERASED, ItemRow
+from venire.storage import ERASED, ItemRow, Storage
 from venire.storage.contents import compact, digest_of
 
-__all__ = ["Content", "Intake", "contents"]
+__all__ = ["Content", "Intake", "contents", "known_contents"]
 
 
 class Content(NamedTuple):
@@ -81,6 +81,13 @@ def _content(item: ItemIn) -> Content:
         raise InputError(f"item {item.id!r} has a payload that is not JSON: {error}") from None
     eligible = None if only is None else compact(only)
     return Content(payload, eligible, compact(barred), digest)
+
+
+def known_contents(storage: Storage, stream: str, ids: Sequence[str]) -> dict[str, str]:
+    """Those of the ids that are taken, by items that are archived too, and their digests."""
+    known = storage.known_ids(stream, ids)  # first: an item may be archived meanwhile
+    rest = [id for id in ids if id not in known]
+    return {**known, **{id: row.digest for id, row in storage.archived(stream, rest).items()}}
 
 
 class Intake(NamedTuple):

@@ -10,6 +10,7 @@ from functools import partial
 from typing import Final
 
 from venire.errors import (
+    Archived,
     Conflict,
     InputError,
     NotFound,
@@ -336,8 +337,12 @@ class LabellingOperations:
         many = len(rows) > CHUNK
         while unclear := await self.runtime.threads.scan(many, unknown_rows, live, rows, known):
             more = await self._ask_store(live.name, unclear)
-            known = Known(known.items | more.items, {**known.said, **more.said}, known.asked
-                          | more.asked)  # fmt: skip
+            known = Known(
+                known.items | more.items,
+                {**known.said, **more.said},
+                known.asked | more.asked,
+                known.archived | more.archived,
+            )
             live = await self.runtime.live_stream(live.name)
         return live, known
 
@@ -372,6 +377,7 @@ _ERRORS: Final[dict[str, type[Exception]]] = {
     "unknown_class": InputError,
     "changed": Conflict,
     "not_allowed": StateError,
+    "archived": Archived,
 }
 
 
@@ -388,7 +394,8 @@ def _known(storage: Storage, stream: str, rows: Sequence[Row]) -> Known:
     items = {row[0] for row in rows}
     found = storage.known_ids(stream, items)
     said = storage.said(stream, [(row[0], row[1]) for row in rows])
-    return Known(set(found), said, items)
+    gone = storage.archived(stream, items - found.keys())
+    return Known(set(found), said, items, set(gone))
 
 
 def _accept(

@@ -29,6 +29,7 @@ from venire.service.panel_messages import (
     PanelView,
     WhatIfView,
 )
+from venire.service.reports.archived import check_cursor, find
 from venire.service.reports.event_json import (
     event_body,
     exit_view,
@@ -90,6 +91,8 @@ class ReadOperations:
         self, stream: str, after: int = 0, wait: float = 0.0, limit: int = 1000
     ) -> list[ExitView]:
         """The exits after a cursor, oldest first; waits up to `wait` seconds for the first."""
+        live = await self.runtime.live_stream(stream)
+        check_cursor("exits", after, live.segment.exits if live.segment else 0)
         read = self.runtime.storage.exits
         rows = await self._after(stream, read, lambda position: position.exit, after, wait, limit)
         return [exit_view(row) for row in rows]
@@ -98,6 +101,8 @@ class ReadOperations:
         self, stream: str, after: int = 0, wait: float = 0.0, limit: int = 1000
     ) -> list[RevisionView]:
         """The revisions after a cursor, oldest first; waits up to `wait` seconds for the first."""
+        live = await self.runtime.live_stream(stream)
+        check_cursor("revisions", after, live.segment.revisions if live.segment else 0)
         read = self.runtime.storage.revisions
         rows = await self._after(
             stream, read, lambda position: position.revision, after, wait, limit
@@ -124,10 +129,16 @@ class ReadOperations:
             return []
         return await runtime.read(read, stream, after, limit)
 
+    async def check_event(self, stream: str, after: int | None) -> None:
+        """Refuse to follow the log from an event that is archived."""
+        live = await self.runtime.live_stream(stream)
+        if after is not None:
+            check_cursor("events", after, live.segment.next_event if live.segment else 0)
+
     async def events(self, stream: str, after: int | None = None) -> AsyncIterator[EventView]:
         """Follow the log after an event: from the start for 0, from now on for None."""
         runtime = self.runtime
-        await runtime.live_stream(stream)
+        await self.check_event(stream, after)
         position = runtime.log_position(stream)
         last = position.event if after is None else after - 1  # the store counts from 0
         while runtime.running and not position.ended:
@@ -212,12 +223,13 @@ async def item_view(runtime: Runtime, stream: str, item: str) -> ItemView:
     live = await runtime.live_stream(stream)
     await runtime.flush()
     row = await runtime.read(runtime.storage.item, stream, item)
-    if row is None:
-        raise NotFound("item", item)
-    labels = await runtime.read(runtime.storage.labels_of, stream, item)
-    revisions = await runtime.read(runtime.storage.revisions_of, stream, item)
     gold = await runtime.read(runtime.storage.gold_of, stream, [item])
-    notes = await runtime.read(runtime.storage.notes, stream, 0, None, item)
+    if row is None:
+        _, row, labels, revisions, notes = await find(runtime, stream, item)
+    else:
+        labels = await runtime.read(runtime.storage.labels_of, stream, item)
+        revisions = await runtime.read(runtime.storage.revisions_of, stream, item)
+        notes = await runtime.read(runtime.storage.notes, stream, 0, None, item)
     live = await runtime.live_stream(stream)
     posterior: dict[str, float] | None = None
     held: tuple[str, ...] = ()

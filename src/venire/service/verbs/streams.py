@@ -26,6 +26,7 @@ from venire.service.actors import PROGRAM, Actor, audit_row
 from venire.service.console_messages import ArchivedStream
 from venire.service.messages import Added, ItemIn, ItemView, SettingsVersion, StreamView
 from venire.service.page_settings import Block, Practice
+from venire.service.retention import check_retention
 from venire.service.runtime.in_chunks import CHUNK, chunks, committed, run_chunk
 from venire.service.runtime.runtime import Runtime
 from venire.service.settings import (
@@ -39,7 +40,7 @@ from venire.service.settings import (
 from venire.service.stream.change_batch import Batch
 from venire.service.stream.engine_setup import apply_settings, check_new, new_engine
 from venire.service.stream.live_stream import LiveStream, Moment
-from venire.service.verbs.intake import Intake, contents
+from venire.service.verbs.intake import Intake, contents, known_contents
 from venire.service.verbs.reads import item_view, stream_view
 from venire.storage import (
     AddEngine,
@@ -95,6 +96,7 @@ class StreamOperations:
             return await self._existing(await runtime.live_stream(name), settings)
         except NotFound:
             check_new(settings)
+            check_retention(settings.retention, self.settings.archive)
             await runtime.threads.warm(settings)
             engine = await runtime.threads.compute(
                 new_engine, settings, self.settings.remember_items
@@ -190,6 +192,8 @@ class StreamOperations:
             await runtime.threads.warm(new)
             live = await runtime.writable(name)
             new = _new_settings(live, changes)
+        if new.retention != live.settings.retention:
+            check_retention(new.retention, self.settings.archive)
         if new == live.settings:
             view = stream_view(live)
             await runtime.flush()
@@ -309,7 +313,7 @@ class StreamOperations:
         await runtime.writable(stream)
         self._limit(len(items))
         sent = await runtime.threads.scan(len(items) > CHUNK, contents, items)
-        known = await runtime.read(runtime.storage.known_ids, stream, list(sent))
+        known = await runtime.read(known_contents, runtime.storage, stream, list(sent))
         intake = Intake(items, sent, known)
         added: list[Added] = []
         commits: list[asyncio.Future[None]] = []

@@ -28,16 +28,17 @@ class KnownGold(NamedTuple):
     left: dict[str, tuple[Verdict, int]]
     withdrawn: set[str]
     asked: set[str]
+    archived: set[str]
 
     @classmethod
     def nothing(cls) -> KnownGold:
         """Before the store was asked."""
-        return cls({}, {}, set(), set())
+        return cls({}, {}, set(), set(), set())
 
 
 def unknown_gold(live: LiveStream, items: Iterable[str], known: KnownGold) -> list[str]:
     """The items about which the store must be asked: first of all, and again once they left."""
-    gone = known.left.keys() | known.withdrawn
+    gone = known.left.keys() | known.withdrawn | known.archived
     return [
         item
         for item in items
@@ -47,9 +48,11 @@ def unknown_gold(live: LiveStream, items: Iterable[str], known: KnownGold) -> li
 
 def known_gold(storage: Storage, stream: str, items: Sequence[str]) -> KnownGold:
     """Look items up in the store."""
-    known = KnownGold(storage.gold_of(stream, items), {}, set(), set(items))
+    known = KnownGold(storage.gold_of(stream, items), {}, set(), set(items), set())
     for item in items:
         row = storage.item(stream, item)
+        if row is None and storage.archived(stream, [item]):
+            known.archived.add(item)
         if row is not None and row.status == ItemStatus.WITHDRAWN:
             known.withdrawn.add(item)
         elif row is not None and row.status == ItemStatus.LEFT:
@@ -96,6 +99,9 @@ def _classify(live: LiveStream, row: GoldIn, known: KnownGold) -> Outcome:
         return Outcome(
             "refused", "withdrawn", f"item {row.item!r} was withdrawn: it has no verdict"
         )
+    if row.item in known.archived:
+        message = f"item {row.item!r} is archived: its verdict stays as it is"
+        return Outcome("refused", "archived", message)
     if row.item not in live.open and row.item not in known.left:
         return Outcome("refused", "unknown_item", f"there is no item {row.item!r}")
     before = known.gold.get(row.item, row.label)

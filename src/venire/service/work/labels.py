@@ -57,12 +57,13 @@ LeasedPairs: TypeAlias = Set[tuple[str, str]]
 class Known:
     """What the store knows about items that are not in memory: which exist, and their labels.
 
-    `asked` are the items that were looked up.
+    `asked` are the items that were looked up, `archived` those of them that are archived.
     """
 
     items: set[str] = field(default_factory=set)
     said: Mapping[tuple[str, str], str] = field(default_factory=dict)
     asked: set[str] = field(default_factory=set)
+    archived: set[str] = field(default_factory=set)
 
 
 def unknown_rows(live: LiveStream, rows: Sequence[Row], known: Known) -> list[Row]:
@@ -110,6 +111,8 @@ def classify(live: LiveStream, row: Row, known: Known, source: str = "bulk") -> 
         fresh = ACCEPTED
     else:
         gone = live.exited.get(item)
+        if gone is None and item in known.archived:
+            return _refused("archived", f"item {item!r} is archived: it takes no more labels")
         if gone is None and item not in known.items:
             return _refused("unknown_item", f"there is no item {item!r}")
         before = live.late.get((item, labeler), known.said.get((item, labeler)))

@@ -1,7 +1,7 @@
-"""Where the points of a sweep run: in this process, or in several.
+"""Where the points of a sweep run: in this process, in several, or on a cluster.
 
-A sweep needs nothing but an `Executor`, so a cluster can be passed in: yield each point with its
-result, in any order, as it finishes.
+A sweep needs nothing but an `Executor`: yield each point with its result, in any order, as it
+finishes.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from venire.errors import InputError, StateError
 if TYPE_CHECKING:
     from venire.simulation.sweeps.sweep import Point
 
-__all__ = ["Executor", "Processes", "Serial"]
+__all__ = ["Executor", "OnCluster", "Processes", "Serial"]
 
 
 class Executor(Protocol):
@@ -86,6 +86,33 @@ class Processes:
             raise
         finally:
             pool.shutdown(cancel_futures=True)
+
+
+@dataclass(frozen=True)
+class OnCluster:
+    """The workers of a Dask cluster, by its client (`venire.cluster.connected`).
+
+    The points of a worker that dies are run again by others. Workers need venire, of this version,
+    and the folders that a point reads.
+    """
+
+    client: Any
+
+    def run(self, points: Sequence[Point]) -> Iterator[tuple[Point, Any]]:
+        """Each point with its result, as it finishes."""
+        from distributed import KilledWorker, as_completed
+
+        waiting = {self.client.submit(p.run, pure=False): p for p in points}
+        try:
+            for done in as_completed(list(waiting)) if waiting else ():
+                yield waiting[done], done.result()
+        except KilledWorker:
+            raise StateError(
+                "workers of the cluster died again and again on the same point, perhaps out of "
+                "memory: finished results are kept, so try again, with more memory for each"
+            ) from None
+        finally:
+            self.client.cancel(list(waiting))
 
 
 @contextmanager

@@ -64,6 +64,8 @@ def _rows(storage: Storage) -> Iterator[tuple[str, tuple[Any, ...]]]:
         name = stream.name
         yield "streams", stream
         yield from (("settings", row) for row in storage.settings(name))
+        yield from (("segments", row) for row in storage.segments(name))  # the log goes on there
+        yield from (("archived", row) for row in storage.all_archived(name))
         yield from (("events", row) for row in storage.all_events(name))
         yield from (("engines", row) for row in storage.engines(name))
         for n in storage.snapshot_numbers(name):
@@ -239,6 +241,7 @@ _ADD_ONE: dict[str, Callable[[Any], c.Change]] = {
     "snapshots": c.SaveSnapshot,
     "keys": c.AddKey,
     "webhooks": c.AddWebhook,
+    "segments": c.AddSegment,
 }
 
 #: The change that adds many.
@@ -254,4 +257,5 @@ _ADD_MANY: dict[str, Callable[[list[Any]], c.Change]] = {
     "notes": c.AddNotes,
     "deliveries": c.AddDeliveries,
     "audit": c.AddAudit,
+    "archived": c.AddArchived,
 }

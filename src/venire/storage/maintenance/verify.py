@@ -1,6 +1,7 @@
 """Is the store what its log says? Everything is computed again from the log, and compared.
 
-Only the first snapshot of a stream (after 0 events) and its events are trusted. A fresh engine
+Only the first snapshot of a stream (after 0 events, or after what is archived) and its events are
+trusted, and where marks of an earlier verification are given, what was before them. A fresh engine
 does again what the events say, and every decision must come out the same, unless another
 version of the engine made it (see `provenance`); then the next version continues from the state
 with which it began. What comes out is compared with the tables: the items with their weights, who
@@ -15,37 +16,31 @@ settings, the notes, the keys, and the webhooks with their deliveries.
 from __future__ import annotations
 
 import json
-from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
 
-from venire.engine import Scheduler
-from venire.errors import ReplayError, StoreDown, StoreError, VenireError
-from venire.events import (
-    Arrived,
-    Assigned,
-    Closed,
-    Event,
-    GoldGiven,
-    Observed,
-    Revised,
-    Withdrawn,
-)
-from venire.model import ExitReason, Item, ItemStatus, LeaseStatus, Revision, Verdict
+from venire.errors import StoreDown, StoreError, VenireError
+from venire.model import Item, ItemStatus, LeaseStatus
 from venire.storage.base import Storage
-from venire.storage.codec import decode
 from venire.storage.contents import compact, is_content_of
+from venire.storage.maintenance.replayed import Mark, Pair, Seen, digest_of_snapshot, replayed
 from venire.storage.maintenance.verify_gold import gold_differences
-from venire.storage.provenance import Writers
-from venire.storage.rows import ERASED, EventRow, ItemRow, LeaseRow, SettingsRow, SnapshotRow
-from venire.storage.slot_parts import SlotParts
+from venire.storage.rows import (
+    ERASED,
+    ItemRow,
+    LabelRow,
+    LeaseRow,
+    SegmentRow,
+    SettingsRow,
+    SnapshotRow,
+)
 
 __all__ = ["Verification", "verify"]
 
-#: The names of an item and of a labeler who has it.
-Pair: TypeAlias = tuple[str, str]
+#: Rows to read at once.
+_CHUNK: Final = 5_000
 
 
 @dataclass(frozen=True)
@@ -62,6 +57,9 @@ class Verification:
     snapshots: int = 0
     gold: int = 0
     taken: int = 0  # events of another version of the engine, with decisions as it made them
+    start: int = 0  # the events before are archived, or were checked before
+    archived: int = 0  # events that are not in the store
+    marks: tuple[Mark, ...] = ()
     differences: tuple[str, ...] = ()
 
     @property
@@ -70,71 +68,15 @@ class Verification:
         return not self.differences
 
 
-@dataclass
-class _Seen:
-    """What the log says: how each item came and left, what was handed out, and all labels.
-
-    `labelled` counts the labels of each item that has not left.
-    """
-
-    arrived: dict[str, tuple[Item, int, float]] = field(default_factory=dict)
-    exits: dict[str, tuple[Any, ...]] = field(default_factory=dict)
-    revisions: list[tuple[Any, ...]] = field(default_factory=list)
-    labels: dict[tuple[str, str], tuple[str, int, bool, float]] = field(default_factory=dict)
-    given: set[tuple[str, str, float]] = field(default_factory=set)
-    labelled: Counter[str] = field(default_factory=Counter)
-    gold: dict[str, tuple[str, float]] = field(default_factory=dict)
-    events: int = 0
-    taken: int = 0
-
-    def note(self, event: Event, at: float) -> None:
-        self.events += 1
-        match event:
-            case Arrived():
-                self.arrived.update((item.id, (item, event.slot, at)) for item in event.items)
-            case Assigned():
-                self.given.update((work.item, work.labeler, at) for work in event.assignments)
-            case Observed():
-                label = event.label
-                self.labels[label.item, label.labeler] = str(label.said), event.slot, event.late, at
-                self.labelled[label.item] += not event.late
-            case Closed():
-                for e in event.exits:
-                    how = (*_said(e.verdict), e.labels, e.reason)
-                    self._left(e.item, ItemStatus.LEFT, e.slot, at, *how)
-                for revision in event.revisions:
-                    self._revised(revision)
-            case GoldGiven():
-                self.gold[event.item] = str(event.label), at
-                if event.revision is not None:
-                    self._revised(event.revision)
-            case Revised():
-                self._revised(event.revision)
-            case Withdrawn():
-                labels = self.labelled[event.item]
-                how = None, 0.0, labels, ExitReason.WITHDRAWN
-                self._left(event.item, ItemStatus.WITHDRAWN, event.slot, at, *how)
-
-    def _revised(self, r: Revision) -> None:
-        what = (*_said(r.before), *_said(r.verdict), r.labels)
-        self.revisions.append((len(self.revisions) + 1, r.item, r.slot, *what))
-
-    def _left(self, item: str, status: str, *how: Any) -> None:
-        self.labelled.pop(item, None)
-        self.exits[item] = (status, len(self.exits) + 1, *how)
-
-
-def _said(verdict: Verdict) -> tuple[str | None, float]:
-    return None if verdict.label is None else str(verdict.label), verdict.confidence
-
-
-def verify(storage: Storage, stream: str) -> Verification:
+def verify(storage: Storage, stream: str, marks: Sequence[Mark] = ()) -> Verification:
     """Replay a stream's log, and compare the store with what comes out.
 
-    The store may be in use: what is compared is one moment of it.
+    The store may be in use: what is compared is one moment of it. What is archived is left out, and
+    so is what was before the last of the `marks` whose snapshot is still the same: they are those
+    of earlier verifications that found nothing.
 
     >>> from venire.storage import AddStream, MemoryStorage, SaveSnapshot, SnapshotRow, StreamRow
-    >>> from venire import Labeler
+    >>> from venire import Labeler, Scheduler
     >>> engine = Scheduler([Labeler("ann", 0.9)], ["spam", "ok"])
     >>> first = SnapshotRow("posts", 0, 0.0, engine.snapshot())
     >>> storage = MemoryStorage()
@@ -143,21 +85,23 @@ def verify(storage: Storage, stream: str) -> Verification:
     True
     """
     with storage.frozen():
-        seen, snapshots = _Seen(), storage.snapshots(stream)
+        snapshots, segments = storage.snapshots(stream), storage.segments(stream)
+        start = _start(snapshots, segments, marks)
+        seen = Seen(start, events=start.n)
         try:
-            out, differences = _replay(storage, stream, snapshots, seen)
+            found = replayed(storage, stream, snapshots, seen)
         except VenireError as error:
-            return Verification(stream, seen.events, differences=(str(error),))
-        labels = leases = 0
+            return Verification(stream, seen.events, differences=(str(error),), start=start.n)
+        differences, labels, leases = found.differences, 0, 0
         try:
             labels = storage.counts(stream).labels
             differences += _items(storage, stream, seen)
             differences += _revisions(storage, stream, seen)
-            differences += gold_differences(storage, stream, seen.gold, seen.exits)
+            differences += gold_differences(storage, stream, seen.gold, seen.exits, start.at)
             differences += _labels(storage, stream, seen)
-            rows = storage.leases(stream, None)
+            rows = storage.leases(stream, None, start.at if start.n else None)
             leases = len(rows)
-            differences += _leases(storage, stream, rows, out, seen)
+            differences += _leases(storage, stream, rows, found.out, seen)
         except StoreDown:
             raise
         except StoreError as error:  # a table cannot be read
@@ -165,7 +109,7 @@ def verify(storage: Storage, stream: str) -> Verification:
         return Verification(
             stream,
             events=seen.events,
-            items=len(seen.arrived),
+            items=len(seen.arrived) + len(seen.open),
             exits=len(seen.exits),
             revisions=len(seen.revisions),
             labels=labels,
@@ -174,116 +118,55 @@ def verify(storage: Storage, stream: str) -> Verification:
             gold=len(seen.gold),
             taken=seen.taken,
             differences=tuple(differences),
+            start=start.n,
+            archived=segments[-1].next_event if segments else 0,
+            marks=() if differences else (start, *found.marks),
         )
 
 
-def _replay(
-    storage: Storage, stream: str, snapshots: list[SnapshotRow], seen: _Seen
-) -> tuple[set[Pair], list[str]]:
-    """The work that is out after the last event, and the snapshots that do not agree with it."""
-    if not snapshots or snapshots[0].n != 0:
-        raise StoreError("there is no snapshot of the start (0 events) to replay from")
-    writers = Writers.of(storage, stream, strict=True)
-    while True:
-        vars(seen).update(vars(_Seen()))
-        try:
-            return _replay_once(storage, stream, snapshots, seen, writers)
-        except ReplayError as error:
-            writers.blame(seen.events, error)
+def _start(snapshots: list[SnapshotRow], segments: list[SegmentRow], marks: Sequence[Mark]) -> Mark:
+    """Where to begin: after what is archived, at the last mark whose snapshot is the same."""
+    last = segments[-1] if segments else None
+    start = Mark()
+    if last is not None:
+        start = Mark(last.next_event, last.exits, last.revisions, last.ended_at)
+    same = {row.n: digest_of_snapshot(row) for row in snapshots} if marks else {}
+    return max([start, *(x for x in marks if x.n >= start.n and same.get(x.n) == x.digest)])
 
 
-def _replay_once(
-    storage: Storage, stream: str, snapshots: list[SnapshotRow], seen: _Seen, writers: Writers
-) -> tuple[set[Pair], list[str]]:
-    """The same once; `ReplayError` at an event that comes out differently: `seen` counts to it."""
-    engine = _restored(snapshots[0])
-    later = list(reversed(snapshots[1:]))
-    differences: list[str] = []
-    parts = SlotParts()
-    taken = False  # whether the state may differ from that of the engine that wrote the log
-    for row in storage.all_events(stream):
-        if row.n != seen.events:
-            raise StoreError(f"the log continues with event {row.n}, expected {seen.events}")
-        for event in _decoded(row):
-            while later and later[-1].n == seen.events:
-                snapshot = later.pop()
-                if not taken:
-                    differences += _snapshot(engine, snapshot)
-                elif writers.begins(snapshot.n):
-                    engine, taken = _restored(snapshot), False
-            obeys = writers.obeys(seen.events)
-            seen.taken += obeys
-            taken = taken or obeys
-            try:
-                with _naming(f"event {seen.events}"):
-                    engine.follow(parts.whole([event]), obeys)
-            except StoreError as error:
-                raise ReplayError(str(error)) from error
-            engine.drain()
-            seen.note(event, row.at)
-    for snapshot in reversed(later):
-        if snapshot.n != seen.events:
-            differences.append(f"snapshot {snapshot.n} is ahead of the log ({seen.events} events)")
-        elif not taken:
-            differences += _snapshot(engine, snapshot)
-    out = set(engine.in_flight)
-    parts.finish(engine, writers.obeys(seen.events))  # the server was ended while it wrote a slot
-    return out, differences
-
-
-@contextmanager
-def _naming(what: str) -> Iterator[None]:
-    """Any error becomes a `StoreError` that names the place: damage makes errors of any kind."""
-    try:
-        yield
-    except VenireError as error:
-        raise StoreError(f"{what}: {error}") from error
-    except Exception as error:
-        raise StoreError(f"{what}: {type(error).__name__}: {error}") from error
-
-
-def _decoded(row: EventRow) -> list[Event]:
-    with _naming(f"event {row.n} cannot be read"):
-        events = decode([row])
-    if len(events) != row.size:
-        raise StoreError(f"event {row.n} is {len(events)} events, its row says {row.size}")
-    return events
-
-
-def _restored(snapshot: SnapshotRow) -> Scheduler:
-    with _naming(f"snapshot {snapshot.n} cannot be read"):
-        return Scheduler.restore(snapshot.body)
-
-
-def _snapshot(engine: Scheduler, snapshot: SnapshotRow) -> list[str]:
-    try:
-        kept = _restored(snapshot)
-    except StoreError as error:
-        return [str(error)]
-    if kept.slot >= engine.slot:
-        engine.advance(kept.slot)  # slots without exits leave no event
-    if engine.drain() or kept.fingerprint() != engine.fingerprint():
-        return [f"snapshot {snapshot.n} differs from the state that the log gives"]
-    return []
-
-
-def _items(storage: Storage, stream: str, seen: _Seen) -> Iterator[str]:
-    missing = dict(seen.arrived)
+def _items(storage: Storage, stream: str, seen: Seen) -> Iterator[str]:
+    missing, before = dict(seen.arrived), dict(seen.open)
     costs = {_delay_cost(row) for row in storage.settings(stream)}
-    for row in storage.all_items(stream):
-        came = missing.pop(row.id, None)
-        if came is None:
-            yield f"item {row.id!r} is in the table but not in the log"
-        else:
+    for row in _item_rows(storage, stream, seen.start):
+        came, was = missing.pop(row.id, None), before.pop(row.id, None)
+        if came is not None:
             yield from _arrival(row, *came, costs)
+        elif was is not None:
+            yield from _arrival(row, was, row.arrived_slot, row.arrived_at, costs)
+        else:
+            yield f"item {row.id!r} is in the table but not in the log"
         if row.digest != ERASED and not is_content_of(row):
             yield f"item {row.id!r} does not match the digest of its content"
         expected = seen.exits.get(row.id, (ItemStatus.OPEN,))
+        if row.id in seen.exits and row.status == ItemStatus.WITHDRAWN and row.id in seen.open:
+            expected = (*expected[:6], row.labels, *expected[7:])  # it may have had some before
         found = _how(row)[: len(expected)]
         if found != expected:
             yield f"item {row.id!r} is {found}, the log says {expected}"
-    for id in missing:
+    for id in (*missing, *before):
         yield f"item {id!r} is in the log but not in the table"
+
+
+def _item_rows(storage: Storage, stream: str, start: Mark) -> Iterator[ItemRow]:
+    """The items that were open at the start, or came since."""
+    if not start.n:
+        yield from storage.all_items(stream)
+        return
+    yield from storage.open_items(stream, sys.maxsize)
+    rows = storage.exits(stream, start.exits, _CHUNK, True)
+    while rows:
+        yield from rows
+        rows = storage.exits(stream, rows[-1].exit_n or 0, _CHUNK, True)
 
 
 def _arrival(row: ItemRow, item: Item, slot: int, at: float, costs: set[float]) -> Iterator[str]:
@@ -314,10 +197,10 @@ def _how(row: ItemRow) -> tuple[Any, ...]:
     return row.status, row.exit_n, *how
 
 
-def _revisions(storage: Storage, stream: str, seen: _Seen) -> Iterator[str]:
+def _revisions(storage: Storage, stream: str, seen: Seen) -> Iterator[str]:
     """The revisions in the table are those of the log, number for number."""
     expected = {row[0]: row for row in seen.revisions}
-    for row in storage.all_revisions(stream):
+    for row in storage.all_revisions(stream, seen.start.revisions):
         said = row.before, row.before_confidence, row.verdict, row.confidence, row.labels
         found, wanted = (row.n, row.item, row.slot, *said), expected.pop(row.n, None)
         if wanted is None:
@@ -328,43 +211,68 @@ def _revisions(storage: Storage, stream: str, seen: _Seen) -> Iterator[str]:
         yield f"revision {n} is in the log but not in the table"
 
 
-def _labels(storage: Storage, stream: str, seen: _Seen) -> Iterator[str]:
+def _labels(storage: Storage, stream: str, seen: Seen) -> Iterator[str]:
     missing = dict(seen.labels)
-    for row in storage.all_labels(stream):
+    for row in _label_rows(storage, stream, seen):
         name = f"the label of {row.item!r} by {row.labeler!r}"
         expected = missing.pop((row.item, row.labeler), None)
         if expected is None:
             # The engine forgets items that left long ago; a label for one is kept all the same.
-            if not row.late or row.item not in seen.exits:
+            if row.at > seen.start.at and not (row.late and seen.has_left(row.item)):
                 yield f"{name} is in the table but not in the log"
             continue
         found = row.said, row.slot, row.late, row.at
         if found != expected:
             yield f"{name} is {found}, the log says {expected}"
+    gone = storage.archived(stream, {item for item, _ in missing}) if seen.start.n else {}
     for item, labeler in missing:
-        yield f"the label of {item!r} by {labeler!r} is in the log but not in the table"
+        if item not in gone:
+            yield f"the label of {item!r} by {labeler!r} is in the log but not in the table"
+
+
+def _label_rows(storage: Storage, stream: str, seen: Seen) -> Iterator[LabelRow]:
+    """The labels of all items that the events are about; those from before the start too."""
+    if not seen.start.n:
+        yield from storage.all_labels(stream)
+        return
+    about = sorted({*seen.arrived, *seen.open, *(item for item, _ in seen.labels)})
+    for first in range(0, len(about), _CHUNK):
+        yield from storage.labels_among(stream, about[first : first + _CHUNK])
 
 
 def _leases(
-    storage: Storage, stream: str, rows: list[LeaseRow], out: set[Pair], seen: _Seen
+    storage: Storage, stream: str, rows: list[LeaseRow], out: set[Pair], seen: Seen
 ) -> Iterator[str]:
     """Work that is out has an open lease, and a lease that is done has its label."""
     drawn = {row.item for row in storage.checks(stream)}  # leased to trusted labelers, not given
     for row in rows:
-        if (row.item, row.labeler, row.given_at) not in seen.given and row.item not in drawn:
+        given = (row.item, row.labeler, row.given_at) in seen.given
+        if row.given_at > seen.start.at and not given and row.item not in drawn:
             who = f"{row.labeler!r} has a lease of item {row.item!r}"
             yield f"{who}, given at {row.given_at!r}, which is not in the log"
-    pairs = [(row.item, row.labeler) for row in rows if row.status == LeaseStatus.OPEN]
+    pairs = [(row.item, row.labeler) for row in storage.leases(stream)]
     held = set(pairs)
     for item, labeler in sorted(out - held):
         yield f"{labeler!r} has item {item!r} by the log, but there is no open lease"
     for item, labeler in sorted(held - out):
-        if item not in seen.exits:
+        if not seen.has_left(item):
             yield f"{labeler!r} has an open lease of item {item!r}, but not by the log"
     if len(pairs) != len(held):
         yield "a labeler has two open leases of one item"
+    yield from _done(storage, stream, rows, drawn, seen)
+
+
+def _done(
+    storage: Storage, stream: str, rows: list[LeaseRow], drawn: set[str], seen: Seen
+) -> Iterator[str]:
+    """The leases that are done without a label."""
     done = [(row.item, row.labeler) for row in rows if row.status == LeaseStatus.DONE]
     there = storage.said(stream, done)
-    for item, labeler in done:
-        if (item, labeler) not in there and not (item in drawn and item in seen.gold):
+    bare = [pair for pair in done if pair not in there]
+    golden, gone = set(seen.gold), set[str]()
+    if seen.start.n:
+        items = [item for item, _ in bare]
+        golden, gone = set(storage.gold_of(stream, items)), set(storage.archived(stream, items))
+    for item, labeler in bare:
+        if item not in gone and not (item in drawn and item in golden):
             yield f"the lease of item {item!r} by {labeler!r} is done, but there is no label"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -16,14 +17,18 @@ def gold_differences(
     stream: str,
     gold: Mapping[str, tuple[str, float]],
     exits: Mapping[str, tuple[Any, ...]],
+    since: float = -math.inf,
 ) -> Iterator[str]:
     """What of the gold, and of the verdicts drawn to be audited, is not as the log says.
 
-    `gold` is label and time by item, `exits` how items left: status, number, slot, time, verdict.
+    `gold` is label and time by item, `exits` how items left: status, number, slot, time, verdict;
+    both only of what came after `since`.
     """
     missing = dict(gold)
     for row in storage.all_gold(stream):
         expected = missing.pop(row.item, None)
+        if expected is None and row.at <= since:
+            continue
         if expected is None:
             yield f"the gold of item {row.item!r} is in the table but not in the log"
         elif expected != (row.label, row.at):
@@ -34,6 +39,8 @@ def gold_differences(
         if check.n != number:
             yield f"the audits continue with number {check.n}, expected {number}"
         left = exits.get(check.item)
+        if left is None and check.at <= since:
+            continue
         if left is None or left[0] != ItemStatus.LEFT:
             yield f"item {check.item!r} was drawn to be audited, but has not left"
         elif (check.verdict, check.at) != (left[4], left[3]):

@@ -7,16 +7,14 @@ failed `write` is undone step by step.
 from __future__ import annotations
 
 import threading
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, TypeVar
 
 from venire.errors import StoreDown
 from venire.model import DeliveryStatus, ItemStatus, LeaseStatus, NoteKind
 from venire.storage import changes as c
-from venire.storage.base import Storage
 from venire.storage.memory.applying import apply
+from venire.storage.memory.history import MemoryHistory
 from venire.storage.memory.searching import arrivals, doubtful, find_items
 from venire.storage.memory.tables import Tables
 from venire.storage.rows import (
@@ -45,10 +43,8 @@ from venire.storage.search import Doubt, Found, ItemSearch, Place
 
 __all__ = ["MemoryStorage"]
 
-R = TypeVar("R")
 
-
-class MemoryStorage(Storage):
+class MemoryStorage(MemoryHistory):
     """A store that lives as long as its process.
 
     >>> from venire.storage import AddKey, KeyRow
@@ -157,12 +153,15 @@ class MemoryStorage(Storage):
         items = self.tables.items.get(stream, {})
         return {id: items[id].payload for id in ids if id in items}
 
-    def exits(self, stream: str, after: int = 0, limit: int | None = None) -> list[ItemRow]:
+    def exits(
+        self, stream: str, after: int = 0, limit: int | None = None, payloads: bool = False
+    ) -> list[ItemRow]:
         """Items that left, in that order."""
         with self._lock:
             numbers = self.tables.exits.get(stream, {})
             wanted = sorted(n for n in numbers if n > after)[:limit]
-            return [self.tables.items[stream][numbers[n]]._replace(payload="") for n in wanted]
+            rows = [self.tables.items[stream][numbers[n]] for n in wanted]
+            return rows if payloads else [row._replace(payload="") for row in rows]
 
     def recent_exits(self, stream: str, limit: int) -> list[Exited]:
         """Items that left, the latest first."""
@@ -290,15 +289,17 @@ class MemoryStorage(Storage):
     def note_counts(self, stream: str) -> dict[str, dict[str, int]]:
         """Notes by kind and labeler."""
         rows = self.notes(stream)
-        return {
-            kind: dict(sorted(Counter(r.labeler for r in rows if r.kind == kind).items()))
-            for kind in NoteKind
-        }
+        found = {kind: self._dropped(stream, kind) for kind in NoteKind}
+        for row in rows:
+            found[NoteKind(row.kind)][row.labeler] += 1
+        return {kind: dict(sorted(counted.items())) for kind, counted in found.items()}
 
     def labeler_counts(self, stream: str) -> dict[str, tuple[int, int]]:
         """Labels, and late labels, by labeler."""
         rows = self._sorted(self.tables.labels.get(stream, {}), lambda row: True)
-        total, late = Counter(r.labeler for r in rows), Counter(r.labeler for r in rows if r.late)
+        total, late = self._dropped(stream, "labels"), self._dropped(stream, "late")
+        total.update(row.labeler for row in rows)
+        late.update(row.labeler for row in rows if row.late)
         return {name: (total[name], late[name]) for name in sorted(total)}
 
     def given(self, stream: str, pairs: Iterable[tuple[str, str]]) -> set[tuple[str, str]]:
@@ -311,30 +312,38 @@ class MemoryStorage(Storage):
         """One lease."""
         return self.tables.leases.get(token_hash)
 
-    def leases(self, stream: str, status: str | None = LeaseStatus.OPEN) -> list[LeaseRow]:
+    def leases(
+        self, stream: str, status: str | None = LeaseStatus.OPEN, since: float | None = None
+    ) -> list[LeaseRow]:
         """Leases by time."""
-        found = self._sorted(
-            self.tables.leases, lambda row: row.stream == stream and status in (None, row.status)
-        )
+
+        def wanted(row: LeaseRow) -> bool:
+            mine = row.stream == stream and status in (None, row.status)
+            return mine and (since is None or row.given_at >= since)
+
+        found = self._sorted(self.tables.leases, wanted)
         return sorted(found, key=lambda row: (row.given_at, row.token_hash))
 
     def counts(self, stream: str) -> Counts:
         """How many rows of each kind a stream has."""
         with self._lock:
-            items = Counter(row.status for row in self.tables.items.get(stream, {}).values())
-            late = Counter(row.late for row in self.tables.labels.get(stream, {}).values())
-            leases = len(self.leases(stream))
+            items = self._dropped(stream, "items")
+            items.update(row.status for row in self.tables.items.get(stream, {}).values())
+            labels = self.labeler_counts(stream).values()
+            leases, gone = len(self.leases(stream)), self.segments(stream)
             return Counts(
                 open=items[ItemStatus.OPEN],
                 left=items[ItemStatus.LEFT],
                 withdrawn=items[ItemStatus.WITHDRAWN],
-                labels=late.total(),
-                late=late[True],
+                labels=sum(number for number, _ in labels),
+                late=sum(number for _, number in labels),
                 leases=leases,
-                events=self.tables.ends.get(stream, 0),
-                exits=max(self.tables.exits.get(stream, {}), default=0),
-                revisions=max(self.tables.revisions.get(stream, {}), default=0),
-                notes=max(self.tables.notes.get(stream, {}), default=0),
+                events=max([self.tables.ends.get(stream, 0), *(x.next_event for x in gone)]),
+                exits=max([0, *self.tables.exits.get(stream, {}), *(x.exits for x in gone)]),
+                revisions=max(
+                    [0, *self.tables.revisions.get(stream, {}), *(x.revisions for x in gone)]
+                ),
+                notes=max([0, *self.tables.notes.get(stream, {}), *(x.notes for x in gone)]),
             )
 
     def keys(self) -> list[KeyRow]:
@@ -397,11 +406,6 @@ class MemoryStorage(Storage):
         """Named values by a prefix."""
         with self._lock:
             return {key: value for key, value in self.tables.meta.items() if key.startswith(prefix)}
-
-    def _sorted(self, table: dict[Any, R], wanted: Callable[[R], bool]) -> list[R]:
-        """The wanted rows, by their keys."""
-        with self._lock:
-            return [table[key] for key in sorted(table) if wanted(table[key])]
 
 
 def _exited(row: ItemRow, said: list[str]) -> Exited:

@@ -9,6 +9,7 @@ from typing import Any
 from venire.errors import StoreError
 from venire.storage.rows import (
     AlarmRow,
+    ArchivedRow,
     AuditRow,
     CheckRow,
     DeliveryRow,
@@ -22,6 +23,7 @@ from venire.storage.rows import (
     LeaseRow,
     NoteRow,
     RevisionRow,
+    SegmentRow,
     SettingsRow,
     SnapshotRow,
     StreamRow,
@@ -65,6 +67,9 @@ class Tables:
         self.notes: dict[str, dict[int, NoteRow]] = {}
         self.snapshots: dict[tuple[str, int], SnapshotRow] = {}
         self.engines: dict[tuple[str, int], EngineRow] = {}
+        self.segments: dict[str, dict[int, SegmentRow]] = {}
+        self.archived: dict[str, dict[str, ArchivedRow]] = {}
+        self.dropped: dict[tuple[str, str, str], int] = {}  # rows that are archived, by tally
         self.keys: dict[str, KeyRow] = {}
         self.webhooks: dict[str, WebhookRow] = {}
         self.deliveries: dict[tuple[str, str, int], DeliveryRow] = {}
@@ -115,7 +120,8 @@ class Tables:
     def rows_of(self, stream: str) -> Iterator[tuple[dict[Any, Any], Any]]:
         """Every row of a stream: its table and its key."""
         for table in (self.logs, self.items, self.exits, self.revisions, self.checks, self.gold,
-                      self.alarms, self.follows, self.labels, self.notes):  # fmt: skip
+                      self.alarms, self.follows, self.labels, self.notes, self.segments,
+                      self.archived):  # fmt: skip
             mine: dict[Any, Any] = table.get(stream, {})
             yield from ((mine, key) for key in mine)
         for rows in (self.settings, self.snapshots, self.engines, self.leases, self.deliveries,

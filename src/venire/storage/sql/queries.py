@@ -6,14 +6,16 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Select, Table, and_, case, exists, func, literal, or_, select
 
-from venire.model import ItemStatus, LeaseStatus
+from venire.model import DeliveryStatus, ItemStatus, LeaseStatus
 from venire.storage.sql import tables as t
 
 __all__ = [
     "counts",
+    "end_of_archive",
     "end_of_log",
     "events",
     "exits",
+    "first_pending",
     "labels_after",
     "of_stream",
     "open_items",
@@ -43,6 +45,11 @@ def events(stream: str, after: int) -> Select[Any]:
     return of_stream(t.events, stream).where(*behind).order_by(n)
 
 
+def end_of_archive(stream: str) -> Select[Any]:
+    """The number of the first event that is not archived."""
+    return select(func.max(t.segments.c.next_event)).where(t.segments.c.stream == stream)
+
+
 def end_of_log(stream: str) -> Select[Any]:
     """The number of the next event; found by the last row, without reading the others."""
     end = (t.events.c.n + t.events.c.size).label("end")
@@ -50,10 +57,11 @@ def end_of_log(stream: str) -> Select[Any]:
     return query.order_by(t.events.c.n.desc()).limit(1)
 
 
-def exits(stream: str, after: int) -> Select[Any]:
-    """Items that left with an `exit_n` above `after`, without their payloads."""
+def exits(stream: str, after: int, payloads: bool = False) -> Select[Any]:
+    """Items that left with an `exit_n` above `after`, with their payloads or without."""
     n = t.items.c.exit_n
-    return _with_payload(literal("")).where(t.items.c.stream == stream, n > after).order_by(n)
+    payload = t.items.c.payload if payloads else literal("")
+    return _with_payload(payload).where(t.items.c.stream == stream, n > after).order_by(n)
 
 
 def recent_exits(stream: str, limit: int) -> Select[Any]:
@@ -110,12 +118,25 @@ def counts(stream: str) -> Select[Any]:
     def number(table: Table, what: Any, *where: Any) -> Any:
         return select(what).where(table.c.stream == stream, *where).scalar_subquery()
 
+    gone = t.segments.c
     return select(
         number(t.leases, func.count(), t.leases.c.status == LeaseStatus.OPEN),
         number(t.items, func.coalesce(func.max(t.items.c.exit_n), 0)),
         number(t.revisions, func.coalesce(func.max(t.revisions.c.n), 0)),
         number(t.notes, func.coalesce(func.max(t.notes.c.n), 0)),
+        *(
+            number(t.segments, func.coalesce(func.max(last), 0))
+            for last in (gone.exits, gone.revisions, gone.notes)
+        ),
     )
+
+
+def first_pending(stream: str, kind: str) -> Select[Any]:
+    """The lowest number of an exit or revision that is to be sent."""
+    hooks = select(t.webhooks.c.id).where(t.webhooks.c.stream == stream)
+    of = t.deliveries.c
+    query = select(func.min(of.exit_n)).where(of.webhook.in_(hooks), of.kind == kind)
+    return query.where(of.status == DeliveryStatus.PENDING)
 
 
 def _open(stream: str) -> tuple[ColumnElement[bool], ...]:

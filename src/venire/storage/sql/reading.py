@@ -110,7 +110,8 @@ class SqlReading(Storage):
 
     def _end_of_log(self, stream: str) -> int:
         """The number of the next event."""
-        return int(self._scalar(q.end_of_log(stream)) or 0)
+        end = self._scalar(q.end_of_log(stream))
+        return int(end or self._scalar(q.end_of_archive(stream)) or 0)
 
     def streams(self) -> list[StreamRow]:
         """All streams."""
@@ -177,9 +178,11 @@ class SqlReading(Storage):
         columns = t.items.c.id, t.items.c.digest
         return dict(self._among(columns, stream, ids))
 
-    def exits(self, stream: str, after: int = 0, limit: int | None = None) -> list[ItemRow]:
+    def exits(
+        self, stream: str, after: int = 0, limit: int | None = None, payloads: bool = False
+    ) -> list[ItemRow]:
         """Items that left, in that order."""
-        return self._all(ItemRow, q.exits(stream, after), limit)
+        return self._all(ItemRow, q.exits(stream, after, payloads), limit)
 
     def recent_exits(self, stream: str, limit: int) -> list[Exited]:
         """Items that left, the latest first."""
@@ -314,17 +317,22 @@ class SqlReading(Storage):
         """One lease."""
         return self._first(LeaseRow, select(t.leases).where(t.leases.c.token_hash == token_hash))
 
-    def leases(self, stream: str, status: str | None = LeaseStatus.OPEN) -> list[LeaseRow]:
+    def leases(
+        self, stream: str, status: str | None = LeaseStatus.OPEN, since: float | None = None
+    ) -> list[LeaseRow]:
         """Leases by time."""
         query = q.of_stream(t.leases, stream).order_by(t.leases.c.given_at, t.leases.c.token_hash)
         if status is not None:
             query = query.where(t.leases.c.status == status)
+        if since is not None:
+            query = query.where(t.leases.c.given_at >= since)
         return self._all(LeaseRow, query)
 
     def counts(self, stream: str) -> Counts:
         """How many rows of each kind a stream has."""
         with self._connection() as connection:
-            leases, exits, revisions, notes = connection.execute(q.counts(stream)).one()
+            leases, *last = connection.execute(q.counts(stream)).one()
+        exits, revisions, notes = map(max, last[:3], last[3:])
         items = self._tallies(stream, "items")
         return Counts(
             open=items.get(ItemStatus.OPEN, 0),

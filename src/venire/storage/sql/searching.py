@@ -13,7 +13,7 @@ from venire.storage.rows import AlarmRow, AuditRow, FollowRow, ItemRow
 from venire.storage.search import EXCERPT, Doubt, Found, ItemSearch, Place
 from venire.storage.sql import queries as q
 from venire.storage.sql import tables as t
-from venire.storage.sql.reading import SqlReading
+from venire.storage.sql.history import SqlHistory
 
 __all__ = ["SqlSearching"]
 
@@ -22,7 +22,7 @@ _PLACE = tuple_(_ITEMS.arrived_at, _ITEMS.id)
 _LATEST = _ITEMS.arrived_at.desc(), _ITEMS.id.desc()
 
 
-class SqlSearching(SqlReading):
+class SqlSearching(SqlHistory):
     """Two queries for each step of a search: how far it looks, and what it finds there."""
 
     def find_items(

@@ -29,7 +29,7 @@ from sqlalchemy import Connection, Engine, NullPool, QueuePool, create_engine, e
 from sqlalchemy.engine import URL
 
 from venire.errors import InputError, StoreDown, StoreError
-from venire.storage.changes import Change, ErasePayload, PurgeStream
+from venire.storage.changes import VERIFIED, Change, DropHistory, ErasePayload, PurgeStream
 from venire.storage.file_lock import FileLock, create_private, make_private
 from venire.storage.sql import schema
 from venire.storage.sql.statements import Step
@@ -190,9 +190,20 @@ class SqliteStorage(SqlStorage):
                 connection.execute("VACUUM INTO ?", (str(part),))
             finally:
                 connection.close()
+            self._unchecked(part)
         with open(part, "rb+") as file:
             os.fsync(file.fileno())
         os.replace(part, target)
+
+    def _unchecked(self, copy: Path) -> None:
+        """A copy has not been checked, whatever was found in the store that it is of."""
+        connection = self._driver.connect(str(copy), isolation_level=None)
+        try:
+            tables = "SELECT 1 FROM sqlite_master WHERE name = 'meta'"
+            if connection.execute(tables).fetchone() is not None:
+                connection.execute(f"DELETE FROM meta WHERE key LIKE '{VERIFIED}%'")
+        finally:
+            connection.close()
 
     def scrub(self) -> bool | None:
         """Bring the write-ahead log into the file and empty it; False if a reader needs it."""
@@ -210,7 +221,7 @@ class SqliteStorage(SqlStorage):
 
         For everything else that would be too slow: parts of pages are overwritten in any case.
         """
-        if not any(isinstance(change, ErasePayload | PurgeStream) for change in changes):
+        if not any(map(_erases, changes)):
             super().write(changes)
             return
         with self._write_lock, self._errors():
@@ -294,6 +305,14 @@ def _resolved(database: str) -> Path:
         return Path(database).resolve()
     except (OSError, RuntimeError) as error:  # links in a circle
         raise StoreError(f"{database} cannot be found: {error}") from None
+
+
+def _erases(change: Change) -> bool:
+    """Whether what a change removes must not be found in the file any more.
+
+    What is archived may be erased there later.
+    """
+    return isinstance(change, ErasePayload | PurgeStream | DropHistory)
 
 
 @lru_cache(maxsize=16)

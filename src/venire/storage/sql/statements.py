@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from itertools import groupby
 from typing import Any, NamedTuple
 
 from venire.model import ItemStatus
@@ -125,6 +126,34 @@ _PURGE_DELIVERIES = Statement(
 )
 _PURGE = tuple(_purge(table) for table in OF_STREAMS)
 _DROP_META = Statement("DELETE FROM meta WHERE key = ?")
+_THEIRS = "item IN (SELECT id FROM items WHERE stream = ? AND exit_n <= ?)"
+_TO_WEBHOOKS = "webhook IN (SELECT id FROM webhooks WHERE stream = ?) AND status <> 'pending'"
+_ARCHIVE_IDS = Statement(
+    "INSERT INTO archived (stream, id, digest, segment) SELECT stream, id, digest, "
+    "CAST(? AS BIGINT) FROM items WHERE stream = ? AND exit_n <= ? ON CONFLICT DO NOTHING"
+)
+_FORGET_IDS = Statement(
+    f"INSERT INTO archived (stream, id, digest, segment) SELECT stream, id, '{ERASED}', "
+    "CAST(? AS BIGINT) FROM items WHERE stream = ? AND exit_n <= ? ON CONFLICT DO NOTHING"
+)
+_DROP_LABELS = Statement(
+    f"DELETE FROM labels WHERE stream = ? AND {_THEIRS} AND (NOT late OR slot < ?)"
+)
+_DROP_LEASES = Statement(
+    f"DELETE FROM leases WHERE stream = ? AND {_THEIRS} AND status <> 'open' AND ended_at <= ?"
+)
+_DROP_NOTES = Statement(f"DELETE FROM notes WHERE stream = ? AND {_THEIRS} AND n <= ?")
+_DROP_ITEMS = Statement("DELETE FROM items WHERE stream = ? AND exit_n <= ?")
+_DROP_REVISIONS = Statement("DELETE FROM revisions WHERE stream = ? AND n <= ?")
+_DROP_SENT = Statement(f"DELETE FROM deliveries WHERE {_TO_WEBHOOKS} AND kind = ? AND exit_n <= ?")
+_DROP_EVENTS = Statement("DELETE FROM events WHERE stream = ? AND n < ?")
+_DROP_SNAPSHOTS = Statement("DELETE FROM snapshots WHERE stream = ? AND n < ?")
+_REMOVE_SEGMENT = Statement("DELETE FROM segments WHERE stream = ? AND n = ?")
+_UNARCHIVE = Statement("DELETE FROM archived WHERE stream = ? AND id = ?")
+_ERASE_ARCHIVED = Statement(
+    f"UPDATE archived SET digest = '{ERASED}' WHERE stream = ? AND id = ?",
+    exact="an archived item to erase is unknown",
+)
 _META = _insert("meta", " ON CONFLICT (key) DO UPDATE SET value = excluded.value")
 
 
@@ -132,6 +161,35 @@ def _delivery(change: c.UpdateDelivery) -> tuple[Any, ...]:
     row = change.row
     how = row.attempt, row.next_at, row.status, row.last_error, row.failing_since
     return (*how, row.webhook, row.kind, row.exit_n)
+
+
+def _drop(change: c.DropHistory) -> list[tuple[Statement, tuple[Any, ...]]]:
+    """The statements that drop what a segment has, up to a place; what depends on items first."""
+    segment, stream = change.segment, change.segment.stream
+    events = min(change.events, segment.next_event)
+    exits = min(change.exits, segment.exits)
+    revisions = min(change.revisions, segment.revisions)
+    theirs = stream, stream, exits
+    return [
+        (_ARCHIVE_IDS if segment.name else _FORGET_IDS, (segment.n, stream, exits)),
+        (_DROP_LABELS, (*theirs, segment.slot)),
+        (_DROP_LEASES, (*theirs, segment.at)),
+        (_DROP_NOTES, (*theirs, segment.notes)),
+        (_DROP_ITEMS, (stream, exits)),
+        (_DROP_SENT, (stream, "exit", exits)),
+        (_DROP_REVISIONS, (stream, revisions)),
+        (_DROP_SENT, (stream, "revision", revisions)),
+        (_DROP_EVENTS, (stream, events)),
+        (_DROP_SNAPSHOTS, (stream, events)),
+    ]
+
+
+def _put_back(change: c.PutBack) -> list[tuple[Statement, tuple[Any, ...]]]:
+    insert = _insert(change.table, " ON CONFLICT DO NOTHING")
+    steps = [(insert, tuple(row)) for row in change.rows]
+    if change.table == "items":
+        steps += [(_UNARCHIVE, tuple(row[:2])) for row in change.rows]
+    return steps
 
 
 def _leave(rows: Sequence[Any]) -> list[tuple[Any, ...]]:
@@ -161,6 +219,7 @@ _GATHERED: dict[type, tuple[Statement, Callable[[Sequence[Any]], Sequence[Sequen
     c.AddAlarms: (_insert("alarms"), _as_they_are),
     c.AddFollows: (_insert("follows"), _as_they_are),
     c.AddDeliveries: (_insert("deliveries"), _as_they_are),
+    c.AddArchived: (_insert("archived"), _as_they_are),
     c.AddAudit: (_AUDIT, lambda rows: [row[1:] for row in rows]),
 }
 
@@ -204,6 +263,11 @@ _SINGLE: dict[type, Callable[[Any], list[tuple[Statement, tuple[Any, ...]]]]] = 
         *((statement, (change.stream, change.stream, change.limit)) for statement in _PURGE),
     ],
     c.DeleteStream: lambda change: [(_DELETE_STREAM, (change.stream,))],
+    c.AddSegment: lambda change: [(_insert("segments"), change.row)],
+    c.DropHistory: _drop,
+    c.PutBack: _put_back,
+    c.RemoveSegment: lambda change: [(_REMOVE_SEGMENT, (change.stream, change.n))],
+    c.EraseArchived: lambda change: [(_ERASE_ARCHIVED, (change.stream, change.item))],
 }
 
 
@@ -233,8 +297,8 @@ def plan(changes: Sequence[c.Change]) -> Iterator[Step]:
             gathered.setdefault(kind, []).extend(rows)
             continue
         yield from _flush(gathered)
-        for statement, row in _SINGLE[kind](change):
-            yield Step(statement, (row,))
+        for statement, same in groupby(_SINGLE[kind](change), key=lambda pair: pair[0]):
+            yield Step(statement, [row for _, row in same])
     yield from _flush(gathered)
     counted = tallied(changes)
     if counted:

@@ -267,6 +267,34 @@ engines = Table(
     PrimaryKeyConstraint("stream", "n", name="engines_key"),
 )
 
+segments = Table(
+    "segments",
+    metadata,
+    _stream(),
+    Column("n", BigInteger, nullable=False),
+    _time("at"),
+    Column("first_event", BigInteger, nullable=False),
+    Column("next_event", BigInteger, nullable=False),
+    _time("ended_at"),
+    Column("slot", BigInteger, nullable=False),
+    Column("exits", BigInteger, nullable=False),
+    Column("revisions", BigInteger, nullable=False),
+    Column("notes", BigInteger, nullable=False),
+    _text("name"),
+    _text("digest"),
+    PrimaryKeyConstraint("stream", "n", name="segments_key"),
+)
+
+archived = Table(
+    "archived",
+    metadata,
+    _stream(),
+    _text("id"),
+    _text("digest"),
+    Column("segment", BigInteger, nullable=False),
+    PrimaryKeyConstraint("stream", "id", name="archived_key"),
+)
+
 tallies = Table(
     "tallies",
     metadata,
@@ -350,5 +378,5 @@ meta = Table(
 
 #: The tables whose rows belong to a stream; the audit trail stays when the stream goes.
 OF_STREAMS = ("webhooks", "labels", "leases", "notes", "revisions", "checks", "gold", "alarms",
-              "follows", "items", "tallies", "snapshots", "engines", "events",
-              "settings")  # fmt: skip
+              "follows", "items", "archived", "segments", "tallies", "snapshots", "engines",
+              "events", "settings")  # fmt: skip

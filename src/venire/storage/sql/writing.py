@@ -26,6 +26,11 @@ __all__ = ["SqlStorage"]
 _FOR_ALL = (c.AddKey, c.RevokeKey, c.ExpireKey, c.TouchKey, c.AddAudit)
 
 
+def _is_for_all(change: c.Change) -> bool:
+    checked = isinstance(change, c.SetMeta) and change.key.startswith(c.VERIFIED)
+    return checked or isinstance(change, _FOR_ALL)
+
+
 class SqlStorage(SqlSearching):
     """A store in a database; see `sqlite` and `postgres`."""
 
@@ -44,7 +49,7 @@ class SqlStorage(SqlSearching):
     def write(self, changes: Sequence[c.Change]) -> None:
         """Make the changes as one transaction."""
         if not self.owner:
-            refused = next((x for x in changes if not isinstance(x, _FOR_ALL)), None)
+            refused = next((x for x in changes if not _is_for_all(x)), None)
             if refused is not None:
                 kind = type(refused).__name__
                 raise StoreError(f"only the server that owns the store {self.url} may write {kind}")
@@ -79,7 +84,9 @@ class SqlStorage(SqlSearching):
             if isinstance(change, c.SaveSnapshot):
                 stream = change.row.stream
                 began = {row.n for row in self.engines(stream)}
+                began |= {row.next_event for row in self.segments(stream)}
                 began |= {x.row.n for x in changes if isinstance(x, c.AddEngine)}
+                began |= {x.row.next_event for x in changes if isinstance(x, c.AddSegment)}
                 gone = superfluous([*self.snapshot_numbers(stream), change.row.n], began)
                 steps += [dropping(stream, gone)] if gone else []
         return steps

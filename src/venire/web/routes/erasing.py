@@ -55,7 +55,7 @@ class EraseRoutes:
             tags=["items"],
             response_model=Erased,
             responses=says(
-                404, 409, 422, text="The payload is erased; the item and its labels stay."
+                404, 409, 410, 422, text="The payload is erased; the item and its labels stay."
             ),
         )
         app.add_api_route(

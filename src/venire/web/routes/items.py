@@ -77,7 +77,9 @@ class ItemRoutes:
                 methods=["GET"],
                 tags=["reading"],
                 response_class=Response,
-                responses=says(*([400] if kind == SSE else []), 404, 422, text=text, kind=kind),
+                responses=says(
+                    *([400] if kind == SSE else []), 404, 410, 422, text=text, kind=kind
+                ),
             )
 
     @by_hand
@@ -182,6 +184,7 @@ class ItemRoutes:
         if last_event_id is not None and last_event_id.strip():
             after = _number(last_event_id.strip())
         await self._service.stream(stream)
+        await self._service.check_event(stream, after)
         log = self._service.events(stream, after)
 
         async def written() -> AsyncIterator[bytes]:
@@ -193,9 +196,10 @@ class ItemRoutes:
 
 def _answers(path: str, method: str) -> dict[int | str, dict[str, Any]]:
     """The answers of a route; 409 where the state may not allow it."""
-    known = says(404, 422, text="The current state.")
+    gone = [410] if "{item" in path else []
+    known = says(404, *gone, 422, text="The current state.")
     conflicts = method == "DELETE" or path.endswith("/panel")
-    return {**known, **says(404, 409, 422)} if conflicts else known
+    return {**known, **says(404, 409, *gone, 422)} if conflicts else known
 
 
 def _number(last: str) -> int:

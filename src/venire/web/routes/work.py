@@ -60,7 +60,7 @@ class WorkRoutes:
                 methods=["POST"],
                 tags=["work"],
                 response_model=Answer if verb == "label" else None,
-                responses=says(404, 409, 413, 415, 422, text=text),
+                responses=says(404, 409, 410, 413, 415, 422, text=text),
                 openapi_extra=token_parameter(body(model) if model else {}),
             )
         app.add_api_route(

@@ -1,0 +1,19 @@
+"""Tables of labels that outgrow one machine: partitions on a Dask cluster.
+
+connecting    a client of a cluster, or a cluster on this machine
+loading       files of labels, one partition each, checked for whole items
+table         `PartitionedTable`, which every estimator takes
+model         a model over all partitions, for the estimators that climb
+placing       where functions run: on a cluster, or in this process
+"""
+
+from typing import TYPE_CHECKING
+
+from venire.tools.lazy import attach
+
+if TYPE_CHECKING:
+    from venire.cluster.connecting import connected as connected
+    from venire.cluster.loading import partitioned as partitioned
+    from venire.cluster.table import PartitionedTable as PartitionedTable
+else:
+    __getattr__, __dir__ = attach(__name__)

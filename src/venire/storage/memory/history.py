@@ -1,0 +1,66 @@
+"""A store in dictionaries: reading what is archived."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
+
+from venire.model import DeliveryStatus
+from venire.storage.base import Storage
+from venire.storage.memory.tables import Tables
+from venire.storage.rows import ArchivedRow, LeaseRow, NoteRow, SegmentRow
+
+__all__ = ["MemoryHistory"]
+
+R = TypeVar("R")
+
+
+class MemoryHistory(Storage):
+    """The reads about history."""
+
+    tables: Tables
+    _lock: threading.RLock
+
+    def leases_among(self, stream: str, items: Iterable[str]) -> list[LeaseRow]:
+        """The leases of some items."""
+        wanted = set(items)
+        return [row for row in self.leases(stream, None) if row.item in wanted]
+
+    def notes_among(self, stream: str, items: Iterable[str]) -> list[NoteRow]:
+        """The notes on some items."""
+        wanted = set(items)
+        return self._sorted(self.tables.notes.get(stream, {}), lambda row: row.item in wanted)
+
+    def segments(self, stream: str) -> list[SegmentRow]:
+        """The archived parts of the history."""
+        return self._sorted(self.tables.segments.get(stream, {}), lambda row: True)
+
+    def archived(self, stream: str, ids: Iterable[str]) -> dict[str, ArchivedRow]:
+        """Which of the ids are archived."""
+        kept = self.tables.archived.get(stream, {})
+        return {id: kept[id] for id in ids if id in kept}
+
+    def archived_after(
+        self, stream: str, after: str | None = None, limit: int | None = None
+    ) -> list[ArchivedRow]:
+        """Archived items by id."""
+        kept = self.tables.archived.get(stream, {})
+        return self._sorted(kept, lambda row: after is None or row.id > after)[:limit]
+
+    def first_pending(self, stream: str, kind: str = "exit") -> int | None:
+        """The lowest number of an exit (or revision) that is still to be sent to a webhook."""
+        hooks = [hook.id for hook in self.webhooks(stream)]
+        pending = [row for id in hooks for row in self.deliveries(id, DeliveryStatus.PENDING)]
+        return min((row.exit_n for row in pending if row.kind == kind), default=None)
+
+    def _dropped(self, stream: str, kind: str) -> Counter[str]:
+        """How many rows of a kind are archived, by name."""
+        found = self.tables.dropped.items()
+        return Counter({key[2]: n for key, n in found if n and key[:2] == (stream, kind)})
+
+    def _sorted(self, table: dict[Any, R], wanted: Callable[[R], bool]) -> list[R]:
+        """The wanted rows, by their keys."""
+        with self._lock:
+            return [table[key] for key in sorted(table) if wanted(table[key])]
