@@ -48,6 +48,7 @@ QUALITY = {
     "real-data": "real_data",
     "realised": "realised",
     "restart": "restart",
+    "shared": "shared",
     "student": "student",
     "zoo": "zoo",
 }

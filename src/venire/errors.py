@@ -12,6 +12,7 @@
     ├── TooMuch (RuntimeError)       a limit is reached: retry later, or send less
     ├── StoreError (OSError)         the store cannot be used: damaged, or by a newer version
     │   └── StoreDown                … for now: disk full, database gone; retry
+    │       └── StreamElsewhere      … a stream: another server owns it, or is about to
     ├── StreamDown (RuntimeError)    a stream is set aside: its log does not replay
     ├── NotNow                       a labeler cannot answer now: ask again later
     ├── GaveUp                       a labeler will not answer any more
@@ -43,6 +44,7 @@ __all__ = [
     "StoreError",
     "StoreInUse",
     "StreamDown",
+    "StreamElsewhere",
     "TooMuch",
     "UnknownName",
     "VenireError",
@@ -151,6 +153,19 @@ class StoreDown(StoreError):
         """Say what is wrong with the store, and when to retry."""
         self.retry_after = retry_after
         super().__init__(message)
+
+
+class StreamElsewhere(StoreDown):
+    """Another server owns the stream, or nobody does for now: nothing was done here.
+
+    >>> StreamElsewhere("posts").stream
+    'posts'
+    """
+
+    def __init__(self, stream: str) -> None:
+        """Say which stream."""
+        self.stream = stream
+        super().__init__(f"stream {stream!r} is not on this server at the moment: try again")
 
 
 class StreamDown(VenireError, RuntimeError):

@@ -20,6 +20,8 @@ JSON = "Write the log, on stderr, as one JSON object per line."
 CONFIG = "A file of settings. [default: venire.toml, if there is one]"
 ARCHIVE = "The folder for what streams archive, by their setting retention. [default: none]"
 STANDBY = "Wait while another server owns the store, and take over when it is gone."
+SHARED = "Share the streams of a PostgreSQL with the other servers on it that do so too."
+ADDRESS = "Where those reach this one: http://HOST:PORT. [default: where it listens]"
 LEVEL = "The log level: debug, info, warning or error. [default: info]"
 
 
@@ -31,6 +33,8 @@ def serve(
     config: Annotated[Path | None, typer.Option(metavar="FILE", help=CONFIG)] = None,
     archive: Annotated[Path | None, typer.Option(metavar="FOLDER", help=ARCHIVE)] = None,
     standby: Annotated[bool, typer.Option("--standby", help=STANDBY)] = False,
+    shared: Annotated[bool, typer.Option("--shared", help=SHARED)] = False,
+    address: Annotated[str | None, typer.Option(metavar="URL", help=ADDRESS)] = None,
     as_json: Annotated[bool, typer.Option("--json", help=JSON)] = False,
 ) -> None:
     """Serve streams over HTTP: items in, work out, labels in, verdicts out, nothing lost.
@@ -45,6 +49,8 @@ def serve(
         "port": port,
         "archive": archive,
         "standby": standby or None,
+        "shared": shared or None,
+        "address": address,
         "log_format": "json" if as_json else None,
         "log_level": log_level,
     }

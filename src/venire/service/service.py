@@ -130,14 +130,15 @@ class Service:
         self.recent_audit = deletion.recent_audit
 
     async def start(self) -> str | None:
-        """Load every stream and begin to serve; returns the first admin token, if just created."""
+        """Load our streams and begin to serve; returns the first admin token, if just created."""
         await self.runtime.start()
         await self._resume_deletions()
         await self.webhooks.start()
         self._alarms.start()
         self._history.start()
-        first = await self.keys.start()
-        await self.sessions.start()
+        async with self.runtime.starting():
+            first = await self.keys.start()
+            await self.sessions.start()
         self.started = True
         return first
 

@@ -4,6 +4,7 @@
     changes     what can be written
     search      what to look for among the items
     base        `Storage`, what every store can do
+    ownership   who may write which streams
     memory      in dictionaries: for tests, and the plain reference
     sql         in a SQLite file or in PostgreSQL: tables, statements, migrations
     codec       events as JSON, to the bit
@@ -44,6 +45,7 @@ from venire.storage.changes import (
     DeleteStream,
     DropAlarms,
     DropHistory,
+    DropMeta,
     EndLeases,
     EraseArchived,
     ErasePayload,
@@ -69,6 +71,7 @@ from venire.storage.changes import (
 from venire.storage.codec import decode, encode
 from venire.storage.memory.store import MemoryStorage
 from venire.storage.opening import open_storage
+from venire.storage.ownership import Members, streams_of
 from venire.storage.rows import (
     ERASED,
     AlarmRow,
@@ -130,6 +133,7 @@ __all__ = [
     "DeliveryRow",
     "DropAlarms",
     "DropHistory",
+    "DropMeta",
     "EndLeases",
     "EngineRow",
     "EraseArchived",
@@ -148,6 +152,7 @@ __all__ = [
     "LeaseRow",
     "LeaveItems",
     "MarkDeleted",
+    "Members",
     "MemoryStorage",
     "NoteRow",
     "Place",
@@ -177,4 +182,5 @@ __all__ = [
     "decode",
     "encode",
     "open_storage",
+    "streams_of",
 ]

@@ -19,6 +19,7 @@ from typing import Self
 from venire.model import ItemStatus, LeaseStatus
 from venire.storage.changes import Change
 from venire.storage.history_reads import HistoryReads
+from venire.storage.ownership import Ownership
 from venire.storage.rows import (
     UNSETTLED,
     AlarmRow,
@@ -47,7 +48,7 @@ from venire.storage.search import Doubt, Found, ItemSearch, Place
 __all__ = ["Storage"]
 
 
-class Storage(HistoryReads):
+class Storage(Ownership, HistoryReads):
     """A store; see `open_storage`.
 
     >>> from venire.storage import AddStream, StreamRow, open_storage
@@ -331,6 +332,10 @@ class Storage(HistoryReads):
     @abstractmethod
     def meta(self, key: str) -> str | None:
         """A named value of the store itself."""
+
+    @abstractmethod
+    def metas(self, prefix: str) -> dict[str, str]:
+        """The named values whose name begins with a prefix."""
 
     # the same for all
 

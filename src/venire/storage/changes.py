@@ -67,6 +67,7 @@ __all__ = [
     "DeleteStream",
     "DropAlarms",
     "DropHistory",
+    "DropMeta",
     "EndLeases",
     "EraseArchived",
     "ErasePayload",
@@ -338,6 +339,13 @@ class SetMeta:
 
 
 @dataclass(frozen=True, slots=True)
+class DropMeta:
+    """A named value is no more, if it was."""
+
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
 class AddAudit:
     """Lines of the audit trail, numbered by the store."""
 
@@ -424,6 +432,7 @@ Change: TypeAlias = (
     | AddDeliveries
     | UpdateDelivery
     | SetMeta
+    | DropMeta
     | AddAudit
     | ExpireKey
     | ErasePayload

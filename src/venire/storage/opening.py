@@ -18,7 +18,7 @@ __all__ = ["RESTORING", "open_storage"]
 RESTORING: Final = "restoring"
 
 
-def open_storage(url: str, owner: bool = True) -> Storage:
+def open_storage(url: str, owner: bool = True, address: str | None = None) -> Storage:
     """Open the store at `sqlite:///file`, `postgresql://...` or `memory:`.
 
     Parameters
@@ -30,11 +30,16 @@ def open_storage(url: str, owner: bool = True) -> Storage:
         Whether this process is the one that runs the streams. An owner makes the store if it is
         not there, brings an older one up to date and keeps other owners out. Others read it, and
         may write keys, while the owner runs.
+    address
+        Where other servers reach this one, if they share the streams of a PostgreSQL out among
+        themselves: then it owns what it claims (see `ownership`).
 
     >>> open_storage("memory:").streams()
     []
     """
     kind = url.partition(":")[0].partition("+")[0]
+    if address is not None and not kind.startswith("postgres"):
+        raise InputError(f"got the store {url!r}: only PostgreSQL can be shared by servers")
     if kind == "memory":
         return MemoryStorage()
     if kind not in ("sqlite", "postgres", "postgresql"):
@@ -57,7 +62,7 @@ def open_storage(url: str, owner: bool = True) -> Storage:
         return _whole(SqliteStorage(parsed, owner))
     from venire.storage.sql.postgres import PostgresStorage
 
-    return _whole(PostgresStorage(url, owner))
+    return _whole(PostgresStorage(url, owner, address))
 
 
 def _whole(storage: Storage) -> Storage:

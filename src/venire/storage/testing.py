@@ -398,6 +398,9 @@ def _others(storage: Storage) -> None:
     assert storage.meta("secret") is None
     storage.write([c.SetMeta("secret", "1"), c.SetMeta("secret", _ODD)])
     assert storage.meta("secret") == _ODD
+    storage.write([c.SetMeta(f"a {n}", str(n)) for n in range(3)] + [c.SetMeta("A 4", "")])
+    storage.write([c.DropMeta("a 1"), c.DropMeta("a 9")])
+    assert storage.metas("a ") == {"a 0": "0", "a 2": "2"}
 
 
 def _all_or_nothing(storage: Storage) -> None:

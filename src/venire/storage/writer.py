@@ -135,6 +135,17 @@ class Writer:
         ticket.set_exception(StoreDown(f"the store cannot be written to for now: {why}"))
         return ticket
 
+    def refuse(self, why: str) -> None:
+        """Go down as after a failed commit: the caller knows that the store is lost.
+
+        >>> from venire.storage import MemoryStorage
+        >>> with Writer(MemoryStorage()) as writer:
+        ...     writer.refuse("somebody else has it")
+        ...     writer.up
+        False
+        """
+        self._fail([], StoreDown(why))
+
     def recover(self) -> bool:
         """Come up again if the store can be written to; the caller then loads its state again."""
         if self._error is None:

@@ -20,6 +20,7 @@ from venire.web.errors import add_handlers
 from venire.web.guard import Gate, Guarded
 from venire.web.limits import BodyLimit
 from venire.web.pages import STATIC, PageRoutes
+from venire.web.peers import Peers
 from venire.web.plotly_file import PLOTLY_PATH, send_plotly
 from venire.web.routes.analysis import AnalysisRoutes
 from venire.web.routes.erasing import EraseRoutes
@@ -83,6 +84,8 @@ def create_app(service: Service, settings: ServerSettings | None = None) -> Fast
     )
     app.router.route_class = type("GuardedHere", (Guarded,), {"gate": gate})
     app.state.gate = gate
+    if service.runtime.storage.shared:
+        gate.peers = Peers(gate)
     for part in PARTS:
         part(gate).add(app)
     app.add_route(PLOTLY_PATH, send_plotly)

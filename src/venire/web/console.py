@@ -17,6 +17,7 @@ from venire.service.admin_messages import KeyView
 from venire.service.verbs.reviewing import Kind
 from venire.web.access import ROLES, Caller
 from venire.web.blind import Blind, blind_for
+from venire.web.everywhere import all_streams
 from venire.web.guard import Gate, caller
 from venire.web.layouts import pictures_of
 from venire.web.pages import PageRoutes
@@ -189,7 +190,7 @@ class ConsoleRoutes(PageRoutes):
         rows = await service.recent_audit(before, ROWS, stream, action)
         asked = {k: v for k, v in (("stream", stream), ("action", action)) if v}
         more = urlencode({**asked, "before": rows[-1].n}) if len(rows) == ROWS else None
-        who, streams = caller(request), [one.name for one in await service.streams()]
+        who, streams = caller(request), [one.name for one in await all_streams(self._gate, request)]
         return self._page(
             "audit.html", who, rows=rows, asked=asked, more=more, streams=streams, first=not before
         )

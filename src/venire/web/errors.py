@@ -98,6 +98,9 @@ def error_of(error: VenireError) -> RequestError:
             return RequestError(413, "too_much", message, hint="send less in one request")
         case errors.TooMuch(retry_after=seconds):
             return RequestError(429, "too_much", message, hint="retry later", retry_after=seconds)
+        case errors.StreamElsewhere(retry_after=seconds):
+            hint = "retry: the stream moves to another server"
+            return RequestError(503, "elsewhere", message, hint=hint, retry_after=seconds)
         case errors.StoreDown(retry_after=seconds):
             return RequestError(
                 503,

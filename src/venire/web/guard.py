@@ -9,9 +9,11 @@ of requests per second.
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import math
 import time
 from collections.abc import Awaitable, Callable, Coroutine
-from typing import Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
 from urllib.parse import urlencode
 
 from fastapi.exceptions import RequestValidationError
@@ -21,7 +23,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from venire.errors import VenireError
+from venire.errors import StoreDown, VenireError
 from venire.service import Service
 from venire.web.access import ROLES, Caller, admit, key_of, no_key
 from venire.web.errors import RequestError, error_of, error_response, internal_error, invalid
@@ -29,11 +31,18 @@ from venire.web.limits import Rates, Waiting
 from venire.web.metrics import Metrics
 from venire.web.settings import ServerSettings
 
-__all__ = ["Gate", "Guarded", "by_hand", "caller"]
+if TYPE_CHECKING:
+    from venire.web.peers import Peers
+
+__all__ = ["Gate", "Guarded", "Handler", "by_hand", "caller", "disconnected", "stopping_error"]
 
 Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
+
+
+#: Seconds between two readings of the keys for requests with an unknown one.
+CATCH_UP_SECONDS: Final = 0.25
 
 
 class Gate:
@@ -47,6 +56,8 @@ class Gate:
         self.metrics = Metrics()
         self.stopping = asyncio.Event()
         self.error_page: Callable[[Request, RequestError], Response] | None = None
+        self.peers: Peers | None = None  # the other servers, if the store is shared
+        self._catching_up, self._caught_up = asyncio.Lock(), -math.inf
 
     def admit(self, request: Request, route: str) -> None:
         """Authorize a request and set `request.state.caller`, or raise an error."""
@@ -60,6 +71,35 @@ class Gate:
         who = admit(request, self.service, roles, route)
         self.rates.check(who.key)
         request.state.caller = who
+
+    async def enter(self, request: Request, route: str) -> None:
+        """Admit a request; a key or session that is unknown may be new, of another server."""
+        try:
+            self.admit(request, route)
+        except RequestError as fault:
+            if fault.code != "unknown_key" or self.peers is None:
+                raise
+            await self.catch_up()
+            self.admit(request, route)
+
+    async def catch_up(self) -> None:
+        """Read keys and sessions again, at most a few times a second for all who ask."""
+        asked = time.monotonic()
+        async with self._catching_up:
+            if self.peers is None or self._caught_up >= asked:
+                return
+            await asyncio.sleep(self._caught_up + CATCH_UP_SECONDS - time.monotonic())
+            self._caught_up = time.monotonic()
+            with contextlib.suppress(StoreDown):
+                await self.service.keys.refresh()
+                await self.service.sessions.refresh()
+
+    async def serve(self, request: Request, route: str, inner: Handler) -> Response:
+        """Admit a request and serve it, here or by the owner of its stream."""
+        await self.enter(request, route)
+        if self.peers is None:
+            return await inner(request)
+        return await self.peers.run(request, inner)
 
     def still_valid(self, request: Request) -> bool:
         """Whether the key of an admitted request is still valid."""
@@ -94,7 +134,7 @@ class Gate:
         revoked meanwhile.
         """
         task = asyncio.ensure_future(work)
-        gone = asyncio.ensure_future(_disconnected(request))
+        gone = asyncio.ensure_future(disconnected(request))
         stop = asyncio.ensure_future(self.stopping.wait())
         try:
             with self.waiting.one(caller(request).key):
@@ -116,7 +156,8 @@ class Gate:
         return result
 
 
-async def _disconnected(request: Request) -> None:
+async def disconnected(request: Request) -> None:
+    """Return when the client is gone."""
     while (await request.receive())["type"] != "http.disconnect":
         pass
 
@@ -167,8 +208,7 @@ class Guarded(APIRoute):
         async def handler(request: Request) -> Response:
             start = time.perf_counter()
             try:
-                gate.admit(request, route)
-                response: Response = await inner(request)
+                response = await gate.serve(request, route, inner)
             except Exception as error:
                 response = gate.respond(request, _fault(error))
             record(response.status_code, time.perf_counter() - start)

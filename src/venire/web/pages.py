@@ -25,6 +25,7 @@ from venire.model import ExitReason, Role, StreamStatus
 from venire.web.access import COOKIE, Caller, caller_of, foreign
 from venire.web.answers import event, json_answer, says
 from venire.web.errors import RequestError
+from venire.web.everywhere import all_insights, all_streams
 from venire.web.guard import Gate, by_hand, caller
 from venire.web.markdown import as_html
 from venire.web.reference import sections
@@ -93,13 +94,16 @@ class PageRoutes:
         """The overview, or the sign-in page."""
         token = request.cookies.get(COOKIE)
         key = self._gate.service.sessions.key_of(token) if token else None
+        if key is None and token:
+            await self._gate.catch_up()
+            key = self._gate.service.sessions.key_of(token)
         if key is None:
             to = request.query_params.get("to")
             return self._page("sign_in.html", None, wrong=token is not None, to=to)
         if key.role == Role.LABELER:
             return RedirectResponse("/work", 303)
         who = caller_of(key)
-        return self._page("home.html", who, overview=await self._render_overview(who))
+        return self._page("home.html", who, overview=await self._render_overview(request, who))
 
     @by_hand
     async def sign_in(self, request: Request) -> Response:
@@ -109,6 +113,9 @@ class PageRoutes:
         form = parse_qs((await request.body()).decode(errors="replace"))
         token, to = form.get("key", [""])[0].strip(), form.get("to", [""])[0]
         key = self._gate.service.keys.authenticate(token) if token else None
+        if key is None and token:
+            await self._gate.catch_up()
+            key = self._gate.service.keys.authenticate(token)
         if key is None:
             return self._page("sign_in.html", None, status=401, wrong=True, to=to)
         home = "/work" if key.role == Role.LABELER else "/"
@@ -153,7 +160,7 @@ class PageRoutes:
         async def changes() -> AsyncIterator[bytes]:
             shown = ""
             while True:
-                overview = await self._render_overview(who)
+                overview = await self._render_overview(request, who)
                 if overview != shown:
                     shown = overview
                     yield event("overview", {"html": overview})
@@ -168,7 +175,7 @@ class PageRoutes:
         name = request.query_params.get("stream")
         labeler = who.bound_to() or request.query_params.get("labeler")
         if not name or not labeler:
-            known = await service.streams()
+            known = await all_streams(self._gate, request)
             streams = [one for one in known if one.status != StreamStatus.CLOSED or one.open_items]
             first = next((one.name for one in streams if one.open_items), name)
             return self._page("choose.html", who, streams=streams, labeler=labeler, first=first)
@@ -192,7 +199,7 @@ class PageRoutes:
         who = getattr(request.state, "caller", None)
         return self._page("error.html", who, fault.status, fault=fault)
 
-    async def _render_overview(self, who: Caller) -> str:
+    async def _render_overview(self, request: Request, who: Caller) -> str:
         """The statistics of all streams as HTML; rendered at most once a second for all viewers.
 
         Admins see what they may do with a stream beside it.
@@ -201,7 +208,7 @@ class PageRoutes:
         if now - self._overview_at >= PERIOD:
             service = self._gate.service
             seen = {
-                "streams": await service.overview(),
+                "streams": await all_insights(self._gate, request),
                 "up": service.up,
                 "aside": service.set_aside,
             }

@@ -15,7 +15,7 @@ from types import FrameType
 
 import uvicorn
 
-from venire.errors import StoreDown, StoreInUse
+from venire.errors import InputError, StoreDown, StoreInUse
 from venire.service import Service, ServiceSettings, StreamSettings
 from venire.service.reports import skill_report
 from venire.service.stream import engine_setup
@@ -47,7 +47,10 @@ def run_server(settings: ServerSettings, tell: Tell) -> None:
 
 async def _serve(settings: ServerSettings, tell: Tell) -> None:
     """Listen at once, and answer 503 until everything is loaded."""
-    storage = None if settings.standby else open_storage(settings.storage)
+    if settings.shared and settings.standby:
+        raise InputError("got both shared and standby: servers that share need no standby")
+    waits = settings.standby or settings.shared
+    storage = None if waits else open_storage(settings.storage)
     server = _Server(settings)
     leading = asyncio.create_task(_lead(settings, storage, server, tell))
     try:
@@ -75,17 +78,23 @@ async def _lead(
                 await asyncio.Event().wait()
             finally:
                 await service.stop()
+                if app.state.gate.peers is not None:
+                    await app.state.gate.peers.close()
     except Exception:
         server.should_exit = True
         raise
 
 
 async def _when_free(settings: ServerSettings, server: _Server, tell: Tell) -> Storage:
-    """The store, as soon as nobody else owns it."""
-    told = False
+    """The store, as soon as nobody else owns it; who shares it joins when it can serve."""
+    told, address = False, None
+    if settings.shared:
+        await server.listening.wait()
+        address = settings.address or server.own_address()
+        await asyncio.to_thread(warm_up)
     while True:
         try:
-            return await asyncio.to_thread(open_storage, settings.storage)
+            return await asyncio.to_thread(open_storage, settings.storage, True, address)
         except (StoreInUse, StoreDown) as why:
             if not told:
                 await server.listening.wait()
@@ -177,6 +186,16 @@ class _Server(uvicorn.Server):
         names = [s.getsockname()[:2] for server in self.servers for s in server.sockets]
         return [f"http://{f'[{host}]' if ':' in host else host}:{port}" for host, port in names]
 
+    def own_address(self) -> str:
+        """Where other servers reach this one, if it listens on one address."""
+        address = self.addresses()[0]
+        if "//0.0.0.0:" in address or "//[::]:" in address:
+            raise InputError(
+                f"the server listens on {address}, which others cannot use: say where they reach "
+                "it with --address http://HOST:PORT"
+            )
+        return address
+
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Shut down gracefully; the second time at once."""
         if self.should_exit:
@@ -184,6 +203,7 @@ class _Server(uvicorn.Server):
         self.should_exit = True
         if self.front.gate is not None:
             self.front.gate.stopping.set()
+            self.front.gate.service.runtime.sharing.resign()
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:

@@ -38,6 +38,10 @@ class ServerSettings(BaseSettings):
     """The port; 0 for any free one."""
     standby: bool = False
     """Wait for the store while another server owns it, and take over when that one is gone."""
+    shared: bool = False
+    """Share the streams of a PostgreSQL with the other servers on it that do so too."""
+    address: str = ""
+    """Where these reach this one, as http://HOST:PORT; by default where it listens."""
     archive: Path | None = None
     """The folder into which streams archive what their `retention` does not keep."""
     max_body: Annotated[int, Field(ge=1024)] = 8 * MEBIBYTE

@@ -96,6 +96,7 @@ class Process:
     env: dict[str, str] = field(default_factory=dict)
     key: str = ""
     url: str = ""
+    options: tuple[str, ...] = ()
     said: list[str] = field(default_factory=list)
     process: subprocess.Popen[str] | None = None
     reader: threading.Thread | None = None
@@ -104,7 +105,7 @@ class Process:
         env = {**os.environ, "VENIRE_RATE": "0", "PYTHONPATH": SOURCE, **self.env}
         command = [sys.executable, "-m", "venire", "serve", "--storage", self.storage]
         command += ["--port", str(self.port), "--log-level", "warning"]
-        command += ["--standby"] if standby else []
+        command += [*(["--standby"] if standby else []), *self.options]
         with (self.folder / "server.log").open("a") as log:
             self.process = subprocess.Popen(
                 command, cwd=self.folder, env=env, stdout=subprocess.PIPE, stderr=log, text=True

@@ -41,6 +41,8 @@ class Load:
     """Who sends and labels, and what the server acknowledged to them."""
 
     server: Process
+    stream: str = "posts"
+    pause: float = 0.05
     items: set[str] = field(default_factory=set)
     labels: dict[tuple[str, str], str] = field(default_factory=dict)
     exits: list[ItemExit] = field(default_factory=list)
@@ -60,20 +62,23 @@ class Load:
 
     def run(self, job: Callable[[Client], None]) -> None:
         try:
-            with self.server.client(retry_seconds=3600, timeout=60) as client:
+            with self.client() as client:
                 job(client)
         except BaseException as fault:
             self.faults.append(fault)
+
+    def client(self) -> Client:
+        return self.server.client(retry_seconds=3600, timeout=60)
 
     def produce(self, number: int) -> Callable[[Client], None]:
         def job(client: Client) -> None:
             batch = 0
             while not self.sent_all.is_set():
                 rows = [{"id": f"{number}-{batch}-{n}", "payload": {"n": n}} for n in range(3)]
-                client.add_items("posts", rows)
+                client.add_items(self.stream, rows)
                 self.items.update(row["id"] for row in rows)  # type: ignore[misc]
                 batch += 1
-                time.sleep(0.05)
+                time.sleep(self.pause)
 
         return job
 
@@ -82,7 +87,7 @@ class Load:
 
         def job(client: Client) -> None:
             while not self.done.is_set():
-                work = client.next("posts", name, wait=0.5)
+                work = client.next(self.stream, name, wait=0.5)
                 if not isinstance(work, Work):
                     continue
                 if draw.random() < 0.02:  # one that never answers
@@ -103,7 +108,7 @@ class Load:
     def watch(self, client: Client) -> None:
         while not self.done.is_set():
             after = self.exits[-1].n if self.exits else 0
-            self.exits += client.exits("posts", after, wait=0.5)
+            self.exits += client.exits(self.stream, after, wait=0.5)
 
     def finish(self) -> None:
         """Send no more, and wait until every item has left."""
@@ -111,12 +116,12 @@ class Load:
         for producer in self.threads[:2]:
             producer.join(600)
         deadline = time.monotonic() + 600
-        with self.server.client() as client:
-            while client.stream("posts")["open_items"] and time.monotonic() < deadline:
+        with self.client() as client:
+            while client.stream(self.stream)["open_items"] and time.monotonic() < deadline:
                 assert not self.faults, self.faults
                 time.sleep(0.2)
-            assert client.stream("posts")["open_items"] == 0, "items are stuck"
-            left = client.insights("posts")["exits"]
+            assert client.stream(self.stream)["open_items"] == 0, "items are stuck"
+            left = client.insights(self.stream)["exits"]
         until(lambda: len(self.exits) >= left)
         self.done.set()
         for thread in self.threads:
@@ -139,13 +144,15 @@ def crash(storage: str, folder: Path) -> None:
         load.finish()
         assert server.stop() == 0
     check(storage, load)
+    assert main(["verify", "--storage", storage]) == 0
 
 
 def check(storage: str, load: Load) -> None:
+    """Everything acknowledged is there once, and every exit was told once."""
     with open_storage(storage) as store:
-        rows = list(store.all_items("posts"))
-        labels = {(row.item, row.labeler): row.said for row in store.all_labels("posts")}
-        counted = sum(1 for _ in store.all_labels("posts"))
+        rows = list(store.all_items(load.stream))
+        labels = {(row.item, row.labeler): row.said for row in store.all_labels(load.stream)}
+        counted = sum(1 for _ in store.all_labels(load.stream))
     assert counted == len(labels)
     assert len(load.items) > 20
     assert load.items <= {row.id for row in rows}
@@ -158,7 +165,6 @@ def check(storage: str, load: Load) -> None:
     assert set(seen.values()) == {1}, "an exit was told twice"
     verdicts = {row.id: (row.exit_n, row.verdict, row.confidence) for row in rows}
     assert {x.item: (x.n, x.verdict, x.confidence) for x in load.exits} == verdicts
-    assert main(["verify", "--storage", storage]) == 0
 
 
 @pytest.mark.timeout(3600)

@@ -13,7 +13,7 @@ import pytest
 from tests.unit.service.support import Bench, Flaky, bench, running, settings_of
 from venire.engine import Scheduler
 from venire.service import ItemIn, Lease
-from venire.service.runtime.runtime import CHUNK, MAX_UNCOMMITTED, THREAD_FROM
+from venire.service.runtime.in_chunks import CHUNK, MAX_UNCOMMITTED, THREAD_FROM
 from venire.service.stream.live_stream import LARGE_STREAM
 from venire.web.answers import dumps, long_answer
 

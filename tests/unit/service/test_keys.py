@@ -1,6 +1,7 @@
 """API keys: made, bound, revoked, noticed."""
 
 import asyncio
+import json
 import threading
 
 import pytest
@@ -11,7 +12,7 @@ from venire.service import Service
 from venire.service.actors import Actor
 from venire.service.keys.sessions import MAX_PER_KEY
 from venire.service.tokens import hashed
-from venire.storage import AddKey, KeyRow, MemoryStorage, RevokeKey
+from venire.storage import AddKey, KeyRow, MemoryStorage, RevokeKey, SetMeta
 
 
 @running
@@ -142,13 +143,28 @@ async def test_a_session_ends_with_its_time_its_key_or_by_signing_out() -> None:
         b.clock.advance(3600)
         found = [sessions.key_of(token) for token in (one, two, three)]
         assert [key is not None for key in found] == [False, False, True]
-        assert one not in str(b.storage.meta("sessions"))
+        assert one not in str(b.storage.metas("session "))
     async with bench(b.storage, b.clock) as b:
         keys, sessions = b.service.keys, b.service.sessions
         assert sessions.key_of(two) is None, "signed out is signed out"
         assert sessions.key_of(three) is not None
         await keys.revoke(made.key.id)
         assert sessions.key_of(three) is None
+
+
+@running
+async def test_sessions_that_an_older_version_stored_go_on() -> None:
+    async with bench() as b:
+        made = await b.service.keys.create("ann's", "labeler", "ann")
+        until = b.clock.wall() + 60
+        old = json.dumps({hashed("of old"): [made.key.id, until]})
+        b.storage.write([SetMeta("sessions", old)])
+    async with bench(b.storage, b.clock) as b:
+        assert b.service.sessions.key_of("of old") is not None
+        assert b.storage.meta("sessions") is None
+        b.clock.advance(61)
+        await b.service.sessions.begin(made.key, 60)
+        assert len(b.storage.metas("session ")) == 1, "who has expired is dropped"
 
 
 @running

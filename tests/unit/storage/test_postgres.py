@@ -9,8 +9,20 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from venire.errors import InputError, StoreDown, StoreError
-from venire.storage import AddStream, SetMeta, StreamRow, Writer, open_storage
+from venire.errors import InputError, StoreDown, StoreError, StoreInUse
+from venire.storage import (
+    AddEvents,
+    AddKey,
+    AddStream,
+    EventRow,
+    KeyRow,
+    SetMeta,
+    SetStatus,
+    StreamRow,
+    TouchKey,
+    Writer,
+    open_storage,
+)
 from venire.storage.sql import schema
 
 psycopg = pytest.importorskip("psycopg")
@@ -134,3 +146,154 @@ def test_text_that_postgresql_cannot_hold_is_refused(url: str) -> None:
             storage.write([SetMeta("a", "\x00")])
         assert not isinstance(raised.value, StoreDown)
         storage.write([SetMeta("a", "1")])
+
+
+A, B = "http://a:8400", "http://b:8400"
+
+
+def test_servers_that_share_a_store_claim_streams_one_by_one(url: str) -> None:
+    with open_storage(url, address=A) as one, open_storage(url, address=B) as two:
+        assert one.claim("s")
+        assert one.claim("s"), "as often as it likes"
+        assert not two.claim("s")
+        one.write([AddStream(StreamRow("s", 0.0))])
+        with pytest.raises(StoreError, match="has not claimed"):
+            two.write([SetStatus("s", "paused")])
+        two.write([SetMeta("a", "1")])  # of no stream
+        members = one.members()
+        assert sorted(members.addresses.values()) == [A, B]
+        assert members.owner("s") == members.me == two.members().owner("s")
+        one.disclaim("s")
+        assert one.claims() == frozenset()
+        assert two.claim("s")
+        two.write([SetStatus("s", "paused")])
+        with pytest.raises(StoreError, match="has not claimed"):
+            one.write([SetStatus("s", "running")])
+
+
+def test_events_go_on_where_another_server_left_off(url: str) -> None:
+    def event(n: int) -> AddEvents:
+        return AddEvents([EventRow("s", n, 1, 0, 0.0, "left", '"ann"')])
+
+    with open_storage(url, address=A) as one, open_storage(url, address=B) as two:
+        assert one.claim("s")
+        one.write([AddStream(StreamRow("s", 0.0)), event(0)])
+        one.disclaim("s")
+        assert two.claim("s")
+        two.write([event(1)])
+        two.disclaim("s")
+        assert one.claim("s")
+        one.write([event(2)])
+        assert [row.n for row in one.all_events("s")] == [0, 1, 2]
+
+
+def test_a_session_that_ends_takes_its_claims_along(url: str) -> None:
+    with open_storage(url, address=A) as one, open_storage(url, address=B) as two:
+        one.claim("s")
+        one.write([AddStream(StreamRow("s", 0.0))])
+        _run(url, f"SELECT pg_terminate_backend({one.members().me})")
+        until_free = time.monotonic() + 20
+        while not two.claim("s"):
+            assert time.monotonic() < until_free
+        with pytest.raises(StoreDown):
+            one.write([SetStatus("s", "paused")])
+        one.ping()
+        assert one.claims() == frozenset()
+        assert one.members().me in one.members().addresses, "it is a member again"
+        assert not one.claim("s")
+
+
+def test_a_store_has_one_owner_or_several_that_share(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(LOCK_TIMEOUT, 1)
+    with open_storage(url, address=A), pytest.raises(StoreInUse):
+        open_storage(url)
+    with open_storage(url), pytest.raises(StoreInUse):
+        open_storage(url, address=A)
+
+
+def test_a_shared_store_is_upgraded_while_nobody_uses_it(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(LOCK_TIMEOUT, 1)
+    with open_storage(url, address=A):
+        with psycopg.connect(url, autocommit=True) as root:
+            root.execute(f"UPDATE {schema.VERSION_TABLE} SET version_num = '0009'")
+        with pytest.raises(StoreInUse):
+            open_storage(url, address=B)
+
+
+@pytest.mark.parametrize("address", [None, A])
+def test_an_owner_that_was_stopped_in_a_transaction_is_ended_by_who_waits(
+    address: str | None, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """PostgreSQL's own time-out does not end a session that has sent a pipeline."""
+    monkeypatch.setattr(LOCK_TIMEOUT, 200)
+    with open_storage(url, address=address) as stopped:
+        stopped._closed.set()  # type: ignore[attr-defined]  # it says nothing any more
+        assert stopped.claim("s")
+        session = stopped._writing  # type: ignore[attr-defined]
+        session.execute("BEGIN")
+        session.cursor().executemany("UPDATE meta SET value = %s WHERE false", [("1",), ("2",)])
+        begun = time.monotonic()
+        while True:
+            try:
+                with open_storage(url, address=None if address is None else B) as other:
+                    if address is None or (other.members() and other.claim("s")):
+                        break
+            except StoreInUse:
+                pass
+            assert time.monotonic() - begun < 60
+            time.sleep(0.2)
+        assert time.monotonic() - begun > 5
+        with pytest.raises(StoreDown):
+            stopped.write([SetMeta("a", "1")])
+
+
+def test_servers_start_one_after_the_other(url: str) -> None:
+    order: list[int] = []
+
+    def start(number: int) -> None:
+        with open_storage(url, address=f"http://a:{number}") as storage, storage.starting():
+            order.append(number)
+            time.sleep(0.05)
+            order.append(number)
+
+    open_storage(url).close()
+    with ThreadPoolExecutor(3) as pool:
+        list(pool.map(start, range(3)))
+    assert all(one == two for one, two in zip(order[::2], order[1::2], strict=True))
+
+
+def test_a_transaction_that_was_given_up_for_another_is_made_again(url: str) -> None:
+    waits = "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
+    with open_storage(url, address=A) as storage, psycopg.connect(url) as other:
+        storage.write([SetMeta("a", "0"), SetMeta("b", "0")])
+        other.execute("UPDATE meta SET value = '1' WHERE key = 'b'")
+        with ThreadPoolExecutor(1) as pool, psycopg.connect(url, autocommit=True) as root:
+            written = pool.submit(storage.write, [SetMeta("a", "2"), SetMeta("b", "2")])
+            while not written.done() and not root.execute(waits).fetchall():
+                time.sleep(0.01)
+            other.execute("UPDATE meta SET value = '1' WHERE key = 'a'")  # a deadlock
+            other.commit()
+            written.result(timeout=60)
+        assert (storage.meta("a"), storage.meta("b")) == ("2", "2")
+
+
+def test_the_use_of_a_key_is_not_worth_waiting_for(url: str) -> None:
+    with open_storage(url, address=A) as storage, psycopg.connect(url) as other:
+        storage.write([AddKey(KeyRow("k", "h", "admin", None, "n", 0.0))])
+        other.execute("UPDATE keys SET last_used_at = 1 WHERE id = 'k'")  # and is stopped here
+        storage.write([TouchKey("k", 2.0)])
+        assert storage.keys()[0].last_used_at is None
+        other.rollback()
+        storage.write([TouchKey("k", 3.0)])
+        assert storage.keys()[0].last_used_at == 3.0
+
+
+def test_what_cannot_be_shared_is_refused(url: str) -> None:
+    with pytest.raises(InputError, match="only PostgreSQL can be shared"):
+        open_storage("sqlite:///venire.db", address=A)
+    with pytest.raises(InputError, match="at most 56 characters"):
+        open_storage(url, address="http://" + "a" * 60)

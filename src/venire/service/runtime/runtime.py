@@ -3,7 +3,8 @@
 Everything that changes a stream happens on one loop, synchronously, and is handed to the writer
 before anything else happens. A request is answered when its changes are on disk. If a commit fails,
 the writer accepts nothing more until `recover`; every stream is then dropped and loaded again from
-the store before it is used, so memory never stays ahead of the disk.
+the store before it is used, so memory never stays ahead of the disk. Which streams are here is
+said by `sharing`: all of them, unless several servers share the store.
 """
 
 from __future__ import annotations
@@ -12,14 +13,21 @@ import asyncio
 import contextlib
 import logging
 import secrets
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from typing import Any, Final, TypeVar
 
 from venire.engine import engine_version
-from venire.errors import NotFound, ReplayError, StoreDown, StreamDown, VenireError
+from venire.errors import (
+    NotFound,
+    ReplayError,
+    StoreDown,
+    StreamDown,
+    StreamElsewhere,
+)
 from venire.service.clock import Clock
 from venire.service.runtime.commits_in_parts import CommitsInParts
 from venire.service.runtime.health import HealthMonitor
+from venire.service.runtime.sharing import Sharing
 from venire.service.runtime.students import Students
 from venire.service.runtime.ticker import Ticker
 from venire.service.settings import ServiceSettings
@@ -39,20 +47,12 @@ from venire.storage import (
     SnapshotRow,
     Storage,
     Writer,
+    streams_of,
 )
 
-__all__ = ["CHUNK", "MAX_UNCOMMITTED", "Runtime", "committed"]
+__all__ = ["Runtime"]
 
 T = TypeVar("T")
-
-#: Items or labels of a request to process in one step: about ten milliseconds.
-CHUNK: Final = 250
-
-#: From this many on, a thread processes them, so that no other stream waits.
-THREAD_FROM: Final = 100
-
-#: Chunks of a request that may wait for the disk, so that other requests are not far behind it.
-MAX_UNCOMMITTED: Final = 1
 
 #: The name under which the store keeps the secret of the draws.
 AUDIT_SECRET: Final = "audit-secret"
@@ -68,7 +68,7 @@ class Runtime:
         self.lease_index, self.health = LeaseIndex(), HealthMonitor(clock)
         self.streams: dict[str, LiveStream] = {}
         self.threads, self.offers, self.ticker = ThreadPools(self._idle), Offers(self), Ticker(self)
-        self.students = Students(self)
+        self.students, self.sharing = Students(self), Sharing(self)
         self.waiting = 0  # requests for work
         self.deleting: dict[str, asyncio.Task[None]] = {}  # streams that are being purged
         self.intake: dict[str, asyncio.Lock] = {}  # one request adds items to a stream at a time
@@ -79,24 +79,25 @@ class Runtime:
         self._positions: dict[str, LogPosition] = {}
 
     async def start(self) -> None:
-        """Load every stream and start the ticker."""
+        """Load every stream that is ours and start the ticker."""
         self._loop, self._loading = asyncio.get_running_loop(), asyncio.Lock()
         call, report = self._loop.call_soon_threadsafe, self.health.writes
         self.writer = Writer(self.storage, call, self.clock.monotonic, report)
         self.running = True
-        self._audit_secret = await self._read_secret()
-        for row in await self.read(self.storage.streams):
-            if row.archived_at is not None:
-                continue  # it is loaded when somebody reads it
-            try:
-                await self.live_stream(row.name)
-            except StoreDown:
-                raise
-            except StreamDown:
-                pass  # it is set aside, and the log says why
-            except Exception as error:
-                self.ticker.reload_later(row.name, error)
+        async with self.starting():
+            self._audit_secret = await self._read_secret()
+        await self.sharing.start()
         self.ticker.start()
+
+    @contextlib.asynccontextmanager
+    async def starting(self) -> AsyncIterator[None]:
+        """Inside, no other server is: what a new store lacks is made once."""
+        lock = self.storage.starting()
+        await self.read(lock.__enter__)
+        try:
+            yield
+        finally:
+            await self.read(lock.__exit__, None, None, None)
 
     async def _read_secret(self) -> bytes:
         """The secret by which verdicts are drawn to be audited; made with the store."""
@@ -177,6 +178,7 @@ class Runtime:
         """A stream, up to date. Change it and `commit` before the next `await`."""
         while True:
             await self.ready()
+            await self.sharing.check(name)
             if name in self.set_aside:
                 raise StreamDown(name, self.set_aside[name])
             live = self.streams.get(name)
@@ -234,10 +236,10 @@ class Runtime:
             del self.streams[live.name]
             self.offers.dismiss(live.name)
 
-    def forget(self, live: LiveStream) -> None:
-        """Remove a deleted stream from memory, and dismiss everyone who waits for it."""
-        name = live.name
-        del self.streams[name]
+    def let_go(self, name: str) -> None:
+        """Remove a stream that is deleted, or another server's, and dismiss who waits for it."""
+        self.streams.pop(name, None)
+        self.set_aside.pop(name, None)
         self.lease_index.forget(name)
         self.intake.pop(name, None)
         self.ticker.forget(name)
@@ -266,6 +268,7 @@ class Runtime:
             if live is None:
                 raise NotFound("stream", name)
             await self.threads.warm(live.settings)
+            await self.sharing.check(name)
             self.add(live)
             self.log_position(name).advance(live.n - 1, live.exit_n, live.revision_n)
             batch, moment = Batch(), self.moment()
@@ -297,14 +300,26 @@ class Runtime:
             self.lease_index.clear()
             if not await self.read(self.writer.recover):
                 raise StoreDown("the store does not accept writes at the moment: try again")
+            for name in [name for name in self._positions if not self.sharing.holds(name)]:
+                self.let_go(name)
 
     # writing
 
     def write(self, changes: Sequence[Change]) -> asyncio.Future[None]:
         """Hand changes to the writer; the future is done when they are on disk."""
+        if self.storage.shared:
+            for name in streams_of(changes):
+                if not self.sharing.may_write(name):
+                    return self._refused(StreamElsewhere(name))
         future: asyncio.Future[None] = self._loop.create_future()
         future.add_done_callback(ignore_error)
         return self.writer.submit_to(changes, future)
+
+    def _refused(self, error: StoreDown) -> asyncio.Future[None]:
+        future: asyncio.Future[None] = self._loop.create_future()
+        future.add_done_callback(ignore_error)
+        future.set_exception(error)
+        return future
 
     def commit(self, live: LiveStream, batch: Batch) -> asyncio.Future[None]:
         """Hand the changes of a step to the writer; the future is done when they are on disk.
@@ -318,10 +333,9 @@ class Runtime:
 
     def _commit_part(self, live: LiveStream, batch: Batch) -> asyncio.Future[None]:
         if self.streams.get(live.name) is not live:
-            lost: asyncio.Future[None] = self._loop.create_future()
-            lost.add_done_callback(ignore_error)
-            lost.set_exception(StoreDown("the stream was reloaded meanwhile: try again"))
-            return lost
+            if not self.sharing.holds(live.name):
+                return self._refused(StreamElsewhere(live.name))
+            return self._refused(StoreDown("the stream was reloaded meanwhile: try again"))
         future = self.write(batch.changes())
         if batch.events:
             self._publish(future, live.name, batch.reached)
@@ -361,61 +375,3 @@ class Runtime:
                 raise
             if self.streams.get(live.name) is live:  # or its events may not be in the store
                 self.write([SaveSnapshot(SnapshotRow(live.name, n, self.clock.wall(), body))])
-
-    async def run_chunk(
-        self,
-        live: LiveStream,
-        batch: Batch,
-        part: slice,
-        step: Callable[[], T],
-        commits: list[asyncio.Future[None]],
-    ) -> T:
-        """Do one chunk of a large request, and add its commit to those of the request.
-
-        A thread does it if there is much to do. If it fails half-way the stream is reloaded; an
-        error that only refuses the request has changed nothing. Returns once at most
-        `MAX_UNCOMMITTED` commits are not on disk yet.
-        """
-
-        def check(done: asyncio.Future[T]) -> None:
-            if not isinstance(done.exception(), VenireError) or batch.changes():
-                self.ticker.check(live, done)
-
-        def commit() -> None:
-            commits.append(self.commit(live, batch))
-
-        if part.stop - part.start >= THREAD_FROM or live.is_large:
-            done = self.threads.run_exclusively(live, step, lambda _: commit())
-            done.add_done_callback(check)
-            result = await done
-        else:
-            try:
-                result = step()
-                commit()
-            except Exception as error:
-                broken: asyncio.Future[T] = self._loop.create_future()
-                broken.set_exception(error)
-                check(broken)
-                raise
-        await committed(commits, MAX_UNCOMMITTED)
-        return result
-
-    async def chunks(
-        self, name: str, count: int, cuts: Iterable[int] = ()
-    ) -> AsyncIterator[tuple[LiveStream, slice]]:
-        """Split `count` things of one request into chunks; other requests run in between.
-
-        A chunk also ends before each of the `cuts`.
-        """
-        starts = sorted({*range(0, count, CHUNK), *cuts})
-        ends = [*starts[1:], count] if starts else []
-        for first, end in zip(starts, ends, strict=True):
-            if first:
-                await asyncio.sleep(0)
-            yield await self.live_stream(name), slice(first, end)
-
-
-async def committed(commits: Sequence[asyncio.Future[None]], behind: int = 0) -> None:
-    """Wait until all commits but the last `behind` are on disk; raises if one failed."""
-    for done in commits[: len(commits) - behind]:
-        await done

@@ -22,6 +22,7 @@ from venire.errors import InputError, NotFound, StoreDown, StreamDown
 from venire.model import StreamStatus
 from venire.service.actors import audit_row
 from venire.service.panel_messages import Lesson
+from venire.service.runtime.in_chunks import run_chunk
 from venire.service.stream.change_batch import Batch
 from venire.service.stream.live_stream import LiveStream
 from venire.service.work.labels import STUDENT, Known, Row, accept_labels
@@ -188,7 +189,7 @@ class Students:
             batch, moment = Batch(), runtime.moment()
             step = partial(accept_labels, live, rows, Known(), batch, moment, source=STUDENT)
             commits: list[asyncio.Future[None]] = []
-            await runtime.run_chunk(live, batch, slice(0, len(rows)), step, commits)
+            await run_chunk(runtime, live, batch, slice(0, len(rows)), step, commits)
             await asyncio.gather(*commits)
         return bool(live.pupil.unseen)
 

@@ -9,7 +9,7 @@ import math
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from venire.errors import NotFound, StoreDown, StreamDown
+from venire.errors import NotFound, StoreDown, StreamDown, StreamElsewhere
 from venire.service.stream.change_batch import Batch
 from venire.service.stream.live_stream import LiveStream
 
@@ -154,7 +154,8 @@ class Ticker:
         await runtime.recover()
         rows = await runtime.read(runtime.storage.streams)
         names = [row.name for row in rows if row.archived_at is None]
-        self._reloads = dict.fromkeys(names, -math.inf)
+        ours = [name for name in names if runtime.sharing.holds(name)]
+        self._reloads = dict.fromkeys(ours, -math.inf)
         await self._reload_due()
 
     async def _reload_due(self) -> None:
@@ -164,9 +165,10 @@ class Ticker:
             try:
                 await self._runtime.live_stream(name)
                 self._reloads.pop(name, None)
+            except (NotFound, StreamDown, StreamElsewhere):
+                # it was never committed, is set aside, or belongs to another server
+                self._reloads.pop(name, None)
             except StoreDown:
                 raise
-            except (NotFound, StreamDown):  # it was never committed, or is set aside
-                self._reloads.pop(name, None)
             except Exception as error:
                 self.reload_later(name, error)

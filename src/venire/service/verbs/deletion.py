@@ -63,6 +63,7 @@ class DeletionOperations:
     ) -> None:
         self.runtime, self.skills, self.alarms = runtime, skills, alarms
         self._labelers, self._dropping = labelers, dropping
+        runtime.sharing.purge = self._resume
 
     async def audit(
         self, after: int = 0, limit: int = 1000, stream: str | None = None
@@ -149,7 +150,7 @@ class DeletionOperations:
             batch.first += [SetMeta(kept, ""), SetMeta(lessons_under(name), "")]
         batch.audit = [audit_row(actor, at, "stream.delete", name, **had)]
         done = runtime.commit(live, batch)
-        runtime.forget(live)
+        runtime.let_go(name)
         self.skills.forget(name)
         self.alarms.forget(name)
         self._labelers.forget(name)
@@ -162,7 +163,11 @@ class DeletionOperations:
     async def resume_deletions(self) -> None:
         """Resume the deletions that were in progress when the server stopped."""
         for row in await self.runtime.read(self.runtime.storage.deleted_streams):
-            self.runtime.deleting[row.name] = self.runtime.spawn(self._purge(row.name))
+            if self.runtime.sharing.holds(row.name) and row.name not in self.runtime.deleting:
+                self._resume(row.name)
+
+    def _resume(self, name: str) -> None:
+        self.runtime.deleting[name] = self.runtime.spawn(self._purge(name))
 
     async def _purge(self, name: str, begun: asyncio.Future[None] | None = None) -> None:
         """Delete all rows of a stream in chunks, retrying whenever the store is down.

@@ -13,7 +13,8 @@ from venire.errors import Archived, Conflict, InputError, StateError, TooMuch
 from venire.service.actors import PROGRAM, Actor, audit_row
 from venire.service.console_messages import GoldView, Reviewed
 from venire.service.messages import Answer, AuditsView, BoundView, GoldIn, Outcome
-from venire.service.runtime.runtime import Runtime, committed
+from venire.service.runtime.in_chunks import chunks, committed, run_chunk
+from venire.service.runtime.runtime import Runtime
 from venire.service.stream.change_batch import Batch
 from venire.service.stream.leases import HeldLease
 from venire.service.stream.live_stream import LiveStream, Moment
@@ -81,11 +82,11 @@ class GoldOperations:
         commits: list[asyncio.Future[None]] = []
         async with self._lock(stream):
             known = KnownGold.nothing()
-            async for _, part in runtime.chunks(stream, len(rows)):
+            async for _, part in chunks(runtime, stream, len(rows)):
                 live, known = await self._look_up(stream, rows[part], known)
                 batch, moment = Batch(Actor.of(actor).key), runtime.moment()
                 step = partial(_add, live, rows[part], known, actor, batch, moment)
-                outcomes += await runtime.run_chunk(live, batch, part, step, commits)
+                outcomes += await run_chunk(runtime, live, batch, part, step, commits)
             await committed(commits)
         return outcomes
 

@@ -9,11 +9,21 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Final
 
-from venire.errors import Archived, Conflict, InputError, NotFound, StateError, StoreDown, TooMuch
+from venire.errors import (
+    Archived,
+    Conflict,
+    InputError,
+    NotFound,
+    StateError,
+    StoreDown,
+    StreamElsewhere,
+    TooMuch,
+)
 from venire.model import LeaseStatus, NoWork, StreamStatus
 from venire.service.actors import PROGRAM, Actor, audit_row
 from venire.service.messages import Answer, LabelIn, Lease, Nothing, Outcome
-from venire.service.runtime.runtime import CHUNK, Runtime, committed
+from venire.service.runtime.in_chunks import CHUNK, chunks, committed, run_chunk
+from venire.service.runtime.runtime import Runtime
 from venire.service.stream.change_batch import Batch
 from venire.service.stream.leases import HeldLease
 from venire.service.stream.live_stream import LiveStream, Moment
@@ -103,6 +113,8 @@ class LabellingOperations:
                         live = await runtime.live_stream(stream)
                         return Nothing(grants.why_nothing(live, labeler, ahead))
                     return await self._deliver(offer)
+                except StreamElsewhere:
+                    raise
                 except StoreDown:
                     if seconds_now() >= until or not runtime.running:
                         raise
@@ -302,12 +314,12 @@ class LabellingOperations:
         cuts = await runtime.threads.scan(len(rows) > CHUNK, newcomer_cuts, live, rows)
         live = await runtime.live_stream(stream)
         commits = [runtime.commit(live, Batch())]
-        async for live, part in runtime.chunks(stream, len(rows), cuts):
+        async for live, part in chunks(runtime, stream, len(rows), cuts):
             live, known = await self._look_up(live, rows[part], known)
             bound = None if live.settings.unasked_labels else given
             batch, moment = Batch(key), runtime.moment()
             step = partial(_accept, live, rows[part], known, batch, moment, bound, actor)
-            outcomes += await runtime.run_chunk(live, batch, part, step, commits)
+            outcomes += await run_chunk(runtime, live, batch, part, step, commits)
         await committed(commits)
         return outcomes
 

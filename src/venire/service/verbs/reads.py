@@ -5,11 +5,12 @@ A read waits until everything done before it is on disk, so a client never sees 
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any, Final, TypeVar
 
-from venire.errors import NotFound, StateError
+from venire.errors import NotFound, StateError, StreamElsewhere
 from venire.model import ItemStatus, NoteKind
 from venire.service.console_messages import TrendsView
 from venire.service.messages import (
@@ -195,16 +196,17 @@ class ReadOperations:
         return await self.trends.of(await self.runtime.live_stream(stream))
 
     async def overview(self) -> list[Insights]:
-        """The statistics of every stream in service, by name; those that are archived are not."""
+        """The statistics of every stream in service on this server; not of archived ones."""
         runtime = self.runtime
         rows = await runtime.read_committed(runtime.storage.streams)
         names = [row.name for row in rows if row.archived_at is None]
         views = []
         for name in names:
-            if name not in runtime.set_aside:
-                live = await runtime.live_stream(name)
-                waiting = len(runtime.offers.room(name))
-                views.append(insights(live, waiting, runtime.clock.monotonic()))
+            if name not in runtime.set_aside and runtime.sharing.holds(name):
+                with contextlib.suppress(StreamElsewhere):  # it was given up meanwhile
+                    live = await runtime.live_stream(name)
+                    waiting = len(runtime.offers.room(name))
+                    views.append(insights(live, waiting, runtime.clock.monotonic()))
         await runtime.flush()
         return views
 

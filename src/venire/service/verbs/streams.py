@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import re
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -11,14 +12,23 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from venire.engine import engine_version
-from venire.errors import Conflict, InputError, NotFound, StateError, TooMuch, VenireError
+from venire.errors import (
+    Conflict,
+    InputError,
+    NotFound,
+    StateError,
+    StreamElsewhere,
+    TooMuch,
+    VenireError,
+)
 from venire.model import ItemStatus, StreamStatus
 from venire.service.actors import PROGRAM, Actor, audit_row
 from venire.service.console_messages import ArchivedStream
 from venire.service.messages import Added, ItemIn, ItemView, SettingsVersion, StreamView
 from venire.service.page_settings import Block, Practice
 from venire.service.retention import check_retention
-from venire.service.runtime.runtime import CHUNK, Runtime, committed
+from venire.service.runtime.in_chunks import CHUNK, chunks, committed, run_chunk
+from venire.service.runtime.runtime import Runtime
 from venire.service.settings import (
     STREAM_NAME,
     StreamSettings,
@@ -75,6 +85,12 @@ class StreamOperations:
                 f"got the stream name {name!r}, expected letters, digits, '.', '_' and '-', "
                 "at most 64, the first a letter or a digit"
             )
+        async with self.runtime.sharing.creating(name):
+            return await self._create_here(name, settings, actor)
+
+    async def _create_here(
+        self, name: str, settings: StreamSettings, actor: Actor | str
+    ) -> StreamView:
         runtime = self.runtime
         try:
             return await self._existing(await runtime.live_stream(name), settings)
@@ -142,11 +158,14 @@ class StreamOperations:
         return (await self.runtime.live_stream(name)).settings.practice
 
     async def streams(self) -> list[StreamView]:
-        """All streams in service, by name; those that are archived are not."""
+        """All streams in service on this server, by name; those that are archived are not."""
         rows = await self.runtime.read_committed(self.runtime.storage.streams)
         rows = [row for row in rows if row.archived_at is None]
-        served = [row.name for row in rows if row.name not in self.runtime.set_aside]
-        views = [stream_view(await self.runtime.live_stream(name)) for name in served]
+        aside, ours = self.runtime.set_aside, self.runtime.sharing.holds
+        views = []
+        for name in [row.name for row in rows if row.name not in aside and ours(row.name)]:
+            with contextlib.suppress(StreamElsewhere):  # it was given up meanwhile
+                views.append(stream_view(await self.runtime.live_stream(name)))
         await self.runtime.flush()
         return views
 
@@ -301,17 +320,17 @@ class StreamOperations:
         async with runtime.intake.setdefault(stream, asyncio.Lock()):
             try:
                 count, moment = 0, runtime.moment()
-                async for live, part in runtime.chunks(stream, len(items)):
+                async for live, part in chunks(runtime, stream, len(items)):
                     count += len(intake.sort_out(live, part, moment)[0])
             except Conflict:
                 await runtime.flush()  # the reason for the conflict must be on disk
                 raise
             if count:
                 self.check_room(await runtime.live_stream(stream), count)
-            async for live, part in runtime.chunks(stream, len(items)):
+            async for live, part in chunks(runtime, stream, len(items)):
                 batch = Batch(key)
                 step = partial(_enter, live, intake, part, batch, runtime.moment(), actor)
-                added += await runtime.run_chunk(live, batch, part, step, commits)
+                added += await run_chunk(runtime, live, batch, part, step, commits)
                 runtime.students.look(live)
         await committed(commits)
         return added

@@ -104,7 +104,7 @@ class Deliveries:
             return []
         async with self._lock:
             rows = await runtime.read(runtime.storage.webhooks, None)
-            hooks = [hook for hook in rows if hook.stream not in runtime.deleting]
+            hooks = [hook for hook in rows if self._sends(hook)]
             known = self._hooks = {hook.id: hook for hook in hooks}
             self._due = {key: at for key, at in self._due.items() if key[0] in known}
             self._pauses = {hook: pause for hook, pause in self._pauses.items() if hook in known}
@@ -115,6 +115,11 @@ class Deliveries:
                     await self._refill(hook.id)
                     tasks += self._send_more(hook)
             return tasks
+
+    def _sends(self, hook: WebhookRow) -> bool:
+        """Whether a webhook is this server's: the owner of the stream sends."""
+        runtime = self._runtime
+        return hook.stream not in runtime.deleting and runtime.sharing.holds(hook.stream)
 
     async def _refill(self, hook: str) -> None:
         """Fill a webhook's queue with due deliveries, if it is empty."""
@@ -149,7 +154,7 @@ class Deliveries:
     async def _send(self, hook: WebhookRow, queue: deque[DeliveryRow]) -> None:
         """Send queued messages until the queue is empty or the webhook is paused."""
         try:
-            while queue and not self._paused(hook.id):
+            while queue and not self._paused(hook.id) and self._sends(hook):
                 await self._try(hook, queue.popleft())
         finally:
             self._senders -= Counter([hook.id])

@@ -11,6 +11,7 @@ from venire.service.actors import PROGRAM, Actor, audit_row
 from venire.service.admin_messages import DeliveryView, WebhookView
 from venire.service.runtime.runtime import Runtime
 from venire.service.runtime.webhook_counts import Tally
+from venire.service.stream.change_batch import Batch
 from venire.service.tokens import new_id, new_secret
 from venire.service.webhooks.deliveries import Deliveries
 from venire.service.webhooks.posting import Poster
@@ -83,7 +84,8 @@ class Webhooks:
         """Message counts of each webhook; pending and dead are None if the store is down."""
         runtime, counts = self._runtime, {}
         with contextlib.suppress(StoreError):
-            hooks = await runtime.read(runtime.storage.webhooks, None)
+            rows = await runtime.read(runtime.storage.webhooks, None)
+            hooks = [hook for hook in rows if runtime.sharing.holds(hook.stream)]
             self.deliveries.tallies.keep(
                 {self.deliveries.tallies.of(hook).webhook for hook in hooks}
             )
@@ -97,8 +99,10 @@ class Webhooks:
         live = await self._runtime.live_stream(stream)
         live.hooks.pop(webhook, None)
         self.deliveries.remove(webhook)
-        entry = audit_row(actor, self._runtime.clock.wall(), "webhook.remove", stream, webhook)
-        await self._runtime.write([RemoveWebhook(webhook), AddAudit([entry])])
+        batch, at = Batch(), self._runtime.clock.wall()
+        batch.last = [RemoveWebhook(webhook)]
+        batch.audit = [audit_row(actor, at, "webhook.remove", stream, webhook)]
+        await self._runtime.commit(live, batch)
 
     async def ping(self, stream: str, webhook: str) -> int:
         """Send a test message and return the HTTP status; `FetchError` if there is no answer."""

@@ -222,6 +222,11 @@ def _set_meta(t: Tables, change: c.SetMeta) -> None:
     t.put(t.meta, change.key, change.value)
 
 
+def _drop_meta(t: Tables, change: c.DropMeta) -> None:
+    if change.key in t.meta:
+        t.drop(t.meta, change.key)
+
+
 def _add_audit(t: Tables, change: c.AddAudit) -> None:
     for row in change.rows:
         n = len(t.audit) + 1
@@ -419,6 +424,7 @@ _APPLY: dict[type, Callable[[Tables, Any], None]] = {
     c.AddDeliveries: _add_deliveries,
     c.UpdateDelivery: _update_delivery,
     c.SetMeta: _set_meta,
+    c.DropMeta: _drop_meta,
     c.AddAudit: _add_audit,
     c.ErasePayload: _erase_payload,
     c.RetellAudit: _retell_audit,

@@ -402,6 +402,11 @@ class MemoryStorage(MemoryHistory):
         """A named value."""
         return self.tables.meta.get(key)
 
+    def metas(self, prefix: str) -> dict[str, str]:
+        """Named values by a prefix."""
+        with self._lock:
+            return {key: value for key, value in self.tables.meta.items() if key.startswith(prefix)}
+
 
 def _exited(row: ItemRow, said: list[str]) -> Exited:
     return Exited(

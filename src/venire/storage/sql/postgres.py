@@ -7,13 +7,17 @@ what is read is what there is. Reads have a pool of their own.
 
 A session that says nothing for ten seconds is ended by PostgreSQL, and its lock with it: that of a
 process that was stopped, or of a host that is gone. A thread says something every three. So a
-commit on the session proves that it still owns the store, and no clocks are compared.
+commit on the session proves that it still owns the store, and no clocks are compared. (Where its
+time-outs do not reach, others have it end the session: see `locks`.)
+
+Several servers may share the streams out among themselves: each then holds the lock of the store
+together with the others, and one for each stream that it claimed, in the same session (`locks`).
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import lru_cache
 from typing import Any
@@ -21,8 +25,10 @@ from typing import Any
 from sqlalchemy import Connection, create_engine, exc
 
 from venire.errors import InputError, MissingExtra, StoreDown, StoreError, StoreInUse
+from venire.storage.changes import Change
+from venire.storage.ownership import Members
 from venire.storage.sql import schema
-from venire.storage.sql.statements import Step
+from venire.storage.sql.statements import TOUCH, Step
 from venire.storage.sql.tables import metadata
 from venire.storage.sql.writing import SqlStorage
 
@@ -31,28 +37,19 @@ try:
 except ImportError:  # pragma: no cover
     raise MissingExtra("psycopg", "postgres") from None
 
+from venire.storage.sql import locks
+
 __all__ = ["PostgresStorage"]
 
-#: The advisory lock of the owner of the store: "venire" as a number.
-_LOCK = int.from_bytes(b"venire", "big")
-
-#: Milliseconds to wait for it: the database may not have noticed yet that the process or the
-#: connection that held it is gone.
+#: Milliseconds to wait for the lock of the store: the database may not have noticed yet that the
+#: process or the connection that held it is gone.
 _LOCK_TIMEOUT = 3000
 
-#: The session of an owner that says nothing for so many seconds ends; it says something so often.
-_SILENT, _HEARTBEAT = 10, 3.0
+#: The owner says something every so many seconds, since a silent session ends (`locks`).
+_HEARTBEAT = 3.0
 
-#: Of the session of an owner: by these PostgreSQL notices that the process or its host is gone.
-#: An older version does not have all of them.
-_OWNERS = {
-    "idle_session_timeout": f"{_SILENT}s",
-    "idle_in_transaction_session_timeout": f"{_SILENT}s",
-    "tcp_keepalives_idle": "4",
-    "tcp_keepalives_interval": "2",
-    "tcp_keepalives_count": "3",
-    "tcp_user_timeout": f"{_SILENT}s",
-}
+#: How often a transaction is tried that PostgreSQL gave up for another one.
+_TRIES = 3
 
 #: From this many rows on, COPY is used instead of INSERT.
 _COPY = 50
@@ -71,9 +68,12 @@ _CONNECT = {
 class PostgresStorage(SqlStorage):
     """A store in the tables of a PostgreSQL database."""
 
-    def __init__(self, url: str, owner: bool = True) -> None:
+    def __init__(self, url: str, owner: bool = True, address: str | None = None) -> None:
         self._address = _address(url)
         self.url, self.owner = _shown(self._address), owner
+        self.shared, self._member = address is not None, address or ""
+        self._claimed: frozenset[str] = frozenset()  # replaced as a whole: the loop reads it
+        self._pid = 0
         self._engine = create_engine(
             "postgresql+psycopg://",
             creator=self._connect,
@@ -87,8 +87,12 @@ class PostgresStorage(SqlStorage):
         self._closed = threading.Event()
         try:
             with self._errors():
+                if self.shared:
+                    locks.check_address(self._member)
+                    self._prepare_alone()
                 self._writing = self._take()
-                self._prepare()
+                if not self.shared:
+                    self._prepare()
             if owner:
                 threading.Thread(
                     target=self._say_something, name="venire-pulse", daemon=True
@@ -108,11 +112,7 @@ class PostgresStorage(SqlStorage):
             if self.owner:
                 self._check_direct(connection)
                 self._own(connection)
-                for name, value in _OWNERS.items():
-                    connection.execute(
-                        "SELECT set_config(name, %s, false) FROM pg_settings WHERE name = %s",
-                        (value, name),
-                    )
+                locks.set_timeouts(connection)
             connection.execute("SET lock_timeout = '10s'")
             connection.execute(
                 "SELECT set_config('synchronous_commit', 'on', false) "
@@ -121,14 +121,20 @@ class PostgresStorage(SqlStorage):
         except BaseException:
             connection.close()
             raise
+        self._claimed = frozenset()  # they went with the session that held them
+        self._pid = connection.info.backend_pid
         return connection
 
-    def _own(self, connection: psycopg.Connection[Any]) -> None:
-        """Take the lock of the owner; `StoreError` if another server has it."""
+    def _own(self, connection: psycopg.Connection[Any], alone: bool = False) -> None:
+        """Take the lock of the store, or share it; `StoreError` if another server has it alone."""
         connection.execute("SELECT set_config('lock_timeout', %s, false)", (f"{_LOCK_TIMEOUT}ms",))
         try:
-            connection.execute("SELECT pg_advisory_lock(%s)", (_LOCK,))
+            if self.shared and not alone:
+                locks.join(connection, self._member)
+            else:
+                connection.execute("SELECT pg_advisory_lock(%s)", (locks.STORE,))
         except psycopg.errors.LockNotAvailable:
+            connection.execute(locks.END_SILENT)  # for the next attempt
             raise StoreInUse(
                 f"the store {self.url} is in use by another server: stop it first, "
                 "or give this one a database of its own"
@@ -161,6 +167,66 @@ class PostgresStorage(SqlStorage):
                     f"{schema.HEAD}: start venire serve once, which makes or upgrades it"
                 )
             schema.upgrade(connection)
+
+    def _prepare_alone(self) -> None:
+        """Make or upgrade a store that is to be shared, while nobody else has it."""
+        with self._engine.connect() as reading:
+            if not schema.check_version(schema.version_of(reading), self.url):
+                return
+        with self._connect() as connection:
+            connection.autocommit = True
+            self._own(connection, alone=True)
+            self._prepare()
+
+    # the streams of several servers
+
+    def holds(self, stream: str) -> bool:
+        """Whether this server may write a stream, as far as it knows."""
+        return not self.shared or stream in self._claimed
+
+    def claims(self) -> frozenset[str]:
+        """The streams that it has claimed."""
+        return self._claimed
+
+    def claim(self, stream: str) -> bool:
+        """Claim a stream; False if another server has it."""
+        if not self.shared or stream in self._claimed:
+            return True
+        with self._write_lock, self._errors():
+            if self._writing is None or not locks.try_claim(self._writing, stream):
+                return False
+            self._ends.pop(stream, None)  # others may have written since
+            self._claimed |= {stream}
+            return True
+
+    def disclaim(self, stream: str) -> None:
+        """Let others claim a stream."""
+        with self._write_lock, self._errors():
+            if stream in self._claimed:
+                self._claimed -= {stream}
+                if self._writing is not None:
+                    locks.unclaim(self._writing, stream)
+
+    def members(self) -> Members:
+        """The servers that share the store now."""
+        me = self._pid
+        with self._connection() as connection:
+            if self.shared:
+                connection.exec_driver_sql(locks.END_SILENT)
+            rows = connection.exec_driver_sql(locks.HELD).all()
+        return locks.members([(row[0], row[1], row[2], row[3]) for row in rows], me)
+
+    @contextmanager
+    def starting(self) -> Iterator[None]:
+        """Inside, no other server that shares the store is inside."""
+        if not self.shared:
+            yield
+            return
+        with self._errors(), self._connect() as connection:
+            connection.autocommit = True
+            connection.execute("SELECT pg_advisory_lock(%s)", (locks.START,))
+            locks.set_timeouts(connection)
+            yield
 
     def close(self) -> None:
         """Close all connections, and let others own the store."""
@@ -204,6 +270,15 @@ class PostgresStorage(SqlStorage):
                 "INSERT INTO meta (key, value) VALUES ('ping', '1') ON CONFLICT (key) "
                 "DO UPDATE SET value = (meta.value::bigint + 1)::text"
             )
+
+    def write(self, changes: Sequence[Change]) -> None:
+        """Make the changes as one transaction; again if others stood in its way."""
+        for left in reversed(range(_TRIES)):
+            try:
+                return super().write(changes)
+            except StoreError as error:
+                if not left or not isinstance(error.__cause__, psycopg.errors.DeadlockDetected):
+                    raise
 
     @contextmanager
     def _transaction(self) -> Iterator[Any]:
@@ -281,6 +356,14 @@ def _translated(error: BaseException) -> StoreError:
 
 @lru_cache(maxsize=64)
 def _for_psycopg(sql: str) -> str:
+    """The statement with the placeholders of psycopg.
+
+    That a key was used is not worth waiting for another server that says so too, and is stopped.
+    """
+    if sql == TOUCH.sql:
+        sql = sql.replace(
+            "id = ?", "id = (SELECT id FROM keys WHERE id = ? FOR UPDATE SKIP LOCKED)"
+        )
     return sql.replace("?", "%s")
 
 

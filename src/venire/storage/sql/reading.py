@@ -400,3 +400,10 @@ class SqlReading(Storage):
         """A named value."""
         query = select(t.meta.c.value).where(t.meta.c.key == key)
         return cast("str | None", self._scalar(query))
+
+    def metas(self, prefix: str) -> dict[str, str]:
+        """Named values by a prefix; names are compared by code point."""
+        key, end = t.meta.c.key, prefix + chr(0x10FFFF)
+        with self._connection() as connection:
+            rows = connection.execute(select(key, t.meta.c.value).where(key >= prefix, key < end))
+            return {row[0]: row[1] for row in rows}

@@ -19,7 +19,7 @@ from venire.storage import changes as c
 from venire.storage.rows import ERASED
 from venire.storage.sql.tables import OF_STREAMS, metadata
 
-__all__ = ["Statement", "Step", "dropping", "plan", "tallied"]
+__all__ = ["TOUCH", "Statement", "Step", "dropping", "plan", "tallied"]
 
 
 class Statement(NamedTuple):
@@ -70,7 +70,7 @@ _TALLY = _insert(
     " ON CONFLICT (stream, kind, name) DO UPDATE SET number = tallies.number + excluded.number",
 )
 _REVOKE = Statement("UPDATE keys SET revoked_at = ? WHERE id = ? AND revoked_at IS NULL")
-_TOUCH = Statement("UPDATE keys SET last_used_at = ? WHERE id = ?")
+TOUCH = Statement("UPDATE keys SET last_used_at = ? WHERE id = ?")
 _ROTATE = Statement(
     "UPDATE webhooks SET old_secret = secret, old_until = ?, secret = ? WHERE id = ?"
 )
@@ -125,6 +125,7 @@ _PURGE_DELIVERIES = Statement(
     "WHERE webhook IN (SELECT id FROM webhooks WHERE stream = ?) LIMIT ?)"
 )
 _PURGE = tuple(_purge(table) for table in OF_STREAMS)
+_DROP_META = Statement("DELETE FROM meta WHERE key = ?")
 _THEIRS = "item IN (SELECT id FROM items WHERE stream = ? AND exit_n <= ?)"
 _TO_WEBHOOKS = "webhook IN (SELECT id FROM webhooks WHERE stream = ?) AND status <> 'pending'"
 _ARCHIVE_IDS = Statement(
@@ -240,12 +241,13 @@ _SINGLE: dict[type, Callable[[Any], list[tuple[Statement, tuple[Any, ...]]]]] = 
     c.SaveSnapshot: lambda change: [(_SNAPSHOT, change.row)],
     c.AddKey: lambda change: [(_insert("keys"), change.row)],
     c.RevokeKey: lambda change: [(_REVOKE, (change.at, change.id))],
-    c.TouchKey: lambda change: [(_TOUCH, (change.at, change.id))],
+    c.TouchKey: lambda change: [(TOUCH, (change.at, change.id))],
     c.AddWebhook: lambda change: [(_insert("webhooks"), change.row)],
     c.RotateSecret: lambda change: [(_ROTATE, (change.old_until, change.secret, change.id))],
     c.RemoveWebhook: lambda change: [(_REMOVE_WEBHOOK, (change.id,))],
     c.UpdateDelivery: lambda change: [(_DELIVERY, _delivery(change))],
     c.SetMeta: lambda change: [(_META, (change.key, change.value))],
+    c.DropMeta: lambda change: [(_DROP_META, (change.key,))],
     c.ExpireKey: lambda change: [(_EXPIRE, (change.at, change.id, change.at))],
     c.ErasePayload: lambda change: [
         (_ERASE, (change.stream, change.item)),

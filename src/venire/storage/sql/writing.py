@@ -15,6 +15,7 @@ from typing import Any
 
 from venire.errors import StoreError
 from venire.storage import changes as c
+from venire.storage.ownership import streams_of
 from venire.storage.snapshot_retention import superfluous
 from venire.storage.sql.searching import SqlSearching
 from venire.storage.sql.statements import Step, dropping, plan
@@ -53,6 +54,7 @@ class SqlStorage(SqlSearching):
                 kind = type(refused).__name__
                 raise StoreError(f"only the server that owns the store {self.url} may write {kind}")
         with self._write_lock, self._errors():
+            self._check_claims(changes)
             try:
                 old = self._old_snapshots(changes)
                 with self._transaction() as cursor:
@@ -66,6 +68,14 @@ class SqlStorage(SqlSearching):
             for change in changes:
                 if isinstance(change, c.DeleteStream):
                     self._ends.pop(change.stream, None)  # a new one may have its name
+
+    def _check_claims(self, changes: Sequence[c.Change]) -> None:
+        """Streams that are not claimed belong to another server."""
+        if not self.shared:
+            return
+        other = next((name for name in streams_of(changes) if not self.holds(name)), None)
+        if other is not None:
+            raise StoreError(f"got rows of stream {other!r}, which this server has not claimed")
 
     def _old_snapshots(self, changes: Sequence[c.Change]) -> list[Step]:
         """Delete the snapshots that new ones make superfluous."""

@@ -48,10 +48,17 @@ class OperationRoutes:
         )
 
     async def health(self) -> Response:
-        """The process is alive; a standby is one that cannot write to the store."""
+        """The process is alive; a standby is one that cannot write to the store.
+
+        A member shares the store with other servers, and says how many streams it owns.
+        """
         service = self._gate.service
-        lost = service.started and not service.up
-        return json_answer({"status": "ok", "role": "standby" if lost else "leader"})
+        if service.started and not service.up:
+            return json_answer({"status": "ok", "role": "standby"})
+        if self._gate.peers is None:
+            return json_answer({"status": "ok", "role": "leader"})
+        owned = len(service.runtime.storage.claims())
+        return json_answer({"status": "ok", "role": "member", "streams": owned})
 
     async def ready(self) -> Response:
         """Whether the server is ready: the store accepts writes, and it is not stopping."""

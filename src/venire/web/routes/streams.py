@@ -18,6 +18,7 @@ from venire.service.settings import StreamSettings
 from venire.web.access import Caller
 from venire.web.answers import body, dumps, json_answer, says
 from venire.web.bodies import NewStream, read, read_object, refused
+from venire.web.everywhere import all_streams
 from venire.web.guard import Gate, by_hand, caller
 from venire.web.parameters import Stream, stream_parameter
 
@@ -31,7 +32,7 @@ class StreamRoutes:
 
     def __init__(self, gate: Gate) -> None:
         """Behind a gate."""
-        self._service = gate.service
+        self._gate, self._service = gate, gate.service
 
     def add(self, app: FastAPI) -> None:
         """Add the routes."""
@@ -88,7 +89,8 @@ class StreamRoutes:
     async def list(self, request: Request) -> Response:
         """All streams but archived ones; a labeler's key sees of their settings what it needs."""
         who = caller(request)
-        return json_answer([_seen_by(who, view) for view in await self._service.streams()])
+        views = await all_streams(self._gate, request)
+        return json_answer([_seen_by(who, view) for view in views])
 
     @by_hand
     async def create(self, request: Request) -> Response:

@@ -1,0 +1,124 @@
+"""The locks of servers in PostgreSQL: who owns a store, or shares it, and who owns which stream.
+
+All are advisory locks of the session in which a server writes. The owner of a whole store holds
+`STORE` alone; servers that share its streams out hold it together, with a lock for each stream
+that they claimed. The session bears the server's address in its name. So `pg_locks` and
+`pg_stat_activity` are the list of the members, and PostgreSQL removes who is gone.
+
+PostgreSQL's time-outs end a session that waits for its client, but not between the messages of a
+pipeline or of COPY. So whoever wants a lock, or looks at the members, has PostgreSQL end a session
+that waits for its client in the middle of something for as long as that, by PostgreSQL's clock.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import psycopg
+
+from venire.errors import InputError
+from venire.storage.ownership import Members, lock_of
+
+__all__ = [
+    "END_SILENT",
+    "HELD",
+    "START",
+    "STORE",
+    "check_address",
+    "join",
+    "members",
+    "set_timeouts",
+    "try_claim",
+    "unclaim",
+]
+
+#: The lock of the owner of the store, and that of the servers that start: names as numbers.
+STORE: Final = int.from_bytes(b"venire", "big")
+START: Final = int.from_bytes(b"vnstart", "big")
+
+#: The session of an owner that says nothing for so many seconds ends.
+SILENT: Final = 10
+
+#: Of the session of an owner: by these PostgreSQL notices that the process or its host is gone.
+#: An older version does not have all of them.
+_TIMEOUTS: Final = {
+    "idle_session_timeout": f"{SILENT}s",
+    "idle_in_transaction_session_timeout": f"{SILENT}s",
+    "tcp_keepalives_idle": "4",
+    "tcp_keepalives_interval": "2",
+    "tcp_keepalives_count": "3",
+    "tcp_user_timeout": f"{SILENT}s",
+}
+
+#: PostgreSQL keeps 63 bytes of a session's name.
+_MARK, _LONGEST = "venire ", 63
+
+HELD: Final = """
+SELECT pid, (classid::bigint << 32) | objid::bigint, mode = 'ShareLock', application_name
+FROM pg_locks JOIN pg_stat_activity USING (pid)
+WHERE locktype = 'advisory' AND objsubid = 1 AND granted
+AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+"""
+
+END_SILENT: Final = f"""
+SELECT pg_terminate_backend(pid) FROM pg_locks JOIN pg_stat_activity USING (pid)
+WHERE locktype = 'advisory' AND objsubid = 1 AND granted AND pid <> pg_backend_pid()
+AND (classid::bigint << 32) | objid::bigint = {STORE}
+AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+AND wait_event = 'ClientRead' AND clock_timestamp() - state_change > interval '{SILENT} s'
+"""
+
+Session = psycopg.Connection[Any]
+
+
+def set_timeouts(session: Session) -> None:
+    """Let PostgreSQL end a session that says nothing."""
+    for name, value in _TIMEOUTS.items():
+        session.execute(
+            "SELECT set_config(name, %s, false) FROM pg_settings WHERE name = %s", (value, name)
+        )
+
+
+def check_address(address: str) -> None:
+    """Refuse an address that does not fit into the name of a session.
+
+    >>> check_address("http://10.0.0.7:8400")
+    """
+    room = _LONGEST - len(_MARK)
+    if not address.isascii() or len(address) > room or not address.startswith("http"):
+        raise InputError(
+            f"got the address {address!r}, expected http://HOST:PORT of at most {room} characters"
+        )
+
+
+def join(session: Session, address: str) -> None:
+    """Become a server of those that share the store, once nobody owns it alone."""
+    session.execute("SELECT set_config('application_name', %s, false)", (f"{_MARK}{address}",))
+    session.execute("SELECT pg_advisory_lock_shared(%s)", (STORE,))
+
+
+def try_claim(session: Session, stream: str) -> bool:
+    """Take the lock of a stream, if nobody has it."""
+    found = session.execute("SELECT pg_try_advisory_lock(%s)", (lock_of(stream),)).fetchone()
+    return found is not None and bool(found[0])
+
+
+def unclaim(session: Session, stream: str) -> None:
+    """Give the lock of a stream back."""
+    session.execute("SELECT pg_advisory_unlock(%s)", (lock_of(stream),))
+
+
+def members(rows: list[tuple[int, int, bool, str]], me: int) -> Members:
+    """The members by the rows of `HELD`.
+
+    >>> held = [(7, STORE, True, "venire http://a:1"), (7, 42, False, "venire http://a:1")]
+    >>> members(held, 7)
+    Members(me=7, addresses={7: 'http://a:1'}, holders={42: 7})
+    """
+    addresses = {
+        pid: name.removeprefix(_MARK)
+        for pid, lock, shared, name in rows
+        if shared and lock == STORE
+    }
+    holders = {lock: pid for pid, lock, shared, _ in rows if not shared and pid in addresses}
+    return Members(me, addresses, holders)
