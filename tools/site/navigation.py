@@ -32,6 +32,7 @@ HOW_TO: Final = (
     "labelling",
     "console",
     "deploy",
+    "history",
     "own-policy",
 )
 

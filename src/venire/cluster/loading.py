@@ -43,7 +43,7 @@ def partitioned(
     Parameters
     ----------
     files
-        A pattern such as "labels/*.parquet", a folder, or paths: CSV, Parquet or JSON Lines with
+        A pattern such as ``labels/*.parquet``, a folder, or paths: CSV, Parquet or JSON Lines with
         task, worker and label. Workers read them, so they must find them under these names.
     client : distributed.Client, optional
         The cluster; without it everything stays in this process.

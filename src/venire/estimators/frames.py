@@ -89,7 +89,7 @@ def part_columns(
     """The same for a part of the items, by their posteriors.
 
     >>> table = LabelTable.from_matrix([[0, 0], [1, 1]])
-    >>> part_columns(table, np.array([[0.75, 0.25], [0.5, 0.5]]), probabilities=False)["label"]
+    >>> part_columns(table, np.array([[0.75, 0.25], [0.4, 0.6]]), probabilities=False)["label"]
     [0, 1]
     """
     from venire.estimators.known import Known

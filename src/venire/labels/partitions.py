@@ -81,8 +81,8 @@ Table: TypeAlias = LabelTable | Partitions
 def each(table: Table, function: Callable[..., Any], *arguments: Any) -> Any:
     """What `function` returns for the items of the table: an array, or a `Spread`.
 
-    >>> each(LabelTable.from_matrix([[0, 1], [1, -1]]), lambda table: np.diff(table.start)).tolist()
-    [2, 1]
+    >>> each(LabelTable.from_matrix([[0, 1], [1, -1]]), lambda table: table.start.tolist())
+    [0, 2, 3]
     """
     if isinstance(table, Partitions):
         return table.each(function, *arguments)

@@ -37,8 +37,8 @@ class PlanBody(BaseModel):
 def plan_of(wanted: PlanBody) -> Plan:
     """The plan of a body.
 
-    >>> plan_of(PlanBody(policy="fixed-overlap:3", money=50)).budget
-    Budget(money=50.0)
+    >>> plan_of(PlanBody(policy="fixed-overlap:3", money=50)).budget.money
+    50.0
     """
     budget = None
     if wanted.money is not None or wanted.labels is not None:

@@ -98,8 +98,8 @@ async def _when_free(settings: ServerSettings, server: _Server, tell: Tell) -> S
         except (StoreInUse, StoreDown) as why:
             if not told:
                 await server.listening.wait()
-                for address in server.addresses():
-                    tell(f"standing by on {address}: {why}")
+                for listening in server.addresses():
+                    tell(f"standing by on {listening}: {why}")
                 told = True
         await asyncio.sleep(_RETRY)
 

@@ -1,8 +1,8 @@
 """The settings of a stream as the fields of a form.
 
 Every setting that can be changed has a field. What is a list or an object is a text of JSON, but
-for the rules of alarms and the daily budget, of which each part has a field of its own. An empty
-field of a number means none.
+for the rules of alarms, the daily budget and the retention, of which each part has a field of its
+own. An empty field of a number means none.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from pydantic.fields import FieldInfo
 
 from venire.scheduling import Learning, Policy
 from venire.scheduling.by_name import KNOWN, exported
+from venire.service.retention import Retention
 from venire.service.settings import AlarmRules, DailyBudget, StreamSettings
 
 __all__ = ["Field", "groups_of"]
@@ -35,13 +36,16 @@ GROUPS: Final = MappingProxyType(
         ],
         "Checks": ["audit_share", "revisions"],
         "Alarms": ["alarms"],
+        "How long history stays": ["retention"],
         "Labelling page": ["ahead", "undo_seconds", "guidelines"],
         "As JSON": ["panel", "student", "costs", "descriptions", "layout", "practice"],
     }
 )
 
 #: Objects whose parts have fields of their own.
-PARTS: Final = MappingProxyType[str, type[BaseModel]]({"alarms": AlarmRules, "budget": DailyBudget})
+PARTS: Final = MappingProxyType[str, type[BaseModel]](
+    {"alarms": AlarmRules, "budget": DailyBudget, "retention": Retention}
+)
 
 HINTS: Final = MappingProxyType(
     {
@@ -58,6 +62,10 @@ HINTS: Final = MappingProxyType(
         "audit_share": "of the verdicts that a trusted labeler checks",
         "revisions": "latest exits whose verdicts may still be revised",
         "open_panel": "whoever asks for work joins the panel",
+        "retention.payload_days": "payloads are erased so many days after an item left",
+        "retention.item_days": "items are archived so many days after they left",
+        "retention.items": "all but so many items that left are archived",
+        "retention.delete": "delete instead of archiving, for good",
         "unasked_labels": "labelers may label what they were not assigned",
         "ahead": "items that a person may hold beyond the capacity",
         "guidelines": "how to label, in Markdown",
@@ -82,7 +90,8 @@ class Field:
         >>> Field("alarms.kept_share", "number", "0.5").label
         'kept share'
         """
-        return self.name.removeprefix("alarms.").replace(".", ": ").replace("_", " ")
+        own = self.name.removeprefix("alarms.").removeprefix("retention.")
+        return own.replace(".", ": ").replace("_", " ")
 
 
 def groups_of(settings: StreamSettings) -> list[tuple[str, list[Field]]]:

@@ -20,7 +20,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import lru_cache
-from typing import Any
+from typing import Any, Final
 
 from sqlalchemy import Connection, create_engine, exc
 
@@ -345,12 +345,18 @@ def _shown(address: dict[str, Any]) -> str:
     return f"postgresql://{user}{places}/{address.get('dbname', '')}"
 
 
+#: The codes of time-outs within a transaction, which end the session.
+_ENDED: Final = frozenset({"25P03", "25P04"})
+
+
 def _translated(error: BaseException) -> StoreError:
     text = " ".join(str(error).split())
     if isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
         return StoreDown(f"PostgreSQL cannot be used for now: {text}")
     if isinstance(error, psycopg.errors.ReadOnlySqlTransaction):
         return StoreDown(f"PostgreSQL is read-only for now: {text}")
+    if getattr(error, "sqlstate", None) in _ENDED:
+        return StoreDown(f"PostgreSQL has ended the session: {text}")
     return StoreError(f"the store refused it: {text}")
 
 
