@@ -7,6 +7,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from venire.service.retention import Retention
 from venire.service.settings import AlarmRules, DailyBudget, StreamSettings, changed
 from venire.web import setting_fields
 from venire.web.setting_fields import groups_of
@@ -62,5 +63,5 @@ def test_what_is_in_the_fields_is_what_the_settings_are() -> None:
 def test_the_hints_are_of_fields() -> None:
     fields = {field.name for _, group in groups_of(SETTINGS) for field in group}
     assert set(setting_fields.HINTS) <= fields
-    models: list[type[BaseModel]] = [AlarmRules, DailyBudget]
+    models: list[type[BaseModel]] = [AlarmRules, DailyBudget, Retention]
     assert list(setting_fields.PARTS.values()) == models
