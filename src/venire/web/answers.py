@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -10,6 +9,7 @@ from typing import Any, Final
 from pydantic import BaseModel
 from starlette.responses import Response
 
+from venire.web.beside import beside
 from venire.web.bodies import JSON, NDJSON
 
 __all__ = [
@@ -98,7 +98,7 @@ async def long_answer(head: Mapping[str, Any], name: str, values: Sequence[Any])
         listed = b",".join(dumps(piece)[1:-1] for piece in pieces)
         return b"%s,%s:[%s]}" % (dumps(head)[:-1], dumps(name), listed)
 
-    content = write() if len(values) < LONG else await asyncio.to_thread(write)
+    content = write() if len(values) < LONG else await beside(write)
     return Response(content, media_type=JSON)
 
 
@@ -108,7 +108,7 @@ async def lines_answer(values: Sequence[Any], headers: Mapping[str, str]) -> Res
     def write() -> bytes:
         return b"".join(dumps(value) + b"\n" for value in values)
 
-    content = write() if len(values) < LONG else await asyncio.to_thread(write)
+    content = write() if len(values) < LONG else await beside(write)
     return Response(content, headers=dict(headers), media_type=NDJSON)
 
 

@@ -6,7 +6,6 @@ the schemas of the documentation, so what is documented is what is validated.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from typing import Annotated, Any, Final, Literal, NotRequired, TypeVar
 
@@ -21,6 +20,7 @@ from venire.service.keys.keyring import MAX_DAYS
 from venire.service.messages import ItemIn
 from venire.service.settings import LONGEST_ID, STREAM_NAME, Member, Name, StreamSettings, Weight
 from venire.service.verbs.notes import LONGEST_NOTE
+from venire.web.beside import beside
 from venire.web.errors import RequestError, invalid
 from venire.web.plans import PlanBody
 
@@ -321,7 +321,7 @@ async def read_list(
     def read() -> list[T]:
         return [made(n, row) for n, row in enumerate(_rows(body, lines, model, most))]
 
-    return read() if len(body) < LONG_BODY else await asyncio.to_thread(read)
+    return read() if len(body) < LONG_BODY else await beside(read)
 
 
 def _rows(sent: bytes, lines: bool, model: Any, most: int) -> list[Any]:
