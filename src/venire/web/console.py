@@ -14,6 +14,7 @@ from pydantic import BeforeValidator, Field
 
 from venire.model import ExitReason, ItemStatus, Role
 from venire.service.admin_messages import KeyView
+from venire.service.settings import StreamSettings
 from venire.service.verbs.reviewing import Kind
 from venire.web.access import ROLES, Caller
 from venire.web.blind import Blind, blind_for
@@ -162,6 +163,7 @@ class ConsoleRoutes(PageRoutes):
             view,
             admin=who.role == Role.ADMIN,
             labelers=sorted(listed, key=lambda one: (one.retired, one.id)),
+            voices=StreamSettings.model_validate(view.settings).voices,  # of its student
             agreement=agreement,
             gold={one.labeler: one for one in agreement.gold},
             keys=keys,

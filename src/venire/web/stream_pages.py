@@ -13,6 +13,7 @@ from venire.errors import VenireError
 from venire.model import Role
 from venire.scheduling import Policy
 from venire.scheduling.by_name import exported
+from venire.service.messages import StreamView
 from venire.service.panel_messages import WhatIfView
 from venire.service.settings import StreamSettings
 from venire.web.answers import dumps
@@ -115,13 +116,14 @@ class StreamPageRoutes(ConsoleRoutes):
             wrong=wrong,
             faults=faults,
             policies=sorted(exported(Policy)),
-            labelers=await self._labelers(stream, view.student),
+            labelers=await self._labelers(view),
         )
 
-    async def _labelers(self, stream: str, student: dict[str, Any] | None) -> list[str]:
+    async def _labelers(self, view: StreamView) -> list[str]:
         """Who may be left out: the labelers, and the student as one."""
-        known = await self._gate.service.labelers(stream, wait=False)
-        names = [one.id for one in known if student is None or one.kind != "student"]
+        student, known = view.student, await self._gate.service.labelers(view.name, wait=False)
+        voices = StreamSettings.model_validate(view.settings).voices
+        names = [one.id for one in known if one.id not in voices]
         return names[:LISTED] + ([student["id"]] if student and student["ready"] else [])
 
     async def settings(self, request: Request, stream: Stream) -> Response:

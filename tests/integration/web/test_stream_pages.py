@@ -150,3 +150,15 @@ def test_without_the_package_the_pages_show_the_svg(
 def test_the_server_never_imports_plotly() -> None:
     code = "import sys, venire.web.app; sys.exit('plotly' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_people_who_are_students_can_be_retired_and_the_student_cannot(served: InProcess) -> None:
+    """The kind of a labeler is a note of its owner; who is the student's is in the settings."""
+    panel = [{"id": "ann", "kind": "student"}, {"id": "bob"}]
+    served.make_stream("taught", panel=panel, student={"field": "text"}, learning="while-serving")
+    page = served.call("GET", "/streams/taught/labelers").text
+    assert [f'aria-label="{verb} ann"' in page for verb in ("retire", "new key for")] == [True] * 2
+    assert "retire student" not in page
+    assert "new key for student" not in page
+    offered = served.call("GET", "/streams/taught/what-if").text
+    assert ">ann<" in offered or 'value="ann"' in offered
