@@ -88,6 +88,7 @@ def test_the_colours_follow_the_scheme(overview: Any) -> None:
     light = overview.evaluate(colour)
     overview.emulate_media(color_scheme="dark")
     until(lambda: overview.evaluate(colour) != light)
+    assert len({light, overview.evaluate(colour)}) == 2
 
 
 def test_without_scripts_the_charts_are_there(browser: Any, process: Process) -> None:

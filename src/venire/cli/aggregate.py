@@ -110,17 +110,24 @@ def aggregate(
         _write(fitted, out, probabilities, skills, charged)
         paid = _cost(fitted, right, charged)
         if as_json:
-            said = json.dumps(_record(method, fitted, right, seconds) | paid, indent=2)
+            record = _record(method, fitted, right, seconds) | paid
+            said = json.dumps(record, indent=2, allow_nan=False)
         else:
-            from venire.cli.summary import summary
-
-            said = "\n".join(
-                [
-                    *summary(method, fitted, right, seconds),
-                    *(f"{name.replace('_', ' ')}: {value:.4g}" for name, value in paid.items()),
-                ]
-            )
+            said = _summary(method, fitted, right, seconds, paid)
     print(said)
+
+
+def _summary(
+    method: str,
+    fitted: BaseEstimator,
+    right: NDArray[np.int64] | Spread | None,
+    seconds: float,
+    paid: dict[str, float],
+) -> str:
+    from venire.cli.summary import summary
+
+    costs = (f"{name.replace('_', ' ')}: {value:.4g}" for name, value in paid.items())
+    return "\n".join([*summary(method, fitted, right, seconds), *costs])
 
 
 def _fit(

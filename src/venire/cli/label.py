@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -11,6 +11,9 @@ from venire.cli import batches, clusters
 from venire.cli.tables import columns_of, prices_of, repeats_of, true_labels
 from venire.cli.worlds import names_of
 from venire.errors import InputError
+
+if TYPE_CHECKING:
+    from venire.batch import Labelled
 
 __all__ = ["label"]
 
@@ -56,8 +59,6 @@ def label(
     Everything is there at once and delay costs nothing. Interrupted with Ctrl-C, the same command
     continues where it stopped and pays for nothing twice.
     """
-    from venire.batch.asking import close_labelers
-    from venire.batch.labelling import label as run
     from venire.batch.labelling import label_recorded
     from venire.costs import costs_of_text
     from venire.files import check_targets
@@ -84,15 +85,10 @@ def label(
             assert items is not None
             assert panel is not None
             assert out is not None
-            batch, callers = _batch(items, panel)
-            limit = batches.budget_of(budget, labels, labels_per_item, len(batch))
             options |= {"classes": names_of(classes), "truth": batches.truth_of(truth)}
             options["journal"] = journal or out.with_name(out.name + ".journal")
             options["student"] = batches.student_of(student)
-            try:
-                done = run(batch, callers, limit, **options)
-            finally:
-                close_labelers(callers)
+            done = _ask(items, panel, (budget, labels, labels_per_item), options)
     batches.write_labelled(done, out, report, probabilities)
     batches.say_labelled(done, as_json)
 
@@ -152,9 +148,21 @@ def _table(
     return table, None if truth is None else true_labels(truth, table, called)
 
 
-def _batch(items: Path, panel: Path) -> tuple[Any, Any]:
+def _ask(
+    items: Path,
+    panel: Path,
+    budget: tuple[float | None, int | None, float | None],
+    options: dict[str, Any],
+) -> Labelled:
+    """Ask the labelers of a panel about the items of a file."""
+    from venire.batch.asking import close_labelers
     from venire.batch.files import read_batch
+    from venire.batch.labelling import label as run
     from venire.cli.imported import find_callable
     from venire.connectors.models import read_panel_of_models
 
-    return read_batch(items), read_panel_of_models(panel, find_callable)
+    batch, callers = read_batch(items), read_panel_of_models(panel, find_callable)
+    try:
+        return run(batch, callers, batches.budget_of(*budget, len(batch)), **options)
+    finally:
+        close_labelers(callers)

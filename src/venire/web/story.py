@@ -11,7 +11,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from venire.service.messages import Belief, Explanation, Given, ItemView, LabelView
+from venire.service.explanation_messages import Belief, Explanation, Given
+from venire.service.messages import ItemView, LabelView
 from venire.web.rendering import percent
 
 __all__ = ["Chart", "Line", "chart_of", "story_of"]

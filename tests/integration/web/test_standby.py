@@ -109,3 +109,5 @@ def test_an_idle_leader_keeps_the_store(new_url: Callable[[str], str], tmp_path:
         time.sleep(14)
         with leader.client(retry_seconds=0.1) as client:
             client.create_stream("posts", **STREAM)
+            assert [stream["name"] for stream in client.streams()] == ["posts"]
+        assert ask(leader.url, "/health")[1]["role"] == "leader"

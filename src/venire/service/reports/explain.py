@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 
 from venire.model import ItemStatus
-from venire.service.messages import Belief, Explanation, Given
+from venire.service.explanation_messages import Belief, Explanation, Given
 from venire.service.reports.archived import where
 from venire.service.reports.event_json import exit_view, label_view
 from venire.service.reports.log_replay import AssignmentSearch

@@ -20,7 +20,7 @@ from venire.engine import Scheduler
 from venire.errors import InputError, StateError
 from venire.events import Arrived, Assigned, Closed, Event, Observed, Withdrawn
 from venire.model import Assignment
-from venire.service.messages import Alternative, Belief, Given
+from venire.service.explanation_messages import Alternative, Belief, Given
 from venire.service.reports.event_json import number
 from venire.service.settings import of_body
 from venire.storage import EventRow, ItemRow, Storage, decode

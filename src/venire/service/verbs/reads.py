@@ -13,10 +13,10 @@ from typing import Any, Final, TypeVar
 from venire.errors import NotFound, StateError, StreamElsewhere
 from venire.model import ItemStatus, NoteKind
 from venire.service.console_messages import TrendsView
+from venire.service.explanation_messages import Explanation
 from venire.service.messages import (
     EventView,
     ExitView,
-    Explanation,
     Insights,
     ItemView,
     RevisionView,

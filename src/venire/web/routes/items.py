@@ -7,7 +7,8 @@ from typing import Annotated, Any
 
 from fastapi import FastAPI, Header, Query, Request, Response
 
-from venire.service.messages import Explanation, Insights, ItemView
+from venire.service.explanation_messages import Explanation
+from venire.service.messages import Insights, ItemView
 from venire.service.panel_messages import LabelerView, PanelView
 from venire.web.answers import body, event, json_answer, lines_answer, long_answer, says
 from venire.web.blind import Blind, blind_for
