@@ -35,6 +35,7 @@ KEY = "A key with the role labeler or admin; preferably given as VENIRE_KEY."
 CONCURRENCY = "Items at a time; the labeler's capacity must allow it. [default: 1]"
 GRACE = "Seconds to finish running work after a signal; then it is released."
 UNTIL_IDLE = "Stop after this many seconds without work."
+RESUME = "Begin with what the labeler holds since an earlier run; not if several run at a time."
 
 
 def work(
@@ -53,6 +54,7 @@ def work(
     until_idle: Annotated[
         float | None, typer.Option(metavar="SECONDS", help=UNTIL_IDLE, min=0)
     ] = None,
+    resume: Annotated[bool, typer.Option("--resume/--no-resume", help=RESUME)] = True,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Turn a Python callable, models or LLM judges into labelers of a stream.
@@ -67,7 +69,7 @@ def work(
         raise InputError("give one of --call, --panel and --judges: who labels?")
     logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
     logging.getLogger("httpx2").setLevel(logging.WARNING)
-    options: dict[str, Any] = {"grace": grace, "until_idle": until_idle}
+    options: dict[str, Any] = {"grace": grace, "until_idle": until_idle, "resume": resume}
     if call is None and (labeler is not None or concurrency is not None):
         raise InputError(
             "--labeler and --concurrency are for --call: the files of panels and judges say both"

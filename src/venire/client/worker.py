@@ -6,7 +6,8 @@ runs, heartbeats renew the lease. A failure is not a label: after an exception, 
 not one of the classes, the item is released for another labeler; None means "I do not know", with
 the same effect. After failures the worker backs off, so that a broken model does not run through
 the whole queue. `NotNow` releases the item such that the same labeler may get it again, and
-`GaveUp` stops the worker.
+`GaveUp` stops the worker. What the labeler still holds when a worker starts, since the last one was
+killed, is worked on first.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -50,7 +52,8 @@ class Worker:
         await worker.run()      # until worker.stop(), or the stream is closed and empty
 
     `concurrency` is how many items it works on at once; the labeler's capacity in the stream must
-    allow it. With `until_idle`, it stops after that many seconds without work.
+    allow it. With `until_idle`, it stops after that many seconds without work. Without `resume`, it
+    leaves alone what the labeler holds already: for several workers of one labeler at a time.
     """
 
     def __init__(
@@ -64,6 +67,7 @@ class Worker:
         wait: float = 20.0,
         grace: float = 30.0,
         until_idle: float | None = None,
+        resume: bool = True,
     ) -> None:
         """`grace` is how many seconds running work may take to finish after `stop`."""
         if concurrency < 1:
@@ -71,7 +75,8 @@ class Worker:
         self._client, self._stream, self._labeler, self._call = client, stream, labeler, call
         self._concurrency, self._grace = concurrency, grace
         self._wait = wait if until_idle is None else min(wait, until_idle)
-        self._until_idle = until_idle
+        self._until_idle, self._resume = until_idle, resume
+        self._held: deque[Work] = deque()
         self._stopping = asyncio.Event()
         self._threads = Threads(concurrency)
         self._askers = asyncio.Semaphore(ASKERS)
@@ -85,6 +90,9 @@ class Worker:
 
     async def run(self) -> Tally:
         """Work until stopped."""
+        if self._resume:
+            self._held.extend(await self._client.held(self._stream, self._labeler))
+            await asyncio.gather(*(self._renew(work) for work in self._held))
         pullers = [asyncio.ensure_future(self._pull()) for _ in range(self._concurrency)]
         try:
             await asyncio.gather(*pullers)
@@ -93,13 +101,15 @@ class Worker:
                 puller.cancel()
             await asyncio.gather(*pullers, return_exceptions=True)
             self._threads.close()
+            for work in self._held:
+                await self._release(work, "stopped before it was begun", bar=False)
         return self.tally
 
     async def _pull(self) -> None:
         """Label one item after another, until stopped or there is nothing to do."""
         failures = 0
         while not self._stopping.is_set():
-            work = await self._ask()
+            work = self._held.popleft() if self._held else await self._ask()
             if isinstance(work, Nothing):
                 done = work.reason in (NoWork.CLOSED, NoWork.BUDGET_SPENT)
                 if done or (self._until_idle is not None and work.reason != "stopping"):
@@ -182,13 +192,18 @@ class Worker:
         return await said if inspect.isawaitable(said) else said
 
     async def _beat(self, work: Work) -> None:
-        while True:
+        await asyncio.sleep(max(0.05, work.ttl / 3))
+        while await self._renew(work):
             await asyncio.sleep(max(0.05, work.ttl / 3))
-            try:
-                await self._client.heartbeat(work.token)
-            except (ServerError, Unreachable) as fault:
-                LOG.info("%s: heartbeat failed: %s", work.item, fault)
-                return
+
+    async def _renew(self, work: Work) -> bool:
+        """Renew the lease; whether that succeeded."""
+        try:
+            await self._client.heartbeat(work.token)
+        except (ServerError, Unreachable) as fault:
+            LOG.info("%s: heartbeat failed: %s", work.item, fault)
+            return False
+        return True
 
     async def _send(self, work: Work, said: Any) -> bool:
         if not isinstance(said, str) or said not in work.classes:

@@ -312,6 +312,19 @@ def test_a_worker_labels_what_there_is(process: Process, stream: str) -> None:
         assert {exit.verdict for exit in client.exits(stream)} == {"ok"}
 
 
+def test_a_worker_goes_on_with_what_a_killed_one_held(process: Process, stream: str) -> None:
+    with process.client() as client:
+        client.add_items(stream, items(6))
+        lost = client.next(stream, "ann", wait=0)
+        while isinstance(more := client.next(stream, "ann", wait=0), Work):
+            pass
+        assert more.reason == "over_capacity"
+        assert work_through(process, stream, lambda payload: "ok").labelled == 6
+        assert isinstance(lost, Work)
+        client.label(lost.token, "ok")  # the killed one was alive after all: it counts once
+        assert client.insights(stream)["labels"] == 6
+
+
 def test_a_failure_is_not_a_label(process: Process, stream: str) -> None:
     def fails(work: Work) -> str | None:
         if work.item == "post-0":

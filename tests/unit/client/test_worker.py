@@ -22,8 +22,13 @@ class Server:
     def __init__(self, *items: str, refuses: tuple[str, ...] = ()) -> None:
         self.items, self.refuses = list(items), refuses
         self.labels: dict[str, str] = {}
+        self.held_before: list[Work] = []
+        self.renewed: list[str] = []
         self.given_back: list[str] = []
         self.barred: list[str] = []
+
+    async def held(self, stream: str, labeler: str | None) -> list[Work]:
+        return self.held_before
 
     async def next(self, stream: str, labeler: str | None, wait: float) -> Work | Nothing:
         if not self.items:
@@ -42,7 +47,7 @@ class Server:
             self.barred.append(token)
 
     async def heartbeat(self, token: str) -> None:
-        pass
+        self.renewed.append(token)
 
 
 def work_through(server: Server, call: Callable[..., Any]) -> Tally:
@@ -211,3 +216,43 @@ def test_many_at_once_do_not_all_wait_at_the_server() -> None:
     took = asyncio.run(run())
     assert (len(server.labels), server.most <= 8) == (300, True)
     assert took < 3.0  # 200 in turns of 8 would take 7.5 seconds
+
+
+def held(*items: str) -> list[Work]:
+    return [
+        Work(item, "posts", item, "ann", f"text of {item}", ("spam", "ok"), 60.0) for item in items
+    ]
+
+
+def test_what_a_killed_worker_held_is_renewed_and_comes_first() -> None:
+    server, said = Server("c"), list[str]()
+    server.held_before = held("a", "b")
+
+    def call(payload: str) -> str:
+        said.append(payload)
+        return "ok"
+
+    assert work_through(server, call).labelled == 3
+    assert said == ["text of a", "text of b", "text of c"]
+    assert server.renewed == ["a", "b"]
+
+
+def test_one_of_several_workers_leaves_alone_what_others_hold() -> None:
+    server = Server("c")
+    server.held_before = held("a", "b")
+
+    async def run() -> Tally:
+        client = cast(AsyncClient, server)
+        return await Worker(client, "posts", "ann", lambda said: "ok", resume=False).run()
+
+    assert (asyncio.run(run()).labelled, server.labels) == (1, {"c": "ok"})
+
+
+def test_who_gives_up_releases_what_it_held_before() -> None:
+    def spent(payload: str) -> str:
+        raise GaveUp("no money")
+
+    server = Server("c")
+    server.held_before = held("a", "b")
+    work_through(server, spent)
+    assert (server.given_back, server.barred, server.items) == (["a", "b"], [], ["c"])
