@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,6 +22,7 @@ from venire.scheduling.policies.realised import (
     arrival_rates,
     further_labels,
     item_value,
+    policy,
     queue_price,
 )
 from venire.scheduling.state.desk import N_BINS
@@ -52,10 +53,27 @@ class Case:
     pair: Pair
     weight: float
     told: bool = False
+    rate: float = 0.0
+    limit: float = math.inf
 
     def __post_init__(self) -> None:
         self.log = math.log(self.left)
         self.stay, self.now = self._reserve(1.0), self._reserve(0.0)
+
+    def charge(self, offers: list[tuple[float, float]]) -> Case:
+        """Where labels cost money; offers are (evidence, price), the best first."""
+        known = self.weight, self.loss, self.left, self.told
+        plans = []  # (gain, evidence, money) with the first, the first two, ...
+        for k in range(1, len(offers) + 1):
+            x, money = sum(e for e, _ in offers[:k]), sum(p for _, p in offers[:k])
+            plans.append((self.loss - loss_after(*known, x, x / k, 1.0) - money, x, money))
+        self.stay = max(0.0, *((gain - 1.0) / x for gain, x, _ in plans), 0.0)
+        self.now = max(0.0, *(gain / x for gain, x, _ in plans), 0.0)
+        self.limit = max(0.0, *((gain + money) / x for gain, x, money in plans), 0.0)
+        gain, x, money = max(plans, key=lambda plan: plan[0], default=(0.0, 0.0, 0.0))
+        if gain > 0.0:
+            self.cap, self.rate, self.least = x, money / x, min(x, self.least)
+        return self
 
     def after(self, evidence: float) -> float:
         """What is lost with more evidence."""
@@ -91,6 +109,10 @@ class Market:
         self.told = self.belief.pairs(self.classes).tolist()
         self.votes = self.belief.votes(self.classes).tolist()
         self.order = [int(m) for m in self.belief.order(self.classes)]
+        self.prices = self.world.prices
+        self.priced = any(self.prices)
+        if self.priced:
+            self.order.sort(key=lambda m: self.prices[m] / self.own[m] if self.own[m] else math.inf)
         self.lean = [0.0] * self.classes
         if self.belief.prior is not None:
             self.lean = [float(x) for x in on_grid(np.log(self.belief.prior))]
@@ -121,6 +143,15 @@ class Market:
     # what an item is worth
 
     def case(self, i: int) -> Case:
+        case = self._free_case(i)
+        return self._charged(case, self.world.items[i].unused()) if self.priced else case
+
+    def _charged(self, case: Case, may: Iterable[int]) -> Case:
+        told = [(self.evidence(m, case.pair), self.prices[m]) for m in self.order if m in may]
+        return case.charge([offer for offer in told if offer[0] > 0.0])
+
+    def _free_case(self, i: int) -> Case:
+        """An item's value if labels cost nothing."""
         item = self.world.items[i]
         used = [m for _, m in item.labels]
         known = [m for m in used if (i, m) in self.said]
@@ -154,7 +185,8 @@ class Market:
         return (first, second), odds / (1.0 + odds)
 
     def gain(self, i: int, m: int) -> float:
-        case = self.case(i)
+        """What a label gains, without its price."""
+        case = self._free_case(i)
         e = self.evidence(m, case.pair)
         if e <= 0:
             return 0.0
@@ -227,6 +259,9 @@ class Market:
         for i in range(-3, 4):
             weight = math.exp(self.mean_log + i * step)
             case = Case(weight, share * weight, self.cap, self.least, True, (0, 1), weight)
+            if self.priced:
+                case.cap = 0.0
+                self._charged(case, self.order)
             _add(bins, bin_of(case.now), 6, usual / 7, case)
             if next_slot:
                 _add(bins, bin_of(case.now), 3, usual / 7, case)
@@ -253,14 +288,15 @@ class Market:
         for i, case in valued.items():
             if case.cap <= 0:
                 continue
-            x = case.log - math.log(price)
+            paid = price + case.rate
+            x = case.log - math.log(paid)
             inside = case.least <= x <= case.cap
-            surplus = case.loss - price - price * x
+            surplus = case.loss - paid - paid * x
             if not inside:
                 x = case.least if x < case.least else case.cap
-                surplus = case.loss - case.left * math.exp(-x) - price * x
+                surplus = case.loss - case.left * math.exp(-x) - paid * x
             if surplus <= 0:
-                x, surplus = case.cap, case.loss - case.after(case.cap) - price * case.cap
+                x, surplus = case.cap, case.loss - case.after(case.cap) - paid * case.cap
             place[i], want[i] = 0, x
             if case.now > price and surplus > 0:
                 waits = case.stay >= price
@@ -283,11 +319,12 @@ class Market:
         return chosen, [i for i in place if i not in chosen]
 
     def _hand_out(self, slot: int, rows: list[int], room: list[int], floor: float) -> None:
-        """A label must be worth more than `floor` for each unit of its evidence."""
+        """A label must be worth more than its price and `floor` for each unit of its evidence."""
 
         def worth(i: int, m: int) -> float:
             gain = self.gain(i, m)
-            return gain if gain > floor * self.evidence(m, self.case(i).pair) else 0.0
+            least = floor * self.evidence(m, self.case(i).pair) + self.prices[m]
+            return gain if gain > least and not self._refused(i, m) else 0.0
 
         for m in self.order:
             while room[m] > 0 and self.own[m] > 0:
@@ -295,9 +332,19 @@ class Market:
                 best = max(may, key=lambda i: (worth(i, m), -i), default=-1)
                 if best < 0 or worth(best, m) <= 0:
                     break
-                self.world.assignments.append((slot, best, m, self.gain(best, m)))
+                gain = self.gain(best, m) - self.prices[m]
+                self.world.assignments.append((slot, best, m, gain))
                 self.world.items[best].labels.append((slot, m))
                 room[m] -= 1
+
+    def _refused(self, i: int, m: int) -> bool:
+        """Whether a label is too dear for the item, or others should be heard first."""
+        if self.prices[m] <= 0.0:
+            return False
+        waits = any((i, k) not in self.said for _, k in self.world.items[i].labels)
+        case = self.case(i)
+        most = case.limit * self.evidence(m, case.pair) * (1.0 + policy.ROUND)
+        return (self.prices[m] > 1.0 and waits) or self.prices[m] > most
 
     def settle(self, slot: int) -> None:
         for _, i, m, _ in self.world.assignments:
@@ -339,7 +386,7 @@ class Market:
 
         def gain(i: int, ahead: int) -> float:
             told = sum(self.evidence(m, waiting[i].pair) for m in free(i, ahead))
-            return waiting[i].loss - waiting[i].after(told)
+            return waiting[i].loss - waiting[i].after(told) - waiting[i].rate * told
 
         most = {i: gain(i, 1) for i in waiting}
         served: set[int] = set()

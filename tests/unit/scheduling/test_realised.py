@@ -164,6 +164,37 @@ def test_so_they_do_with_full_confusion_matrices(
     check_against_the_plain_reference(policy, instance, belief, classes)
 
 
+@pytest.mark.parametrize("policy", BOTH, ids=lambda p: p.name)
+@settings(max_examples=40, deadline=None)
+@given(data=st.data(), few=st.booleans(), classes=st.sampled_from([2, 2, 3]), full=st.booleans())
+def test_so_they_do_where_labels_cost_money(
+    policy: Policy, data: st.DataObject, few: bool, classes: int, full: bool
+) -> None:
+    many = 12 if few else 5
+    instance = data.draw(instances(max_labelers=many, max_slots=5, few=few, priced=True))
+    belief = data.draw(beliefs(len(instance.panel), classes)) if full else None
+    check_against_the_plain_reference(policy, instance, belief, classes)
+
+
+@pytest.mark.parametrize("policy", BOTH, ids=lambda p: p.name)
+@pytest.mark.parametrize("seed", range(6))
+def test_so_they_do_in_a_market_that_is_always_busy(policy: Policy, seed: int) -> None:
+    """Dear experts and cheap beginners, heavy items, many of them for few."""
+    rng, slots = np.random.default_rng(seed), 8
+    panel = [
+        Labeler(f"m{m}", skill, int(rng.integers(1, 3)), price)
+        for m, skill in enumerate(rng.choice([0.6, 0.7, 0.8, 0.95], 12))
+        for price in [float(rng.choice([0.02, 0.3, 1.5, 5.0]))]
+    ]
+    items, arrival = [], np.sort(rng.integers(0, slots, 40))
+    for k in range(len(arrival)):
+        few = rng.choice(12, 3, replace=False) if rng.random() < 0.4 else range(12)
+        weight = float(rng.choice([2.0, 6.0, 20.0, 60.0]))
+        items.append(Item(f"i{k}", weight, frozenset(f"m{m}" for m in few)))
+    instance = Instance(tuple(panel), tuple(map(int, arrival)), tuple(items), slots, seed)
+    check_against_the_plain_reference(policy, instance)
+
+
 def panel(*competences: float) -> list[Labeler]:
     return [Labeler(f"m{i}", p) for i, p in enumerate(competences)]
 
