@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import csv
 import json
-import tomllib
 from collections.abc import Callable, Mapping
-from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 
 from venire.batch.labelers import Caller, NoAnswer
 from venire.batch.work import BatchItem, as_items
-from venire.errors import FileError, InputError, MissingExtra
+from venire.errors import FileError, InputError
+from venire.files.trees import read_tree
 from venire.labels.sources.jsonl import is_json_lines
 from venire.tools.csv_rows import number, shown
 
@@ -123,46 +122,21 @@ def read_batch_panel(
     ('old', 0.2, 'spam')
     """
     path = Path(path)
-    content = _parsed(path)
+    content, line_of = read_tree(path)
+    root = ("labelers",) if isinstance(content, Mapping) else ()
     entries = content.get("labelers") if isinstance(content, Mapping) else content
     if not isinstance(entries, list) or not entries:
         raise FileError(path, None, "expected a list of labelers: - {id: small, call: mine:judge}")
     callers: list[Caller] = []
-    for place, entry in enumerate(entries, 1):
+    for place, entry in enumerate(entries):
+        line = line_of((*root, place))
         try:
             callers.append(_caller(entry, find, kinds or {}))
         except InputError as error:
-            raise FileError(path, None, f"labeler {place}: {error}") from None
+            raise FileError(path, line, f"labeler {place + 1}: {error}") from None
         if [c.id for c in callers].count(callers[-1].id) > 1:
-            raise FileError(path, None, f"labeler {shown(callers[-1].id)} is there twice")
+            raise FileError(path, line, f"labeler {shown(callers[-1].id)} is there twice")
     return tuple(callers)
-
-
-def _parsed(path: Path) -> Any:
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError:
-        raise FileError(path, None, "this is not UTF-8 text: save the file in UTF-8") from None
-    except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise FileError(path, None, f"cannot be read ({reason}): check the path") from None
-    try:
-        if path.suffix == ".toml":
-            return tomllib.loads(text)
-        return json.loads(text) if path.suffix == ".json" else _yaml().safe_load(text)
-    except MissingExtra:
-        raise
-    except Exception as error:
-        kind = path.suffix.lstrip(".") or "YAML"
-        message = f"is not valid {kind} ({' '.join(str(error).split())})"
-        raise FileError(path, None, message) from None
-
-
-def _yaml() -> Any:
-    try:
-        return import_module("yaml")
-    except ImportError:
-        raise MissingExtra("PyYAML", "judges") from None
 
 
 def _caller(entry: Any, find: Find, kinds: Kinds) -> Caller:

@@ -12,12 +12,12 @@ commands that open a store (`keys`, `backup`, ...) take `storage` from it too.
 from __future__ import annotations
 
 import os
-import tomllib
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, Final
 
 from venire.errors import InputError, UnknownName
+from venire.files.trees import read_toml
 
 __all__ = ["FILE", "STORE_COMMANDS", "TABLE", "check_keys", "config_path", "defaults_of", "read"]
 
@@ -28,7 +28,7 @@ FILE: Final = "venire.toml"
 TABLE: Final = "serve"
 
 #: The commands that open the store of the server.
-STORE_COMMANDS: Final = ("backup", "export", "keys", "replay", "verify")
+STORE_COMMANDS: Final = ("archive", "backup", "export", "keys", "replay", "verify")
 
 
 def config_path(given: Path | None = None) -> Path | None:
@@ -52,12 +52,7 @@ def read(path: Path | None) -> dict[str, Any]:
     """
     if path is None:
         return {}
-    try:
-        found = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InputError(f"{path} is not valid TOML: {error}") from error
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror}") from error
+    found = read_toml(path)
     for name in found:
         if name != TABLE:
             raise UnknownName(f"table or key in {path}", name, [f"[{TABLE}]"])

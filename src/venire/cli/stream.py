@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import tomllib
 from pathlib import Path
 from typing import Annotated, Any, Final
 
 import typer
 
 from venire.errors import InputError
+from venire.files.trees import read_text, read_toml
 
 __all__ = ["stream", "stream_file"]
 
@@ -55,10 +55,7 @@ def stream_file(path: Path) -> tuple[str, dict[str, Any]]:
     ...     stream_file(Path(folder, "posts.toml"))
     ('posts', {'classes': ['spam', 'ok'], 'guidelines': 'Look twice.'})
     """
-    try:
-        settings = tomllib.loads(_read(path))
-    except tomllib.TOMLDecodeError as error:
-        raise InputError(f"{path} is not valid TOML: {error}") from error
+    settings = read_toml(path)
     name = settings.pop("name", None)
     if not isinstance(name, str):
         raise InputError(
@@ -67,16 +64,8 @@ def stream_file(path: Path) -> tuple[str, dict[str, Any]]:
     if GUIDELINES in settings:
         if "guidelines" in settings:
             raise InputError(f"{path} has both guidelines and {GUIDELINES}, expected one of them")
-        settings["guidelines"] = _read(path.parent / str(settings.pop(GUIDELINES)))
+        settings["guidelines"] = read_text(path.parent / str(settings.pop(GUIDELINES)))
     return name, settings
-
-
-def _read(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise InputError(f"{path} cannot be read: {reason}") from error
 
 
 def _apply(url: str, key: str, name: str, settings: dict[str, Any]) -> tuple[str, list[str]]:

@@ -66,7 +66,7 @@ def test_a_stream_is_created_changed_and_left_alone(
     ("text", "says"),
     [
         ("name = 5", "expected the name"),
-        ("name = ", "not valid TOML"),
+        ("name = ", "not TOML"),
         ('name = "a"\nguidelines = ""\nguidelines_file = "x"', "expected one of them"),
         ('name = "a"\nguidelines_file = "x"', "cannot be read"),
     ],

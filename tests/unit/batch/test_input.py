@@ -78,9 +78,9 @@ def test_items_from_csv(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
-        ("p.json", "[", "is not valid json"),
-        ("p.yaml", "- {id: a", "is not valid yaml"),
-        ("p.toml", "x =", "is not valid toml"),
+        ("p.json", "[", "line 1: this is not JSON"),
+        ("p.yaml", "- {id: a", "line 1: this is not YAML"),
+        ("p.toml", "x =", "this is not TOML"),
         ("p.json", "{}", "expected a list of labelers"),
         ("p.json", '[{"id": "a"}]', "labeler 1: a needs one of call"),
         ("p.json", '[{"id": "a", "call": "x:y", "prize": 1}]', "has the key 'prize', expected id"),

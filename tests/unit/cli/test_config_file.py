@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+from inspect import getsource
 from pathlib import Path
 
 import pytest
 
-from venire.cli import main
+from venire.cli import COMMANDS, MODULES, main
+from venire.cli.config_file import STORE_COMMANDS
 from venire.cli.serve import _settings
 from venire.errors import VenireError
 
@@ -52,7 +55,7 @@ def test_the_file_may_be_named(folder: Path, monkeypatch: pytest.MonkeyPatch) ->
         ("[serve]\nport = 99999", r"the setting port in venire.toml is 99999: "),
         ("[serve]\nport = [1]", r"the setting port in venire.toml is \[1\]"),
         ("serve = 3", r"venire.toml has serve = 3, expected a table \[serve\]"),
-        ("[serve\n", r"venire.toml is not valid TOML: .*line 1"),
+        ("[serve\n", r"venire.toml: this is not TOML: .*line 1"),
     ],
 )
 def test_errors_name_the_key_and_the_file(folder: Path, text: str, says: str) -> None:
@@ -81,3 +84,14 @@ def test_the_commands_of_a_store_use_its_storage(
     (folder / "venire.toml").write_text("[serve]\nstorage = 3\n")
     assert main(["keys", "list"]) == 2
     assert "venire.toml has serve.storage = 3, expected the URL" in capsys.readouterr().err
+
+
+def test_no_command_of_a_store_is_forgotten() -> None:
+    found = {
+        name
+        for name in COMMANDS
+        if name != "serve"
+        and "storage: StorageUrl"
+        in getsource(import_module(f"venire.cli.{MODULES.get(name, name)}"))
+    }
+    assert found == set(STORE_COMMANDS)
