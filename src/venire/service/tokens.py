@@ -6,15 +6,52 @@ hash reveals nothing about the token.
 
 from __future__ import annotations
 
+import base64
+import binascii
 import hashlib
 import secrets
 
-__all__ = ["hashed", "new_id", "new_key", "new_secret", "new_token"]
+from venire.storage.ownership import lock_of
+
+__all__ = [
+    "hashed",
+    "lease_token",
+    "lock_in",
+    "new_id",
+    "new_key",
+    "new_secret",
+    "new_token",
+]
 
 
 def new_token() -> str:
-    """A lease token: 43 URL-safe characters."""
+    """The token of a session: 43 URL-safe characters."""
     return secrets.token_urlsafe(32)
+
+
+def lease_token(stream: str) -> str:
+    """A lease token: a new token, and by what servers that share a store find the owner.
+
+    >>> len(lease_token("posts")), lease_token("posts")[43:]
+    (55, '.dETW42vSlD8')
+    """
+    number = lock_of(stream).to_bytes(8, "big", signed=True)
+    return f"{new_token()}.{base64.urlsafe_b64encode(number)[:11].decode()}"
+
+
+def lock_in(token: str) -> int | None:
+    """The number of the lock of a lease's stream; None if the token does not say.
+
+    >>> lock_in(lease_token("posts")) == lock_of("posts"), lock_in("vt_of_an_older_version")
+    (True, None)
+    """
+    _, dot, tail = token.rpartition(".")
+    if not dot or len(tail) != 11:
+        return None
+    try:
+        return int.from_bytes(base64.urlsafe_b64decode(f"{tail}="), "big", signed=True)
+    except (binascii.Error, ValueError):
+        return None
 
 
 def new_key() -> str:

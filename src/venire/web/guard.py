@@ -211,6 +211,8 @@ class Guarded(APIRoute):
                 response = await gate.serve(request, route, inner)
             except Exception as error:
                 response = gate.respond(request, _fault(error))
+            if gate.peers is not None:
+                gate.peers.sign(request, response)
             record(response.status_code, time.perf_counter() - start)
             return response
 

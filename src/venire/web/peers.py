@@ -1,9 +1,10 @@
 """Requests for a stream of another server are passed on to it, with the caller's key.
 
-An operation on a stream that is elsewhere has done nothing: it is sent to the owner, and the answer
-is sent back as it comes, long polls and event streams too. While a stream moves it is waited for.
-Whatever was sent to a server that is then lost is not sent again: the caller decides. A request
-that was passed on is not passed on again.
+Whether a stream is elsewhere is seen before anything is done: by its name in the path, or by the
+end of an assignment's token. The request is sent to the owner, and the answer is sent back as it
+comes, long polls and event streams too. While a stream moves it is waited for. Whatever was sent to
+a server that is then lost is not sent again: the caller decides. A request that was passed on is
+not passed on again. Answers about a stream say who owns it.
 """
 
 from __future__ import annotations
@@ -12,36 +13,44 @@ import asyncio
 import contextlib
 import json
 import time
-from collections.abc import AsyncIterator, Coroutine
-from typing import Any, Final, TypeVar
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from typing import Any, Final
 
-import httpx2
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
+from starlette.types import Receive, Scope, Send
 
 from venire.errors import StreamElsewhere
+from venire.service.tokens import lock_in
+from venire.storage.ownership import lock_of
 from venire.web.errors import RequestError
 from venire.web.guard import Gate, Handler, disconnected, stopping_error
+from venire.web.relay import Connection, Connections, Lost, request_bytes
 
-__all__ = ["PASSED_ON", "Peers"]
-
-T = TypeVar("T")
+__all__ = ["OWNER", "PASSED_ON", "Peers"]
 
 #: The header of a request that another server passed on.
 PASSED_ON: Final = "venire-passed-on"
 
-#: Seconds to look for the owner of a stream, and to connect to it.
+#: The header of an answer about a stream: the address of its owner.
+OWNER: Final = "venire-owner"
+
+#: Seconds to look for the owner of a stream.
 PATIENCE: Final = 5.0
-CONNECT: Final = 2.0
 
 #: Seconds that an answer may take beyond the longest long poll.
 SLOW: Final = 60.0
+
+#: Seconds after which a request is a slow one: from then on its caller is watched.
+SOON: Final = 0.05
 
 #: Headers of one connection, not of the message; and those that the server adds itself.
 _OWN: Final = frozenset(
     b"connection content-length date expect keep-alive proxy-authenticate proxy-authorization "
     b"server te trailer transfer-encoding upgrade".split()
 )
+_PASSED_ON: Final = (PASSED_ON.encode(), b"1")
 
 
 class Peers:
@@ -50,101 +59,180 @@ class Peers:
     def __init__(self, gate: Gate) -> None:
         """Behind the same gate."""
         self._gate, self._sharing = gate, gate.service.runtime.sharing
-        timeout = httpx2.Timeout(gate.settings.max_wait + SLOW, connect=CONNECT, pool=None)
-        limits = httpx2.Limits(max_connections=None, max_keepalive_connections=200)
-        self._client = httpx2.AsyncClient(timeout=timeout, limits=limits, trust_env=False)
+        self._timeout = gate.settings.max_wait + SLOW
+        self._connections = Connections()
+        self._busy: dict[int, set[Connection]] = {}  # by the owner that is asked
+        self._asking: set[Connection] = set()  # those that change nothing
+        self._watchers: dict[int | None, asyncio.Task[None]] = {}
 
     async def close(self) -> None:
         """Close the connections."""
-        await self._client.aclose()
+        for watcher in self._watchers.values():
+            watcher.cancel()
+        self._connections.close()
 
     async def run(self, request: Request, inner: Handler) -> Response:
         """Serve a request here, or by the owner of its stream."""
         if request.method != "GET":
             await request.body()  # and keep it, to be sent on
-        try:
+        lock = request.scope["venire.lock"] = _lock(request)
+        if PASSED_ON in request.headers:
             return await inner(request)
-        except StreamElsewhere as error:
-            if PASSED_ON in request.headers:
-                raise
-            return await self._find(request, inner, error)
-
-    async def _find(self, request: Request, inner: Handler, error: StreamElsewhere) -> Response:
-        """Look for the owner until somebody serves the request, or patience ends."""
-        end = time.monotonic() + PATIENCE
-        while time.monotonic() < end:
+        end = 0.0
+        while True:
+            if (response := await self._by_owner(request, lock)) is not None:
+                return response
             try:
-                return await self._try(request, inner, error.stream)
-            except StreamElsewhere:
+                return await inner(request)  # it is ours, or may be by now, or is nowhere
+            except StreamElsewhere as error:
+                known, lock = lock is not None, lock_of(error.stream)
+                request.scope["venire.lock"] = lock
+                end = end or time.monotonic() + PATIENCE
+                if time.monotonic() >= end:
+                    raise
+            if known:
                 await self._sharing.look_again()
-        raise error
 
-    async def _try(self, request: Request, inner: Handler, stream: str) -> Response:
+    async def _by_owner(self, request: Request, lock: int | None) -> Response | None:
+        """The answer of the owner; None if it is not known, is us, or has not got the stream."""
         members = self._sharing.members
-        owner = members.owner(stream)
+        owner = None if lock is None else members.holders.get(lock)
         address = None if owner is None else members.addresses.get(owner)
+        name = request.path_params.get("stream")
         if owner is None or address is None or owner == members.me:
-            return await inner(request)  # it may be ours by now, or be gone
-        return await self._pass_on(request, stream, owner, address)
+            return None
+        if name is not None and self._sharing.holds(name):
+            return None  # since the members were looked at
+        return await self._pass_on(request, owner, address)
 
-    async def _pass_on(self, request: Request, stream: str, owner: int, address: str) -> Response:
-        body = b"" if request.method == "GET" else await request.body()
-        query = request.scope["query_string"]
-        path = request.scope["raw_path"] + (b"?" + query if query else b"")
-        sent = self._client.build_request(
-            request.method,
-            httpx2.URL(address).copy_with(raw_path=path),
-            headers=[*_kept(request.scope["headers"]), (PASSED_ON.encode(), b"1")],
-            content=body,
-        )
+    async def _pass_on(self, request: Request, owner: int, address: str) -> Response | None:
+        if request.method == "GET" and self._gate.stopping.is_set():
+            raise stopping_error()
+        sent = await _message(request, address)
         try:
-            answer = await self._race(request, owner, self._client.send(sent, stream=True))
-            headers = _kept(answer.headers.raw)
-            if "content-length" not in answer.headers and answer.status_code != 204:
-                return self._following(answer, headers, owner)
-            content = await self._race(request, owner, _whole(answer))
-        except (httpx2.ConnectError, httpx2.ConnectTimeout):
-            raise StreamElsewhere(stream) from None  # nothing was sent
-        except (httpx2.HTTPError, OSError) as error:
-            raise _lost(str(error)) from None
-        if answer.status_code == 503 and _code(content) == "elsewhere":
-            raise StreamElsewhere(stream)
-        response = Response(content, answer.status_code)
-        response.raw_headers = [*headers, (b"content-length", str(len(content)).encode())]
-        return response
-
-    async def _race(self, request: Request, owner: int, work: Coroutine[Any, Any, T]) -> T:
-        """Wait for the owner's answer, as long as it is a member.
-
-        A request that only asks ends with its caller, and when this server stops.
-        """
-        task = asyncio.ensure_future(work)
-        ends: list[asyncio.Future[Any]] = [
-            asyncio.ensure_future(self._sharing.departure(owner).wait())
-        ]
-        if request.method == "GET":
-            ends.append(asyncio.ensure_future(disconnected(request)))
-            ends.append(asyncio.ensure_future(self._gate.stopping.wait()))
+            connection = await self._connections.to(address)
+        except OSError:
+            return None  # nothing was sent
         try:
-            await asyncio.wait({task, *ends}, return_when=asyncio.FIRST_COMPLETED)
+            with self._watched(connection, request, owner, address):
+                reply = await connection.ask(sent)
+        except Lost as why:
+            connection.leave()
+            if request.method == "GET" and self._gate.stopping.is_set():
+                raise stopping_error() from None
+            raise _lost(str(why)) from None
+        except asyncio.CancelledError:
+            connection.leave()
+            raise
+        headers = _kept(reply.headers)
+        if reply.body is None:
+            return self._following(connection, reply.status, headers, owner, address)
+        connection.leave()
+        if reply.status == 503 and _code(reply.body) == "elsewhere":
+            return None
+        return _Relayed(reply.status, headers, reply.body)
+
+    # an exchange ends with its owner, and one that only asks with its caller and with this server
+
+    @contextmanager
+    def _watched(
+        self, connection: Connection, request: Request, owner: int, address: str
+    ) -> Iterator[None]:
+        """Inside, the exchange ends when it cannot or need not be answered any more."""
+        loop, asks = asyncio.get_running_loop(), request.method == "GET"
+        later: list[asyncio.Task[None] | asyncio.TimerHandle] = []
+
+        def slow() -> None:
+            later[0] = loop.call_later(self._timeout, silent)
+            if asks:
+                later.append(loop.create_task(gone()))
+
+        def silent() -> None:
+            left = connection.heard + self._timeout - loop.time()
+            if left <= 0:
+                connection.fail(Lost("it did not answer in time"))
+            else:
+                later[0] = loop.call_later(left, silent)
+
+        async def gone() -> None:
+            await disconnected(request)
+            connection.fail(Lost("the caller is gone"))
+
+        later.append(loop.call_later(SOON, slow))
+        try:
+            with self._open(connection, owner, address, asks):
+                yield
         finally:
-            for end in ends:
-                end.cancel()
-            if not task.done():
-                task.cancel()
-                await asyncio.wait({task})
-        if task.cancelled():
-            raise stopping_error() if self._gate.stopping.is_set() else _lost("it is gone")
-        return task.result()
+            for one in later:
+                one.cancel()
+
+    @contextmanager
+    def _open(self, connection: Connection, owner: int, address: str, asks: bool) -> Iterator[None]:
+        """Inside, the exchange ends when its owner departs; if it only asks, when we stop."""
+        if owner not in self._watchers:
+            left = self._sharing.departure(owner)
+            self._watchers[owner] = asyncio.create_task(self._depart(left, owner, address))
+        if None not in self._watchers:
+            self._watchers[None] = asyncio.create_task(self._stop())
+        busy = self._busy.setdefault(owner, set())
+        busy.add(connection)
+        if asks:
+            self._asking.add(connection)
+        try:
+            yield
+        finally:
+            busy.discard(connection)
+            self._asking.discard(connection)
+
+    async def _depart(self, left: asyncio.Event, owner: int, address: str) -> None:
+        await left.wait()
+        del self._watchers[owner]
+        for connection in tuple(self._busy.pop(owner, ())):
+            connection.fail(Lost("it is gone"))
+        self._connections.forget(address)
+
+    async def _stop(self) -> None:
+        await self._gate.stopping.wait()
+        for connection in tuple(self._asking):
+            connection.fail(Lost("this server stops"))
 
     def _following(
-        self, answer: httpx2.Response, headers: list[tuple[bytes, bytes]], owner: int
+        self,
+        connection: Connection,
+        status: int,
+        headers: list[tuple[bytes, bytes]],
+        owner: int,
+        address: str,
     ) -> Response:
         """An answer of unknown length, chunk by chunk, as long as the owner is there."""
-        ends = self._sharing.departure(owner), self._gate.stopping
-        response = StreamingResponse(_chunks(answer, ends), answer.status_code)
+
+        async def chunks() -> AsyncIterator[bytes]:
+            with self._open(connection, owner, address, asks=True):
+                while chunk := await connection.chunk(self._timeout):
+                    yield chunk  # event streams go on elsewhere, after the last that arrived
+
+        response = _Following(connection, chunks(), status)
         response.raw_headers = headers
         return response
+
+    # who owns what
+
+    def about(self, request: Request, stream: str) -> None:
+        """Say which stream a request is about that does not name it in its path."""
+        request.path_params["stream"] = stream
+        request.scope["venire.lock"] = lock_of(stream)
+
+    def sign(self, request: Request, response: Response) -> None:
+        """Say who owns the stream that an answer is about, unless the owner has said it."""
+        lock = request.scope.get("venire.lock")
+        if lock is None or any(name == OWNER.encode() for name, _ in response.raw_headers):
+            return
+        members, name = self._sharing.members, request.path_params.get("stream")
+        mine = name is not None and self._sharing.holds(name)
+        owner = members.me if mine else members.holders.get(lock)
+        address = None if owner is None else members.addresses.get(owner)
+        if address is not None:
+            response.raw_headers.append((OWNER.encode(), address.encode()))
 
     # what a page shows of all streams
 
@@ -157,54 +245,66 @@ class Peers:
 
     async def ask_one(self, request: Request, server: int, path: str) -> Any:
         """What one server answers, if it does."""
-        headers = [*_kept(request.scope["headers"]), (PASSED_ON.encode(), b"1")]
+        headers = [*_kept(request.scope["headers"]), _PASSED_ON]
         headers = [(name, value) for name, value in headers if name != b"accept"]
         address = self._sharing.members.addresses.get(server, "")
-        with contextlib.suppress(httpx2.HTTPError, OSError, ValueError, TimeoutError):
+        with contextlib.suppress(Lost, OSError, ValueError):
             async with asyncio.timeout(PATIENCE):
-                answer = await self._client.get(f"{address}{path}", headers=headers)
-                return answer.json() if answer.status_code == 200 else None
+                connection = await self._connections.to(address)
+                try:
+                    sent = request_bytes("GET", path.encode(), headers, b"")
+                    reply = await connection.ask(sent)
+                finally:
+                    connection.leave()
+                return json.loads(reply.body or b"null") if reply.status == 200 else None
         return None
 
 
-def _kept(headers: Any) -> list[tuple[bytes, bytes]]:
-    """The headers that are passed on."""
-    return [(name.lower(), value) for name, value in headers if name.lower() not in _OWN]
+class _Relayed(Response):
+    """The answer of another server, as it came."""
+
+    def __init__(self, status: int, headers: list[tuple[bytes, bytes]], body: bytes) -> None:
+        self.status_code, self.body, self.background = status, body, None
+        if status not in (204, 304):
+            headers.append((b"content-length", b"%d" % len(body)))
+        self.raw_headers = headers
 
 
-async def _whole(answer: httpx2.Response) -> bytes:
-    """The body as it came, still compressed if it was."""
-    try:
-        return b"".join([chunk async for chunk in answer.aiter_raw()])
-    finally:
-        await answer.aclose()
+class _Following(StreamingResponse):
+    """The answer of another server, as it comes; the connection is left in the end."""
+
+    def __init__(self, connection: Connection, chunks: AsyncIterator[bytes], status: int) -> None:
+        super().__init__(chunks, status)
+        self._connection = connection
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self._connection.leave()
 
 
-async def _chunks(answer: httpx2.Response, ends: tuple[asyncio.Event, ...]) -> AsyncIterator[bytes]:
-    """The chunks of a body until it ends, or one of the events happens."""
-    chunks = aiter(answer.aiter_raw())
-    over = [asyncio.ensure_future(end.wait()) for end in ends]
-    try:
-        while True:
-            chunk = asyncio.ensure_future(_next(chunks))
-            try:
-                await asyncio.wait({chunk, *over}, return_when=asyncio.FIRST_COMPLETED)
-            finally:
-                if not chunk.done():
-                    chunk.cancel()
-            if not chunk.done() or (got := chunk.result()) is None:
-                return
-            yield got
-    except httpx2.HTTPError:
-        return  # event streams go on elsewhere, after the last event that arrived
-    finally:
-        for end in over:
-            end.cancel()
-        await answer.aclose()
+def _lock(request: Request) -> int | None:
+    """The number of the lock of the stream that a request is about, as far as its path says."""
+    if (stream := request.path_params.get("stream")) is not None:
+        return lock_of(stream)
+    return lock_in(request.path_params.get("token", ""))
 
 
-async def _next(chunks: AsyncIterator[bytes]) -> bytes | None:
-    return await anext(chunks, None)
+async def _message(request: Request, address: str) -> bytes:
+    """The request, as it is sent on."""
+    body = b"" if request.method == "GET" else await request.body()
+    query = request.scope["query_string"]
+    path = request.scope["raw_path"] + (b"?" + query if query else b"")
+    headers = _kept(request.scope["headers"])
+    if all(name != b"host" for name, _ in headers):
+        headers.append((b"host", address.partition("://")[2].encode()))
+    return request_bytes(request.method, path, [*headers, _PASSED_ON], body)
+
+
+def _kept(headers: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
+    """The headers that are passed on; those of requests and of replies are in lower case."""
+    return [pair for pair in headers if pair[0] not in _OWN]
 
 
 def _code(content: bytes) -> str | None:

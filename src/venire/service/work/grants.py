@@ -18,7 +18,7 @@ from venire.service.messages import Lease
 from venire.service.stream.change_batch import Batch
 from venire.service.stream.leases import HeldLease
 from venire.service.stream.live_stream import LiveStream, Moment
-from venire.service.tokens import hashed, new_token
+from venire.service.tokens import hashed, lease_token
 from venire.storage import LeaseEnd
 
 __all__ = ["Grant", "bar", "give_back", "grant", "rename", "seat", "view", "why_nothing"]
@@ -106,7 +106,7 @@ def grant(
 def _lease(
     live: LiveStream, work: Assignment, key: str | None, batch: Batch, moment: Moment
 ) -> Grant:
-    token, s = new_token(), live.settings
+    token, s = lease_token(live.name), live.settings
     ttl = live.lead_times.ttl(work.labeler, s.lease_floor_seconds, s.lease_ceiling_seconds)
     when = moment.wall, moment.now, ttl, moment.now + ttl
     entry = live.open.get(work.item)
@@ -218,7 +218,7 @@ def bar(live: LiveStream, lease: HeldLease, batch: Batch, moment: Moment) -> Non
 
 def rename(live: LiveStream, lease: HeldLease, batch: Batch, moment: Moment) -> str:
     """Continue a lease under a new token, for a labeler who lost the old one."""
-    token = new_token()
+    token = lease_token(live.name)
     batch.ends.append(LeaseEnd(lease.token_hash, LeaseStatus.RELEASED, moment.wall, key=batch.key))
     live.leases.rename(lease, hashed(token))
     batch.leases.append(lease.row(live.name, batch.key))

@@ -98,6 +98,8 @@ class StreamRoutes:
         new = await read(request, NewStream)
         settings = StreamSettings.model_validate(new.model_dump(exclude={"name"}))
         made = await self._service.create_stream(new.name, settings, caller(request).actor)
+        if self._gate.peers is not None:
+            self._gate.peers.about(request, new.name)
         return json_answer(made, 201)
 
     async def show(self, request: Request, stream: Stream) -> Response:
