@@ -7,7 +7,6 @@ from collections.abc import AsyncIterator, Iterable, Mapping
 from typing import Any, Self, TypeVar
 
 from venire.client import calls
-from venire.client.backoff import Backoff
 from venire.client.calls import Answer, Call, LabelLike, stream_path
 from venire.client.transport import Settings, http_library
 from venire.client.types import ItemExit, ItemRevision, Nothing, Work
@@ -21,7 +20,9 @@ class AsyncClient:
     """A client of a server.
 
     Requests that fail because the server is busy, stopping or unreachable are retried for up to
-    `retry_seconds`; they are idempotent, so a retry takes effect once.
+    `retry_seconds`; they are idempotent, so a retry takes effect once. Of several servers on one
+    store, a standby or those that share its streams, give all addresses: what one does not answer
+    goes to the next, and requests about a stream go to its owner.
 
         async with venire.AsyncClient("http://127.0.0.1:8400", key) as client:
             await client.create_stream("posts", classes=["spam", "ok"])
@@ -38,9 +39,17 @@ class AsyncClient:
     """
 
     def __init__(
-        self, url: str, key: str, *, timeout: float = 30.0, retry_seconds: float = 60.0
+        self,
+        url: str | Iterable[str],
+        key: str,
+        *,
+        timeout: float = 30.0,
+        retry_seconds: float = 60.0,
     ) -> None:
-        """`timeout` is for one attempt, in addition to the time of a long poll."""
+        """`url` is an address, several with commas between them, or a list of addresses.
+
+        `timeout` is for one attempt, in addition to the time of a long poll.
+        """
         self._settings = Settings(url, key, timeout, retry_seconds)
         self._library = http_library()
         self._http = self._library.AsyncClient(headers=self._settings.headers, trust_env=False)
@@ -370,17 +379,17 @@ class AsyncClient:
         return await self._do(calls.redeliver(stream, webhook, exit_n, revision_n))
 
     async def _do(self, call: Call[T]) -> T:
-        settings, backoff = self._settings, Backoff(self._settings.retry_seconds)
+        attempts = self._settings.attempts(call)
         while True:
             wait: float | None
             try:
-                got = await self._http.request(**settings.request(call))
+                got = await self._http.request(**self._settings.request(call, attempts.url))
             except self._library.TransportError as fault:
-                unsent = isinstance(fault, self._library.ConnectError)
-                wait = settings.retry_wait(call, fault, unsent, backoff)
+                unsent = self._library.ConnectError, self._library.ConnectTimeout
+                wait = attempts.failed(fault, isinstance(fault, unsent))
             else:
                 answer = Answer(got.status_code, got.headers, got.content)
-                wait = settings.check(call, answer, backoff)
+                wait = attempts.answered(answer)
                 if wait is None:
                     return call.read(answer)
             await asyncio.sleep(wait)

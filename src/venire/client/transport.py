@@ -1,17 +1,19 @@
-"""What both clients share: building requests, checking responses, retries."""
+"""What both clients share: the key, and how a request is sent."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-from urllib.parse import urlsplit
+from collections.abc import Iterable
+from typing import Any, Final
 
-from venire.client.backoff import NOT_PROCESSED, RETRYABLE, Backoff
-from venire.client.calls import Answer, Call
-from venire.client.types import Unreachable
+from venire.client.backoff import Backoff
+from venire.client.calls import Call
+from venire.client.servers import Attempts, Servers
 from venire.errors import InputError, MissingExtra
 
-__all__ = ["Settings", "http_library", "retry_after"]
+__all__ = ["Settings", "http_library"]
+
+#: Seconds to connect where there is another server to try.
+CONNECT: Final = 5.0
 
 
 def http_library() -> Any:
@@ -24,54 +26,31 @@ def http_library() -> Any:
 
 
 class Settings:
-    """How a client reaches its server."""
+    """How a client reaches its servers."""
 
-    def __init__(self, url: str, key: str, timeout: float, retry_seconds: float) -> None:
+    def __init__(
+        self, url: str | Iterable[str], key: str, timeout: float, retry_seconds: float
+    ) -> None:
         """`retry_seconds` is how long one request is retried."""
-        _check_url(url)
-        self.url, self.timeout, self.retry_seconds = url.rstrip("/"), timeout, retry_seconds
+        self.servers, self.timeout, self.retry_seconds = Servers(url), timeout, retry_seconds
         self.headers = {"authorization": f"Bearer {_clean(key)}", "user-agent": "venire-client"}
 
-    def request(self, call: Call[Any]) -> dict[str, Any]:
-        """The arguments of the HTTP library for a call."""
+    def attempts(self, call: Call[Any]) -> Attempts:
+        """The attempts of a call."""
+        return Attempts(self.servers, call, Backoff(self.retry_seconds))
+
+    def request(self, call: Call[Any], url: str) -> dict[str, Any]:
+        """The arguments of the HTTP library for a call to one of the servers."""
+        seconds = self.timeout + call.wait
+        connect = seconds if len(self.servers.urls) == 1 else min(CONNECT, seconds)
         return {
             "method": call.method,
-            "url": self.url + call.path,
+            "url": url + call.path,
             "params": dict(call.params),
             "content": call.body,
             "headers": call.headers(),
-            "timeout": self.timeout + call.wait,
+            "timeout": http_library().Timeout(seconds, connect=connect),
         }
-
-    def check(self, call: Call[Any], answer: Answer, backoff: Backoff) -> float | None:
-        """None for success, else the seconds before a retry; raises if there is none."""
-        if answer.status < 400:
-            return None
-        statuses = RETRYABLE if call.idempotent else NOT_PROCESSED
-        retry = answer.status in statuses and answer.retryable()
-        wait = backoff.wait(retry_after(answer.headers)) if retry else None
-        if wait is None:
-            raise answer.error()
-        return wait
-
-    def retry_wait(
-        self, call: Call[Any], fault: Exception, unsent: bool, backoff: Backoff
-    ) -> float:
-        """Seconds before the retry after a connection error; raises if there is none."""
-        wait = backoff.wait() if call.idempotent or unsent else None
-        if wait is None:
-            raise Unreachable(f"{self.url} cannot be reached: {fault or type(fault).__name__}")
-        return wait
-
-
-def _check_url(url: str) -> None:
-    try:
-        parts = urlsplit(url)
-        whole = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:  # an invalid port
-        whole = False
-    if not whole:
-        raise InputError(f"got the address {url!r}, expected http://... or https://...")
 
 
 def _clean(key: str | None) -> str:
@@ -88,13 +67,3 @@ def _clean(key: str | None) -> str:
     if not cleaned.isascii() or not cleaned.isprintable() or " " in cleaned:
         raise InputError("the key contains invalid characters, expected vk_...")
     return cleaned
-
-
-def retry_after(headers: Mapping[str, str]) -> float:
-    """The seconds of the Retry-After header, 0 without one.
-
-    >>> retry_after({"retry-after": "3"}), retry_after({})
-    (3.0, 0.0)
-    """
-    text = headers.get("retry-after", "")
-    return float(text) if text.isdigit() else 0.0

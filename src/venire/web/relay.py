@@ -223,7 +223,7 @@ class Connections:
         port = parts.port or (443 if tls else 80)
         async with asyncio.timeout(CONNECT):  # a TimeoutError is an OSError
             _, made = await asyncio.get_running_loop().create_connection(
-                lambda: Connection(free), parts.hostname, port, ssl=tls
+                lambda: Connection(free), parts.hostname or "", port, ssl=tls
             )
         return made
 

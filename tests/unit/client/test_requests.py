@@ -9,7 +9,6 @@ import pytest
 
 from venire import Client
 from venire.client import ServerError, calls
-from venire.client.backoff import Backoff
 from venire.client.calls import Answer
 from venire.client.transport import Settings
 from venire.errors import InputError
@@ -64,18 +63,18 @@ def test_a_refusal_that_will_not_change_is_not_tried_again() -> None:
     call = calls.get("/v1/streams")
     final = Answer(502, {}, json.dumps({"error": {**error, "retryable": False}}).encode())
     with pytest.raises(Exception, match="502"):
-        settings.check(call, final, Backoff(60))
+        settings.attempts(call).answered(final)
     for body in (b"<html>bad gateway", json.dumps({"error": {"retryable": True}}).encode()):
-        assert settings.check(call, Answer(502, {}, body), Backoff(60)) is not None
+        assert settings.attempts(call).answered(Answer(502, {}, body)) is not None
 
 
 @pytest.mark.parametrize("status", [429, 502, 503, 504])
 def test_a_key_is_asked_for_again_only_if_none_can_have_been_made(status: int) -> None:
     settings, answer = Settings(URL, "vk_x", 1, 60), Answer(status, {}, b"")
-    assert settings.check(calls.get("/v1/keys"), answer, Backoff(60)) is not None
+    assert settings.attempts(calls.get("/v1/keys")).answered(answer) is not None
     made = calls.create_key("a screen", "viewer", None)
     if status == 429:
-        assert settings.check(made, answer, Backoff(60)) is not None
+        assert settings.attempts(made).answered(answer) is not None
     else:
         with pytest.raises(ServerError):
-            settings.check(made, answer, Backoff(60))
+            settings.attempts(made).answered(answer)
