@@ -79,7 +79,7 @@ class Connection(asyncio.Protocol):
         self._headers: Headers = []
         self._parts: list[bytes] = []
         self._size = 0
-        self._streams = self._complete = False
+        self._streams = self._complete = self._lasts = False
         self.open, self.heard = True, self._loop.time()
 
     # what its user does
@@ -116,8 +116,8 @@ class Connection(asyncio.Protocol):
 
     def leave(self) -> None:
         """Keep the connection for the next request, if this one is complete; or close it."""
-        whole = self._complete and not self._streams and self._parser.should_keep_alive()
-        if not whole or not self.open or self._transport.get_write_buffer_size():
+        whole = self._complete and not self._streams
+        if not whole or not self._lasts or not self.open or self._transport.get_write_buffer_size():
             self.fail(Lost("it was left"))
             return
         self._reply = None
@@ -172,7 +172,7 @@ class Connection(asyncio.Protocol):
         status, headers, self._headers = self._parser.get_status_code(), self._headers, []
         if status < 200:
             return  # the answer is still to come
-        self._complete = True
+        self._complete, self._lasts = True, self._parser.should_keep_alive()
         if self._streams:
             self._wake()
         else:

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import http.client
 import io
+import itertools
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -22,19 +23,25 @@ Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 
 @asynccontextmanager
-async def served(serve: Serve) -> AsyncIterator[str]:
-    """The address of a server that does what it is told with each connection."""
+async def served(serve: Serve) -> AsyncIterator[tuple[Connections, str]]:
+    """Connections to a server that does with each what it is told, and its address."""
+    there: set[asyncio.Task[Any] | None] = set()
 
     async def until_gone(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        there.add(asyncio.current_task())
         with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
             await serve(reader, writer)
         writer.close()
+        with contextlib.suppress(ConnectionError):
+            await writer.wait_closed()
 
-    server = await asyncio.start_server(until_gone, "127.0.0.1", 0)
+    server, connections = await asyncio.start_server(until_gone, "127.0.0.1", 0), Connections()
     try:
-        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        yield connections, f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
     finally:
         server.close()
+        connections.close()
+        await asyncio.wait_for(asyncio.gather(*(task for task in there if task)), 10)
 
 
 async def head(reader: asyncio.StreamReader) -> bytes:
@@ -69,7 +76,7 @@ async def in_pieces(sent: bytes, cuts: list[int]) -> tuple[int, bytes, list[tupl
     connection.connection_made(Transport())
     reply = connection.ask(GET)
     ends = sorted({0, len(sent), *(cut % (len(sent) + 1) for cut in cuts)})
-    for start, end in zip(ends, ends[1:], strict=False):
+    for start, end in itertools.pairwise(ends):
         connection.data_received(sent[start:end])
     status, headers, body = await reply
     if body is None:
@@ -137,14 +144,12 @@ async def ask(connections: Connections, address: str) -> Reply:
 
 def test_a_connection_is_kept_and_used_by_one_at_a_time() -> None:
     async def run() -> None:
-        async with served(count) as address:
-            connections = Connections()
+        async with served(count) as (connections, address):
             assert [(await ask(connections, address)).body for _ in range(3)] == [b"1", b"2", b"3"]
             both = await asyncio.gather(*(ask(connections, address) for _ in range(2)))
             assert sorted(one.body or b"" for one in both) == [b"1", b"4"]
             connections.forget(address)
             assert (await ask(connections, address)).body == b"1"
-            connections.close()
 
     asyncio.run(run())
 
@@ -155,8 +160,7 @@ def test_one_that_was_closed_meanwhile_is_not_used() -> None:
         writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok")
 
     async def run() -> None:
-        async with served(once) as address:
-            connections = Connections()
+        async with served(once) as (connections, address):
             for _ in range(3):
                 assert (await ask(connections, address)).body == b"ok"
                 await asyncio.sleep(0.05)
@@ -180,9 +184,9 @@ def test_an_answer_that_breaks_off_is_lost_and_nothing_is_sent_again(sent: bytes
         writer.write(sent)
 
     async def run() -> None:
-        async with served(break_off) as address:
+        async with served(break_off) as (connections, address):
             with pytest.raises(Lost):
-                await ask(Connections(), address)
+                await ask(connections, address)
             assert asked == [GET]
 
     asyncio.run(run())
@@ -197,8 +201,7 @@ def test_one_that_says_something_unasked_is_not_used_again() -> None:
         await head(reader)
 
     async def run() -> None:
-        async with served(talk) as address:
-            connections = Connections()
+        async with served(talk) as (connections, address):
             for _ in range(3):
                 assert (await ask(connections, address)).body == b"ok"
                 await asyncio.sleep(0.1)
@@ -219,8 +222,8 @@ def test_an_answer_of_unknown_length_is_read_as_it_comes_and_not_ahead_of_its_re
         writer.write(b"0\r\n\r\n")
 
     async def run() -> None:
-        async with served(pour) as address:
-            connection = await Connections().to(address)
+        async with served(pour) as (connections, address):
+            connection = await connections.to(address)
             reply = await connection.ask(GET)
             assert reply.body is None
             await asyncio.sleep(0.5)
@@ -242,9 +245,9 @@ def test_who_leaves_in_the_middle_closes_the_connection() -> None:
         gone.append(await reader.read())
 
     async def run() -> None:
-        async with served(wait) as address:
+        async with served(wait) as (connections, address):
             with pytest.raises(TimeoutError):
-                await asyncio.wait_for(ask(Connections(), address), 0.1)
+                await asyncio.wait_for(ask(connections, address), 0.1)
             await asyncio.sleep(0.1)
             assert gone == [b""]
 
@@ -253,9 +256,9 @@ def test_who_leaves_in_the_middle_closes_the_connection() -> None:
 
 def test_where_nobody_listens_nothing_is_sent() -> None:
     async def run() -> Any:
-        async with served(count) as address:
+        async with served(count) as (connections, address):
             pass
-        await Connections().to(address)
+        await connections.to(address)
 
     with pytest.raises(OSError, match=r"\d"):
         asyncio.run(run())
