@@ -29,7 +29,7 @@ TOKEN_ENV = "The environment variable that has the token: a personal access toke
 LABELER = "Who takes part, EMAIL or EMAIL=LABELER; repeat it. [default: users on the panel, or all]"
 CONTROL = "The control of the labelling config that says the class. [default: the only one]"
 CREATE = "Create the stream, with the classes of the project, if there is none."
-SERVER = "The venire server."
+SERVER = "The venire server; several on one store with commas between them."
 KEY = "An admin key; preferably given as VENIRE_KEY."
 EVERY = "Seconds between two rounds."
 UNTIL_IDLE = "Stop after this many seconds with nothing to do."

@@ -14,7 +14,7 @@ from venire.errors import InputError
 
 __all__ = ["mcp"]
 
-URL = "The venire server."
+URL = "The venire server; several on one store with commas between them."
 
 
 def mcp(

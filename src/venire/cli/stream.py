@@ -14,7 +14,7 @@ from venire.files.trees import read_text, read_toml
 __all__ = ["stream", "stream_file"]
 
 FILE = "The settings: TOML, with the stream's name and its settings as in docs/serve.md."
-URL = "The server."
+URL = "The server; several on one store with commas between them."
 KEY = "A key with the role admin; preferably given as VENIRE_KEY."
 
 #: A text in a file of its own, beside the settings.

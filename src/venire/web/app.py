@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Final
 
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
@@ -41,6 +42,13 @@ from venire.web.stream_pages import StreamPageRoutes
 __all__ = ["create_app"]
 
 ABOUT = "Items in, work out, labels in, verdicts out. Send a key as `Authorization: Bearer vk_...`."
+
+#: The header of answers about a stream, where servers share the streams of a store.
+OWNER: Final[Mapping[str, Any]] = {
+    "description": "With several servers on one store: the address of the one that owns the "
+    "stream. Requests that are sent there are not passed on.",
+    "schema": {"type": "string"},
+}
 
 #: Routes are matched in this order: busiest first.
 PARTS = (
@@ -105,14 +113,25 @@ def _openapi(app: FastAPI) -> dict[str, Any]:
         components = described.setdefault("components", {})
         components.setdefault("schemas", {}).update(_body_schemas())
         components["securitySchemes"] = {"key": {"type": "http", "scheme": "bearer"}}
+        components["headers"] = {"VenireOwner": OWNER}
         for path, methods in described["paths"].items():
             for method, operation in methods.items():
+                _say_owner(f"{method.upper()} {path}", operation["responses"])
                 roles = ROLES[f"{method.upper()} {path}"]
                 if roles is not None:
                     operation["security"] = [{"key": []}]
                     operation["x-roles"] = sorted(roles)
         app.openapi_schema = described
     return app.openapi_schema
+
+
+def _say_owner(route: str, responses: dict[str, Any]) -> None:
+    """Document the header of the answers about a stream."""
+    if "{stream}" in route or "{token}" in route or route == "POST /v1/streams":
+        for status, response in responses.items():
+            if status != "401":
+                named = response.setdefault("headers", {})
+                named["Venire-Owner"] = {"$ref": "#/components/headers/VenireOwner"}
 
 
 def _body_schemas() -> dict[str, Any]:
