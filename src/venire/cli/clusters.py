@@ -23,13 +23,16 @@ REPARTITION = "Of several files: move labels until each task has all of its own 
 #: Bytes that one process needs for a label, at most, as measured (docs/cluster.md): while it reads
 #: the file of the label, and of several files, which it reads one after the other, of each label.
 BYTES: Final = 150
-JOINED: Final = 65
+JOINED: Final = 45
 
 #: The share of the memory from which a cluster is worth a thought.
 SHARE: Final = 0.25
 
-#: What comes before a cluster.
-DIVIDE: Final = "write them as several files, all labels of a task in one, and "
+#: What one file gets as advice first.
+APART: Final = (
+    "write them as several files, all labels of a task in one, which are read one after the other "
+    "and take {:.1f} GB, or "
+)
 
 #: So many files, and so many bytes of a text, are looked at for how many labels there are.
 SAMPLE: Final = 10
@@ -104,10 +107,11 @@ def hint(labels: PathOrAddress) -> None:
     rows = sum(some) * len(files) / len(some)
     need, memory = (BYTES * max(some) + JOINED * rows if several else BYTES * rows), _memory()
     if memory and need > SHARE * memory:
-        divided = "" if several else DIVIDE
+        apart = "" if several else APART.format(JOINED * rows / 1e9)
         screen.warn(
             f"about {rows:,.0f} labels may take {need / 1e9:.1f} GB of this machine's "
-            f"{memory / 1e9:.1f} GB: {divided}divide the work with --cluster (docs/cluster.md)"
+            f"{memory / 1e9:.1f} GB: {apart}divide them among machines with --cluster "
+            "(docs/cluster.md)"
         )
 
 

@@ -1,9 +1,8 @@
-"""Labels at addresses, read from a server with the API of S3 (moto's)."""
+"""Labels at addresses, read from a server with the API of S3."""
 
 from __future__ import annotations
 
 import json
-import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,11 +11,10 @@ import numpy as np
 import pytest
 
 pytest.importorskip("pyarrow", reason="pip install 'venire[data]'")
-pytest.importorskip("moto.server", reason="pip install 'moto[s3]' flask flask-cors")
 
-from moto.server import ThreadedMotoServer
 from pyarrow import fs
 
+from tests.unit.cluster import s3
 from tests.unit.cluster.tables import assert_same
 from tests.unit.cluster.test_loading import A, B, write
 from venire import DawidSkene, as_table, partitioned
@@ -28,12 +26,17 @@ from venire.labels.sources import as_truth
 KEYS = {"AWS_ACCESS_KEY_ID": "key", "AWS_SECRET_ACCESS_KEY": "secret"}
 
 
-@pytest.fixture(scope="module")
-def server() -> Iterator[str]:
-    running = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    running.start()
-    yield "{}:{}".format(*running.get_host_and_port())
-    running.stop()
+@pytest.fixture(scope="module", params=["found", pytest.param("installed", marks=pytest.mark.slow)])
+def server(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[str]:
+    """If it is there; the slow tests install it."""
+    if not s3.is_installed():
+        if request.param == "found":
+            pytest.skip(f"there is no server of S3 in {s3.home()}: scripts/nightly installs one")
+        s3.install()
+    with s3.running(tmp_path_factory.mktemp("s3")) as address:
+        yield address
 
 
 @pytest.fixture
@@ -115,16 +118,16 @@ def test_what_is_not_there(bucket: str) -> None:
 def test_who_may_not_read(bucket: str, server: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """With keys that the server does not know, and without any where nobody may read."""
     told = r"cannot be read \(.*set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE"
-    _send("POST", f"http://{server}/moto-api/reset-auth", b"0")  # from now on it checks keys
+    s3.send("POST", f"http://{server}/moto-api/reset-auth", b"0")  # from now on it checks keys
     try:
         for read in (as_table, partitioned):
             with pytest.raises(FileError, match=told):
                 read(f"{bucket}/csv/0.csv")
     finally:
-        _send("POST", f"http://{server}/moto-api/reset-auth", b"inf")
+        s3.send("POST", f"http://{server}/moto-api/reset-auth", b"inf")
     nobody = {"Effect": "Deny", "Principal": "*", "Action": "s3:*", "Resource": "*"}
     policy = json.dumps({"Version": "2012-10-17", "Statement": [nobody]}).encode()
-    _send("PUT", f"http://{server}/posts?policy", policy)
+    s3.send("PUT", f"http://{server}/posts?policy", policy)
     try:
         for name in KEYS:
             monkeypatch.delenv(name)
@@ -132,13 +135,7 @@ def test_who_may_not_read(bucket: str, server: str, monkeypatch: pytest.MonkeyPa
             with pytest.raises(FileError, match=told):
                 read(f"{bucket}/csv/0.csv")
     finally:
-        _send("DELETE", f"http://{server}/posts?policy", None)
-
-
-def _send(method: str, url: str, body: bytes | None) -> None:
-    request = urllib.request.Request(url, body, {"Content-Type": "text/plain"}, method=method)
-    with urllib.request.urlopen(request) as answer:
-        assert answer.status in (200, 204)
+        s3.send("DELETE", f"http://{server}/posts?policy")
 
 
 @pytest.mark.slow  # it tries again for six seconds
