@@ -39,7 +39,9 @@ ACCESS: Final = {
 PATIENCE: Final = {"gs": "retry_limit_seconds=30"}
 
 _ADDRESS: Final = re.compile(r"([A-Za-z][\w+.-]+)://([^/?]*)/?([^?]*)(?:\?(.*))?", re.DOTALL)
-_DENIED: Final = re.compile(r"ACCESS_DENIED|AccessKey|Signature|HTTP status 40[13]|UNAUTHENTICATED")
+_DENIED: Final = re.compile(
+    r"ACCESS_DENIED|AccessKey|Signature|HTTP status 40[13]|UNAUTHENTICATED|OAuth2"
+)
 
 
 @dataclass(frozen=True)
@@ -114,9 +116,9 @@ class Address:
 
     def is_dir(self) -> bool:
         """Whether there are files below it."""
+        system, path = self._system()
         from pyarrow import fs
 
-        system, path = self._system()
         with self._explained():
             return bool(system.get_file_info(path).type == fs.FileType.Directory)
 
@@ -125,9 +127,9 @@ class Address:
 
         They are in order. There may be none; but a bucket that is not there is an error.
         """
+        system, path = self._system()
         from pyarrow import fs
 
-        system, path = self._system()
         parts = path.split("/")
         fixed = next((n for n, part in enumerate(parts) if set(part) & set("*[")), len(parts))
         below = fs.FileSelector("/".join(parts[:fixed]), allow_not_found=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from venire.errors import FileError, InputError
+from venire.cluster.loading import files_of
+from venire.errors import FileError, InputError, MissingExtra
 from venire.labels.sources import as_table
 from venire.tools.addresses import Address, located
 
@@ -63,3 +65,12 @@ def test_a_pyarrow_without_the_scheme(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fs, "FileSystem", Without)
     with pytest.raises(FileError, match=r"this pyarrow was built without s3 .*pip install pyarrow"):
         as_table("s3://bucket/labels.csv")
+
+
+def test_without_pyarrow(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    address = located("s3://bucket/labels.csv")
+    assert isinstance(address, Address)
+    for ask in (as_table, files_of, Address.is_dir):
+        with pytest.raises(MissingExtra, match=r"venire\[data\]"):
+            ask(address)  # type: ignore[operator]
