@@ -73,4 +73,4 @@ def test_without_pyarrow(monkeypatch: pytest.MonkeyPatch) -> None:
     assert isinstance(address, Address)
     for ask in (as_table, files_of, Address.is_dir):
         with pytest.raises(MissingExtra, match=r"venire\[data\]"):
-            ask(address)  # type: ignore[operator]
+            ask(address)
