@@ -26,6 +26,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from os import PathLike
 from pathlib import Path
 
 __all__ = [
@@ -66,7 +67,7 @@ class FileError(InputError):
     items.csv, line 3: weight is 0, expected a number above 0
     """
 
-    def __init__(self, path: str | Path, line: int | None, message: str) -> None:
+    def __init__(self, path: str | PathLike[str], line: int | None, message: str) -> None:
         """Name the file, the line (the first is 1; None for the file as a whole) and the fault."""
         self.path, self.line = Path(path), line
         where = f"{path}, line {line}" if line is not None else f"{path}"

@@ -441,3 +441,28 @@ def test_a_large_table_is_told_of_clusters(
     told = capsys.readouterr().err
     assert "200 labels may take" in told
     assert "--cluster (docs/cluster.md)" in told
+
+
+def test_one_large_text_is_told_to_be_divided(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The number of labels is judged by the length of the lines, and a container's limit counts."""
+    limit = tmp_path / "memory.max"
+    limit.write_text("max\n")
+    monkeypatch.setattr("venire.cli.clusters.LIMITS", (limit, tmp_path / "none"))
+    monkeypatch.setattr("venire.cli.clusters.FIRST", 1000)
+    rows = [f"a-rather-long-name-of-a-task-{i:06},{w},{'yes' if i % 2 else 'no'}"
+            for i in range(1000) for w in ("ann", "bob")]  # fmt: skip
+    large = tmp_path / "large.csv"
+    large.write_text("\n".join(["task,worker,label", *rows]))
+    assert main(["aggregate", str(large), "--method", "majority"]) == 0
+    assert capsys.readouterr().err == ""
+    limit.write_text("500000\n")
+    assert main(["aggregate", str(large), "--method", "majority"]) == 0
+    told = capsys.readouterr().err
+    found = re.match(
+        r"warning: about ([\d,]+) labels may take .* write them as several files", told
+    )
+    assert found is not None
+    assert int(found[1].replace(",", "")) == pytest.approx(2000, rel=0.1)
+    assert "with --cluster (docs/cluster.md)" in told

@@ -17,6 +17,7 @@ from venire.cli import clusters, screen
 from venire.cli.tables import columns_of, repeats_of
 from venire.cli.worlds import names_of
 from venire.errors import InputError
+from venire.tools.addresses import located
 
 if TYPE_CHECKING:
     import numpy as np
@@ -26,10 +27,14 @@ if TYPE_CHECKING:
     from venire.estimators.base import BaseEstimator
     from venire.labels import LabelTable, Repeats
     from venire.labels.partitions import Spread, Table
+    from venire.tools.addresses import PathOrAddress
 
 __all__ = ["aggregate", "finite"]
 
-LABELS = "The labels: CSV, Parquet or JSON Lines with task,worker,label; or a pattern of files."
+LABELS = (
+    "The labels: CSV, Parquet or JSON Lines with task,worker,label; or a pattern of files, "
+    "or a folder; here, or at an address (s3://bucket/*.parquet)."
+)
 TRUTH = "Known true labels, for comparison: a file with task,label."
 METHOD = "auto, majority, weighted-majority, one-coin, dawid-skene or ordinal. [default: auto]"
 CLASSES = "The possible labels, such as spam,ok. [default: the labels that occur]"
@@ -46,8 +51,8 @@ SKILLS = "Write the skills, .csv, .parquet or .jsonl: worker,labels,skill,low,hi
 
 
 def aggregate(
-    labels: Annotated[Path, typer.Argument(metavar="LABELS", help=LABELS)],
-    truth: Annotated[Path | None, typer.Option(metavar="FILE", help=TRUTH)] = None,
+    labels: Annotated[str, typer.Argument(metavar="LABELS", help=LABELS)],
+    truth: Annotated[str | None, typer.Option(metavar="FILE", help=TRUTH)] = None,
     method: Annotated[str | None, typer.Option(metavar="NAME", help=METHOD)] = None,
     classes: Annotated[str | None, typer.Option(metavar="NAMES", help=CLASSES)] = None,
     ordinal: Annotated[bool, typer.Option("--ordinal", help=ORDINAL)] = False,
@@ -55,7 +60,7 @@ def aggregate(
     columns: Annotated[str | None, typer.Option(metavar="NAMES", help=COLUMNS)] = None,
     repeats: Annotated[str, typer.Option(metavar="WHICH", help=REPEATS)] = "error",
     seed: Annotated[int | None, typer.Option(help=SEED)] = None,
-    gold: Annotated[Path | None, typer.Option(metavar="FILE", help=GOLD)] = None,
+    gold: Annotated[str | None, typer.Option(metavar="FILE", help=GOLD)] = None,
     costs: Annotated[str | None, typer.Option(metavar="COSTS", help=COSTS)] = None,
     out: Annotated[Path | None, typer.Option(metavar="FILE", help=OUT)] = None,
     probabilities: Annotated[bool, typer.Option("--probabilities", help=PROBABILITIES)] = False,
@@ -83,21 +88,23 @@ def aggregate(
     if probabilities and out is None:
         raise InputError("--probabilities needs --out: give the file for the verdicts")
     kept = repeats_of(repeats)
-    sources = [path for path in (labels, truth, gold) if path is not None]
+    source = located(labels)
+    right_in, gold_in = (None if p is None else located(p) for p in (truth, gold))
+    sources = [path for path in (source, right_in, gold_in) if path is not None]
     check_targets([path for path in (out, skills) if path is not None], sources)
     if numeric:
         clusters.refuse(cluster, "--numeric")
         from venire.cli.numeric import aggregate_numbers
 
-        return aggregate_numbers(labels, truth, called, kept, out, skills, as_json)
+        return aggregate_numbers(source, right_in, called, kept, out, skills, as_json)
     with ExitStack() as stack:
-        working = stack.enter_context(screen.working(f"reading {labels.name}"))
+        working = stack.enter_context(screen.working(f"reading {source.name}"))
         estimator = method_named(method)
         client = stack.enter_context(clusters.client_of(cluster))
         table = _labels(
-            labels, client, named, kept, called, method == "ordinal", repartition, working
+            source, client, named, kept, called, method == "ordinal", repartition, working
         )
-        right = _truth(truth, table, (called[0], called[2]))
+        right = _truth(right_in, table, (called[0], called[2]))
         estimator.seed = seed or 0
         if method == "ordinal":
             estimator.set_params(order=tuple(table.classes))
@@ -105,7 +112,7 @@ def aggregate(
         start = time.perf_counter()
         charged = {like(pair, table.classes): cost for pair, cost in charged.items()}
         cost_matrix(charged, tuple(table.classes))  # an unknown class is refused before the work
-        fitted = _fit(estimator, table, gold, (called[0], called[2]))
+        fitted = _fit(estimator, table, gold_in, (called[0], called[2]))
         seconds = round(time.perf_counter() - start, 6)
         _write(fitted, out, probabilities, skills, charged)
         paid = _cost(fitted, right, charged)
@@ -131,7 +138,7 @@ def _summary(
 
 
 def _fit(
-    estimator: BaseEstimator, table: Table, gold: Path | None, columns: tuple[str, str]
+    estimator: BaseEstimator, table: Table, gold: PathOrAddress | None, columns: tuple[str, str]
 ) -> BaseEstimator:
     """Fit the estimator, with gold if there is any."""
     if gold is None:
@@ -225,7 +232,7 @@ def _method(
 
 
 def _labels(
-    labels: Path,
+    labels: PathOrAddress,
     client: Any,
     classes: tuple[str, ...] | None,
     repeats: Repeats,
@@ -255,7 +262,7 @@ def _labels(
     return table
 
 
-def _truth(truth: Path | None, table: Table, columns: tuple[str, str]) -> Any:
+def _truth(truth: PathOrAddress | None, table: Table, columns: tuple[str, str]) -> Any:
     """The known truth, as its code for each item."""
     if truth is None:
         return None
@@ -276,7 +283,7 @@ def _strange(table: LabelTable, right: NDArray[np.int64]) -> list[Any]:
     return [table.items[i] for i in (right == len(table.classes)).nonzero()[0][:1].tolist()]
 
 
-def _warn(truth: Path, task: Any, number: int, columns: Sequence[str]) -> None:
+def _warn(truth: PathOrAddress, task: Any, number: int, columns: Sequence[str]) -> None:
     from venire.labels.sources.truth import truth_of
 
     tasks = "1 task" if number == 1 else f"{number:,} tasks"

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from venire.cli import screen
 from venire.errors import InputError
+from venire.tools.addresses import Address, PathOrAddress, located, readable
 
 if TYPE_CHECKING:
     from venire.labels.partitions import Table
@@ -19,11 +20,29 @@ __all__ = ["CLUSTER", "REPARTITION", "client_of", "hint", "is_several", "read_fi
 CLUSTER = "Work on a Dask cluster: the address of its scheduler, or local to start one here."
 REPARTITION = "Of several files: move labels until each task has all of its own in one partition."
 
-#: Memory that one process needs for a label, at most, as measured: see docs/cluster.md.
+#: Bytes that one process needs for a label, at most, as measured (docs/cluster.md): while it reads
+#: the file of the label, and of several files, which it reads one after the other, of each label.
 BYTES: Final = 150
+JOINED: Final = 45
 
 #: The share of the memory from which a cluster is worth a thought.
 SHARE: Final = 0.25
+
+#: What one file gets as advice first.
+APART: Final = (
+    "write them as several files, all labels of a task in one, which are read one after the other "
+    "and take {:.1f} GB, or "
+)
+
+#: So many files, and so many bytes of a text, are looked at for how many labels there are.
+SAMPLE: Final = 10
+FIRST: Final = 1 << 16
+
+#: What a container may have, by the second and the first version of control groups.
+LIMITS: Final = (
+    Path("/sys/fs/cgroup/memory.max"),
+    Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"),
+)
 
 
 @contextmanager
@@ -38,17 +57,19 @@ def client_of(cluster: str | None) -> Iterator[Any]:
         yield client
 
 
-def is_several(labels: Path) -> bool:
+def is_several(labels: PathOrAddress) -> bool:
     """Whether labels are given by a pattern or a folder, not as one file.
 
     >>> is_several(Path("labels/*.parquet")), is_several(Path("labels.csv"))
     (True, False)
     """
+    if isinstance(labels, Address):
+        return labels.is_pattern or labels.is_dir()
     return labels.is_dir() or (not labels.exists() and any(c in str(labels) for c in "*?["))
 
 
 def read_files(
-    labels: Path,
+    labels: PathOrAddress,
     client: Any,
     classes: Sequence[str] | None,
     repeats: Any,
@@ -76,40 +97,54 @@ def read_files(
     return table if client is not None else table.gather()
 
 
-def hint(labels: Path) -> None:
+def hint(labels: PathOrAddress) -> None:
     """Say when labels may take much of the memory of this machine."""
     from venire.cluster.loading import files_of
 
-    files = files_of(labels) if is_several(labels) else [labels]
-    rows = sum(_rows(Path(path)) for path in files)
-    memory = _memory()
-    if memory and rows * BYTES > SHARE * memory:
+    several = is_several(labels)
+    files = files_of(labels) if several else [str(labels)]
+    some = [_rows(located(path)) for path in files[:: -(-len(files) // SAMPLE)]]
+    rows = sum(some) * len(files) / len(some)
+    need, memory = (BYTES * max(some) + JOINED * rows if several else BYTES * rows), _memory()
+    if memory and need > SHARE * memory:
+        apart = "" if several else APART.format(JOINED * rows / 1e9)
         screen.warn(
-            f"{rows:,.0f} labels may take {rows * BYTES / 1e9:.1f} GB of this machine's "
-            f"{memory / 1e9:.1f} GB: write them as several files, all labels of a task in one, and "
-            "divide the work with --cluster (docs/cluster.md)"
+            f"about {rows:,.0f} labels may take {need / 1e9:.1f} GB of this machine's "
+            f"{memory / 1e9:.1f} GB: {apart}divide them among machines with --cluster "
+            "(docs/cluster.md)"
         )
 
 
-def _rows(path: Path) -> float:
-    """How many labels a file has: of text, about, by its size."""
+def _rows(path: PathOrAddress) -> float:
+    """How many labels a file has: of text, about, by its size and its first lines."""
     from venire.labels.sources.files import is_parquet
 
     try:
         if is_parquet(path):
             from pyarrow import parquet
 
-            return int(parquet.read_metadata(path).num_rows)
-        return path.stat().st_size / 20
+            with readable(path) as file:
+                return int(parquet.read_metadata(file).num_rows)
+        if isinstance(path, Path) and not path.is_file():  # a pipe can be read once
+            return 0
+        with path.open(encoding="utf-8", newline="") as text:
+            lines = text.readlines(FIRST)
+        size = path.size() if isinstance(path, Address) else path.stat().st_size
+        return size * len(lines) / sum(len(line.encode()) for line in lines) if lines else 0
     except (ImportError, OSError, ValueError):
         return 0  # whoever reads it says what is wrong
 
 
 def _memory() -> int:
+    """The memory of this machine, or what a container may have of it."""
     try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        found = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, OSError, ValueError):
         return 0
+    for limit in LIMITS:
+        with suppress(OSError, ValueError):  # no such file, or "max"
+            found = min(found, int(limit.read_text()))
+    return found
 
 
 def refuse(cluster: str | None, what: str) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from venire.cli import clusters, screen, suites
-from venire.cli.parallel import JOBS, check_data, executor_of, say_resumable, worker_count
+from venire.cli.parallel import JOBS, check_data, executor_of, say_long, say_resumable, worker_count
 from venire.cli.policies import policy_of
 from venire.errors import InputError, UnknownName
 
@@ -184,7 +184,7 @@ def _run(
             rows = suite.compare(
                 policies, regimes, seeds, learning=learning, quick=setting.quick,
                 certificate=certificate, data=data, store=store, executor=executor,
-                progress=progress,
+                progress=say_long(progress, cluster),
             )  # fmt: skip
             save(out, rows, setting)
             return rows

@@ -11,15 +11,20 @@ from venire.cli import batches, clusters
 from venire.cli.tables import columns_of, prices_of, repeats_of, true_labels
 from venire.cli.worlds import names_of
 from venire.errors import InputError
+from venire.tools.addresses import located
 
 if TYPE_CHECKING:
     from venire.batch import Labelled
+    from venire.tools.addresses import PathOrAddress
 
 __all__ = ["label"]
 
 ITEMS = "The items: JSON Lines or CSV with id and optionally weight, target and eligible."
 PANEL = "The labelers: YAML, TOML or JSON with id, price, and call, column or a model."
-RECORDED = "Instead of ITEMS: labels that are there already, task,worker,label, to replay."
+RECORDED = (
+    "Instead of ITEMS: labels that are there already, task,worker,label, to replay: a file, a "
+    "pattern or a folder; here, or at an address (s3://bucket/*.parquet)."
+)
 PRICES = "With --recorded: what a label of each labeler costs, labeler,price. [default: 1 each]"
 CLASSES = "The possible labels, such as spam,ok. [default: the labels that occur]"
 COLUMNS = "With --recorded: the names of the columns. [default: task,worker,label]"
@@ -30,7 +35,7 @@ REPEATS = "With --recorded: repeated labels of a task by one worker: error, firs
 def label(
     items: Annotated[Path | None, typer.Argument(metavar="[ITEMS]", help=ITEMS)] = None,
     panel: Annotated[Path | None, typer.Option(metavar="FILE", help=PANEL)] = None,
-    recorded: Annotated[Path | None, typer.Option(metavar="FILE", help=RECORDED)] = None,
+    recorded: Annotated[str | None, typer.Option(metavar="FILE", help=RECORDED)] = None,
     prices: Annotated[Path | None, typer.Option(metavar="FILE", help=PRICES)] = None,
     budget: Annotated[float | None, typer.Option(metavar="X", help=batches.BUDGET)] = None,
     labels: Annotated[int | None, typer.Option(metavar="N", help=batches.LABELS)] = None,
@@ -64,7 +69,8 @@ def label(
     from venire.files import check_targets
 
     _check(items, panel, recorded, prices, columns, repeats, journal, out, student, cluster)
-    sources = [p for p in (items, panel, recorded, prices, truth) if p is not None]
+    source = None if recorded is None else located(recorded)
+    sources = [p for p in (items, panel, source, prices, truth) if p is not None]
     check_targets([] if out is None else [out], sources)
     batches.check_report(report)
     if probabilities and out is None:
@@ -76,8 +82,8 @@ def label(
     }
     with batches.watched() as watch:
         options["progress"] = watch
-        if recorded is not None:
-            table, options["truth"] = _table(recorded, truth, columns, repeats, classes, cluster)
+        if source is not None:
+            table, options["truth"] = _table(source, truth, columns, repeats, classes, cluster)
             limit = batches.budget_of(budget, labels, labels_per_item, len(table.items))
             options["prices"] = None if prices is None else prices_of(prices, table)
             done = label_recorded(table, limit, **options)
@@ -96,7 +102,7 @@ def label(
 def _check(
     items: Path | None,
     panel: Path | None,
-    recorded: Path | None,
+    recorded: str | None,
     prices: Path | None,
     columns: str | None,
     repeats: str | None,
@@ -123,7 +129,7 @@ def _check(
 
 
 def _table(
-    recorded: Path,
+    recorded: PathOrAddress,
     truth: Path | None,
     columns: str | None,
     repeats: str | None,

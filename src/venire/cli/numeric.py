@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from venire.estimators import RobustMean
     from venire.labels import Repeats
+    from venire.tools.addresses import PathOrAddress
 
 __all__ = ["aggregate_numbers"]
 
@@ -24,8 +25,8 @@ NAMED = 3
 
 
 def aggregate_numbers(
-    labels: Path,
-    truth: Path | None,
+    labels: PathOrAddress,
+    truth: PathOrAddress | None,
     columns: Sequence[str],
     repeats: Repeats,
     out: Path | None,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from venire.cli import clusters, screen
-from venire.cli.parallel import JOBS, check_data, executor_of, say_resumable, worker_count
+from venire.cli.parallel import JOBS, check_data, executor_of, say_long, say_resumable, worker_count
 from venire.errors import InputError
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def reproduce(
     _check_missing(figures if figure else [], plan)
     command = command_of(figure or [], plan, out)
     with executor_of(workers, cluster) as executor:
-        sections = _run(figures, plan, out, executor, command)
+        sections = _run(figures, plan, out, executor, command, cluster)
     saved = out / f"report{stem_of(out, sections)}.html"
     if as_json:
         record = {"out": str(out), "report": str(saved), "claims": claims_of(sections)}
@@ -79,7 +79,12 @@ def _check_missing(figures: list[Figure], plan: Plan) -> None:
 
 
 def _run(
-    figures: list[Figure], plan: Plan, out: Path, executor: Executor, command: str
+    figures: list[Figure],
+    plan: Plan,
+    out: Path,
+    executor: Executor,
+    command: str,
+    cluster: str | None,
 ) -> list[Section]:
     from venire.experiments.reproduction.runner import STORE
     from venire.experiments.reproduction.runner import reproduce as make
@@ -87,7 +92,7 @@ def _run(
     words = "points", "drawing"
     try:
         with screen.bar(1, *words) as progress:
-            return make(figures, plan, out, executor, progress, command)
+            return make(figures, plan, out, executor, say_long(progress, cluster), command)
     except KeyboardInterrupt:
         say_resumable(out / STORE)
         raise

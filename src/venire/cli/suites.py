@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from venire.cli import screen
-from venire.cli.parallel import executor_of, say_resumable
+from venire.cli.parallel import executor_of, say_long, say_resumable
 from venire.errors import InputError
 
 if TYPE_CHECKING:
@@ -134,7 +134,8 @@ def _carry_out(order: Order, run: Callable[..., Rows], find: Callable[[Rows], _F
             bar as progress,
             Store(order.out / STORE) as store,
         ):
-            rows = run(store=store, executor=executor, progress=progress)
+            watch = say_long(progress, order.cluster)
+            rows = run(store=store, executor=executor, progress=watch)
     except KeyboardInterrupt:
         say_resumable(order.out / STORE)
         raise

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Hashable
 
     from venire.labels import LabelTable, Repeats
+    from venire.tools.addresses import PathOrAddress
 
 __all__ = ["columns_of", "prices_of", "repeats_of", "true_labels"]
 
@@ -49,7 +50,9 @@ def prices_of(path: Path, table: LabelTable) -> dict[Hashable, float]:
     return {name: read[str(name)] for name in table.labelers}
 
 
-def true_labels(path: Path, table: LabelTable, columns: Sequence[str]) -> dict[Hashable, Hashable]:
+def true_labels(
+    path: PathOrAddress, table: LabelTable, columns: Sequence[str]
+) -> dict[Hashable, Hashable]:
     """The true classes in a file, by item; one that nobody ever said is never right."""
     from venire.labels.sources import as_truth
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import glob
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -20,15 +20,19 @@ from venire.labels.sources.files import is_parquet
 from venire.labels.sources.jsonl import is_json_lines
 from venire.labels.sources.ordered import by_size
 from venire.labels.sources.text import as_text
+from venire.tools.addresses import Address, PathOrAddress, located
 
 __all__ = ["files_of", "partitioned"]
 
 #: Told what is being done, how many partitions are done, and of how many.
 Watch = Callable[[str, int, int], None]
 
+#: The endings of the files that are taken from a folder.
+ENDINGS: Final = (".parquet", ".pq", ".csv", ".jsonl", ".ndjson")
+
 
 def partitioned(
-    files: str | Path | Iterable[str | Path],
+    files: str | PathOrAddress | Iterable[str | PathOrAddress],
     client: Any = None,
     *,
     classes: Sequence[Hashable] | None = None,
@@ -43,8 +47,9 @@ def partitioned(
     Parameters
     ----------
     files
-        A pattern such as ``labels/*.parquet``, a folder, or paths: CSV, Parquet or JSON Lines with
-        task, worker and label. Workers read them, so they must find them under these names.
+        A pattern such as ``labels/*.parquet`` or ``s3://bucket/labels/*.parquet``, a folder, or
+        paths and addresses: CSV, Parquet or JSON Lines with task, worker and label. Workers read
+        them, so they must find them under these names, and may read them.
     client : distributed.Client, optional
         The cluster; without it everything stays in this process.
     classes, repeats, columns
@@ -102,21 +107,22 @@ def partitioned(
     return PartitionedTable(place, parts, counts, names, paths)
 
 
-def files_of(files: str | Path | Iterable[str | Path]) -> list[str]:
+def files_of(files: str | PathOrAddress | Iterable[str | PathOrAddress]) -> list[str]:
     """The files of a pattern, in order, of a folder, or as they are listed.
 
-    >>> files_of(["b.csv", "a.csv"])
-    ['b.csv', 'a.csv']
+    >>> files_of(["b.csv", "a.csv", "file:///data/c.csv"])
+    ['b.csv', 'a.csv', '/data/c.csv']
     """
-    if not isinstance(files, str | Path):
-        listed = [str(path) for path in files]
-    elif Path(files).is_dir():
-        kinds = (".parquet", ".pq", ".csv", ".jsonl", ".ndjson")
-        listed = sorted(str(p) for p in Path(files).iterdir() if p.suffix.lower() in kinds)
-    elif Path(files).is_file():
-        listed = [str(files)]
+    if not isinstance(files, str | Path | Address):
+        listed = [str(located(path)) for path in files]
+    elif isinstance(place := located(files), Address):
+        listed = place.files(ENDINGS)
+    elif place.is_dir():
+        listed = sorted(str(p) for p in place.iterdir() if p.suffix.lower() in ENDINGS)
+    elif place.is_file():
+        listed = [str(place)]
     else:
-        listed = sorted(glob.glob(str(files)))
+        listed = sorted(glob.glob(str(place)))
     if not listed:
         raise InputError(
             f"there is no file of labels {str(files)!r}: give a pattern such as labels/*.parquet, "
@@ -170,7 +176,7 @@ def _merged(found: Sequence[list[Any]], paths: Sequence[str], column: str) -> di
 
 
 def _is_csv(path: str) -> bool:
-    return not is_parquet(Path(path)) and not is_json_lines(Path(path))
+    return not is_parquet(located(path)) and not is_json_lines(located(path))
 
 
 Coding = tuple[dict[Any, int], dict[Any, int], tuple[Names, Names], bool]

@@ -22,6 +22,7 @@ from typing import Any, BinaryIO, Final, NamedTuple
 
 from venire.errors import FileError, MissingExtra
 from venire.model import Assignment, Exit
+from venire.tools.addresses import PathOrAddress
 
 __all__ = ["Output", "assignments_output", "check_targets", "exits_output", "write_outputs"]
 
@@ -154,14 +155,14 @@ def _is_parquet(path: Path) -> bool:
     return path.suffix.lower() in (".parquet", ".pq")
 
 
-def check_targets(targets: Iterable[Path], sources: Iterable[Path] = ()) -> None:
+def check_targets(targets: Iterable[Path], sources: Iterable[PathOrAddress] = ()) -> None:
     """Raise an error, before anything runs, if a file could not be written afterwards.
 
     >>> check_targets([Path("no-such-folder/a.csv")])
     Traceback (most recent call last):
     venire.errors.FileError: no-such-folder/a.csv: cannot be written, there is no folder ...
     """
-    taken = {source.resolve() for source in sources}
+    taken = {source.resolve() for source in sources if isinstance(source, Path)}
     for target in targets:
         if _is_parquet(target) and find_spec("pyarrow") is None:
             raise MissingExtra("pyarrow", "data")

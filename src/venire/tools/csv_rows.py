@@ -10,10 +10,10 @@ from __future__ import annotations
 import csv
 import difflib
 from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
 from typing import Any, TypeAlias
 
 from venire.errors import FileError
+from venire.tools.addresses import PathOrAddress, located
 
 __all__ = ["Row", "number", "read_rows", "shown", "whole"]
 
@@ -23,10 +23,13 @@ Row: TypeAlias = tuple[int, list[str | None]]
 _SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "bars"}
 
 
-def read_rows(path: Path, required: Sequence[str], optional: Sequence[str] = ()) -> Iterator[Row]:
+def read_rows(
+    path: PathOrAddress, required: Sequence[str], optional: Sequence[str] = ()
+) -> Iterator[Row]:
     r"""The records of a file: the required columns, then the optional ones.
 
     >>> import tempfile
+    >>> from pathlib import Path
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = Path(folder, "panel.csv")
     ...     _ = path.write_text("competence,labeler\n0.9,ann\n")
@@ -34,7 +37,7 @@ def read_rows(path: Path, required: Sequence[str], optional: Sequence[str] = ())
     [(2, ['ann', '0.9', None])]
     """
     try:
-        with open(path, encoding="utf-8-sig", newline="") as file:
+        with located(path).open(encoding="utf-8-sig", newline="") as file:
             records = _records(path, csv.reader(file, skipinitialspace=True, strict=True))
             yield from _pick(path, records, required, optional)
     except UnicodeDecodeError:
@@ -45,7 +48,7 @@ def read_rows(path: Path, required: Sequence[str], optional: Sequence[str] = ())
         raise FileError(path, None, f"cannot be read ({reason}): check the path") from None
 
 
-def _records(path: Path, reader: Any) -> Iterator[tuple[int, list[str]]]:
+def _records(path: PathOrAddress, reader: Any) -> Iterator[tuple[int, list[str]]]:
     """Records with the line on which they start, without blank lines."""
     while True:
         line = reader.line_num + 1
@@ -61,7 +64,7 @@ def _records(path: Path, reader: Any) -> Iterator[tuple[int, list[str]]]:
 
 
 def _pick(
-    path: Path,
+    path: PathOrAddress,
     records: Iterator[tuple[int, list[str]]],
     required: Sequence[str],
     optional: Sequence[str],
@@ -81,7 +84,11 @@ def _pick(
 
 
 def _check_header(
-    path: Path, line: int, names: list[str], required: Sequence[str], optional: Sequence[str]
+    path: PathOrAddress,
+    line: int,
+    names: list[str],
+    required: Sequence[str],
+    optional: Sequence[str],
 ) -> None:
     strange = [name for name in names if name not in (*required, *optional)]
     missing = [column for column in required if column not in names]
@@ -108,7 +115,7 @@ def _no_header(names: list[str], required: Sequence[str]) -> str:
     return f"no header, got {got}: write {','.join(required)} above the first row"
 
 
-def _undecodable_line(path: Path) -> int:
+def _undecodable_line(path: PathOrAddress) -> int:
     data = path.read_bytes()
     try:
         data.decode("utf-8-sig")

@@ -9,7 +9,7 @@ import time
 from contextlib import closing
 from pathlib import Path
 
-from venire.simulation.sweeps.executors import Processes
+from venire.simulation.sweeps.executors import OnCluster, Processes
 from venire.simulation.sweeps.store import Store
 from venire.simulation.sweeps.sweep import Point, sweep
 
@@ -47,10 +47,11 @@ def count(path: Path) -> int:
             return 0
 
 
-def main(folder: str, quick: str = "60") -> int:
-    """A sweep in two processes: `python -m tests.unit.simulation.points FOLDER [QUICK]`.
+def main(folder: str, quick: str = "60", where: str = "here") -> int:
+    """A sweep in two processes: `python -m tests.unit.simulation.points FOLDER [QUICK] [WHERE]`.
 
-    The points after so many quick ones take until the process is killed.
+    The points after so many quick ones take until the process is killed. WHERE may be "local", a
+    Dask cluster of two workers.
     """
     log, name = Path(folder, "log"), "tests.unit.simulation.points:square"
     points = [
@@ -59,7 +60,13 @@ def main(folder: str, quick: str = "60") -> int:
     ]
     with Store(Path(folder, "points.sqlite")) as store:
         try:
-            sweep(points, store, Processes(2))
+            if where == "here":
+                sweep(points, store, Processes(2))
+                return 0
+            from venire.cluster import connected
+
+            with connected(where, workers=2) as client:
+                sweep(points, store, OnCluster(client))
         except KeyboardInterrupt:
             return 130
     return 0

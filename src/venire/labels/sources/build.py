@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
@@ -15,6 +14,7 @@ from venire.labels.sources.coding import Coded, Fault, coded, first_row
 from venire.labels.sources.columns import NoRows, columns_of
 from venire.labels.sources.files import FileColumns, is_path, read_columns
 from venire.labels.sources.text import as_text, as_whole
+from venire.tools.addresses import located
 
 __all__ = [
     "COLUMNS",
@@ -54,7 +54,8 @@ def as_table(
     labels
         A `LabelTable` (returned as it is); a dataframe of pandas, polars or pyarrow, or a dict
         of columns; a tuple of three arrays; an iterable of (task, worker, label) rows; or the
-        path of a CSV, Parquet or JSON Lines file. Other columns are ignored.
+        path, or the address (s3://bucket/labels.parquet), of a CSV, Parquet or JSON Lines file.
+        Other columns are ignored.
     classes
         What a label may say, in this order. By default the labels that occur, sorted: numbers
         by size, before text.
@@ -172,7 +173,7 @@ def coded_columns(source: Any, columns: Sequence[str], what: str) -> tuple[list[
             "process (what partitions are for: docs/cluster.md); gather() makes one table of them"
         )
     if is_path(source):
-        file: FileColumns = read_columns(Path(source), columns, what)
+        file: FileColumns = read_columns(located(source), columns, what)
         blame, values = file.blame, file.values
     else:
         values = columns_of(source, columns, what)

@@ -12,7 +12,6 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
-from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
@@ -23,6 +22,7 @@ from venire.labels.sources.coding import Coded, Fault, coded, first_row, missing
 from venire.labels.sources.columns import NoRows, pick
 from venire.labels.sources.jsonl import is_json_lines, line_of, read_json_lines
 from venire.labels.sources.text import as_whole
+from venire.tools.addresses import PathOrAddress, readable
 from venire.tools.csv_rows import read_rows
 
 #: A missing value, as pandas and NumPy write it.
@@ -42,7 +42,7 @@ class NoRowsInFile(FileError, NoRows):
 class FileColumns:
     """The columns of a file, and the error about one of its rows."""
 
-    path: Path
+    path: PathOrAddress
     columns: Sequence[str]
     values: list[Any]
 
@@ -63,16 +63,17 @@ def is_path(source: Any) -> bool:
     return isinstance(source, str | os.PathLike)
 
 
-def is_parquet(path: Path) -> bool:
+def is_parquet(path: PathOrAddress) -> bool:
     """Whether a file is Parquet, by its ending.
 
+    >>> from pathlib import Path
     >>> is_parquet(Path("labels.parquet")), is_parquet(Path("labels.csv"))
     (True, False)
     """
     return path.suffix.lower() in (".parquet", ".pq")
 
 
-def read_columns(path: Path, columns: Sequence[str], what: str) -> FileColumns:
+def read_columns(path: PathOrAddress, columns: Sequence[str], what: str) -> FileColumns:
     """The columns of a file, by its ending: .parquet, .jsonl, or else CSV with a header."""
     if is_parquet(path):
         values = _parquet(path, columns, what)
@@ -86,13 +87,13 @@ def read_columns(path: Path, columns: Sequence[str], what: str) -> FileColumns:
     return FileColumns(path, columns, values)
 
 
-def _csv(path: Path, columns: Sequence[str], what: str) -> list[Any]:
+def _csv(path: PathOrAddress, columns: Sequence[str], what: str) -> list[Any]:
     if next(read_rows(path, columns), None) is None:
         raise NoRowsInFile(path, 1, f"no {what} below the header: add one line for each")
     return _csv_by_pyarrow(path, columns) or _csv_by_lines(path, columns)
 
 
-def _csv_by_lines(path: Path, columns: Sequence[str]) -> list[Coded]:
+def _csv_by_lines(path: PathOrAddress, columns: Sequence[str]) -> list[Coded]:
     fields = zip(*(row for _, row in read_rows(path, columns)), strict=True)
     try:
         made = [
@@ -104,7 +105,7 @@ def _csv_by_lines(path: Path, columns: Sequence[str]) -> list[Coded]:
     return [Coded(column.codes, as_whole(column.names) or column.names) for column in made]
 
 
-def _csv_by_pyarrow(path: Path, columns: Sequence[str]) -> list[Coded] | None:
+def _csv_by_pyarrow(path: PathOrAddress, columns: Sequence[str]) -> list[Coded] | None:
     """The columns, coded; None if the csv module has to read them."""
     try:
         import pyarrow as pa
@@ -115,16 +116,17 @@ def _csv_by_pyarrow(path: Path, columns: Sequence[str]) -> list[Coded] | None:
     if not places:
         return None
     try:
-        table = arrow.read_csv(
-            path,
-            arrow.ReadOptions(column_names=[str(i) for i in range(width)], skip_rows=1),
-            arrow.ParseOptions(newlines_in_values=True),
-            arrow.ConvertOptions(
-                column_types={str(i): pa.large_string() for i in places},
-                include_columns=[str(i) for i in places],
-                strings_can_be_null=False,
-            ),
-        )
+        with readable(path, whole=True) as file:
+            table = arrow.read_csv(
+                file,
+                arrow.ReadOptions(column_names=[str(i) for i in range(width)], skip_rows=1),
+                arrow.ParseOptions(newlines_in_values=True),
+                arrow.ConvertOptions(
+                    column_types={str(i): pa.large_string() for i in places},
+                    include_columns=[str(i) for i in places],
+                    strings_can_be_null=False,
+                ),
+            )
         return [_coded_text(table[str(i)], c) for i, c in zip(places, columns, strict=True)]
     except (pa.ArrowException, Fault, OSError):
         return None
@@ -168,9 +170,9 @@ def _width(numbers: NDArray[np.int64]) -> int:
     return int(digits.sum()) + numbers.size + int((numbers < 0).sum())
 
 
-def _places(path: Path, columns: Sequence[str]) -> tuple[int, list[int]]:
+def _places(path: PathOrAddress, columns: Sequence[str]) -> tuple[int, list[int]]:
     """How many columns there are, and where ours are; none unless the header is line 1."""
-    with open(path, encoding="utf-8-sig", newline="") as file:
+    with path.open(encoding="utf-8-sig", newline="") as file:
         reader = csv.reader(file, skipinitialspace=True)
         header = [name.strip().lower() for name in next(reader, [])]
     if reader.line_num != 1 or any(column not in header for column in columns):
@@ -178,16 +180,19 @@ def _places(path: Path, columns: Sequence[str]) -> tuple[int, list[int]]:
     return len(header), [header.index(column) for column in columns]
 
 
-def _parquet(path: Path, columns: Sequence[str], what: str) -> list[Any]:
+def _parquet(path: PathOrAddress, columns: Sequence[str], what: str) -> list[Any]:
     try:
         import pyarrow as pa
         from pyarrow import parquet
     except ImportError:
         raise MissingExtra("pyarrow", "data") from None
     try:
-        schema = parquet.read_schema(path)
-        taken = [pick(column, schema.names, what) for column in columns]
-        table = parquet.read_table(path, columns=taken)
+        with readable(path) as file:
+            schema = parquet.read_schema(file)
+            taken = [pick(column, schema.names, what) for column in columns]
+            table = parquet.read_table(file, columns=taken)
+    except FileError:
+        raise
     except pa.ArrowInvalid as error:
         reason = str(error).partition(".")[0].lower()
         raise FileError(path, None, f"not a Parquet file ({reason}): write it again") from None

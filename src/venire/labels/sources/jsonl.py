@@ -5,28 +5,30 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from itertools import islice
-from pathlib import Path
 from typing import Any
 
 from venire.errors import FileError, InputError
 from venire.labels.sources.columns import pick
+from venire.tools.addresses import PathOrAddress
 
 __all__ = ["is_json_lines", "line_of", "read_json_lines"]
 
 
-def is_json_lines(path: Path) -> bool:
+def is_json_lines(path: PathOrAddress) -> bool:
     """Whether a file is JSON Lines, by its ending.
 
+    >>> from pathlib import Path
     >>> is_json_lines(Path("labels.jsonl")), is_json_lines(Path("labels.csv"))
     (True, False)
     """
     return path.suffix.lower() in (".jsonl", ".ndjson")
 
 
-def read_json_lines(path: Path, columns: Sequence[str], what: str) -> list[list[Any]]:
+def read_json_lines(path: PathOrAddress, columns: Sequence[str], what: str) -> list[list[Any]]:
     r"""The values of the columns; every line has to have all of them.
 
     >>> import tempfile
+    >>> from pathlib import Path
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = Path(folder, "labels.jsonl")
     ...     _ = path.write_text('{"task": 1, "label": "ok"}\n{"label": "no", "task": 2}\n')
@@ -44,12 +46,12 @@ def read_json_lines(path: Path, columns: Sequence[str], what: str) -> list[list[
     return found
 
 
-def line_of(path: Path, row: int) -> int:
+def line_of(path: PathOrAddress, row: int) -> int:
     """The line on which a row stands; the first row is 0, the first line 1."""
     return next(islice(_lines(path), row, None))[0]
 
 
-def _record(path: Path, line: int, text: str) -> dict[str, Any]:
+def _record(path: PathOrAddress, line: int, text: str) -> dict[str, Any]:
     try:
         record = json.loads(text)
     except json.JSONDecodeError as error:
@@ -61,10 +63,10 @@ def _record(path: Path, line: int, text: str) -> dict[str, Any]:
     return record
 
 
-def _lines(path: Path) -> Iterator[tuple[int, str]]:
+def _lines(path: PathOrAddress) -> Iterator[tuple[int, str]]:
     """The lines that are not blank, with their numbers."""
     try:
-        with open(path, encoding="utf-8-sig") as file:
+        with path.open(encoding="utf-8-sig") as file:
             yield from ((i, text) for i, text in enumerate(file, start=1) if text.strip())
     except UnicodeDecodeError:
         raise FileError(path, None, "this is not UTF-8 text: save the file in UTF-8") from None
