@@ -23,10 +23,26 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.ordering import waiting_first
+
 SLOWLY = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("search", SLOWLY)
 settings.register_profile("venire", SLOWLY, derandomize=True)
 settings.load_profile("venire")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """Two processes for each core: of the tests many wait, for servers, browsers and clocks."""
+    return 2 * (len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 2)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    processes = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    if processes > 1:
+        items[:] = waiting_first(items, lambda item: item.nodeid.partition("::")[0], processes)
+
 
 DATA = Path(__file__).parent.parent.parent / "shared" / "data"
 

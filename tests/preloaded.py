@@ -1,4 +1,4 @@
-"""What the process that `tests.forked` forks has imported: what `venire serve` would, and kernels."""
+"""What the process that `tests.forked` forks has imported, as `venire serve` would."""
 
 import gc
 
