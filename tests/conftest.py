@@ -1,7 +1,8 @@
 """Shared set-up: hypothesis, real data, stores.
 
 What hypothesis draws is the same in every run, so that a test fails for a change and for nothing
-else; scripts/nightly looks for new examples, with `--hypothesis-profile search`. Neither has a
+else; scripts/nightly looks for new and more examples, with `--hypothesis-profile search`. A test
+whose examples are rare or dear says how many it needs. Neither has a
 deadline or an eye on the time that drawing takes: the first call compiles.
 """
 
@@ -26,8 +27,8 @@ from hypothesis import HealthCheck, settings
 from tests.ordering import waiting_first
 
 SLOWLY = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.register_profile("search", SLOWLY)
-settings.register_profile("venire", SLOWLY, derandomize=True)
+settings.register_profile("search", SLOWLY, max_examples=200)
+settings.register_profile("venire", SLOWLY, max_examples=50, derandomize=True)
 settings.load_profile("venire")
 
 

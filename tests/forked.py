@@ -23,20 +23,33 @@ FORKS = get_context("forkserver") if sys.platform == "linux" else None
 
 
 class Forked:
-    """A command that runs; the part of `subprocess.Popen` that the tests use."""
+    """A command that runs; the part of `subprocess.Popen` that the tests use.
 
-    def __init__(self, command: Sequence[str], folder: Path, env: dict[str, str], log: int) -> None:
+    What it says goes to `stdout`, what is wrong to the open file `log`; if not `piped`, both.
+    """
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        folder: Path,
+        env: dict[str, str],
+        log: int,
+        piped: bool = True,
+    ) -> None:
         assert FORKS is not None
         FORKS.set_forkserver_preload(["tests.preloaded"])
         read, write = FORKS.Pipe(duplex=False)
         error = Connection(os.dup(log), readable=False)
+        files = (write if piped else error, error)
         self._process = FORKS.Process(
-            target=_run, args=(command, str(folder), env, write, error), daemon=True
+            target=_run, args=(command, str(folder), env, *files), daemon=True
         )
         self._process.start()
         write.close()
         error.close()
-        self.stdout: IO[str] = os.fdopen(os.dup(read.fileno()), encoding="utf-8")
+        self.stdout: IO[str] | None = None
+        if piped:
+            self.stdout = os.fdopen(os.dup(read.fileno()), encoding="utf-8")
         read.close()
         assert self._process.pid is not None
         self.pid = self._process.pid
@@ -71,5 +84,4 @@ def _run(
     os.environ.update(env)
     for connection, descriptor in ((out, 1), (error, 2)):
         os.dup2(connection.fileno(), descriptor)
-        connection.close()
     sys.exit(main(list(command)))

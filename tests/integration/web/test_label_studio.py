@@ -22,6 +22,7 @@ from typing import Any
 
 import pytest
 
+from tests.forked import FORKS, Forked
 from tests.integration.web.harness import SOURCE, Process, serving, until
 from tests.studio.double import ANNOTATORS, OWNER
 from tests.studio.people import KIND, Somebody
@@ -52,18 +53,22 @@ class Sync:
     project: int
     folder: Path
     more: tuple[str, ...] = ()
-    process: subprocess.Popen[bytes] | None = None
+    process: subprocess.Popen[bytes] | Forked | None = None
     stopping: threading.Event = field(default_factory=threading.Event)
     starts: int = 0
 
     def start(self) -> None:
         env = {**os.environ, "PYTHONPATH": SOURCE, "STUDIO": self.studio.tokens[OWNER]}
         env |= {"VENIRE_URL": self.server.url, "VENIRE_KEY": self.server.key}
-        command = [sys.executable, "-m", "venire", "connect", "label-studio"]
-        command += ["--url", self.studio.url, "--token-env", "STUDIO", "--stream", "posts"]
+        command = ["connect", "label-studio", "--url", self.studio.url]
+        command += ["--token-env", "STUDIO", "--stream", "posts"]
         command += ["--project", str(self.project), "--every", "0.2", *self.more]
         with (self.folder / "sync.log").open("ab") as log:
-            self.process = subprocess.Popen(command, env=env, stdout=log, stderr=log)
+            if FORKS is not None:
+                self.process = Forked(command, self.folder, env, log.fileno(), piped=False)
+            else:
+                command = [sys.executable, "-m", "venire", *command]
+                self.process = subprocess.Popen(command, env=env, stdout=log, stderr=log)
         self.starts += 1
 
     def watch(self) -> None:
