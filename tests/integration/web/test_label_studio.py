@@ -15,7 +15,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,7 @@ from tests.integration.web.harness import SOURCE, Process, serving, until
 from tests.studio.double import ANNOTATORS, OWNER
 from tests.studio.people import KIND, Somebody
 from tests.studio.servers import Studio, running
+from venire.client import Client
 from venire.connectors.label_studio.board import VERSION
 from venire.connectors.label_studio.studio import FIELD
 from venire.storage import open_storage
@@ -101,6 +102,7 @@ class World:
     sync: Sync
     people: list[Somebody]
     storage: str
+    client: Client
 
     @property
     def project(self) -> int:
@@ -112,9 +114,9 @@ class World:
         return sum(one.made for one in self.people)
 
     def all_closed(self) -> bool:
-        with self.server.client() as client:
-            if client.stream("posts")["open_items"] or client.stream("posts")["exits"] < 40:
-                return False
+        stream = self.client.stream("posts")
+        if stream["open_items"] or stream["exits"] < 40:
+            return False
         return all(task["is_labeled"] for task in self.studio.tasks(self.project))
 
 
@@ -123,14 +125,16 @@ def world(
     folder: Path, real: bool = False, tasks: int = 40, pause: float = 0.05, **settings: Any
 ) -> Iterator[World]:
     storage = f"sqlite:///{folder}/venire.db"
-    with running(folder, real) as studio, serving(storage, folder) as server:
-        with server.client(timeout=200) as client:
-            client.create_stream("posts", **{**SETTINGS, **settings})
+    with ExitStack() as opened:
+        studio = opened.enter_context(running(folder, real))
+        server = opened.enter_context(serving(storage, folder))
+        client = opened.enter_context(server.client(timeout=200))
+        client.create_stream("posts", **{**SETTINGS, **settings})
         project = studio.make_project(tasks)
         sync = Sync(studio, server, project, folder)
         people = [Somebody(studio, project, email, pause=pause) for email in ANNOTATORS]
         try:
-            yield World(studio, server, sync, people, storage)
+            yield World(studio, server, sync, people, storage, client)
         finally:
             sync.stopping.set()
             for one in people:
