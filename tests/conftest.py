@@ -2,7 +2,7 @@
 
 What hypothesis draws is the same in every run, so that a test fails for a change and for nothing
 else; scripts/nightly looks for new and more examples, with `--hypothesis-profile search`. A test
-whose examples are rare or dear says how many it needs. Neither has a
+whose examples are rare or dear says how many it needs. Neither profile has a
 deadline or an eye on the time that drawing takes: the first call compiles.
 """
 
