@@ -1,7 +1,8 @@
 """Shared set-up: hypothesis, real data, stores.
 
 What hypothesis draws is the same in every run, so that a test fails for a change and for nothing
-else; scripts/nightly looks for new examples, with `--hypothesis-profile search`. Neither has a
+else; scripts/nightly looks for new and more examples, with `--hypothesis-profile search`. A test
+whose examples are rare or dear says how many it needs. Neither profile has a
 deadline or an eye on the time that drawing takes: the first call compiles.
 """
 
@@ -23,10 +24,26 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.ordering import waiting_first
+
 SLOWLY = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.register_profile("search", SLOWLY)
-settings.register_profile("venire", SLOWLY, derandomize=True)
+settings.register_profile("search", SLOWLY, max_examples=200)
+settings.register_profile("venire", SLOWLY, max_examples=50, derandomize=True)
 settings.load_profile("venire")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """Two processes for each core: of the tests many wait, for servers, browsers and clocks."""
+    return 2 * (len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 2)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    processes = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    if processes > 1:
+        items[:] = waiting_first(items, lambda item: item.nodeid.partition("::")[0], processes)
+
 
 DATA = Path(__file__).parent.parent.parent / "shared" / "data"
 

@@ -159,7 +159,7 @@ def test_without_label_sets_it_says_what_is_left_out(
 
 
 def test_ctrl_c_keeps_what_is_finished_and_the_same_command_goes_on(tmp_path: Path) -> None:
-    options = [*SMALL, *TWO, "--seeds", "100", "--jobs", "2"]
+    options = [*SMALL, *TWO, "--seeds", "40", "--jobs", "2"]
     store = tmp_path / "venire-compare" / "points.sqlite"
     with subprocess.Popen(
         [*VENIRE, *options],
@@ -181,11 +181,11 @@ def test_ctrl_c_keeps_what_is_finished_and_the_same_command_goes_on(tmp_path: Pa
     assert process.returncode == 130
     assert said.splitlines()[-1] == "interrupted"
     assert "the same command resumes" in said
-    assert 3 <= kept < 400
+    assert 3 <= kept < 160
     assert [path.name for path in store.parent.iterdir() if path.suffix == ".csv"] == []
     done = run(tmp_path, *options)
     assert done.returncode == 0
-    assert count(store) == 400
+    assert count(store) == 160
 
 
 def test_the_documentation_names_every_regime_and_its_example_runs() -> None:

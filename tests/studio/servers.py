@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import socket
+import ssl
 import subprocess
 import sys
 import time
@@ -22,6 +23,9 @@ from tests.studio.double import ANNOTATORS, OWNER, token_of
 RELEASE = "1.23.2"
 
 ROOT = Path(__file__).parent.parent.parent
+
+#: For addresses without TLS; by default each request would load all certificates anew.
+PLAIN = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
 CONFIG = (
     '<View><Text name="post" value="$text"/><Choices name="kind" toName="post">'
@@ -78,7 +82,9 @@ class Studio:
 
     def is_up(self) -> bool:
         try:
-            return bool(httpx2.get(f"{self.url}/health", timeout=5).status_code == 200)
+            return bool(
+                httpx2.get(f"{self.url}/health", timeout=5, verify=PLAIN).status_code == 200
+            )
         except httpx2.HTTPError:
             return False
 
@@ -100,7 +106,13 @@ class Studio:
     ) -> Any:
         headers = {"authorization": f"Token {self.tokens[who]}"}
         return httpx2.request(
-            method, f"{self.url}{path}", json=body, params=params, headers=headers, timeout=60
+            method,
+            f"{self.url}{path}",
+            json=body,
+            params=params,
+            headers=headers,
+            timeout=60,
+            verify=PLAIN,
         )
 
     def make_project(self, tasks: int = 0, config: str = CONFIG, **more: Any) -> int:

@@ -15,11 +15,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from starlette.testclient import TestClient
 
 import venire
+from tests.forked import FORKS, Forked
 from venire import Client
 from venire.service import Clock, Service
 from venire.storage import open_storage
@@ -88,7 +89,11 @@ def in_process(clock: Clock | None = None, **settings: Any) -> Iterator[InProces
 
 @dataclass
 class Process:
-    """`venire serve` in a process of its own; `kill` and `start` may follow each other."""
+    """`venire serve` in a process of its own; `kill` and `start` may follow each other.
+
+    It is forked from one that has imported venire (see `tests.forked`), unless it is `fresh`, that
+    is, started by `python -m venire` as a user would.
+    """
 
     storage: str
     folder: Path
@@ -98,18 +103,16 @@ class Process:
     url: str = ""
     options: tuple[str, ...] = ()
     said: list[str] = field(default_factory=list)
-    process: subprocess.Popen[str] | None = None
+    fresh: bool = FORKS is None
+    process: subprocess.Popen[str] | Forked | None = None
     reader: threading.Thread | None = None
 
     def start(self, patience: float = 200.0, standby: bool = False) -> None:
         env = {**os.environ, "VENIRE_RATE": "0", "PYTHONPATH": SOURCE, **self.env}
-        command = [sys.executable, "-m", "venire", "serve", "--storage", self.storage]
-        command += ["--port", str(self.port), "--log-level", "warning"]
-        command += [*(["--standby"] if standby else []), *self.options]
+        command = ["serve", "--storage", self.storage, "--port", str(self.port)]
+        command += ["--log-level", "warning", *(["--standby"] if standby else []), *self.options]
         with (self.folder / "server.log").open("a") as log:
-            self.process = subprocess.Popen(
-                command, cwd=self.folder, env=env, stdout=subprocess.PIPE, stderr=log, text=True
-            )
+            self.process = self._run(command, env, log)
         listening = threading.Event()
         self.reader = threading.Thread(
             target=self._read, args=(self.process, listening), daemon=True
@@ -122,7 +125,17 @@ class Process:
                 told = (self.folder / "server.log").read_text()[-2000:]
                 raise AssertionError(f"the server did not start: {self.said} {told}")
 
-    def _read(self, process: subprocess.Popen[str], listening: threading.Event) -> None:
+    def _run(
+        self, command: list[str], env: dict[str, str], log: IO[str]
+    ) -> subprocess.Popen[str] | Forked:
+        if not self.fresh:
+            return Forked(command, self.folder, env, log.fileno())
+        command = [sys.executable, "-m", "venire", *command]
+        return subprocess.Popen(
+            command, cwd=self.folder, env=env, stdout=subprocess.PIPE, stderr=log, text=True
+        )
+
+    def _read(self, process: subprocess.Popen[str] | Forked, listening: threading.Event) -> None:
         assert process.stdout is not None
         with process.stdout:
             for line in process.stdout:
@@ -167,8 +180,8 @@ class Process:
 
 
 @contextmanager
-def serving(storage: str, folder: Path, **env: str) -> Iterator[Process]:
-    server = Process(storage, folder, env=env)
+def serving(storage: str, folder: Path, fresh: bool = False, **env: str) -> Iterator[Process]:
+    server = Process(storage, folder, env=env, fresh=fresh or FORKS is None)
     server.start()
     try:
         yield server

@@ -15,17 +15,19 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.forked import FORKS, Forked
 from tests.integration.web.harness import SOURCE, Process, serving, until
 from tests.studio.double import ANNOTATORS, OWNER
 from tests.studio.people import KIND, Somebody
 from tests.studio.servers import Studio, running
+from venire.client import Client
 from venire.connectors.label_studio.board import VERSION
 from venire.connectors.label_studio.studio import FIELD
 from venire.storage import open_storage
@@ -52,18 +54,22 @@ class Sync:
     project: int
     folder: Path
     more: tuple[str, ...] = ()
-    process: subprocess.Popen[bytes] | None = None
+    process: subprocess.Popen[bytes] | Forked | None = None
     stopping: threading.Event = field(default_factory=threading.Event)
     starts: int = 0
 
     def start(self) -> None:
         env = {**os.environ, "PYTHONPATH": SOURCE, "STUDIO": self.studio.tokens[OWNER]}
         env |= {"VENIRE_URL": self.server.url, "VENIRE_KEY": self.server.key}
-        command = [sys.executable, "-m", "venire", "connect", "label-studio"]
-        command += ["--url", self.studio.url, "--token-env", "STUDIO", "--stream", "posts"]
+        command = ["connect", "label-studio", "--url", self.studio.url]
+        command += ["--token-env", "STUDIO", "--stream", "posts"]
         command += ["--project", str(self.project), "--every", "0.2", *self.more]
         with (self.folder / "sync.log").open("ab") as log:
-            self.process = subprocess.Popen(command, env=env, stdout=log, stderr=log)
+            if FORKS is not None:
+                self.process = Forked(command, self.folder, env, log.fileno(), piped=False)
+            else:
+                command = [sys.executable, "-m", "venire", *command]
+                self.process = subprocess.Popen(command, env=env, stdout=log, stderr=log)
         self.starts += 1
 
     def watch(self) -> None:
@@ -96,6 +102,7 @@ class World:
     sync: Sync
     people: list[Somebody]
     storage: str
+    client: Client
 
     @property
     def project(self) -> int:
@@ -107,9 +114,9 @@ class World:
         return sum(one.made for one in self.people)
 
     def all_closed(self) -> bool:
-        with self.server.client() as client:
-            if client.stream("posts")["open_items"] or client.stream("posts")["exits"] < 40:
-                return False
+        stream = self.client.stream("posts")
+        if stream["open_items"] or stream["exits"] < 40:
+            return False
         return all(task["is_labeled"] for task in self.studio.tasks(self.project))
 
 
@@ -118,14 +125,16 @@ def world(
     folder: Path, real: bool = False, tasks: int = 40, pause: float = 0.05, **settings: Any
 ) -> Iterator[World]:
     storage = f"sqlite:///{folder}/venire.db"
-    with running(folder, real) as studio, serving(storage, folder) as server:
-        with server.client(timeout=200) as client:
-            client.create_stream("posts", **{**SETTINGS, **settings})
+    with ExitStack() as opened:
+        studio = opened.enter_context(running(folder, real))
+        server = opened.enter_context(serving(storage, folder))
+        client = opened.enter_context(server.client(timeout=200))
+        client.create_stream("posts", **{**SETTINGS, **settings})
         project = studio.make_project(tasks)
         sync = Sync(studio, server, project, folder)
         people = [Somebody(studio, project, email, pause=pause) for email in ANNOTATORS]
         try:
-            yield World(studio, server, sync, people, storage)
+            yield World(studio, server, sync, people, storage, client)
         finally:
             sync.stopping.set()
             for one in people:

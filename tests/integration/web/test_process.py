@@ -24,7 +24,7 @@ def storage(tmp_path: Path) -> str:
 
 
 def test_stop_and_restart_lose_nothing(storage: str, tmp_path: Path) -> None:
-    with serving(storage, tmp_path) as server:
+    with serving(storage, tmp_path, fresh=True) as server:
         assert server.key.startswith("vk_")
         with server.client() as client:
             client.create_stream("posts", **STREAM)

@@ -134,7 +134,7 @@ def test_a_long_poll_and_events_are_passed_on(pair: tuple[str, list[Process]]) -
     other = next(server for server in servers if server is not at)
     got: list[Any] = []
     with at.client() as client:
-        while isinstance(client.next("b", "bob"), Work):
+        while isinstance(client.next("b", "bob", wait=0), Work):
             pass  # so that nothing is left for bob
 
     def wait() -> None:
@@ -167,7 +167,7 @@ def test_a_caller_who_is_gone_leaves_no_lease_behind(pair: tuple[str, list[Proce
     assert at is not None
     other = next(server for server in servers if server is not at)
     with at.client() as client:
-        while isinstance(client.next("c", "cat"), Work):
+        while isinstance(client.next("c", "cat", wait=0), Work):
             pass
     request = urllib.request.Request(
         f"{other.url}/v1/streams/c/next?labeler=cat&wait=60",

@@ -34,7 +34,7 @@ def test_a_server_listens_before_it_has_loaded(tmp_path: Path) -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    server = Process(f"sqlite:///{tmp_path}/venire.db", tmp_path, port)
+    server = Process(f"sqlite:///{tmp_path}/venire.db", tmp_path, port, fresh=True)
     starting = threading.Thread(target=server.start, kwargs={"patience": 280.0})
     starting.start()
     seen: list[int] = []

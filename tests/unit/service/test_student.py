@@ -104,8 +104,9 @@ async def test_its_latest_lessons_are_kept_and_forgotten_with_it() -> None:
         audited = [json.loads(r.details) for r in b.storage.audit() if r.action == "student.learn"]
         assert [one["agreement"] for one in audited] == [one.agreement for one in view.lessons]
         await b.service.change_stream("posts", {"student": {"bins": 3}}, "me")
-        await b.pass_time(1)
-        assert 1 not in {one.version for one in (await b.service.lessons("posts")).lessons}
+        while 1 in {one.version for one in (await b.service.lessons("posts")).lessons}:
+            await b.pass_time(1)
+            await asyncio.sleep(0.002)  # they are forgotten beside the loop
         await b.service.change_stream("posts", {"student": None}, "me")
         assert (await b.service.lessons("posts")).student is None
         await b.service.close("posts", "me")
