@@ -292,6 +292,10 @@ class Storage(Ownership, HistoryReads):
         """How many rows of each kind a stream has."""
 
     @abstractmethod
+    def open_counts(self) -> dict[str, int]:
+        """How many items are open, by stream; streams without any may be left out."""
+
+    @abstractmethod
     def keys(self) -> list[KeyRow]:
         """All keys, revoked ones too, oldest first."""
 

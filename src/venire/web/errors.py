@@ -101,6 +101,9 @@ def error_of(error: VenireError) -> RequestError:
         case errors.StreamElsewhere(retry_after=seconds):
             hint = "retry: the stream moves to another server"
             return RequestError(503, "elsewhere", message, hint=hint, retry_after=seconds)
+        case errors.StreamLoading(retry_after=seconds):
+            hint = "retry: nothing was done"
+            return RequestError(503, "loading", message, hint=hint, retry_after=seconds)
         case errors.StoreDown(retry_after=seconds):
             return RequestError(
                 503,

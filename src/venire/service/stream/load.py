@@ -63,6 +63,12 @@ def restored(storage: Storage, name: str) -> Restored:
             engine = None if snapshot is None else Scheduler.restore(snapshot.body)
         except InputError:  # of a newer version: use an older snapshot and replay more
             continue
+        except MemoryError:
+            raise
+        except Exception as error:  # damaged
+            _log.warning("stream %r: the snapshot at event %d cannot be read, an older one is used "
+                         "(%s: %s)", name, n, type(error).__name__, error)  # fmt: skip
+            continue
         if snapshot is not None and engine is not None:
             return _replay(storage, name, n, engine, snapshot.body)
     raise StoreError(f"stream {name!r} has no snapshot that this version can read")

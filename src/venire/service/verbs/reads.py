@@ -10,7 +10,7 @@ import json
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any, Final, TypeVar
 
-from venire.errors import NotFound, StateError, StreamElsewhere
+from venire.errors import NotFound, StateError, StreamElsewhere, StreamLoading
 from venire.model import ItemStatus, NoteKind
 from venire.service.console_messages import TrendsView
 from venire.service.explanation_messages import Explanation
@@ -196,14 +196,18 @@ class ReadOperations:
         return await self.trends.of(await self.runtime.live_stream(stream))
 
     async def overview(self) -> list[Insights]:
-        """The statistics of every stream in service on this server; not of archived ones."""
+        """The statistics of every stream in service on this server; not of archived ones.
+
+        Those that are still being loaded are left out.
+        """
         runtime = self.runtime
         rows = await runtime.read_committed(runtime.storage.streams)
         names = [row.name for row in rows if row.archived_at is None]
         views = []
         for name in names:
-            if name not in runtime.set_aside and runtime.sharing.holds(name):
-                with contextlib.suppress(StreamElsewhere):  # it was given up meanwhile
+            left_out = name in runtime.set_aside or name in runtime.loading
+            if not left_out and runtime.sharing.holds(name):
+                with contextlib.suppress(StreamElsewhere, StreamLoading):  # since this moment
                     live = await runtime.live_stream(name)
                     waiting = len(runtime.offers.room(name))
                     views.append(insights(live, waiting, runtime.clock.monotonic()))

@@ -347,6 +347,14 @@ class SqlReading(Storage):
             notes=notes,
         )
 
+    def open_counts(self) -> dict[str, int]:
+        """How many items are open, by stream."""
+        columns = t.tallies.c
+        query = select(columns.stream, columns.number)
+        query = query.where(columns.kind == "items", columns.name == ItemStatus.OPEN)
+        with self._connection() as connection:
+            return {row.stream: row.number for row in connection.execute(query)}
+
     def keys(self) -> list[KeyRow]:
         """All keys."""
         return self._all(KeyRow, select(t.keys).order_by(t.keys.c.created_at, t.keys.c.id))
