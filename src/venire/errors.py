@@ -12,9 +12,8 @@
     ├── TooMuch (RuntimeError)       a limit is reached: retry later, or send less
     ├── StoreError (OSError)         the store cannot be used: damaged, or by a newer version
     │   └── StoreDown                … for now: disk full, database gone; retry
-    │       ├── StreamElsewhere      … a stream: another server owns it, or is about to
-    │       └── StreamLoading        … a stream: it is still being loaded
-    ├── StreamDown (RuntimeError)    a stream is set aside: it cannot be loaded
+    │       └── StreamElsewhere      … a stream: another server owns it, or is about to
+    ├── StreamDown (RuntimeError)    a stream is set aside: its log does not replay
     ├── NotNow                       a labeler cannot answer now: ask again later
     ├── GaveUp                       a labeler will not answer any more
     ├── FetchError (OSError)         a data set could not be downloaded
@@ -46,7 +45,6 @@ __all__ = [
     "StoreInUse",
     "StreamDown",
     "StreamElsewhere",
-    "StreamLoading",
     "TooMuch",
     "UnknownName",
     "VenireError",
@@ -170,22 +168,8 @@ class StreamElsewhere(StoreDown):
         super().__init__(f"stream {stream!r} is not on this server at the moment: try again")
 
 
-class StreamLoading(StoreDown):
-    """A stream is still being loaded: nothing was done.
-
-    >>> StreamLoading("posts").retry_after
-    2.0
-    """
-
-    def __init__(self, stream: str | None = None) -> None:
-        """Say which stream; None for several."""
-        self.stream = stream
-        what = "streams are" if stream is None else f"stream {stream!r} is"
-        super().__init__(f"{what} still being loaded: try again", retry_after=2.0)
-
-
 class StreamDown(VenireError, RuntimeError):
-    """A stream is set aside: it cannot be loaded. The other streams are served.
+    """A stream is set aside: its log does not replay. The other streams are served.
 
     >>> print(StreamDown("posts", "event 7 does not replay"))
     stream 'posts' is set aside: event 7 does not replay
