@@ -162,6 +162,7 @@ class Loading:
         runtime.commit(live, batch)
         runtime.set_aside.pop(name, None)
         self._failures.pop(name, None)
+        self._done_with(name)
         runtime.offers.wake(name)
 
     def _take_over(self, live: LiveStream) -> list[Change]:
@@ -180,6 +181,7 @@ class Loading:
         stored = isinstance(error, VenireError)
         why = str(error) if stored else f"{type(error).__name__}: {error}"
         self._runtime.set_aside[name] = why
+        self._done_with(name)
         if stored:
             _log.error("stream %r is set aside: %s (see: venire verify)", name, why)
             return
