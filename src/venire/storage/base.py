@@ -105,6 +105,10 @@ class Storage(Ownership, HistoryReads):
     def streams(self) -> list[StreamRow]:
         """All streams that are not deleted, by name."""
 
+    def stream(self, name: str) -> StreamRow | None:
+        """A stream; None if there is none, or it is deleted."""
+        return next((row for row in self.streams() if row.name == name), None)
+
     @abstractmethod
     def deleted_streams(self) -> list[StreamRow]:
         """Deleted streams of which rows are left, by name."""

@@ -42,7 +42,7 @@ def load(
     storage: Storage, name: str, moment: Moment, lease_index: LeaseIndex, settings: ServiceSettings
 ) -> LiveStream | None:
     """Load a stream; None if there is none of that name."""
-    row = next((row for row in storage.streams() if row.name == name), None)
+    row = storage.stream(name)
     if row is None:
         return None
     found = restored(storage, name)
