@@ -1,7 +1,7 @@
 """A start with many streams: scripts/bench starts [--small N] [--huge N] [--storage URL].
 
-A store is filled with small streams (300 items and 450 labels each, 20 labelers) and, if wanted, one
-with many open items, and left as by a kill. Then `venire serve` is started on it, and from its
+A store is filled with small streams (300 items and 450 labels each, 20 labelers) and, if wanted,
+one with many open items, and left as by a kill. Then `venire serve` is started on it, and from its
 start on clients ask for /health, /ready, and to add an item to the large stream, to the first and
 to the last of the small ones. With `--takeover` (PostgreSQL) two servers share the store, one of
 them is killed, and clients send an item to each of its streams, through the other.
@@ -19,9 +19,9 @@ import sys
 import tempfile
 import threading
 import time
-import urllib.error
 import urllib.request
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -94,8 +94,8 @@ def asked(port: int, key: str, streams: Sequence[str], paths: Sequence[str]) -> 
         if json.loads(call(port, key, "/ready")).get("loading"):
             raise OSError("not all are loaded")
 
-    asks: dict[str, Callable[[], object]] = {name: lambda name=name: add(name) for name in streams}  # type: ignore[misc]
-    asks |= {path: lambda path=path: call(port, key, path) for path in paths}  # type: ignore[misc]
+    asks: dict[str, Callable[[], object]] = {name: partial(add, name) for name in streams}
+    asks |= {path: partial(call, port, key, path) for path in paths}
     asks["all loaded"] = loaded
     threads = [
         threading.Thread(target=until, args=(ask, found, name, begun), daemon=True)
