@@ -132,7 +132,8 @@ def takeover(url: str, key: str, names: Sequence[str]) -> dict[str, float]:
         for name in mine:  # all of them are loaded
             call(servers.ports[0], key, f"/v1/streams/{name}")
         servers.processes[1].kill()
-        took = sorted(asked(servers.ports[0], key, mine, ()).values())
+        found = asked(servers.ports[0], key, mine, ())
+        took = sorted(found[name] for name in mine)
     finally:
         servers.stop()
     return {
