@@ -49,6 +49,7 @@ QUALITY = {
     "realised": "realised",
     "restart": "restart",
     "shared": "shared",
+    "starts": "starts",
     "student": "student",
     "zoo": "zoo",
 }

@@ -129,8 +129,12 @@ class Service:
         self.audit, self._resume_deletions = deletion.audit, deletion.resume_deletions
         self.recent_audit = deletion.recent_audit
 
-    async def start(self) -> str | None:
-        """Load our streams and begin to serve; returns the first admin token, if just created."""
+    async def start(self, wait: bool = True) -> str | None:
+        """Begin to serve and load our streams; returns the first admin token, if just created.
+
+        Without `wait` it returns as soon as requests are served: those for a stream that is not
+        loaded yet have it loaded first. `loaded` waits for the others.
+        """
         await self.runtime.start()
         await self._resume_deletions()
         await self.webhooks.start()
@@ -140,7 +144,13 @@ class Service:
             first = await self.keys.start()
             await self.sessions.start()
         self.started = True
+        if wait:
+            await self.loaded()
         return first
+
+    async def loaded(self) -> None:
+        """Wait until all streams are loaded, or set aside."""
+        await self.runtime.loading.settled()
 
     async def stop(self) -> None:
         """Shut down gracefully, also after a start that failed half-way."""
@@ -158,8 +168,13 @@ class Service:
 
     @property
     def set_aside(self) -> dict[str, str]:
-        """The streams that are not served because their log does not replay, and why."""
+        """The streams that are not served because they cannot be loaded, and why."""
         return dict(self.runtime.set_aside)
+
+    @property
+    def loading(self) -> int:
+        """How many streams are not loaded yet."""
+        return len(self.runtime.loading)
 
     @property
     def stats(self) -> WriterStats:

@@ -105,6 +105,10 @@ class Storage(Ownership, HistoryReads):
     def streams(self) -> list[StreamRow]:
         """All streams that are not deleted, by name."""
 
+    def stream(self, name: str) -> StreamRow | None:
+        """A stream; None if there is none, or it is deleted."""
+        return next((row for row in self.streams() if row.name == name), None)
+
     @abstractmethod
     def deleted_streams(self) -> list[StreamRow]:
         """Deleted streams of which rows are left, by name."""
@@ -290,6 +294,10 @@ class Storage(Ownership, HistoryReads):
     @abstractmethod
     def counts(self, stream: str) -> Counts:
         """How many rows of each kind a stream has."""
+
+    @abstractmethod
+    def open_counts(self) -> dict[str, int]:
+        """How many items are open, by stream; streams without any may be left out."""
 
     @abstractmethod
     def keys(self) -> list[KeyRow]:

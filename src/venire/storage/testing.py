@@ -170,6 +170,9 @@ def _labels(storage: Storage) -> None:
     assert storage.said("checked", asked) == {("a", "ann"): _ODD, ("m1", "eve"): _ODD}
     refused(storage, c.AddLabels([rows[0]._replace(item="new"), rows[0]._replace(said="ok")]))
     assert storage.counts("checked")[3:5] == (203, 1)
+    assert storage.stream("checked") in storage.streams()
+    assert storage.stream("none") is None
+    assert storage.open_counts()["checked"] == storage.counts("checked").open
     _recent_exits(storage)
 
 

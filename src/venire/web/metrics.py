@@ -75,8 +75,10 @@ class Metrics:
         registry.register(self._conditions)
         self._waiting = Gauge("venire_waiting", "Long polls and event streams.", registry=registry)
         self._up = Gauge("venire_store_up", "Whether the store accepts writes.", registry=registry)
-        text = "Streams that are not served because their log does not replay."
+        text = "Streams that are not served because they cannot be loaded."
         self._aside = Gauge("venire_streams_set_aside", text, registry=registry)
+        text = "Streams that are not loaded yet."
+        self._loading = Gauge("venire_streams_loading", text, registry=registry)
         self._streams = {
             name: Gauge(f"venire_stream_{name}", text, ["stream"], registry=registry)
             for name, text in STREAM_FIGURES.items()
@@ -102,10 +104,12 @@ class Metrics:
         up: bool,
         condition: Condition | None = None,
         aside: int = 0,
+        loading: int = 0,
     ) -> bytes:
         """All metrics, in the text format."""
         self._conditions.now = condition
         self._aside.set(aside)
+        self._loading.set(loading)
         self._waiting.set(waiting)
         self._up.set(up)
         for name, gauge in self._streams.items():

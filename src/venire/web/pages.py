@@ -211,6 +211,7 @@ class PageRoutes:
                 "streams": await all_insights(self._gate, request),
                 "up": service.up,
                 "aside": service.set_aside,
+                "loading": service.loading,
             }
             self._overview, self._seen, self._overview_at = {}, seen, now
         if admin not in self._overview:

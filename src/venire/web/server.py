@@ -105,18 +105,20 @@ async def _when_free(settings: ServerSettings, server: _Server, tell: Tell) -> S
 
 
 async def _start(service: Service, server: _Server, tell: Tell) -> None:
-    """Load everything, then announce the addresses."""
+    """Announce the addresses as soon as requests are served, and load the streams."""
     if not await asyncio.to_thread(service.runtime.storage.streams):
-        await asyncio.to_thread(warm_up)  # otherwise `start` warms up what it loads
-    first_key = await service.start()
+        await asyncio.to_thread(warm_up)  # otherwise what is loaded is warmed up
+    _collect_seldom()
+    first_key = await service.start(wait=False)
     if first_key is not None:
         tell(f"admin key (shown only once): {first_key}")
-    for name in sorted(service.set_aside):
-        tell(f"stream {name!r} is set aside: its log does not replay (see the log)")
-    _collect_seldom()
     await server.listening.wait()
     for address in server.addresses():
         tell(f"listening on {address}")
+    await service.loaded()
+    for name in sorted(service.set_aside):
+        tell(f"stream {name!r} is set aside: it cannot be loaded (see the log)")
+    gc.freeze()
 
 
 def warm_up() -> None:
@@ -133,8 +135,9 @@ def _collect_seldom() -> None:
     """Run the cyclic garbage collector fourteen times less often than Python's default.
 
     A server holds many objects and makes few cycles: scanning all of them again and again took two
-    fifths of the time of a bulk request. Objects from the start are frozen. A young collection
-    scans 50,000 objects at most, about twelve milliseconds, during which nobody is served.
+    fifths of the time of a bulk request. Objects from the start are frozen, and again once all
+    streams are loaded. A young collection scans 50,000 objects at most, about twelve milliseconds,
+    during which nobody is served.
     """
     gc.collect()
     gc.freeze()

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from starlette.testclient import TestClient
 
-from tests.integration.web.harness import STREAM, Process, serving
+from tests.integration.web.harness import STREAM, Process, serving, until
 from venire.service import Service
 from venire.storage import open_storage
 from venire.web import create_app
@@ -74,7 +74,7 @@ def test_one_damaged_log_keeps_one_stream_down(tmp_path: Path) -> None:
             store.execute("DELETE FROM snapshots WHERE n > 0")
         store.close()
         server.start()
-        assert any("'bad' is set aside" in line for line in server.said)
+        until(lambda: any("'bad' is set aside" in line for line in server.said))
         with server.client() as client:
             assert client.next("good", "bob", wait=0)
         headers = {"authorization": f"Bearer {server.key}"}
@@ -83,5 +83,9 @@ def test_one_damaged_log_keeps_one_stream_down(tmp_path: Path) -> None:
             urllib.request.urlopen(bad, timeout=60)
         assert refused.value.code == 503
         assert json.load(refused.value)["error"]["code"] == "stream_down"
-        with urllib.request.urlopen(f"{server.url}/ready", timeout=60) as answer:
-            assert json.load(answer)["set_aside"] == 1
+        for path in ("/ready", "/health"):
+            with urllib.request.urlopen(f"{server.url}{path}", timeout=60) as answer:
+                said = json.load(answer)
+            assert (said["set_aside"], said.get("loading")) == (1, None)
+        assert server.metrics()["venire_streams_set_aside"] == 1
+        assert server.metrics()["venire_streams_loading"] == 0

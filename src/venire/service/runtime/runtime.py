@@ -4,29 +4,23 @@ Everything that changes a stream happens on one loop, synchronously, and is hand
 before anything else happens. A request is answered when its changes are on disk. If a commit fails,
 the writer accepts nothing more until `recover`; every stream is then dropped and loaded again from
 the store before it is used, so memory never stays ahead of the disk. Which streams are here is
-said by `sharing`: all of them, unless several servers share the store.
+said by `sharing`: all of them, unless several servers share the store. `loading` brings them into
+memory.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 import secrets
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from typing import Any, Final, TypeVar
 
-from venire.engine import engine_version
-from venire.errors import (
-    NotFound,
-    ReplayError,
-    StoreDown,
-    StreamDown,
-    StreamElsewhere,
-)
+from venire.errors import StoreDown, StreamDown, StreamElsewhere
 from venire.service.clock import Clock
 from venire.service.runtime.commits_in_parts import CommitsInParts
 from venire.service.runtime.health import HealthMonitor
+from venire.service.runtime.loading import Loading
 from venire.service.runtime.sharing import Sharing
 from venire.service.runtime.students import Students
 from venire.service.runtime.ticker import Ticker
@@ -35,13 +29,10 @@ from venire.service.stream.background import ThreadPools, ignore_error
 from venire.service.stream.change_batch import Batch
 from venire.service.stream.leases import LeaseIndex
 from venire.service.stream.live_stream import LiveStream, Moment
-from venire.service.stream.load import load
 from venire.service.stream.log_position import LogPosition
 from venire.service.work.offers import Offers
 from venire.storage import (
-    AddEngine,
     Change,
-    EngineRow,
     SaveSnapshot,
     SetMeta,
     SnapshotRow,
@@ -57,8 +48,6 @@ T = TypeVar("T")
 #: The name under which the store keeps the secret of the draws.
 AUDIT_SECRET: Final = "audit-secret"
 
-_log = logging.getLogger("venire.service")
-
 
 class Runtime:
     """What the operations of the service are built on."""
@@ -68,19 +57,20 @@ class Runtime:
         self.lease_index, self.health = LeaseIndex(), HealthMonitor(clock)
         self.streams: dict[str, LiveStream] = {}
         self.threads, self.offers, self.ticker = ThreadPools(self._idle), Offers(self), Ticker(self)
-        self.students, self.sharing = Students(self), Sharing(self)
+        self.students, self.sharing, self.loading = Students(self), Sharing(self), Loading(self)
         self.waiting = 0  # requests for work
         self.deleting: dict[str, asyncio.Task[None]] = {}  # streams that are being purged
         self.intake: dict[str, asyncio.Lock] = {}  # one request adds items to a stream at a time
-        self.set_aside: dict[str, str] = {}  # streams whose log does not replay, and why
+        self.set_aside: dict[str, str] = {}  # streams that cannot be loaded, and why
         self.running = False
         self._tasks: set[asyncio.Task[Any]] = set()
         self._in_parts = CommitsInParts(self._commit_part, self._idle)
         self._positions: dict[str, LogPosition] = {}
+        self._recovering = asyncio.Lock()
 
     async def start(self) -> None:
-        """Load every stream that is ours and start the ticker."""
-        self._loop, self._loading = asyncio.get_running_loop(), asyncio.Lock()
+        """Start the ticker, and to load every stream that is ours."""
+        self._loop = asyncio.get_running_loop()
         call, report = self._loop.call_soon_threadsafe, self.health.writes
         self.writer = Writer(self.storage, call, self.clock.monotonic, report)
         self.running = True
@@ -183,7 +173,8 @@ class Runtime:
                 raise StreamDown(name, self.set_aside[name])
             live = self.streams.get(name)
             if live is None:
-                live = await self._load(name)
+                await self.loading.load(name)
+                continue
             self.step(live)
             if live.busy is None:
                 return live
@@ -243,59 +234,18 @@ class Runtime:
         self.lease_index.forget(name)
         self.intake.pop(name, None)
         self.ticker.forget(name)
+        self.loading.forget(name)
         self.offers.dismiss(name)
         if name in self._positions:
             self._positions.pop(name).end()
 
-    @property
-    def loading(self) -> asyncio.Lock:
-        """Held while a stream is loaded or created."""
-        return self._loading
-
-    async def _load(self, name: str) -> LiveStream:
-        async with self._loading:
-            if name in self.streams:
-                return self.streams[name]
-            await self.flush()
-            try:
-                live = await self.threads.compute(
-                    load, self.storage, name, self.moment(), self.lease_index, self.settings
-                )
-            except ReplayError as error:
-                self.set_aside[name] = str(error)
-                _log.error("stream %r is set aside: %s (see: venire verify)", name, error)
-                raise StreamDown(name, str(error)) from error
-            if live is None:
-                raise NotFound("stream", name)
-            await self.threads.warm(live.settings)
-            await self.sharing.check(name)
-            self.add(live)
-            self.log_position(name).advance(live.n - 1, live.exit_n, live.revision_n)
-            batch, moment = Batch(), self.moment()
-            live.finish_slot(batch, moment)
-            batch.first = self._take_over(live)
-            live.reconcile(batch, moment)
-            self.commit(live, batch)
-            self.offers.wake(name)
-            return live
-
-    def _take_over(self, live: LiveStream) -> list[Change]:
-        """The rows written when this version of the engine takes over another's log."""
-        body, live.takeover = live.takeover, None
-        if body is None:
-            return []
-        at, live.snapshot_n = self.clock.wall(), live.n
-        return [
-            AddEngine(EngineRow(live.name, live.n, engine_version(), at)),
-            SaveSnapshot(SnapshotRow(live.name, live.n, at, body)),
-        ]
-
     async def recover(self) -> None:
         """Recover from a failed commit, with memory emptied; `StoreDown` if the store is down."""
-        async with self._loading:
+        async with self._recovering:
             if self.writer.up:
                 return
             await self._all_idle()
+            self.loading.void_all()
             self.streams.clear()
             self.lease_index.clear()
             if not await self.read(self.writer.recover):

@@ -13,7 +13,7 @@ import logging
 from collections.abc import AsyncIterator, Callable
 from typing import TYPE_CHECKING, Final
 
-from venire.errors import NotFound, StoreDown, StreamDown, StreamElsewhere
+from venire.errors import NotFound, StoreDown, StreamElsewhere
 from venire.service.runtime.fair_shares import Plan, fair_plan
 from venire.storage import Members, StreamRow
 
@@ -76,11 +76,11 @@ class Sharing:
         raise StreamElsewhere(name)
 
     async def start(self) -> None:
-        """Load the streams that are ours."""
+        """Claim streams, and begin to load those that are ours."""
         if not self.shared:
-            for row in await self._runtime.read(self._storage.streams):
-                if row.archived_at is None:  # others are loaded when somebody reads them
-                    await self._load(row.name)
+            rows = await self._runtime.read(self._storage.streams)
+            # those that are archived are loaded when somebody reads them
+            self._runtime.loading.want(row.name for row in rows if row.archived_at is None)
             return
         await self._look()
         await self._act()
@@ -171,7 +171,7 @@ class Sharing:
                 if self._runtime.running and await self._runtime.read(self._storage.claim, name):
                     _log.info("this server owns stream %r now", name)
             for name in () if self._resigned else sorted(self._storage.claims()):
-                await self._serve(name)
+                self._serve(name)
         except StoreDown:
             pass  # after it is up again
         except Exception:
@@ -188,25 +188,15 @@ class Sharing:
         unused = claims - names - self._creating - self._runtime.streams.keys()
         return Plan(plan.take, [*plan.give, *(unused - self._runtime.deleting.keys())])
 
-    async def _serve(self, name: str) -> None:
+    def _serve(self, name: str) -> None:
         """Load a stream that is ours, or go on deleting it."""
         runtime = self._runtime
         if not self.holds(name) or name in runtime.streams or name in runtime.set_aside:
             return
         if name in self._names - self._archived:
-            await self._load(name)
+            runtime.loading.want([name])
         elif name in self._deleted and name not in runtime.deleting:
             self.purge(name)
-
-    async def _load(self, name: str) -> None:
-        try:
-            await self._runtime.live_stream(name)
-        except (StreamDown, NotFound, StreamElsewhere):
-            pass  # it is set aside, and the log says why; or it is gone
-        except StoreDown:
-            raise
-        except Exception as error:
-            self._runtime.ticker.reload_later(name, error)
 
     async def _give_up(self, name: str) -> None:
         """Let another server have a stream; requests that come meanwhile are passed on to it."""
@@ -218,14 +208,12 @@ class Sharing:
             await runtime.snapshot(live)
         self._leaving.add(name)
         try:
-            async with runtime.loading:
-                live = runtime.streams.get(name)
-                while live is not None and live.busy is not None:
-                    await asyncio.shield(live.busy)
-                self._left.add(name)
-                runtime.let_go(name)
-                await runtime.flush()
-                await runtime.read(self._storage.disclaim, name)
+            while (live := runtime.streams.get(name)) is not None and live.busy is not None:
+                await asyncio.shield(live.busy)
+            self._left.add(name)
+            runtime.let_go(name)
+            await runtime.flush()
+            await runtime.read(self._storage.disclaim, name)
             _log.info("this server gave up stream %r", name)
         finally:
             self._leaving.discard(name)

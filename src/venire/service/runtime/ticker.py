@@ -1,4 +1,4 @@
-"""The ticker: closes slots, expires leases, and reloads streams that failed."""
+"""The ticker: closes slots, expires leases, and has streams that failed loaded again."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import math
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from venire.errors import NotFound, StoreDown, StreamDown, StreamElsewhere
+from venire.errors import StoreDown
 from venire.service.stream.change_batch import Batch
 from venire.service.stream.live_stream import LiveStream
 
@@ -110,7 +110,7 @@ class Ticker:
                 self._runtime.health.try_files()
                 if self._runtime.writer.up:
                     self.tick()
-                    await self._reload_due()
+                    self._reload_due()
                 else:
                     with contextlib.suppress(StoreDown):
                         await self._reload_all()
@@ -142,7 +142,11 @@ class Ticker:
     def reload_later(self, name: str, error: BaseException) -> None:
         """Reload a stream that failed, after a pause."""
         _log.error("stream %r failed; reloading in %g s", name, RELOAD_SECONDS, exc_info=error)
-        self._reloads[name] = self._runtime.clock.monotonic() + RELOAD_SECONDS
+        self.reload_at(name, RELOAD_SECONDS)
+
+    def reload_at(self, name: str, seconds: float) -> None:
+        """Load a stream again after so many seconds."""
+        self._reloads[name] = self._runtime.clock.monotonic() + seconds
 
     def forget(self, name: str) -> None:
         """Do not reload a stream that is deleted."""
@@ -155,20 +159,12 @@ class Ticker:
         rows = await runtime.read(runtime.storage.streams)
         names = [row.name for row in rows if row.archived_at is None]
         ours = [name for name in names if runtime.sharing.holds(name)]
-        self._reloads = dict.fromkeys(ours, -math.inf)
-        await self._reload_due()
+        runtime.loading.want(name for name in ours if name not in runtime.set_aside)
 
-    async def _reload_due(self) -> None:
-        """Reload the streams that failed and are due, each independently."""
+    def _reload_due(self) -> None:
+        """Load the streams again that failed and are due."""
         now = self._runtime.clock.monotonic()
-        for name in [name for name, at in self._reloads.items() if at <= now]:
-            try:
-                await self._runtime.live_stream(name)
-                self._reloads.pop(name, None)
-            except (NotFound, StreamDown, StreamElsewhere):
-                # it was never committed, is set aside, or belongs to another server
-                self._reloads.pop(name, None)
-            except StoreDown:
-                raise
-            except Exception as error:
-                self.reload_later(name, error)
+        due = [name for name, at in self._reloads.items() if at <= now]
+        for name in due:
+            del self._reloads[name]
+        self._runtime.loading.want(due)

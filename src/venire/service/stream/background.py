@@ -1,4 +1,4 @@
-"""Thread pools: reading the store, long steps, heavy work, explanations, replays, lessons.
+"""Thread pools: reads, long steps, loading, compiling, heavy work, explanations, replays, lessons.
 
 Each kind of work has its own pool, so that none blocks another: requests never wait for a reader
 behind an explanation. While a thread works on a stream, the stream's `busy` is set and nobody else
@@ -27,7 +27,14 @@ READERS: Final = 4
 #: Threads that close slots and copy the state of streams.
 STEPPERS: Final = 2
 
-#: Threads for heavy work: loading, compiling, packing snapshots, measuring skills.
+#: Threads that load streams: more than are loaded in the background, so that what is asked for
+#: need not wait for two large ones.
+LOADERS: Final = 4
+
+#: Threads that compile: a stream of a new policy does not keep others waiting.
+COMPILERS: Final = 2
+
+#: Threads for other heavy work: packing snapshots, measuring skills, making engines.
 WORKERS: Final = 3
 
 #: How many explanations may run or wait, and how many longer replays; one thread for each kind.
@@ -63,11 +70,13 @@ class ThreadPools:
         self._on_idle = on_idle
         self._readers = ThreadPoolExecutor(READERS, "venire-reader")
         self._steppers = ThreadPoolExecutor(STEPPERS, "venire-stepper")
+        self._loaders = ThreadPoolExecutor(LOADERS, "venire-loader")
+        self._compilers = ThreadPoolExecutor(COMPILERS, "venire-compiler")
         self._workers = ThreadPoolExecutor(WORKERS, "venire-worker")
         self._explainer = OneThread("explanations", MAX_EXPLANATIONS)
         self._replayer = OneThread("replays", MAX_REPLAYS)
         self._teacher = ThreadPoolExecutor(1, "venire-teacher")
-        self._warm: set[tuple[str, str, int]] = set()
+        self._warm: dict[tuple[str, str, int], asyncio.Future[None]] = {}
 
     async def read(self, method: Callable[..., T], *args: Any) -> T:
         """Read from the store, in a thread."""
@@ -76,6 +85,10 @@ class ThreadPools:
     async def compute(self, method: Callable[..., T], *args: Any) -> T:
         """Do heavy work, in a thread that no request reads with."""
         return await asyncio.get_running_loop().run_in_executor(self._workers, method, *args)
+
+    async def load(self, method: Callable[..., T], *args: Any) -> T:
+        """Load a stream, beside others."""
+        return await asyncio.get_running_loop().run_in_executor(self._loaders, method, *args)
 
     async def learn(self, method: Callable[..., T], *args: Any) -> T:
         """Teach a student, one at a time: however many there are, streams are loaded meanwhile."""
@@ -126,21 +139,39 @@ class ThreadPools:
         return outcome
 
     async def warm(self, settings: StreamSettings) -> None:
-        """Compile everything that such a stream needs, once."""
-        if not self.is_warm(settings):
-            await self.compute(warm_up, settings)
-            self._warm.add((settings.policy, settings.learning, len(settings.classes)))
+        """Compile everything that such a stream needs, once, however many wait for it."""
+        kind = _kind(settings)
+        if self.is_warm(settings):
+            return
+        if kind not in self._warm:
+            loop = asyncio.get_running_loop()
+            warming = self._warm[kind] = loop.run_in_executor(self._compilers, warm_up, settings)
+            warming.add_done_callback(lambda done: self._warmed(kind, done))
+        await asyncio.shield(self._warm[kind])
+
+    def _warmed(self, kind: tuple[str, str, int], done: asyncio.Future[None]) -> None:
+        ignore_error(done)
+        if done.cancelled() or done.exception() is not None:
+            del self._warm[kind]  # the next one tries again
 
     def is_warm(self, settings: StreamSettings) -> bool:
         """Whether everything that such a stream needs is compiled."""
-        return (settings.policy, settings.learning, len(settings.classes)) in self._warm
+        kind = _kind(settings)
+        return kind in self._warm and self._warm[kind].done()
 
     def close(self) -> None:
         """Accept no more work; what is running continues to its end."""
-        for pool in (self._readers, self._steppers, self._workers, self._teacher):
-            pool.shutdown(wait=False, cancel_futures=pool is self._teacher)
+        for pool in (self._readers, self._steppers, self._workers):
+            pool.shutdown(wait=False)
+        for pool in (self._loaders, self._compilers, self._teacher):
+            pool.shutdown(wait=False, cancel_futures=True)
         for queue in (self._explainer, self._replayer):
             queue.shutdown(wait=False, cancel_futures=queue is self._replayer)
+
+
+def _kind(settings: StreamSettings) -> tuple[str, str, int]:
+    """What decides which kernels a stream needs."""
+    return settings.policy, settings.learning, len(settings.classes)
 
 
 def ignore_error(future: asyncio.Future[Any]) -> None:

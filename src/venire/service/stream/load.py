@@ -42,7 +42,7 @@ def load(
     storage: Storage, name: str, moment: Moment, lease_index: LeaseIndex, settings: ServiceSettings
 ) -> LiveStream | None:
     """Load a stream; None if there is none of that name."""
-    row = next((row for row in storage.streams() if row.name == name), None)
+    row = storage.stream(name)
     if row is None:
         return None
     found = restored(storage, name)
@@ -62,6 +62,12 @@ def restored(storage: Storage, name: str) -> Restored:
         try:
             engine = None if snapshot is None else Scheduler.restore(snapshot.body)
         except InputError:  # of a newer version: use an older snapshot and replay more
+            continue
+        except MemoryError:
+            raise
+        except Exception as error:  # damaged
+            _log.warning("stream %r: the snapshot at event %d cannot be read, an older one is used "
+                         "(%s: %s)", name, n, type(error).__name__, error)  # fmt: skip
             continue
         if snapshot is not None and engine is not None:
             return _replay(storage, name, n, engine, snapshot.body)

@@ -42,6 +42,7 @@ from venire.service.reports.panel import panel_of
 from venire.service.reports.skill_report import MIN_LABELS, Skill, Skills
 from venire.service.reports.trends import Trends
 from venire.service.reports.what_if import what_if_of
+from venire.service.runtime.loading import StreamLoading
 from venire.service.runtime.runtime import Runtime
 from venire.service.stream.live_stream import LiveStream
 from venire.service.stream.log_position import LogPosition
@@ -196,14 +197,18 @@ class ReadOperations:
         return await self.trends.of(await self.runtime.live_stream(stream))
 
     async def overview(self) -> list[Insights]:
-        """The statistics of every stream in service on this server; not of archived ones."""
+        """The statistics of every stream in service on this server; not of archived ones.
+
+        Those that are still being loaded are left out.
+        """
         runtime = self.runtime
         rows = await runtime.read_committed(runtime.storage.streams)
         names = [row.name for row in rows if row.archived_at is None]
         views = []
         for name in names:
-            if name not in runtime.set_aside and runtime.sharing.holds(name):
-                with contextlib.suppress(StreamElsewhere):  # it was given up meanwhile
+            left_out = name in runtime.set_aside or name in runtime.loading
+            if not left_out and runtime.sharing.holds(name):
+                with contextlib.suppress(StreamElsewhere, StreamLoading):  # since this moment
                     live = await runtime.live_stream(name)
                     waiting = len(runtime.offers.room(name))
                     views.append(insights(live, waiting, runtime.clock.monotonic()))

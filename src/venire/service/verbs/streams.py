@@ -17,6 +17,7 @@ from venire.errors import (
     InputError,
     NotFound,
     StateError,
+    StoreDown,
     StreamElsewhere,
     TooMuch,
     VenireError,
@@ -28,6 +29,7 @@ from venire.service.messages import Added, ItemIn, ItemView, SettingsVersion, St
 from venire.service.page_settings import Block, Practice
 from venire.service.retention import check_retention
 from venire.service.runtime.in_chunks import CHUNK, chunks, committed, run_chunk
+from venire.service.runtime.loading import PATIENCE, StreamLoading
 from venire.service.runtime.runtime import Runtime
 from venire.service.settings import (
     STREAM_NAME,
@@ -101,16 +103,19 @@ class StreamOperations:
             engine = await runtime.threads.compute(
                 new_engine, settings, self.settings.remember_items
             )
-        async with runtime.loading:
-            if name in runtime.deleting:
-                raise Conflict(
-                    f"stream {name!r} is being deleted: create it again when that is done"
-                )
-            other = next((live for live in runtime.loaded() if live.name == name), None)
-            if other is not None:  # lost the race
-                return await self._existing(other, settings)
-            live = LiveStream(name, engine, settings, runtime.moment(), runtime.lease_index)
-            done = self._create(live, actor)
+        with contextlib.suppress(NotFound):  # or somebody else was faster
+            return await self._existing(await runtime.live_stream(name), settings)
+        if name in runtime.deleting:
+            raise Conflict(f"stream {name!r} is being deleted: create it again when that is done")
+        other = runtime.streams.get(name)
+        if other is not None:
+            return await self._existing(other, settings)
+        if not runtime.sharing.holds(name):
+            raise StreamElsewhere(name)
+        if not runtime.accepting:
+            raise StoreDown("the store does not accept writes at the moment: try again")
+        live = LiveStream(name, engine, settings, runtime.moment(), runtime.lease_index)
+        done = self._create(live, actor)
         await done
         return stream_view(live)
 
@@ -128,6 +133,7 @@ class StreamOperations:
             SaveSnapshot(SnapshotRow(live.name, 0, at, live.engine.snapshot())),
         ]
         batch.audit = [audit_row(actor, at, "stream.create", live.name)]
+        self.runtime.loading.void(live.name)  # who looks for it in the store is too early
         self.runtime.add(live)
         return self.runtime.commit(live, batch)
 
@@ -159,6 +165,8 @@ class StreamOperations:
 
     async def streams(self) -> list[StreamView]:
         """All streams in service on this server, by name; those that are archived are not."""
+        if not await self.runtime.loading.settled(PATIENCE):
+            raise StreamLoading
         rows = await self.runtime.read_committed(self.runtime.storage.streams)
         rows = [row for row in rows if row.archived_at is None]
         aside, ours = self.runtime.set_aside, self.runtime.sharing.holds

@@ -346,6 +346,11 @@ class MemoryStorage(MemoryHistory):
                 notes=max([0, *self.tables.notes.get(stream, {}), *(x.notes for x in gone)]),
             )
 
+    def open_counts(self) -> dict[str, int]:
+        """How many items are open, by stream."""
+        with self._lock:
+            return {name: self.counts(name).open for name in self.tables.items}
+
     def keys(self) -> list[KeyRow]:
         """All keys."""
         found = self._sorted(self.tables.keys, lambda row: True)

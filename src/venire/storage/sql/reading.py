@@ -117,6 +117,11 @@ class SqlReading(Storage):
         """All streams."""
         return self._streams(t.streams.c.deleted_at.is_(None))
 
+    def stream(self, name: str) -> StreamRow | None:
+        """A stream."""
+        query = select(t.streams).where(t.streams.c.name == name, t.streams.c.deleted_at.is_(None))
+        return self._first(StreamRow, query)
+
     def deleted_streams(self) -> list[StreamRow]:
         """Streams that are being deleted."""
         return self._streams(t.streams.c.deleted_at.is_not(None))
@@ -293,19 +298,23 @@ class SqlReading(Storage):
 
     def note_counts(self, stream: str) -> dict[str, dict[str, int]]:
         """Notes by kind and labeler."""
-        return {kind: self._tallies(stream, kind) for kind in NoteKind}
+        return dict(self._tallies(stream, *NoteKind))
 
     def labeler_counts(self, stream: str) -> dict[str, tuple[int, int]]:
         """Labels, and late labels, by labeler."""
-        said, late = self._tallies(stream, "labels"), self._tallies(stream, "late")
-        return {name: (number, late.get(name, 0)) for name, number in said.items()}
+        found = self._tallies(stream, "labels", "late")
+        late = found["late"]
+        return {name: (number, late.get(name, 0)) for name, number in found["labels"].items()}
 
-    def _tallies(self, stream: str, kind: str) -> dict[str, int]:
-        columns = t.tallies.c
-        query = select(columns.name, columns.number).order_by(columns.name)
+    def _tallies(self, stream: str, *kinds: str) -> dict[str, dict[str, int]]:
+        """The tallies of some kinds, in one query: a start asks for many."""
+        columns, found = t.tallies.c, {kind: dict[str, int]() for kind in kinds}
+        query = select(columns.kind, columns.name, columns.number).order_by(columns.name)
+        query = query.where(columns.stream == stream, columns.kind.in_(kinds))
         with self._connection() as connection:
-            found = connection.execute(query.where(columns.stream == stream, columns.kind == kind))
-            return {row.name: row.number for row in found}
+            for kind, name, number in connection.execute(query):
+                found[kind][name] = number
+        return found
 
     def given(self, stream: str, pairs: Iterable[tuple[str, str]]) -> set[tuple[str, str]]:
         """Which pairs have or had a lease."""
@@ -333,19 +342,28 @@ class SqlReading(Storage):
         with self._connection() as connection:
             leases, *last = connection.execute(q.counts(stream)).one()
         exits, revisions, notes = map(max, last[:3], last[3:])
-        items = self._tallies(stream, "items")
+        tallies = self._tallies(stream, "items", "labels", "late")
+        items = tallies["items"]
         return Counts(
             open=items.get(ItemStatus.OPEN, 0),
             left=items.get(ItemStatus.LEFT, 0),
             withdrawn=items.get(ItemStatus.WITHDRAWN, 0),
-            labels=sum(self._tallies(stream, "labels").values()),
-            late=sum(self._tallies(stream, "late").values()),
+            labels=sum(tallies["labels"].values()),
+            late=sum(tallies["late"].values()),
             leases=leases,
             events=self._end_of_log(stream),
             exits=exits,
             revisions=revisions,
             notes=notes,
         )
+
+    def open_counts(self) -> dict[str, int]:
+        """How many items are open, by stream."""
+        columns = t.tallies.c
+        query = select(columns.stream, columns.number)
+        query = query.where(columns.kind == "items", columns.name == ItemStatus.OPEN)
+        with self._connection() as connection:
+            return {row.stream: row.number for row in connection.execute(query)}
 
     def keys(self) -> list[KeyRow]:
         """All keys."""

@@ -50,24 +50,35 @@ class OperationRoutes:
     async def health(self) -> Response:
         """The process is alive; a standby is one that cannot write to the store.
 
-        A member shares the store with other servers, and says how many streams it owns.
+        A member shares the store with other servers, and says how many streams it owns. All say
+        how many streams are not loaded yet, and how many cannot be, if there are any.
         """
         service = self._gate.service
         if service.started and not service.up:
             return json_answer({"status": "ok", "role": "standby"})
         if self._gate.peers is None:
-            return json_answer({"status": "ok", "role": "leader"})
+            return json_answer({"status": "ok", "role": "leader", **self._not_served()})
         owned = len(service.runtime.storage.claims())
-        return json_answer({"status": "ok", "role": "member", "streams": owned})
+        return json_answer(
+            {"status": "ok", "role": "member", "streams": owned, **self._not_served()}
+        )
+
+    def _not_served(self) -> dict[str, int]:
+        """How many streams are not loaded, by why."""
+        service = self._gate.service
+        counts = {"loading": service.loading, "set_aside": len(service.set_aside)}
+        return {why: number for why, number in counts.items() if number}
 
     async def ready(self) -> Response:
-        """Whether the server is ready: the store accepts writes, and it is not stopping."""
+        """Whether the server is ready: the store accepts writes, and it is not stopping.
+
+        Streams may still be loading; a request has its stream loaded first.
+        """
         if self._gate.stopping.is_set() or not self._gate.service.up:
             raise RequestError(
                 503, "not_ready", "the store does not accept writes", hint="see the log"
             )
-        aside = len(self._gate.service.set_aside)
-        return json_answer({"status": "ready", **({"set_aside": aside} if aside else {})})
+        return json_answer({"status": "ready", **self._not_served()})
 
     async def version(self) -> Response:
         """The version of the server."""
@@ -83,5 +94,5 @@ class OperationRoutes:
             insights = await service.overview()
         condition, aside = await service.condition(), len(service.set_aside)
         now = self._gate.waiting.now
-        page = self._gate.metrics.page(insights, now, service.up, condition, aside)
+        page = self._gate.metrics.page(insights, now, service.up, condition, aside, service.loading)
         return Response(page, media_type=CONTENT_TYPE_LATEST)
