@@ -180,8 +180,13 @@ class Process:
 
 
 @contextmanager
-def serving(storage: str, folder: Path, fresh: bool = False, **env: str) -> Iterator[Process]:
-    server = Process(storage, folder, env=env, fresh=fresh or FORKS is None)
+def serving(storage: str, folder: Path, **env: str) -> Iterator[Process]:
+    with running(Process(storage, folder, env=env)) as server:
+        yield server
+
+
+@contextmanager
+def running(server: Process) -> Iterator[Process]:
     server.start()
     try:
         yield server

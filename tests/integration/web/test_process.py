@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.web.harness import SOURCE, STREAM, Process, serving, until
+from tests.integration.web.harness import SOURCE, STREAM, Process, running, serving, until
 from venire import AsyncClient
 from venire.cli import main
 from venire.client import ServerError, Work
@@ -24,7 +24,7 @@ def storage(tmp_path: Path) -> str:
 
 
 def test_stop_and_restart_lose_nothing(storage: str, tmp_path: Path) -> None:
-    with serving(storage, tmp_path, fresh=True) as server:
+    with running(Process(storage, tmp_path, fresh=True)) as server:
         assert server.key.startswith("vk_")
         with server.client() as client:
             client.create_stream("posts", **STREAM)

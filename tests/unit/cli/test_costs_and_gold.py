@@ -35,7 +35,7 @@ def test_costs_turn_verdicts_and_are_reported(
 ) -> None:
     labels, truth, _ = written(tmp_path)
     out = tmp_path / "verdicts.csv"
-    aggregate(labels, truth, "majority", costs="toxic:ok=10", out=out, as_json=True)
+    aggregate(str(labels), str(truth), "majority", costs="toxic:ok=10", out=out, as_json=True)
     said = json.loads(capsys.readouterr().out)
     assert said["cost_per_task"] == pytest.approx(0.1)  # one false alarm
     assert said["cost_of_the_most_probable"] == pytest.approx(2.0)  # two missed
@@ -48,14 +48,14 @@ def test_costs_turn_verdicts_and_are_reported(
 def test_gold_is_learned_from_and_bad_options_say_what_to_do(tmp_path: Path) -> None:
     labels, _, gold = written(tmp_path)
     out = tmp_path / "verdicts.csv"
-    aggregate(labels, method="weighted-majority", gold=gold, out=out)
+    aggregate(str(labels), method="weighted-majority", gold=str(gold), out=out)
     assert read(out)["p9"]["label"] == "toxic"
     with pytest.raises(InputError, match="does not learn from gold"):
-        aggregate(labels, method="majority", gold=gold)
+        aggregate(str(labels), method="majority", gold=str(gold))
     with pytest.raises(InputError, match="expected truth:verdict=cost"):
-        aggregate(labels, method="majority", costs="toxic=10")
+        aggregate(str(labels), method="majority", costs="toxic=10")
     with pytest.raises(InputError, match="expected a true class and a verdict"):
-        aggregate(labels, method="majority", costs="toxic:eggs=10")
+        aggregate(str(labels), method="majority", costs="toxic:eggs=10")
     gold.write_text("task,label\np9,eggs\n")
     with pytest.raises(InputError, match="not one of the classes"):
-        aggregate(labels, method="weighted-majority", gold=gold)
+        aggregate(str(labels), method="weighted-majority", gold=str(gold))
