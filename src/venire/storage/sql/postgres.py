@@ -208,6 +208,11 @@ class PostgresStorage(SqlStorage):
                 if self._writing is not None:
                     locks.unclaim(self._writing, stream)
 
+    @property
+    def session(self) -> int:
+        """The number of the session in which this process writes."""
+        return self._pid
+
     def members(self) -> Members:
         """The servers that share the store now."""
         me = self._pid
