@@ -125,6 +125,7 @@ class Trial:
 
     def _note(self, how: signal.Signals, seconds: float) -> None:
         self.took.setdefault(how, []).append(seconds)
+        print(f"{how.name} {seconds:.2f} s", flush=True)  # noqa: T201
         self.allowed[how] = max(self.allowed.get(how, 0.0), LIMITS[how] * allowance())
 
 

@@ -132,11 +132,11 @@ def test_a_long_poll_and_a_token_outlive_the_owner_of_the_stream(
         waiting.start()
         until(lambda: at.waiting() == 1)
         at.kill()
-        with Anywhere([other]) as client:
-            told = client.label(held.token, "ok")
+        with Anywhere([other]) as patient:
+            told = patient.label(held.token, "ok")
             assert (told["item"], told["labeler"]) == ("early", "ann")
-            assert client.label(held.token, "ok") == told, "the same answer again"
-            client.add_items("posts", [{"id": "late"}])
+            assert patient.label(held.token, "ok") == told, "the same answer again"
+            patient.add_items("posts", [{"id": "late"}])
         waiting.join(60)
         assert [work.item for work in got] == ["late"]
         with open_storage(storage, owner=False) as store:
