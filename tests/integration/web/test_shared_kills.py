@@ -41,13 +41,13 @@ STREAMS = ("s0", "s1", "s2", "s3")
 SIGNALS = (signal.SIGSTOP, signal.SIGKILL, signal.SIGTERM)
 
 #: The longest that a stream may be without an owner, in seconds, and a server that wakes without
-#: being a member. Two cores that have other work, too, get twice that, or more: `allowance`.
+#: being a member; on a busy machine longer: `allowance`.
 LIMITS = {signal.SIGKILL: 3.0, signal.SIGSTOP: 15.0, signal.SIGTERM: 3.0, signal.SIGCONT: 10.0}
 
 
 def allowance() -> float:
-    """How many times the limits: as many as there are processes waiting for each core, or two."""
-    return max(2.0, os.getloadavg()[0] / (os.cpu_count() or 1))
+    """How many times the limits: twice, and more where more than six programs share a core."""
+    return max(2.0, os.getloadavg()[0] / (os.cpu_count() or 1) / 3)
 
 
 def owned_by(storage: str, server: Process) -> list[str]:
