@@ -26,7 +26,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.restart import LONG, PEOPLE
-from benchmarks.shared import Servers, processor
+from benchmarks.postgres import processor
+from benchmarks.shared import Servers
 
 ITEMS, LABELLED, POLL = 300, 150, 0.1
 

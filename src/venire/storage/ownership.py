@@ -59,6 +59,11 @@ class Ownership:
         """The servers that share the store now."""
         return Members(0, {}, {})
 
+    @property
+    def session(self) -> int:
+        """The number of the session in which this process writes, as in `Members.me`."""
+        return 0
+
     def starting(self) -> AbstractContextManager[None]:
         """Inside, no other server that shares the store is inside."""
         return nullcontext()

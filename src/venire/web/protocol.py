@@ -1,19 +1,28 @@
-"""HTTP with a timeout for the head of a request.
+"""HTTP with a timeout for the head of a request, and only for callers who are still there.
 
 Uvicorn waits forever for a client that has connected and sends nothing, or sends its headers a
 byte at a time (Slowloris); enough of those and no connections are left for others.
+
+Whatever was sent to a process while it was suspended is there when it wakes: requests of callers
+who have long gone to another server, up to some thousands. They are not begun, or those who call
+now would have to wait for them.
 """
 
 from __future__ import annotations
 
 import asyncio
+import select
 from typing import Any, Final
 
+from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-__all__ = ["timed"]
+__all__ = ["is_closed", "timed"]
 
 _TOO_SLOW: Final = b"HTTP/1.1 408 Request Timeout\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
+
+#: What the kernel says of a connection that the other side has closed, where it can say so.
+_CLOSED: Final[int] = getattr(select, "POLLRDHUP", 0)
 
 
 def timed(seconds: float) -> type[HttpToolsProtocol]:
@@ -27,6 +36,22 @@ def timed(seconds: float) -> type[HttpToolsProtocol]:
         """A connection, with a timer that runs while a head is awaited or received."""
 
         _timer: asyncio.TimerHandle | None = None
+
+        def __init__(self, *args: Any, **more: Any) -> None:
+            super().__init__(*args, **more)
+            self.app = self._if_there(self.app)
+
+        def _if_there(self, app: ASGIApp) -> ASGIApp:
+            """The application, for callers who have not gone before their turn came."""
+
+            async def begin(scope: Scope, receive: Receive, send: Send) -> None:
+                if not is_closed(self.transport):
+                    return await app(scope, receive, send)
+                self.transport.close()
+                while (await receive())["type"] != "http.disconnect":
+                    pass  # it is known in a moment
+
+            return begin
 
         def connection_made(self, transport: Any) -> None:
             """Start the timer for the first request."""
@@ -65,3 +90,12 @@ def timed(seconds: float) -> type[HttpToolsProtocol]:
             self.transport.close()
 
     return Timed
+
+
+def is_closed(transport: asyncio.BaseTransport) -> bool:
+    """Whether the other side has closed a connection, also if that was not read yet."""
+    if not _CLOSED or transport.is_closing():
+        return transport.is_closing()
+    poll = select.poll()
+    poll.register(transport.get_extra_info("socket").fileno(), _CLOSED)
+    return bool(poll.poll(0))

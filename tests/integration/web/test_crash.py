@@ -43,6 +43,7 @@ class Load:
     server: Process
     stream: str = "posts"
     pause: float = 0.05
+    wait: float = 0.5
     items: set[str] = field(default_factory=set)
     labels: dict[tuple[str, str], str] = field(default_factory=dict)
     exits: list[ItemExit] = field(default_factory=list)
@@ -87,7 +88,7 @@ class Load:
 
         def job(client: Client) -> None:
             while not self.done.is_set():
-                work = client.next(self.stream, name, wait=0.5)
+                work = client.next(self.stream, name, wait=self.wait)
                 if not isinstance(work, Work):
                     continue
                 if draw.random() < 0.02:  # one that never answers
@@ -108,7 +109,10 @@ class Load:
     def watch(self, client: Client) -> None:
         while not self.done.is_set():
             after = self.exits[-1].n if self.exits else 0
-            self.exits += client.exits(self.stream, after, wait=0.5)
+            found = client.exits(self.stream, after, wait=self.wait)
+            numbers = [exit.n for exit in found]
+            assert numbers == list(range(after + 1, after + 1 + len(found))), f"after {after}"
+            self.exits += found
 
     def finish(self) -> None:
         """Send no more, and wait until every item has left."""

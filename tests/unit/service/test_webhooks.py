@@ -23,7 +23,7 @@ from tests.unit.service.support import Bench, bench, running, until
 from venire.errors import FetchError, InputError, NotFound
 from venire.service import ServiceSettings
 from venire.service.webhooks.targets import check_url, is_public, resolve
-from venire.storage import DeliveryRow
+from venire.storage import DeliveryRow, UpdateDelivery
 
 LOCAL = ServiceSettings(allow_private_webhooks=True)
 
@@ -370,7 +370,8 @@ async def test_a_webhook_that_never_answers_holds_up_no_other() -> None:
         while any(row.status != "done" for row in b.storage.deliveries(hook.id)):
             await b.service.webhooks.deliveries.send_due()  # the other stays pending
             await asyncio.sleep(0.05)
-        sent = [headers["webhook-id"] for headers, _ in r.got]
+        told = [json.loads(body) for _, body in r.got]
+        sent = [one["data"]["n"] for one in told if one["type"] == "item.exit"]  # and no alarm
         assert len(sent) == len(set(sent)) == count
 
 
@@ -428,6 +429,27 @@ async def test_of_a_webhook_that_was_removed_nothing_is_kept() -> None:
         async with asyncio.timeout(20):
             while webhooks.deliveries._senders:
                 await asyncio.sleep(0.01)
+
+
+@running
+async def test_what_another_server_has_sent_meanwhile_is_not_sent_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with receiver() as r, bench(server=LOCAL, policy="fixed-overlap:1") as b:
+        runtime, deliveries = b.service.runtime, b.service.webhooks.deliveries
+        hook = await b.service.webhooks.add("posts", r.url)
+        for n in range(9):
+            await one_exit(b, f"p{n}")
+        tasks = await deliveries.send_due()
+        with monkeypatch.context() as elsewhere:
+            elsewhere.setattr(runtime.sharing, "holds", lambda name: False)
+            elsewhere.setattr(runtime, "streams", {})
+            await asyncio.gather(*tasks)
+            assert await deliveries.send_due() == []
+            sent = [row._replace(status="done") for row in b.storage.deliveries(hook.id)]
+            b.storage.write([UpdateDelivery(row) for row in sent])
+        await send(b)  # the stream has come back
+        assert r.got == []
 
 
 @running

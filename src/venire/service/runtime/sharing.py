@@ -148,7 +148,8 @@ class Sharing:
         self._archived = frozenset(row.name for row in rows if row.archived_at is not None)
         for server in [x for x in self._departures if x not in self.members.addresses]:
             self._departures.pop(server).set()
-        if self.members.me not in self.members.addresses and self._runtime.writer.up:
+        gone = self.members.me not in self.members.addresses
+        if gone and self.members.me == self._storage.session and self._runtime.writer.up:
             self._runtime.writer.refuse("its session with the store has ended")
             self._runtime.ticker.wake()
 

@@ -101,6 +101,7 @@ class Deliveries:
         """Start sending every delivery that is due."""
         runtime = self._runtime
         if not any(live.hooks for live in runtime.loaded()):
+            self._queues.clear()  # another server may send them by now
             return []
         async with self._lock:
             rows = await runtime.read(runtime.storage.webhooks, None)

@@ -7,7 +7,8 @@ that they claimed. The session bears the server's address in its name. So `pg_lo
 
 PostgreSQL's time-outs end a session that waits for its client, but not between the messages of a
 pipeline or of COPY. So whoever wants a lock, or looks at the members, has PostgreSQL end a session
-that waits for its client in the middle of something for as long as that, by PostgreSQL's clock.
+that waits for its client in the middle of something for as long as that, by PostgreSQL's clock. A
+long write is therefore many statements, each of them short.
 """
 
 from __future__ import annotations
@@ -65,7 +66,8 @@ SELECT pg_terminate_backend(pid) FROM pg_locks JOIN pg_stat_activity USING (pid)
 WHERE locktype = 'advisory' AND objsubid = 1 AND granted AND pid <> pg_backend_pid()
 AND (classid::bigint << 32) | objid::bigint = {STORE}
 AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
-AND wait_event = 'ClientRead' AND clock_timestamp() - state_change > interval '{SILENT} s'
+AND wait_event IN ('ClientRead', 'ClientWrite')
+AND clock_timestamp() - state_change > interval '{SILENT} s'
 """
 
 Session = psycopg.Connection[Any]

@@ -51,8 +51,9 @@ _HEARTBEAT = 3.0
 #: How often a transaction is tried that PostgreSQL gave up for another one.
 _TRIES = 3
 
-#: From this many rows on, COPY is used instead of INSERT.
-_COPY = 50
+#: From this many rows on, COPY is used instead of INSERT; and the most rows of one COPY, so that
+#: a long write says something now and then: others take a session in one COPY for silent (`locks`).
+_COPY, _COPY_MOST = 50, 5_000
 
 _CONNECT = {
     "connect_timeout": 5,
@@ -207,6 +208,11 @@ class PostgresStorage(SqlStorage):
                 if self._writing is not None:
                     locks.unclaim(self._writing, stream)
 
+    @property
+    def session(self) -> int:
+        """The number of the session in which this process writes."""
+        return self._pid
+
     def members(self) -> Members:
         """The servers that share the store now."""
         me = self._pid
@@ -290,10 +296,9 @@ class PostgresStorage(SqlStorage):
     def _many(self, cursor: Any, step: Step) -> int:
         table, rows = step.statement.table, step.rows
         if table is not None and len(rows) >= _COPY:
-            with cursor.copy(_copying(table)) as copy:
-                for row in rows:
-                    copy.write_row(row)
-        elif len(rows) == 1:
+            parts = range(0, len(rows), _COPY_MOST)
+            return sum(_copy(cursor, table, rows[n : n + _COPY_MOST]) for n in parts)
+        if len(rows) == 1:
             cursor.execute(_for_psycopg(step.statement.sql), rows[0])
         else:
             cursor.executemany(_for_psycopg(step.statement.sql), rows)
@@ -371,6 +376,13 @@ def _for_psycopg(sql: str) -> str:
             "id = ?", "id = (SELECT id FROM keys WHERE id = ? FOR UPDATE SKIP LOCKED)"
         )
     return sql.replace("?", "%s")
+
+
+def _copy(cursor: Any, table: str, rows: Sequence[Sequence[Any]]) -> int:
+    with cursor.copy(_copying(table)) as copy:
+        for row in rows:
+            copy.write_row(row)
+    return int(cursor.rowcount)
 
 
 @lru_cache(maxsize=16)

@@ -1,0 +1,37 @@
+"""A server that looks who shares the store with it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+import pytest
+
+from tests.unit.service.support import running
+from venire.service import Service
+from venire.storage import Members, open_storage
+
+pytest.importorskip("psycopg")
+
+
+@running
+async def test_a_session_that_was_replaced_since_the_look_is_not_missed(
+    new_url: Callable[[str], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A look that began before the session was lost tells of the old one."""
+    with open_storage(new_url("postgres"), address="http://a:8400") as storage:
+        service = Service(storage)
+        await service.start()
+        try:
+            sharing, writer = service.runtime.sharing, service.runtime.writer
+            for session, up in ((storage.session + 1, True), (storage.session, False)):
+                seen = Members(session, {}, {}), list[object](), frozenset[str]()
+                with monkeypatch.context() as old:
+                    old.setattr(sharing, "_read", lambda seen=seen: seen)
+                    await sharing._look()
+                    assert writer.up == up
+            async with asyncio.timeout(60):
+                while not writer.up:  # it looks again, and is a member
+                    await asyncio.sleep(0.05)
+        finally:
+            await service.stop()
