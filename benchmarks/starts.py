@@ -25,8 +25,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from benchmarks.restart import LONG, PEOPLE
 from benchmarks.postgres import processor
+from benchmarks.restart import LONG, PEOPLE
 from benchmarks.shared import Servers
 
 ITEMS, LABELLED, POLL = 300, 150, 0.1
