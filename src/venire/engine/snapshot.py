@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 from venire.budget import Budget
 from venire.engine.departed import Departed
+from venire.engine.heard import Heard
 from venire.engine.registry import Registry
 from venire.engine.settings_data import from_data, to_data
 from venire.engine.state import State
@@ -53,7 +54,7 @@ class Captured(NamedTuple):
     head: dict[str, Any]
     registry: Registry
     departed: Departed
-    heard: list[tuple[int, int, int]]
+    heard: Heard
     arrays: dict[str, NDArray[Any]]
 
     def pack(self) -> bytes:
@@ -121,7 +122,7 @@ def capture(state: State) -> Captured:
         "budget": None if state.purse.budget is None else asdict(state.purse.budget),
         "purse": state.purse.state(),
     }
-    copied = state.registry.copy(), state.departed.copy(), list(state.heard)
+    copied = state.registry.copy(), state.departed.copy(), state.heard.copy()
     return Captured(head, *copied, arrays)
 
 
@@ -147,7 +148,7 @@ def unpack(snapshot: bytes) -> State:
     state.registry.restore(lists | {"labelers": labelers, "arrived": head["arrived"]})
     state.departed.restore(lists.get("departed", ()))
     state.slot, state.events, state.quiet = head["slot"], head["events"], head["quiet"]
-    state.heard = [(a, b, c) for a, b, c in lists["heard"]]
+    state.heard = Heard(lists["heard"])
     state.gold = dict(head.get("gold", ()))
     if state.learner is not None:
         state.learner.restore(_under("learner.", arrays))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 
 import numpy as np
 
@@ -13,6 +13,20 @@ from venire.paper import utility
 from venire.scheduling.state.desk import COUNTER
 
 __all__ = ["Views"]
+
+
+class Listed:
+    """Looks as the list of some values does, which is not made.
+
+    >>> Listed([(1, 2), (3, 4)])
+    [(1, 2), (3, 4)]
+    """
+
+    def __init__(self, values: Iterable[object]) -> None:
+        self._values = values
+
+    def __repr__(self) -> str:
+        return f"[{', '.join(map(repr, self._values))}]"
 
 
 class Views:
@@ -55,7 +69,7 @@ class Views:
         ('bob', 'ann')
         """
         desk, heard = self._state.queue.desk, self._state.heard
-        given = np.bincount([m for _, m, _ in heard], minlength=len(desk.panel))
+        given = np.bincount(heard.labelers, minlength=len(desk.panel))
         order = desk.order[np.lexsort((given[desk.order], -desk.panel["evidence"][desk.order]))]
         return tuple(self._state.registry.labelers[m].id for m in order)
 
@@ -129,7 +143,7 @@ class Views:
             state.slot,
             state.quiet,
             state.registry.state(),
-            state.heard,
+            Listed(state.heard),
             bounded.bounds,
             sorted(bounded.retired),
             state.departed.most,
