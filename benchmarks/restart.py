@@ -157,7 +157,7 @@ async def start(url: str, work: bool) -> dict[str, Any]:
 
 
 def verified(url: str) -> dict[str, Any]:
-    """Check the whole log of a store, and again what is new."""
+    """Check the whole log of a store, and again what is new; beside it, only read all of it."""
     from venire.storage import open_storage
     from venire.storage.maintenance.verify import verify
 
@@ -165,12 +165,27 @@ def verified(url: str) -> dict[str, Any]:
     with open_storage(url, owner=False) as storage:
         marks: Any = ()
         for name in ("verify", "again"):
-            begun = cpu()
+            begun, wall = cpu(), time.perf_counter()
             done = verify(storage, "s", marks)
             assert done.ok, done.differences[:3]
             found[f"{name}_s"], found[f"{name}_events"] = cpu() - begun, done.events - done.start
+            found[f"{name}_wall_s"] = time.perf_counter() - wall
             marks = done.marks
-    return {**found, "peak_mb": peak()}
+        found["peak_mb"], begun = peak(), cpu()
+        read(storage)
+    return {**found, "read_s": cpu() - begun}
+
+
+def read(storage: Any) -> None:
+    """The least that anybody does who looks at a whole store: read its rows, decode its events."""
+    from venire.storage import decode
+
+    with storage.frozen():
+        for row in storage.all_events("s"):
+            decode([row])
+        for rows in (storage.all_items("s"), storage.said_in_time("s")):
+            for _ in rows:
+                pass
 
 
 def archived(url: str) -> dict[str, Any]:
