@@ -137,9 +137,7 @@ def test_whoever_looks_at_an_item_changes_nothing() -> None:
 
 
 @given(lines=st.lists(st.binary(max_size=300_000)), rest=st.binary(max_size=200_000))
-def test_what_is_unpacked_piece_by_piece_is_what_was_packed(
-    lines: list[bytes], rest: bytes
-) -> None:
+def test_what_is_unpacked_in_pieces_is_what_was_packed(lines: list[bytes], rest: bytes) -> None:
     lines = [line.replace(b"\n", b" ") for line in lines]
     body = zlib.compress(b"".join(line + b"\n" for line in lines) + rest, 1)
     packed = Unpacking(body)
