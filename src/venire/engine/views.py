@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterator
+from itertools import islice
 
 import numpy as np
 
+from venire.engine.heard import Heard
 from venire.engine.state import State
 from venire.model import ItemId, LabelerId, Verdict
 from venire.paper import utility
@@ -15,18 +17,23 @@ from venire.scheduling.state.desk import COUNTER
 __all__ = ["Views"]
 
 
-class Listed:
-    """Looks as the list of some values does, which is not made.
+def texts(values: tuple[object, ...]) -> Iterator[str]:
+    """How two or more values look in a tuple, where `Heard` looks as a list; in pieces.
 
-    >>> Listed([(1, 2), (3, 4)])
-    [(1, 2), (3, 4)]
+    >>> "".join(texts((7, Heard([(1, 2, 0), (3, 4, 1)]))))
+    '(7, [(1, 2, 0), (3, 4, 1)])'
     """
-
-    def __init__(self, values: Iterable[object]) -> None:
-        self._values = values
-
-    def __repr__(self) -> str:
-        return f"[{', '.join(map(repr, self._values))}]"
+    for place, value in enumerate(values):
+        yield ", " if place else "("
+        if isinstance(value, Heard):
+            labels, between = iter(value), "["
+            while piece := list(islice(labels, 1000)):
+                yield between + repr(piece)[1:-1]
+                between = ", "
+            yield "]" if len(value) else "[]"
+        else:
+            yield repr(value)
+    yield ")"
 
 
 class Views:
@@ -143,7 +150,7 @@ class Views:
             state.slot,
             state.quiet,
             state.registry.state(),
-            Listed(state.heard),
+            state.heard,
             bounded.bounds,
             sorted(bounded.retired),
             state.departed.most,
@@ -152,7 +159,9 @@ class Views:
             *([state.costs] if state.costs else []),
             *([state.purse.budget, state.purse.state()] if state.purse.budget else []),
         )
-        digest = hashlib.sha256(repr(names).encode())
+        digest = hashlib.sha256()
+        for text in texts(names):
+            digest.update(text.encode())
         for column in bounded.queue.columns():
             digest.update(np.ascontiguousarray(column).tobytes())
         learned = {} if state.learner is None else state.learner.state()

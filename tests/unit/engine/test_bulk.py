@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from venire import Bounds, Item, Label, Labeler, Scheduler
 from venire.engine.heard import Heard
-from venire.engine.views import Listed
+from venire.engine.views import texts
 from venire.errors import InputError, ReplayError, StateError
 from venire.events import Observed
 from venire.scheduling.by_name import policy_named
@@ -144,7 +144,7 @@ def test_labels_in_arrays_are_those_of_a_list(labels: list[tuple[int, int, int]]
     heard.extend(labels[3:])
     assert (list(heard), list(first), len(heard)) == (labels, labels[:3], len(labels))
     assert list(zip(*(column.tolist() for column in heard.columns()), strict=True)) == labels
-    assert repr(Listed(heard)) == repr(labels)
+    assert "".join(texts((heard, 7, "x"))) == repr((labels, 7, "x"))
     assert heard.labelers.tolist() == [m for _, m, _ in labels]
 
 
