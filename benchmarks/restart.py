@@ -239,14 +239,15 @@ async def serving(url: str) -> dict[str, Any]:
         found[f"{name}_ms"], found[f"{name}_p99_ms"] = middle, last
         found[f"{name}_most_ms"], found[f"{name}_requests"] = max(waits), len(waits)
 
-    async def enough(archiving: asyncio.Future[Any]) -> None:
-        while not archiving.done() and len(taken) < DROPS:
+    async def dropped(times: int) -> None:
+        while not archiving.done() and len(taken) < times:
             await asyncio.sleep(0.1)
 
     await asked("usual", asyncio.ensure_future(asyncio.sleep(SERVING)))
     await service.change_stream("s", {"retention": {"items": KEPT}}, actor="benchmark")
     archiving = asyncio.ensure_future(service.keep_history("s"))
-    await asked("archiving", asyncio.ensure_future(enough(archiving)))
+    await asked("writing", asyncio.ensure_future(dropped(1)))
+    await asked("dropping", asyncio.ensure_future(dropped(DROPS)))
     found["drops"] = len(taken)
     for name, place in (("cpu", 0), ("wall", 1)):
         middle, last = middle_and_p99([1000 * pair[place] for pair in taken])
