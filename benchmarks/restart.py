@@ -1,10 +1,11 @@
-"""Restarts and slots: scripts/bench restart [--open N,...] [--labels N,...] [--folder DIR].
+"""Restarts and slots: scripts/bench restart [--open N,...] [--labels N,...] [--serving].
 
 For each number of open items a store is filled under the default policy and killed; a second
 process starts on it, and again after a clean end. What is written down are CPU seconds (user and
 system, all threads), so that a busy machine changes little. For each number of labels a store
 with a history of so many is made, in which few items are open, and started twice; then it is
-verified and archived but for the last 100,000 items, started and verified again.
+verified and archived but for the last 100,000 items, started and verified again. With --serving,
+a copy of it is archived by a server, beside requests that are timed.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import asyncio
 import json
 import os
 import resource
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -28,6 +30,9 @@ PEOPLE, CALLS, SLOTS = 20, 500, 7
 
 #: Items that left and are kept when the others are archived.
 KEPT = 100_000
+
+#: Seconds for which requests are timed; and until how many times a server has dropped rows.
+SERVING, DROPS = 30.0, 400
 
 
 def cpu() -> float:
@@ -81,7 +86,7 @@ def settings(**more: Any) -> Any:
     return StreamSettings(classes=("spam", "ok"), panel=panel, slot_seconds=LONG, **more)
 
 
-async def started(url: str) -> tuple[Any, Any, float, float]:
+async def started(url: str, archive: Path | None = None) -> tuple[Any, Any, float, float]:
     """A service on a store, and the CPU seconds and the seconds that its start took."""
     from venire.service import Service, ServiceSettings
     from venire.service.stream import engine_setup
@@ -90,7 +95,7 @@ async def started(url: str) -> tuple[Any, Any, float, float]:
     engine_setup.warm_up(settings())
     engine_setup.warm_up(settings(policy="fixed-overlap:5"))
     storage = open_storage(url)
-    service = Service(storage, settings=ServiceSettings(max_batch=100_000))
+    service = Service(storage, settings=ServiceSettings(max_batch=100_000, archive=archive))
     begun, wall = cpu(), time.perf_counter()
     await service.start()
     return storage, service, cpu() - begun, time.perf_counter() - wall
@@ -157,7 +162,7 @@ async def start(url: str, work: bool) -> dict[str, Any]:
 
 
 def verified(url: str) -> dict[str, Any]:
-    """Check the whole log of a store, and again what is new."""
+    """Check the whole log of a store, and again what is new; beside it, only read all of it."""
     from venire.storage import open_storage
     from venire.storage.maintenance.verify import verify
 
@@ -165,12 +170,27 @@ def verified(url: str) -> dict[str, Any]:
     with open_storage(url, owner=False) as storage:
         marks: Any = ()
         for name in ("verify", "again"):
-            begun = cpu()
+            begun, wall = cpu(), time.perf_counter()
             done = verify(storage, "s", marks)
             assert done.ok, done.differences[:3]
             found[f"{name}_s"], found[f"{name}_events"] = cpu() - begun, done.events - done.start
+            found[f"{name}_wall_s"] = time.perf_counter() - wall
             marks = done.marks
-    return {**found, "peak_mb": peak()}
+        found["peak_mb"], begun = peak(), cpu()
+        read(storage)
+    return {**found, "read_s": cpu() - begun}
+
+
+def read(storage: Any) -> None:
+    """The least that anybody does who looks at a whole store: read its rows, decode its events."""
+    from venire.storage import decode
+
+    with storage.frozen():
+        for row in storage.all_events("s"):
+            decode([row])
+        for rows in (storage.all_items("s"), storage.said_in_time("s")):
+            for _ in rows:
+                pass
 
 
 def archived(url: str) -> dict[str, Any]:
@@ -188,6 +208,53 @@ def archived(url: str) -> dict[str, Any]:
     found = {"segments": len(made), "events": made[-1].next_event, "items_kept": left}
     took = {"archive_s": cpu() - begun, "archive_wall_s": time.perf_counter() - wall}
     return {**found, **took, "labels": labels, "archive_mb": size / 2**20, "peak_mb": peak()}
+
+
+async def serving(url: str) -> dict[str, Any]:
+    """What requests wait while a server archives all but the last items, and while it does not."""
+    from venire.service import ItemIn
+    from venire.storage import changes as c
+
+    storage, service, _, _ = await started(url, archive=Path(f"{url[10:]}.archive"))
+    taken: list[tuple[float, float]] = []
+    write = storage.write
+
+    def timed_write(changes: Sequence[Any]) -> None:
+        begun, wall = time.thread_time(), time.perf_counter()
+        write(changes)
+        if any(isinstance(change, c.DropHistory) for change in changes):
+            taken.append((time.thread_time() - begun, time.perf_counter() - wall))
+
+    storage.write = timed_write
+    found: dict[str, Any] = {}
+
+    async def asked(name: str, stop: asyncio.Future[Any]) -> None:
+        waits = list[float]()
+        while not stop.done():
+            begun = time.perf_counter()
+            await service.add_items("s", [ItemIn(f"{name}-{len(waits)}", "text")])
+            waits.append(1000 * (time.perf_counter() - begun))
+            await asyncio.sleep(0.01)
+        middle, last = middle_and_p99(waits)
+        found[f"{name}_ms"], found[f"{name}_p99_ms"] = middle, last
+        found[f"{name}_most_ms"], found[f"{name}_requests"] = max(waits), len(waits)
+
+    async def dropped(times: int) -> None:
+        while not archiving.done() and len(taken) < times:
+            await asyncio.sleep(0.1)
+
+    await asked("usual", asyncio.ensure_future(asyncio.sleep(SERVING)))
+    await service.change_stream("s", {"retention": {"items": KEPT}}, actor="benchmark")
+    archiving = asyncio.ensure_future(service.keep_history("s"))
+    await asked("writing", asyncio.ensure_future(dropped(1)))
+    await asked("dropping", asyncio.ensure_future(dropped(DROPS)))
+    found["drops"] = len(taken)
+    for name, place in (("cpu", 0), ("wall", 1)):
+        middle, last = middle_and_p99([1000 * pair[place] for pair in taken])
+        most = 1000 * max(pair[place] for pair in taken)
+        found |= {f"drop_{name}_ms": middle, f"drop_{name}_p99_ms": last,
+                  f"drop_{name}_most_ms": most}  # fmt: skip
+    return found
 
 
 def child(*args: str) -> dict[str, Any]:
@@ -208,6 +275,7 @@ def run_child(what: str, url: str, count: str, payload: str) -> None:
         "labels": lambda: fill_labels(url, int(count)),
         "start": lambda: start(url, work=True),
         "again": lambda: start(url, work=False),
+        "serving": lambda: serving(url),
     }[what]
     print(json.dumps(asyncio.run(_kept(made))), flush=True)
     os._exit(0)
@@ -232,6 +300,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--open", default="10000,100000,300000", help="open items, by commas")
     parser.add_argument("--labels", default="1000000,5000000", help="labels of a history")
     parser.add_argument("--payload", default="200", help="characters of each payload")
+    parser.add_argument("--serving", action="store_true", help="archive by a server too")
     parser.add_argument("--folder", default=None, help="for the stores; default: a temporary one")
     options = parser.parse_args(argv)
     if options.child:
@@ -245,6 +314,9 @@ def main(argv: Sequence[str] | None = None) -> None:
                      child(kind, url, count, options.payload))  # fmt: skip
                 show("started", child("start", url))
                 show("started again", child("again", url))
+                if kind == "labels" and options.serving:
+                    shutil.copy(url[10:], f"{url[10:]}.copy")
+                    show("archived by a server", child("serving", f"{url}.copy"))
                 if kind == "labels":
                     show("verified", child("verify", url))
                     show("archived", child("archive", url))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from copy import copy
 from typing import Any
@@ -53,6 +54,7 @@ class Registry:
         self.serials: list[int] = []
         self.row: dict[ItemId, int] = {}
         self.left: dict[ItemId, int] = {}
+        self._leaving: deque[ItemId] = deque()  # the keys of `left`, in their order
         self.late: dict[ItemId, dict[LabelerId, Hashable]] = {}
         self.groups: dict[frozenset[LabelerId] | None, int] = {None: 0}
         self.arrived = 0
@@ -104,8 +106,9 @@ class Registry:
             waiting.discard(item.id)
             if not waiting:
                 self._barred_from.pop(name, None)
+        self._leaving.append(item.id)
         if self.remember is not None and len(self.left) > self.remember:
-            oldest = next(iter(self.left))
+            oldest = self._leaving.popleft()  # to find it in `left` means to skip all deleted ones
             del self.left[oldest]
             self.late.pop(oldest, None)
         return item
@@ -202,6 +205,8 @@ class Registry:
         for names in (self.row, self.left, self.late):
             while names:
                 names.popitem()
+        while self._leaving:
+            self._leaving.pop()
 
     def copy(self) -> Registry:
         """An independent copy."""
@@ -209,6 +214,7 @@ class Registry:
         other.labelers, other.items = list(self.labelers), untracked(list(self.items))
         other.serials, other.groups = list(self.serials), dict(self.groups)
         other.number, other.row, other.left = dict(self.number), dict(self.row), dict(self.left)
+        other._leaving = deque(self._leaving)
         other.late = {item: dict(said) for item, said in self.late.items()}
         return other
 
@@ -245,6 +251,7 @@ class Registry:
         untracked(self.items)
         self.serials = list(state["serials"])
         self.row, self.left = dict(state["rows"]), dict(state["left"])
+        self._leaving = deque(self.left)
         self.late = {item: dict(said) for item, said in state["late"]}
         self._set_groups(
             {frozenset(names) if group else None: group for names, group in state["groups"]}

@@ -10,14 +10,15 @@ this version would have let go too is brought back, and leaves once this version
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from itertools import groupby, islice, zip_longest
+from typing import TYPE_CHECKING, Final, cast
 
 import numpy as np
 
 from venire.engine.departed import Kept
-from venire.errors import ReplayError
+from venire.errors import ReplayError, VenireError
 from venire.events import (
     Arrived,
     Assigned,
@@ -45,22 +46,65 @@ if TYPE_CHECKING:
 
 __all__ = ["follow"]
 
+#: How many labels are taken in one call.
+PIECE: Final = 1000
+
 
 def follow(s: Scheduler, slots: Slots, log: Iterable[Event], obey: bool) -> None:
     """Do again what the events say; with `obey`, take decisions from them."""
+    for _, run in groupby(log, _kind_and_slot):
+        for event in run:
+            _follow_one(s, slots, event, obey)
+            if isinstance(event, Observed):
+                for labels in _pieces(run):
+                    if not _hear(s, labels):
+                        for label in labels:
+                            _follow_one(s, slots, label, obey)
+
+
+def _follow_one(s: Scheduler, slots: Slots, event: Event, obey: bool) -> None:
     state = s.state
-    for event in log:
-        number = state.events + 1
-        if obey:
-            _pass_to(state, slots, event.slot)
-            _obey(s, slots, event)
-        else:
-            s.advance(event.slot)
-            if state.events + 1 == number:
-                _redo(s, event)
-        if state.events != number or not _same(state.log[-1], event):
-            gave = state.log[-1] if state.events >= number else "nothing"
-            raise ReplayError(f"the log says {event}, but replaying it gave {gave}")
+    number = state.events + 1
+    if obey:
+        _pass_to(state, slots, event.slot)
+        _obey(s, slots, event)
+    else:
+        s.advance(event.slot)
+        if state.events + 1 == number:
+            _redo(s, event)
+    if state.events != number or not _same(state.log[-1], event):
+        gave = state.log[-1] if state.events >= number else "nothing"
+        raise _differs(event, gave)
+
+
+def _kind_and_slot(event: Event) -> tuple[type, int]:
+    return type(event), event.slot
+
+
+def _pieces(run: Iterator[Event]) -> Iterator[list[Event]]:
+    while piece := list(islice(run, PIECE)):
+        yield piece
+
+
+def _hear(s: Scheduler, run: list[Event]) -> bool:
+    """Take the labels of this slot in one call, which is as one by one; False if one is refused."""
+    labels = cast("list[Observed]", run)
+    before = len(s.state.log)
+    try:
+        s.observe([event.label for event in labels])
+    except VenireError:  # then none was taken
+        return False
+    made = cast("list[Observed]", s.state.log[before:])
+    if len(made) == len(labels) and all(
+        a.label is b.label and a.late == b.late for a, b in zip(made, labels, strict=True)
+    ):
+        return True
+    pairs = zip_longest(labels, made, fillvalue="nothing")
+    raise _differs(*next((event, gave) for event, gave in pairs if event != gave))
+
+
+def _differs(event: Event | str, gave: Event | str) -> ReplayError:
+    return ReplayError(f"the log says {event}, but replaying it gave {gave}")
 
 
 def _redo(s: Scheduler, event: Event) -> None:

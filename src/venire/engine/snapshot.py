@@ -25,9 +25,11 @@ from numpy.typing import NDArray
 
 from venire.budget import Budget
 from venire.engine.departed import Departed
+from venire.engine.heard import Heard
 from venire.engine.registry import Registry
 from venire.engine.settings_data import from_data, to_data
 from venire.engine.state import State
+from venire.engine.unpacking import Unpacking
 from venire.errors import InputError
 from venire.model import Bounds
 from venire.scheduling.base import Learning, Policy
@@ -53,7 +55,7 @@ class Captured(NamedTuple):
     head: dict[str, Any]
     registry: Registry
     departed: Departed
-    heard: list[tuple[int, int, int]]
+    heard: Heard
     arrays: dict[str, NDArray[Any]]
 
     def pack(self) -> bytes:
@@ -121,13 +123,13 @@ def capture(state: State) -> Captured:
         "budget": None if state.purse.budget is None else asdict(state.purse.budget),
         "purse": state.purse.state(),
     }
-    copied = state.registry.copy(), state.departed.copy(), list(state.heard)
+    copied = state.registry.copy(), state.departed.copy(), state.heard.copy()
     return Captured(head, *copied, arrays)
 
 
 def unpack(snapshot: bytes) -> State:
     """The state that was packed."""
-    head, lists, arrays = _parse(snapshot)
+    head, lists, follow = _parse(snapshot)
     policy, learning = _settings(head)
     labelers = list(lists["labelers"])
     state = State(
@@ -147,8 +149,9 @@ def unpack(snapshot: bytes) -> State:
     state.registry.restore(lists | {"labelers": labelers, "arrived": head["arrived"]})
     state.departed.restore(lists.get("departed", ()))
     state.slot, state.events, state.quiet = head["slot"], head["events"], head["quiet"]
-    state.heard = [(a, b, c) for a, b, c in lists["heard"]]
+    state.heard = Heard(lists["heard"])
     state.gold = dict(head.get("gold", ()))
+    arrays = dict(follow)
     if state.learner is not None:
         state.learner.restore(_under("learner.", arrays))
     state.believe()
@@ -211,44 +214,34 @@ def _fitted(saved: dict[str, NDArray[Any]]) -> tuple[Desk, bool]:
 
 def _parse(
     snapshot: bytes,
-) -> tuple[dict[str, Any], dict[str, Iterable[Any]], dict[str, NDArray[Any]]]:
-    """The first line, the lists, to be read in their order, and the arrays."""
+) -> tuple[dict[str, Any], dict[str, Iterable[Any]], Iterator[tuple[str, NDArray[Any]]]]:
+    """The first line, the lists and the arrays, to be read in this order, and in theirs."""
     if not snapshot.startswith(READ):
         raise InputError(
             f"got a snapshot that begins with {snapshot[:12]!r}, expected {FORMAT!r}: "
             "another version wrote it, replay the log instead"
         )
-    body = zlib.decompress(snapshot[len(FORMAT) :])
-    place = body.index(b"\n") + 1
-    head: dict[str, Any] = json.loads(body[:place])
+    packed = Unpacking(memoryview(snapshot)[len(FORMAT) :])
+    head: dict[str, Any] = json.loads(packed.line())
     if "roll" in head:  # before the fourth format the lists were here
         roll = head.pop("roll")
         lists = {**roll, "departed": head.get("departed", ()), "heard": head["heard"]}
         head["arrived"] = roll["arrived"]
     else:
-        lists = {}
-        for name in head["lists"]:
-            end = 1 + (place if body[place] == ord("\n") else body.index(b"\n\n", place) + 1)
-            lists[name] = _entries(body, place, end - 1)
-            place = end
-    return head, lists, _arrays(head["arrays"], body, place)
+        lists = {name: _entries(packed) for name in head["lists"]}
+    return head, lists, _arrays(head["arrays"], packed)
 
 
-def _entries(body: bytes, place: int, end: int) -> Iterator[Any]:
-    """The entries of a list, line by line."""
-    while place < end:
-        stop = body.index(b"\n", place)
-        yield from json.loads(body[place:stop])
-        place = stop + 1
+def _entries(packed: Unpacking) -> Iterator[Any]:
+    """The entries of a list, line by line, up to an empty one."""
+    while line := packed.line():
+        yield from json.loads(line)
 
 
-def _arrays(shapes: list[Any], body: bytes, place: int) -> dict[str, NDArray[Any]]:
-    arrays = {}
+def _arrays(shapes: list[Any], packed: Unpacking) -> Iterator[tuple[str, NDArray[Any]]]:
     for name, kind, shape in shapes:
         descr: Any = kind if isinstance(kind, str) else [tuple(field) for field in kind]
         dtype = descr_to_dtype(descr)
-        count = int(np.prod(shape))
-        flat = np.frombuffer(body, dtype, count, place)
-        arrays[name] = flat.reshape(shape).copy()
-        place += count * dtype.itemsize
-    return arrays
+        flat = np.frombuffer(packed.take(int(np.prod(shape)) * dtype.itemsize), dtype)
+        yield name, flat.reshape(shape).copy()
+    packed.end()

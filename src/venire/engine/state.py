@@ -11,6 +11,7 @@ from venire.budget import Budget
 from venire.costs import Costs, cost_matrix
 from venire.engine.bounded_queue import BoundedQueue
 from venire.engine.departed import Departed
+from venire.engine.heard import Heard
 from venire.engine.purse import Purse
 from venire.engine.queue import Queue
 from venire.engine.registry import Registry
@@ -53,7 +54,7 @@ class State:
         self.log: list[Event] = []
         self.events = 0  # how many were ever written
         self.quiet = 0  # slots since something was outstanding
-        self.heard: list[tuple[int, int, int]] = []  # labels since competences were learned
+        self.heard = Heard()  # labels since competences were learned
         self.gold: dict[ItemId, int] = {}  # the class of outstanding items, where it is known
         self.learner = self.new_learner()
         capacity = [who.capacity for who in self.registry.labelers]

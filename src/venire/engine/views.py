@@ -3,16 +3,37 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
+from itertools import islice
 
 import numpy as np
 
+from venire.engine.heard import Heard
 from venire.engine.state import State
 from venire.model import ItemId, LabelerId, Verdict
 from venire.paper import utility
 from venire.scheduling.state.desk import COUNTER
 
 __all__ = ["Views"]
+
+
+def texts(values: tuple[object, ...]) -> Iterator[str]:
+    """How two or more values look in a tuple, where `Heard` looks as a list; in pieces.
+
+    >>> "".join(texts((7, Heard([(1, 2, 0), (3, 4, 1)]))))
+    '(7, [(1, 2, 0), (3, 4, 1)])'
+    """
+    for place, value in enumerate(values):
+        yield ", " if place else "("
+        if isinstance(value, Heard):
+            labels, between = iter(value), "["
+            while piece := list(islice(labels, 1000)):
+                yield between + repr(piece)[1:-1]
+                between = ", "
+            yield "]" if len(value) else "[]"
+        else:
+            yield repr(value)
+    yield ")"
 
 
 class Views:
@@ -55,7 +76,7 @@ class Views:
         ('bob', 'ann')
         """
         desk, heard = self._state.queue.desk, self._state.heard
-        given = np.bincount([m for _, m, _ in heard], minlength=len(desk.panel))
+        given = np.bincount(heard.labelers, minlength=len(desk.panel))
         order = desk.order[np.lexsort((given[desk.order], -desk.panel["evidence"][desk.order]))]
         return tuple(self._state.registry.labelers[m].id for m in order)
 
@@ -138,7 +159,9 @@ class Views:
             *([state.costs] if state.costs else []),
             *([state.purse.budget, state.purse.state()] if state.purse.budget else []),
         )
-        digest = hashlib.sha256(repr(names).encode())
+        digest = hashlib.sha256()
+        for text in texts(names):
+            digest.update(text.encode())
         for column in bounded.queue.columns():
             digest.update(np.ascontiguousarray(column).tobytes())
         learned = {} if state.learner is None else state.learner.state()

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
+from typing import TypeAlias
 
-from venire.storage.rows import ArchivedRow, LeaseRow, NoteRow, SegmentRow
+from venire.storage.rows import ArchivedRow, ItemRow, LeaseRow, NoteRow, SegmentRow
 
-__all__ = ["HistoryReads"]
+__all__ = ["HistoryReads", "Said"]
+
+#: Item, labeler, label, slot, whether it was late, and time.
+Said: TypeAlias = tuple[str, str, str, int, bool, float]
 
 
 class HistoryReads(ABC):
@@ -38,6 +42,18 @@ class HistoryReads(ABC):
     @abstractmethod
     def first_pending(self, stream: str, kind: str = "exit") -> int | None:
         """The lowest number of an exit (or revision) that is still to be sent to a webhook."""
+
+    @abstractmethod
+    def said_in_time(self, stream: str, since: float | None = None) -> Iterator[Said]:
+        """What was said, in the order of time, from `since` on; read as it is asked for."""
+
+    @abstractmethod
+    def leases_in_time(self, stream: str, since: float | None = None) -> Iterator[LeaseRow]:
+        """All leases by the time they were given, from `since` on; read as they are asked for."""
+
+    @abstractmethod
+    def stray_items(self, stream: str) -> list[ItemRow]:
+        """Items that are not open and have no `exit_n`: there should be none."""
 
     def all_archived(self, stream: str, chunk: int = 10_000) -> Iterator[ArchivedRow]:
         """Every archived item of a stream, read in chunks."""

@@ -47,6 +47,10 @@ class Writers:
         """Whether the decisions of an event are taken from the log."""
         return any(first <= n < end for first, end in self._taken)
 
+    def edges(self) -> set[float]:
+        """Where it begins or ends that decisions are taken from the log."""
+        return {edge for part in self._taken for edge in part}
+
     def begins(self, n: int) -> bool:
         """Whether another version begins at this event."""
         return any(row.n == n for row in self._engines)

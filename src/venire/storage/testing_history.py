@@ -79,6 +79,7 @@ def everything(storage: Storage, stream: str) -> dict[str, Any]:
 
 def check_history(storage: Storage) -> None:
     """What is archived goes in pieces, is counted, and comes back as it was."""
+    _check_in_time(storage)
     row = EventRow("old", 0, 1, 3, 2.0, "left", '"ann"')
     label = LabelRow("old", "i1", "m", "ok", 0.0, 4, False, None, "x")
     lease = LeaseRow("old1", "old", "i1", "m", 0.0, 1.0)
@@ -137,6 +138,31 @@ def check_history(storage: Storage) -> None:
     refused(storage, c.EraseArchived("old", "i2"))
     refused(storage, c.AddSegment(segment))
     _put_back(storage, segment, before)
+
+
+def _check_in_time(storage: Storage) -> None:
+    """Labels and leases are read in the order of time, and as they are asked for."""
+    label = LabelRow("timed", "i1", "m", "ok", 2.0, 4, False, None, "x")
+    lease = LeaseRow("t1", "timed", "i1", "m", 2.0, 1.0)
+    storage.write(
+        [
+            c.AddStream(StreamRow("timed", 1.0)),
+            c.AddItems([_item(id)._replace(stream="timed") for id in ("i1", "i2")]),
+            c.AddLabels([label, label._replace(item="i2", late=True, at=1.0, slot=2**40)]),
+            c.AddLeases([lease, lease._replace(token_hash="t2", given_at=1.0)]),
+            c.EndLeases([c.LeaseEnd("t1", "done", 6.0)]),
+        ]
+    )
+    with storage.frozen():
+        said, leases = storage.said_in_time("timed"), storage.leases_in_time("timed")
+        assert next(said) == ("i2", "m", "ok", 2**40, True, 1.0)
+        assert [row.token_hash for row in leases] == ["t2", "t1"]
+        assert list(said) == [("i1", "m", "ok", 4, False, 2.0)]
+    assert [row[0] for row in storage.said_in_time("timed", 1.5)] == ["i1"]
+    assert list(storage.leases_in_time("timed", 1.5)) == [storage.lease("t1")]
+    assert storage.stray_items("timed") == []
+    storage.write([c.MarkDeleted("timed", 5.0), c.PurgeStream("timed", 1000)])
+    storage.write([c.PurgeStream("timed", 1000), c.DeleteStream("timed")])
 
 
 def _put_back(storage: Storage, segment: SegmentRow, before: dict[str, Any]) -> None:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import replace
+from typing import Any, cast
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from venire import Bounds, Item, Label, Labeler, Scheduler
-from venire.errors import InputError, StateError
+from venire.engine.heard import Heard
+from venire.engine.views import texts
+from venire.errors import InputError, ReplayError, StateError
+from venire.events import Observed
 from venire.scheduling.by_name import policy_named
 
 NAMES = ("ann", "bob", "cat", "dan", "eve")
@@ -109,3 +113,48 @@ def test_a_label_is_not_taken_twice_within_a_batch() -> None:
     s = begin("greedy", Bounds())
     s.observe([Label("a", "ann", "ok"), Label("b", "ann", "ok"), Label("a", "ann", "ok")])
     assert len(s.drain()) == 2 + 3
+
+
+def test_a_log_with_a_wrong_label_is_refused_as_if_it_were_replayed_one_by_one() -> None:
+    """A run of labels is replayed in one call; the ones before the wrong one are taken."""
+    good = begin("greedy", Bounds())
+    good.observe([Label("a", "ann", "ok"), Label("b", "ann", "ok"), Label("c", "ann", "ok")])
+    start, a, b, c = begin("greedy", Bounds()).snapshot(), *cast("list[Observed]", good.log[-3:])
+    for place, wrong in (
+        (2, replace(c, late=True)),
+        (1, replace(b, label=a.label)),
+        (1, replace(b, label=Label("b", "nobody", "ok"))),
+    ):
+        log = [a, b, c]
+        log[place] = wrong
+        messages = []
+        for pieces in ([log], [[event] for event in log]):
+            s = Scheduler.restore(start)
+            with pytest.raises((ReplayError, InputError)) as refused:
+                [s.follow(piece) for piece in pieces]
+            messages.append(str(refused.value))
+        assert messages[0] == messages[1] or "but replaying it gave" in messages[0]
+        assert str(wrong) in messages[0] or "nobody" in messages[0]
+
+
+@given(st.lists(st.tuples(st.integers(0, 2**40), st.integers(0, 10**6), st.integers(0, 99))))
+def test_labels_in_arrays_are_those_of_a_list(labels: list[tuple[int, int, int]]) -> None:
+    heard = Heard(labels[:3])
+    first = heard.copy()
+    heard.extend(labels[3:])
+    assert (list(heard), list(first), len(heard)) == (labels, labels[:3], len(labels))
+    assert list(zip(*(column.tolist() for column in heard.columns()), strict=True)) == labels
+    assert "".join(texts((heard, 7, "x"))) == repr((labels, 7, "x"))
+    assert heard.labelers.tolist() == [m for _, m, _ in labels]
+
+
+@given(remember=st.integers(0, 3), restored=st.sets(st.integers(0, 7)))
+def test_the_items_that_left_first_are_forgotten(remember: int, restored: set[int]) -> None:
+    s = Scheduler([Labeler("ann", 0.9)], ["spam", "ok"], remember=remember)
+    for n in range(8):
+        s.arrive(Item(f"i{n}"))
+        s.withdraw(f"i{n}")
+        if n in restored:
+            s = Scheduler.restore(s.snapshot())
+        last = [f"i{k}" for k in range(max(0, n + 1 - remember), n + 1)]
+        assert list(s.state.registry.left) == last

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,7 @@ from venire import (
     Scheduler,
     Waterfill,
 )
+from venire.engine.unpacking import Unpacking
 from venire.scheduling.algorithm1.verdicts import refile_all, revalue
 from venire.scheduling.state.desk import Desk
 
@@ -132,3 +134,20 @@ def test_whoever_looks_at_an_item_changes_nothing() -> None:
         s.posterior(item)
     s.ranking("m0")
     assert s.fingerprint() == before
+
+
+@given(lines=st.lists(st.binary(max_size=300_000)), rest=st.binary(max_size=200_000))
+def test_what_is_unpacked_in_pieces_is_what_was_packed(lines: list[bytes], rest: bytes) -> None:
+    lines = [line.replace(b"\n", b" ") for line in lines]
+    body = zlib.compress(b"".join(line + b"\n" for line in lines) + rest, 1)
+    packed = Unpacking(body)
+    assert [packed.line() for _ in lines] == lines
+    assert packed.take(len(rest) // 2) + packed.take(len(rest) - len(rest) // 2) == rest
+    packed.end()
+
+
+def test_a_snapshot_that_is_cut_off_or_changed_is_not_restored() -> None:
+    whole = Scheduler([Labeler("ann", 0.9)], ["spam", "ok"]).snapshot()
+    for bad in (whole[:-1], whole[:-30], whole[:-1] + bytes([whole[-1] ^ 1])):
+        with pytest.raises(zlib.error):
+            Scheduler.restore(bad)

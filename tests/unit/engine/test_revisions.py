@@ -215,7 +215,7 @@ def packed(s: Scheduler, number: int) -> bytes:
     else:
         head["departed"] = departed.state()
     shapes = [[name, dtype_to_descr(a.dtype), list(a.shape)] for name, a in arrays.items()]
-    head |= {"roll": roll.state(), "heard": heard, "arrays": shapes}
+    head |= {"roll": roll.state(), "heard": list(heard), "arrays": shapes}
     body = b"".join(a.tobytes() for a in arrays.values())
     return b"venire-%d\n" % number + zlib.compress(json.dumps(head).encode() + b"\n" + body)
 

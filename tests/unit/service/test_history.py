@@ -10,13 +10,15 @@ from typing import Any
 import pytest
 
 from tests.unit.service.support import Bench, Flaky, bench, running
-from venire.errors import Archived, Conflict, InputError, NotFound
+from venire.errors import Archived, Conflict, FileError, InputError, NotFound
 from venire.service import ItemIn, ServiceSettings
 from venire.service.messages import GoldIn
 from venire.service.verbs import history
 from venire.storage import DropHistory, open_storage
+from venire.storage.history.files import SegmentFiles, SegmentWriter
 from venire.storage.history.moving import Steps, restore_segment
 from venire.storage.maintenance.verify import verify
+from venire.storage.rows import SegmentRow
 
 DAY = 86_400.0
 
@@ -219,3 +221,28 @@ def test_others_are_served_meanwhile(
                 assert verify(storage, "posts").differences == ()
 
     run()
+
+
+@running
+async def test_two_who_archive_at_once_do_not_write_the_same_files(tmp_path: Path) -> None:
+    async with bench(server=of(tmp_path), retention={"items": 3}) as b:
+        await fill(b, 0, 4)
+        await fill(b, 4, 8)
+        await asyncio.gather(*(b.service.keep_history("posts") for _ in range(3)))
+        assert [segment.n for segment in b.storage.segments("posts")] == [1]
+        assert SegmentFiles(tmp_path, b.storage.segments("posts")[0]).faults("") == []
+        assert restore_segment(b.storage, "posts", tmp_path) is not None
+        assert verify(b.storage, "posts").differences == ()
+
+
+def test_a_segment_whose_folder_was_replaced_is_given_up(tmp_path: Path) -> None:
+    segment = SegmentRow("posts", 1, 9.0, 0, 4, 2.0, 6, 1, 1, 1, "000001", "")
+    with pytest.raises(FileError, match="another program archives"):
+        write_twice(tmp_path, segment)
+    assert not (tmp_path / "posts" / "000001" / "manifest.json").exists()
+
+
+def write_twice(archive: Path, segment: SegmentRow) -> None:
+    """As two programs would that know nothing of each other."""
+    with SegmentWriter(archive, segment) as first, SegmentWriter(archive, segment):
+        first.finish("")

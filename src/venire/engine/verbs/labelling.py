@@ -106,10 +106,10 @@ class Labelling:
         ]
         # labels are kept only while there is something to learn
         if state.learning is not None and state.learning.next_refresh(state.slot) is not None:
-            state.heard += [
+            state.heard.extend(
                 (registry.serials[row] if row >= 0 else registry.left[label.item], m, said)
                 for label, (row, m, said, _) in new
-            ]
+            )
         for label, (row, m, said, _) in new:
             state.purse.pay(registry.labelers[m].price)
             if row < 0:

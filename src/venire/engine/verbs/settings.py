@@ -6,6 +6,7 @@ from typing import Literal
 
 from venire.budget import Budget
 from venire.costs import Costs
+from venire.engine.heard import Heard
 from venire.engine.purse import Purse
 from venire.engine.state import State, no_competence
 from venire.errors import StateError
@@ -110,5 +111,5 @@ class Settings:
         missing = next((who.id for who in seated if who.competence is None), None)
         if learning is None and missing is not None:
             raise no_competence(missing)
-        state.registry.labelers, state.learning, state.heard = seated, learning, []
+        state.registry.labelers, state.learning, state.heard = seated, learning, Heard()
         state.learner = state.new_learner()

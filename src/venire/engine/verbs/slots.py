@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-import numpy as np
-
 from venire.engine.departed import Kept
+from venire.engine.heard import Heard
 from venire.engine.state import State
 from venire.engine.untracked import untracked
 from venire.events import Closed
@@ -78,9 +77,8 @@ class Slots:
             return False
         if state.learning.next_refresh(state.slot) != state.slot:
             return False
-        heard = np.array(state.heard, np.int64).reshape(-1, 3)
-        state.learner.learn(heard[:, 0], heard[:, 1], heard[:, 2])
-        state.heard = []
+        state.learner.learn(*state.heard.columns())
+        state.heard = Heard()
         state.believe()
         return True
 

@@ -51,7 +51,7 @@ class HistoryOperations:
     """
 
     def __init__(self, runtime: Runtime) -> None:
-        self.runtime, self.dropping = runtime, asyncio.Lock()
+        self.runtime, self.dropping, self._keeping = runtime, asyncio.Lock(), asyncio.Lock()
 
     def start(self) -> None:
         """Look at all streams now and then, until the service stops."""
@@ -69,7 +69,11 @@ class HistoryOperations:
                     _log.error("the history of stream %r is not archived: %s", live.name, error)
 
     async def keep(self, stream: str) -> None:
-        """Erase, archive and delete what the stream's retention does not keep."""
+        """Erase, archive and delete what the stream's retention does not keep; one at a time."""
+        async with self._keeping:
+            await self._keep(stream)
+
+    async def _keep(self, stream: str) -> None:
         live = await self.runtime.live_stream(stream)
         retention, wall = live.settings.retention, self.runtime.clock.wall()
         if retention.payload_days is not None:

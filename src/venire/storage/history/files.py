@@ -12,6 +12,7 @@ import json
 import os
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import count
 from pathlib import Path
 from types import TracebackType
@@ -122,10 +123,15 @@ class _TableFile:
         self._writer.close()
         self._file.flush()
         os.fsync(self._file.fileno())
+        if not os.path.samestat(os.fstat(self._file.fileno()), os.stat(self._path)):
+            raise FileError(self._path, None, "was replaced while it was written: another program "
+                            "archives the same stream, let only one of them do it")  # fmt: skip
         self._file.close()
         return {"rows": self.count, "sha256": _sha256(self._path)}
 
     def abandon(self) -> None:
+        with suppress(Exception):  # it would be closed later, when the file is closed already
+            self._writer.close()
         self._file.close()
 
 

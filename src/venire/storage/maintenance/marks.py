@@ -9,7 +9,7 @@ from contextlib import suppress
 from venire.errors import StoreError
 from venire.storage.base import Storage
 from venire.storage.changes import VERIFIED, SetMeta
-from venire.storage.maintenance.replayed import Mark
+from venire.storage.maintenance.starting import Mark
 
 __all__ = ["read_marks", "save_marks"]
 

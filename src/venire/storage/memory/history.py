@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
 
-from venire.model import DeliveryStatus
+from venire.model import DeliveryStatus, ItemStatus
 from venire.storage.base import Storage
+from venire.storage.history_reads import Said
 from venire.storage.memory.tables import Tables
-from venire.storage.rows import ArchivedRow, LeaseRow, NoteRow, SegmentRow
+from venire.storage.rows import ArchivedRow, ItemRow, LeaseRow, NoteRow, SegmentRow
 
 __all__ = ["MemoryHistory"]
 
@@ -48,6 +50,20 @@ class MemoryHistory(Storage):
         """Archived items by id."""
         kept = self.tables.archived.get(stream, {})
         return self._sorted(kept, lambda row: after is None or row.id > after)[:limit]
+
+    def said_in_time(self, stream: str, since: float | None = None) -> Iterator[Said]:
+        """What was said, in the order of time."""
+        rows = self.recent_labels(stream, -math.inf if since is None else since)
+        return ((x.item, x.labeler, x.said, x.slot, x.late, x.at) for x in reversed(rows))
+
+    def leases_in_time(self, stream: str, since: float | None = None) -> Iterator[LeaseRow]:
+        """All leases by time."""
+        return iter(self.leases(stream, None, since))
+
+    def stray_items(self, stream: str) -> list[ItemRow]:
+        """Items that are not open and have no `exit_n`."""
+        rows = self.items(stream)
+        return [row for row in rows if row.exit_n is None and row.status != ItemStatus.OPEN]
 
     def first_pending(self, stream: str, kind: str = "exit") -> int | None:
         """The lowest number of an exit (or revision) that is still to be sent to a webhook."""

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import cast
 
-from venire.storage.rows import ArchivedRow, LeaseRow, NoteRow, SegmentRow
+from sqlalchemy import select
+
+from venire.model import ItemStatus
+from venire.storage.history_reads import Said
+from venire.storage.rows import ArchivedRow, ItemRow, LeaseRow, NoteRow, SegmentRow
 from venire.storage.sql import queries as q
 from venire.storage.sql import tables as t
 from venire.storage.sql.reading import SqlReading
@@ -44,6 +48,29 @@ class SqlHistory(SqlReading):
         if after is not None:
             query = query.where(t.archived.c.id > after)
         return self._all(ArchivedRow, query, limit)
+
+    def said_in_time(self, stream: str, since: float | None = None) -> Iterator[Said]:
+        """What was said, in the order of time."""
+        labels = t.labels.c
+        columns = labels.item, labels.labeler, labels.said, labels.slot, labels.late, labels.at
+        query = select(*columns).where(labels.stream == stream).order_by(labels.at)
+        if since is not None:
+            query = query.where(labels.at >= since)
+        return map(tuple, self._each(query, 5_000))
+
+    def leases_in_time(self, stream: str, since: float | None = None) -> Iterator[LeaseRow]:
+        """All leases by time."""
+        given, token = t.leases.c.given_at, t.leases.c.token_hash
+        query = q.of_stream(t.leases, stream).order_by(given, token)
+        if since is not None:
+            query = query.where(given >= since)
+        return map(LeaseRow._make, self._each(query, 5_000))
+
+    def stray_items(self, stream: str) -> list[ItemRow]:
+        """Items that are not open and have no `exit_n`."""
+        items = t.items.c
+        query = q.of_stream(t.items, stream).where(items.exit_n.is_(None))
+        return self._all(ItemRow, query.where(items.status != ItemStatus.OPEN).order_by(items.id))
 
     def first_pending(self, stream: str, kind: str = "exit") -> int | None:
         """What is to be sent first, by number."""
