@@ -169,6 +169,20 @@ class StreamElsewhere(StoreDown):
         super().__init__(f"stream {stream!r} is not on this server at the moment: try again")
 
 
+class StreamLoading(StoreDown):
+    """A stream is still being loaded: nothing was done.
+
+    >>> StreamLoading("posts").retry_after
+    2.0
+    """
+
+    def __init__(self, stream: str | None = None) -> None:
+        """Say which stream; None for several."""
+        self.stream = stream
+        what = "streams are" if stream is None else f"stream {stream!r} is"
+        super().__init__(f"{what} still being loaded: try again", retry_after=2.0)
+
+
 class StreamDown(VenireError, RuntimeError):
     """A stream is set aside: its log does not replay. The other streams are served.
 

@@ -15,9 +15,9 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Annotated, Any, Final
 
 from venire.client import AsyncClient, Nothing
-from venire.connectors.models.needs import library
 from venire.errors import VenireError
 from venire.model import Role
+from venire.tools.extras import library
 
 __all__ = ["Tools", "make_server", "serve"]
 

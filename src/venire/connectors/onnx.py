@@ -17,9 +17,9 @@ import numpy as np
 
 from venire.batch import Answer
 from venire.connectors.models.model import Model, Said
-from venire.connectors.models.needs import library
 from venire.connectors.models.scores import KINDS, answers_of, shares_of
 from venire.errors import FileError, InputError, UnknownName
+from venire.tools.extras import library
 
 __all__ = ["OnnxModel"]
 

@@ -17,9 +17,9 @@ import numpy as np
 
 from venire.batch import Answer
 from venire.connectors.models.model import Model, Said
-from venire.connectors.models.needs import library
 from venire.connectors.models.scores import answers_of, margins_of
 from venire.errors import FileError, InputError
+from venire.tools.extras import library
 
 __all__ = ["SklearnModel", "load"]
 

@@ -13,12 +13,12 @@ import os
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from venire.errors import FileError, InputError, MissingExtra
+from venire.errors import FileError, InputError
 from venire.estimators.frames import verdict_columns
+from venire.tools.extras import library
 
 __all__ = ["dataset_of", "to_dataset", "write_dataset"]
 
@@ -46,7 +46,7 @@ def to_dataset(result: Any, probabilities: bool = True) -> Any:
 
 def dataset_of(columns: Mapping[str, Sequence[Any]], classes: Sequence[Any] | None = None) -> Any:
     """Columns as a data set; with classes, the column `label` is a `ClassLabel`."""
-    datasets = _library()
+    datasets = library("datasets", "datasets")
     values = {name: list(column) for name, column in columns.items()}
     if classes is None or "label" not in values:
         return datasets.Dataset.from_dict(values)
@@ -81,7 +81,7 @@ def write_dataset(
 @contextmanager
 def _quiet() -> Iterator[None]:
     """Without the progress bars of the library."""
-    datasets = _library()
+    datasets = library("datasets", "datasets")
     shown = not datasets.are_progress_bars_disabled()
     datasets.disable_progress_bars()
     try:
@@ -89,10 +89,3 @@ def _quiet() -> Iterator[None]:
     finally:
         if shown:
             datasets.enable_progress_bars()
-
-
-def _library() -> Any:
-    try:
-        return import_module("datasets")
-    except ImportError:
-        raise MissingExtra("datasets", "datasets") from None

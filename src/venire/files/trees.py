@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import tomllib
 from collections.abc import Callable
-from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from venire.errors import FileError, MissingExtra
+from venire.errors import FileError
+from venire.tools.extras import library
 
 __all__ = ["Tree", "read_text", "read_toml", "read_tree"]
 
@@ -73,10 +73,7 @@ def _unknown(where: Keys) -> None:
 
 
 def _yaml(path: Path) -> Tree:
-    try:
-        yaml: Any = import_module("yaml")
-    except ImportError:
-        raise MissingExtra("pyyaml", "judges") from None
+    yaml = library("yaml", "judges")
     text = read_text(path)
     try:
         nodes = yaml.compose(text, yaml.SafeLoader)

@@ -10,15 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
-from importlib import import_module
 from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from venire.errors import InputError, MissingExtra
+from venire.errors import InputError
+from venire.tools.extras import library
 
-__all__ = ["Features", "Rows", "Seen", "library", "rows_of"]
+__all__ = ["Features", "Rows", "Seen", "rows_of"]
 
 #: A matrix with a row for each item, dense or sparse.
 Rows: TypeAlias = Any
@@ -128,19 +128,7 @@ def _hashed(texts: Sequence[str]) -> Rows:
 
 @cache
 def _hashings() -> tuple[Any, ...]:
-    text = library("sklearn.feature_extraction.text")
+    text = library("sklearn.feature_extraction.text", "student")
     words = text.HashingVectorizer(n_features=PLACES, ngram_range=(1, 2))
     characters = text.HashingVectorizer(n_features=PLACES, analyzer="char_wb", ngram_range=(3, 3))
     return words, characters
-
-
-def library(module: str) -> Any:
-    """A module of scikit-learn, or how to install it.
-
-    >>> library("sklearn.linear_model").LogisticRegression.__name__
-    'LogisticRegression'
-    """
-    try:
-        return import_module(module)
-    except ImportError:
-        raise MissingExtra("scikit-learn", "student") from None

@@ -19,7 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from venire.errors import InputError
-from venire.student.features import Rows, library
+from venire.student.features import Rows
+from venire.tools.extras import library
 
 __all__ = ["Linear", "Model", "fit_model", "logistic"]
 
@@ -145,8 +146,9 @@ def _fit_own(rows: Rows, posterior: Floats, model: Any) -> Model:
         raise InputError(
             f"got the model {model!r}, expected one of scikit-learn: with fit and predict"
         )
-    fresh = library("sklearn.base").clone(model)
-    weighted = library("sklearn.utils.validation").has_fit_parameter(fresh, "sample_weight")
+    fresh = library("sklearn.base", "student").clone(model)
+    validation = library("sklearn.utils.validation", "student")
+    weighted = validation.has_fit_parameter(fresh, "sample_weight")
     if weighted:
         item, said = np.nonzero(posterior > UNLIKELY)
         options: Mapping[str, Any] = {"sample_weight": posterior[item, said]}

@@ -22,7 +22,6 @@ from starlette.routing import Match
 
 from venire import errors
 from venire.errors import VenireError
-from venire.service.runtime.loading import StreamLoading
 
 __all__ = ["RequestError", "add_handlers", "error_of", "error_response"]
 
@@ -102,7 +101,7 @@ def error_of(error: VenireError) -> RequestError:
         case errors.StreamElsewhere(retry_after=seconds):
             hint = "retry: the stream moves to another server"
             return RequestError(503, "elsewhere", message, hint=hint, retry_after=seconds)
-        case StreamLoading(retry_after=seconds):
+        case errors.StreamLoading(retry_after=seconds):
             hint = "retry: nothing was done"
             return RequestError(503, "loading", message, hint=hint, retry_after=seconds)
         case errors.StoreDown(retry_after=seconds):

@@ -13,10 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.unit.service.support import Flaky, bench, running, settings_of, until
-from venire.errors import NotFound, StoreDown, StreamDown
+from venire.errors import NotFound, StoreDown, StreamDown, StreamLoading
 from venire.service import ItemIn, Lease, ManualClock, Service
 from venire.service.runtime import loading
-from venire.service.runtime.loading import BESIDE, StreamLoading
+from venire.service.runtime.loading import BESIDE
 from venire.service.stream.background import LOADERS
 from venire.storage import SettingsRow, SnapshotRow
 

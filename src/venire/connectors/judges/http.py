@@ -15,8 +15,8 @@ from functools import cache
 from itertools import cycle
 from typing import Any
 
-from venire.connectors.judges.needs import library
 from venire.errors import InputError
+from venire.tools.extras import library
 
 __all__ = ["Connections", "Lost", "key_of"]
 
@@ -39,7 +39,7 @@ class Connections:
         self, url: str, timeout: float, parallel: int, key: str = "", header: str = ""
     ) -> None:
         """`header` names the header that holds the key, by default as a bearer token."""
-        self._httpx = library("httpx2")
+        self._httpx = library("httpx2", "judges")
         self._url, self._timeout, self._key = url, timeout, key
         limits = self._httpx.Limits(max_connections=None, max_keepalive_connections=None)
         headers = {"content-type": "application/json", "user-agent": "venire"}
@@ -77,7 +77,7 @@ class Connections:
 @cache
 def _tls() -> Any:
     """How certificates are checked; reading them takes a while, so once for all judges."""
-    return library("httpx2").create_ssl_context()
+    return library("httpx2", "judges").create_ssl_context()
 
 
 def key_of(owner: str, variable: str | None) -> str:

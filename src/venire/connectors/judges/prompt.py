@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from venire.connectors.judges.checks import BadKey
-from venire.connectors.judges.needs import library
 from venire.errors import InputError
+from venire.tools.extras import library
 
 __all__ = ["Prompt", "schema"]
 
@@ -36,8 +36,8 @@ class Prompt:
 
     def __init__(self, prompt: str, system: str = "") -> None:
         """Compile both templates; a mistake in one is a `BadKey`."""
-        sandbox, meta = library("jinja2.sandbox"), library("jinja2.meta")
-        self._jinja2 = library("jinja2")
+        sandbox, meta = library("jinja2.sandbox", "judges"), library("jinja2.meta", "judges")
+        self._jinja2 = library("jinja2", "judges")
         strict = self._jinja2.StrictUndefined
         env = sandbox.ImmutableSandboxedEnvironment(undefined=strict, keep_trailing_newline=False)
         self._user = self._compiled(env, "prompt", prompt)

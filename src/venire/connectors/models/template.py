@@ -16,8 +16,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from venire.batch import NoAnswer
-from venire.connectors.judges.needs import library
 from venire.errors import InputError
+from venire.tools.extras import library
 
 __all__ = ["Lost", "Template", "at_path", "check_path"]
 
@@ -39,7 +39,7 @@ class Template:
 
     def __init__(self, content: Any) -> None:
         """Compile every text of it."""
-        sandbox, self._jinja2 = library("jinja2.sandbox"), library("jinja2")
+        sandbox, self._jinja2 = library("jinja2.sandbox", "judges"), library("jinja2", "judges")
         strict = self._jinja2.StrictUndefined
         self._env = sandbox.ImmutableSandboxedEnvironment(undefined=strict)
         self._content = self._compiled(content)

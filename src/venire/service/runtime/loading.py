@@ -20,7 +20,14 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
 from venire.engine import engine_version
-from venire.errors import NotFound, StoreDown, StreamDown, StreamElsewhere, VenireError
+from venire.errors import (
+    NotFound,
+    StoreDown,
+    StreamDown,
+    StreamElsewhere,
+    StreamLoading,
+    VenireError,
+)
 from venire.service.stream.background import ignore_error
 from venire.service.stream.change_batch import Batch
 from venire.service.stream.live_stream import LiveStream
@@ -30,7 +37,7 @@ from venire.storage import AddEngine, Change, EngineRow, SaveSnapshot, SnapshotR
 if TYPE_CHECKING:
     from venire.service.runtime.runtime import Runtime
 
-__all__ = ["BESIDE", "PATIENCE", "Loading", "StreamLoading"]
+__all__ = ["BESIDE", "PATIENCE", "Loading"]
 
 #: How many streams that nobody asked for are loaded beside each other.
 BESIDE: Final = 2
@@ -43,20 +50,6 @@ PATIENCE: Final = 10.0
 RETRY, LONGEST_RETRY = 5.0, 300.0
 
 _log = logging.getLogger("venire.service")
-
-
-class StreamLoading(StoreDown):
-    """A stream is still being loaded: nothing was done.
-
-    >>> StreamLoading("posts").retry_after
-    2.0
-    """
-
-    def __init__(self, stream: str | None = None) -> None:
-        """Say which stream; None for several."""
-        self.stream = stream
-        what = "streams are" if stream is None else f"stream {stream!r} is"
-        super().__init__(f"{what} still being loaded: try again", retry_after=2.0)
 
 
 class Loading:

@@ -10,7 +10,7 @@ import json
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any, Final, TypeVar
 
-from venire.errors import NotFound, StateError, StreamElsewhere
+from venire.errors import NotFound, StateError, StreamElsewhere, StreamLoading
 from venire.model import ItemStatus, NoteKind
 from venire.service.console_messages import TrendsView
 from venire.service.explanation_messages import Explanation
@@ -42,7 +42,6 @@ from venire.service.reports.panel import panel_of
 from venire.service.reports.skill_report import MIN_LABELS, Skill, Skills
 from venire.service.reports.trends import Trends
 from venire.service.reports.what_if import what_if_of
-from venire.service.runtime.loading import StreamLoading
 from venire.service.runtime.runtime import Runtime
 from venire.service.stream.live_stream import LiveStream
 from venire.service.stream.log_position import LogPosition

@@ -19,6 +19,7 @@ from venire.errors import (
     StateError,
     StoreDown,
     StreamElsewhere,
+    StreamLoading,
     TooMuch,
     VenireError,
 )
@@ -29,7 +30,7 @@ from venire.service.messages import Added, ItemIn, ItemView, SettingsVersion, St
 from venire.service.page_settings import Block, Practice
 from venire.service.retention import check_retention
 from venire.service.runtime.in_chunks import CHUNK, chunks, committed, run_chunk
-from venire.service.runtime.loading import PATIENCE, StreamLoading
+from venire.service.runtime.loading import PATIENCE
 from venire.service.runtime.runtime import Runtime
 from venire.service.settings import (
     STREAM_NAME,

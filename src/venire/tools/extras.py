@@ -10,16 +10,17 @@ from venire.errors import MissingExtra
 __all__ = ["library"]
 
 #: The names under which packages are installed, where they differ from those of their modules.
-_PACKAGES = {"sklearn": "scikit-learn", "skops.io": "skops"}
+_PACKAGES = {"sklearn": "scikit-learn", "yaml": "pyyaml"}
 
 
 def library(module: str, extra: str) -> Any:
-    """A module, or how to install it.
+    """A module, or how to install the extra that brings it.
 
-    >>> library("json", "sklearn").__name__
+    >>> library("json", "data").__name__
     'json'
     """
     try:
         return import_module(module)
     except ImportError:
-        raise MissingExtra(_PACKAGES.get(module, module), extra) from None
+        package = module.partition(".")[0]
+        raise MissingExtra(_PACKAGES.get(package, package), extra) from None
