@@ -150,7 +150,7 @@ def test_serve_is_a_console_that_fills_while_one_watches(tmp_path: Path) -> None
             with venire.Client(url, key) as client:
                 before = client.insights("digits")
                 assert before["exits"] > 200
-                assert client.stream("digits")["student"]["ready"]
+                until(lambda: client.stream("digits")["student"]["ready"])
                 until(lambda: client.insights("digits")["exits"] > before["exits"] + 10)
                 item = client.find_items("digits", status="left", limit=1)["items"][0]["id"]
             stream = page(f"{url}/streams/digits", key)

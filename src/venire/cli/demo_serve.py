@@ -7,12 +7,14 @@ labelers are clients of it, in a thread.
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import signal
 import sys
 import tempfile
 import threading
 import time
+import urllib.request
 import webbrowser
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -117,9 +119,8 @@ class _Show:
         """What the server says."""
         if line.startswith(_LISTENING):
             url = line.removeprefix(_LISTENING)
-            self._thread = threading.Thread(target=self._work, args=(url,), daemon=True)
+            self._thread = threading.Thread(target=self._begin, args=(url,), daemon=True)
             self._thread.start()
-            self._explain(url)
 
     def end(self) -> None:
         """Send the labelers home."""
@@ -144,6 +145,15 @@ class _Show:
         if self._browser and _has_screen():
             threading.Thread(target=webbrowser.open, args=(link,), daemon=True).start()
 
+    def _begin(self, url: str) -> None:
+        try:
+            while _is_loading(url):
+                time.sleep(0.05)
+        except OSError:  # the demo was ended
+            return
+        self._explain(url)
+        self._work(url)
+
     def _work(self, url: str) -> None:
         crowd = Crowd(self._job, url, self._opened.keys, self._slots, self._tell)
         self._crowd = self._loop.create_task(crowd.work())
@@ -161,6 +171,12 @@ class _Show:
         self._told = moment
         said = f"{now.verdicts:,} of {total:,} images have a verdict, {now.accuracy:.1%} are right"
         self._console.print(said, highlight=False)
+
+
+def _is_loading(url: str) -> bool:
+    """Whether the stream is not in the server's memory yet: the console would be empty."""
+    with urllib.request.urlopen(f"{url}/health", timeout=60) as answer:
+        return "loading" in json.load(answer)
 
 
 def _has_screen() -> bool:
