@@ -88,8 +88,8 @@ class Peers:
                 known, lock = lock is not None, lock_of(error.stream)
                 request.scope["venire.lock"] = lock
                 end = end or time.monotonic() + PATIENCE
-                if time.monotonic() >= end:
-                    raise
+                if time.monotonic() >= end or self._gate.stopping.is_set():
+                    raise  # who stops does not wait: what it gave up may be claimed once it is gone
             if known:
                 await self._sharing.look_again()
 
