@@ -66,11 +66,11 @@ def test_an_interrupted_sweep_leaves_nothing_on_the_cluster(client: Any, tmp_pat
             sweep(points, store, OnCluster(client), interrupt)
         assert len(store) == 3
         wait_for(lambda: not client.run_on_scheduler(_tasks))
-        kept = runs_in(log)
-        found = sweep(points, store, OnCluster(client))
+        kept = store.get(p.key for p in points)
+        later = tmp_path / "later"  # a worker may still be at a point that was cancelled
+        found = sweep([point(x, later) for x in range(12)], store, OnCluster(client))
     assert [found[p.key]["square"] for p in points] == [x * x for x in range(12)]
-    again = runs_in(log) - kept
-    assert again.total() == 9  # what was not stored, and nothing else
+    assert runs_in(later) == Counter(str(x) for x in range(12) if points[x].key not in kept)
 
 
 def _tasks(dask_scheduler: Any) -> int:
@@ -92,7 +92,9 @@ def test_ctrl_c_ends_a_cluster_of_its_own(tmp_path: Path) -> None:
         wait_for(lambda: not alive(process.pid))
     assert (process.returncode, said) == (130, "")
     assert count(file) == 12
+    under_way = {x for x in runs_in(log) if int(x) >= 12}  # which, is up to Dask
+    assert len(under_way) == 2
     subprocess.run(command, cwd=ROOT, check=True, timeout=120)  # the rest, without a cluster
     assert count(file) == 60
     runs = runs_in(log)
-    assert {x for x, times in runs.items() if times > 1} == {"12", "13"}
+    assert {x for x, times in runs.items() if times > 1} == under_way
