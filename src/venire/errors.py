@@ -12,8 +12,9 @@
     ├── TooMuch (RuntimeError)       a limit is reached: retry later, or send less
     ├── StoreError (OSError)         the store cannot be used: damaged, or by a newer version
     │   └── StoreDown                … for now: disk full, database gone; retry
-    │       └── StreamElsewhere      … a stream: another server owns it, or is about to
-    ├── StreamDown (RuntimeError)    a stream is set aside: its log does not replay
+    │       ├── StreamElsewhere      … a stream: another server owns it, or is about to
+    │       └── StreamLoading        … a stream: it is still being loaded
+    ├── StreamDown (RuntimeError)    a stream is set aside: it cannot be loaded
     ├── NotNow                       a labeler cannot answer now: ask again later
     ├── GaveUp                       a labeler will not answer any more
     ├── FetchError (OSError)         a data set could not be downloaded
@@ -46,6 +47,7 @@ __all__ = [
     "StoreInUse",
     "StreamDown",
     "StreamElsewhere",
+    "StreamLoading",
     "TooMuch",
     "UnknownName",
     "VenireError",
@@ -184,7 +186,7 @@ class StreamLoading(StoreDown):
 
 
 class StreamDown(VenireError, RuntimeError):
-    """A stream is set aside: its log does not replay. The other streams are served.
+    """A stream is set aside: it cannot be loaded. The other streams are served.
 
     >>> print(StreamDown("posts", "event 7 does not replay"))
     stream 'posts' is set aside: event 7 does not replay

@@ -27,7 +27,7 @@ OWNER: Final = "venire-owner"
 REMEMBERED: Final = 10_000
 
 #: Codes of a 503 that is answered before anything is done.
-NOT_SERVING: Final = frozenset({"standby", "starting"})
+NOT_SERVING: Final = frozenset({"elsewhere", "loading", "standby", "starting"})
 
 #: What a request is about: a kind of thing and which one.
 Subject = tuple[str, str]

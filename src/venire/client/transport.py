@@ -8,7 +8,8 @@ from typing import Any, Final
 from venire.client.backoff import Backoff
 from venire.client.calls import Call
 from venire.client.servers import Attempts, Servers
-from venire.errors import InputError, MissingExtra
+from venire.errors import InputError
+from venire.tools.extras import library
 
 __all__ = ["Settings", "http_library"]
 
@@ -18,11 +19,7 @@ CONNECT: Final = 5.0
 
 def http_library() -> Any:
     """The HTTP library, or how to install it."""
-    try:
-        import httpx2
-    except ImportError:
-        raise MissingExtra("httpx2", "client") from None
-    return httpx2
+    return library("httpx2", "client")
 
 
 class Settings:

@@ -20,7 +20,8 @@ from pathlib import Path
 from typing import Any, Final, TextIO, TypeAlias
 from urllib.parse import unquote, urlsplit
 
-from venire.errors import FileError, InputError, MissingExtra
+from venire.errors import FileError, InputError
+from venire.tools.extras import library
 
 __all__ = ["Address", "PathOrAddress", "located", "readable"]
 
@@ -152,10 +153,7 @@ class Address:
 
     def _system(self) -> tuple[Any, str]:
         """The file system of pyarrow, and the path there."""
-        try:
-            from pyarrow import fs
-        except ImportError:
-            raise MissingExtra("pyarrow", "data") from None
+        fs = library("pyarrow.fs", "data")
         more = PATIENCE.get(self.scheme, "")
         more = "" if more.partition("=")[0] in self.query else more
         query = "&".join(filter(None, [self.query, more]))

@@ -39,19 +39,7 @@ def timed(seconds: float) -> type[HttpToolsProtocol]:
 
         def __init__(self, *args: Any, **more: Any) -> None:
             super().__init__(*args, **more)
-            self.app = self._if_there(self.app)
-
-        def _if_there(self, app: ASGIApp) -> ASGIApp:
-            """The application, for callers who have not gone before their turn came."""
-
-            async def begin(scope: Scope, receive: Receive, send: Send) -> None:
-                if not is_closed(self.transport):
-                    return await app(scope, receive, send)
-                self.transport.close()
-                while (await receive())["type"] != "http.disconnect":
-                    pass  # it is known in a moment
-
-            return begin
+            self.app = _if_there(self, self.app)
 
         def connection_made(self, transport: Any) -> None:
             """Start the timer for the first request."""
@@ -90,6 +78,19 @@ def timed(seconds: float) -> type[HttpToolsProtocol]:
             self.transport.close()
 
     return Timed
+
+
+def _if_there(connection: HttpToolsProtocol, app: ASGIApp) -> ASGIApp:
+    """The application, for callers who have not gone before their turn came."""
+
+    async def begin(scope: Scope, receive: Receive, send: Send) -> None:
+        if not is_closed(connection.transport):
+            return await app(scope, receive, send)
+        connection.transport.close()
+        while (await receive())["type"] != "http.disconnect":
+            pass  # it is known in a moment
+
+    return begin
 
 
 def is_closed(transport: asyncio.BaseTransport) -> bool:

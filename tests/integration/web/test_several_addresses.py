@@ -15,33 +15,23 @@ from typing import Any
 import pytest
 
 from tests.integration.web.harness import STREAM, Process, serving, until
-from tests.integration.web.test_sharing import owned, owner, several
+from tests.integration.web.test_sharing import NAMES, owned, owner, several, sharing
 from tests.integration.web.test_standby import standing_by
 from venire import AsyncClient, Client
 from venire.cli import main
 from venire.client import ServerError, Unreachable, Work
 from venire.service.tokens import hashed
 
-NAMES = ("a", "b", "c", "d")
-
 
 @pytest.fixture(scope="module")
 def pair(
     postgres: str, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[str, list[Process]]]:
-    """Two servers that share four streams."""
-    import psycopg
-
-    with psycopg.connect(postgres, autocommit=True) as connection:
-        connection.execute("CREATE DATABASE several_addresses")
-    storage = postgres.replace("/postgres?", "/several_addresses?")
-    with several(storage, tmp_path_factory.mktemp("pair"), 2) as servers:
-        with both(servers) as client:
+    with sharing(postgres, "several_addresses", tmp_path_factory.mktemp("pair")) as made:
+        with both(made[1]) as client:
             for name in NAMES:
-                client.create_stream(name, **STREAM)
                 client.add_items(name, [{"id": f"i{n}"} for n in range(20)])
-        until(lambda: owned(*servers) == [2, 2])
-        yield storage, servers
+        yield made
 
 
 def both(servers: list[Process], **more: Any) -> Client:

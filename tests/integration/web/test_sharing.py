@@ -68,22 +68,28 @@ def get(server: Process, path: str, key: str | None = None, **headers: str) -> t
             return error.code, json.loads(error.read() or b"null")
 
 
-@pytest.fixture(scope="module")
-def pair(
-    postgres: str, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[tuple[str, list[Process]]]:
-    """Two servers that share four streams."""
+@contextmanager
+def sharing(postgres: str, database: str, folder: Path) -> Iterator[tuple[str, list[Process]]]:
+    """Two servers that share four streams in a new database."""
     import psycopg
 
     with psycopg.connect(postgres, autocommit=True) as connection:
-        connection.execute("CREATE DATABASE shared_pair")
-    storage = postgres.replace("/postgres?", "/shared_pair?")
-    with several(storage, tmp_path_factory.mktemp("pair"), 2) as servers:
+        connection.execute(f"CREATE DATABASE {database}")
+    storage = postgres.replace("/postgres?", f"/{database}?")
+    with several(storage, folder, 2) as servers:
         with servers[0].client() as client:
             for name in NAMES:
                 client.create_stream(name, **STREAM)
         until(lambda: owned(*servers) == [2, 2])
         yield storage, servers
+
+
+@pytest.fixture(scope="module")
+def pair(
+    postgres: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[str, list[Process]]]:
+    with sharing(postgres, "shared_pair", tmp_path_factory.mktemp("pair")) as made:
+        yield made
 
 
 def test_any_server_serves_any_stream(pair: tuple[str, list[Process]]) -> None:

@@ -29,6 +29,8 @@ WAYS = {
     "cut off": "idempotent",
     "standby": "always",
     "starting": "always",
+    "loading": "always",
+    "elsewhere": "always",
     "owner_lost": "idempotent",
     "store_down": "idempotent",
 }

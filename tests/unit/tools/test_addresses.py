@@ -68,7 +68,8 @@ def test_a_pyarrow_without_the_scheme(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_without_pyarrow(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    for name in ("pyarrow", "pyarrow.fs"):
+        monkeypatch.setitem(sys.modules, name, None)
     address = located("s3://bucket/labels.csv")
     assert isinstance(address, Address)
     for ask in (as_table, files_of, Address.is_dir):

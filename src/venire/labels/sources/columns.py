@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from venire.errors import InputError, MissingExtra
+from venire.errors import InputError
+from venire.tools.extras import library
 
 __all__ = ["NoRows", "columns_of", "pick"]
 
@@ -70,14 +71,14 @@ def _series(values: Any) -> Any:
             import pandas as pd
 
             values = pd.Series(values)  # an array or an index of pandas, with its missing values
-        return _array(_narwhals().from_native(values, series_only=True))
+        return _array(library("narwhals", "data").from_native(values, series_only=True))
     if isinstance(values, np.ndarray) and values.ndim != 1:
         raise InputError(f"a column has {values.ndim} dimensions, expected 1")
     return values
 
 
 def _frame(source: Any, columns: Sequence[str], what: str) -> list[Any]:
-    nw = _narwhals()
+    nw = library("narwhals", "data")
     try:
         frame = nw.from_native(source)
     except TypeError:
@@ -132,11 +133,3 @@ def _check_lengths(found: Sequence[Any], columns: Sequence[str], what: str) -> N
         raise InputError(f"the columns differ in length: {lengths}")
     if not lengths[columns[0]]:
         raise NoRows(f"the {what} have no rows, expected at least one")
-
-
-def _narwhals() -> Any:
-    try:
-        import narwhals
-    except ImportError:
-        raise MissingExtra("narwhals", "data") from None
-    return narwhals

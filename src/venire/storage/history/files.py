@@ -18,10 +18,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, NamedTuple, Self, get_type_hints
 
-from venire.errors import FileError, MissingExtra
+from venire.errors import FileError
 from venire.storage import rows as r
 from venire.storage.changes import Restorable
 from venire.storage.file_lock import open_private
+from venire.tools.extras import library
 
 __all__ = ["MANIFEST", "TABLES", "Secret", "SegmentFiles", "SegmentWriter", "chained", "folder_of"]
 
@@ -73,12 +74,7 @@ def chained(segment: r.SegmentRow, previous: str, files: Mapping[str, Any]) -> s
 
 
 def _arrow() -> tuple[Any, Any]:
-    try:
-        import pyarrow
-        import pyarrow.parquet
-    except ImportError:
-        raise MissingExtra("pyarrow", "data") from None
-    return pyarrow, pyarrow.parquet
+    return library("pyarrow", "data"), library("pyarrow.parquet", "data")
 
 
 def _schema(kind: Any) -> Any:
