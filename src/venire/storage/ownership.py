@@ -28,6 +28,7 @@ class Members(NamedTuple):
     me: int
     addresses: dict[int, str]
     holders: dict[int, int]
+    quiet: frozenset[int] = frozenset()  # they may be suspended: nothing should be meant for them
 
     def owner(self, stream: str) -> int | None:
         """The server that has claimed a stream."""

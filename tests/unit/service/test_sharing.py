@@ -9,7 +9,9 @@ import pytest
 
 from tests.unit.service.support import running
 from venire.service import Service
+from venire.service.runtime.fair_shares import Plan
 from venire.storage import Members, open_storage
+from venire.storage.ownership import lock_of
 
 pytest.importorskip("psycopg")
 
@@ -33,5 +35,33 @@ async def test_a_session_that_was_replaced_since_the_look_is_not_missed(
             async with asyncio.timeout(60):
                 while not writer.up:  # it looks again, and is a member
                     await asyncio.sleep(0.05)
+        finally:
+            await service.stop()
+
+
+@running
+async def test_nothing_is_meant_for_a_server_that_is_quiet(
+    new_url: Callable[[str], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It keeps what it owns; what is free goes to the others, who give nothing up for it."""
+    with open_storage(new_url("postgres"), address="http://a:8400") as storage:
+        service = Service(storage)
+        await service.start()
+        try:
+            sharing, me, other = service.runtime.sharing, storage.session, storage.session + 1
+            for name in ("mine", "mine too"):
+                assert storage.claim(name)
+            addresses = {me: "http://a:8400", other: "http://b:8400"}
+            holders = {lock_of("mine"): me, lock_of("mine too"): me, lock_of("theirs"): other}
+            names = frozenset(("free", "mine", "mine too", "theirs"))
+            plans = {}
+            for quiet in ((), (other,), (me,)):
+                with monkeypatch.context() as seen:
+                    members = Members(me, addresses, holders, frozenset(quiet))
+                    seen.setattr(sharing, "members", members)
+                    seen.setattr(sharing, "_names", names)
+                    plans[quiet] = sharing._plan()
+            fair = Plan([], [])
+            assert plans == {(): fair, (other,): Plan(["free"], []), (me,): fair}
         finally:
             await service.stop()

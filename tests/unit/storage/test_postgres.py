@@ -24,6 +24,7 @@ from venire.storage import (
     open_storage,
 )
 from venire.storage.sql import schema
+from venire.storage.sql.postgres import PostgresStorage
 
 psycopg = pytest.importorskip("psycopg")
 
@@ -169,6 +170,18 @@ def test_servers_that_share_a_store_claim_streams_one_by_one(url: str) -> None:
         two.write([SetStatus("s", "paused")])
         with pytest.raises(StoreError, match="has not claimed"):
             one.write([SetStatus("s", "running")])
+
+
+def test_a_server_that_says_nothing_is_seen_to_be_quiet_before_its_session_ends(url: str) -> None:
+    with open_storage(url, address=A) as one, open_storage(url, address=B) as two:
+        assert isinstance(one, PostgresStorage)
+        with one._write_lock:  # as long as it has it, nothing is said
+            end = time.monotonic() + 60
+            while one.session not in two.members().quiet:
+                assert one.session in two.members().addresses
+                assert time.monotonic() < end
+        while one.session in two.members().quiet:
+            assert time.monotonic() < end
 
 
 def test_events_go_on_where_another_server_left_off(url: str) -> None:

@@ -22,6 +22,7 @@ from venire.storage.ownership import Members, lock_of
 
 __all__ = [
     "END_SILENT",
+    "HEARTBEAT",
     "HELD",
     "START",
     "STORE",
@@ -37,8 +38,11 @@ __all__ = [
 STORE: Final = int.from_bytes(b"venire", "big")
 START: Final = int.from_bytes(b"vnstart", "big")
 
-#: The session of an owner that says nothing for so many seconds ends.
+#: The session of an owner that says nothing for so many seconds ends. It says something every
+#: second; who has not for `QUIET` seconds is not expected to claim anything.
 SILENT: Final = 10
+QUIET: Final = 2
+HEARTBEAT: Final = 1.0
 
 #: Of the session of an owner: by these PostgreSQL notices that the process or its host is gone.
 #: An older version does not have all of them.
@@ -54,8 +58,12 @@ _TIMEOUTS: Final = {
 #: PostgreSQL keeps 63 bytes of a session's name.
 _MARK, _LONGEST = "venire ", 63
 
-HELD: Final = """
-SELECT pid, (classid::bigint << 32) | objid::bigint, mode = 'ShareLock', application_name
+_WAITING: Final = """
+wait_event IN ('ClientRead', 'ClientWrite') AND clock_timestamp() - state_change > interval"""
+
+HELD: Final = f"""
+SELECT pid, (classid::bigint << 32) | objid::bigint, mode = 'ShareLock', application_name,
+coalesce({_WAITING} '{QUIET} s', false)
 FROM pg_locks JOIN pg_stat_activity USING (pid)
 WHERE locktype = 'advisory' AND objsubid = 1 AND granted
 AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
@@ -66,8 +74,7 @@ SELECT pg_terminate_backend(pid) FROM pg_locks JOIN pg_stat_activity USING (pid)
 WHERE locktype = 'advisory' AND objsubid = 1 AND granted AND pid <> pg_backend_pid()
 AND (classid::bigint << 32) | objid::bigint = {STORE}
 AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
-AND wait_event IN ('ClientRead', 'ClientWrite')
-AND clock_timestamp() - state_change > interval '{SILENT} s'
+AND {_WAITING} '{SILENT} s'
 """
 
 Session = psycopg.Connection[Any]
@@ -110,17 +117,18 @@ def unclaim(session: Session, stream: str) -> None:
     session.execute("SELECT pg_advisory_unlock(%s)", (lock_of(stream),))
 
 
-def members(rows: list[tuple[int, int, bool, str]], me: int) -> Members:
+def members(rows: list[tuple[int, int, bool, str, bool]], me: int) -> Members:
     """The members by the rows of `HELD`.
 
-    >>> held = [(7, STORE, True, "venire http://a:1"), (7, 42, False, "venire http://a:1")]
-    >>> members(held, 7)
-    Members(me=7, addresses={7: 'http://a:1'}, holders={42: 7})
+    >>> a = "venire http://a:1"
+    >>> members([(7, STORE, True, a, False), (7, 42, False, a, False)], 7)
+    Members(me=7, addresses={7: 'http://a:1'}, holders={42: 7}, quiet=frozenset())
     """
     addresses = {
         pid: name.removeprefix(_MARK)
-        for pid, lock, shared, name in rows
+        for pid, lock, shared, name, _ in rows
         if shared and lock == STORE
     }
-    holders = {lock: pid for pid, lock, shared, _ in rows if not shared and pid in addresses}
-    return Members(me, addresses, holders)
+    holders = {lock: pid for pid, lock, shared, *_ in rows if not shared and pid in addresses}
+    quiet = frozenset(pid for pid, *_, silent in rows if silent and pid in addresses)
+    return Members(me, addresses, holders, quiet)

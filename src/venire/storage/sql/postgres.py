@@ -45,9 +45,6 @@ __all__ = ["PostgresStorage"]
 #: process or the connection that held it is gone.
 _LOCK_TIMEOUT = 3000
 
-#: The owner says something every so many seconds, since a silent session ends (`locks`).
-_HEARTBEAT = 3.0
-
 #: How often a transaction is tried that PostgreSQL gave up for another one.
 _TRIES = 3
 
@@ -152,7 +149,7 @@ class PostgresStorage(SqlStorage):
 
     def _say_something(self) -> None:
         """Keep the session of the owner alive, as long as this process is."""
-        while not self._closed.wait(_HEARTBEAT):
+        while not self._closed.wait(locks.HEARTBEAT):
             with self._write_lock, suppress(psycopg.Error):
                 if self._writing is not None:  # when it is lost, the next write says so
                     self._writing.execute("SELECT 1")
@@ -220,7 +217,7 @@ class PostgresStorage(SqlStorage):
             if self.shared:
                 connection.exec_driver_sql(locks.END_SILENT)
             rows = connection.exec_driver_sql(locks.HELD).all()
-        return locks.members([(row[0], row[1], row[2], row[3]) for row in rows], me)
+        return locks.members([tuple(row) for row in rows], me)
 
     @contextmanager
     def starting(self) -> Iterator[None]:
