@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from venire.costs import Costs
 from venire.engine import Scheduler
 from venire.estimators.base import BaseEstimator
 from venire.labels import LabelTable
@@ -34,7 +35,11 @@ __all__ = ["check_competence", "check_learning", "check_policy", "drive"]
 
 
 def drive(
-    world: World, policy: Policy, slots: int, learning: Learning | None = None
+    world: World,
+    policy: Policy,
+    slots: int,
+    learning: Learning | None = None,
+    costs: Costs | None = None,
 ) -> tuple[list[Assignment], list[Exit], Scheduler]:
     """Drive the engine over a simulated world by its four verbs, every label within its slot.
 
@@ -48,7 +53,7 @@ def drive(
     names = [labeler.id for labeler in world.panel]
     number = {name: m for m, name in enumerate(names)}
     row = {str(items.name(i)): i for i in range(len(items))}
-    s = Scheduler(_panel(world, learning), world.classes, policy, learning)
+    s = Scheduler(_panel(world, learning), world.classes, policy, learning, costs=costs)
     given: list[Assignment] = []
     left: list[Exit] = []
     for slot in range(slots):

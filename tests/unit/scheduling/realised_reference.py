@@ -97,6 +97,7 @@ class Market:
     ask: Callable[[int, int, int], int]
     belief: Belief
     classes: int
+    costs: list[list[float]] | None = None  # what errors cost, by truth and verdict
     said: dict[tuple[int, int], int] = field(default_factory=dict)
     counts: list[int] = field(default_factory=list)
     mean_log: float = 0.0
@@ -155,24 +156,26 @@ class Market:
         item = self.world.items[i]
         used = [m for _, m in item.labels]
         known = [m for m in used if (i, m) in self.said]
-        pair, wrong = self._read(i, known) if self.by_labels else ((0, 1), 0.0)
+        pair, wrong, scale = self._read(i, known) if self.by_labels else ((0, 1), 0.0, 1.0)
+        weight = item.weight * scale
         cap = sum(self.evidence(m, pair) for m in item.unused())
         least = self._one_label(pair)
         least = min(least, cap) if least > 0 else cap
         if not self.by_labels:
-            left = residual(item.weight, sum(self.own[m] for m in used))
-            return Case(left, left, cap, least, False, pair, item.weight)
+            left = residual(weight, sum(self.own[m] for m in used))
+            return Case(left, left, cap, least, False, pair, weight)
         coming = sum(self.evidence(m, pair) for m in used if m not in known)
-        left = residual(item_value.SHARE * item.weight * math.sqrt(wrong * (1.0 - wrong)), coming)
-        loss = item.weight * wrong if known else item.weight
+        left = residual(item_value.SHARE * weight * math.sqrt(wrong * (1.0 - wrong)), coming)
+        loss = weight * wrong if known else weight
         if coming > 0:
-            return Case(min(loss, left), left, cap, least, False, pair, item.weight, True)
-        return Case(loss, left, cap, least, not known, pair, item.weight, bool(known))
+            return Case(min(loss, left), left, cap, least, False, pair, weight, True)
+        return Case(loss, left, cap, least, not known, pair, weight, bool(known))
 
-    def _read(self, i: int, known: list[int]) -> tuple[Pair, float]:
-        """The two most probable classes, and how probable all but the first are together.
+    def _read(self, i: int, known: list[int]) -> tuple[Pair, float, float]:
+        """The two classes that matter, the chance to be wrong, and what to multiply weights by.
 
-        Of equal ones the later class is taken for the more probable.
+        Those are the most probable ones. Of equal ones the later class is taken for the more
+        probable.
         """
         score = [
             self.lean[j] + sum(self.votes[m][self.said[i, m]][j] for m in known)
@@ -181,8 +184,27 @@ class Market:
         ranked = sorted(range(self.classes), key=lambda j: (-score[j], -j))
         others = sorted(ranked[1:], reverse=True)
         odds = sum(math.exp(score[j] - score[ranked[0]]) for j in others)
+        if self.costs is not None:
+            return self._by_cost(score, 1.0 - odds / (1.0 + odds))
         first, second = sorted(ranked[:2])
-        return (first, second), odds / (1.0 + odds)
+        return (first, second), odds / (1.0 + odds), 1.0
+
+    def _by_cost(self, score: list[float], top: float) -> tuple[Pair, float, float]:
+        """The same where errors differ in cost; `top` is how probable the first class is.
+
+        They are the verdict that costs least and the class that costs most under it, the later
+        one of equals.
+        """
+        assert self.costs is not None
+        costs, later = self.costs, range(self.classes - 1, -1, -1)
+        odds = [math.exp(x - max(score)) for x in score]
+        lost = [sum(odds[j] * costs[j][v] for j in reversed(later)) for v in reversed(later)]
+        verdict = min(later, key=lambda v: lost[v])
+        second = max((j for j in later if j != verdict), key=lambda j: odds[j] * costs[j][verdict])
+        here = lost[verdict] * top
+        there = odds[verdict] * costs[verdict][second] * top
+        first, last = sorted((verdict, second))
+        return (first, last), here / (here + there), here + there
 
     def gain(self, i: int, m: int) -> float:
         """What a label gains, without its price."""
@@ -254,10 +276,14 @@ class Market:
         usual = max(sum(middle) / max(1, len(middle)), 0.01 * self.mean)
         if usual <= 0:
             return 0.0
-        share = 0.5 * item_value.SHARE if self.by_labels else 1.0
+        share, scale = (0.5 * item_value.SHARE, 1.0) if self.by_labels else (1.0, 1.0)
+        if self.by_labels and self.costs is not None:
+            top = 1.0 / sum(math.exp(x - max(self.lean)) for x in self.lean)
+            _, wrong, scale = self._by_cost(self.lean, 1.0 - (1.0 - top))
+            share = item_value.SHARE * math.sqrt(wrong * (1.0 - wrong))
         step = math.sqrt(max(0.0, self.mean_square - self.mean_log * self.mean_log)) / 2.0
         for i in range(-3, 4):
-            weight = math.exp(self.mean_log + i * step)
+            weight = scale * math.exp(self.mean_log + i * step)
             case = Case(weight, share * weight, self.cap, self.least, True, (0, 1), weight)
             if self.priced:
                 case.cap = 0.0
@@ -435,10 +461,11 @@ def realised(
     ask: Callable[[int, int, int], int],
     belief: Belief | None = None,
     classes: int = 2,
+    costs: list[list[float]] | None = None,
 ) -> PlainWorld:
     """A run with this belief; by default of the competences of the world."""
     belief = belief or Belief(np.asarray(world.competences, dtype=np.float64))
-    market = Market(world, by_labels, ask, belief, classes)
+    market = Market(world, by_labels, ask, belief, classes, costs)
     for slot in range(world.slots):
         market.serve(slot)
         market.settle(slot)

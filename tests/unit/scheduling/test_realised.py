@@ -31,6 +31,7 @@ from venire import (
     World,
     simulate,
 )
+from venire.costs import cost_matrix
 from venire.scheduling.algorithm1.verdicts import believe
 from venire.scheduling.base import Belief, Learner, Learning
 from venire.scheduling.policies.realised import further_labels, item_value
@@ -76,7 +77,11 @@ class Believer(Learner):
 
 
 def check_against_the_plain_reference(
-    policy: Policy, instance: Instance, belief: Belief | None = None, classes: int = 2
+    policy: Policy,
+    instance: Instance,
+    belief: Belief | None = None,
+    classes: int = 2,
+    costs: dict[tuple[int, int], float] | None = None,
 ) -> None:
     world = World.trace(
         instance.items, instance.arrival, instance.panel, None, range(classes), instance.seed
@@ -88,12 +93,14 @@ def check_against_the_plain_reference(
         lambda i, m, slot: int(ask(stream, i, m, slot)),
         belief,
         classes,
+        None if (matrix := cost_matrix(costs, range(classes))) is None else matrix.tolist(),
     )
     expected = in_names(instance, plain)
     learning = None if belief is None else Told(belief)
-    run = simulate(world, policy, learning, slots=instance.slots)
-    assert steps(list(run.assignments()), list(run.exits())) == expected
-    given, left = steps(*drive(world, policy, instance.slots, learning)[:2])
+    if costs is None:  # the simulator knows none
+        run = simulate(world, policy, learning, slots=instance.slots)
+        assert steps(list(run.assignments()), list(run.exits())) == expected
+    given, left = steps(*drive(world, policy, instance.slots, learning, costs)[:2])
     assert given == expected[0]
     assert left == [e for e in expected[1] if e[4] != "horizon"]
 
@@ -174,6 +181,20 @@ def test_so_they_do_where_labels_cost_money(
     instance = data.draw(instances(max_labelers=many, max_slots=5, few=few, priced=True))
     belief = data.draw(beliefs(len(instance.panel), classes)) if full else None
     check_against_the_plain_reference(policy, instance, belief, classes)
+
+
+@pytest.mark.parametrize("policy", BOTH, ids=lambda p: p.name)
+@settings(max_examples=40, deadline=None)
+@given(data=st.data(), few=st.booleans(), classes=st.sampled_from([2, 3, 4]), priced=st.booleans())
+def test_so_does_the_engine_where_errors_differ_in_cost(
+    policy: Policy, data: st.DataObject, few: bool, classes: int, priced: bool
+) -> None:
+    many = 12 if few else 5
+    instance = data.draw(instances(max_labelers=many, max_slots=5, few=few, priced=priced))
+    belief = data.draw(beliefs(len(instance.panel), classes)) if data.draw(st.booleans()) else None
+    errors = st.permutations(range(classes)).map(lambda order: (order[0], order[1]))
+    costs = data.draw(st.dictionaries(errors, st.sampled_from([0.25, 3.0, 10.0]), min_size=1))
+    check_against_the_plain_reference(policy, instance, belief, classes, costs)
 
 
 @pytest.mark.parametrize("policy", BOTH, ids=lambda p: p.name)
