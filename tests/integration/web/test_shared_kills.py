@@ -4,8 +4,8 @@ Whatever was acknowledged must be there in the end, exactly once; no item has tw
 cursor skips an exit, event streams go on without a gap, nobody writes a stream without its lock,
 and the store is what its log says. `VENIRE_KILLS` says how many servers are lost, and
 `VENIRE_PAUSE` for how many seconds one is stopped; the first for a minute. A server that is stopped
-sleeps on while others are lost. How long streams were without an owner is printed, and held to
-limits.
+sleeps on while others are lost, some of them at once, when its streams are still its own: those are
+not counted. How long streams were without an owner is printed, and held to limits.
 """
 
 from __future__ import annotations
@@ -78,8 +78,10 @@ class Trial:
     waking: Future[None] | None = None
     sessions: list[tuple[str, Any]] = field(default_factory=list)
 
-    def lose_one(self, how: signal.Signals, pause: float) -> None:
-        """Lose the server with most streams among those who are awake."""
+    def lose_one(
+        self, how: signal.Signals, pause: float = 0.0, at_once: signal.Signals | None = None
+    ) -> None:
+        """Lose the server with most streams among those who are awake, and perhaps another."""
         if self.waking is not None and (how == signal.SIGSTOP or self.waking.done()):
             self.wake()
         awake = [server for server in self.servers if server is not self.asleep]
@@ -93,6 +95,8 @@ class Trial:
             self.asleep = victim
             self.waking = self.pool.submit(self._wake_after, victim, pause)
         probes = [self.pool.submit(self._taken_over, name, others, begun) for name in names]
+        if at_once is not None:
+            self.lose_one(at_once)
         for probe in probes:
             self._note(how, probe.result(120))
         if how == signal.SIGSTOP:
@@ -178,7 +182,8 @@ def test_nothing_acknowledged_is_lost_when_servers_are(
         draw.shuffle(order)
         for n, how in enumerate([SIGNALS[0], *order]):
             time.sleep(draw.uniform(0.2, 1.5))
-            trial.lose_one(how, PAUSE if n else max(PAUSE, LONGEST_PAUSE))
+            more = draw.choice((None, *SIGNALS[1:])) if how == signal.SIGSTOP else None
+            trial.lose_one(how, PAUSE if n else max(PAUSE, LONGEST_PAUSE), more)
             assert not [fault for load in loads.values() for fault in load.faults]
         trial.wake()
         for load in loads.values():
