@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 
@@ -19,8 +19,14 @@ from venire import (
     LearnWhileServing,
     OneCoin,
     Policy,
+    PythonPolicy,
+    World,
+    simulate,
 )
+from venire.experiments.regimes import compare
+from venire.experiments.reproduction.literal import LiteralGreedy
 from venire.scheduling.by_name import exported, policy_named
+from venire.scheduling.policies.plain.views import ItemView, LabelerView
 from venire.service import StreamSettings
 from venire.service.reports import skill_report
 from venire.service.stream import engine_setup
@@ -39,6 +45,24 @@ SERVED = (
 )
 
 
+class Plain(PythonPolicy):
+    """A policy in ordinary Python, for the kernels around it."""
+
+    def choose(self, labeler: LabelerView, items: Sequence[ItemView], slot: int) -> ItemView | None:
+        """The first that it may label."""
+        return items[0] if items else None
+
+
+def certified(regime: str) -> None:
+    """A comparison with its certificate."""
+    compare(["greedy"], [regime], 1, quick=True)
+
+
+def simulated(policy: Policy) -> None:
+    """A simulation."""
+    simulate(World.synthetic(seed=0), policy, slots=20)
+
+
 def jobs() -> list[tuple[Callable[..., None], object]]:
     others = sorted(set(exported(Policy)) - {*SLOW, "realised-proxy"})  # it has Realised's kernels
     ways: list[Learning] = [Algorithm2(20), LearnThenServe(20), LearnWhileServing()]
@@ -47,6 +71,8 @@ def jobs() -> list[tuple[Callable[..., None], object]]:
         *((check_learning, how) for how in ways),
         *((check_competence, fit) for fit in (OneCoin(), DawidSkene())),
         *((engine_setup.warm_up, settings) for settings in SERVED),
+        (certified, "paper"),
+        *((simulated, policy) for policy in (Plain(), LiteralGreedy())),
         (skill_report.warm_up, TWO),
     ]
 
