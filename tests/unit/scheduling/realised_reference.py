@@ -278,8 +278,8 @@ class Market:
             return 0.0
         share, scale = (0.5 * item_value.SHARE, 1.0) if self.by_labels else (1.0, 1.0)
         if self.by_labels and self.costs is not None:
-            top = 1.0 / sum(math.exp(x - max(self.lean)) for x in self.lean)
-            _, wrong, scale = self._by_cost(self.lean, 1.0 - (1.0 - top))
+            likely = 1.0 / sum(math.exp(x - max(self.lean)) for x in self.lean)
+            _, wrong, scale = self._by_cost(self.lean, 1.0 - (1.0 - likely))
             share = item_value.SHARE * math.sqrt(wrong * (1.0 - wrong))
         step = math.sqrt(max(0.0, self.mean_square - self.mean_log * self.mean_log)) / 2.0
         for i in range(-3, 4):

@@ -31,7 +31,7 @@ from venire import (
     World,
     simulate,
 )
-from venire.costs import cost_matrix
+from venire.costs import Costs, cost_matrix
 from venire.scheduling.algorithm1.verdicts import believe
 from venire.scheduling.base import Belief, Learner, Learning
 from venire.scheduling.policies.realised import further_labels, item_value
@@ -81,7 +81,7 @@ def check_against_the_plain_reference(
     instance: Instance,
     belief: Belief | None = None,
     classes: int = 2,
-    costs: dict[tuple[int, int], float] | None = None,
+    costs: Costs | None = None,
 ) -> None:
     world = World.trace(
         instance.items, instance.arrival, instance.panel, None, range(classes), instance.seed
@@ -193,7 +193,9 @@ def test_so_does_the_engine_where_errors_differ_in_cost(
     instance = data.draw(instances(max_labelers=many, max_slots=5, few=few, priced=priced))
     belief = data.draw(beliefs(len(instance.panel), classes)) if data.draw(st.booleans()) else None
     errors = st.permutations(range(classes)).map(lambda order: (order[0], order[1]))
-    costs = data.draw(st.dictionaries(errors, st.sampled_from([0.25, 3.0, 10.0]), min_size=1))
+    costs: Costs = data.draw(
+        st.dictionaries(errors, st.sampled_from([0.25, 3.0, 10.0]), min_size=1)
+    )
     check_against_the_plain_reference(policy, instance, belief, classes, costs)
 
 
