@@ -28,7 +28,7 @@ class Members(NamedTuple):
     me: int
     addresses: dict[int, str]
     holders: dict[int, int]
-    quiet: frozenset[int] = frozenset()  # they may be suspended: nothing should be meant for them
+    not_taking: frozenset[int] = frozenset()  # they leave, or may be suspended: they claim nothing
 
     def owner(self, stream: str) -> int | None:
         """The server that has claimed a stream."""
@@ -55,6 +55,9 @@ class Ownership:
 
     def disclaim(self, stream: str) -> None:
         """Let others claim a stream; whatever was to be written must be written."""
+
+    def resign(self) -> None:
+        """Let the other servers know that this one will claim nothing more."""
 
     def members(self) -> Members:
         """The servers that share the store now."""

@@ -40,7 +40,7 @@ async def test_a_session_that_was_replaced_since_the_look_is_not_missed(
 
 
 @running
-async def test_nothing_is_meant_for_a_server_that_is_quiet(
+async def test_nothing_is_meant_for_a_server_that_takes_nothing(
     new_url: Callable[[str], str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It keeps what it owns; what is free goes to the others, who give nothing up for it."""
@@ -55,12 +55,12 @@ async def test_nothing_is_meant_for_a_server_that_is_quiet(
             holders = {lock_of("mine"): me, lock_of("mine too"): me, lock_of("theirs"): other}
             names = frozenset(("free", "mine", "mine too", "theirs"))
             plans = {}
-            for quiet in ((), (other,), (me,)):
+            for not_taking in ((), (other,), (me,)):
                 with monkeypatch.context() as seen:
-                    members = Members(me, addresses, holders, frozenset(quiet))
+                    members = Members(me, addresses, holders, frozenset(not_taking))
                     seen.setattr(sharing, "members", members)
                     seen.setattr(sharing, "_names", names)
-                    plans[quiet] = sharing._plan()
+                    plans[not_taking] = sharing._plan()
             fair = Plan([], [])
             assert plans == {(): fair, (other,): Plan(["free"], []), (me,): fair}
         finally:

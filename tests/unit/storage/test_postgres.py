@@ -172,15 +172,26 @@ def test_servers_that_share_a_store_claim_streams_one_by_one(url: str) -> None:
             one.write([SetStatus("s", "running")])
 
 
-def test_a_server_that_says_nothing_is_seen_to_be_quiet_before_its_session_ends(url: str) -> None:
+def test_a_server_that_leaves_stays_a_member_that_takes_nothing(url: str) -> None:
+    with open_storage(url, address=A) as one, open_storage(url, address=B) as two:
+        assert one.claim("s")
+        one.resign()
+        one.resign()
+        members = two.members()
+        assert members.owner("s") == one.session
+        assert members.not_taking == {one.session}
+        one.write([AddStream(StreamRow("s", 0.0))])  # to the end
+
+
+def test_a_server_that_says_nothing_takes_nothing_before_its_session_ends(url: str) -> None:
     with open_storage(url, address=A) as one, open_storage(url, address=B) as two:
         assert isinstance(one, PostgresStorage)
         with one._write_lock:  # as long as it has it, nothing is said
             end = time.monotonic() + 60
-            while one.session not in two.members().quiet:
+            while one.session not in two.members().not_taking:
                 assert one.session in two.members().addresses
                 assert time.monotonic() < end
-        while one.session in two.members().quiet:
+        while one.session in two.members().not_taking:
             assert time.monotonic() < end
 
 

@@ -165,6 +165,8 @@ class Sharing:
         try:
             if not self._runtime.writer.up:
                 return
+            if self._resigned:
+                await self._runtime.read(self._storage.resign)
             plan = self._plan()
             for name in plan.give:
                 await self._give_up(name)
@@ -185,9 +187,9 @@ class Sharing:
         members, names = self.members, self._names | self._deleted
         owners = {name: members.owner(name) for name in names}
         owners |= dict.fromkeys(claims & names, members.me)  # since the look
-        quiet = members.quiet - {members.me}  # they keep what they have, and get nothing
-        owners = {name: owner for name, owner in owners.items() if owner not in quiet}
-        plan = fair_plan(owners, {*members.addresses, members.me} - quiet, members.me)
+        others = members.not_taking - {members.me}  # they keep what they have, and get nothing
+        owners = {name: owner for name, owner in owners.items() if owner not in others}
+        plan = fair_plan(owners, {*members.addresses, members.me} - others, members.me)
         unused = claims - names - self._creating - self._runtime.streams.keys()
         return Plan(plan.take, [*plan.give, *(unused - self._runtime.deleting.keys())])
 

@@ -29,14 +29,17 @@ __all__ = [
     "check_address",
     "join",
     "members",
+    "resign",
     "set_timeouts",
     "try_claim",
     "unclaim",
 ]
 
-#: The lock of the owner of the store, and that of the servers that start: names as numbers.
+#: The locks of the owner of the store, of the servers that start, and of those that leave: names
+#: as numbers.
 STORE: Final = int.from_bytes(b"venire", "big")
 START: Final = int.from_bytes(b"vnstart", "big")
+LEAVE: Final = int.from_bytes(b"vnleave", "big")
 
 #: The session of an owner that says nothing for so many seconds ends. It says something every
 #: second; who has not for `QUIET` seconds is not expected to claim anything.
@@ -106,6 +109,11 @@ def join(session: Session, address: str) -> None:
     session.execute("SELECT pg_advisory_lock_shared(%s)", (STORE,))
 
 
+def resign(session: Session) -> None:
+    """Stay a server of those that share the store, but one that claims nothing more."""
+    session.execute("SELECT pg_advisory_lock_shared(%s)", (LEAVE,))
+
+
 def try_claim(session: Session, stream: str) -> bool:
     """Take the lock of a stream, if nobody has it."""
     found = session.execute("SELECT pg_try_advisory_lock(%s)", (lock_of(stream),)).fetchone()
@@ -120,9 +128,11 @@ def unclaim(session: Session, stream: str) -> None:
 def members(rows: list[tuple[int, int, bool, str, bool]], me: int) -> Members:
     """The members by the rows of `HELD`.
 
-    >>> a = "venire http://a:1"
-    >>> members([(7, STORE, True, a, False), (7, 42, False, a, False)], 7)
-    Members(me=7, addresses={7: 'http://a:1'}, holders={42: 7}, quiet=frozenset())
+    >>> a, b = "venire http://a:1", "venire http://b:1"
+    >>> members([(7, STORE, True, a, False), (7, 42, False, a, False),
+    ...          (8, STORE, True, b, False), (8, LEAVE, True, b, False)], 7)
+    Members(me=7, addresses={7: 'http://a:1', 8: 'http://b:1'}, holders={42: 7},
+            not_taking=frozenset({8}))
     """
     addresses = {
         pid: name.removeprefix(_MARK)
@@ -130,5 +140,5 @@ def members(rows: list[tuple[int, int, bool, str, bool]], me: int) -> Members:
         if shared and lock == STORE
     }
     holders = {lock: pid for pid, lock, shared, *_ in rows if not shared and pid in addresses}
-    quiet = frozenset(pid for pid, *_, silent in rows if silent and pid in addresses)
-    return Members(me, addresses, holders, quiet)
+    not_taking = {pid for pid, lock, *_, quiet in rows if quiet or lock == LEAVE}
+    return Members(me, addresses, holders, frozenset(not_taking & addresses.keys()))

@@ -205,6 +205,12 @@ class PostgresStorage(SqlStorage):
                 if self._writing is not None:
                     locks.unclaim(self._writing, stream)
 
+    def resign(self) -> None:
+        """Let the other servers know that this one will claim nothing more."""
+        with self._write_lock, self._errors():
+            if self.shared and self._writing is not None:
+                locks.resign(self._writing)
+
     @property
     def session(self) -> int:
         """The number of the session in which this process writes."""
