@@ -2,8 +2,9 @@
 
 All are advisory locks of the session in which a server writes. The owner of a whole store holds
 `STORE` alone; servers that share its streams out hold it together, with a lock for each stream
-that they claimed. The session bears the server's address in its name. So `pg_locks` and
-`pg_stat_activity` are the list of the members, and PostgreSQL removes who is gone.
+that they claimed, and `LEAVE` when they are about to go. The session bears the server's address in
+its name. So `pg_locks` and `pg_stat_activity` are the list of the members, and PostgreSQL removes
+who is gone.
 
 PostgreSQL's time-outs end a session that waits for its client, but not between the messages of a
 pipeline or of COPY. So whoever wants a lock, or looks at the members, has PostgreSQL end a session
