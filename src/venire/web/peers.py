@@ -89,7 +89,7 @@ class Peers:
                 request.scope["venire.lock"] = lock
                 end = end or time.monotonic() + PATIENCE
                 if time.monotonic() >= end or self._gate.stopping.is_set():
-                    raise  # who stops does not wait: what it gave up may be claimed once it is gone
+                    raise  # who stops waits for nobody: the caller may ask another server
             if known:
                 await self._sharing.look_again()
 

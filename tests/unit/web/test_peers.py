@@ -41,7 +41,7 @@ def post() -> Request:
 def test_who_stops_does_not_wait_for_an_owner(
     stopping: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Others may not claim what it gave up before it is gone, so it would wait for itself."""
+    """It would not be gone before that."""
     monkeypatch.setattr(peers, "PATIENCE", 1.0)
 
     async def inner(request: Request) -> Response:

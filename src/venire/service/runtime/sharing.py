@@ -187,9 +187,9 @@ class Sharing:
         members, names = self.members, self._names | self._deleted
         owners = {name: members.owner(name) for name in names}
         owners |= dict.fromkeys(claims & names, members.me)  # since the look
-        others = members.not_taking - {members.me}  # they keep what they have, and get nothing
-        owners = {name: owner for name, owner in owners.items() if owner not in others}
-        plan = fair_plan(owners, {*members.addresses, members.me} - others, members.me)
+        passed_over = members.not_taking - {members.me}  # they keep what they have
+        owners = {name: owner for name, owner in owners.items() if owner not in passed_over}
+        plan = fair_plan(owners, {*members.addresses, members.me} - passed_over, members.me)
         unused = claims - names - self._creating - self._runtime.streams.keys()
         return Plan(plan.take, [*plan.give, *(unused - self._runtime.deleting.keys())])
 
