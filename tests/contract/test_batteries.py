@@ -65,7 +65,6 @@ FIRST_NAMES = frozenset(
         "Scheduler",
         "StateError",
         "Streaming",
-        "Subtypes",
         "Trace",
         "UnknownName",
         "VenireError",

@@ -11,11 +11,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from venire.storage import (
+    AddChecks,
     AddGold,
     AddItems,
     AddLabels,
     AddRevisions,
     AddStream,
+    CheckRow,
     ExitRow,
     GoldRow,
     ItemRow,
@@ -53,7 +55,10 @@ def _fill(storage: Storage) -> None:
         for n in range(6)
     ]
     storage.write([AddItems(items), LeaveItems(exits), AddLabels(labels), AddGold(gold)])
-    storage.write([AddRevisions(revised)])
+    drawn = [
+        CheckRow("s", n, f"i{k}", 1.0, 0.5, "ok") for n, k in enumerate(range(1, 60, 2), 1) if k % 5
+    ]
+    storage.write([AddRevisions(revised), AddChecks(drawn)])
 
 
 def _item(stream: str, k: int) -> ItemRow:
@@ -90,6 +95,7 @@ SEARCHES = st.builds(
     ),
     since=st.sampled_from([None, None, 3.0]),
     until=st.sampled_from([None, None, 9.0]),
+    blind=st.booleans(),
 )
 
 
@@ -129,22 +135,25 @@ def test_pages_are_all_that_matches_in_order(
     found = [row.id for rows, _ in _pages(plain, search, limit, scan) for row in rows]
     items = sorted(plain.items("s"), key=lambda row: (row.arrived_at, row.id), reverse=True)
     labelled = {(row.item, row.labeler) for row in plain.labels("s")}
+    due = {row.item for row in plain.checks("s")} - {row.item for row in plain.gold("s")}
     wanted = [
         row.id
         for row in items
-        if search.matches(row, (row.id, search.labeler) in labelled)
+        if not (search.blind and row.id in due)
+        and search.matches(row, (row.id, search.labeler) in labelled)
         and (search.since is None or row.arrived_at >= search.since)
         and (search.until is None or row.arrived_at < search.until)
     ]
     assert found == wanted
 
 
-def test_the_least_confident_verdicts_come_first_without_those_that_have_gold(
+def test_the_least_confident_verdicts_come_first_without_gold_or_what_is_due(
     plain: MemoryStorage,
 ) -> None:
     rows = plain.doubtful("s", None, 100)
     assert [row.confidence for row in rows] == sorted(row.confidence or 0.0 for row in rows)
     assert not {row.id for row in rows} & {row.item for row in plain.gold("s")}
+    assert not {row.id for row in rows} & {row.item for row in plain.checks("s")}
     assert all(row.verdict is not None for row in rows)
     first = rows[9]
     place = first.confidence or 0.0, first.exit_n or 0

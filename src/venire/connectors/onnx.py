@@ -19,6 +19,7 @@ from venire.batch import Answer
 from venire.connectors.models.model import Model, Said
 from venire.connectors.models.scores import KINDS, answers_of, shares_of
 from venire.errors import FileError, InputError, UnknownName
+from venire.tools.csv_rows import shown
 from venire.tools.extras import library
 
 __all__ = ["OnnxModel"]
@@ -33,6 +34,10 @@ TYPES: Final = {
     "tensor(uint8)": np.uint8,
     "tensor(string)": np.str_,
 }
+
+
+#: Providers that send what a model is shown to addresses that the file names.
+REMOTE: Final = frozenset({"AzureExecutionProvider"})
 
 
 class OnnxModel(Model):
@@ -132,10 +137,12 @@ def _opened(path: Path) -> Any:
     runtime = library("onnxruntime", "onnx")
     if not path.is_file():
         raise FileError(path, None, "cannot be read (no such file): check the path")
+    here = [name for name in runtime.get_available_providers() if name not in REMOTE]
     try:
-        return runtime.InferenceSession(str(path), providers=runtime.get_available_providers())
+        return runtime.InferenceSession(str(path), providers=here)
     except Exception as fault:
-        raise FileError(path, None, f"is no ONNX model that can be run: {fault}") from None
+        why = shown(str(fault), 300)
+        raise FileError(path, None, f"is no ONNX model that can be run: {why}") from None
 
 
 def _outputs(

@@ -146,7 +146,8 @@ def _skops(path: Path, trust: bool | Sequence[str]) -> Any:
         if not more:
             return skops.load(path, trusted=trusted)
     except Exception as fault:
-        raise FileError(path, None, f"cannot be loaded ({type(fault).__name__}: {fault})") from None
+        why = f"{type(fault).__name__}: {str(fault)[:300]}"
+        raise FileError(path, None, f"cannot be loaded ({why})") from None
     raise FileError(
         path,
         None,

@@ -262,8 +262,10 @@ def _changed(event: Changed) -> Any:
     if isinstance(budget, Budget):
         budget = list(astuple(budget))
     costs = None if event.costs is None else [list(cost) for cost in event.costs]
-    body = [event.policy, event.learning, limits, event.c, event.revisions]
-    return body if budget is None and costs is None else [*body, budget, costs]
+    families = None if event.families is None else [list(pair) for pair in event.families]
+    body = [event.policy, event.learning, limits, event.c, event.revisions, budget, costs, families]
+    ends = 8 if families is not None else 5 if budget is None and costs is None else 7
+    return body[:ends]
 
 
 def _read_changed(slot: int, body: Any) -> Changed:
@@ -272,6 +274,8 @@ def _read_changed(slot: int, body: Any) -> Changed:
         more[2] = Budget(*more[2])
     if len(more) > 3 and more[3] is not None:
         more[3] = tuple(tuple(cost) for cost in more[3])
+    if len(more) > 4 and more[4] is not None:
+        more[4] = tuple(tuple(pair) for pair in more[4])
     return Changed(slot, policy, learning, None if limits is None else _bounds(limits), *more)
 
 

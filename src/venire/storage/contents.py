@@ -11,11 +11,15 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
-from typing import Any
+from itertools import islice
+from typing import Any, Final
 
 from venire.storage.rows import ItemRow
 
-__all__ = ["compact", "digest_of", "is_content_of"]
+__all__ = ["compact", "digest_of", "is_content_of", "is_large"]
+
+#: Larger values, in characters, are read and written in threads.
+LARGE: Final = 50_000
 
 
 def compact(value: Any) -> str:
@@ -80,3 +84,21 @@ def _in_order(value: object) -> object:
 def _key(key: object) -> str:
     """A key as JSON spells it: what is stored must have the digest of what was sent."""
     return key if isinstance(key, str) else json.dumps(key)
+
+
+def is_large(payload: Any) -> bool:
+    """Whether a value takes long to write as JSON; looks at some hundred of its values at most.
+
+    >>> is_large({"text": "short"}), is_large({"text": "x" * 100_000}), is_large([[]] * 1000)
+    (False, True, True)
+    """
+    left, pending = LARGE, [payload]
+    while pending and left > 0:
+        value = pending.pop()
+        left -= len(value) if isinstance(value, str) else LARGE // 500
+        if isinstance(value, dict):
+            pending += islice(value, 500)
+            pending += islice(value.values(), 500)
+        elif isinstance(value, list):
+            pending += islice(value, 500)
+    return left <= 0

@@ -6,11 +6,14 @@ complete yet.
 
 from __future__ import annotations
 
+import re
 from typing import Final
+from urllib.parse import unquote
 
-from venire.errors import InputError, MissingExtra, StoreError
+from venire.errors import InputError, MissingExtra, StoreError, VenireError
 from venire.storage.base import Storage
 from venire.storage.memory.store import MemoryStorage
+from venire.tools.untrusted import scrubbed
 
 __all__ = ["RESTORING", "open_storage"]
 
@@ -18,7 +21,9 @@ __all__ = ["RESTORING", "open_storage"]
 RESTORING: Final = "restoring"
 
 
-def open_storage(url: str, owner: bool = True, address: str | None = None) -> Storage:
+def open_storage(
+    url: str, owner: bool = True, address: str | None = None, *, copy: bool = True
+) -> Storage:
     """Open the store at `sqlite:///file`, `postgresql://...` or `memory:`.
 
     Parameters
@@ -33,10 +38,41 @@ def open_storage(url: str, owner: bool = True, address: str | None = None) -> St
     address
         Where other servers reach this one, if they share the streams of a PostgreSQL out among
         themselves: then it owns what it claims (see `ownership`).
+    copy
+        Whether a SQLite file of an earlier schema is copied before it is brought up to date.
 
     >>> open_storage("memory:").streams()
     []
+    >>> open_storage("mysql://me:secret@host/venire")
+    Traceback (most recent call last):
+    venire.errors.InputError: got the store 'mysql://me:***@host/venire', expected sqlite:///...
     """
+    try:
+        return _open(url, owner, address, copy)
+    except VenireError as error:
+        error.args = tuple(_without_passwords(url, x) for x in error.args)
+        raise
+
+
+def _without_passwords(url: str, message: object) -> object:
+    """A message in which no password of the address is left."""
+    if not isinstance(message, str):
+        return message
+    rest = url.partition("://")[2]
+    account = rest.rpartition("@")[0].partition("/")[0]
+    found = [account.partition(":")[2]]
+    found += re.findall(r"[?&][^=&]*pass[^=&]*=([^&]*)", url, re.I)
+    hidden = url
+    for secret in filter(None, found):
+        hidden = re.sub(f"([:=]){re.escape(secret)}(?=[@&]|$)", r"\1***", hidden)
+    message = message.replace(url, hidden)
+    for secret in found:
+        if len(unquote(secret)) > 3:  # fewer letters stand anywhere
+            message = scrubbed(message, unquote(secret))
+    return message
+
+
+def _open(url: str, owner: bool, address: str | None, copy: bool) -> Storage:
     kind = url.partition(":")[0].partition("+")[0]
     if address is not None and not kind.startswith("postgres"):
         raise InputError(f"got the store {url!r}: only PostgreSQL can be shared by servers")
@@ -59,7 +95,7 @@ def open_storage(url: str, owner: bool = True, address: str | None = None) -> St
         except (ArgumentError, ValueError) as error:
             what = f"got the store {url!r}, which is not a valid address: {error}"
             raise InputError(what) from None
-        return _whole(SqliteStorage(parsed, owner))
+        return _whole(SqliteStorage(parsed, owner, copy))
     from venire.storage.sql.postgres import PostgresStorage
 
     return _whole(PostgresStorage(url, owner, address))

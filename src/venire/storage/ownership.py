@@ -1,15 +1,16 @@
 """Which streams a process may write: all of a store that it owns, or those that it has claimed.
 
-One server owns a store as a whole, or several share its streams out. A claim is a lock in the
-session in which the process writes, so a commit proves that it held the claims; the database ends
-the session, and its claims, when the process is gone. Nobody compares clocks.
+One server owns a store as a whole, or several share its streams out. A claim is one of the session
+in which the process writes, so a commit proves that it held the claims; the database ends the
+session, and its claims, when the process is gone. Nobody compares clocks.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from types import MappingProxyType
 from typing import NamedTuple
 
 from venire.storage import changes as c
@@ -18,7 +19,9 @@ __all__ = ["Members", "Ownership", "lock_of", "streams_of"]
 
 
 class Members(NamedTuple):
-    """The servers that share a store by the number of their session, and who holds which lock.
+    """The servers that share a store by the number of their session, and who owns which stream.
+
+    Streams are known by a number: tokens of assignments contain it.
 
     >>> members = Members(7, {7: "http://a:8400", 9: "http://b:8400"}, {lock_of("posts"): 9})
     >>> members.owner("posts"), members.owner("tweets")
@@ -29,6 +32,7 @@ class Members(NamedTuple):
     addresses: dict[int, str]
     holders: dict[int, int]
     not_taking: frozenset[int] = frozenset()  # they leave, or may be suspended: they claim nothing
+    secrets: Mapping[int, str] = MappingProxyType({})  # by which each proves who it is
 
     def owner(self, stream: str) -> int | None:
         """The server that has claimed a stream."""
@@ -68,13 +72,31 @@ class Ownership:
         """The number of the session in which this process writes, as in `Members.me`."""
         return 0
 
+    @property
+    def secret(self) -> str:
+        """By which this process proves to the other servers who it is."""
+        return ""
+
+    @property
+    def lost(self) -> str | None:
+        """Why the connection by which it writes is lost, if that is known."""
+        return None
+
+    @property
+    def silent(self) -> bool:
+        """Whether the database owes it an answer for some seconds, or the connection is lost."""
+        return False
+
+    def abandon(self) -> None:
+        """Wait for no answer of the database any more: calls under way fail, and all later ones."""
+
     def starting(self) -> AbstractContextManager[None]:
         """Inside, no other server that shares the store is inside."""
         return nullcontext()
 
 
 def lock_of(stream: str) -> int:
-    """The number of a stream's lock: 64 bits, signed, as PostgreSQL has them.
+    """The number of a stream: 64 bits, signed.
 
     >>> lock_of("posts") == lock_of("posts") != lock_of("tweets")
     True

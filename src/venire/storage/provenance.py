@@ -4,7 +4,8 @@ A log is replayed, and every decision must come out the same. Where it does not,
 version of the engine wrote that part, the decisions are taken from the log from that event to the
 end of the part. Where this version wrote it, the log is damaged. In a store from before versions
 were recorded, nobody knows which one wrote the first part: a server assumes another, and `verify`,
-which is to trust nothing, assumes its own.
+which is to trust nothing, assumes its own, unless the snapshot with which the part begins has the
+format of an earlier version.
 """
 
 from __future__ import annotations

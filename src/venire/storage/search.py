@@ -36,7 +36,8 @@ class ItemSearch:
 
     `verdict`, `reason` and the range of the confidence are about the exit; `text` is in the id or
     the payload, whatever the case of ASCII letters; `labeler` has labelled the item; it arrived at
-    `since` or later, and before `until`.
+    `since` or later, and before `until`. With `blind`, items whose audits are due are passed over:
+    nothing about the search tells of them.
 
     >>> search = ItemSearch(text='say "no"', status="open")
     >>> search.in_payload, search.leading
@@ -52,6 +53,7 @@ class ItemSearch:
     text: str | None = None
     since: float | None = None
     until: float | None = None
+    blind: bool = False
 
     @property
     def in_payload(self) -> str:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from pydantic import BaseModel
 from starlette.responses import Response
 
+from venire.storage.contents import is_large
 from venire.web.beside import beside
 from venire.web.bodies import JSON, NDJSON
 
@@ -20,6 +22,8 @@ __all__ = [
     "json_answer",
     "lines_answer",
     "long_answer",
+    "outcomes_answer",
+    "payload_answer",
     "says",
 ]
 
@@ -33,6 +37,7 @@ STATUSES: Final[Mapping[int, str]] = {
     401: "No key, or one that is unknown or revoked.",
     403: "The key's role may not do this.",
     404: "Not found.",
+    408: "The body did not come in time.",
     409: "A conflict, or an invalid state for this; nothing was changed.",
     410: "It is in the archive, or was deleted; the message says where.",
     413: "The body or the batch is too large; nothing was accepted.",
@@ -87,6 +92,13 @@ def json_answer(value: Any, status: int = 200) -> Response:
     return Response(dumps(value), status, media_type=JSON)
 
 
+async def payload_answer(value: Any, payloads: Iterable[Any]) -> Response:
+    """A JSON response with payloads in it; written in a thread if one of them is large."""
+    if any(is_large(payload) for payload in payloads):
+        return Response(await beside(lambda: dumps(value)), media_type=JSON)
+    return json_answer(value)
+
+
 async def long_answer(head: Mapping[str, Any], name: str, values: Sequence[Any]) -> Response:
     """A JSON response that ends with a list; a long one is written in a thread, in chunks.
 
@@ -100,6 +112,28 @@ async def long_answer(head: Mapping[str, Any], name: str, values: Sequence[Any])
 
     content = write() if len(values) < LONG else await beside(write)
     return Response(content, media_type=JSON)
+
+
+async def outcomes_answer(outcomes: Sequence[Any], *statuses: str, notes: bool = False) -> Response:
+    """How many rows of a request had each outcome, and why some were refused.
+
+    With `notes`, also what there is to say of rows that were taken.
+    """
+
+    def said(refused: bool) -> list[dict[str, Any]]:
+        return [
+            {"row": number, "code": outcome.code, "message": outcome.message}
+            for number, outcome in enumerate(outcomes)
+            if outcome.code is not None and (outcome.status == "refused") is refused
+        ]
+
+    def count() -> tuple[dict[str, Any], list[dict[str, Any]]]:
+        counts = Counter(outcome.status for outcome in outcomes)
+        head: dict[str, Any] = {status: counts[status] for status in statuses}
+        return head | ({"notes": said(False)} if notes else {}), said(True)
+
+    counts, refusals = count() if len(outcomes) < LONG else await beside(count)
+    return await long_answer(counts, "refusals", refusals)
 
 
 async def lines_answer(values: Sequence[Any], headers: Mapping[str, str]) -> Response:
@@ -128,7 +162,9 @@ def says(
     """The documented responses of a route: its own statuses and those that all routes have."""
     documented: dict[int | str, dict[str, Any]] = {
         status: {"description": STATUSES[status], "model": ErrorAnswer}
-        for status in sorted({401, 403, 429, 500, 503, *statuses})
+        for status in sorted(
+            {401, 403, 429, 500, 503, *statuses, *([408] if 413 in statuses else ())}
+        )
     }
     done: dict[str, Any] = {"description": text}
     if kind != JSON:

@@ -23,6 +23,7 @@ from venire.web.limits import BodyLimit
 from venire.web.pages import STATIC, PageRoutes
 from venire.web.peers import Peers
 from venire.web.plotly_file import PLOTLY_PATH, send_plotly
+from venire.web.proofs import Proving
 from venire.web.routes.analysis import AnalysisRoutes
 from venire.web.routes.erasing import EraseRoutes
 from venire.web.routes.finding import FindRoutes
@@ -99,6 +100,8 @@ def create_app(service: Service, settings: ServerSettings | None = None) -> Fast
     app.add_route(PLOTLY_PATH, send_plotly)
     app.mount("/static", StaticFiles(directory=STATIC), name="static")
     app.add_middleware(BodyLimit, most=settings.max_body)
+    if service.runtime.storage.shared:
+        app.add_middleware(Proving, secret=service.runtime.storage.secret)
     add_handlers(app)
     app.openapi = lambda: _openapi(app)  # type: ignore[method-assign]
     return app

@@ -1,22 +1,42 @@
 """Audits are blind: a reviewer sees neither verdict nor labels of an item that is due for one.
 
 Whoever knows them tends to agree, and then the bound on the error rate proves nothing. Admins see
-everything.
+everything. What is hidden from one listing must not be told by another: a search passes it over in
+the query, and sums over verdicts and labels are not shown while one of them is hidden.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Final
 
 from venire.model import Role
-from venire.service.console_messages import ItemsPage, ItemSummary
-from venire.service.messages import ExitView, ItemView, NoteView, RevisionView
+from venire.service.console_messages import (
+    AlarmsView,
+    AlarmView,
+    ItemsPage,
+    ItemSummary,
+    TrendsView,
+)
+from venire.service.messages import (
+    AuditsView,
+    ExitView,
+    Insights,
+    ItemView,
+    NoteView,
+    RevisionView,
+    StreamView,
+)
+from venire.service.panel_messages import AgreementView, LabelerView, LessonsView
 from venire.service.service import Service
 from venire.storage import ItemSearch
 from venire.web.access import Caller
 from venire.web.errors import RequestError
 
 __all__ = ["Blind", "blind_for"]
+
+#: Alarms that are raised by verdicts, or by what labelers say.
+_OF_VERDICTS: Final = frozenset({"accuracy", "kept_share", "mix_shift", "drift"})
 
 
 class Blind:
@@ -27,9 +47,9 @@ class Blind:
     ([], 1)
     """
 
-    def __init__(self, due: frozenset[str]) -> None:
-        """With the items whose audits are due."""
-        self.due = due
+    def __init__(self, due: frozenset[str], hides: bool = True) -> None:
+        """With the items whose audits are due, if this hides anything."""
+        self.due, self.hides = due, hides
 
     def item(self, view: ItemView) -> ItemView:
         """An item, without its verdict and its labels if it is due."""
@@ -53,16 +73,85 @@ class Blind:
         """Notes, but those on items that are due."""
         return [view for view in views if view.item not in self.due]
 
-    def page(self, page: ItemsPage, search: ItemSearch) -> ItemsPage:
-        """A page of items; one that is due is not found by what it must not show."""
+    def search(self, search: ItemSearch) -> ItemSearch:
+        """The search; one by what must not be shown passes over what is due."""
         told = replace(search, text=None, since=None, until=None, status=None)
-        by_verdict = told != ItemSearch()
-        items = [
-            self._summary(one) if one.id in self.due else one
-            for one in page.items
-            if not (by_verdict and one.id in self.due)
-        ]
+        return replace(search, blind=self.hides and told != ItemSearch())
+
+    def page(self, page: ItemsPage) -> ItemsPage:
+        """A page of items."""
+        items = [self._summary(one) if one.id in self.due else one for one in page.items]
         return replace(page, items=tuple(items))
+
+    # sums: the difference between two of them is what one more item added
+
+    def insights(self, view: Insights) -> Insights:
+        """The statistics, without those of verdicts while one of them is hidden."""
+        if not (self.hides and view.audits_due):
+            return view
+        return replace(
+            view, agreement=None, mean_confidence=None, verdicts={}, alarms=0, revisions=0,
+            accuracy_low=None, accuracy_high=None,
+        )  # fmt: skip
+
+    def trends(self, view: TrendsView) -> TrendsView:
+        """The latest exits; none while one of them is hidden."""
+        if not self.due:
+            return view
+        return TrendsView(view.stream, 0, None, None, None, None, 0.0, {}, {}, ())
+
+    def alarms(self, view: AlarmsView) -> AlarmsView:
+        """Alarms, but those about verdicts and what labelers say."""
+        if not self.due:
+            return view
+
+        def kept(rows: tuple[AlarmView, ...]) -> tuple[AlarmView, ...]:
+            return tuple(row for row in rows if row.rule not in _OF_VERDICTS)
+
+        return replace(view, active=kept(view.active), history=kept(view.history))
+
+    def labelers(self, views: list[LabelerView]) -> list[LabelerView]:
+        """Labelers, without what was learned of them by what is hidden."""
+        if not self.due:
+            return views
+        return [
+            replace(
+                view, skill=None, skill_low=None, skill_high=None, drifting=False, clone_of=None,
+                agreement=None, family=(),
+            )
+            for view in views
+        ]  # fmt: skip
+
+    def agreement(self, view: AgreementView) -> AgreementView:
+        """How labelers agree with gold, which is not hidden; not with each other."""
+        return replace(view, pairs=(), relations=()) if self.due else view
+
+    def relations(self, lines: tuple[str, ...]) -> tuple[str, ...]:
+        """Who shares errors, by all labels."""
+        return () if self.due else lines
+
+    def lessons(self, view: LessonsView) -> LessonsView:
+        """How the student learned from verdicts."""
+        return replace(view, lessons=()) if self.due else view
+
+    def audits(self, view: AuditsView) -> AuditsView:
+        """Bounds, not by class: one that is passed over would count for its own."""
+        return replace(view, classes={}) if self.hides and view.due else view
+
+    def stream(self, view: StreamView) -> StreamView:
+        """A stream, without how well its student agrees with the verdicts."""
+        return replace(view, student=None) if self.hides else view
+
+    def check_log(self) -> None:
+        """Refuse what is computed from all labels."""
+        if self.due:
+            raise RequestError(
+                409,
+                "audit_due",
+                f"{len(self.due):,} verdicts are due to be audited: until they are judged, "
+                "reviewers see nothing that is computed from all labels",
+                hint="judge them first, or use the key of an admin or a viewer",
+            )
 
     def check(self, item: str) -> None:
         """Refuse to explain an item that is due."""
@@ -84,5 +173,6 @@ class Blind:
 
 
 async def blind_for(service: Service, who: Caller, stream: str) -> Blind:
-    """What a caller must not see of a stream."""
-    return Blind(await service.due(stream) if who.role == Role.REVIEWER else frozenset())
+    """What a caller must not see of a stream: who judges it is told nothing of what is due."""
+    hides = who.role == Role.REVIEWER
+    return Blind(await service.due(stream) if hides else frozenset(), hides)

@@ -6,11 +6,14 @@ the schemas of the documentation, so what is documented is what is validated.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import csv
+import io
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice, zip_longest
 from typing import Annotated, Any, Final, Literal, NotRequired, TypeVar
 
 from fastapi.exceptions import RequestValidationError
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, FailFast, Field, TypeAdapter, ValidationError
 from pydantic_core import from_json, to_json
 from starlette.requests import Request
 from typing_extensions import TypedDict
@@ -21,11 +24,12 @@ from venire.service.messages import ItemIn
 from venire.service.settings import LONGEST_ID, STREAM_NAME, Member, Name, StreamSettings, Weight
 from venire.service.verbs.notes import LONGEST_NOTE
 from venire.web.beside import beside
-from venire.web.errors import RequestError, invalid
+from venire.web.errors import MOST_FAULTS, RequestError, invalid
 from venire.web.plans import PlanBody
 
 __all__ = [
     "BODIES",
+    "CSV",
     "NDJSON",
     "GoldBody",
     "ItemBody",
@@ -50,9 +54,18 @@ __all__ = [
 
 NDJSON: Final = "application/x-ndjson"
 JSON: Final = "application/json"
+CSV: Final = "text/csv"
 
-#: Longer lists, in bytes, are parsed in a thread; this many take about a millisecond.
+#: Longer bodies are parsed in a thread; this many bytes take about a millisecond.
 LONG_BODY: Final = 50_000
+
+#: Commas and brackets in one JSON text: nobody is served while it is parsed, some tens of
+#: milliseconds. Lines of JSON are parsed in pieces, so only each of them has this limit.
+MOST_VALUES: Final = 200_000
+
+#: Empty lines among lines of JSON; and faults of one text of which the first are looked up.
+BLANK_LINES: Final = 100_000
+MOST_BUILT: Final = 1_000
 
 #: A name that can be part of a path.
 SlugName = Annotated[str, Field(pattern=f"^{STREAM_NAME}$")]
@@ -250,13 +263,16 @@ BODIES: Final[tuple[Any, ...]] = (
     PlanBody,
 )
 
-_ITEMS: Final = TypeAdapter(list[ItemBody])
-_LABELS: Final = TypeAdapter(list[LabelBody])
-_GOLD: Final = TypeAdapter(list[GoldBody])
-_ADAPTERS: Final[dict[Any, TypeAdapter[Any]]] = {
-    ItemBody: _ITEMS,
-    LabelBody: _LABELS,
-    GoldBody: _GOLD,
+_ROWS: Final[dict[Any, TypeAdapter[Any]]] = {
+    ItemBody: TypeAdapter(ItemBody),
+    LabelBody: TypeAdapter(LabelBody),
+    GoldBody: TypeAdapter(GoldBody),
+}
+#: The same as lists, of which nothing is looked at behind the first fault.
+_LISTS: Final[dict[Any, TypeAdapter[Any]]] = {
+    ItemBody: TypeAdapter(Annotated[list[ItemBody], FailFast()]),
+    LabelBody: TypeAdapter(Annotated[list[LabelBody], FailFast()]),
+    GoldBody: TypeAdapter(Annotated[list[GoldBody], FailFast()]),
 }
 _OBJECT: Final = TypeAdapter(dict[str, Any])
 
@@ -265,6 +281,16 @@ async def read(request: Request, model: type[M]) -> M:
     """The body as a model."""
     _check_type(request, (JSON,))
     body = await request.body()
+    _check_values(body)
+    return await _aside(body, lambda: _model(model, body))
+
+
+async def _aside(body: bytes, work: Callable[[], T]) -> T:
+    """What a function makes of the body; of a long one in a thread, while others are served."""
+    return work() if len(body) < LONG_BODY else await beside(work)
+
+
+def _model(model: type[M], body: bytes) -> M:
     try:
         return model.model_validate_json(body, strict=True)
     except ValidationError as error:
@@ -295,84 +321,184 @@ def whole(value: Any) -> Any:
 async def read_object(request: Request) -> dict[str, Any]:
     """The body as a JSON object, with any fields."""
     _check_type(request, (JSON,))
-    try:
-        found: dict[str, Any] = whole(_OBJECT.validate_json(await request.body(), strict=True))
+    body = await request.body()
+    _check_values(body)
+
+    def parsed() -> dict[str, Any]:
+        found: dict[str, Any] = whole(_OBJECT.validate_json(body, strict=True))
         return found
+
+    try:
+        return await _aside(body, parsed)
     except ValidationError as error:
         raise refused(error) from error
 
 
 async def read_list(
-    request: Request,
-    model: Any,
-    most: int,
-    made: Callable[[int, Any], T],
-    converted: bytes | None = None,
+    request: Request, model: Any, most: int, made: Callable[[int, Any], T], *also: str
 ) -> list[T]:
     """The body as a list of items or labels: a JSON list, or one per line.
 
     `made` converts each, given its number. A long body is parsed in a thread, so that others are
-    served meanwhile. `converted` is the body as JSON, where it was sent as something else too.
+    served meanwhile. With the media types `also` (CSV) a body may be that, or one object.
     """
-    known = (JSON, NDJSON) if converted is None else (JSON, NDJSON, "text/csv")
-    lines = _check_type(request, known) == NDJSON
-    body = await request.body() if converted is None else converted
+    kind = _check_type(request, (JSON, NDJSON, *also))
+    body = await request.body()
+    if also and kind == JSON and body.lstrip()[:1] == b"{":
+        body = b"[" + body + b"]"
+    parse = {NDJSON: _of_lines, CSV: _of_csv}.get(kind, _of_list)
 
     def read() -> list[T]:
-        return [made(n, row) for n, row in enumerate(_rows(body, lines, model, most))]
+        return [made(n, row) for n, row in enumerate(parse(body, model, most))]
 
-    return read() if len(body) < LONG_BODY else await beside(read)
+    return await _aside(body, read)
 
 
-def _rows(sent: bytes, lines: bool, model: Any, most: int) -> list[Any]:
-    body = sent
-    if lines:
-        body = b"[" + b",".join(line for line in body.splitlines() if line.strip()) + b"]"
+def _of_list(body: bytes, model: Any, most: int) -> list[Any]:
+    """The rows of a JSON list; what is wrong is looked for row by row, and only up to ten."""
+    _check_values(body)
     try:
-        rows: list[Any] = _ADAPTERS[model].validate_json(body, strict=True)
+        rows: list[Any] = _LISTS[model].validate_json(body, strict=True)
     except ValidationError as error:
-        faults = _line_faults(sent, model) if lines else []
-        raise (invalid(RequestValidationError(faults)) if faults else refused(error)) from error
-    if len(rows) > most:
-        raise RequestError(
-            413,
-            "batch_too_large",
-            f"got {len(rows):,} in one request, expected at most {most:,}",
-            hint="send them in several requests; nothing in this one was accepted",
-        )
+        if error.errors(include_input=False)[0]["loc"] == ():
+            raise refused(error) from error  # no list, or no JSON
+        found = from_json(body)
+        _check_rows(len(found), most)
+        return _validated(model, enumerate(found), lambda n: (n,))
+    _check_rows(len(rows), most)
     return rows
 
 
-def _line_faults(sent: bytes, model: Any) -> list[dict[str, Any]]:
-    r"""The errors in lines of JSON, by line; at most about ten.
+def _of_lines(body: bytes, model: Any, most: int) -> list[Any]:
+    r"""The rows of lines of JSON, some thousand bytes at a time.
 
-    >>> [fault["loc"] for fault in _line_faults(b'{"id": "a"}\n\n{"id": 5}', ItemBody)]
-    [('body', 'line 3', 'id')]
+    >>> _of_lines(b'{"id": "a"}\n\n{"id": 5}', ItemBody, 10)
+    Traceback (most recent call last):
+    venire.web.errors.RequestError: invalid request: body.line 3.id: Input should be a valid string
     """
-    faults: list[dict[str, Any]] = []
-    for number, line in enumerate(sent.splitlines(), 1):
-        where = ("body", f"line {number}")
-        if not line.strip() or len(faults) >= 10:
-            continue
+    _check_rows(body.count(b"\n"), most + BLANK_LINES)
+    lines = [(n, line) for n, line in enumerate(body.splitlines(), 1) if line.strip()]
+    _check_rows(len(lines), most)
+    rows: list[Any] = []
+    for piece in _pieces(lines):
+        joined = b"[" + b",".join(line for _, line in piece) + b"]"
+        _check_values(joined)
         try:
-            from_json(line)
-            _ADAPTERS[model].validate_json(b"[" + line + b"]", strict=True)
+            found: list[Any] = _LISTS[model].validate_json(joined, strict=True)
+        except ValidationError:
+            found = []
+        if len(found) != len(piece):
+            return _validated(model, ((n, line) for n, line in lines), lambda n: (f"line {n}",))
+        rows += found
+    return rows
+
+
+def _pieces(lines: Sequence[tuple[int, bytes]]) -> Iterator[list[tuple[int, bytes]]]:
+    """The lines in pieces that take a few milliseconds to parse."""
+    piece: list[tuple[int, bytes]] = []
+    size = 0
+    for line in lines:
+        piece.append(line)
+        size += len(line[1])
+        if size > LONG_BODY:
+            yield piece
+            piece, size = [], 0
+    yield piece
+
+
+def _of_csv(body: bytes, model: Any, most: int) -> list[Any]:
+    r"""The rows of CSV with a header, as many as are allowed.
+
+    >>> _of_csv(b"item,label\r\npost-1,ok\r\n", GoldBody, 10)
+    [{'item': 'post-1', 'label': 'ok'}]
+    """
+    try:
+        lines = csv.reader(io.StringIO(body.decode("utf-8-sig"), newline=""), strict=True)
+        header = next(lines, [])
+        if not set(header) <= set(model.__annotations__) or len(header) > len(set(header)):
+            raise RequestError(
+                422,
+                "invalid",
+                f"got CSV with the header {','.join(header)[:100]!r}",
+                hint=f"expected {','.join(model.__annotations__)}",
+            )
+        rows = list(islice((line for line in lines if line), most + 1))
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise RequestError(
+            422, "invalid", f"this is not CSV in UTF-8: {error}", hint="send item,label"
+        ) from None
+    _check_rows(len(rows), most)
+    named = (dict(zip_longest(header, row[: len(header) + 1])) for row in rows)
+    return _validated(model, enumerate(named), lambda n: (n,))
+
+
+def _validated(
+    model: Any, rows: Iterable[tuple[int, Any]], where: Callable[[int], tuple[Any, ...]]
+) -> list[Any]:
+    """The rows, one after the other; stops at the tenth that is wrong and raises what is."""
+    found: list[Any] = []
+    faults: list[dict[str, Any]] = []
+    for number, row in rows:
+        if isinstance(row, bytes):
+            _check_values(row)
+        try:
+            value = from_json(row) if isinstance(row, bytes) else row
+            found.append(_ROWS[model].validate_python(value, strict=True))
         except ValidationError as error:
-            found = error.errors(include_url=False, include_context=False, include_input=False)
-            faults += [{**fault, "loc": (*where, *fault["loc"][1:])} for fault in found]
+            faults += faults_of(error, ("body", *where(number)))
         except ValueError as error:
             message = str(error).replace("at line 1 column", "at column")
-            faults.append({"type": "json_invalid", "loc": where, "msg": f"Invalid JSON: {message}"})
-    return faults
+            place = ("body", *where(number))
+            faults.append({"type": "json_invalid", "loc": place, "msg": f"Invalid JSON: {message}"})
+        if len(faults) >= MOST_FAULTS:
+            break
+    if faults:
+        raise invalid(RequestValidationError(faults[:MOST_FAULTS]))
+    return found
+
+
+def _check_rows(rows: int, most: int) -> None:
+    if rows > most:
+        raise RequestError(
+            413,
+            "batch_too_large",
+            f"got {rows:,} in one request, expected at most {most:,}",
+            hint="send them in several requests; nothing in this one was accepted",
+        )
+
+
+def _check_values(body: bytes) -> None:
+    """Refuse what would take long to parse: each comma or bracket may begin another value.
+
+    >>> _check_values(b"[" * 300_000)
+    Traceback (most recent call last):
+    venire.web.errors.RequestError: got 300,000 commas and brackets in one JSON text, ...
+    """
+    if len(body) <= MOST_VALUES:
+        return
+    values = body.count(b",") + body.count(b"[") + body.count(b"{")
+    if values > MOST_VALUES:
+        raise RequestError(
+            413,
+            "too_many_values",
+            f"got {values:,} commas and brackets in one JSON text, expected at most "
+            f"{MOST_VALUES:,}",
+            hint=f"send less in one request, or one per line ({NDJSON})",
+        )
+
+
+def faults_of(error: ValidationError, where: tuple[Any, ...] = ("body",)) -> list[dict[str, Any]]:
+    """What is wrong, at most ten; if it is very much, only how much."""
+    count = error.error_count()
+    if count > MOST_BUILT:
+        return [{"type": "many", "loc": where, "msg": f"{count:,} faults, too many to list"}]
+    found = error.errors(include_url=False, include_context=False, include_input=False)
+    return [{**fault, "loc": (*where, *fault["loc"])} for fault in found[:MOST_FAULTS]]
 
 
 def refused(error: ValidationError) -> RequestError:
     """The error for an invalid body."""
-    faults = [
-        {**fault, "loc": ("body", *fault["loc"])}
-        for fault in error.errors(include_url=False, include_context=False, include_input=False)
-    ]
-    return invalid(RequestValidationError(faults))
+    return invalid(RequestValidationError(faults_of(error)))
 
 
 def _check_type(request: Request, known: tuple[str, ...]) -> str:

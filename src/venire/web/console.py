@@ -5,6 +5,7 @@ Whatever a page shows or does is also an API call, under the same roles.
 
 from __future__ import annotations
 
+import asyncio
 import time
 from typing import Annotated, Any
 from urllib.parse import urlencode
@@ -79,8 +80,9 @@ class ConsoleRoutes(PageRoutes):
     ) -> Response:
         """The items of a stream, with a form to search them."""
         view = await self._gate.service.stream(stream)
-        found = await self._gate.service.find_items(stream, search, cursor, ROWS)
-        found = (await self._blind(request, stream)).page(found, search)
+        blind = await self._blind(request, stream)
+        found = await self._gate.service.find_items(stream, blind.search(search), cursor, ROWS)
+        found = blind.page(found)
         asked = {name: value for name, value in request.query_params.items() if value}
         asked.pop("cursor", None)
         more = None if found.next is None else urlencode({**asked, "cursor": found.next})
@@ -120,7 +122,8 @@ class ConsoleRoutes(PageRoutes):
         left = shown.status == ItemStatus.LEFT and shown.gold is None
         due = judges and left and await service.is_due(stream, item)
         one = {"item": shown.id, "verdict": shown.verdict} if judges and left and not due else None
-        pictures = pictures_of(shown.payload, await service.layout(stream))
+        layout = await service.layout(stream)
+        pictures = await asyncio.to_thread(pictures_of, shown.payload, layout)
         return self._console(
             page, request, view, item=shown, pictures=pictures, one=one, due=due, **told
         )
@@ -137,7 +140,9 @@ class ConsoleRoutes(PageRoutes):
         view, layout = await service.stream(stream), await service.layout(stream)
         found = await service.reviews(stream, kind, cursor)
         payloads = await service.payloads(stream, [one.item for one in found.items])
-        pictures = {item: pictures_of(payload, layout) for item, payload in payloads.items()}
+        pictures = await asyncio.to_thread(
+            lambda: {item: pictures_of(payload, layout) for item, payload in payloads.items()}
+        )
         asked = {"kind": kind} if kind else {}
         more = None if found.next is None else urlencode({**asked, "cursor": found.next})
         return self._console(
@@ -147,12 +152,13 @@ class ConsoleRoutes(PageRoutes):
     async def labelers(self, request: Request, stream: Stream) -> Response:
         """Who labels the stream: skills, keys, agreement with gold and with each other."""
         service, who = self._gate.service, caller(request)
-        view, agreement = await service.stream(stream), await service.agreement(stream)
+        view, blind = await service.stream(stream), await self._blind(request, stream)
+        agreement = blind.agreement(await service.agreement(stream, wait=False))
         keys: dict[str, list[Any]] = {}
         for key in await service.keys.list() if who.role == Role.ADMIN else ():
             if key.labeler is not None and _is_valid(key):
                 keys.setdefault(key.labeler, []).append(key)
-        listed = await service.labelers(stream, wait=False)
+        listed = blind.labelers(await service.labelers(stream, wait=False))
         busiest = sorted(listed, key=lambda one: (-one.labels, one.id))
         paired = {name for pair in agreement.pairs for name in (pair.first, pair.second)}
         names = [one.id for one in busiest if one.id in paired]

@@ -27,6 +27,9 @@ __all__ = ["RequestError", "add_handlers", "error_of", "error_response"]
 
 RETRYABLE = frozenset({429, 503})
 
+#: How many of the faults of a request are listed.
+MOST_FAULTS = 10
+
 #: Hints for things that are not found and whose ids the server chooses.
 _HINTS = {
     "assignment": "use the token that `next` returned; /held issues new ones",
@@ -164,10 +167,10 @@ def add_handlers(app: FastAPI) -> None:
 
 
 def invalid(error: RequestValidationError) -> RequestError:
-    """The error for a request that FastAPI rejects; lists at most ten faults."""
+    """The error for a request that FastAPI rejects; lists some of the faults."""
     faults = [
         {"where": ".".join(str(part) for part in fault["loc"]), "message": _message(fault)}
-        for fault in error.errors()
+        for fault in list(error.errors())[:MOST_FAULTS]
     ]
     first = f"{faults[0]['where']}: {faults[0]['message']}" if faults else "it cannot be parsed"
     return RequestError(
@@ -175,7 +178,7 @@ def invalid(error: RequestValidationError) -> RequestError:
         "invalid",
         f"invalid request: {first}",
         hint="the documentation is at /docs",
-        details={"faults": faults[:10]},
+        details={"faults": faults},
     )
 
 

@@ -19,7 +19,7 @@ from urllib.parse import urlencode
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -27,7 +27,7 @@ from venire.errors import StoreDown, VenireError
 from venire.service import Service
 from venire.web.access import ROLES, Caller, admit, key_of, no_key
 from venire.web.errors import RequestError, error_of, error_response, internal_error, invalid
-from venire.web.limits import Rates, Waiting
+from venire.web.limits import Body, Rates, Waiting, most_bytes
 from venire.web.metrics import Metrics
 from venire.web.settings import ServerSettings
 
@@ -53,6 +53,7 @@ class Gate:
         self.service, self.settings = service, settings
         self.rates = Rates(settings.rate, settings.burst)
         self.waiting = Waiting(settings.max_waiting, settings.max_waiting_per_key)
+        self.sending = Waiting(settings.max_waiting, settings.max_waiting_per_key, "being sent")
         self.metrics = Metrics()
         self.stopping = asyncio.Event()
         self.error_page: Callable[[Request, RequestError], Response] | None = None
@@ -97,9 +98,22 @@ class Gate:
     async def serve(self, request: Request, route: str, inner: Handler) -> Response:
         """Admit a request and serve it, here or by the owner of its stream."""
         await self.enter(request, route)
+        if request.method not in ("GET", "HEAD"):
+            await self._read(request, route)
         if self.peers is None:
             return await inner(request)
         return await self.peers.run(request, inner)
+
+    async def _read(self, request: Request, route: str) -> None:
+        """Read the body, as long as this route and role may send; its time is the connection's."""
+        who: Caller | None = getattr(request.state, "caller", None)
+        body: Body = request.scope["venire.body"]
+        body.limit(most_bytes(route, who.role if who else None, self.settings.max_body))
+        try:
+            with self.sending.one(who.key if who else ""):
+                await request.body()
+        except ClientDisconnect:
+            raise RequestError(400, "bad_request", "the body did not come to its end") from None
 
     def still_valid(self, request: Request) -> bool:
         """Whether the key of an admitted request is still valid."""

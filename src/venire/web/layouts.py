@@ -11,20 +11,22 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from itertools import islice
 from typing import Any, Final
 
 from venire.service.page_settings import Block
-from venire.web.markdown import rendered
+from venire.web.markdown import is_short, rendered
 
 __all__ = ["Part", "lay_out", "pictures_of"]
 
 _IMAGE: Final = re.compile(r"data:image/(png|jpeg|gif|webp|avif);base64,", re.I)
 _AUDIO: Final = re.compile(r"data:audio/[\w.+-]+;base64,", re.I)
 
-#: Characters of Markdown to parse: the time may grow with their square, and payloads come from
-#: anywhere. And how many of the highlights of a payload to look for.
-LONGEST_MARKDOWN: Final = 20_000
+#: What to mark in a text: words to look for, places to mark, and comparisons of characters (those
+#: of the text times those of the words; what lies behind is not marked).
 MOST_MARKS: Final = 200
+MOST_PLACES: Final = 1_000
+MOST_COMPARED: Final = 20_000_000
 
 #: Characters of an image that the console shows: a page may have twenty of them.
 LONGEST_PICTURE: Final = 400_000
@@ -100,8 +102,17 @@ def pictures_of(payload: Any, blocks: Sequence[Block] = ()) -> list[str]:
     >>> pictures_of({"image": "https://example.com/cat.png"})
     []
     """
-    found = [part["text"] for part in lay_out(payload, "", blocks) if part["kind"] == "image"]
-    return [text for text in found if _IMAGE.match(text) and len(text) <= LONGEST_PICTURE]
+    named = [block for block in blocks if _field(payload, block.field) is not None]
+    if named:
+        chosen = [block for block in named if block.show in ("auto", "image")]
+        found = [_field(payload, block.field) for block in chosen]
+    else:
+        try:
+            found = [part.text for part in _by_shape(payload, "") if part.kind == "image"]
+        except RecursionError:
+            found = []
+    texts = [text for text in found if isinstance(text, str) and len(text) <= LONGEST_PICTURE]
+    return [text for text in texts if _IMAGE.match(text)]
 
 
 def _field(payload: Any, path: str) -> Any:
@@ -139,8 +150,8 @@ def _shown(block: Block, payload: Any) -> Part:
 
 
 def _markdown(text: str) -> Part:
-    """Markdown, or the text itself if it is so long that to parse it might take minutes."""
-    return Part("text", text) if len(text) > LONGEST_MARKDOWN else Part("markdown", rendered(text))
+    """Markdown, or the text itself if to parse it might take long."""
+    return Part("markdown", rendered(text)) if is_short(text) else Part("text", text)
 
 
 def _plain(value: Any) -> Part:
@@ -189,12 +200,11 @@ def _marks(text: str, spans: Any) -> tuple[tuple[int, int], ...]:
     >>> _marks("to be or not to be", ["be", [0, 2]])
     ((0, 2), (3, 5), (16, 18))
     """
-    found: list[tuple[int, int]] = []
-    for span in spans[:MOST_MARKS] if isinstance(spans, list) else [spans]:
-        if isinstance(span, str) and span:
-            places = re.finditer(re.escape(span), text, re.I)
-            found += [(place.start(), place.end()) for place in places]
-        elif isinstance(span, list) and len(span) >= 2 and all(type(x) is int for x in span[:2]):
+    wanted = spans[:MOST_MARKS] if isinstance(spans, list) else [spans]
+    words = [span for span in wanted if isinstance(span, str) and span]
+    found = list(islice(_places(text, words), MOST_PLACES))
+    for span in wanted:
+        if isinstance(span, list) and len(span) >= 2 and all(type(x) is int for x in span[:2]):
             found.append((max(0, span[0]), min(len(text), span[1])))
     merged: list[tuple[int, int]] = []
     for start, end in sorted(pair for pair in found if pair[0] < pair[1]):
@@ -203,6 +213,14 @@ def _marks(text: str, spans: Any) -> tuple[tuple[int, int], ...]:
         else:
             merged.append((start, end))
     return tuple(merged)
+
+
+def _places(text: str, words: Sequence[str]) -> Iterator[tuple[int, int]]:
+    """Where the words are, in as much of the text as can be searched for them quickly."""
+    reach = MOST_COMPARED // max(1, sum(len(word) for word in words))
+    for word in words if reach else ():
+        for place in re.compile(re.escape(word), re.I).finditer(text, 0, reach):
+            yield place.span()
 
 
 # the shape of a payload

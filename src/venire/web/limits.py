@@ -1,5 +1,8 @@
 """Limits for each caller: bytes in a body, requests per second, waiting connections.
 
+How long a body may be depends on the route and the role: `BODIES` says so, and the table in
+docs/serve.md. What a longer one costs to parse is never paid: it is refused before it is read.
+
 Rates are limited by the generic cell rate algorithm, with one number per key: the time at which its
 bucket would be empty again. A request that costs c moves it c / rate seconds on, and is refused
 while it lies more than burst / rate seconds ahead of now.
@@ -12,12 +15,35 @@ import contextlib
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from types import MappingProxyType
+from typing import Final
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from venire.model import Role
 from venire.web.errors import RequestError, error_response
 
-__all__ = ["BodyLimit", "Rates", "Waiting"]
+__all__ = ["BODIES", "SMALL", "Body", "BodyLimit", "Rates", "Waiting", "most_bytes"]
+
+KIBIBYTE: Final = 1024
+MEBIBYTE: Final = 1024 * KIBIBYTE
+
+#: Bytes of a body that holds one object, and of one that a route does not read.
+SMALL: Final = 64 * KIBIBYTE
+
+#: Bytes of the bodies of other routes, by role; 0 for the server's `max_body`. None: all roles.
+BODIES: Final = MappingProxyType[str, dict[Role | None, int]](
+    {
+        "POST /sign-in": {None: 4 * KIBIBYTE},
+        "POST /sign-out": {None: 4 * KIBIBYTE},
+        "POST /v1/streams/{stream}/items": {None: 0},
+        "POST /v1/streams/{stream}/labels": {None: 0, Role.LABELER: MEBIBYTE},
+        "POST /v1/streams/{stream}/gold": {None: MEBIBYTE, Role.ADMIN: 0},
+        "POST /v1/streams": {None: 2 * MEBIBYTE},
+        "PATCH /v1/streams/{stream}": {None: 2 * MEBIBYTE},
+        "POST /v1/streams/{stream}/what-if": {None: 256 * KIBIBYTE},
+    }
+)
 
 
 #: How much of a body that is too long is still read, and for how long, before closing.
@@ -69,8 +95,20 @@ class Rates:
             )
 
 
+def most_bytes(route: str, role: Role | None, most: int) -> int:
+    """How long the body of a request may be, where the server's limit is `most`.
+
+    >>> most_bytes("POST /v1/streams/{stream}/labels", Role.PRODUCER, 8 * MEBIBYTE) // MEBIBYTE
+    8
+    >>> most_bytes("POST /v1/streams/{stream}/labels", Role.LABELER, 8 * MEBIBYTE) // MEBIBYTE
+    1
+    """
+    by_role = BODIES.get(route, {None: SMALL})
+    return min(by_role.get(role, by_role[None]) or most, most)
+
+
 class Waiting:
-    """Concurrent long polls and event streams: in all, and by one key.
+    """Concurrent requests of a kind (that wait, or are being sent): in all, and by one key.
 
     >>> waiting = Waiting(most=3, each=2)
     >>> with waiting.one("key_a"), waiting.one("key_a"):
@@ -78,9 +116,9 @@ class Waiting:
     2
     """
 
-    def __init__(self, most: int, each: int) -> None:
+    def __init__(self, most: int, each: int, kind: str = "waiting") -> None:
         """At most `most` in all and `each` by one key."""
-        self.most, self.each, self.now = most, each, 0
+        self.most, self.each, self.now, self._kind = most, each, 0, kind
         self._by_key: dict[str, int] = {}
 
     @contextmanager
@@ -102,9 +140,11 @@ class Waiting:
     def check(self, key: str) -> None:
         """Raise a 429 if there is no place, or none for this key."""
         if self._by_key.get(key, 0) >= self.each:
-            self._refuse(f"{self.each} requests of this key are waiting, the limit for one key")
+            self._refuse(
+                f"{self.each} requests of this key are {self._kind}, the limit for one key"
+            )
         if self.now >= self.most:
-            self._refuse(f"{self.now} requests are waiting, the limit")
+            self._refuse(f"{self.now} requests are {self._kind}, the limit")
 
     def _refuse(self, what: str) -> None:
         raise RequestError(
@@ -119,9 +159,10 @@ class Waiting:
 class BodyLimit:
     """Middleware that refuses a body that is too long, by its Content-Length if it has one.
 
-    A body of unknown length is counted as it arrives. The response is sent at once; but many
-    clients send the whole body before they read, and one whose connection is closed meanwhile sees
-    a reset instead of the response. So the rest is read and discarded for a while first.
+    A body of unknown length is counted as it arrives. Routes may allow less (`Body.limit`). The
+    response is sent at once; but many clients send the whole body before they read, and one whose
+    connection is closed meanwhile sees a reset instead of the response. So the rest is read and
+    discarded for a while first.
     """
 
     def __init__(self, app: ASGIApp, most: int) -> None:
@@ -133,41 +174,45 @@ class BodyLimit:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        announced: bytes | None = None
-        for name, value in scope["headers"]:
-            if name == b"content-length":
-                announced = value
-        if announced is None:
-            body = _Counted(receive, send, self._most)
-            await self._app(scope, body.receive, body.send)
-        elif announced.isdigit() and int(announced) <= self._most:
-            await self._app(scope, receive, send)
+        body = scope["venire.body"] = Body(scope, receive, send)
+        try:
+            body.limit(self._most)
+        except RequestError as fault:
+            await error_response(fault)(scope, body.receive, body.send)
         else:
-            body = _Counted(receive, send, self._most)
-            body.over = True
-            await error_response(_too_long(self._most))(scope, body.receive, body.send)
+            await self._app(scope, body.receive, body.send)
 
 
-class _Counted:
-    """Counts a body; delays the end of the response while an oversized body is discarded."""
+class Body:
+    """The body of a request, counted; one that is too long is discarded before the answer ends."""
 
-    def __init__(self, receive: Receive, send: Send, most: int) -> None:
-        self._receive, self._send, self._most = receive, send, most
-        self._seen, self._ended, self.over = 0, False, False
+    def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Nothing was read yet."""
+        self._receive, self._send, self._most = receive, send, 0
+        self._seen, self._ended, self._over = 0, False, False
+        announced = next((v for name, v in scope["headers"] if name == b"content-length"), b"0")
+        self._announced = int(announced) if announced.isdigit() and len(announced) < 20 else None
+
+    def limit(self, most: int) -> None:
+        """Allow so many bytes; raises a 413 if more are announced."""
+        self._most = most
+        if self._announced is None or self._announced > most:
+            self._over = True
+            raise _too_long(most)
 
     async def receive(self) -> Message:
         """The next chunk; raises a 413 if the body is too long."""
         message = await self._next()
         if self._seen > self._most:
-            self.over = True
+            self._over = True
             raise _too_long(self._most)
         return message
 
     async def send(self, message: Message) -> None:
         """Send the response; if the body is too long, discard the rest of it before the end."""
-        if self.over and message["type"] == "http.response.start":
+        if self._over and message["type"] == "http.response.start":
             message = {**message, "headers": [*message["headers"], (b"connection", b"close")]}
-        elif self.over and not message.get("more_body", False):
+        elif self._over and not message.get("more_body", False):
             await self._send({**message, "more_body": True})
             await self._drain()
             message = {"type": "http.response.body", "body": b""}
@@ -191,6 +236,6 @@ def _too_long(most: int) -> RequestError:
     return RequestError(
         413,
         "body_too_large",
-        f"the body is longer than {most:,} bytes",
+        f"the body is longer than {most:,} bytes, the limit for this route and role",
         hint="send fewer items or labels in one request; nothing in this one was accepted",
     )

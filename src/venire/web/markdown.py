@@ -8,12 +8,13 @@ out holds only the tags in `TAGS` and the attributes in `ATTRIBUTES`, whatever g
 from __future__ import annotations
 
 from functools import lru_cache
+from html import escape
 from typing import Final
 
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-__all__ = ["ATTRIBUTES", "TAGS", "as_html", "rendered"]
+__all__ = ["ATTRIBUTES", "TAGS", "as_html", "is_short", "rendered"]
 
 TAGS: Final = frozenset(
     {"a", "blockquote", "br", "code", "em", "h2", "h3", "h4", "h5", "h6", "hr", "li", "ol", "p"}
@@ -35,10 +36,24 @@ class _Parser(MarkdownIt):
         return url.strip().lower().startswith(("http://", "https://", "mailto:"))
 
 
+#: Characters to parse, and brackets among them: the time grows with the square of the latter, and
+#: texts come from anywhere.
+LONGEST: Final = 20_000
+MOST_BRACKETS: Final = 1_000
+
 _PARSER: Final = _Parser("js-default", {"html": False, "linkify": False, "breaks": True})
 
 
-@lru_cache(500)
+def is_short(text: str) -> bool:
+    """Whether a text can be parsed in a fraction of a second.
+
+    >>> is_short("see [there](https://example.com)"), is_short("![" * 10_000)
+    (True, False)
+    """
+    return len(text) <= LONGEST and text.count("[") <= MOST_BRACKETS
+
+
+@lru_cache(2000)
 def as_html(text: str) -> str:
     r"""Markdown as HTML; see above for what that may contain.
 
@@ -47,7 +62,7 @@ def as_html(text: str) -> str:
     >>> as_html("<script>alert(1)</script>")
     '<p dir="auto">&lt;script&gt;alert(1)&lt;/script&gt;</p>\n'
     """
-    return rendered(text)
+    return rendered(text) if is_short(text) else f"<pre>{escape(text)}</pre>"
 
 
 def rendered(text: str) -> str:

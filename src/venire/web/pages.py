@@ -24,6 +24,7 @@ from venire import __version__
 from venire.model import ExitReason, Role, StreamStatus
 from venire.web.access import COOKIE, Caller, caller_of, foreign
 from venire.web.answers import event, json_answer, says
+from venire.web.blind import Blind
 from venire.web.errors import RequestError
 from venire.web.everywhere import all_insights, all_streams
 from venire.web.guard import Gate, by_hand, caller
@@ -51,9 +52,7 @@ class PageRoutes:
     def __init__(self, gate: Gate) -> None:
         """Behind a gate."""
         self._gate = gate
-        self._overview: dict[bool, str] = {}
-        self._seen: dict[str, Any] = {}
-        self._overview_at = -PERIOD
+        self._overview: dict[Role, tuple[float, str]] = {}
         self._templates = Environment(
             loader=PackageLoader("venire.web"),
             autoescape=True,
@@ -146,10 +145,11 @@ class PageRoutes:
     @by_hand
     async def sign_out(self, request: Request) -> Response:
         """End the session."""
+        if foreign(request):
+            raise RequestError(403, "foreign_page", "this came from another site")
         response = RedirectResponse("/", 303)
-        if not foreign(request):
-            await self._gate.service.sessions.end(request.cookies.get(COOKIE, ""))
-            response.delete_cookie(COOKIE, httponly=True, samesite="strict")
+        await self._gate.service.sessions.end(request.cookies.get(COOKIE, ""))
+        response.delete_cookie(COOKIE, httponly=True, samesite="strict")
         return response
 
     @by_hand
@@ -180,9 +180,8 @@ class PageRoutes:
             first = next((one.name for one in streams if one.open_items), name)
             return self._page("choose.html", who, streams=streams, labeler=labeler, first=first)
         stream = await service.stream(name)
-        return self._page(
-            "work.html", who, stream=stream, labeler=labeler, **_desk(stream.settings)
-        )
+        desk = await asyncio.to_thread(_desk, stream.settings)
+        return self._page("work.html", who, stream=stream, labeler=labeler, **desk)
 
     @by_hand
     async def docs(self, request: Request) -> Response:
@@ -200,24 +199,23 @@ class PageRoutes:
         return self._page("error.html", who, fault.status, fault=fault)
 
     async def _render_overview(self, request: Request, who: Caller) -> str:
-        """The statistics of all streams as HTML; rendered at most once a second for all viewers.
+        """The statistics of all streams as HTML; rendered at most once a second for each role.
 
-        Admins see what they may do with a stream beside it.
+        Admins see what they may do with a stream beside it; reviewers not what is hidden.
         """
-        now, admin = time.monotonic(), who.role == Role.ADMIN
-        if now - self._overview_at >= PERIOD:
-            service = self._gate.service
-            seen = {
-                "streams": await all_insights(self._gate, request),
-                "up": service.up,
-                "aside": service.set_aside,
-                "loading": service.loading,
-            }
-            self._overview, self._seen, self._overview_at = {}, seen, now
-        if admin not in self._overview:
-            template = self._templates.get_template("overview.html")
-            self._overview[admin] = template.render(admin=admin, **self._seen)
-        return self._overview[admin]
+        at, shown = self._overview.get(who.role, (-PERIOD, ""))
+        now = time.monotonic()
+        if now - at >= PERIOD:
+            service, blind = self._gate.service, Blind(frozenset(), who.role == Role.REVIEWER)
+            shown = self._templates.get_template("overview.html").render(
+                streams=[blind.insights(one) for one in await all_insights(self._gate, request)],
+                up=service.up,
+                aside=service.set_aside,
+                loading=service.loading,
+                admin=who.role == Role.ADMIN,
+            )
+            self._overview[who.role] = now, shown
+        return shown
 
     def _page(self, template: str, who: Caller | None, status: int = 200, **more: Any) -> Response:
         page = self._templates.get_template(template).render(who=who, version=__version__, **more)

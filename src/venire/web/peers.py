@@ -4,7 +4,8 @@ Whether a stream is elsewhere is seen before anything is done: by its name in th
 end of an assignment's token. The request is sent to the owner, and the answer is sent back as it
 comes, long polls and event streams too. While a stream moves it is waited for. Whatever was sent to
 a server that is then lost is not sent again: the caller decides. A request that was passed on is
-not passed on again. Answers about a stream say who owns it.
+not passed on again. Answers about a stream say who owns it. Nothing is sent to a server, and no
+answer is passed on, that has not proved to be the one in the store (`proofs`).
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import logging
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
@@ -26,12 +28,14 @@ from venire.service.tokens import lock_in
 from venire.storage.ownership import lock_of
 from venire.web.errors import RequestError
 from venire.web.guard import Gate, Handler, disconnected, stopping_error
+from venire.web.proofs import PASSED_ON as _PASSED_ON
+from venire.web.proofs import PROOF, challenge, proves
 from venire.web.relay import Connection, Connections, Lost, request_bytes
 
 __all__ = ["OWNER", "PASSED_ON", "Peers"]
 
 #: The header of a request that another server passed on.
-PASSED_ON: Final = "venire-passed-on"
+PASSED_ON: Final = _PASSED_ON.decode()
 
 #: The header of an answer about a stream: the address of its owner.
 OWNER: Final = "venire-owner"
@@ -49,8 +53,10 @@ SOON: Final = 0.05
 _OWN: Final = frozenset(
     b"connection content-length date expect keep-alive proxy-authenticate proxy-authorization "
     b"server te trailer transfer-encoding upgrade".split()
-)
-_PASSED_ON: Final = (PASSED_ON.encode(), b"1")
+) | {_PASSED_ON, PROOF}
+
+
+_log = logging.getLogger("venire.web")
 
 
 class Peers:
@@ -108,14 +114,17 @@ class Peers:
     async def _pass_on(self, request: Request, owner: int, address: str) -> Response | None:
         if request.method == "GET" and self._gate.stopping.is_set():
             raise stopping_error()
-        sent = await _message(request, address)
+        asked, secret = challenge(), self._sharing.members.secrets.get(owner, "")
+        sent = await _message(request, address, asked)
         try:
-            connection = await self._connections.to(address)
+            connection = await self._to(address, secret)
         except OSError:
             return None  # nothing was sent
         try:
             with self._watched(connection, request, owner, address):
                 reply = await connection.ask(sent)
+            if not proves(reply.headers, secret, asked):
+                raise Lost("its answer does not prove who it is")
         except Lost as why:
             connection.leave()
             if request.method == "GET" and self._gate.stopping.is_set():
@@ -131,6 +140,28 @@ class Peers:
         if reply.status == 503 and _code(reply.body) == "elsewhere":
             return None
         return _Relayed(reply.status, headers, reply.body)
+
+    async def _to(self, address: str, secret: str) -> Connection:
+        """A connection to the server that has a secret; `OSError` if there is none to be had."""
+        connection = await self._connections.to(address)
+        if connection.proved == secret:
+            return connection
+        asked, host = challenge(), (b"host", _host(address))
+        try:
+            async with asyncio.timeout(PATIENCE):
+                sent = request_bytes("GET", b"/health", [host, (_PASSED_ON, asked)], b"")
+                reply = await connection.ask(sent)
+            if proves(reply.headers, secret, asked):
+                connection.proved = secret
+                return connection
+        except Lost as why:
+            raise ConnectionError(str(why)) from None
+        except BaseException:
+            connection.fail(Lost("it was left"))
+            raise
+        connection.fail(Lost("it does not prove who it is"))
+        _log.warning("what answers at %s is not the server of that address", address)
+        raise ConnectionError("it does not prove who it is")
 
     # an exchange ends with its owner, and one that only asks with its caller and with this server
 
@@ -245,18 +276,20 @@ class Peers:
 
     async def ask_one(self, request: Request, server: int, path: str) -> Any:
         """What one server answers, if it does."""
-        headers = [*_kept(request.scope["headers"]), _PASSED_ON]
+        asked, members = challenge(), self._sharing.members
+        headers = [*_kept(request.scope["headers"]), (_PASSED_ON, asked)]
         headers = [(name, value) for name, value in headers if name != b"accept"]
-        address = self._sharing.members.addresses.get(server, "")
+        address, secret = members.addresses.get(server, ""), members.secrets.get(server, "")
         with contextlib.suppress(Lost, OSError, ValueError):
             async with asyncio.timeout(PATIENCE):
-                connection = await self._connections.to(address)
+                connection = await self._to(address, secret)
                 try:
                     sent = request_bytes("GET", path.encode(), headers, b"")
                     reply = await connection.ask(sent)
                 finally:
                     connection.leave()
-                return json.loads(reply.body or b"null") if reply.status == 200 else None
+                if reply.status == 200 and proves(reply.headers, secret, asked):
+                    return json.loads(reply.body or b"null")
         return None
 
 
@@ -291,15 +324,19 @@ def _lock(request: Request) -> int | None:
     return lock_in(request.path_params.get("token", ""))
 
 
-async def _message(request: Request, address: str) -> bytes:
+async def _message(request: Request, address: str, asked: bytes) -> bytes:
     """The request, as it is sent on."""
     body = b"" if request.method == "GET" else await request.body()
     query = request.scope["query_string"]
     path = request.scope["raw_path"] + (b"?" + query if query else b"")
     headers = _kept(request.scope["headers"])
     if all(name != b"host" for name, _ in headers):
-        headers.append((b"host", address.partition("://")[2].encode()))
-    return request_bytes(request.method, path, [*headers, _PASSED_ON], body)
+        headers.append((b"host", _host(address)))
+    return request_bytes(request.method, path, [*headers, (_PASSED_ON, asked)], body)
+
+
+def _host(address: str) -> bytes:
+    return address.partition("://")[2].encode()
 
 
 def _kept(headers: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:

@@ -1,7 +1,7 @@
-"""HTTP with a timeout for the head of a request, and only for callers who are still there.
+"""HTTP with a timeout for the head and the body of a request, and only for callers who are there.
 
-Uvicorn waits forever for a client that has connected and sends nothing, or sends its headers a
-byte at a time (Slowloris); enough of those and no connections are left for others.
+Uvicorn waits forever for a client that has connected and sends nothing, or sends its headers or its
+body a byte at a time (Slowloris); enough of those and no connections are left for others.
 
 Whatever was sent to a process while it was suspended is there when it wakes: requests of callers
 who have long gone to another server, up to some thousands. They are not begun, or those who call
@@ -25,17 +25,18 @@ _TOO_SLOW: Final = b"HTTP/1.1 408 Request Timeout\r\ncontent-length: 0\r\nconnec
 _CLOSED: Final[int] = getattr(select, "POLLRDHUP", 0)
 
 
-def timed(seconds: float) -> type[HttpToolsProtocol]:
-    """A protocol with a timeout for the head of each request.
+def timed(head: float, body: float) -> type[HttpToolsProtocol]:
+    """A protocol with timeouts for the head and the body of each request.
 
-    >>> issubclass(timed(5.0), HttpToolsProtocol)
+    >>> issubclass(timed(5.0, 30.0), HttpToolsProtocol)
     True
     """
 
     class Timed(HttpToolsProtocol):
-        """A connection, with a timer that runs while a head is awaited or received."""
+        """A connection, with a timer that runs while a head is awaited or a request received."""
 
         _timer: asyncio.TimerHandle | None = None
+        _in_body = False
 
         def __init__(self, *args: Any, **more: Any) -> None:
             super().__init__(*args, **more)
@@ -57,23 +58,34 @@ def timed(seconds: float) -> type[HttpToolsProtocol]:
             super().on_message_begin()
 
         def on_headers_complete(self) -> None:
-            """Stop the timer: the head is complete."""
+            """The head is complete: time the body."""
             self._stop()
+            self._timer, self._in_body = self.loop.call_later(body, self._end), True
             super().on_headers_complete()
+
+        def on_message_complete(self) -> None:
+            """Stop the timer."""
+            self._stop()
+            super().on_message_complete()
 
         def _begin(self) -> None:
             if self._timer is None:
-                self._timer = self.loop.call_later(seconds, self._end)
+                self._timer = self.loop.call_later(head, self._end)
 
         def _stop(self) -> None:
             if self._timer is not None:
                 self._timer.cancel()
                 self._timer = None
+            self._in_body = False
 
         def _end(self) -> None:
             if self.transport.is_closing():
                 return
-            if self.cycle is None or self.cycle.response_complete:  # else a response is pending
+            if self._in_body:
+                untold = not self.cycle.response_started
+            else:  # else a response is pending
+                untold = self.cycle is None or self.cycle.response_complete
+            if untold:
                 self.transport.write(_TOO_SLOW)
             self.transport.close()
 

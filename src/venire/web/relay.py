@@ -81,6 +81,7 @@ class Connection(asyncio.Protocol):
         self._size = 0
         self._streams = self._complete = self._lasts = False
         self.open, self.heard = True, self._loop.time()
+        self.proved = ""  # the secret of the server at the other end, once it has proved it
 
     # what its user does
 

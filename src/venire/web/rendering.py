@@ -32,8 +32,18 @@ def payload_of(payload: Any) -> str:
     """
     if isinstance(payload, dict) and isinstance(payload.get("text"), str) and len(payload) == 1:
         payload = payload["text"]
-    text = payload if isinstance(payload, str) else json.dumps(payload, ensure_ascii=False)
+    text = payload if isinstance(payload, str) else _beginning(payload)
     return text if len(text) <= MOST_TEXT else f"{text[:MOST_TEXT]}…"
+
+
+def _beginning(payload: Any) -> str:
+    """As much of the JSON of a payload as is shown."""
+    text = ""
+    for piece in json.JSONEncoder(ensure_ascii=False).iterencode(payload):
+        text += piece
+        if len(text) > MOST_TEXT:
+            break
+    return text
 
 
 def percent(p: float) -> str:
@@ -53,8 +63,9 @@ def changed_settings(versions: Sequence[SettingsVersion]) -> list[tuple[Settings
     before: dict[str, Any] = {}
     status = ""
     for version in versions:
-        names = [name for name, value in version.settings.items() if before.get(name) != value]
-        said = ", ".join(_setting(name, version.settings[name]) for name in names)
+        now = dict.fromkeys(before) | version.settings  # without a field that is empty again
+        names = [name for name, value in now.items() if before.get(name) != value]
+        said = ", ".join(_setting(name, now[name]) for name in names)
         if version.status != status:
             said = f"{said}; {version.status}" if said and before else said or version.status
         found.append((version, said if before else "created"))

@@ -10,7 +10,9 @@ import asyncio
 import gc
 import socket
 import sys
-from collections.abc import Callable
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import ExitStack, asynccontextmanager
 from types import FrameType
 
 import uvicorn
@@ -50,17 +52,53 @@ async def _serve(settings: ServerSettings, tell: Tell) -> None:
     if settings.shared and settings.standby:
         raise InputError("got both shared and standby: servers that share need no standby")
     waits = settings.standby or settings.shared
-    storage = None if waits else open_storage(settings.storage)
     server = _Server(settings)
-    leading = asyncio.create_task(_lead(settings, storage, server, tell))
-    try:
-        await server.serve()
-    finally:
-        leading.cancel()
-        await asyncio.wait({leading})
+    with ExitStack() as closing:
+        sockets = [closing.enter_context(one) for one in _bound(settings)]
+        storage = None if waits else open_storage(settings.storage, copy=settings.upgrade_copy)
+        leading = asyncio.create_task(_lead(settings, storage, server, tell))
+        try:
+            await server.serve(sockets)
+        finally:
+            leading.cancel()
+            await asyncio.wait({leading})
     if not leading.cancelled():
         leading.result()  # raises if the start failed
     tell("stopped")
+
+
+def _bound(settings: ServerSettings) -> list[socket.socket]:
+    """Sockets at the address, before anything else is done: what takes the port says so at once."""
+    host, port = settings.host, settings.port
+    try:
+        found = socket.getaddrinfo(
+            host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )
+    except OSError as error:
+        raise InputError(f"cannot listen on {host!r}: {error.strerror or error}") from None
+    bound: list[socket.socket] = []
+    for family, kind, _, _, address in dict.fromkeys(found):
+        try:
+            listening = socket.socket(family, kind)
+        except OSError:  # this machine has no such network
+            continue
+        try:
+            if sys.platform != "win32":
+                listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            if family == socket.AF_INET6:
+                listening.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+            where = (address[0], bound[0].getsockname()[1] if bound and not port else address[1])
+            listening.bind((*where, *address[2:]))
+            listening.listen(2048)
+        except OSError as error:
+            for one in (listening, *bound):
+                one.close()
+            raise InputError(
+                f"cannot listen on {host} port {port}: {error.strerror or error}. Stop what "
+                "listens there, or give another one with --port"
+            ) from None
+        bound.append(listening)
+    return bound
 
 
 async def _lead(
@@ -77,12 +115,30 @@ async def _lead(
                 await _start(service, server, tell)
                 await asyncio.Event().wait()
             finally:
-                await service.stop()
+                async with _within(settings.grace - server.stopping_for(), owned):
+                    await service.stop()
                 if app.state.gate.peers is not None:
                     await app.state.gate.peers.close()
     except Exception:
         server.should_exit = True
         raise
+
+
+@asynccontextmanager
+async def _within(seconds: float, storage: Storage) -> AsyncIterator[None]:
+    """Inside, the store is waited for; after so many seconds no longer if it does not answer."""
+
+    async def give_up() -> None:
+        await asyncio.sleep(seconds)
+        while not storage.silent:
+            await asyncio.sleep(_RETRY)
+        storage.abandon()
+
+    late = asyncio.create_task(give_up())
+    try:
+        yield
+    finally:
+        late.cancel()
 
 
 async def _when_free(settings: ServerSettings, server: _Server, tell: Tell) -> Storage:
@@ -94,7 +150,9 @@ async def _when_free(settings: ServerSettings, server: _Server, tell: Tell) -> S
         await asyncio.to_thread(warm_up)
     while True:
         try:
-            return await asyncio.to_thread(open_storage, settings.storage, True, address)
+            return await asyncio.to_thread(
+                open_storage, settings.storage, True, address, copy=settings.upgrade_copy
+            )
         except (StoreInUse, StoreDown) as why:
             if not told:
                 await server.listening.wait()
@@ -166,7 +224,7 @@ class _Server(uvicorn.Server):
             self.front,
             host=settings.host,
             port=settings.port,
-            http=timed(settings.header_timeout),
+            http=timed(settings.header_timeout, settings.body_timeout),
             lifespan="off",
             log_config=None,
             log_level=library_level(settings),
@@ -178,6 +236,7 @@ class _Server(uvicorn.Server):
         )
         super().__init__(config)
         self.listening = asyncio.Event()
+        self._stopped_at: float | None = None
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Listen."""
@@ -199,11 +258,16 @@ class _Server(uvicorn.Server):
             )
         return address
 
+    def stopping_for(self) -> float:
+        """Seconds since the signal to stop."""
+        return 0.0 if self._stopped_at is None else time.monotonic() - self._stopped_at
+
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Shut down gracefully; the second time at once."""
         if self.should_exit:
             self.force_exit = True
         self.should_exit = True
+        self._stopped_at = self._stopped_at or time.monotonic()
         if self.front.gate is not None:
             self.front.gate.stopping.set()
             self.front.gate.service.runtime.sharing.resign()

@@ -29,7 +29,7 @@ Kind = Literal["number", "text", "flag", "long", "json"]
 GROUPS: Final = MappingProxyType(
     {
         "When an item leaves": ["min_labels", "max_overlap", "min_confidence", "deadline_slots"],
-        "Who labels what": ["policy", "learning", "open_panel", "unasked_labels"],
+        "Who labels what": ["policy", "learning", "open_panel", "unasked_labels", "families"],
         "Money and time": [
             *("default_weight", "delay_cost", "label_budget", "budget"),
             *("slot_seconds", "lease_floor_seconds", "lease_ceiling_seconds"),
@@ -61,6 +61,7 @@ HINTS: Final = MappingProxyType(
         "slot_seconds": "the length of a slot",
         "audit_share": "of the verdicts that a trusted labeler checks",
         "revisions": "latest exits whose verdicts may still be revised",
+        "families": "labelers who may share errors, with the name of their family, as JSON",
         "open_panel": "whoever asks for work joins the panel",
         "retention.payload_days": "payloads are erased so many days after an item left",
         "retention.item_days": "items are archived so many days after they left",
@@ -101,7 +102,7 @@ def groups_of(settings: StreamSettings) -> list[tuple[str, list[Field]]]:
     >>> [(field.name, field.value) for field in groups[0][1]][:2]
     [('min_labels', '1'), ('max_overlap', '5')]
     """
-    values = settings.model_dump(mode="json")
+    values = {"families": settings.families} | settings.model_dump(mode="json")  # also if empty
     named = {"classes", *(name for names in GROUPS.values() for name in names)}
     others = {"More": [name for name in values if name not in named]}
     return [

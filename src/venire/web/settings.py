@@ -44,6 +44,8 @@ class ServerSettings(BaseSettings):
     """Where these reach this one, as http://HOST:PORT; by default where it listens."""
     archive: Path | None = None
     """The folder into which streams archive what their `retention` does not keep."""
+    upgrade_copy: bool = True
+    """Copy an SQLite store of an earlier schema before it is upgraded."""
     max_body: Annotated[int, Field(ge=1024)] = 8 * MEBIBYTE
     """Maximum bytes in the body of a request."""
     max_batch: Positive = 20_000
@@ -62,6 +64,8 @@ class ServerSettings(BaseSettings):
     """Maximum seconds of a long poll."""
     header_timeout: Seconds = 20.0
     """Seconds a client has to send the head of a request."""
+    body_timeout: Seconds = 60.0
+    """Seconds a client has to send the body of a request."""
     heartbeat: Seconds = 15.0
     """Seconds between heartbeats of an event stream."""
     session_hours: Seconds = 12.0

@@ -57,10 +57,12 @@ class StreamPageRoutes(ConsoleRoutes):
         part = request.query_params.get("part")
         if part in ("confusion", "panel"):
             return await self._part(request, stream, part)
-        service = self._gate.service
-        view, now = await service.stream(stream), await service.insights(stream)
-        trends, alarms = await service.trends(stream), await service.alarms(stream, None, ALARMS)
-        lessons = (await service.lessons(stream)).lessons
+        service, blind = self._gate.service, await self._blind(request, stream)
+        view = blind.stream(await service.stream(stream))
+        now = blind.insights(await service.insights(stream))
+        trends = blind.trends(await service.trends(stream))
+        alarms = blind.alarms(await service.alarms(stream, None, ALARMS))
+        lessons = blind.lessons(await service.lessons(stream)).lessons
         charts = trend_charts(trends.periods) if trends.periods else []
         course = student_charts(trends.periods, lessons)
         drawn = [*charts, *course]
@@ -69,7 +71,8 @@ class StreamPageRoutes(ConsoleRoutes):
             request,
             view,
             now=now,
-            labelers=await service.labelers(stream, wait=False),
+            labelers=blind.labelers(await service.labelers(stream, wait=False)),
+            relations=blind.relations(await service.relations(stream)),
             trends=trends,
             alarms=alarms,
             charts=charts,
@@ -85,6 +88,7 @@ class StreamPageRoutes(ConsoleRoutes):
         labeler = request.query_params.get("labeler", "")
         shown: dict[str, Any] = {"wrong": None, "found": None, "most": HEAT_CLASSES}
         try:
+            (await self._blind(request, stream)).check_log()
             if part == "confusion":
                 shown["found"] = await service.confusion(stream, labeler)
             else:
@@ -101,8 +105,9 @@ class StreamPageRoutes(ConsoleRoutes):
         if asked:
             plan, faults = planned(asked)
             if plan is not None:
-                work = service.what_if(stream, plan_of(plan), plan.simulate_missing)
                 try:
+                    (await self._blind(request, stream)).check_log()
+                    work = service.what_if(stream, plan_of(plan), plan.simulate_missing)
                     found = await self._gate.long_poll(request, work)
                 except VenireError as error:
                     wrong = error_of(error).message

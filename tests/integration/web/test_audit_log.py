@@ -36,10 +36,10 @@ def test_the_page_filters_and_pages_and_the_export_has_everything(server: InProc
 
 def test_the_export_holds_no_formulas(server: InProcess) -> None:
     server.make_stream()
-    ids = ("=1+1", "+1", "-1", "@sum", "plain")
+    ids = ("=1+1", "+a1", "-a1", "@sum", "-1", "plain")
     for item in ids:
         server.add(item)
         server.call("DELETE", f"/v1/streams/posts/payloads/{quote(item)}")
     rows = list(csv.DictReader(io.StringIO(server.call("GET", "/v1/audit/export").text)))
     erased = [row["subject"] for row in rows if row["action"] == "item.erase"]
-    assert erased == ["'=1+1", "'+1", "'-1", "'@sum", "plain"]
+    assert erased == ["'=1+1", "'+a1", "'-a1", "'@sum", "-1", "plain"]

@@ -41,7 +41,7 @@ def served() -> Iterator[InProcess]:
 
 def test_gold_in_every_format(served: InProcess) -> None:
     one = served.call("POST", GOLD, json={"item": "p0", "label": "ok"})
-    assert one.json() == {"accepted": 1, "exists": 0, "refused": 0, "refusals": []}
+    assert one.json() == {"accepted": 1, "exists": 0, "refused": 0, "refusals": [], "notes": []}
     listed = served.call("POST", GOLD, json=[{"item": "p0", "label": "ok"}])
     assert listed.json()["exists"] == 1
     csv = "item,label\r\np1,spam\r\np2,ok\r\n"

@@ -23,10 +23,10 @@ HEAD = b"GET /health HTTP/1.1\r\nHost: x\r\n"
 
 @pytest.fixture(scope="module")
 def strict(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Process]:
-    """A server that waits two seconds for a head."""
+    """A server that waits two seconds for a head, and five for a body."""
     folder: Path = tmp_path_factory.mktemp("serve")
     url = f"sqlite:///{folder}/venire.db"
-    with serving(url, folder, VENIRE_HEADER_TIMEOUT="2") as served:
+    with serving(url, folder, VENIRE_HEADER_TIMEOUT="2", VENIRE_BODY_TIMEOUT="5") as served:
         yield served
 
 
@@ -79,6 +79,24 @@ def test_who_takes_time_between_and_within_requests_is_served(strict: Process) -
         assert b" 422 " in rest(patient)
 
 
+@pytest.mark.parametrize("known", [True, False])
+def test_a_body_that_does_not_come_is_not_waited_for(strict: Process, known: bool) -> None:
+    """Nor one that comes in drops, be it refused already."""
+    key = strict.key if known else "vk_unknown"
+    head = f"POST /v1/streams HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {key}\r\n"
+    with connected(strict) as slow:
+        slow.sendall(f"{head}Content-Length: 1000\r\n\r\n".encode())
+        begun = time.monotonic()
+        with contextlib.suppress(OSError):  # the server has hung up
+            while time.monotonic() - begun < 60:
+                slow.sendall(b" ")
+                time.sleep(0.2)
+        assert time.monotonic() - begun < 50
+    with connected(strict) as silent:
+        silent.sendall(f"{head}Content-Length: 1000\r\n\r\n".encode())
+        assert (b" 408 " if known else b" 401 ") in rest(silent)
+
+
 @pytest.mark.parametrize("last", ["9" * 5000, "-1", "abc", "1.5", "9" * 17])
 def test_an_event_that_has_no_number_is_a_bad_request(server: InProcess, last: str) -> None:
     server.make_stream()
@@ -113,6 +131,14 @@ def test_the_cookie_is_not_the_key(server: InProcess) -> None:
     assert server.http.get("/v1/me", headers=stolen).status_code == 401, "signed out is not ended"
     old = {"cookie": f"venire_session={server.keys['admin']}"}
     assert server.http.get("/v1/me", headers=old).status_code == 401
+
+
+@pytest.mark.parametrize("site", [{"sec-fetch-site": "cross-site"}, {"origin": "https://evil"}])
+def test_another_site_signs_nobody_out(server: InProcess, site: dict[str, str]) -> None:
+    cookie = sign_in(server).partition(";")[0]
+    answer = server.http.post("/sign-out", headers={"cookie": cookie, **site})
+    assert (answer.status_code, answer.json()["error"]["code"]) == (403, "foreign_page")
+    assert server.http.get("/v1/me", headers={"cookie": cookie}).status_code == 200
 
 
 def test_the_cookie_is_secure_behind_https(server: InProcess) -> None:

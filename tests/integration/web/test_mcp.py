@@ -196,3 +196,36 @@ def test_a_key_that_will_not_do_is_an_error(process: Process, key: str, told: st
     assert told in done.stderr
     assert "vk_wrong" not in done.stderr
     assert done.stdout == ""
+
+
+ODD: dict[str, Any] = {
+    "stream": "../..", "item": "\x00" * 300, "token": "x/../../keys", "labeler": "é" * 500,
+    "label": "=cmd", "limit": -1, "after": 2**70, "wait": -5.0, "unable": True,
+    "items": [{"id": 7}, "x"],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("role", list(Role))
+def test_every_tool_with_odd_values_is_an_answer_or_an_error_for_every_role(
+    process: Process, keys: dict[str, str], role: Role
+) -> None:
+    """Also tools that the role has not: then the server refuses."""
+
+    async def run() -> dict[str, Any]:
+        client = AsyncClient(process.url, keys[role], retry_seconds=0.0)
+        async with client, Agent(make_server(client, "admin")) as agent:
+            found = {}
+            for tool in (await agent.list_tools()).tools:
+                named = tool.input_schema["properties"]
+                for given in ({name: ODD.get(name) for name in named}, {}):
+                    found[tool.name] = await agent.call_tool(tool.name, given)
+                    said = str(found[tool.name].content)
+                    assert keys[role] not in said
+                    assert "Traceback" not in said
+                    assert len(said) < 5000
+            return found
+
+    found = asyncio.run(run())
+    assert set(found) == set(TOOLS)
+    for name, answer in found.items():
+        assert answer.is_error or role in TOOLS[name][0], name

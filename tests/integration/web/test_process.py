@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import socket
 import subprocess
 import sys
 import threading
@@ -139,6 +140,17 @@ def test_a_second_server_on_the_same_store_is_refused(storage: str, tmp_path: Pa
             second.start()
         assert second.process is not None
         assert second.process.returncode != 0
+
+
+def test_a_port_in_use_is_told_before_anything_is_done(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        store = tmp_path / "venire.db"
+        assert main(["serve", "--storage", f"sqlite:///{store}", "--port", port]) == 2
+    assert f"cannot listen on 127.0.0.1 port {port}" in capsys.readouterr().err
+    assert not store.exists()
 
 
 def test_wrong_settings_are_told(capsys: pytest.CaptureFixture[str]) -> None:

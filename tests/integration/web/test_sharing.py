@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from tests.conftest import new_database
 from tests.integration.web.harness import STREAM, Process, until
 from venire.client import ServerError, Work
 from venire.storage import open_storage
@@ -50,7 +51,7 @@ def owned(*servers: Process) -> list[int]:
 
 
 def owner(storage: str, stream: str, servers: list[Process]) -> Process | None:
-    """Who owns a stream, by the locks."""
+    """Who owns a stream, by the store."""
     with open_storage(storage, owner=False) as store:
         members = store.members()
     address = members.addresses.get(members.owner(stream) or -1)
@@ -71,11 +72,7 @@ def get(server: Process, path: str, key: str | None = None, **headers: str) -> t
 @contextmanager
 def sharing(postgres: str, database: str, folder: Path) -> Iterator[tuple[str, list[Process]]]:
     """Two servers that share four streams in a new database."""
-    import psycopg
-
-    with psycopg.connect(postgres, autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE {database}")
-    storage = postgres.replace("/postgres?", f"/{database}?")
+    storage = new_database(postgres, database)
     with several(storage, folder, 2) as servers:
         with servers[0].client() as client:
             for name in NAMES:

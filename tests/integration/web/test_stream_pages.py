@@ -80,6 +80,41 @@ def test_labelers_have_their_agreement(served: InProcess) -> None:
     assert 0.5 < found["ann"]["agreement"] < 1
 
 
+def test_who_shares_errors_is_said_on_the_pages(served: InProcess) -> None:
+    """Two judges on one model, of whom one has a dangerous name; they say the same."""
+    one, names = "/v1/streams/kin", ("a", EVIL, "ann", "bob")
+    kin = {"a": "llama", EVIL: "llama"}
+    panel = [{"id": name} for name in names]
+    served.make_stream("kin", panel=panel, learning="while-serving", families=kin)
+    assert served.call("GET", one).json()["settings"]["families"] == kin
+    assert "families" not in served.call("GET", ONE).json()["settings"]
+    served.add(*(f"i{n}" for n in range(12)), stream="kin")
+    wrong = {"a": 3, EVIL: 3, "ann": 4, "bob": 5}
+    classes = served.call("GET", one).json()["settings"]["classes"]
+    rows = [
+        {"item": f"i{n}", "labeler": m, "said": classes[(n % 2) ^ (n % wrong[m] == 0)]}
+        for n in range(12)
+        for m in names
+    ]
+    assert served.call("POST", f"{one}/labels", json=rows).status_code == 200
+    [line] = served.call("GET", f"{one}/agreement", "viewer").json()["relations"]
+    assert line.endswith(" share errors: together 1.0 votes.")
+    found = {x["id"]: x["family"] for x in served.call("GET", f"{one}/labelers").json()}
+    assert found == {"a": [EVIL], EVIL: ["a"], "ann": [], "bob": []}
+    assert served.call("GET", f"{one}/panel").json()["relations"] == [line]
+    for page in ("", "/labelers", "?part=panel"):
+        text = served.call("GET", f"/streams/kin{page}", "viewer").text
+        assert "share errors: together 1.0 votes." in text
+        assert "alert(1)</script>" not in text
+    changed = served.call("PATCH", one, json={"families": {}})
+    assert "families" not in changed.json()["settings"]
+    refused = served.call("PATCH", one, json={"families": {"a": ["llama"]}})
+    assert refused.status_code == 422
+    assert "families" in refused.text
+    history = served.call("GET", "/streams/kin/settings", "viewer").text
+    assert "families: null" in history
+
+
 def test_the_panel_as_a_part_of_the_page(served: InProcess) -> None:
     part = served.call("GET", "/streams/posts?part=panel", "viewer").text
     assert "expected to be right" in part
@@ -100,6 +135,8 @@ def test_what_if_over_http_and_on_its_page(served: InProcess) -> None:
     part = served.call("GET", f"/streams/posts/what-if?{query}&part=result", "viewer").text
     assert part.startswith("<section")
     assert part in whole
+    for note in view["notes"]:
+        assert f"<li>{note}</li>" in part
     assert f"{view['measures']['labels']['would_be']['value']:,.2f}" in part
     wrong = served.call("GET", "/streams/posts/what-if?min_confidence=2&part=result").text
     assert "min confidence: Input should be less than or equal to 1" in wrong

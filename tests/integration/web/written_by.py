@@ -1,7 +1,7 @@
 """Which sessions wrote the rows of streams, noted by PostgreSQL itself.
 
 A trigger notes for each statement that changes rows of a stream by which session that is, whether
-it holds the lock of the stream at that moment, and when. What is rolled back leaves no note.
+it owns the stream at that moment, and when. What is rolled back leaves no note.
 """
 
 from __future__ import annotations
@@ -24,11 +24,8 @@ BEGIN
         (SELECT {_SESSION} FROM pg_stat_activity WHERE pid = pg_backend_pid()),
         changed.stream,
         EXISTS (
-            SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND granted AND objsubid = 1
-            AND pid = pg_backend_pid() AND mode = 'ExclusiveLock'
-            AND (classid::bigint << 32) | objid::bigint = ('x' || left(encode(
-                sha256(convert_to('venire stream ' || changed.stream, 'UTF8')), 'hex'
-            ), 16))::bit(64)::bigint
+            SELECT 1 FROM claims WHERE stream = changed.stream AND pid = pg_backend_pid()
+            UNION SELECT 1 FROM servers WHERE address = '' AND pid = pg_backend_pid()
         ),
         clock_timestamp()
     FROM (SELECT DISTINCT stream FROM changed_rows) AS changed
@@ -58,9 +55,9 @@ def session_of(storage: str, address: str) -> str:
     """The session in which the server with an address writes."""
     found = _ask(
         storage,
-        f"SELECT {_SESSION} FROM pg_stat_activity JOIN pg_locks USING (pid) WHERE granted "
-        "AND locktype = 'advisory' AND mode = 'ShareLock' AND application_name = %s",
-        f"venire {address}",
+        f"SELECT {_SESSION} FROM pg_stat_activity JOIN servers USING (pid) "
+        "WHERE address IN (%s, '')",  # without an address: the only one
+        address,
     )
     assert len(found) == 1, f"{address} has the sessions {found}"
     return str(found[0][0])
@@ -78,7 +75,7 @@ def written_since(storage: str, session: str, when: Any) -> list[tuple[Any, ...]
 
 
 def strays(storage: str) -> list[tuple[Any, ...]]:
-    """What was written without the lock of the stream; nothing was noted if nothing was written."""
+    """What was written without a claim; nothing was noted if nothing was written."""
     assert _ask(storage, "SELECT 1 FROM written_by WHERE held LIMIT 1")
     return _ask(storage, "SELECT * FROM written_by WHERE NOT held")
 

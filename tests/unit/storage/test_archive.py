@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shutil
@@ -20,7 +21,16 @@ from hypothesis import strategies as st
 from tests.stored import play
 from venire.cli import main
 from venire.errors import FileError, StoreDown, StoreError
-from venire.storage import Change, MemoryStorage, open_storage
+from venire.storage import (
+    AddSegment,
+    AddStream,
+    Change,
+    MemoryStorage,
+    SegmentRow,
+    StreamRow,
+    open_storage,
+)
+from venire.storage.history.finding import remove_files
 from venire.storage.maintenance.archive import read_archive, write_archive
 from venire.storage.maintenance.verify import verify
 from venire.storage.testing import everything
@@ -59,6 +69,40 @@ def test_half_of_an_archive_is_refused(archive: Path, tmp_path: Path) -> None:
     _refused([*lines[:5], b'["folded", 1]\n', *lines[5:]], tmp_path, "line 6.*a known table")
     _refused([], tmp_path, "not an archive of venire")
     _refused([b'{"venire":"store","format":9}\n', *lines[1:]], tmp_path, "expected at most 2")
+
+
+@pytest.mark.parametrize(
+    "row",
+    [["streams", "..", 0.0], ["streams", "a/b", 0.0], ["streams", "/etc", 0.0]]
+    + [
+        ["segments", "posts", 1, 9.0, 0, 4, 2.0, 6, 1, 0, 3, name, "abc"]
+        for name in ("../../x", "..", "/etc")
+    ],
+)
+def test_a_forged_archive_names_no_files_outside_of_its_folder(
+    tmp_path: Path, row: list[object]
+) -> None:
+    lines = [{"venire": "store", "format": 2}, ["streams", "posts", 0.0], row]
+    lines = lines if row[0] == "segments" else [lines[0], row]
+    text = "".join(json.dumps(line) + "\n" for line in lines).encode()
+    counts: dict[str, int] = {}
+    for line in lines[1:]:
+        counts[str(line[0])] = counts.get(str(line[0]), 0) + 1  # type: ignore[index]
+    end = {"rows": counts, "sha256": hashlib.sha256(text).hexdigest()}
+    _refused(
+        [text, json.dumps(end).encode() + b"\n"], tmp_path, "got the name .*, expected letters"
+    )
+
+
+def test_a_forged_store_has_no_files_removed_outside_of_its_folder(tmp_path: Path) -> None:
+    (tmp_path / "archive" / "posts").mkdir(parents=True)
+    (tmp_path / "kept").mkdir()
+    storage = MemoryStorage()
+    segment = SegmentRow("posts", 1, 9.0, 0, 4, 2.0, 6, 1, 0, 3, "../../kept", "abc")
+    storage.write([AddStream(StreamRow("posts", 0.0)), AddSegment(segment)])
+    with pytest.raises(StoreError, match="forged or is damaged"):
+        remove_files(storage, "posts", tmp_path / "archive")
+    assert (tmp_path / "kept").is_dir()
 
 
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 import warnings
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -296,3 +298,57 @@ def test_what_is_due_for_a_webhook_is_found_without_reading_what_is_due_for_othe
         storage.due_deliveries("silent", 1e15, 1000)
         assert len(seen) == 1  # no sorting after it
         assert "INDEX deliveries_by_webhook (webhook=? AND status=? AND next_at<?)" in seen[0]
+
+
+def test_a_file_with_two_names_has_one_owner(tmp_path: Path) -> None:
+    one, other = tmp_path / "venire.db", tmp_path / "sub" / "linked.db"
+    other.parent.mkdir()
+    with open_storage(f"sqlite:///{one}") as storage:
+        storage.write([AddStream(StreamRow("posts", 0.0))])
+        os.link(one, other)
+        with pytest.raises(StoreError, match=r"has 2 names \(hard links\)"):
+            open_storage(f"sqlite:///{other}")
+        storage.write([AddStream(StreamRow("more", 0.0))])
+    other.unlink()
+    with open_storage(f"sqlite:///{one}") as storage:
+        assert [row.name for row in storage.streams()] == ["more", "posts"]
+
+
+STORES = sorted(DATA.glob("schema-*.db")) + sorted(DATA.glob("release-*.db"))
+
+
+@pytest.mark.parametrize("kept", STORES, ids=lambda path: path.stem)
+def test_a_store_of_every_earlier_version_is_upgraded_and_verified(
+    kept: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = Path(shutil.copy(kept, tmp_path / "venire.db"))
+    with caplog.at_level("INFO", "venire.storage"), _open(path) as storage:
+        assert all(verify(storage, row.name).ok for row in storage.streams())
+    assert f"to {schema.HEAD}" in caplog.text
+    (copy,) = tmp_path.glob("*.bak")
+    assert str(copy) in caplog.text
+    with closing(sqlite3.connect(copy)) as before:
+        (version,) = before.execute("SELECT version_num FROM venire_version").fetchone()
+    assert f"schema {version} to" in caplog.text
+
+
+def test_no_copy_is_made_if_none_is_wanted(tmp_path: Path) -> None:
+    path = shutil.copy(DATA / "schema-0003.db", tmp_path / "venire.db")
+    with open_storage(f"sqlite:///{path}", copy=False) as storage:
+        assert storage.streams()
+    assert not list(tmp_path.glob("*.bak"))
+
+
+def test_what_an_earlier_version_decided_is_no_damage_and_damage_is_found(tmp_path: Path) -> None:
+    path = shutil.copy(DATA / "release-7bf64d5.db", tmp_path / "venire.db")
+    with open_storage(f"sqlite:///{path}") as storage:
+        found = verify(storage, "default")
+    assert found.ok
+    assert found.taken > 0
+    for change in ("UPDATE items SET verdict = 'spam'", "UPDATE labels SET said = 'ok'"):
+        broken = shutil.copy(path, tmp_path / "broken.db")
+        with closing(sqlite3.connect(broken)) as connection:
+            connection.execute(f"{change} WHERE stream = 'default'")
+            connection.commit()
+        with open_storage(f"sqlite:///{broken}") as storage:
+            assert not verify(storage, "default").ok

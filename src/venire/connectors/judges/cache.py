@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from venire.errors import FileError
+from venire.tools.untrusted import parse_json
 
 __all__ = ["Cache", "digest"]
 
@@ -86,7 +87,7 @@ class Cache:
     def _take(self, line: bytes) -> None:
         try:
             key = bytes.fromhex(line[:_HEX].decode())
-            answer = json.loads(line[_HEX:])
+            answer = parse_json(line[_HEX:])
         except ValueError:
             return
         if len(key) == _HEX // 2 and isinstance(answer, dict):

@@ -63,6 +63,7 @@ class JudgeConfig:
     logprobs: bool = False
     price: Price = field(default_factory=Price)
     pair: tuple[str, str] | None = None
+    family: str | None = None
     extra: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
@@ -132,4 +133,5 @@ _CHECKS: Mapping[str, Callable[[Path, Any], Any]] = {
     "logprobs": check_truth,
     "price": _price,
     "pair": _pair,
+    "family": check_name,
 }

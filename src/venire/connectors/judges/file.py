@@ -20,6 +20,7 @@ from venire.connectors.judges.checks import BadKey, shown_path
 from venire.connectors.judges.config import JudgeConfig
 from venire.errors import FileError
 from venire.files.trees import Tree, read_tree
+from venire.tools.csv_rows import shown
 
 __all__ = ["read_judges"]
 
@@ -41,7 +42,9 @@ def read_judges(path: str | Path) -> tuple[JudgeConfig, ...]:
     for n, judge in enumerate(judges):
         where = (*root, n)
         if not isinstance(judge, Mapping):
-            raise _error(path, tree, where, f"is {judge!r}, expected id, model, prompt and so on")
+            raise _error(
+                path, tree, where, f"is {shown(str(judge))}, expected id, model, prompt and so on"
+            )
         try:
             configs.append(JudgeConfig.read({**shared, **judge}))
         except BadKey as bad:

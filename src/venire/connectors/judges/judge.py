@@ -62,6 +62,7 @@ class Judge:
     def __init__(self, config: JudgeConfig, cache: Cache | None = None) -> None:
         """`cache` may be shared by several judges."""
         self.id, self.config, self.usage = config.id, config, Usage()
+        self.family = config.family
         self._cache = Cache() if cache is None else cache
         self._prompt = Prompt(config.prompt, config.system)
         key = key_of(f"judge {config.id}", config.api_key_env)

@@ -84,7 +84,7 @@ class PairJudge:
         if judge.config.pair is None:
             raise InputError(f"judge {judge.id} has no pair: name the two fields, as pair: [a, b]")
         self.id, self.usage, self.config = judge.id, judge.usage, judge.config
-        self.bias = PositionBias()
+        self.family, self.bias = judge.family, PositionBias()
         self._judge, self._fields = judge, judge.config.pair
 
     @property

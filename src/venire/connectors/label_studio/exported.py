@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from venire.errors import FileError
 from venire.files.label_config import Control
+from venire.tools.untrusted import parse_json
 
 __all__ = ["Exported", "read_export", "with_verdicts"]
 
@@ -28,7 +29,7 @@ def read_export(path: Path, control: str | None = None) -> Exported:
     A worker is the e-mail address, or the number of the user where that is all the file has. Of
     somebody who annotated a task twice the first counts; skipped tasks have no label.
 
-    >>> import tempfile
+    >>> import json, tempfile
     >>> rows = [{"id": 7, "kind": "cat", "annotator": 2, "annotation_id": 1}]  # JSON-MIN
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = Path(folder, "export.json")
@@ -37,7 +38,8 @@ def read_export(path: Path, control: str | None = None) -> Exported:
     [('7', '2', 'cat')]
     """
     tasks = _read(path)
-    kinds = _controls(tasks)
+    with _as_exported(path):
+        kinds = _controls(tasks)
     if control is None and len(kinds) != 1:
         names = ", ".join(sorted(kinds)) or "none"
         raise FileError(path, None, f"it has the controls {names}: name one with --control")
@@ -48,7 +50,9 @@ def read_export(path: Path, control: str | None = None) -> Exported:
     chosen = kinds[control or next(iter(kinds))]
     left_out: dict[str, int] = {}
     found: dict[tuple[str, str], str] = {}
-    for task, worker, said, skipped in _annotations(tasks, chosen):
+    with _as_exported(path):
+        annotations = list(_annotations(tasks, chosen))
+    for task, worker, said, skipped in annotations:
         why = ""
         if skipped:
             why = "skipped"
@@ -76,7 +80,8 @@ def with_verdicts(
     if unknown:
         raise FileError(path, None, f"it has no task {unknown[0]}, which has a verdict")
     for task in tasks:
-        made: dict[str, Any] = {"data": task["data"], "meta": {"task": task["id"]}}
+        with _as_exported(path):
+            made: dict[str, Any] = {"data": task["data"], "meta": {"task": task["id"]}}
         if str(task["id"]) in verdicts:
             label, confidence = verdicts[str(task["id"])]
             found = {"model_version": "venire", "result": chosen.result(label)}
@@ -86,7 +91,7 @@ def with_verdicts(
 
 def _read(path: Path) -> list[Mapping[str, Any]]:
     try:
-        tasks = json.loads(path.read_text(encoding="utf-8"))
+        tasks = parse_json(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise FileError(path, None, f"cannot be read: {error.strerror or error}") from None
     except ValueError as error:
@@ -98,6 +103,20 @@ def _read(path: Path) -> list[Mapping[str, Any]]:
     ):
         raise FileError(path, None, "expected a list of tasks with ids, as Label Studio exports it")
     return tasks
+
+
+@contextmanager
+def _as_exported(path: Path) -> Iterator[None]:
+    """An error for what Label Studio does not export, wherever it is found."""
+    try:
+        yield
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+        raise FileError(
+            path,
+            None,
+            f"its annotations are not as Label Studio exports them ({str(error)[:100]}): export as "
+            "JSON or JSON-MIN",
+        ) from None
 
 
 def _is_min(task: Mapping[str, Any]) -> bool:

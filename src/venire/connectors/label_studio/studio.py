@@ -14,11 +14,13 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
-from typing import Any, Final, Self
+from typing import Any, Final, NamedTuple, Self
 from urllib.parse import urlsplit
 
 from venire.client.transport import http_library
+from venire.connectors.judges.http import PLAIN, TooLarge, content_of
 from venire.errors import InputError, VenireError
+from venire.tools.untrusted import parse_json
 
 __all__ = ["FIELD", "LabelStudio", "StudioDown", "StudioError", "User", "holding"]
 
@@ -27,6 +29,9 @@ FIELD: Final = "venire_for"
 
 #: Tasks in one request.
 PAGE: Final = 100
+
+#: Bytes of an answer: a page of tasks holds their data and all their annotations.
+MOST: Final = 128 * 1024 * 1024
 
 #: Seconds for which an access token is used; it lasts 300.
 ACCESS_SECONDS: Final = 240.0
@@ -81,7 +86,9 @@ class LabelStudio:
             raise InputError(f"got the address {url!r}, expected that of Label Studio: http://...")
         self.url, self._token, self._project = url.rstrip("/"), token.strip(), project
         self._httpx = http_library()
-        self._http = self._httpx.AsyncClient(timeout=timeout, headers={"user-agent": "venire"})
+        self._http = self._httpx.AsyncClient(
+            timeout=timeout, headers={"user-agent": "venire", **PLAIN}
+        )
         self._access, self._until = "", 0.0
         self.now = datetime.now(UTC)
 
@@ -93,17 +100,24 @@ class LabelStudio:
 
     async def project(self) -> dict[str, Any]:
         """The project: its `title`, its `label_config`."""
-        found: dict[str, Any] = await self._call("GET", f"/api/projects/{self._project}")
+        path = f"/api/projects/{self._project}"
+        found: dict[str, Any] = await self._call("GET", path)
+        if not _are([found], {"title": str, "label_config": str}):
+            raise self._odd(path)
         return found
 
     async def users(self) -> list[User]:
         """Everybody in the organisation."""
         rows = await self._call("GET", "/api/users")
+        if not _are(rows, {"id": int, "email": str}):
+            raise self._odd("/api/users")
         return [User(row["id"], row["email"]) for row in rows if row["email"] != "Deleted"]
 
     async def tabs(self) -> list[dict[str, Any]]:
         """The tabs (views) of the project, for all users."""
         rows = await self._call("GET", "/api/dm/views", params={"project": self._project})
+        if not _are(rows, {"id": int, "data": dict | None}):
+            raise self._odd("/api/dm/views")
         return list(rows)
 
     async def put_tab(self, data: Mapping[str, Any], tab: int | None = None) -> None:
@@ -157,9 +171,11 @@ class LabelStudio:
         while True:
             page = await self._page([*filters, _where("id", "greater", "Number", last)])
             if page["tasks"]:
+                if not page["tasks"][-1]["id"] > last:  # it would be asked for them forever
+                    raise self._odd("/api/tasks")
                 yield page["tasks"]
                 last = page["tasks"][-1]["id"]
-            if page["total"] <= len(page["tasks"]):
+            if not page["tasks"] or page["total"] <= len(page["tasks"]):
                 return
 
     async def _page(self, filters: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -176,7 +192,17 @@ class LabelStudio:
             "query": json.dumps(query),
         }
         found: dict[str, Any] = await self._call("GET", "/api/tasks", params=params)
+        if not _are([found], {"tasks": list, "total": int}) or not all(
+            map(_is_task, found["tasks"])
+        ):
+            raise self._odd("/api/tasks")
         return found
+
+    def _odd(self, path: str) -> StudioError:
+        return StudioError(
+            f"{self.url}{path} answers with something else than Label Studio does: is this its "
+            "address, and is it of version 1.8 or later?"
+        )
 
     async def _call(
         self, method: str, path: str, body: Any = None, params: Mapping[str, Any] | None = None
@@ -189,7 +215,11 @@ class LabelStudio:
 
     async def _send(self, method: str, path: str, **more: Any) -> Any:
         try:
-            got = await self._http.request(method, f"{self.url}{path}", **more)
+            async with self._http.stream(method, f"{self.url}{path}", **more) as coming:
+                content = await content_of(coming, MOST)
+                got = _Answer(coming.status_code, coming.headers, content)
+        except TooLarge as fault:
+            raise StudioError(f"{method} {self.url}{path}: {fault}") from None
         except self._httpx.RequestError as fault:
             why = str(fault) or type(fault).__name__
             raise StudioDown(f"Label Studio at {self.url} cannot be reached: {why}") from None
@@ -202,7 +232,7 @@ class LabelStudio:
         """What time Label Studio has, by its answers: `updated_at` is by that clock."""
         try:
             self.now = parsedate_to_datetime(date).astimezone(UTC) - timedelta(seconds=1)
-        except ValueError:
+        except (ValueError, TypeError, OverflowError):
             self.now = datetime.now(UTC)
 
     async def _authorization(self) -> str:
@@ -213,7 +243,10 @@ class LabelStudio:
             got = await self._send("POST", path, json={"refresh": self._token})
             if got.status_code >= 300:
                 raise self._error("POST", path, got)
-            self._access = _parsed(got, path)["access"]
+            said = _parsed(got, path)
+            if not _are([said], {"access": str}) or not said["access"].isascii():
+                raise self._odd(path)
+            self._access = said["access"]
             self._until = time.monotonic() + ACCESS_SECONDS
         return f"Bearer {self._access}"
 
@@ -230,6 +263,43 @@ class LabelStudio:
         else:
             hint = hints.get(got.status_code, "")
         return StudioError(f"{told}{': ' if hint else ''}{hint}", got.status_code)
+
+
+class _Answer(NamedTuple):
+    """A response that was read, and is not too long."""
+
+    status_code: int
+    headers: Mapping[str, str]
+    content: bytes
+
+    @property
+    def text(self) -> str:
+        return self.content.decode(errors="replace")
+
+    def json(self) -> Any:
+        return parse_json(self.content)
+
+
+def _are(rows: Any, fields: Mapping[str, Any]) -> bool:
+    """Whether these are objects that have the fields, each of its type.
+
+    >>> _are([{"id": 7}], {"id": int}), _are([{"id": "7"}], {"id": int}), _are("x", {})
+    (True, False, False)
+    """
+    return isinstance(rows, list) and all(
+        isinstance(row, dict)
+        and all(name in row and isinstance(row[name], kind) for name, kind in fields.items())
+        for row in rows
+    )
+
+
+def _is_task(task: Any) -> bool:
+    made = {"id": int, "result": object, "completed_by": object, "was_cancelled": object}
+    return (
+        _are([task], {"id": int, "data": dict, "overlap": int, "is_labeled": bool})
+        and _are(task.get("annotations"), {**made, "updated_at": str})
+        and _are(task.get("predictions"), {"id": int, "result": object, "model_version": object})
+    )
 
 
 def _parsed(got: Any, what: str) -> Any:

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import fields as fields_of
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -31,7 +32,7 @@ from venire.errors import InputError, UnknownName
 __all__ = ["KINDS", "model_of", "read_panel_of_models"]
 
 #: What every kind of model may say, and how a model behind HTTP is called.
-SHARED: Final = ("id", "price", "batch")
+SHARED: Final = ("id", "price", "batch", "family")
 CALLING: Final = (
     *("api_key_env", "api_key_header", "rpm", "max_parallel"),
     *("num_retries", "timeout"),
@@ -71,11 +72,11 @@ def model_of(folder: Path, kind: str, entry: Mapping[str, Any]) -> Caller:
     unknown = next((str(key) for key in entry if key not in known), None)
     if unknown is not None:
         raise UnknownName(f"key of {kind} labeler {entry['id']}", unknown, known)
-    options = {key: value for key, value in entry.items() if key not in ("id", kind)}
+    options = {key: value for key, value in entry.items() if key not in ("id", kind, "family")}
     if "classes" in options:
         options["classes"] = _names(entry["id"], options["classes"])
     (caller,) = as_callers([_MADE[kind](folder, str(entry["id"]), str(entry[kind]), options)])
-    return caller
+    return replace(caller, family=entry.get("family"))
 
 
 def _names(labeler: Any, classes: Any) -> list[str]:

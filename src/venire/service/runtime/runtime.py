@@ -66,7 +66,7 @@ class Runtime:
         self._tasks: set[asyncio.Task[Any]] = set()
         self._in_parts = CommitsInParts(self._commit_part, self._idle)
         self._positions: dict[str, LogPosition] = {}
-        self._recovering = asyncio.Lock()
+        self._recovery: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
         """Start the ticker, and to load every stream that is ours."""
@@ -139,8 +139,15 @@ class Runtime:
 
     async def read(self, method: Callable[..., T], *args: Any) -> T:
         """Read from the store, in a thread."""
+        return await self._noted(self.threads.read(method, *args), method)
+
+    async def keep(self, method: Callable[..., T], *args: Any) -> T:
+        """Do what keeps the store or its streams, in a thread that no request waits for."""
+        return await self._noted(self.threads.keep(method, *args), method)
+
+    async def _noted(self, work: Coroutine[Any, Any, T], method: Callable[..., T]) -> T:
         try:
-            found = await self.threads.read(method, *args)
+            found = await work
         except StoreDown as error:
             self.health.down("reads", str(error))
             raise
@@ -240,18 +247,30 @@ class Runtime:
             self._positions.pop(name).end()
 
     async def recover(self) -> None:
-        """Recover from a failed commit, with memory emptied; `StoreDown` if the store is down."""
-        async with self._recovering:
-            if self.writer.up:
-                return
-            await self._all_idle()
-            self.loading.void_all()
-            self.streams.clear()
-            self.lease_index.clear()
-            if not await self.read(self.writer.recover):
-                raise StoreDown("the store does not accept writes at the moment: try again")
-            for name in [name for name in self._positions if not self.sharing.holds(name)]:
-                self.let_go(name)
+        """Recover from a failed commit, with memory emptied; `StoreDown` if the store is down.
+
+        Whoever comes while that is tried waits for the same attempt.
+        """
+        if self.writer.up:
+            return
+        if self._recovery is None or self._recovery.done():
+            self._recovery = self.spawn(self._recover())
+            self._recovery.add_done_callback(ignore_error)
+        attempt = self._recovery
+        await asyncio.wait({attempt})
+        if attempt.cancelled():
+            raise StoreDown("the server is stopping: try again")
+        attempt.result()
+
+    async def _recover(self) -> None:
+        await self._all_idle()
+        self.loading.void_all()
+        self.streams.clear()
+        self.lease_index.clear()
+        if not await self.keep(self.writer.recover):
+            raise StoreDown("the store does not accept writes at the moment: try again")
+        for name in [name for name in self._positions if not self.sharing.holds(name)]:
+            self.let_go(name)
 
     # writing
 

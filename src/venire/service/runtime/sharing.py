@@ -1,7 +1,8 @@
 """The streams that this server owns: all, or its fair share among the servers of a store.
 
-A server that shares looks at the members and their locks every half second, claims what is free up
-to its share, and gives up what is above it: snapshot, no more requests, everything on disk, unlock.
+A server that shares looks at the members and their claims every half second, claims what is free up
+to its share, and gives up what is above it: snapshot, no more requests, everything on disk, no
+claim any more.
 Operations on a stream of another server raise `StreamElsewhere`, before anything is done.
 """
 
@@ -97,7 +98,7 @@ class Sharing:
         self._creating.add(name)
         try:
             if not self.holds(name) and not (
-                name not in self._names and await self._runtime.read(self._storage.claim, name)
+                name not in self._names and await self._runtime.keep(self._storage.claim, name)
             ):
                 raise StreamElsewhere(name)
             yield
@@ -141,7 +142,7 @@ class Sharing:
         self._asked.clear()
         looked, self._looked = self._looked, asyncio.Event()
         try:
-            self.members, rows, self._deleted = await self._runtime.read(self._read)
+            self.members, rows, self._deleted = await self._runtime.keep(self._read)
         finally:
             looked.set()
         self._names = frozenset(row.name for row in rows)
@@ -166,12 +167,12 @@ class Sharing:
             if not self._runtime.writer.up:
                 return
             if self._resigned:
-                await self._runtime.read(self._storage.resign)
+                await self._runtime.keep(self._storage.resign)
             plan = self._plan()
             for name in plan.give:
                 await self._give_up(name)
             for name in plan.take:
-                if self._runtime.running and await self._runtime.read(self._storage.claim, name):
+                if self._runtime.running and await self._runtime.keep(self._storage.claim, name):
                     _log.info("this server owns stream %r now", name)
             for name in () if self._resigned else sorted(self._storage.claims()):
                 self._serve(name)
@@ -218,7 +219,7 @@ class Sharing:
             self._left.add(name)
             runtime.let_go(name)
             await runtime.flush()
-            await runtime.read(self._storage.disclaim, name)
+            await runtime.keep(self._storage.disclaim, name)
             _log.info("this server gave up stream %r", name)
         finally:
             self._leaving.discard(name)

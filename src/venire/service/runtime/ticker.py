@@ -108,6 +108,9 @@ class Ticker:
         while True:
             try:
                 self._runtime.health.try_files()
+                lost = self._runtime.storage.lost
+                if lost is not None and self._runtime.writer.up:
+                    self._runtime.writer.refuse(lost)
                 if self._runtime.writer.up:
                     self.tick()
                     self._reload_due()

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
-import json
 from typing import Final
 
-from venire.errors import InputError
 from venire.model import ExitReason, ItemStatus
 from venire.service.console_messages import ItemsPage, ItemSummary
+from venire.service.cursors import opened, sealed
 from venire.service.reports.excerpts import excerpt_of
 from venire.service.runtime.runtime import Runtime
 from venire.storage import ItemRow, ItemSearch, Place, Storage
 from venire.storage.search import EXCERPT
 
-__all__ = ["FindOperations", "cursor_of", "place_of"]
+__all__ = ["FindOperations"]
 
 #: Seconds to look for items in one request; rows to look at before the clock is read again.
 SEARCH_SECONDS: Final = 0.1
@@ -36,10 +33,13 @@ class FindOperations:
     ) -> ItemsPage:
         """A page of the items that match, the latest arrival first, from behind a cursor."""
         runtime = self.runtime
-        place = None if cursor is None else place_of(cursor)
-        await runtime.live_stream(stream)
+        live = await runtime.live_stream(stream)
+        secret = live.checks.secret
+        place: Place | None = None if cursor is None else tuple(opened(secret, cursor))
         await runtime.flush()
         named = await runtime.read(_named, runtime.storage, stream, search)
+        if named is not None and search.blind and named.id in live.checks.waiting:
+            named = None
         rows = [named] if named is not None and cursor is None else []
         until = runtime.clock.monotonic() + SEARCH_SECONDS
         end = False
@@ -55,28 +55,7 @@ class FindOperations:
         live = await runtime.live_stream(stream)
         counted = {id: len(live.open[id].labels) for id in found if id in live.open}
         listed = tuple(_summary(row, *found[row.id], counted.get(row.id, 0)) for row in rows)
-        return ItemsPage(listed, None if end else cursor_of(place or START))
-
-
-def cursor_of(place: Place) -> str:
-    """A place in a listing as text for a URL.
-
-    >>> place_of(cursor_of((1e9, "post 1")))
-    (1000000000.0, 'post 1')
-    """
-    return base64.urlsafe_b64encode(json.dumps(place).encode()).decode().rstrip("=")
-
-
-def place_of(cursor: str) -> Place:
-    """The place that a cursor names."""
-    try:
-        at, id = json.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
-        str(id).encode()  # a database takes no half of a character
-        return float(at), str(id)
-    except (ValueError, TypeError, OverflowError, RecursionError, binascii.Error):
-        raise InputError(
-            f"got the cursor {cursor[:40]!r}, expected the `next` of an earlier answer"
-        ) from None
+        return ItemsPage(listed, None if end else sealed(secret, place or START))
 
 
 def _named(storage: Storage, stream: str, search: ItemSearch) -> ItemRow | None:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from itertools import islice
 from typing import Final, Literal
 
-from venire.errors import InputError
 from venire.service.console_messages import ReviewItem, ReviewsPage
+from venire.service.cursors import opened, sealed
 from venire.service.reports.excerpts import excerpt_of
 from venire.service.runtime.runtime import Runtime
 from venire.service.stream.live_stream import LiveStream
@@ -34,8 +33,9 @@ class ReviewOperations:
         self, stream: str, kind: Kind | None = None, cursor: str | None = None, limit: int = 20
     ) -> ReviewsPage:
         """A page of the verdicts that wait; of one kind, or of all."""
-        place = None if cursor is None else _place_of(cursor)
         live = await self.runtime.live_stream(stream)
+        told = None if cursor is None else opened(live.checks.secret, cursor)
+        place: tuple[float, int] | None = None if told is None else tuple(told)
         due = len(live.checks.waiting)
         found = (
             await self._audits(live, limit) if cursor is None and kind in (None, "audit") else []
@@ -48,7 +48,9 @@ class ReviewOperations:
             end = place is None
             if self.runtime.clock.monotonic() >= until:
                 break
-        return ReviewsPage(stream, due, tuple(found), None if end else _cursor_of(place))
+        return ReviewsPage(
+            stream, due, tuple(found), None if end else sealed(live.checks.secret, place)
+        )
 
     async def is_due(self, stream: str, item: str) -> bool:
         """Whether the verdict of an item waits for an audit."""
@@ -73,7 +75,7 @@ class ReviewOperations:
         self, live: LiveStream, kind: Kind | None, place: tuple[float, int] | None, limit: int
     ) -> tuple[list[ReviewItem], tuple[float, int] | None]:
         """The next verdicts by confidence, the lowest first, and where to go on."""
-        runtime, due = self.runtime, live.checks.waiting
+        runtime = self.runtime
         await runtime.flush()
         scan = SCAN if kind is not None else limit
         rows = await runtime.read(runtime.storage.doubtful, live.name, place, scan)
@@ -82,8 +84,7 @@ class ReviewOperations:
         for row in rows:
             place = row.confidence or 0.0, row.exit_n or 0
             item = _review_item(row, votes[row.id])
-            settled = row.id in due or row.id in live.follow_ups.latest
-            if not settled and kind in (None, item.kind):
+            if row.id not in live.follow_ups.latest and kind in (None, item.kind):
                 found.append(item)
             if len(found) == limit:
                 return found, place
@@ -115,26 +116,3 @@ def _review_item(row: ItemRow, votes: Counter[str]) -> ReviewItem:
         confidence=row.confidence,
         votes=dict(votes.most_common()),
     )
-
-
-def _cursor_of(place: tuple[float, int] | None) -> str:
-    """The cursor behind a verdict; `0` if none was looked at.
-
-    >>> _place_of(_cursor_of((0.25, 7))), _cursor_of(None), _place_of("0")
-    ((0.25, 7), '0', None)
-    """
-    return "0" if place is None else f"{place[0]!r}:{place[1]}"
-
-
-def _place_of(cursor: str) -> tuple[float, int] | None:
-    if cursor == "0":
-        return None
-    try:
-        confidence, _, n = cursor.partition(":")
-        if len(n) > 16:  # more than a database counts to
-            raise ValueError
-        return float(json.loads(confidence)), int(n)
-    except (ValueError, TypeError, OverflowError, RecursionError):
-        raise InputError(
-            f"got the cursor {cursor[:40]!r}, expected the `next` of an earlier answer"
-        ) from None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import builtins
 import contextlib
 
@@ -80,18 +81,21 @@ class Webhooks:
         self.deliveries.update(row)  # queued messages are signed with the new secret too
         return _webhook_view(row, secret)
 
-    async def tallies(self) -> builtins.list[Tally]:
+    async def tallies(self, patience: float | None = None) -> builtins.list[Tally]:
         """Message counts of each webhook; pending and dead are None if the store is down."""
-        runtime, counts = self._runtime, {}
-        with contextlib.suppress(StoreError):
-            rows = await runtime.read(runtime.storage.webhooks, None)
-            hooks = [hook for hook in rows if runtime.sharing.holds(hook.stream)]
-            self.deliveries.tallies.keep(
-                {self.deliveries.tallies.of(hook).webhook for hook in hooks}
-            )
-            for hook in hooks:
-                counts[hook.id] = await runtime.read(runtime.storage.delivery_counts, hook.id)
+        counts: dict[str, dict[str, int]] = {}
+        with contextlib.suppress(StoreError, TimeoutError):
+            async with asyncio.timeout(patience):
+                await self._count(counts)
         return self.deliveries.tallies.all(counts)
+
+    async def _count(self, counts: dict[str, dict[str, int]]) -> None:
+        runtime, tallies = self._runtime, self.deliveries.tallies
+        rows = await runtime.read(runtime.storage.webhooks, None)
+        hooks = [hook for hook in rows if runtime.sharing.holds(hook.stream)]
+        tallies.keep({tallies.of(hook).webhook for hook in hooks})
+        for hook in hooks:
+            counts[hook.id] = await runtime.read(runtime.storage.delivery_counts, hook.id)
 
     async def remove(self, stream: str, webhook: str, actor: Actor | str = PROGRAM) -> None:
         """Remove a webhook."""

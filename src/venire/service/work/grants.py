@@ -7,10 +7,10 @@ on request; a labeler who gets none learns why.
 from __future__ import annotations
 
 import contextlib
-import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from venire.errors import InputError, NotFound, StateError, TooMuch
 from venire.model import Assignment, Labeler, LeaseStatus, NoWork, StreamStatus
@@ -226,7 +226,7 @@ def rename(live: LiveStream, lease: HeldLease, batch: Batch, moment: Moment) -> 
 
 
 def view(
-    live: LiveStream, lease: HeldLease, token: str | None, payload: str, moment: Moment,
+    live: LiveStream, lease: HeldLease, token: str | None, payload: Any, moment: Moment,
     gain: float = math.nan,
 ) -> Lease:  # fmt: skip
     """A lease as its labeler sees it."""
@@ -235,7 +235,7 @@ def view(
         stream=live.name,
         item=lease.item,
         labeler=lease.labeler,
-        payload=json.loads(payload),
+        payload=payload,
         classes=live.settings.classes,
         given_at=lease.given_at,
         expires_at=moment.wall + lease.end - moment.now,

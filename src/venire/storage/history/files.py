@@ -18,11 +18,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, NamedTuple, Self, get_type_hints
 
-from venire.errors import FileError
+from venire.errors import FileError, StoreError
 from venire.storage import rows as r
 from venire.storage.changes import Restorable
 from venire.storage.file_lock import open_private
 from venire.tools.extras import library
+from venire.tools.untrusted import is_file_name, parse_json
 
 __all__ = ["MANIFEST", "TABLES", "Secret", "SegmentFiles", "SegmentWriter", "chained", "folder_of"]
 
@@ -57,7 +58,17 @@ class Secret(NamedTuple):
 
 
 def folder_of(archive: Path, stream: str, name: str) -> Path:
-    """Where a segment is, by the archive's folder, the stream and the segment's name."""
+    """Where a segment is, by the archive's folder, the stream and the segment's name.
+
+    >>> folder_of(Path("old"), "posts", "../../x")
+    Traceback (most recent call last):
+    venire.errors.StoreError: the store names the segment '../../x' of the stream 'posts', ...
+    """
+    if not (is_file_name(stream) and is_file_name(name)):
+        raise StoreError(
+            f"the store names the segment {name!r} of the stream {stream!r}, which is no file of "
+            "an archive: it was forged or is damaged, restore a backup"
+        )
     return archive / stream / name
 
 
@@ -209,7 +220,7 @@ class SegmentFiles:
         """What the segment says of itself."""
         path = self.folder / MANIFEST
         try:
-            found = json.loads(path.read_text(encoding="utf-8"))
+            found = parse_json(path.read_text(encoding="utf-8"))
         except OSError as error:
             raise FileError(path, None, f"cannot be read: {error.strerror}: is this the archive of "
                             "the store?") from None  # fmt: skip

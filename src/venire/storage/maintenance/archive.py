@@ -28,6 +28,7 @@ from venire.storage import rows as r
 from venire.storage.base import Storage
 from venire.storage.maintenance.export import replacing
 from venire.storage.opening import RESTORING
+from venire.tools.untrusted import is_file_name, parse_json
 
 __all__ = ["read_archive", "write_archive"]
 
@@ -35,6 +36,8 @@ __all__ = ["read_archive", "write_archive"]
 FORMAT = 2
 
 _CHUNK = 5_000
+
+NAMES = "letters, digits, dots, dashes and underscores"
 
 
 def write_archive(storage: Storage, target: Path) -> int:
@@ -157,7 +160,7 @@ def _lines(source: Path, warn: bool = False) -> Iterator[tuple[int, Any]]:
 def _value(source: Path, number: int, line: bytes) -> Any:
     """The value of a line: a table's name and a row, or the end with its counts."""
     try:
-        value = json.loads(line)
+        value = parse_json(line)
     except ValueError as error:
         raise FileError(source, number, f"it was cut off here, or changed: {error}") from None
     if isinstance(value, dict) or (isinstance(value, list) and value and _known(value[0])):
@@ -168,7 +171,7 @@ def _value(source: Path, number: int, line: bytes) -> Any:
 def _format(source: Path, line: bytes) -> int:
     """The format of an archive by its first line."""
     try:
-        head = json.loads(line)
+        head = parse_json(line)
     except ValueError:
         head = None
     if not isinstance(head, dict) or head.get("venire") != "store":
@@ -202,7 +205,10 @@ def _row(source: Path, line: int, listed: Any) -> tuple[str, Any]:
         kind: Any = r.ROWS[table]
         if kind is r.SnapshotRow:
             values[-1] = base64.b64decode(values[-1])
-        return table, kind(*values)
+        row = kind(*values)
+        if table in ("streams", "segments") and row.name and not is_file_name(row.name):
+            raise ValueError(f"got the name {row.name!r}, expected {NAMES}")
+        return table, row
     except (KeyError, TypeError, ValueError) as error:
         raise FileError(source, line, f"is not a valid row: {error}") from None
 

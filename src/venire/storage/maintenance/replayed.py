@@ -8,6 +8,7 @@ from itertools import pairwise
 from typing import Any
 
 from venire.engine import Scheduler
+from venire.engine.snapshot import is_older
 from venire.errors import ReplayError, StoreError, VenireError
 from venire.events import Event
 from venire.storage.base import Storage
@@ -29,7 +30,9 @@ class Replayed:
 
     def __init__(self, storage: Storage, stream: str, start: Mark) -> None:
         self._storage, self._stream, self._start = storage, stream, start
-        self._writers = Writers.of(storage, stream, strict=True)
+        first = storage.snapshot(stream, start.n)
+        strict = first is None or not is_older(first.body)
+        self._writers = Writers.of(storage, stream, strict)
         self._numbers = [n for n in storage.snapshot_numbers(stream) if n >= start.n]
         self._slowly: set[int] = set()  # runs of labels to be done one by one
         self._size = 1  # of the run that is being done

@@ -25,7 +25,8 @@ def find_items(
     """Items that match, the latest arrival first, among the next `scan` that are looked at."""
     labels = tables.labels.get(stream, {})
     rows = sorted(filter(search.leads_to, _items(tables, stream)), key=_place, reverse=True)
-    rows = [row for row in rows if before is None or _place(row) < before]
+    due = _due(tables, stream) if search.blind else set()
+    rows = [row for row in rows if row.id not in due and (before is None or _place(row) < before)]
     stop = _place(rows[scan - 1]) if len(rows) >= scan else None
     found = [
         _cut(row) for row in rows[:scan] if search.matches(row, (row.id, search.labeler) in labels)
@@ -34,15 +35,21 @@ def find_items(
 
 
 def doubtful(tables: Tables, stream: str, after: Doubt | None, limit: int) -> list[ItemRow]:
-    """Items with a verdict and without gold, the least confident first."""
-    gold = tables.gold.get(stream, {})
+    """Items with a verdict that is not due, and without gold, the least confident first."""
+    hidden = _due(tables, stream) | set(tables.gold.get(stream, {}))
     found = [
         _cut(row)
         for row in _items(tables, stream)
-        if row.status == ItemStatus.LEFT and row.verdict is not None and row.id not in gold
+        if row.status == ItemStatus.LEFT and row.verdict is not None and row.id not in hidden
         if after is None or _doubt(row) > after
     ]
     return sorted(found, key=_doubt)[:limit]
+
+
+def _due(tables: Tables, stream: str) -> set[str]:
+    """The items whose audits are due."""
+    gold = tables.gold.get(stream, {})
+    return {row.item for row in tables.checks.get(stream, {}).values() if row.item not in gold}
 
 
 def _items(tables: Tables, stream: str) -> list[ItemRow]:

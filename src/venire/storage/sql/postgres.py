@@ -1,21 +1,23 @@
 """A store in PostgreSQL, through psycopg 3.
 
-One connection writes, and holds an advisory lock of the database, so that a second server on the
-same database is refused. When it is lost, nothing can be written until `ping` has made another
-and holds the lock again: by then whatever the lost one was doing is either done or undone, and
+One connection writes, and its session is a row among the servers of the store, so that a second
+server on the same database is refused. When it is lost, nothing can be written until `ping` has
+made another, and its row: by then whatever the lost one was doing is either done or undone, and
 what is read is what there is. Reads have a pool of their own.
 
-A session that says nothing for ten seconds is ended by PostgreSQL, and its lock with it: that of a
-process that was stopped, or of a host that is gone. A thread says something every three. So a
+A session that says nothing for ten seconds is ended by PostgreSQL, and what it owned is free: that
+of a process that was stopped, or of a host that is gone. A thread says something every second. So a
 commit on the session proves that it still owns the store, and no clocks are compared. (Where its
-time-outs do not reach, others have it end the session: see `locks`.)
+time-outs do not reach, others have it end the session: see `servers`.) A database that says nothing
+to us is noticed as well (`patient`).
 
-Several servers may share the streams out among themselves: each then holds the lock of the store
-together with the others, and one for each stream that it claimed, in the same session (`locks`).
+Several servers may share the streams out among themselves: each then has a row beside the others,
+and one for each stream that it claimed (`servers`).
 """
 
 from __future__ import annotations
 
+import secrets
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -37,30 +39,22 @@ try:
 except ImportError:  # pragma: no cover
     raise MissingExtra("psycopg", "postgres") from None
 
-from venire.storage.sql import locks
+from venire.storage.sql import servers
+from venire.storage.sql.patient import Connection as Session
 
 __all__ = ["PostgresStorage"]
 
-#: Milliseconds to wait for the lock of the store: the database may not have noticed yet that the
-#: process or the connection that held it is gone.
+#: Milliseconds to wait for the store: the database may not have noticed yet that the process or the
+#: connection that had it is gone; and those between two looks.
 _LOCK_TIMEOUT = 3000
+_LOOK: Final = 100
 
 #: How often a transaction is tried that PostgreSQL gave up for another one.
 _TRIES = 3
 
 #: From this many rows on, COPY is used instead of INSERT; and the most rows of one COPY, so that
-#: a long write says something now and then: others take a session in one COPY for silent (`locks`).
+#: a long write says something now and then: a session in one COPY is taken for silent (`servers`).
 _COPY, _COPY_MOST = 50, 5_000
-
-_CONNECT = {
-    "connect_timeout": 5,
-    "client_encoding": "utf8",
-    "keepalives_idle": 10,
-    "keepalives_interval": 5,
-    "keepalives_count": 3,
-    "tcp_user_timeout": 20_000,
-    "application_name": "venire",
-}
 
 
 class PostgresStorage(SqlStorage):
@@ -71,26 +65,27 @@ class PostgresStorage(SqlStorage):
         self.url, self.owner = _shown(self._address), owner
         self.shared, self._member = address is not None, address or ""
         self._claimed: frozenset[str] = frozenset()  # replaced as a whole: the loop reads it
-        self._pid = 0
+        self._pid, self._secret = 0, secrets.token_hex(32)
+        self._fault = "PostgreSQL cannot be used for now: the connection is closed"
+        self._connecting, self._failures = threading.Lock(), 0
         self._engine = create_engine(
             "postgresql+psycopg://",
             creator=self._connect,
             pool_size=4,
             max_overflow=12,
+            pool_timeout=10,
             pool_pre_ping=True,
         )
         self._write_lock = threading.RLock()
         self._ends = {}
-        self._writing: psycopg.Connection[Any] | None = None
+        self._writing: Session | None = None
         self._closed = threading.Event()
         try:
             with self._errors():
                 if self.shared:
-                    locks.check_address(self._member)
-                    self._prepare_alone()
+                    servers.check_address(self._member)
+                self._prepare()
                 self._writing = self._take()
-                if not self.shared:
-                    self._prepare()
             if owner:
                 threading.Thread(
                     target=self._say_something, name="venire-pulse", daemon=True
@@ -99,18 +94,27 @@ class PostgresStorage(SqlStorage):
             self.close()
             raise
 
-    def _connect(self) -> psycopg.Connection[Any]:
-        return psycopg.connect(**{**_CONNECT, **self._address})
+    def _connect(self) -> Session:
+        """A connection to read by; who waits while another fails to get one fails with it."""
+        failures = self._failures
+        with self._connecting:
+            if self._failures != failures:
+                raise psycopg.OperationalError("no connection could be made a moment ago")
+            try:
+                return Session.to(self._address, self._closed)
+            except psycopg.Error:
+                self._failures += 1
+                raise
 
-    def _take(self) -> psycopg.Connection[Any]:
-        """A connection to write by, with the lock if this is the owner."""
-        connection = self._connect()
+    def _take(self) -> Session:
+        """A connection to write by, with the store if this is the owner."""
+        connection = Session.to(self._address, self._closed)
         try:
             connection.autocommit = True
             if self.owner:
                 self._check_direct(connection)
+                servers.set_timeouts(connection)
                 self._own(connection)
-                locks.set_timeouts(connection)
             connection.execute("SET lock_timeout = '10s'")
             connection.execute(
                 "SELECT set_config('synchronous_commit', 'on', false) "
@@ -123,38 +127,53 @@ class PostgresStorage(SqlStorage):
         self._pid = connection.info.backend_pid
         return connection
 
-    def _own(self, connection: psycopg.Connection[Any], alone: bool = False) -> None:
-        """Take the lock of the store, or share it; `StoreError` if another server has it alone."""
+    def _own(self, connection: Session) -> None:
+        """Own the store, or share it; `StoreInUse` if another server has it."""
         connection.execute("SELECT set_config('lock_timeout', %s, false)", (f"{_LOCK_TIMEOUT}ms",))
-        try:
-            if self.shared and not alone:
-                locks.join(connection, self._member)
-            else:
-                connection.execute("SELECT pg_advisory_lock(%s)", (locks.STORE,))
-        except psycopg.errors.LockNotAvailable:
-            connection.execute(locks.END_SILENT)  # for the next attempt
-            raise StoreInUse(
-                f"the store {self.url} is in use by another server: stop it first, "
-                "or give this one a database of its own"
-            ) from None
+        servers.end_earlier(connection, self._secret)
+        for _ in range(0, _LOCK_TIMEOUT, _LOOK):
+            with suppress(psycopg.errors.LockNotAvailable):
+                if servers.join(connection, self._member, self._secret):
+                    return self._check_version(connection)
+            self._closed.wait(_LOOK / 1000)
+        connection.execute(servers.END_SILENT)  # for the next attempt
+        raise self._in_use()
 
-    def _check_direct(self, connection: psycopg.Connection[Any]) -> None:
-        """Refuse a pooler: behind one the lock is not this process's, or outlives it."""
+    def _check_version(self, connection: Session) -> None:
+        """See that no newer version has upgraded the store before this one had it."""
+        asked = f"SELECT version_num FROM {schema.VERSION_TABLE}".encode()
+        if (found := connection.execute(asked).fetchone()) is not None:
+            schema.check_version(found[0], self.url)
+
+    def _in_use(self) -> StoreInUse:
+        return StoreInUse(
+            f"the store {self.url} is in use by another server: stop it first, "
+            "or give this one a database of its own"
+        )
+
+    def _check_direct(self, connection: Session) -> None:
+        """Refuse a pooler: behind one the session is not this process's, or outlives it."""
         found = connection.execute("SELECT pg_backend_pid()").fetchone()
         if found is not None and found[0] != connection.info.backend_pid:
             raise StoreError(
-                f"the store {self.url} is behind a connection pooler, which breaks the lock that "
-                "keeps two servers apart: give the address of PostgreSQL itself"
+                f"the store {self.url} is behind a connection pooler, which breaks what keeps two "
+                "servers apart: give the address of PostgreSQL itself"
             )
 
     def _say_something(self) -> None:
         """Keep the session of the owner alive, as long as this process is."""
-        while not self._closed.wait(locks.HEARTBEAT):
-            with self._write_lock, suppress(psycopg.Error):
-                if self._writing is not None:  # when it is lost, the next write says so
-                    self._writing.execute("SELECT 1")
+        while not self._closed.wait(servers.HEARTBEAT):
+            if self._write_lock.acquire(blocking=False):  # whoever has it says something
+                try:
+                    if self._writing is not None and not self._writing.closed:
+                        self._writing.execute("SELECT 1")
+                except psycopg.Error as error:
+                    self._fault = str(_translated(error))
+                finally:
+                    self._write_lock.release()
 
     def _prepare(self) -> None:
+        """Make the store, or upgrade it while no server has it."""
         with self._engine.begin() as connection:
             version = schema.version_of(connection)
             if not schema.check_version(version, self.url):
@@ -164,17 +183,26 @@ class PostgresStorage(SqlStorage):
                     f"the store {self.url} is of schema {version or 'none'}, this venire writes "
                     f"{schema.HEAD}: start venire serve once, which makes or upgrades it"
                 )
-            schema.upgrade(connection)
+            try:
+                if version is not None and not self._alone(connection):
+                    return
+                schema.upgrade(connection)
+            except exc.DBAPIError as error:
+                if isinstance(error.orig, _BESIDE):
+                    raise self._in_use() from None
+                raise
 
-    def _prepare_alone(self) -> None:
-        """Make or upgrade a store that is to be shared, while nobody else has it."""
-        with self._engine.connect() as reading:
-            if not schema.check_version(schema.version_of(reading), self.url):
-                return
-        with self._connect() as connection:
-            connection.autocommit = True
-            self._own(connection, alone=True)
-            self._prepare()
+    def _alone(self, connection: Connection) -> bool:
+        """See that no server has the store that is upgraded; whether it still has to be."""
+        connection.exec_driver_sql(f"SET LOCAL lock_timeout = {_LOCK_TIMEOUT}")
+        connection.exec_driver_sql(f"LOCK TABLE {schema.VERSION_TABLE} IN ACCESS EXCLUSIVE MODE")
+        if not schema.check_version(schema.version_of(connection), self.url):
+            return False
+        for _ in range(0, _LOCK_TIMEOUT, _LOOK):
+            if not servers.in_use(connection):
+                return True
+            self._closed.wait(_LOOK / 1000)
+        raise self._in_use()
 
     # the streams of several servers
 
@@ -191,7 +219,7 @@ class PostgresStorage(SqlStorage):
         if not self.shared or stream in self._claimed:
             return True
         with self._write_lock, self._errors():
-            if self._writing is None or not locks.try_claim(self._writing, stream):
+            if self._writing is None or not servers.try_claim(self._writing, stream):
                 return False
             self._ends.pop(stream, None)  # others may have written since
             self._claimed |= {stream}
@@ -203,27 +231,43 @@ class PostgresStorage(SqlStorage):
             if stream in self._claimed:
                 self._claimed -= {stream}
                 if self._writing is not None:
-                    locks.unclaim(self._writing, stream)
+                    servers.unclaim(self._writing, stream)
 
     def resign(self) -> None:
         """Let the other servers know that this one will claim nothing more."""
         with self._write_lock, self._errors():
             if self.shared and self._writing is not None:
-                locks.resign(self._writing)
+                servers.resign(self._writing)
 
     @property
     def session(self) -> int:
         """The number of the session in which this process writes."""
         return self._pid
 
+    @property
+    def secret(self) -> str:
+        """By which this process proves to the other servers who it is."""
+        return self._secret
+
+    @property
+    def lost(self) -> str | None:
+        """Why the connection by which it writes is lost, if that is known."""
+        gone = (writing := self._writing) is None or writing.closed
+        return self._fault if gone else None
+
+    @property
+    def silent(self) -> bool:
+        """Whether PostgreSQL owes it an answer for some seconds, or the connection is lost."""
+        return (writing := self._writing) is None or writing.closed or writing.silent
+
     def members(self) -> Members:
         """The servers that share the store now."""
         me = self._pid
         with self._connection() as connection:
             if self.shared:
-                connection.exec_driver_sql(locks.END_SILENT)
-            rows = connection.exec_driver_sql(locks.HELD).all()
-        return locks.members([tuple(row) for row in rows], me)
+                connection.exec_driver_sql(servers.END_SILENT)
+            rows = connection.exec_driver_sql(servers.MEMBERS).all()
+        return servers.members([servers.Row(*row) for row in rows], me)
 
     @contextmanager
     def starting(self) -> Iterator[None]:
@@ -231,15 +275,24 @@ class PostgresStorage(SqlStorage):
         if not self.shared:
             yield
             return
-        with self._errors(), self._connect() as connection:
-            connection.autocommit = True
-            connection.execute("SELECT pg_advisory_lock(%s)", (locks.START,))
-            locks.set_timeouts(connection)
-            yield
+        with self._errors():
+            connection = Session.to(self._address, self._closed)
+            try:
+                servers.set_timeouts(connection)
+                connection.execute(
+                    f"LOCK TABLE {schema.VERSION_TABLE} IN SHARE ROW EXCLUSIVE MODE".encode()
+                )
+                yield
+            finally:
+                connection.close()
+
+    def abandon(self) -> None:
+        """Wait for no answer of PostgreSQL any more: calls under way fail, and all later ones."""
+        self._closed.set()
 
     def close(self) -> None:
         """Close all connections, and let others own the store."""
-        self._closed.set()
+        self.abandon()
         with self._write_lock:
             self._engine.dispose()
             if self._writing is not None:
@@ -252,7 +305,7 @@ class PostgresStorage(SqlStorage):
             if self._closed.is_set():
                 raise StoreDown("the store is closed")
             self._ends.clear()
-            if self._writing is not None and not self._writing.broken:
+            if self._writing is not None and not self._writing.closed:
                 with suppress(psycopg.Error):
                     self._writable(self._writing)
                     return
@@ -262,7 +315,7 @@ class PostgresStorage(SqlStorage):
             try:
                 self._writing = self._take()
             except StoreError as error:
-                # Held by the lost connection, whose end the database has not noticed yet.
+                # By the lost connection, whose end the database has not noticed yet.
                 raise StoreDown(str(error)) from error
             self._writable(self._writing)
 
@@ -273,7 +326,7 @@ class PostgresStorage(SqlStorage):
             return {"bytes": int(found.scalar() or 0)}
 
     @staticmethod
-    def _writable(connection: psycopg.Connection[Any]) -> None:
+    def _writable(connection: Session) -> None:
         with connection.transaction(), connection.cursor() as cursor:
             cursor.execute(
                 "INSERT INTO meta (key, value) VALUES ('ping', '1') ON CONFLICT (key) "
@@ -352,6 +405,13 @@ def _shown(address: dict[str, Any]) -> str:
     user = f"{address['user']}@" if "user" in address else ""
     return f"postgresql://{user}{places}/{address.get('dbname', '')}"
 
+
+#: How it fails that two make or upgrade a store at the same time.
+_BESIDE: Final = (
+    psycopg.errors.UniqueViolation,
+    psycopg.errors.DuplicateTable,
+    psycopg.errors.LockNotAvailable,
+)
 
 #: The codes of time-outs within a transaction, which end the session.
 _ENDED: Final = frozenset({"25P03", "25P04"})

@@ -6,6 +6,7 @@ one is upgraded in one transaction, so that it is of one version or the other, n
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 
 from sqlalchemy import Connection, inspect, text
@@ -16,9 +17,11 @@ from venire.storage.sql.tables import metadata
 __all__ = ["HEAD", "VERSION_TABLE", "check_version", "upgrade", "version_of"]
 
 #: The version that this code reads and writes.
-HEAD = "0012"
+HEAD = "0013"
 
 VERSION_TABLE = "venire_version"
+
+LOG = logging.getLogger("venire.storage")
 
 
 def version_of(connection: Connection) -> str | None:
@@ -61,7 +64,7 @@ def check_version(version: str | None, url: str) -> bool:
 
 
 def upgrade(connection: Connection, version: str = HEAD) -> None:
-    """Run the migrations that are missing, in the transaction of the connection."""
+    """Run the migrations that are missing, in the transaction of the connection; logged."""
     from alembic.config import Config
     from alembic.runtime.environment import EnvironmentContext
     from alembic.script import ScriptDirectory
@@ -73,6 +76,9 @@ def upgrade(connection: Connection, version: str = HEAD) -> None:
     steps = EnvironmentContext(
         config, scripts, fn=lambda now, _: scripts._upgrade_revs(version, now)
     )
+    before = version_of(connection)
+    if before is not None:
+        LOG.info("the store is upgraded from schema %s to %s", before, version)
     with steps:
         steps.configure(
             connection,

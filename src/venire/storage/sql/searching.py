@@ -75,12 +75,13 @@ class SqlSearching(SqlHistory):
             return list(connection.execute(select(*counted)).one()) if counted else []
 
     def doubtful(self, stream: str, after: Doubt | None = None, limit: int = 50) -> list[ItemRow]:
-        """Items with a verdict and without gold, the least confident verdict first."""
+        """Items with a verdict that is not due and without gold, the least confident first."""
         query = _listed().where(
             _ITEMS.stream == stream,
             _ITEMS.status == ItemStatus.LEFT,
             _ITEMS.verdict.is_not(None),
-            not_(exists().where(t.gold.c.stream == stream, t.gold.c.item == _ITEMS.id)),
+            not_(_has_gold(stream)),
+            not_(_is_drawn(stream)),
         )
         place = tuple_(_ITEMS.confidence, _ITEMS.exit_n)
         if after is not None:
@@ -128,7 +129,17 @@ def _looked_at(stream: str, search: ItemSearch, before: Place | None) -> list[An
         found.append(_ITEMS.arrived_at < search.until)
     if before is not None:
         found.append(tuple_(*before) > _PLACE)
+    if search.blind:
+        found.append(or_(not_(_is_drawn(stream)), _has_gold(stream)))
     return found
+
+
+def _is_drawn(stream: str) -> ColumnElement[bool]:
+    return exists().where(t.checks.c.stream == stream, t.checks.c.item == _ITEMS.id)
+
+
+def _has_gold(stream: str) -> ColumnElement[bool]:
+    return exists().where(t.gold.c.stream == stream, t.gold.c.item == _ITEMS.id)
 
 
 def _conditions(stream: str, search: ItemSearch) -> list[ColumnElement[bool]]:

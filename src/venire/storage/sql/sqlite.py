@@ -63,10 +63,11 @@ class SqliteStorage(SqlStorage):
     posts
     """
 
-    def __init__(self, url: URL, owner: bool = True) -> None:
+    def __init__(self, url: URL, owner: bool = True, copy: bool = True) -> None:
+        """With `copy`, one is made of a store of an earlier schema before it is upgraded."""
         if not url.database or url.database == ":memory:" or url.query or url.host:
             raise InputError(f"got the store {url}, expected sqlite:///FILE (or memory:)")
-        self.url, self.owner = str(url), owner
+        self.url, self.owner, self._copies = str(url), owner, copy
         self.path = _resolved(url.database)
         self._driver = _driver()
         self._write_lock = threading.RLock()
@@ -88,6 +89,13 @@ class SqliteStorage(SqlStorage):
         if self.owner:
             self._lock = FileLock(Path(f"{self.path}.lock"), f"the store {self.path}")
             create_private(self.path)
+            names = self.path.stat().st_nlink
+            if names > 1:
+                raise StoreError(
+                    f"the store {self.path} has {names} names (hard links): SQLite keeps a log "
+                    "beside each, and what another server writes would be lost. Remove the other "
+                    "names (find -samefile lists them), or copy the file"
+                )
             for file in (self.path, *self.path.parent.glob(f"{glob.escape(self.path.name)}[-.]*")):
                 make_private(file)
         with self._errors():
@@ -106,8 +114,10 @@ class SqliteStorage(SqlStorage):
                 f"the store {self.url} is of schema {version or 'none'}, this venire writes "
                 f"{schema.HEAD}: start venire serve once, which upgrades it"
             )
-        if version is not None:
-            self.copy_to(Path(f"{self.path}.schema-{version}.bak"))
+        if version is not None and self._copies:
+            kept = Path(f"{self.path}.schema-{version}.bak")
+            self.copy_to(kept)
+            schema.LOG.info("a copy of the store as it was is at %s", kept)
         engine = create_engine(
             "sqlite://", module=self._driver, creator=self._connect, poolclass=NullPool
         )

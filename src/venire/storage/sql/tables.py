@@ -376,6 +376,27 @@ meta = Table(
     PrimaryKeyConstraint("key", name="meta_key"),
 )
 
+#: Of PostgreSQL: the sessions of servers, and the streams that they have claimed (see `servers`).
+servers = Table(
+    "servers",
+    metadata,
+    Column("pid", BigInteger, autoincrement=False),
+    Column("role", BigInteger, nullable=False),
+    Column("began", BigInteger, nullable=False),
+    _text("address"),
+    _text("secret"),
+    Column("leaving", Boolean, nullable=False),
+    PrimaryKeyConstraint("pid", name="servers_key"),
+)
+
+claims = Table(
+    "claims",
+    metadata,
+    _text("stream"),
+    Column("pid", BigInteger, ForeignKey("servers.pid", ondelete="CASCADE"), nullable=False),
+    PrimaryKeyConstraint("stream", name="claims_key"),
+)
+
 #: The tables whose rows belong to a stream; the audit trail stays when the stream goes.
 OF_STREAMS = ("webhooks", "labels", "leases", "notes", "revisions", "checks", "gold", "alarms",
               "follows", "items", "archived", "segments", "tallies", "snapshots", "engines",

@@ -8,8 +8,9 @@ from fastapi import FastAPI, Query, Request, Response
 
 from venire.service.panel_messages import ConfusionView, LessonsView, WhatIfView
 from venire.web.answers import body, json_answer, says
+from venire.web.blind import blind_for
 from venire.web.bodies import read
-from venire.web.guard import Gate, by_hand
+from venire.web.guard import Gate, by_hand, caller
 from venire.web.parameters import Stream, stream_parameter
 from venire.web.plans import PlanBody, plan_of
 
@@ -56,19 +57,20 @@ class AnalysisRoutes:
             openapi_extra=stream_parameter(body("PlanBody", example=EXAMPLE)),
         )
 
-    async def confusion(self, stream: Stream, labeler: Labeler) -> Response:
+    async def confusion(self, request: Request, stream: Stream, labeler: Labeler) -> Response:
         """How often a labeler says each class of items of each true class, as learned."""
+        (await blind_for(self._service, caller(request), stream)).check_log()
         return json_answer(await self._service.confusion(stream, labeler))
 
-    async def lessons(self, stream: Stream) -> Response:
+    async def lessons(self, request: Request, stream: Stream) -> Response:
         """How the student of a stream learned, version by version."""
-        return json_answer(await self._service.lessons(stream))
+        blind = await blind_for(self._service, caller(request), stream)
+        return json_answer(blind.lessons(await self._service.lessons(stream)))
 
     @by_hand
     async def what_if(self, request: Request) -> Response:
         """What another policy, panel or budget would have bought, by replaying the log."""
-        wanted = await read(request, PlanBody)
-        work = self._service.what_if(
-            request.path_params["stream"], plan_of(wanted), wanted.simulate_missing
-        )
+        wanted, stream = await read(request, PlanBody), request.path_params["stream"]
+        (await blind_for(self._service, caller(request), stream)).check_log()
+        work = self._service.what_if(stream, plan_of(wanted), wanted.simulate_missing)
         return json_answer(await self._gate.long_poll(request, work))

@@ -13,6 +13,7 @@ from fastapi import FastAPI, Query, Request, Response
 from starlette.responses import StreamingResponse
 
 from venire.service.admin_messages import AuditView, Deleted, Erased
+from venire.tools.untrusted import harmless
 from venire.web.answers import json_answer, says
 from venire.web.guard import Gate, caller
 from venire.web.parameters import SLUG, Item, Limit, Stream
@@ -21,9 +22,6 @@ __all__ = ["EraseRoutes"]
 
 #: Entries to read at once.
 PAGE: Final = 1000
-
-#: How a text begins that a spreadsheet takes for a formula. Ids are chosen by those who send items.
-FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
 
 After = Annotated[int, Query(description="Entries after this number.", ge=0, le=2**53)]
 About = Annotated[str | None, Query(description="Only entries about this stream.", pattern=SLUG)]
@@ -115,9 +113,5 @@ def _csv(rows: Iterable[tuple[object, ...]]) -> str:
     '1,"a, b",,\'=1+1\r\n'
     """
     text = io.StringIO()
-    csv.writer(text).writerows([_harmless(value) for value in row] for row in rows)
+    csv.writer(text).writerows([harmless(value) for value in row] for row in rows)
     return text.getvalue()
-
-
-def _harmless(value: object) -> object:
-    return f"'{value}" if isinstance(value, str) and value.startswith(FORMULA) else value

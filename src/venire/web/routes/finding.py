@@ -97,16 +97,19 @@ class FindRoutes:
 
     async def alarms(
         self,
+        request: Request,
         stream: Stream,
         after: Annotated[int | None, Query(description=_AFTER, ge=0, le=2**53)] = None,
         limit: Limit = 100,
     ) -> Response:
         """The alarms that are on, and what was raised and cleared after a number."""
-        return json_answer(await self._service.alarms(stream, after, limit))
+        blind = await blind_for(self._service, caller(request), stream)
+        return json_answer(blind.alarms(await self._service.alarms(stream, after, limit)))
 
-    async def trends(self, stream: Stream) -> Response:
+    async def trends(self, request: Request, stream: Stream) -> Response:
         """The latest exits: verdicts against votes, estimated accuracy, and how they went."""
-        return json_answer(await self._service.trends(stream))
+        blind = await blind_for(self._service, caller(request), stream)
+        return json_answer(blind.trends(await self._service.trends(stream)))
 
     async def find_items(
         self,
@@ -117,6 +120,6 @@ class FindRoutes:
         limit: Annotated[int, Query(description="Maximum number of items.", ge=1, le=1000)] = 50,
     ) -> Response:
         """List and search items; a search for something rare takes several requests."""
-        found = await self._service.find_items(stream, search, cursor, limit)
         blind = await blind_for(self._service, caller(request), stream)
-        return json_answer(blind.page(found, search))
+        found = await self._service.find_items(stream, blind.search(search), cursor, limit)
+        return json_answer(blind.page(found))

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import json
 from typing import Annotated
 
 from fastapi import FastAPI, Query, Request, Response
 
 from venire.model import Role
 from venire.service.messages import AuditsView, GoldIn
-from venire.web.answers import body, json_answer, says
-from venire.web.bodies import NDJSON, GoldBody, read_list
+from venire.web.answers import body, json_answer, outcomes_answer, says
+from venire.web.blind import Blind
+from venire.web.bodies import CSV, GoldBody, read_list
 from venire.web.errors import RequestError
 from venire.web.guard import Gate, by_hand, caller
 from venire.web.parameters import Stream, stream_parameter
 
 __all__ = ["GoldRoutes"]
 
-CSV = "text/csv"
 EXAMPLE = [{"item": "post-1", "label": "ok"}]
 LEVEL = "The probability with which each bound holds."
 
@@ -60,7 +57,9 @@ class GoldRoutes:
         listed = await self._may_judge(request, stream)
         if not listed and caller(request).role == Role.LABELER:
             raise _not_trusted(caller(request).labeler)
-        return json_answer(await self._service.audits(stream, level, listed))
+        view = await self._service.audits(stream, level, listed)
+        blind = Blind(frozenset(), hides=listed and caller(request).role != Role.ADMIN)
+        return json_answer(blind.audits(view))
 
     @by_hand
     async def add_gold(self, request: Request) -> Response:
@@ -68,15 +67,11 @@ class GoldRoutes:
         stream, most = request.path_params["stream"], self._gate.settings.max_batch
         if not await self._may_judge(request, stream):
             raise _not_trusted(caller(request).labeler)
-        rows = await _rows(request, most)
+        rows = await read_list(
+            request, GoldBody, most, lambda _, row: GoldIn(row["item"], row["label"]), CSV
+        )
         outcomes = await self._service.add_gold(stream, rows, caller(request).actor)
-        counts = dict.fromkeys(("accepted", "exists", "refused"), 0)
-        refusals = []
-        for number, outcome in enumerate(outcomes):
-            counts[outcome.status] += 1
-            if outcome.status == "refused":
-                refusals.append({"row": number, "code": outcome.code, "message": outcome.message})
-        return json_answer({**counts, "refusals": refusals})
+        return await outcomes_answer(outcomes, "accepted", "exists", "refused", notes=True)
 
     async def _may_judge(self, request: Request, stream: str) -> bool:
         """Whether the caller is an admin, a reviewer, or a labeler whom the stream trusts."""
@@ -84,34 +79,6 @@ class GoldRoutes:
         if who.role == Role.LABELER and who.labeler is not None:
             return await self._service.is_trusted(stream, who.labeler)
         return who.role in (Role.ADMIN, Role.REVIEWER)
-
-
-async def _rows(request: Request, most: int) -> list[GoldIn]:
-    """Gold as a JSON list, as lines of JSON, as one object, or as CSV with item,label."""
-    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    sent = await request.body()
-    if kind == CSV:
-        sent = _json_of(sent)
-    elif kind != NDJSON and sent.lstrip()[:1] == b"{":
-        sent = b"[" + sent + b"]"
-    return await read_list(
-        request, GoldBody, most, lambda _, row: GoldIn(row["item"], row["label"]), sent
-    )
-
-
-def _json_of(sent: bytes) -> bytes:
-    r"""CSV with a header as a JSON list.
-
-    >>> _json_of(b"item,label\r\npost-1,ok\r\n")
-    b'[{"item": "post-1", "label": "ok"}]'
-    """
-    try:
-        rows = list(csv.DictReader(io.StringIO(sent.decode("utf-8-sig")), strict=True))
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise RequestError(
-            422, "invalid", f"this is not CSV in UTF-8: {error}", hint="send item,label"
-        ) from None
-    return json.dumps(rows).encode()
 
 
 def _not_trusted(labeler: str | None) -> RequestError:

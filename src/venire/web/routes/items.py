@@ -10,7 +10,15 @@ from fastapi import FastAPI, Header, Query, Request, Response
 from venire.service.explanation_messages import Explanation
 from venire.service.messages import Insights, ItemView
 from venire.service.panel_messages import LabelerView, PanelView
-from venire.web.answers import body, event, json_answer, lines_answer, long_answer, says
+from venire.web.answers import (
+    body,
+    event,
+    json_answer,
+    lines_answer,
+    long_answer,
+    payload_answer,
+    says,
+)
 from venire.web.blind import Blind, blind_for
 from venire.web.bodies import NDJSON, ItemBody, item_of, read_list
 from venire.web.errors import RequestError
@@ -96,14 +104,16 @@ class ItemRoutes:
     async def show(self, request: Request, stream: Stream, item: Item) -> Response:
         """An item with its labels, posterior, verdict and revisions."""
         view = await self._service.item(stream, item)
-        return json_answer((await self._blind(request, stream)).item(view))
+        shown = (await self._blind(request, stream)).item(view)
+        return await payload_answer(shown, [shown.payload, [[]] * len(shown.labels)])
 
     async def _blind(self, request: Request, stream: str) -> Blind:
         return await blind_for(self._service, caller(request), stream)
 
     async def withdraw(self, request: Request, stream: Stream, item: Item) -> Response:
         """Withdraw an item without a verdict."""
-        return json_answer(await self._service.withdraw(stream, item, caller(request).actor))
+        view = await self._service.withdraw(stream, item, caller(request).actor)
+        return await payload_answer(view, [view.payload])
 
     async def explain(
         self, request: Request, stream: Stream, item: Item, beliefs: Beliefs = False
@@ -115,13 +125,15 @@ class ItemRoutes:
         work = self._service.explain(stream, item, beliefs)
         return json_answer(await self._gate.long_poll(request, work))
 
-    async def labelers(self, stream: Stream) -> Response:
+    async def labelers(self, request: Request, stream: Stream) -> Response:
         """The labelers with what was learned about them."""
-        return json_answer(await self._service.labelers(stream))
+        blind = await self._blind(request, stream)
+        return json_answer(blind.labelers(await self._service.labelers(stream)))
 
-    async def insights(self, stream: Stream) -> Response:
+    async def insights(self, request: Request, stream: Stream) -> Response:
         """The statistics of the stream."""
-        return json_answer(await self._service.insights(stream))
+        blind = await self._blind(request, stream)
+        return json_answer(blind.insights(await self._service.insights(stream)))
 
     async def panel(
         self,
@@ -130,6 +142,7 @@ class ItemRoutes:
         want: Annotated[float | None, Query(description=WANT, gt=0, le=1)] = None,
     ) -> Response:
         """What each labeler brings and costs, and who can go; by replaying the latest labels."""
+        (await self._blind(request, stream)).check_log()
         work = self._service.panel(stream, want)
         return json_answer(await self._gate.long_poll(request, work))
 

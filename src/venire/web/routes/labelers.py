@@ -11,6 +11,7 @@ from venire.service.messages import StreamView
 from venire.service.panel_messages import AgreementView
 from venire.service.settings import Member
 from venire.web.answers import body, json_answer, says
+from venire.web.blind import blind_for
 from venire.web.bodies import LabelerBody, read
 from venire.web.guard import Gate, by_hand, caller
 from venire.web.parameters import Stream, stream_parameter
@@ -73,6 +74,7 @@ class LabelerRoutes:
         who = caller(request).actor
         return json_answer(await self._service.restore_labeler(stream, sent.labeler, who))
 
-    async def agreement(self, stream: Stream) -> Response:
+    async def agreement(self, request: Request, stream: Stream) -> Response:
         """How the labelers agree with gold, and with each other."""
-        return json_answer(await self._service.agreement(stream))
+        blind = await blind_for(self._service, caller(request), stream)
+        return json_answer(blind.agreement(await self._service.agreement(stream)))

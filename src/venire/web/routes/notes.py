@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import asyncio
+from typing import Annotated, Any
 
 from fastapi import FastAPI, Query, Request, Response
 from pydantic import BaseModel
@@ -129,12 +130,14 @@ class NoteRoutes:
     async def practice(self, stream: Stream) -> Response:
         """The items to practise with, without their answers."""
         items, blocks = await self._service.practice(stream), await self._service.layout(stream)
-        return json_answer(
-            [
+
+        def shown() -> list[dict[str, Any]]:
+            return [
                 {"n": n, "shown": lay_out(one.payload, f"practice {n + 1}", blocks)}
                 for n, one in enumerate(items)
             ]
-        )
+
+        return json_answer(await asyncio.to_thread(shown))
 
     @by_hand
     async def check(self, request: Request) -> Response:
@@ -150,5 +153,5 @@ class NoteRoutes:
                 hint=f"the stream has {len(items)}, counted from 0",
             )
         one = items[int(n)]
-        why = as_html(one.why)
+        why = await asyncio.to_thread(as_html, one.why)
         return json_answer({"right": said == one.answer, "answer": one.answer, "why": why})

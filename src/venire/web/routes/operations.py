@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from typing import Any
 
@@ -87,11 +88,12 @@ class OperationRoutes:
     async def metrics(self) -> Response:
         """The metrics of the server and of every stream.
 
-        While the store is down those of streams are left out.
+        While the store is down, or slow, those of streams are left out.
         """
         service, insights = self._gate.service, []
-        with contextlib.suppress(StoreDown):
-            insights = await service.overview()
+        with contextlib.suppress(StoreDown, TimeoutError):
+            async with asyncio.timeout(service.patience):
+                insights = await service.overview()
         condition, aside = await service.condition(), len(service.set_aside)
         now = self._gate.waiting.now
         page = self._gate.metrics.page(insights, now, service.up, condition, aside, service.loading)

@@ -17,6 +17,8 @@ from venire.service.page_settings import page_of
 from venire.service.settings import StreamSettings
 from venire.web.access import Caller
 from venire.web.answers import body, dumps, json_answer, says
+from venire.web.beside import beside
+from venire.web.blind import Blind
 from venire.web.bodies import NewStream, read, read_object, refused
 from venire.web.everywhere import all_streams
 from venire.web.guard import Gate, by_hand, caller
@@ -112,10 +114,14 @@ class StreamRoutes:
         changes = await read_object(request)
         stream = request.path_params["stream"]
         settings = (await self._service.stream(stream)).settings
-        try:
-            StreamSettings.model_validate_json(dumps({**settings, **changes}), strict=True)
-        except ValidationError as error:
-            raise refused(error) from error
+
+        def check() -> None:
+            try:
+                StreamSettings.model_validate_json(dumps({**settings, **changes}), strict=True)
+            except ValidationError as error:
+                raise refused(error) from error
+
+        await beside(check)
         view = await self._service.change_stream(stream, changes, caller(request).actor)
         return json_answer(view)
 
@@ -156,5 +162,5 @@ class StreamRoutes:
 def _seen_by(who: Caller, view: StreamView) -> StreamView:
     """Labelers do not see who else is on the panel, nor anybody's competence."""
     if who.role != Role.LABELER:
-        return view
+        return Blind(frozenset(), who.role == Role.REVIEWER).stream(view)
     return replace(view, settings=page_of(view.settings), student=None)

@@ -14,7 +14,7 @@ from venire.service import Lease, Nothing
 from venire.service.messages import Answer
 from venire.service.page_settings import Block
 from venire.service.settings import MOST_AHEAD, Name
-from venire.web.answers import body, json_answer, says
+from venire.web.answers import body, json_answer, outcomes_answer, payload_answer, says
 from venire.web.bodies import LabelBody, ReleaseBody, SaidBody, read, read_list
 from venire.web.errors import RequestError
 from venire.web.guard import Gate, by_hand, caller
@@ -139,16 +139,15 @@ class WorkRoutes:
             found = await self._service.next(stream, who, 0.0, key, ahead)
         if isinstance(found, Nothing):
             return Response(status_code=204, headers={"Venire-Reason": found.reason})
-        return json_answer((await self._seen(stream, [found], shown))[0])
+        (seen,) = await self._seen(stream, [found], shown)
+        return await payload_answer(seen, [seen.payload])
 
     async def _seen(self, stream: str, leases: list[Lease], shown: bool) -> list[Lease]:
         """Leases as they are answered, with what a page shows of their payloads if it asks."""
         if not shown:
             return leases
         blocks = await self._service.layout(stream)
-        if not blocks:
-            return _laid_out(leases, blocks)
-        return await asyncio.to_thread(_laid_out, leases, blocks)  # Markdown may take a while
+        return await asyncio.to_thread(_laid_out, leases, blocks)  # it may take a while
 
     async def _release(self, found: Lease | Nothing) -> None:
         if isinstance(found, Lease) and found.token is not None:
@@ -164,7 +163,8 @@ class WorkRoutes:
         """The open leases of a labeler that lost its tokens; the old tokens become invalid."""
         who, key = caller(request).as_labeler(labeler), caller(request).key
         leases = await self._service.held(stream, who, new_tokens=True, key=key)
-        return json_answer(await self._seen(stream, leases, shown))
+        seen = await self._seen(stream, leases, shown)
+        return await payload_answer(seen, [[lease.payload for lease in seen]])
 
     @by_hand
     async def add_labels(self, request: Request) -> Response:
@@ -190,13 +190,7 @@ class WorkRoutes:
             who.actor,
             own=bound is not None or _leased(request),
         )
-        counts = dict.fromkeys(("accepted", "exists", "late", "refused"), 0)
-        refusals = []
-        for number, outcome in enumerate(outcomes):
-            counts[outcome.status] += 1
-            if outcome.status == "refused":
-                refusals.append({"row": number, "code": outcome.code, "message": outcome.message})
-        return json_answer({**counts, "refusals": refusals})
+        return await outcomes_answer(outcomes, "accepted", "exists", "late", "refused")
 
 
 def _laid_out(leases: list[Lease], blocks: Sequence[Block]) -> list[Lease]:

@@ -109,6 +109,6 @@ bulk?.querySelector("form").addEventListener("submit", async (event) => {
     status.textContent = `not taken: ${said?.error?.message ?? "the server cannot be reached"}`;
     return;
   }
-  const refused = said.refusals.slice(0, 5).map((one) => `row ${one.row + 1}: ${one.message}`);
+  const refused = [...said.refusals, ...said.notes].slice(0, 5).map((one) => `row ${one.row + 1}: ${one.message}`);
   status.textContent = [`${said.accepted} taken, ${said.exists} known already, ${said.refused} refused`, ...refused].join("; ");
 });

