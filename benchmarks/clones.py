@@ -103,10 +103,8 @@ def _gain(table: LabelTable, truth: Ints) -> list[tuple[float, float]]:
         for make in METHODS.values():
             one, two = (error_rate(make().fit(t).posteriors_, truth) for t in (table, merged))
             out.append((one, two))
-        one, two = (
-            error_rate(Auto(discount_clones=d).fit(table).posteriors_, truth) for d in (False, True)
-        )
-    return [*out, (one, two)]
+        own = error_rate(Auto().fit(table).posteriors_, truth)
+    return [*out, (own, own)]
 
 
 def main(arguments: Sequence[str] = ()) -> None:

@@ -1,11 +1,11 @@
-"""Which blend would have been chosen without a set, and how it does on that set.
+"""Which limits of `Auto` would have been chosen without a set, and how it does on that set.
 
     python -m benchmarks leave-one-out --data ../shared/data
 
-The candidates are the plain means of one to four learners that stay near the vote (`--free`: also
-of one-coin's and Dawid-Skene's EM run to its end). For each set the one is taken that is best on
-average over all *other* sets among those that are at most `MOST_BELOW` points below the majority on
-every one of them; it is judged on the set it has not seen.
+`Auto` says EM where the excess of `independence` is at most one limit, the vote where it is above
+another, and stays near the vote in between. For each set those limits are taken that are best on
+average over all *other* sets, among those at most `MOST_BELOW` points below the majority on every
+one of them; they are judged on the set that they have not seen.
 """
 
 from __future__ import annotations
@@ -14,87 +14,80 @@ import argparse
 import sys
 import warnings
 from collections.abc import Sequence
-from itertools import combinations
+from itertools import product
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple
 
 import numpy as np
 
 from benchmarks.real_data import SETS, Ints, load
-from venire.estimators import DawidSkene, MajorityVote, OneCoin, Subtypes
-from venire.estimators.base import Floats
-from venire.estimators.calibration import discounted
+from venire.estimators import Anchored, Auto, DawidSkene, MajorityVote
 from venire.estimators.scoring import error_rate
-from venire.estimators.screening.screen import screen
-from venire.estimators.votes.anchored import fill, near_the_vote
+from venire.estimators.screening import independence
 from venire.labels import LabelTable
 
-MOST_BELOW: Final = 3.0
-OURS: Final = "weighted-majority", "one-step", "subtypes"
+MOST_BELOW: Final = 2.5
+LIMITS: Final = (0.0, 0.15, 0.3, 0.45, 0.6, 0.8, 1.0, 1.5, 2.0, 1e9)
 
-Blend: TypeAlias = tuple[str, ...]
-
-
-def learners(table: LabelTable, free: bool) -> dict[str, Floats]:
-    """What each learner says of the labels of those who count."""
-    heard = screen(table).heard
-    weighted, step = near_the_vote(heard)
-    found = {
-        "majority": MajorityVote().fit(heard).posteriors_,
-        "weighted-majority": weighted,
-        "one-step": discounted(heard, step),
-        "subtypes": discounted(heard, Subtypes().fit(heard).posteriors_),
-    }
-    if free:
-        for method in (OneCoin(), DawidSkene()):
-            found[method.name] = discounted(heard, method.fit(heard).posteriors_)
-    return {name: fill(np.array(q), heard) for name, q in found.items()}
+Limits = tuple[float, float]
 
 
-def accuracies(table: LabelTable, truth: Ints, free: bool) -> dict[Blend, float]:
-    """Per cent right of every candidate, and of the plain majority of all labels (no name)."""
-    known, parts = truth >= 0, learners(table, free)
-    vote = MajorityVote().fit(table).posteriors_
-    found: dict[Blend, float] = {(): _right(vote[known], truth[known])}
-    for size in (1, 2, 3, 4):
-        for names in combinations(parts, size):
-            mean = np.mean([parts[name][known] for name in names], axis=0)
-            found[names] = _right(mean, truth[known])
-    return found
+class Found(NamedTuple):
+    """Its excess, whether labelers share enough items, and per cent right on each basis."""
+
+    excess: float
+    enough: bool
+    vote: float
+    near: float
+    em: float
+    auto: float
+
+    def right(self, limits: Limits) -> float:
+        """Per cent right with these limits."""
+        if not self.enough:
+            return self.near
+        below, above = limits
+        return self.em if self.excess <= below else self.vote if self.excess > above else self.near
 
 
-def _right(posteriors: Floats, truth: Ints) -> float:
-    return 100 - 100 * error_rate(posteriors, truth)
+def found(table: LabelTable, truth: Ints) -> Found:
+    """What there is to know of a set."""
+    known = truth >= 0
+    shown = independence.independence(table)
+    methods = MajorityVote(), Anchored(), DawidSkene(), Auto()
+    right = (100 * (1 - error_rate(m.fit(table).posteriors_[known], truth[known])) for m in methods)
+    return Found(shown.excess, shown.enough, *right)
 
 
-def chosen(found: Sequence[dict[Blend, float]]) -> Blend:
-    """The best candidate on these sets that is nowhere far below the majority."""
-    safe = [
-        names
-        for names in found[0]
-        if names and all(of[names] >= of[()] - MOST_BELOW for of in found)
-    ]
-    return max(safe, key=lambda names: float(np.mean([of[names] for of in found])))
+def best_without(name: str, sets: dict[str, Found]) -> Limits:
+    """The limits that are best on all other sets."""
+    others = [one for other, one in sets.items() if other != name]
+    pairs = [pair for pair in product(LIMITS, LIMITS) if pair[0] <= pair[1]]
+    safe = [p for p in pairs if all(one.right(p) >= one.vote - MOST_BELOW for one in others)]
+    return max(safe, key=lambda pair: np.mean([one.right(pair) for one in others]))
 
 
 def main(arguments: Sequence[str] = ()) -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks leave-one-out")
-    parser.add_argument("--data", type=Path, default=Path("../shared/data"))
-    parser.add_argument("--free", action="store_true")
-    given = parser.parse_args(arguments)
-    warnings.simplefilter("ignore")
-    here = [name for name in SETS if (given.data / name).is_dir()]
-    found = {name: accuracies(*load(given.data / name), given.free) for name in here}
-    header = "set", "majority", "chosen without the set", "right", "the three of auto"
-    lines = [f"| {' | '.join(header)} |", "|-" * len(header) + "|"]
-    judged = []
-    for name, of in found.items():
-        best = chosen([other for s, other in found.items() if s != name])
-        judged.append((of[()], of[best], of[OURS]))
-        cells = name, f"{of[()]:.1f}", ", ".join(best), f"{of[best]:.1f}", f"{of[OURS]:.1f}"
-        lines.append(f"| {' | '.join(cells)} |")
-    means = np.mean(judged, axis=0)
-    below = [min(row[j] - row[0] for row in judged) for j in (1, 2)]
-    lines.append(f"| mean | {means[0]:.2f} | | {means[1]:.2f} | {means[2]:.2f} |")
-    lines.append(f"| most below majority | | | {below[0]:.1f} | {below[1]:.1f} |")
-    sys.stdout.write("\n".join(lines) + "\n")
+    """Print the table."""
+    parser = argparse.ArgumentParser(prog="leave-one-out", description=__doc__)
+    parser.add_argument("--data", type=Path, required=True)
+    data = parser.parse_args(arguments).data
+    sets: dict[str, Found] = {}
+    for name in SETS:
+        if not (data / name).is_dir():
+            print(f"skipped {name}: not in {data}", file=sys.stderr)
+            continue
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            sets[name] = found(*load(data / name))
+    print("| set | excess | majority | near | EM | limits without it | right | `Auto` |")
+    print("|-|-:|-:|-:|-:|-|-:|-:|")
+    gains = []
+    for name, one in sets.items():
+        limits = best_without(name, sets)
+        gains.append((one.right(limits) - one.vote, one.auto - one.vote))
+        cells = f"{one.vote:.1f} | {one.near:.1f} | {one.em:.1f} | {limits[0]:g}, {limits[1]:g}"
+        print(f"| {name} | {one.excess:.2f} | {cells} | {one.right(limits):.1f} | {one.auto:.1f} |")
+    mean, worst = np.mean(gains, axis=0), np.min(gains, axis=0)
+    print(f"above majority: {mean[0]:+.1f} (worst {worst[0]:+.1f}); Auto {mean[1]:+.1f}", end=" ")
+    print(f"(worst {worst[1]:+.1f})")

@@ -21,9 +21,9 @@ from venire.labels.sources import as_table, as_truth
 Ints = NDArray[np.int64]
 
 SETS = (
-    "adult2", "bluebird", "dog", "dtype_athlete", "face", "fact_eval", "labelme", "llmbar",
-    "llmjudge2024_binary", "medrelex_cause", "ms", "mtbench_judges", "product", "reuters", "rte",
-    "sentiment", "snow_joy", "temp", "trec2010", "web", "zencrowd_in",
+    "adult2", "bluebird", "civilcomments", "dog", "dtype_athlete", "face", "fact_eval", "labelme",
+    "llmbar", "llmjudge2024_binary", "medrelex_cause", "ms", "mtbench_judges", "product", "reuters",
+    "rte", "sentiment", "snow_joy", "temp", "trec2010", "web", "zencrowd_in",
 )  # fmt: skip
 
 

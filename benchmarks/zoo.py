@@ -22,9 +22,7 @@ FOUR: dict[str, Callable[[], BaseEstimator]] = {
 METHODS: dict[str, Callable[[], BaseEstimator]] = {
     **FOUR,
     "auto": Auto,
-    "auto, no discount of clones": lambda: Auto(discount_clones=False),
     "anchored": Anchored,
-    "auto, no calibration": lambda: Auto(calibrate=False),
 }
 
 

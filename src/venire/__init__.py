@@ -45,7 +45,6 @@ if TYPE_CHECKING:
     from venire.estimators import Ordinal as Ordinal
     from venire.estimators import RobustMean as RobustMean
     from venire.estimators import Streaming as Streaming
-    from venire.estimators import Subtypes as Subtypes
     from venire.estimators import WeightedMajority as WeightedMajority
     from venire.estimators import find_clones as find_clones
     from venire.estimators import find_constant as find_constant

@@ -151,7 +151,8 @@ class Changed:
     """Settings changed; None: as before. Names are as `--policy` and `--learning` take them.
 
     A budget of "none" says that it ended.
-    `costs` are what errors cost: truth, verdict, cost.
+    `costs` are what errors cost: truth, verdict, cost. `families` are those who may share errors,
+    each with the name of its family.
     """
 
     slot: int
@@ -162,6 +163,7 @@ class Changed:
     revisions: int | None = None
     budget: Budget | Literal["none"] | None = None
     costs: tuple[tuple[Hashable, Hashable, float], ...] | None = None
+    families: tuple[tuple[Hashable, Hashable], ...] | None = None
 
 
 Event: TypeAlias = (

@@ -80,7 +80,10 @@ class ExitReason(_Word):
 
     WITHDRAWN = "withdrawn", "it was taken out by hand"
     NO_GAIN = "no_gain", "no labeler that could still be asked was worth another slot of waiting"
-    EXHAUSTED = "exhausted", "every labeler that may label it had done so"
+    EXHAUSTED = (
+        "exhausted",
+        "every labeler that may label it had done so, or was not expected any more",
+    )
     OVERLAP = "overlap", "it had the number of labels that the policy asks for"
     LEARNING = "learning", "it was used to learn how good the labelers are"
     DROPPED = "dropped", "it was passed over while the labelers were being learned"
@@ -92,7 +95,8 @@ class ExitReason(_Word):
     UNDECIDED = (
         "undecided",
         "its verdict was below min_confidence, and nobody was left who may label it, "
-        "or it had the most labels that an item may have",
+        "or it had the most labels that an item may have; it left with the verdict of least "
+        "expected cost, by the share of each class where that is learned",
     )
 
 

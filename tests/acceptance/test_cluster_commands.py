@@ -50,7 +50,7 @@ def tables_in(folder: str) -> dict[str, bytes]:
     ("words", "points"),
     [
         ("--regime bursts --policy greedy --policy fixed-overlap:3 --seeds 2 --no-certificate", 4),
-        ("--suite trust-1 --regime panel-3 --policy greedy --learning while-serving --seeds 1", 1),
+        ("--suite trust-2 --regime panel-3 --policy greedy --learning while-serving --seeds 1", 1),
     ],
 )
 def test_compare_is_the_same_on_a_cluster(run: Any, cluster: str, words: str, points: int) -> None:

@@ -1,4 +1,4 @@
-"""`venire compare --equal-labels` and `--suite trust-1`, as a user runs them."""
+"""`venire compare --equal-labels` and `--suite trust-2`, as a user runs them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from venire.experiments.trust import WORLDS
 
 VENIRE = [sys.executable, "-m", "venire", "compare"]
 ROOT = Path(__file__).parent.parent.parent
-TRUST = ("--suite", "trust-1", "--regime", "panel-3", "--policy", "fixed-overlap:3", "--quick")
+TRUST = ("--suite", "trust-2", "--regime", "panel-3", "--policy", "fixed-overlap:3", "--quick")
 
 
 def environment() -> dict[str, str]:
@@ -147,7 +147,7 @@ def test_ctrl_c_keeps_what_is_finished_and_the_same_command_goes_on(
 def test_trust_shows_who_passes(folder: Path) -> None:
     done = run(folder, *TRUST, "--seeds", "1", "--out", "trust", "--jobs", "1")
     assert (done.returncode, done.stderr) == (0, "")
-    assert "while-serving: right verdicts, %, points above majority / Auto" in done.stdout
+    assert "while-serving: right verdicts, %, points above majority / best" in done.stdout
     assert "then-serve:45: right verdicts" in done.stdout
     assert re.search(r"^[012] of 2 pass: at most 1 point below", done.stdout, flags=re.MULTILINE)
     lines = rows_of(folder / "trust" / "trust-summary.csv")
@@ -155,22 +155,22 @@ def test_trust_shows_who_passes(folder: Path) -> None:
         ("panel-3", "fixed-overlap:3")
     ] * 2
     assert {line["passed"] for line in lines} <= {"True", "False"}
-    assert {row["suite"] for row in rows_of(folder / "trust" / "trust.csv")} == {"trust-1-quick"}
+    assert {row["suite"] for row in rows_of(folder / "trust" / "trust.csv")} == {"trust-2-quick"}
     again = run(folder, *TRUST, "--seeds", "1", "--out", "trust", "--json")
     record = json.loads(again.stdout)
-    assert (record["suite"], len(record["rows"]), record["quick"]) == ("trust-1", 2, True)
+    assert (record["suite"], len(record["rows"]), record["quick"]) == ("trust-2", 2, True)
     assert count(folder / "trust" / "points.sqlite") == 2
 
 
 @pytest.mark.parametrize(
     ("options", "complaint"),
     [
-        (("--suite", "trust"), "unknown suite 'trust': did you mean 'trust-1'"),
-        (("--suite", "trust-1", "--equal-labels"), "expected one of them"),
-        (("--suite", "trust-1", "--measure", "accuracy"), "which are for the suite regimes-1"),
+        (("--suite", "trust"), "unknown suite 'trust': did you mean 'trust-2'"),
+        (("--suite", "trust-2", "--equal-labels"), "expected one of them"),
+        (("--suite", "trust-2", "--measure", "accuracy"), "which are for the suite regimes-1"),
         (("--equal-labels", "--no-certificate"), "which are for the suite regimes-1"),
-        (("--suite", "trust-1", "--regime", "panel-2"), "unknown world 'panel-2'"),
-        (("--suite", "trust-1", "--learning", "known"), "expected a learning method"),
+        (("--suite", "trust-2", "--regime", "panel-2"), "unknown world 'panel-2'"),
+        (("--suite", "trust-2", "--learning", "known"), "expected a learning method"),
         (("--equal-labels", "--data", "."), "there is no label set in ."),
         (("--equal-labels", "--data", ".", "--regime", "rte"), "unknown label set 'rte'"),
     ],
@@ -205,7 +205,7 @@ def test_two_policies_or_known_competences_are_refused_for_equal_labels(
 
 
 def test_the_documentation_names_every_world_and_its_examples_run() -> None:
-    text = (ROOT / "docs" / "regimes.md").read_text().partition("## The worlds of `trust-1`")[2]
+    text = (ROOT / "docs" / "regimes.md").read_text().partition("## The worlds of `trust-2`")[2]
     rows = re.findall(r"^\| `([\w-]+)` \|", text, flags=re.MULTILINE)
     assert [name for name in rows if name in {world.name for world in WORLDS}] == [
         world.name for world in WORLDS

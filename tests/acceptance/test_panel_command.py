@@ -89,12 +89,15 @@ def test_a_stream_is_replayed(capsys: pytest.CaptureFixture[str], tmp_path: Path
     assert same["stream"] == "posts"
     assert same["items"] == 23
     assert same["held"] == 1
+    assert same["repeated"] == same["recorded"] > 0
     plan = ["--policy", "fixed-overlap:1", "--panel-without", "eve", "--seeds", "2"]
     fewer = run(capsys, "replay", "--storage", url, *plan, "--json")
     assert fewer["measures"]["labels"]["would_be"]["value"] <= 1
     said = run(capsys, "replay", "--storage", url, *plan)
+    n = same["recorded"]
+    assert f"with nothing changed it repeats {n} of {n} verdicts" in said
     assert "of the items left because nobody was left to ask" in said
     drawn = run(capsys, "replay", "--storage", url, "--policy", "everyone", "--simulate-missing")
-    assert "they were drawn from the learned confusion matrices" in drawn
+    assert "not in the log and were drawn from the learned confusion matrices" in drawn
     error = run(capsys, "replay", "--storage", url, "--panel-without", "ev", code=2)
     assert "unknown labeler 'ev': did you mean 'eve'?" in error

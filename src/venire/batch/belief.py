@@ -1,10 +1,8 @@
 r"""What the labels so far say: what each verdict may cost, and what a label would tell.
 
-The labelers are learned twice: by `Anchored`, which stays near the vote (docs/real-data.md says why
-that is safe), and by three steps of Dawid-Skene's EM, which tells good labelers from bad ones
-sooner; the mean of the two is used. This decides only which labels are bought: verdicts are given
-by `Auto`. With q the posterior of an item, and C[k, l] what the verdict l costs where k is right (1
-for any error without costs),
+Items and labelers are learned by `Auto`, the same as for verdicts: what is bought next follows from
+what would be said now. With q the posterior of an item, and C[k, l] what the verdict l costs where
+k is right (1 for any error without costs),
 
     verdict  l = argmin_l sum_k q_k C[k, l],    risk = the minimum.
 
@@ -24,27 +22,21 @@ n has labelled counts for 1 - kinship of its evidence.
 
 from __future__ import annotations
 
-import warnings
 from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from venire.estimators.auto import Auto
-from venire.estimators.calibration import discounted
-from venire.estimators.dawid_skene.estimator import DawidSkene
+from venire.estimators.families import Families
 from venire.estimators.screening.shared_errors import fit_panel, panel_pairs
-from venire.estimators.votes.anchored import Anchored
 from venire.labels import LabelTable
-from venire.paper.accuracy import log_likelihoods, pair_evidence
+from venire.paper.accuracy import pair_evidence
 
-__all__ = ["Assessment", "Belief", "assess", "believe", "decide", "posteriors"]
+__all__ = ["Belief", "believe", "decide"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-
-#: Steps of EM.
-STEPS: Final = 3
 
 #: Two labelers are compared on so many items or more, and half of what is seen is believed at SEEN.
 FEWEST_SHARED: Final = 8
@@ -61,6 +53,7 @@ class Belief(NamedTuple):
     is akin; `known` counts the labels of each labeler on items that others have labelled too.
     """
 
+    fitted: Auto
     posterior: Floats
     verdict: Ints
     risk: Floats
@@ -69,8 +62,22 @@ class Belief(NamedTuple):
     kinship: Floats
     known: Ints
 
+    @property
+    def learned(self) -> bool:
+        """Whether labelers could be compared; no target is reached before."""
+        return self.fitted.learned_ or self.fitted.independence_.refuted
 
-def believe(table: LabelTable, costs: Floats | None = None) -> Belief:
+    def confidence(self, verdict: Ints) -> Floats:
+        """How sure each verdict is."""
+        return np.asarray(self.posterior[np.arange(len(verdict)), verdict])
+
+
+def believe(
+    table: LabelTable,
+    costs: Floats | None = None,
+    families: Families | None = None,
+    seed: int = 0,
+) -> Belief:
     """Learn the labelers from the labels, and read off what each item's verdict may cost.
 
     >>> said = np.array([[0, 0, 0], [1, 1, 1], [0, 1, 1], [0, -1, -1]])
@@ -78,70 +85,14 @@ def believe(table: LabelTable, costs: Floats | None = None) -> Belief:
     >>> belief.verdict.tolist(), bool(belief.risk[2] > belief.risk[1])
     ([0, 1, 1, 0], True)
     """
-    rows, shares = _learned(table)
-    q = posteriors(table, rows, shares)
+    fitted = Auto(families, seed=seed).fit(table)
+    q = fitted.posteriors_
     verdict, risk, rival = decide(q, costs)
     risk[np.diff(table.start) == 0] = 1.0  # without a label there is no verdict
     shared = np.repeat(np.diff(table.start) > 1, np.diff(table.start))
     known = np.bincount(table.labeler[shared], minlength=len(table.labelers))
-    return Belief(q, verdict, risk, rival, pair_evidence(rows), _kinship(table), known)
-
-
-class Assessment(NamedTuple):
-    """What is reported of the items: posteriors by `Auto`, and by the model of the choice.
-
-    `learned` is False where nothing could be learned about the labelers: no target is reached then.
-    """
-
-    posterior: Floats
-    other: Floats
-    learned: bool
-
-    def confidence(self, verdict: Ints) -> Floats:
-        """The lower of what the two say of each verdict.
-
-        A vote that weighs a lone label as 1 makes `Auto` overconfident about items of one label,
-        and a model that takes errors for independent is overconfident about those of many.
-        """
-        here = np.arange(len(verdict))
-        return np.minimum(self.posterior[here, verdict], self.other[here, verdict])
-
-
-def assess(table: LabelTable, belief: Belief, seed: int = 0) -> Assessment:
-    """The verdicts' posteriors, and how far to trust them."""
-    fitted = Auto(seed=seed).fit(table)
-    return Assessment(fitted.posteriors_, discounted(table, belief.posterior), fitted.learned_)
-
-
-def _learned(table: LabelTable) -> tuple[Floats, Floats]:
-    """Confusion matrices and class shares: near the vote, and after some steps of EM."""
-    near, steps = Anchored().fit(table), DawidSkene(max_iter=STEPS)
-    if not near.learned_:
-        return near.confusions_, near.priors_
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # it is not meant to converge
-        steps.fit(table)
-    return (near.confusions_ + steps.confusions_) / 2, (near.priors_ + steps.priors_) / 2
-
-
-def posteriors(table: LabelTable, confusions: Floats, shares: Floats) -> Floats:
-    """The probability of each class of each item, for labelers who err independently.
-
-    >>> from venire.paper.accuracy import one_coin
-    >>> table = LabelTable.from_matrix([[0, 0], [0, 1]])
-    >>> posteriors(table, one_coin([0.8, 0.8]), np.array([0.5, 0.5])).round(3).tolist()
-    [[0.941, 0.059], [0.5, 0.5]]
-    """
-    votes, item = log_likelihoods(confusions), table.item
-    n, K = len(table.items), len(shares)
-    scores = np.empty((n, K))
-    for k in range(K):
-        told = votes[:, :, k][table.labeler, table.said]
-        scores[:, k] = np.bincount(item, told, minlength=n) + np.log(shares[k])
-    scores -= scores.max(axis=1, keepdims=True)
-    np.exp(scores, out=scores)
-    scores /= scores.sum(axis=1, keepdims=True)
-    return scores
+    told = pair_evidence(fitted.rows_), _kinship(table, fitted)
+    return Belief(fitted, q, verdict, risk, rival, *told, known)
 
 
 def decide(posterior: Floats, costs: Floats | None = None) -> tuple[Ints, Floats, Ints]:
@@ -164,8 +115,11 @@ def decide(posterior: Floats, costs: Floats | None = None) -> tuple[Ints, Floats
     return verdict, np.maximum(expected[here, verdict], 0.0), np.argmax(parts, axis=1)
 
 
-def _kinship(table: LabelTable) -> Floats:
-    """How alike the errors of two labelers are, 0 where they share too few items."""
+def _kinship(table: LabelTable, fitted: Auto) -> Floats:
+    """How alike the errors of two labelers are, 0 where they share too few items.
+
+    In a family it is what the verdicts are weighed by.
+    """
     M = len(table.labelers)
     if M > MOST_LABELERS:
         return np.zeros((1, 1))
@@ -177,4 +131,8 @@ def _kinship(table: LabelTable) -> Floats:
     alike = np.maximum(panel.correlation, 0.0) * seen / (seen + SEEN)
     kinship = np.zeros((M, M))
     kinship[panel.first, panel.second] = kinship[panel.second, panel.first] = alike
+    code = {name: m for m, name in enumerate(table.labelers)}
+    for group in fitted.families_:
+        members = np.array([code[name] for name in group.members])
+        kinship[np.ix_(members, members)] = group.correlation
     return kinship

@@ -14,11 +14,12 @@ from venire.errors import FileError, InputError
 from venire.files.trees import read_tree
 from venire.labels.sources.jsonl import is_json_lines
 from venire.tools.csv_rows import number, shown
+from venire.tools.untrusted import parse_json
 
 __all__ = ["read_batch", "read_batch_panel"]
 
 #: What an entry of the panel may say.
-KEYS: Final = ("id", "price", "call", "column", "parallel", "many")
+KEYS: Final = ("id", "price", "call", "column", "parallel", "many", "family")
 
 
 def read_batch(path: str | Path) -> tuple[BatchItem, ...]:
@@ -39,6 +40,8 @@ def read_batch(path: str | Path) -> tuple[BatchItem, ...]:
         records = _json_lines(path) if is_json_lines(path) else _csv(path)
     except UnicodeDecodeError:
         raise FileError(path, None, "this is not UTF-8 text: save the file in UTF-8") from None
+    except csv.Error as error:
+        raise FileError(path, None, f"this is not CSV ({error}): close every quote") from None
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         raise FileError(path, None, f"cannot be read ({reason}): check the path") from None
@@ -66,7 +69,7 @@ def _json_lines(path: Path) -> list[tuple[int, dict[str, Any]]]:
             if not text.strip():
                 continue
             try:
-                record = json.loads(text)
+                record = parse_json(text)
             except json.JSONDecodeError as error:
                 message = f"not JSON ({error.msg.lower()}): write one object a line"
                 raise FileError(path, line, message) from None
@@ -110,8 +113,9 @@ def read_batch_panel(
 
     A list, or a list under `labelers`. Each has an `id`, a `price` (0 if it is left out), and
     either `call`, a function of the item, or `column`, a field of the item that holds its label;
-    `parallel` calls may run at a time, and with `many` the function takes a list of items. `kinds`
-    are other keys than `call` and `column`, such as `onnx`, and what makes a labeler of the entry.
+    `parallel` calls may run at a time, and with `many` the function takes a list of items. Those of
+    one `family` may share errors. `kinds` are other keys than `call` and `column`, such as `onnx`,
+    and what makes a labeler of the entry.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -152,7 +156,7 @@ def _caller(entry: Any, find: Find, kinds: Kinds) -> Caller:
     if unknown is not None:
         raise InputError(f"{entry['id']} has the key {unknown!r}, expected {', '.join(KEYS)}")
     call = find(str(entry["call"])) if "call" in entry else _column(str(entry["column"]))
-    options = {key: entry[key] for key in ("price", "parallel", "many") if key in entry}
+    options = {key: entry[key] for key in ("price", "parallel", "many", "family") if key in entry}
     return Caller(str(entry["id"]), call, **options)
 
 

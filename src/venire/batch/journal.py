@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final, NamedTuple
 
 from venire.errors import FileError
+from venire.tools.untrusted import parse_json
 
 __all__ = ["Entry", "Journal", "digest_of"]
 
@@ -119,6 +120,6 @@ class Journal:
 
 def _parsed(line: str) -> Any:
     try:
-        return json.loads(line)
+        return parse_json(line)
     except ValueError:
         return None

@@ -50,8 +50,8 @@ class Answering(Protocol):
     """A labeler that is an object: an `id`, and `answer`, which may be a coroutine function.
 
     It may have a `price`, a `parallel` (how many calls may run at a time), a `many` (it takes lists
-    of up to so many items) and a `stopped` (why it will not answer any more). Judges and models are
-    such objects.
+    of up to so many items), a `family` (others of it may share its errors) and a `stopped` (why it
+    will not answer any more). Judges and models are such objects.
     """
 
     id: str
@@ -67,7 +67,8 @@ class Caller:
     The function returns a label, probabilities by class, an `Answer`, or raises `NoAnswer`. With
     `many` it is called with a list of contents, up to that many if it is a number, and returns a
     list, in which a `NoAnswer` stands for an item without a label. `price` is what a label costs
-    where the answer does not say it; `parallel` is how many calls may run at a time.
+    where the answer does not say it; `parallel` is how many calls may run at a time. Labelers of
+    one `family` may share errors, and count for as many votes as they are worth (`Auto`).
 
     >>> Caller("length", lambda text: "long" if len(text) > 20 else "short", price=0.01).price
     0.01
@@ -78,6 +79,7 @@ class Caller:
     price: float = 0.0
     parallel: int = 1
     many: bool | int = False
+    family: Hashable = None
 
     def __post_init__(self) -> None:
         if not callable(self.call):
@@ -89,6 +91,12 @@ class Caller:
         if not (isinstance(self.parallel, int) and 1 <= self.parallel <= 10_000):
             raise InputError(
                 f"labeler {self.id!r} has parallel={self.parallel!r}, expected 1 to 10000"
+            )
+        named = self.family != "" and not isinstance(self.family, bool)
+        if not named or not isinstance(self.family, Hashable):
+            raise InputError(
+                f"labeler {self.id!r} has family {self.family!r}, expected a name such as "
+                '"llama"; leave it out for none'
             )
         if not isinstance(self.many, int) or self.many < 0:
             raise InputError(
@@ -134,7 +142,7 @@ def _caller(one: Any) -> Caller:
     if isinstance(one, Caller):
         return one
     if isinstance(one, Answering):
-        more = {key: getattr(one, key) for key in ("price", "many") if hasattr(one, key)}
+        more = {key: getattr(one, key) for key in ("price", "many", "family") if hasattr(one, key)}
         return Caller(one.id, one.answer, parallel=getattr(one, "parallel", 8), **more)
     raise InputError(
         f"got the labeler {one!r}, expected a Caller, an object with id and answer, "

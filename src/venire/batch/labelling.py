@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from venire.batch.work import Work, as_items
 from venire.budget import Budget
 from venire.costs import Costs
 from venire.errors import InputError
+from venire.estimators.families import Families
 from venire.labels.sources import as_table
 
 __all__ = ["label", "label_recorded"]
@@ -41,6 +43,7 @@ def label(
     truth: Mapping[Any, Hashable] | None = None,
     progress: Watch | None = None,
     student: Teachable | None = None,
+    families: Families | None = None,
 ) -> Labelled:
     """Label a batch of items: ask the labelers, one round after the other, where it pays most.
 
@@ -76,6 +79,10 @@ def label(
         Called with a `Progress` after each round.
     student
         A `Student`, which learns from the labels and votes with the panel, for nothing.
+    families
+        The family of labelers who may share errors, by name: two judges on one model are {"a":
+        "llama", "b": "llama"}. They count for as many votes as they are worth (`Auto`). By default
+        what the labelers say themselves (`Caller.family`, `family:` of a judge).
 
     Examples
     --------
@@ -91,7 +98,8 @@ def label(
     """
     work_items, callers = as_items(items), as_callers(labelers)
     limit = _budget(budget, target, any(item.target for item in work_items))
-    work = Work.of(work_items, [c.id for c in callers], target)
+    kin = families or {c.id: c.family for c in callers if c.family is not None}
+    work = replace(Work.of(work_items, [c.id for c in callers], target), families=kin or None)
     if limit is not None and limit.money is not None and limit.labels is None:
         _check_prices([c.price for c in callers], [c.call for c in callers])
     shown = [item.content for item in work_items]
@@ -114,6 +122,7 @@ def label_recorded(
     progress: Watch | None = None,
     student: Teachable | None = None,
     contents: Mapping[Any, Any] | None = None,
+    families: Families | None = None,
 ) -> Labelled:
     """Try a budget on labels that are there already: only those that are bought are looked at.
 
@@ -139,7 +148,7 @@ def label_recorded(
         if contents is None:
             raise InputError("got a student without contents, expected what it is to look at")
         pupil = student.join_batch([contents.get(item) for item in table.items])
-    source, work = Recorded(table, price), recorded_work(table, target)
+    source, work = Recorded(table, price), replace(recorded_work(table, target), families=families)
     return _run(work, source, limit, costs, seed, truth, progress, pupil)
 
 

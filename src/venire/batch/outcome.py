@@ -12,14 +12,17 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from venire.batch.belief import assess, decide
+from venire.batch.belief import decide
 from venire.batch.pupil import Pupil
 from venire.batch.rehearsal import labels_needed
 from venire.batch.rounds import SURE, Book, Point, Source, costs_so_far, hear
+from venire.batch.voices import owned
 from venire.batch.work import FREE
 from venire.budget import Budget
 from venire.costs import Costs
+from venire.estimators.families import relations
 from venire.estimators.frames import Backend, frame_of
+from venire.estimators.screening.clones import CloneGroup
 from venire.estimators.ties import winners
 from venire.estimators.votes.anchored import Anchored
 from venire.labels import LabelTable, Names
@@ -65,8 +68,7 @@ class Labelled:
     posteriors : array, items x classes
         The probability of each class for each item, by `Auto`.
     confidence : array
-        How sure each verdict is: the lower of what `Auto` and a second model say (`assess`); 0
-        without a label.
+        How sure each verdict is, by `Auto`; 0 without a label.
     codes : array
         The verdict of each item, as the number of its class.
     counts, costs_paid : arrays
@@ -81,6 +83,12 @@ class Labelled:
         Expected accuracy against labels and money; with truth, also the share of right verdicts.
     student : dict or None
         Of a student: version, verdicts it was taught, agreement, what it saves (docs/student.md).
+    families : tuple of CloneGroup
+        Labelers who count as a family, with the correlation of their errors and their worth.
+    undecided : int
+        How many verdicts hang on who shares errors.
+    relations : tuple of str
+        Who shares errors or may share them, a sentence each (`Auto.relations_`).
     """
 
     table: LabelTable
@@ -98,6 +106,9 @@ class Labelled:
     weight: Floats
     truth: Ints | None = None
     student: dict[str, Any] | None = None
+    families: tuple[CloneGroup, ...] = ()
+    undecided: int = 0
+    relations: tuple[str, ...] = ()
     _paid: Floats = field(default_factory=lambda: np.empty(0), repr=False)
     _price: Floats = field(default_factory=lambda: np.empty(0), repr=False)
 
@@ -227,6 +238,9 @@ class Labelled:
             "classes": [str(name) for name in self.table.classes],
             "curve": [_record(point) for point in self.curve],
             "labelers": [_record(one) for one in self.labelers],
+            "relations": list(self.relations),
+            "families": [group.record() for group in self.families],
+            "undecided": self.undecided,
             **({} if self.student is None else {"student": self.student}),
         }
 
@@ -280,7 +294,7 @@ def settle(
 ) -> Labelled:
     """The verdicts of all labels, and what there is to say of them."""
     work, bought = book.work, book.table(source.classes)
-    found = assess(*hear(book, source, pupil=pupil, now=True), seed)
+    found = hear(book, source, pupil=pupil, now=True, seed=seed)[1]
     table = bought if pupil is None else pupil.join(bought)
     q, n, counts = found.posterior, len(work.items), np.diff(bought.start)
     matrix = costs_so_far(costs, source.classes)
@@ -295,6 +309,10 @@ def settle(
     points = [p for p in curve if p.labels < book.labels]
     voices = len(table.labelers) - len(work.labelers)
     paid = np.bincount(work.labeler, book.cost, minlength=len(table.labelers))
+    spoke, fitted = book.voices(source.confidence), found.fitted
+    kin, alike = (
+        owned(groups, spoke, work.labelers) for groups in (fitted.families_, fitted.suspects_)
+    )
     return Labelled(
         table,
         q,
@@ -311,6 +329,9 @@ def settle(
         work.weight,
         right,
         None if pupil is None else _told(pupil, bought, last if voices else None, seed),
+        kin,
+        fitted.undecided_,
+        relations(kin, alike, fitted.undecided_),
         paid.astype(np.float64),
         np.concatenate([source.price, np.zeros(voices)]),
     )

@@ -46,6 +46,7 @@ def _page(record: dict[str, Any]) -> Iterator[str]:
         "verdicts, where the truth was given.</p>"
     )
     yield "<h2>Labelers</h2>"
+    yield from (f"<p>{escape(line)}</p>" for line in record["relations"])
     yield from _labelers(record["labelers"])
     yield "</body>\n</html>"
 

@@ -4,8 +4,8 @@ The first round gives every item one label, by labelers drawn at random: until l
 all labelers are the same, and those who meet at random can be compared best. Each later round buys
 the most valuable labels (`choice`), GROWTH times as many as there are, so that the labelers are
 learned anew some twenty times while three labels an item are bought, whatever the size of the
-batch. An item with a target is done when its verdict has that confidence (`assess`); one that has
-become doubtful again is not.
+batch. An item with a target is done when its verdict has that confidence; one that has become
+doubtful again is not.
 """
 
 from __future__ import annotations
@@ -16,13 +16,14 @@ from typing import Final, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from venire.batch.belief import Assessment, Belief, assess, believe
+from venire.batch.belief import Belief, believe
 from venire.batch.choice import best_entries, first_entries
 from venire.batch.pupil import Pupil
 from venire.batch.voices import Voices, heard, voices_of
 from venire.batch.work import AWAY, FREE, Work
 from venire.budget import Budget
 from venire.costs import Costs, cost_matrix
+from venire.estimators.families import Families
 from venire.labels import LabelTable
 from venire.labels.sources.text import like
 
@@ -145,6 +146,7 @@ def hear(
     costs: Floats | None = None,
     pupil: Pupil | None = None,
     now: bool = False,
+    seed: int = 0,
 ) -> tuple[LabelTable, Belief]:
     """The labels, by the voices of those who say how sure they are, and what they say.
 
@@ -153,8 +155,16 @@ def hear(
     voices = book.voices(source.confidence)
     table = book.table(source.classes, voices)
     table = table if pupil is None else pupil.join(table, now)
-    belief = believe(table, costs)
+    belief = believe(table, costs, _families(book.work, voices), seed)
     return table, belief if voices is None else heard(belief, voices)
+
+
+def _families(work: Work, voices: Voices | None) -> Families | None:
+    """The families of the labelers, or of their voices."""
+    if voices is None or not work.families:
+        return work.families
+    owners = zip(voices.names, voices.labeler.tolist(), strict=True)
+    return {name: work.families.get(work.labelers[m]) for name, m in owners}
 
 
 def run_rounds(
@@ -183,11 +193,10 @@ def run_rounds(
         done = belief.risk < ENOUGH
         due = not curve or book.labels >= SHOWN * curve[-1].labels
         if due or goals.any():
-            found = assess(table, belief)
-            reached = _sure(work, table, found, belief.verdict)
+            reached = _sure(work, table, belief)
             sure, done = int(reached.sum()), done | (goals & reached)
         if due:
-            kept = found.confidence(belief.verdict) * (np.diff(table.start) > 0)
+            kept = belief.confidence(belief.verdict) * (np.diff(table.start) > 0)
             expected = float(np.average(kept, weights=work.weight))
             score = right(belief.verdict) if right else None
             curve.append(Point(book.labels, book.spent, expected, score))
@@ -211,11 +220,12 @@ def costs_so_far(costs: Costs | None, classes: Sequence[Hashable]) -> Floats | N
     return cost_matrix(named, classes, all_known=False)
 
 
-def _sure(work: Work, table: LabelTable, found: Assessment, verdict: Ints) -> Bools:
-    """Which items have their target, or SURE without one."""
+def _sure(work: Work, table: LabelTable, belief: Belief) -> Bools:
+    """Which items have their target, or SURE without one; none while nothing is learned."""
     goal = np.where(np.isfinite(work.target), work.target, SURE)
     there = np.diff(table.start) > 0
-    return np.asarray(found.learned & there & (found.confidence(verdict) >= goal))
+    sure = belief.confidence(belief.verdict) >= goal
+    return np.asarray(belief.learned & there & sure)
 
 
 class _Buyer:

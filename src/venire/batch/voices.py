@@ -17,9 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from venire.batch.belief import Belief
+from venire.estimators.screening.clones import CloneGroup
 from venire.labels import Names
 
-__all__ = ["Voices", "edge", "heard", "voices_of"]
+__all__ = ["Voices", "edge", "heard", "owned", "voices_of"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -92,3 +93,26 @@ def heard(belief: Belief, voices: Voices) -> Belief:
         kinship=kinship,
         known=np.bincount(voices.labeler, belief.known[:V], minlength=M).astype(np.int64),
     )
+
+
+def owned(
+    groups: Sequence[CloneGroup], voices: Voices | None, labelers: Names
+) -> tuple[CloneGroup, ...]:
+    """Groups of voices as groups of those who spoke, each with the mean of the correlations.
+
+    >>> voices = Voices(np.zeros(0, np.int64), ("a (sure)", "b", "a (unsure)"), np.array([0, 1, 0]))
+    >>> owned([CloneGroup(("a (sure)", "b", "a (unsure)"), 0.5)], voices, ["a", "b"])
+    (CloneGroup(members=('a', 'b'), correlation=0.5),)
+    """
+    if voices is None:
+        return tuple(groups)
+    owners = zip(voices.names, voices.labeler.tolist(), strict=True)
+    owner = {name: labelers[m] for name, m in owners}
+    found: dict[tuple[Hashable, ...], list[float]] = {}
+    for group in groups:
+        theirs = {owner.get(name, name): None for name in group.members}
+        known = [name for name in labelers if name in theirs]
+        members = (*known, *(name for name in theirs if name not in known))
+        if len(members) > 1:
+            found.setdefault(members, []).append(group.correlation)
+    return tuple(CloneGroup(names, float(np.mean(r))) for names, r in found.items())

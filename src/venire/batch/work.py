@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from venire.errors import InputError
+from venire.estimators.families import Families
 from venire.labels import Names
 from venire.model import MOST_WEIGHT, ItemId, LabelerId
 
@@ -107,6 +108,8 @@ def _item(one: Any, place: int) -> BatchItem:
 class Work:
     """All entries, by item: labeler `labeler[e]` may label item i for e in `start[i]:start[i + 1]`.
 
+    `families` says which labelers may share errors (`Auto`).
+
     >>> work = Work.of(as_items({"a": "", "b": ""}), ["ann", "bob"])
     >>> work.start.tolist(), work.labeler.tolist(), work.item.tolist()
     ([0, 2, 4], [0, 1, 0, 1], [0, 0, 1, 1])
@@ -118,6 +121,7 @@ class Work:
     labeler: Ints
     weight: Floats
     target: Floats
+    families: Families | None = None
 
     @property
     def item(self) -> Ints:

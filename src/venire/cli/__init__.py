@@ -77,6 +77,11 @@ def main(argv: Sequence[str] | None = None) -> int:
             return screen.fail(str(error))
         except _USAGE_ERROR as error:
             return screen.fail(error.format_message())
+        except RecursionError:
+            return screen.fail("something in a file is nested too deeply to be read")
+        except UnicodeEncodeError as error:
+            half = f"{error.object[error.start : error.end]!r}"
+            return screen.fail(f"a text has {half}, half of a character: replace it")
         except MemoryError as error:
             return screen.fail(f"not enough memory ({error}): try fewer slots, items or labels")
         except (KeyboardInterrupt, typer.Abort):

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from venire.cli import clusters, screen
-from venire.cli.tables import columns_of, repeats_of
+from venire.cli.tables import FAMILIES, columns_of, families_of, repeats_of
 from venire.cli.worlds import names_of
 from venire.errors import InputError
 from venire.tools.addresses import located
@@ -62,6 +62,7 @@ def aggregate(
     seed: Annotated[int | None, typer.Option(help=SEED)] = None,
     gold: Annotated[str | None, typer.Option(metavar="FILE", help=GOLD)] = None,
     costs: Annotated[str | None, typer.Option(metavar="COSTS", help=COSTS)] = None,
+    families: Annotated[Path | None, typer.Option(metavar="FILE", help=FAMILIES)] = None,
     out: Annotated[Path | None, typer.Option(metavar="FILE", help=OUT)] = None,
     probabilities: Annotated[bool, typer.Option("--probabilities", help=PROBABILITIES)] = False,
     skills: Annotated[Path | None, typer.Option(metavar="FILE", help=SKILLS)] = None,
@@ -82,7 +83,7 @@ def aggregate(
     from venire.labels.sources.text import like
 
     named, called = names_of(classes), columns_of(columns, COLUMNS)
-    given = {"--gold": gold, "--costs": costs}
+    given = {"--gold": gold, "--costs": costs, "--families": families}
     method = _method(method, ordinal, numeric, classes, probabilities, seed, given)
     charged: Costs = costs_of_text(costs) if costs else {}
     if probabilities and out is None:
@@ -90,7 +91,7 @@ def aggregate(
     kept = repeats_of(repeats)
     source = located(labels)
     right_in, gold_in = (None if p is None else located(p) for p in (truth, gold))
-    sources = [path for path in (source, right_in, gold_in) if path is not None]
+    sources = [path for path in (source, right_in, gold_in, families) if path is not None]
     check_targets([path for path in (out, skills) if path is not None], sources)
     if numeric:
         clusters.refuse(cluster, "--numeric")
@@ -106,6 +107,7 @@ def aggregate(
         )
         right = _truth(right_in, table, (called[0], called[2]))
         estimator.seed = seed or 0
+        _relate(estimator, families, source, table, called)
         if method == "ordinal":
             estimator.set_params(order=tuple(table.classes))
         working(f"{method}: {sizes(table)[1]:,} labels (a first run compiles, some 10 s)")
@@ -162,6 +164,23 @@ def _fit(
     fit: Any = estimator.fit
     fitted: BaseEstimator = fit(table, gold=known)
     return fitted
+
+
+def _relate(
+    estimator: BaseEstimator,
+    families: Path | None,
+    labels: PathOrAddress,
+    table: Table,
+    columns: Sequence[str],
+) -> None:
+    """Tell the estimator who may share errors, if it can use that."""
+    if hasattr(estimator, "families"):
+        estimator.set_params(families=families_of(families, labels, table, columns))
+    elif families is not None:
+        raise InputError(
+            f"{type(estimator).__name__} makes no use of families: take --method auto, or drop "
+            "--families"
+        )
 
 
 def _known(table: LabelTable, codes: NDArray[np.int64]) -> list[tuple[Any, int]]:
@@ -315,7 +334,7 @@ def _record(
     method: str, fitted: BaseEstimator, right: NDArray[np.int64] | Spread | None, seconds: float
 ) -> dict[str, Any]:
     """The result as a JSON object; NaN and infinities are null."""
-    from venire.cli.summary import agreement, scores
+    from venire.cli.summary import agreement, related, scores
     from venire.labels.partitions import sizes
 
     table = fitted.table_
@@ -332,6 +351,7 @@ def _record(
         "log_likelihood": finite(fitted.log_likelihood_),
         **{key: finite(value) for key, value in agreement(fitted).items()},
         **scores(fitted, right),
+        **related(fitted),
         "seconds": seconds,
     }
 

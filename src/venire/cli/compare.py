@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["STORE", "compare"]
 
-SUITE = "The suite: regimes-1 (which policy earns most where), or trust-1 (adversarial worlds)."
+SUITE = "The suite: regimes-1 (which policy earns most where), or trust-2 (adversarial worlds)."
 EQUAL = "Compare accuracy at equal numbers of labels on the label sets of --data with even overlap."
 POLICY = (
     "A policy, as in `venire simulate`, or best-overlap (regimes-1: the best fixed overlap in "
@@ -41,7 +41,7 @@ CERTIFICATE = "Compute the upper bound on what anyone could earn; needed for sha
 OUT = "Folder for the tables (regimes-1: and a picture and a page) and the finished points."
 
 #: The suites by name; equal labels has an option of its own.
-SUITES = ("regimes-1", "trust-1")
+SUITES = ("regimes-1", "trust-2")
 
 #: The file of finished points.
 STORE = "points.sqlite"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from venire.cli import batches, clusters
-from venire.cli.tables import columns_of, prices_of, repeats_of, true_labels
+from venire.cli.tables import columns_of, families_of, prices_of, repeats_of, true_labels
 from venire.cli.worlds import names_of
 from venire.errors import InputError
 from venire.tools.addresses import located
@@ -29,6 +29,7 @@ PRICES = "With --recorded: what a label of each labeler costs, labeler,price. [d
 CLASSES = "The possible labels, such as spam,ok. [default: the labels that occur]"
 COLUMNS = "With --recorded: the names of the columns. [default: task,worker,label]"
 CLUSTER = "With --recorded: read its files on a Dask cluster, by its address, or local."
+FAMILIES = "With --recorded: who may share errors, as in venire aggregate --families."
 REPEATS = "With --recorded: repeated labels of a task by one worker: error, first or last."
 
 
@@ -37,6 +38,7 @@ def label(
     panel: Annotated[Path | None, typer.Option(metavar="FILE", help=PANEL)] = None,
     recorded: Annotated[str | None, typer.Option(metavar="FILE", help=RECORDED)] = None,
     prices: Annotated[Path | None, typer.Option(metavar="FILE", help=PRICES)] = None,
+    families: Annotated[Path | None, typer.Option(metavar="FILE", help=FAMILIES)] = None,
     budget: Annotated[float | None, typer.Option(metavar="X", help=batches.BUDGET)] = None,
     labels: Annotated[int | None, typer.Option(metavar="N", help=batches.LABELS)] = None,
     labels_per_item: Annotated[
@@ -67,10 +69,13 @@ def label(
     from venire.batch.labelling import label_recorded
     from venire.costs import costs_of_text
     from venire.files import check_targets
+    from venire.labels.sources import COLUMNS as COLUMNS_OF_LABELS
 
-    _check(items, panel, recorded, prices, columns, repeats, journal, out, student, cluster)
+    replayed: dict[str, Any] = {"--prices": prices, "--columns": columns, "--repeats": repeats}
+    replayed |= {"--cluster": cluster, "--families": families}
+    _check(items, panel, recorded, journal, out, student, replayed)
     source = None if recorded is None else located(recorded)
-    sources = [p for p in (items, panel, source, prices, truth) if p is not None]
+    sources = [p for p in (items, panel, source, prices, families, truth) if p is not None]
     check_targets([] if out is None else [out], sources)
     batches.check_report(report)
     if probabilities and out is None:
@@ -86,6 +91,8 @@ def label(
             table, options["truth"] = _table(source, truth, columns, repeats, classes, cluster)
             limit = batches.budget_of(budget, labels, labels_per_item, len(table.items))
             options["prices"] = None if prices is None else prices_of(prices, table)
+            called = columns_of(columns, COLUMNS_OF_LABELS)
+            options["families"] = families_of(families, source, table, called)
             done = label_recorded(table, limit, **options)
         else:
             assert items is not None
@@ -103,17 +110,12 @@ def _check(
     items: Path | None,
     panel: Path | None,
     recorded: str | None,
-    prices: Path | None,
-    columns: str | None,
-    repeats: str | None,
     journal: Path | None,
     out: Path | None,
     student: str | None,
-    cluster: str | None,
+    replayed: dict[str, Any],
 ) -> None:
     live = {"ITEMS": items, "--panel": panel, "--journal": journal, "--student": student}
-    replayed: dict[str, Any] = {"--prices": prices, "--columns": columns, "--repeats": repeats}
-    replayed["--cluster"] = cluster
     if recorded is not None:
         other = next((name for name, value in live.items() if value is not None), None)
         if other is not None:
@@ -123,7 +125,9 @@ def _check(
         raise InputError("give ITEMS and --panel, or --recorded with labels that are there already")
     other = next((name for name, value in replayed.items() if value is not None), None)
     if other is not None:
-        raise InputError(f"{other} is an option of --recorded: prices of a panel are in its file")
+        raise InputError(
+            f"{other} is an option of --recorded: prices and families of a panel are in its file"
+        )
     if out is None:
         raise InputError("labels of a panel are paid for: give --out, the file for the verdicts")
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from venire.cli.tables import related_lines
+
 if TYPE_CHECKING:
     from venire.batch import Labelled
 
@@ -30,6 +32,8 @@ def print_labelled(done: Labelled) -> None:
         print(f"right     {100 * record['accuracy']:.1f} % of those of known truth")
     if "student" in record:
         print(f"student   {_student(record['student'])}")
+    for line in related_lines(done.relations):
+        print(f"related   {line}")
     print()
     _print_labelers(record["labelers"])
 

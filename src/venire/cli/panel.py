@@ -11,19 +11,27 @@ import typer
 from venire.cli import screen
 from venire.cli.aggregate import COLUMNS as COLUMNS_HELP
 from venire.cli.aggregate import LABELS, REPEATS
-from venire.cli.tables import columns_of, prices_of, repeats_of, true_labels
+from venire.cli.tables import (
+    FAMILIES,
+    columns_of,
+    families_of,
+    prices_of,
+    related_lines,
+    repeats_of,
+    true_labels,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
 
     from rich.table import Table
 
-    from venire.panels import Estimate, PanelReport
+    from venire.panels import Estimate, PanelMember, PanelReport
 
 __all__ = ["panel"]
 
 PRICES = "What one label of each labeler costs: a file with labeler,price. [default: 1 for all]"
-TRUTH = "Known true labels, to measure accuracy by: a file with task,label."
+TRUTH = "Known true labels, to measure and to choose by: a file with task,label."
 WANT = "The accuracy that the cheapest panel must have. [default: that of all, less --lose]"
 LOSE = "The expected accuracy that may be lost without --want. [default: 0.005]"
 SEED = "Seed of the fits."
@@ -36,6 +44,7 @@ def panel(
     labels: Annotated[Path, typer.Argument(metavar="LABELS", help=LABELS)],
     prices: Annotated[Path | None, typer.Option(metavar="FILE", help=PRICES)] = None,
     truth: Annotated[Path | None, typer.Option(metavar="FILE", help=TRUTH)] = None,
+    families: Annotated[Path | None, typer.Option(metavar="FILE", help=FAMILIES)] = None,
     want: Annotated[float | None, typer.Option(metavar="X", help=WANT)] = None,
     lose: Annotated[float | None, typer.Option(metavar="X", help=LOSE)] = None,
     columns: Annotated[str | None, typer.Option(metavar="NAMES", help=COLUMNS_HELP)] = None,
@@ -46,7 +55,7 @@ def panel(
     """Measure what each labeler brings and costs, and find the cheapest panel that will do.
 
     The labels are replayed without each labeler, and without more and more of them. The truth, if
-    given, measures what is lost; who can go is decided without it.
+    given, decides who can go, and measures what that changes on tasks that had no part in it.
     """
     from venire.labels.sources import COLUMNS, as_table
     from venire.panels import panel_report
@@ -64,6 +73,7 @@ def panel(
             lose=LOSE if lose is None else lose,
             seed=seed,
             progress=lambda fits: working(f"{fits:,} replays"),
+            families=families_of(families, labels, table, called),
         )
     if as_json:
         print(json.dumps(report.record(), indent=2, allow_nan=False, default=str))
@@ -84,7 +94,7 @@ def _print(report: PanelReport, priced: bool) -> None:
     console.print()
     console.print(_table(report))
     console.print()
-    for line in _advice(report):
+    for line in (*related_lines(report.relations), *_advice(report)):
         console.print(line)
 
 
@@ -97,8 +107,7 @@ def _table(report: PanelReport) -> Table:
         table.add_column(name, justify="left" if words else "right", no_wrap=True)
     for m in sorted(report.members, key=lambda m: (not m.stays, -m.skill)):
         notes = [] if m.stays else ["can go"]
-        notes += [f"copy of {_named(m.copies)}"] if m.copies else []
-        notes += [f"like {_named(m.family)}"] if m.family and not m.copies else []
+        notes += _relatives(m)
         table.add_row(
             str(m.labeler),
             f"{m.skill:.2f} ({m.low:.2f} to {m.high:.2f})",
@@ -112,6 +121,12 @@ def _table(report: PanelReport) -> Table:
     return table
 
 
+def _relatives(member: PanelMember) -> list[str]:
+    """With whom a labeler shares errors, by the closest relation."""
+    named = {"copy of": member.copies, "family of": member.family, "like": member.similar}
+    return [f"{how} {_named(names)}" for how, names in named.items() if names][:1]
+
+
 def _named(names: tuple[Hashable, ...]) -> str:
     more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
     return ", ".join(str(name) for name in names[:NAMED]) + more
@@ -121,12 +136,13 @@ def _advice(report: PanelReport) -> list[str]:
     stay = len(report.members) - len(report.can_go)
     asked = f"accuracy {report.want * 100:.2f} %"
     if not report.reached:
-        return [f"{asked} is not reached, even by all of them"]
+        none = "by any panel found" if report.measured else "even by all of them"
+        return [f"{asked} is not reached, {none}"]
     saved = 1 - report.cheapest / report.cost if report.cost else 0.0
     lines = [
         f"{asked}: {stay} labelers for {report.cheapest:,.6g}, {saved * 100:.0f} % less; "
         f"expected change {_percent(report.expected, signed=True)}"
-        + (f", by the truth {_percent(report.change, signed=True)}" if report.measured else "")
+        + (f", on other tasks {_percent(report.change, signed=True)}" if report.measured else "")
     ]
     best = report.best_again
     lines.append(

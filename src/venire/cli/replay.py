@@ -50,8 +50,9 @@ def replay(
 ) -> None:
     """Run a recorded stream again by another policy, panel or budget, and compare.
 
-    Items, weights, visits of labelers and the time that labels took are those of the log. A
-    labeler can be asked only for labels that the log holds. The server may be running.
+    Items, gold, who comes when and the time that labels took are those of the log; with nothing
+    changed, so are the verdicts. A labeler can be asked only for labels that the log holds. What
+    could not be repeated is said, and how much that matters. The server may be running.
     """
     from venire.whatif import Plan, what_if
 
@@ -113,8 +114,8 @@ def _print(name: str, found: Comparison) -> None:
             table.add_row(*_row(key, paired, found.measured))
     console.print(table)
     console.print()
-    for line in _coverage(found):
-        console.print(line)
+    for note in found.notes:
+        console.print(note)
 
 
 def _row(key: str, paired: Paired, measured: bool) -> tuple[str, str, str, str]:
@@ -127,20 +128,3 @@ def _row(key: str, paired: Paired, measured: bool) -> tuple[str, str, str, str]:
         f"{paired.would_be.value * scale:.2f} ± {paired.would_be.error * scale:.2f}{unit}",
         f"{change.value * scale:+.2f} ± {change.error * scale:.2f}{unit}",
     )
-
-
-def _coverage(found: Comparison) -> list[str]:
-    lines = []
-    if found.held < 1:
-        lines.append(
-            f"{(1 - found.held) * 100:.1f} % of the labels are not in the log: they were drawn "
-            "from the learned confusion matrices"
-        )
-    lines.append(
-        f"{found.ran_out * 100:.1f} % of the items left because nobody was left to ask"
-        + (": the log holds no more labels of them" if found.held == 1 else "")
-    )
-    lines.append(f"{found.idle * 100:.1f} % of the visits of labelers were of no use")
-    if found.left < found.compared or found.left < found.items:
-        lines.append(f"{found.items - found.left:,} items had not left when the log ends")
-    return lines

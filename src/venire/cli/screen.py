@@ -15,10 +15,16 @@ Progress: TypeAlias = Callable[[int, int], None]
 #: The exit code after Ctrl-C, by the convention of shells.
 INTERRUPTED = 130
 
+#: Characters of a message: what is wrong with a file may quote all of it.
+LONGEST = 2_000
+
 
 def say(message: str) -> None:
     """Print a message on stderr, as one line."""
-    print(" ".join(message.split()), file=sys.stderr)
+    line = " ".join(message.split())
+    if len(line) > LONGEST:
+        line = f"{line[:LONGEST]}… ({len(line) - LONGEST:,} more characters)"
+    print(line.encode(errors="backslashreplace").decode(), file=sys.stderr)
 
 
 def fail(message: str) -> int:

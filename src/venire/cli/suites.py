@@ -1,4 +1,4 @@
-"""The other suites of `venire compare`: `trust-1` and equal labels."""
+"""The other suites of `venire compare`: `trust-2` and equal labels."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class _Found:
 
 
 def trust(order: Order) -> None:
-    """Run `trust-1`: adversarial worlds."""
+    """Run `trust-2`: adversarial worlds."""
     from venire.cli.policies import policy_of
     from venire.experiments.trust import SUITE, world_named
     from venire.experiments.trust.comparison import compare

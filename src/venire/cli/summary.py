@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from venire.estimators.intervals import implied_intervals
+from venire.cli.tables import related_lines
+from venire.estimators.auto import Auto
+from venire.estimators.intervals import implied_intervals, why_wide
 from venire.estimators.ratings.agreement import alpha_of
 from venire.estimators.ratings.ordinal import Ordinal
 from venire.estimators.scoring import TIE, right_shares
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
 
     from venire.estimators.base import BaseEstimator
 
-__all__ = ["agreement", "count_truth", "scores", "summary"]
+__all__ = ["agreement", "count_truth", "related", "scores", "summary"]
 
 #: How many of the best and of the worst labelers to list.
 NAMED = 3
@@ -88,7 +90,7 @@ def summary(
     yield from _verdicts(fitted)
     yield from _agreement(fitted)
     yield from _labelers(fitted)
-    yield from _clones(fitted)
+    yield from _related(fitted)
     yield from _truth(fitted, right)
     yield ""
     yield f"fitted in {seconds:.2f} s"
@@ -96,6 +98,8 @@ def summary(
 
 def _model(method: str, fitted: BaseEstimator) -> Iterator[str]:
     chosen, why = getattr(fitted, "chosen_", method), getattr(fitted, "why_", "")
+    for line in getattr(fitted, "relations_", ()):  # which have lines of their own
+        why = why.replace(line, "")
     if chosen != method or why:
         yield f"model    {chosen}{': ' if why else ''}{' '.join(str(why).split())}"
     if fitted.n_iter_:
@@ -149,6 +153,9 @@ def _labelers(fitted: BaseEstimator) -> Iterator[str]:
         if who.size:
             listed = ", ".join(_labeler(fitted, m, int(given[m]), intervals) for m in who)
             yield f"{word:8} {listed}"
+    wide = why_wide(fitted)
+    if wide is not None and ranked.size:
+        yield f"{'':8} ({wide})"
 
 
 def _labeler(fitted: BaseEstimator, m: int, given: int, intervals: NDArray[np.float64]) -> str:
@@ -157,14 +164,23 @@ def _labeler(fitted: BaseEstimator, m: int, given: int, intervals: NDArray[np.fl
     return f"{fitted.table_.labelers[m]} {skill} on {given:,} {plural}"
 
 
-def _clones(fitted: BaseEstimator) -> Iterator[str]:
-    found: Any = getattr(fitted, "clones_", None)
-    if found is None:
-        return
-    for group in found.groups:
-        yield f"clones   {group}"
-    if not found.groups:
-        yield "clones   none suspected"
+def _related(fitted: BaseEstimator) -> Iterator[str]:
+    found = getattr(fitted, "relations_", None)
+    if found is not None:
+        yield from (f"related  {line}" for line in related_lines(found))
+
+
+def related(fitted: BaseEstimator) -> dict[str, Any]:
+    """Who shares errors, for JSON: in words, and as groups; nothing of a method without families.
+
+    >>> related(Auto().fit(LabelTable.from_matrix([[0, 1], [1, 1]])))
+    {'relations': [], 'families': [], 'undecided': 0}
+    """
+    if not isinstance(fitted, Auto):
+        return {}
+    groups = [group.record() for group in fitted.families_]
+    words = list(fitted.relations_)
+    return {"relations": words, "families": groups, "undecided": fitted.undecided_}
 
 
 def _truth(fitted: BaseEstimator, right: NDArray[np.int64] | Spread | None) -> Iterator[str]:

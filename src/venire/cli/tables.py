@@ -1,4 +1,4 @@
-"""What commands about a table of labels share: columns, repeats, prices, and the truth."""
+"""What commands about a table of labels share: columns, repeats, prices, families, the truth."""
 
 from __future__ import annotations
 
@@ -7,14 +7,32 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast, get_args
 
 from venire.errors import FileError, InputError, UnknownName
+from venire.tools.addresses import located
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
 
     from venire.labels import LabelTable, Repeats
+    from venire.labels.partitions import Table
     from venire.tools.addresses import PathOrAddress
 
-__all__ = ["columns_of", "prices_of", "repeats_of", "true_labels"]
+__all__ = [
+    "FAMILIES",
+    "columns_of",
+    "families_of",
+    "prices_of",
+    "related_lines",
+    "repeats_of",
+    "true_labels",
+]
+
+FAMILIES = (
+    "Who may share errors: a file with labeler,family, or a YAML, TOML or JSON mapping of labeler "
+    "to family. [default: a column family of the labels]"
+)
+
+#: Files that map labelers to their families; others are tables.
+_MAPPINGS = (".json", ".toml", ".yaml", ".yml")
 
 
 def columns_of(text: str | None, default: Sequence[str]) -> tuple[str, ...]:
@@ -48,6 +66,65 @@ def prices_of(path: Path, table: LabelTable) -> dict[Hashable, float]:
         message = f"labeler {str(missing)!r} has labels and no price: add a line, 0 for free labels"
         raise FileError(path, None, message)
     return {name: read[str(name)] for name in table.labelers}
+
+
+def families_of(
+    file: Path | None, labels: PathOrAddress, table: Table, columns: Sequence[str]
+) -> dict[Hashable, Hashable] | None:
+    """The families that a file declares, else a column `family` of the labels; None: neither."""
+    from venire.cli.clusters import is_several
+    from venire.cluster.loading import files_of
+    from venire.labels.sources import as_families
+
+    if file is not None:
+        return _declared(file, table)
+    if isinstance(labels, Path) and labels.exists() and not (labels.is_file() or labels.is_dir()):
+        return None  # a pipe can be read once
+    found: dict[Hashable, Hashable] = {}
+    paths = [located(path) for path in files_of(labels)] if is_several(labels) else [labels]
+    for path in paths:
+        for name, family in (as_families(path, table, (columns[1], "family")) or {}).items():
+            if found.setdefault(name, family) != family:
+                message = (
+                    f"labeler {name!r} is of family {family!r}, and of {found[name]!r} in a file "
+                    "before: expected one family for each, correct one of them"
+                )
+                raise FileError(path, None, message)
+    return found or None
+
+
+def related_lines(relations: Sequence[str]) -> Sequence[str]:
+    """Who shares errors, a sentence each; one that says so if nobody does."""
+    return relations or ("nobody is known to share errors",)
+
+
+def _declared(path: Path, table: Table) -> dict[Hashable, Hashable]:
+    """The families of a file: a table, or a mapping of labeler to family."""
+    from venire.files.trees import read_tree
+    from venire.labels.sources import as_families
+    from venire.labels.sources.text import like
+
+    columns = "labeler", "family"
+    if path.suffix.lower() not in _MAPPINGS:
+        found = as_families(path, table, columns)
+        if found is None:
+            message = "there is no column 'family': expected labeler,family, a row for each labeler"
+            raise FileError(path, None, message)
+        return found
+    tree = read_tree(path)
+    named = tree.content if isinstance(tree.content, dict) else {}
+    odd = next((who for who, family in named.items() if isinstance(family, dict | list)), None)
+    if not named or odd is not None:
+        got = type(tree.content).__name__ if odd is None else f"{odd!r}: {named[odd]!r}"
+        message = (
+            f"got {got}, expected a mapping of labeler to family: write llama-a: llama for each"
+        )
+        raise FileError(path, None if odd is None else tree.line((odd,)), message)
+    source = dict(zip(columns, (like(named, table.labelers), list(named.values())), strict=True))
+    try:
+        return as_families(source, table, columns) or {}
+    except InputError as error:
+        raise FileError(path, None, str(error)) from None
 
 
 def true_labels(

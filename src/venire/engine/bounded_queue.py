@@ -27,6 +27,7 @@ from venire.scheduling.state.desk import (
     BUDGET,
     CONFIDENT,
     DEADLINE,
+    EXHAUSTED,
     FLOOR,
     KEEPS,
     LEAST,
@@ -210,9 +211,14 @@ class BoundedQueue:
         self._keep_due(row, slot)
         self._handed(made, slot)
 
-    def settle(self, slot: int) -> NDArray[np.int32]:
-        """End the slot; the rows that leave, lowest first, each decided."""
+    def settle(self, slot: int, patience: int | None = None) -> NDArray[np.int32]:
+        """End the slot; the rows that leave, lowest first, each decided.
+
+        With `patience`, nobody is expected any more: rows that came as long ago leave.
+        """
         self.note()
+        if patience is not None:
+            self._give_up(slot, patience)
         if self.bounds.spent:
             for row in self.queue.outstanding().tolist():
                 if row not in self.retired or self.desk.rows["pending"][row]:
@@ -228,6 +234,15 @@ class BoundedQueue:
             if rows["reason"][row] < CONFIDENT and rows["confidence"][row] < self._floor(row):
                 rows["reason"][row] = UNDECIDED
         return gone
+
+    def _give_up(self, slot: int, patience: int) -> None:
+        """Retire the rows that came that long ago and wait for no label in flight."""
+        waiting, rows = self.queue.outstanding(), self.desk.rows
+        over = (rows["arrival"][waiting] + patience <= slot) & (rows["pending"][waiting] == 0)
+        for row in waiting[over].tolist():
+            if row not in self.retired:
+                self._retire(row, EXHAUSTED, slot)
+                note_stand(self.desk, row, self.cursors)  # not held: nobody is left
 
     def withdraw(self, row: int) -> None:
         """Withdraw a row, whatever its labels say."""

@@ -126,14 +126,14 @@ def _redo(s: Scheduler, event: Event) -> None:
         case Withdrawn():
             s.withdraw(event.item)
         case GoldGiven():
-            s.gold(event.item, event.label, event.before, event.labels)
+            s.gold(event.item, event.label, event.before, event.labels, warn=False)
         case Revised(revision=r):
             s.revise(r.item, r.verdict, r.before, r.labels)
         case Changed():
             costs = None if event.costs is None else {(t, v): x for t, v, x in event.costs}
             s.change(
                 event.policy, event.learning, event.bounds, event.c, event.revisions, event.budget,
-                costs=costs,
+                costs=costs, families=None if event.families is None else dict(event.families),
             )  # fmt: skip
 
 

@@ -18,6 +18,7 @@ is late: it goes into the log, and into learning while that goes on, but changes
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Hashable, Iterable, Sequence
 from typing import Literal
 
@@ -32,6 +33,7 @@ from venire.engine.verbs.settings import Settings
 from venire.engine.verbs.slots import Slots
 from venire.engine.views import Views
 from venire.errors import StateError
+from venire.estimators.families import Families
 from venire.events import Event
 from venire.model import Assignment, Bounds, Exit, Item, ItemId, Label, Labeler, LabelerId, Verdict
 from venire.scheduling.base import Learning, Policy
@@ -59,7 +61,7 @@ class Scheduler(Pictured):
     bounds
         What holds for every item, whatever the policy thinks of it.
     remember
-        How many items that have left are remembered by id, for late labels; None: all.
+        How many items that have left are remembered by id, for late labels and gold; None: all.
     revisions
         How many of the items that left last are decided again whenever competences are learned.
         Those whose label changed are in the log, as `revisions` of the slot's `Closed`. 0: the
@@ -68,6 +70,9 @@ class Scheduler(Pictured):
         What may be spent on labels in its slots: never more, and at a pace (see purse.py).
     costs
         What errors cost, {(truth, verdict): cost}, else 1: see `venire.costs`.
+    families
+        Labelers who may share errors, {labeler: name of its family}: where competences are learned,
+        k of a family count for as many votes as they are worth (`venire.estimators.families`).
 
     Examples
     --------
@@ -93,10 +98,11 @@ class Scheduler(Pictured):
         revisions: int = 0,
         budget: Budget | None = None,
         costs: Costs | None = None,
+        families: Families | None = None,
     ) -> None:
         policy, bounds = policy or Realised(), bounds or Bounds()
-        spending = revisions, budget, costs
-        self._use(State(panel, classes, policy, learning, c, bounds, remember, *spending))
+        more = revisions, budget, costs, families
+        self._use(State(panel, classes, policy, learning, c, bounds, remember, *more))
         self.state.believe()
         self.state.file()
 
@@ -166,22 +172,38 @@ class Scheduler(Pictured):
         self._labelling.withdraw(item)
 
     def gold(
-        self, item: ItemId, label: Hashable, before: Verdict | None = None, labels: int = 0
-    ) -> None:
-        """Somebody who is trusted says what the class of an item is.
+        self,
+        item: ItemId,
+        label: Hashable,
+        before: Verdict | None = None,
+        labels: int = 0,
+        *,
+        warn: bool = True,
+    ) -> bool:
+        """Somebody who is trusted says what the class of an item is; False: it teaches nothing.
 
         An open item is labelled as any other and leaves with that class. One that has left is
         revised; `before` is its verdict, by how many `labels`, where that is not remembered. Its
-        labels count as right or wrong when competences are learned.
+        labels count as right or wrong when competences are learned, unless it has left and is not
+        remembered (see `remember`): then only its verdict is revised, with a warning.
 
         >>> s = Scheduler([Labeler("ann", 0.9)], classes=["spam", "ok"])
         >>> s.arrive(Item("post-1"))
         >>> s.gold("post-1", "ok")
+        True
         >>> s.observe(Label("post-1", "ann", "spam"))
         >>> s.verdict("post-1")
         Verdict(label='ok', confidence=1.0)
         """
-        self._labelling.gold(item, label, before, labels)
+        taught = self._labelling.gold(item, label, before, labels)
+        if warn and not taught:
+            warnings.warn(
+                f"item {item!r} has left and is no longer remembered (remember="
+                f"{self.state.registry.remember}): its verdict is revised, but its labels teach "
+                "nothing. Give gold before it leaves, or remember more items",
+                stacklevel=2,
+            )
+        return taught
 
     def revise(self, item: ItemId, verdict: Verdict, before: Verdict, labels: int) -> None:
         """An item that has left was decided again, by `labels` labels, not by its own alone.
@@ -206,7 +228,9 @@ class Scheduler(Pictured):
         """A labeler leaves: no more work for it. Labels in flight may still come.
 
         It may come back, so an item that only it could still improve waits while that is worth
-        its delay (Algorithm 1), or while it has no label at all (policies with an overlap).
+        its delay (Algorithm 1), or while it has no label at all (policies with an overlap). One who
+        does not come any more and does not say so is waited for, except in a crowd in which nearly
+        nobody comes twice (see `visits`); set a deadline where that is not wanted.
         """
         self._settings.leave(labeler)
 
@@ -219,6 +243,7 @@ class Scheduler(Pictured):
         revisions: int | None = None,
         budget: Budget | Literal["none"] | None = None,
         costs: Costs | None = None,
+        families: Families | None = None,
     ) -> None:
         """Change settings from now on; None: as before. A budget of "none" ends it.
 
@@ -232,7 +257,8 @@ class Scheduler(Pictured):
         >>> s.policy
         FixedOverlap(overlap=2)
         """
-        self._settings.change(policy, learning, bounds, c, revisions, budget, costs=costs)
+        usual = policy, learning, bounds, c, revisions, budget
+        self._settings.change(*usual, costs=costs, families=families)
 
     # replay and snapshots
 
@@ -362,6 +388,11 @@ class Scheduler(Pictured):
     def costs(self) -> dict[tuple[Hashable, Hashable], float]:
         """What errors cost, where it was said."""
         return dict(self.state.costs)
+
+    @property
+    def families(self) -> dict[LabelerId, Hashable]:
+        """The families of labelers who may share errors, where it was said."""
+        return dict(self.state.families)
 
     @property
     def panel(self) -> tuple[Labeler, ...]:

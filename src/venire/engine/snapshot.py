@@ -36,7 +36,7 @@ from venire.scheduling.base import Learning, Policy
 from venire.scheduling.by_name import learning_named, policy_named
 from venire.scheduling.state.desk import Desk, allocate
 
-__all__ = ["Captured", "capture", "unpack"]
+__all__ = ["Captured", "capture", "is_older", "unpack"]
 
 FORMAT = b"venire-5\n"
 
@@ -47,6 +47,15 @@ READ = (FORMAT, b"venire-4\n", b"venire-3\n", b"venire-2\n", b"venire-1\n")
 
 #: How many entries of a list, and bytes of an array, are written in one go.
 PIECE, BYTES = 1000, 2**20
+
+
+def is_older(snapshot: bytes) -> bool:
+    r"""Whether an earlier version wrote a snapshot, by its format.
+
+    >>> is_older(b"venire-1\n..."), is_older(FORMAT + b"..."), is_older(b"damaged")
+    (True, False, False)
+    """
+    return snapshot.startswith(READ[1:])
 
 
 class Captured(NamedTuple):
@@ -102,6 +111,7 @@ def capture(state: State) -> Captured:
         f"desk.{k}": v.copy() for k, v in queue.desk._asdict().items()
     }
     arrays["capacity"] = queue.capacity.copy()
+    arrays["labelled"] = state.visits.labelled.copy()
     if learner is not None:
         arrays |= {f"learner.{k}": np.array(v) for k, v in learner.state().items()}
     head = {
@@ -120,8 +130,10 @@ def capture(state: State) -> Captured:
         "nobody": state.raw.nobody,
         "gold": list(state.gold.items()),
         "costs": [[*pair, cost] for pair, cost in state.costs.items()],
+        **({"families": list(state.families.items())} if state.families else {}),
         "budget": None if state.purse.budget is None else asdict(state.purse.budget),
         "purse": state.purse.state(),
+        "visits": state.visits.state(),
     }
     copied = state.registry.copy(), state.departed.copy(), state.heard.copy()
     return Captured(head, *copied, arrays)
@@ -143,6 +155,7 @@ def unpack(snapshot: bytes) -> State:
         head.get("revisions", 0),
         Budget(**head["budget"]) if head.get("budget") else None,
         {(truth, verdict): cost for truth, verdict, cost in head.get("costs", ())},
+        dict(head.get("families", ())),
     )
     if "purse" in head:
         state.purse.restore(head["purse"])
@@ -152,6 +165,8 @@ def unpack(snapshot: bytes) -> State:
     state.heard = Heard(lists["heard"])
     state.gold = dict(head.get("gold", ()))
     arrays = dict(follow)
+    if "visits" in head:
+        state.visits.restore(head["visits"], arrays["labelled"])
     if state.learner is not None:
         state.learner.restore(_under("learner.", arrays))
     state.believe()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,9 @@ from venire.engine.heard import Heard
 from venire.engine.purse import Purse
 from venire.engine.queue import Queue
 from venire.engine.registry import Registry
+from venire.engine.visits import Visits
 from venire.errors import InputError
+from venire.estimators.families import Families
 from venire.events import Event
 from venire.model import Bounds, ItemId, Labeler, LabelerId, Verdict
 from venire.scheduling.algorithm1.verdicts import check_c
@@ -44,8 +46,10 @@ class State:
         revisions: int,
         budget: Budget | None = None,
         costs: Costs | None = None,
+        families: Families | None = None,
     ) -> None:
         check_c(c)
+        self.families = _checked(families)
         self.purse = Purse(budget)
         self.departed = Departed(revisions)
         self.registry = Registry(panel, classes, remember)
@@ -56,6 +60,7 @@ class State:
         self.quiet = 0  # slots since something was outstanding
         self.heard = Heard()  # labels since competences were learned
         self.gold: dict[ItemId, int] = {}  # the class of outstanding items, where it is known
+        self.visits = Visits()
         self.learner = self.new_learner()
         capacity = [who.capacity for who in self.registry.labelers]
         queue = Queue(capacity, len(self.registry.classes), self.active, c)
@@ -66,6 +71,17 @@ class State:
         """Errors cost this from now on; None: every error costs 1."""
         self.raw.queue.costs = cost_matrix(costs, self.registry.classes)
         self.costs = {pair: float(cost) for pair, cost in (costs or {}).items()}
+
+    def use_families(self, families: Families) -> None:
+        """These labelers may share errors, as competences are learned from now on."""
+        self.families = _checked(families)
+        if self.learner is not None:
+            self.relate(self.learner)
+
+    def relate(self, learner: Learner) -> None:
+        """Tell a learner who on the panel is of which family."""
+        number = self.registry.number
+        learner.relate({number[name]: kin for name, kin in self.families.items() if name in number})
 
     @property
     def bounded(self) -> BoundedQueue:
@@ -93,7 +109,10 @@ class State:
         if self.learning is None:
             return None
         known = [who.competence for who in self.registry.labelers]
-        return self.learning.begin(known, len(self.registry.classes))
+        learner = self.learning.begin(known, len(self.registry.classes))
+        if self.families:
+            self.relate(learner)
+        return learner
 
     def believe(self) -> None:
         """Take the competences that were learned, or those that are given, for true.
@@ -140,8 +159,19 @@ class State:
 
     def write(self, *events: Event) -> None:
         """Append to the log."""
+        self.visits.note(events, self.registry.number)
         self.log += events
         self.events += len(events)
+
+
+def _checked(families: Families | None) -> dict[LabelerId, Hashable]:
+    """The families of labelers, without those who are of none."""
+    if families is not None and not isinstance(families, Mapping):
+        raise InputError(
+            f"got families of type {type(families).__name__}, expected a mapping of labeler to the "
+            'name of its family, such as {"llama-a": "llama", "llama-b": "llama"}'
+        )
+    return {name: family for name, family in (families or {}).items() if family is not None}
 
 
 def no_competence(name: LabelerId) -> InputError:

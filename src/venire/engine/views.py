@@ -157,6 +157,7 @@ class Views:
             state.departed.state(),
             *([state.gold] if state.gold else []),
             *([state.costs] if state.costs else []),
+            *([state.families] if state.families else []),
             *([state.purse.budget, state.purse.state()] if state.purse.budget else []),
         )
         digest = hashlib.sha256()

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from venire.estimators.convergence import Monitor as Monitor
     from venire.estimators.convergence import Step as Step
     from venire.estimators.dawid_skene.estimator import DawidSkene as DawidSkene
-    from venire.estimators.dawid_skene.subtypes import Subtypes as Subtypes
+    from venire.estimators.families import merge_clones as merge_clones
     from venire.estimators.intervals import skill_intervals as skill_intervals
     from venire.estimators.known import Known as Known
     from venire.estimators.one_coin.estimator import OneCoin as OneCoin
@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from venire.estimators.screening.clones import Clones as Clones
     from venire.estimators.screening.clones import find_clones as find_clones
     from venire.estimators.screening.constant import find_constant as find_constant
-    from venire.estimators.screening.merging import merge_clones as merge_clones
     from venire.estimators.streaming.drift import Drift as Drift
     from venire.estimators.streaming.drift import DriftMonitor as DriftMonitor
     from venire.estimators.streaming.estimator import Streaming as Streaming

@@ -1,82 +1,120 @@
-"""The default method: the mean of three learners that stay near the vote."""
+"""The default method: as far from the vote as the labels show to be safe."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any, ClassVar, Final, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from venire.errors import InputError
+from venire.estimators.base import Floats
 from venire.estimators.calibration import discounted
-from venire.estimators.dawid_skene.subtypes import Subtypes
-from venire.estimators.given import Gold, settled
-from venire.estimators.gold_votes import GoldVotes, gold_votes
-from venire.estimators.screening.clones import Clones, find_clones
-from venire.estimators.screening.merging import merge_clones
-from venire.estimators.screening.screen import screen
-from venire.estimators.votes.anchored import OVERRULED, fill, mean_of, near_the_vote
-from venire.estimators.votes.majority import VoteEstimator, one_iteration, vote_shares
-from venire.labels.partitions import Partitions, Table, each
+from venire.estimators.dawid_skene.estimator import DawidSkene
+from venire.estimators.families import (
+    Families,
+    families_of,
+    measured,
+    merge_clones,
+    relations,
+    tempered,
+    weighted_posteriors,
+    weighted_shares,
+)
+from venire.estimators.given import Gold, known_classes, settled
+from venire.estimators.gold_votes import gold_votes
+from venire.estimators.screening.clones import CloneGroup, find_clones
+from venire.estimators.screening.independence import UNKNOWN, Independence, independence
+from venire.estimators.screening.screen import Screened, screen
+from venire.estimators.votes.anchored import (
+    OVERRULED,
+    WEIGHED,
+    Anchored,
+    equal_votes,
+    fill,
+    silenced,
+)
+from venire.estimators.votes.implied import implied_confusions, implied_skills
+from venire.estimators.votes.lone import agreements, capped, prior_votes
+from venire.estimators.votes.majority import VoteEstimator, one_iteration
+from venire.labels import LabelTable
+from venire.labels.partitions import Table, each, total
 from venire.labels.sources import as_labels
 
-__all__ = ["Auto"]
+__all__ = ["Auto", "Basis"]
 
-#: Labelers whose errors correlate at least this much are merged; weaker similarity is only
-#: reported.
-COPIES: Final = 0.95
+
+class Basis(StrEnum):
+    """What the verdicts of `Auto` rest on."""
+
+    VOTE = "vote"
+    NEAR = "near the vote"
+    EM = "EM"
 
 
 @dataclass(eq=False)
 class Auto(VoteEstimator):
-    r"""The mean of three learners, each of which stays near the vote.
+    r"""The vote, something near it, or EM: as far as the labels show that it is safe.
 
-    No single model is safe. On 21 real label sets (docs/real-data.md) Dawid-Skene's EM is up to
-    16 points below a plain majority, one-coin's up to 15, and how well they predict labels does not
-    show which of them fails. What is safe is to stay near the vote, and to average learners that
-    err in different ways. The truth is never used. In turn:
+    EM finds out who is good from who agrees with whom, and that is right where labelers err
+    independently. Where they share errors it takes the largest group that agrees for the truth: it
+    is up to 13 points below the majority on 22 real label sets, and up to 16 with judges of one
+    family. The labels show which it is (`independence`), so in turn:
 
-    1. *Who counts.* Labelers who always say one class (`find_constant`), or who contradict the
-       vote, count for nothing; labelers with the same errors (`find_clones`, correlation 0.95 or
-       more) count as one.
+    1. *Who counts.* Labelers who always say one class (`find_constant`) count for nothing. A family
+       of k labelers, declared or evident copies, counts for k / (1 + (k - 1) rho) votes, with the
+       measured correlation rho of their errors (`venire.estimators.families`).
     2. *Is there anything to learn?* With fewer than three labelers, without items that share
        labelers, or with labels that do not agree beyond chance, it returns the vote.
-    3. *Three learners*: weighted majority, one step of EM from the vote shares (both as in
-       `Anchored`), and a model with hidden types of item, `Subtypes`, which represents
-       specialists, hard items and labels that stay correlated.
-    4. `posteriors_` are their mean, each discounted to the number of independent labels that the
-       labels of an item are worth (`calibrated`).
+    3. *Do labelers err independently?* If pairs of labelers are no more alike in their errors than
+       EM predicts, the verdicts are EM's (`DawidSkene`; their confidence is the mean with that of
+       `Anchored`, which is lower). If they clearly are, it returns the vote. If it cannot be told,
+       for lack of items in common or in between, the verdicts are those of `Anchored`: one step
+       away from the vote.
+    4. No verdict on a single label is surer than such labels have been found to agree with others,
+       and the vote of a few labels is less sure than its share (`venire.estimators.votes.lone`).
+
+    The truth is never used, unless `gold` is given.
 
     Parameters
     ----------
-    discount_clones : bool
-        Whether to look for copies and count them as one.
-    calibrate : bool
-        Whether to discount the posteriors for dependent labels.
-    seed : int
-        For the starts of `Subtypes`.
+    families : mapping of labeler to the name of its family, optional
+        Labelers who may share errors: judges on one model, people trained together.
+    stranger : K x K pseudo-labels, truth by said, optional
+        How a newcomer labels; the panel's own labels soon outweigh it.
     threads : int, optional
         For the models that use them.
 
     Attributes
     ----------
+    basis_ : Basis
+        What the verdicts rest on.
     why_ : str
         What was done and why, in words.
     learned_ : bool
         Whether labelers were weighted; False where it returns the vote.
-    parts_ : dict of name to posteriors
-        The posteriors of each learner, before they are discounted; not kept for labels in
-        partitions.
+    independence_ : Independence
+        What the labels say about the independence of errors.
+    families_ : tuple of CloneGroup
+        Labelers who count as a family, with the correlation of their errors and their worth.
     clones_ : Clones
+        Labelers whose errors look alike (`find_clones`).
+    suspects_ : tuple of CloneGroup
+        Those of them who are in no family. They count in full: they may be experts.
+    undecided_ : int
+        How many verdicts hang on whether these are experts or share errors; 0 if nothing does.
+    relations_ : tuple of str
+        Families, suspects and what hangs on them, in words.
     constant_, contrary_ : arrays of bool
         Who always says one class, and who contradicts the vote, in the order of `table.labelers`.
-
-    Notes
-    -----
-    Which learners, and their constants, were chosen on the 21 sets; docs/real-data.md evaluates
-    each set with the choice made without it. Competences and confusion matrices are those that the
-    posteriors imply; a blend has no likelihood.
+    rows_, shares_ : arrays
+        The confusion matrices and class shares with which labels of further items are weighed. They
+        are `confusions_` and `priors_`; where the verdicts are the vote's, equal votes, and in a
+        large panel that does not err independently those of `Anchored`.
 
     Examples
     --------
@@ -88,78 +126,195 @@ class Auto(VoteEstimator):
     >>> said = (rng.random((300, 5)) < panel[np.arange(5), truth, 1]).astype(int)
     >>> auto = Auto().fit(LabelTable.from_matrix(said))
     >>> right = [auto.labels_[s] == truth[s, 0] for s in range(300)]
-    >>> round(float(np.mean(right)), 3)
-    0.913
-    >>> auto.why_
-    'Mean of three learners that stay near the vote: weighted majority, one step of EM, and ...'
+    >>> auto.basis_, round(float(np.mean(right)), 2)
+    (<Basis.EM: 'EM'>, 0.94)
     """
 
     name: ClassVar[str] = "auto"
 
-    discount_clones: bool = True
-    calibrate: bool = True
+    families: Families | None = None
+    stranger: ArrayLike | None = None
     threads: int | None = None
 
     def fit(self, labels: Any, gold: Gold | None = None) -> Self:
-        """Fit the learners, and average them.
+        """Find out what is safe, and learn the labelers that far.
 
-        With `gold`, a mapping of item to class, the vote near which they stay is the one that
-        gold gives (`gold_votes`), and the class of these items is known.
+        With `gold`, a mapping of item to class, the class of these items is known, and the vote
+        is the one that gold gives (`gold_votes`).
         """
         if not isinstance(self.seed, int | np.integer) or self.seed < 0:
             raise InputError(f"got seed={self.seed!r}, expected a whole number from 0 on")
         table = as_labels(labels)
         found = screen(table, gold)
         self.constant_, self.contrary_ = found.constant, found.contrary
-        self.learned_ = found.obstacle is None
-        copies = self.discount_clones
-        self.clones_ = (
-            find_clones(found.heard, strength=COPIES, seed=self.seed) if copies else _NOBODY
-        )
-        heard = merge_clones(found.heard, self.clones_.groups)
-        self.why_ = " ".join([found.why(BLENDED), *self._copies()])
-        told = gold_votes(heard, gold)
-        parts = self._learn(heard, told)
-        self.parts_ = {} if isinstance(table, Partitions) else parts
-        posteriors = fill(self._mean(heard, parts), heard)
-        if told is not None:
-            posteriors = settled(heard, posteriors, told.known)
-        self._judge(table, posteriors, one_iteration())
-        told = gold_votes(table, gold) if told is not None else None
-        if told is not None and told.overrule(table, self.confusions_, self.priors_):
+        self.clones_ = find_clones(found.present, seed=self.seed)
+        groups = families_of(table.labelers, self.families, self.clones_)
+        voices, self.independence_ = self._voices(found, groups)
+        if self.independence_.refuted:
+            more = groups + self._minorities(groups)
+            merged, explained = self._voices(found, more)
+            if explained.shown and len(more) > len(groups):
+                groups, voices, self.independence_ = more, merged, explained
+        self.basis_ = _basis(found, self.independence_)
+        self.learned_ = self.basis_ is not Basis.VOTE
+        self.rows_, self.shares_ = self._learn(table, found.present, voices, groups, gold)
+        self.undecided_ = self._hanging(found.present, voices)
+        self.why_ = self._explained(found)
+        told = gold_votes(table, gold)
+        if told is not None and told.overrule(table, self.rows_, self.shares_):
             self.why_ = OVERRULED
-            self._judge(table, told.record(table)[1], one_iteration())
+            rows, posteriors = told.record(table)
+            self._judge(table, posteriors, one_iteration())
+            self.rows_, self.shares_ = rows, self.priors_
         return self
 
-    def _learn(self, table: Table, told: GoldVotes | None) -> dict[str, Any]:
+    def _voices(self, found: Screened, groups: list[CloneGroup]) -> tuple[Any, Independence]:
+        """The labels with one voice for each group, and whether voices err independently."""
+        voices = merge_clones(found.present, groups)
+        if found.obstacle is not None and not found.faint:
+            return voices, UNKNOWN
+        return voices, independence(voices, self.seed, self.threads)
+
+    def _minorities(self, groups: list[CloneGroup]) -> list[CloneGroup]:
+        """Labelers whose errors look alike, if they are a minority of the panel and of no group."""
+        free = _others(self.clones_.groups, groups)
+        most = (self.independence_.labelers - 1) // 2
+        return free if sum(len(g.members) for g in free) <= most else []
+
+    def _learn(
+        self,
+        table: Table,
+        present: Table,
+        voices: Table,
+        groups: list[CloneGroup],
+        gold: Gold | None,
+    ) -> tuple[Floats, Floats]:
+        """The fit, on the basis that was found; returns what to weigh further labels with."""
+        if self.learned_:
+            posteriors, rows, shares = self._weigh(voices, gold)
+        else:
+            told = gold_votes(voices, gold)
+            posteriors = votes = each(voices, weighted_shares, []) if told is None else told.shares
+        groups = measured(present, groups, posteriors)
+        self.families_ = tuple(groups)
+        if self.learned_ and groups:
+            members = np.isin(np.arange(len(table.labelers)), _codes(table, groups))
+            own = implied_confusions(present, posteriors)
+            rows = np.where(members[:, None, None], own, rows)
+            posteriors = each(present, weighted_posteriors, rows, shares, groups)
+        elif not self.learned_ and gold is None:
+            votes = each(present, weighted_shares, groups)
+            posteriors = each(present, weighted_shares, groups, prior_votes(present))
+        posteriors = fill(each(present, capped, posteriors, agreements(present)), present)
+        posteriors = settled(present, posteriors, known_classes(present, gold))
         if not self.learned_:
-            return {"majority": each(table, vote_shares) if told is None else told.shares}
-        known = None if told is None else told.gold
-        types = Subtypes(seed=self.seed, threads=self.threads).fit(table, known).posterior_rows()
-        weighted, step = near_the_vote(table, self.threads, told)
-        return {"weighted-majority": weighted, "one-step": step, "subtypes": types}
+            self._judge(table, posteriors, one_iteration(), votes)
+            rows, shares = self._further(present, voices, votes, gold)
+        else:
+            skills = np.where(self.constant_, 1 / len(shares), implied_skills(rows, shares))
+            self._settle(table, skills, posteriors, None, one_iteration(), rows, shares)
+        return silenced(table, tempered(present, rows, groups), self.constant_), shares
 
-    def _mean(self, table: Table, parts: dict[str, Any]) -> Any:
-        calibrated = ("one-step", "subtypes") if self.calibrate else ()
-        held = [discounted(table, q) if name in calibrated else q for name, q in parts.items()]
-        return each(table, mean_of, *held)
+    def _further(
+        self, present: Table, voices: Table, votes: Any, gold: Gold | None
+    ) -> tuple[Floats, Floats]:
+        """Matrices and class shares for further labels, where verdicts on these are the vote.
 
-    def _copies(self) -> list[str]:
-        return [
-            f"{_listed(g.members)} are treated as copies (correlation of errors "
-            f"{g.correlation:.2f}) and count as one."
-            for g in self.clones_.groups
-        ]
+        All count the same, except in a large panel that does not err independently: whom to ask
+        next is then seen near the vote.
+        """
+        if self.independence_.refuted and not self.independence_.small:
+            near = Anchored(self.stranger, self.threads, seed=self.seed).fit(voices, gold)
+            return near.confusions_, near.priors_
+        K = len(present.classes)
+        coin = equal_votes(present, votes, self.stranger)
+        return np.tile(coin, (len(present.labelers), 1, 1)), np.full(K, 1 / K)
+
+    def _weigh(self, voices: Table, gold: Gold | None) -> tuple[Any, Floats, Floats]:
+        """Posteriors, matrices and class shares near the vote, or of EM."""
+        near = Anchored(self.stranger, self.threads, seed=self.seed).fit(voices, gold)
+        if self.basis_ is Basis.NEAR:
+            return near.posterior_rows(), near.confusions_, near.priors_
+        steps = self._em(voices, gold)
+        less = discounted(voices, steps.posterior_rows())
+        mean = each(voices, _less_sure, less, near.posterior_rows())
+        return mean, silenced(voices, steps.confusions_, self.constant_), steps.priors_
+
+    def _em(self, voices: Table, gold: Gold | None = None) -> DawidSkene:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # whether it fits has been tested
+            return DawidSkene(threads=self.threads, seed=self.seed).fit(voices, gold)
+
+    def _hanging(self, present: Table, voices: Table) -> int:
+        """How many verdicts would be others if EM were right, or if suspects shared errors."""
+        if not self.independence_.refuted:
+            return 0
+        steps, posteriors = self._em(voices).posterior_rows(), self.posterior_rows()
+        return int(total(present, _differing, posteriors, steps, list(self.suspects_)))
+
+    def _explained(self, found: Screened) -> str:
+        found = found._replace(obstacle=None) if self.basis_ is Basis.EM else found
+        parts = [found.why(self._grounds(), contrary=self.basis_ is Basis.NEAR)]
+        return " ".join([*parts, *self.relations_])
+
+    @property
+    def suspects_(self) -> tuple[CloneGroup, ...]:
+        """Those of `clones_` of whom nobody is in a family: they count in full."""
+        return tuple(_others(self.clones_.groups, self.families_))
+
+    @property
+    def relations_(self) -> tuple[str, ...]:
+        """Who shares errors or may share them, and what hangs on it, a sentence each."""
+        return relations(self.families_, self.suspects_, self.undecided_)
+
+    def _grounds(self) -> str:
+        if self.basis_ is Basis.EM:
+            return INDEPENDENT
+        if self.basis_ is Basis.NEAR:
+            return WEIGHED
+        return DEPENDENT
 
 
-BLENDED: Final = (
-    "Mean of three learners that stay near the vote: weighted majority, one step of EM, and a "
-    "model with hidden types of item."
+INDEPENDENT: Final = (
+    "Labelers err independently of each other, as far as their labels show: they are weighted by "
+    "EM (Dawid-Skene)."
 )
 
-_NOBODY: Final = Clones((), (), 0)
+DEPENDENT: Final = (
+    "It stays with the vote: labelers do not err independently of each other, and labels alone "
+    "cannot tell who shares errors from who knows more."
+)
 
 
-def _listed(names: tuple[Hashable, ...]) -> str:
-    shown = [str(n) for n in names[:5]] + ([f"{len(names) - 5} more"] if len(names) > 5 else [])
-    return ", ".join(shown[:-1]) + " and " + shown[-1]
+def _basis(found: Screened, errors: Independence) -> Basis:
+    if errors.shown:
+        return Basis.EM
+    return Basis.VOTE if found.obstacle is not None or errors.refuted else Basis.NEAR
+
+
+def _less_sure(table: LabelTable, steps: Floats, near: Floats) -> Floats:
+    """The verdicts of EM, with the mean confidence of both where both have the same."""
+    agree = steps.argmax(axis=1) == near.argmax(axis=1)
+    return np.where(agree[:, None], (steps + near) / 2, steps)
+
+
+def _others(suspects: Sequence[CloneGroup], groups: Sequence[CloneGroup]) -> list[CloneGroup]:
+    """The suspects of whom nobody is in one of the groups."""
+    known = {name for group in groups for name in group.members}
+    return [group for group in suspects if not known & set(group.members)]
+
+
+def _codes(table: Table, groups: list[CloneGroup]) -> list[int]:
+    members = {name for group in groups for name in group.members}
+    return [m for m, name in enumerate(table.labelers) if name in members]
+
+
+def _differing(
+    table: LabelTable, posteriors: Floats, steps: Floats, suspects: list[CloneGroup]
+) -> int:
+    """Items for which another explanation has a verdict that is not among the best here."""
+    here = np.arange(len(posteriors))
+    best = posteriors.max(axis=1) - 1e-9
+    others = (steps.argmax(axis=1), weighted_shares(table, suspects).argmax(axis=1))
+    differs = np.logical_or.reduce([posteriors[here, other] < best for other in others])
+    return int((differs & (np.diff(table.start) > 0)).sum())

@@ -14,17 +14,12 @@ from numpy.typing import ArrayLike
 
 from venire.errors import InputError
 from venire.estimators.base import BaseEstimator, Floats
-from venire.estimators.passes.vote_counts import dependence_pass
+from venire.estimators.passes.vote_counts import certain_share, dependence_pass
 from venire.estimators.votes.implied import implied_confusions
 from venire.labels import LabelTable
 from venire.labels.partitions import Spread, Table, each, total
 
 __all__ = ["calibrated", "certainty", "residual_dependence", "temper"]
-
-
-#: How much stronger the dependence of labels is than the posteriors show, and the number of pairs
-#: of labels at which half of the observed dependence is believed.
-HIDDEN, FEW_PAIRS = 30.0, 300.0
 
 
 def temper(posteriors: ArrayLike, temperature: ArrayLike) -> Floats:
@@ -101,8 +96,7 @@ def certainty(table: LabelTable, posteriors: Floats) -> float:
     pairs = float((labels * (labels - 1)).sum() / 2)
     if not pairs:
         return 1.0
-    rho = max(residual_dependence(table, posteriors), 0.0) * pairs / (pairs + FEW_PAIRS)
-    return 1 / (1 + HIDDEN * rho)
+    return certain_share(residual_dependence(table, posteriors), pairs)
 
 
 def calibrated(estimator: BaseEstimator) -> Floats:

@@ -7,7 +7,6 @@ JSON Lines, by their ending. Names are compared as text, so that 7 and "7" are o
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -18,6 +17,7 @@ from venire.files.results import Output
 from venire.labels.sources.files import NAN, is_parquet, read_columns
 from venire.labels.sources.jsonl import is_json_lines, line_of, read_json_lines
 from venire.tools.csv_rows import read_rows, shown, whole
+from venire.tools.untrusted import parse_json
 
 __all__ = ["Gold", "drawn_output", "read_gold", "read_verdicts"]
 
@@ -155,7 +155,7 @@ def _parquet_column(path: Path, name: str, rows: int) -> list[Any]:
 def _json_field(path: Path, name: str) -> list[Any]:
     """The field of every line of a file that was read before."""
     lines = path.read_text(encoding="utf-8-sig").split("\n")
-    return [json.loads(line).get(name) for line in lines if line.strip()]
+    return [parse_json(line).get(name) for line in lines if line.strip()]
 
 
 def _text(value: Any) -> str:

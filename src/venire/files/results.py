@@ -23,6 +23,7 @@ from typing import Any, BinaryIO, Final, NamedTuple
 from venire.errors import FileError, MissingExtra
 from venire.model import Assignment, Exit
 from venire.tools.addresses import PathOrAddress
+from venire.tools.untrusted import harmless
 
 __all__ = ["Output", "assignments_output", "check_targets", "exits_output", "write_outputs"]
 
@@ -117,8 +118,8 @@ def _write_json_lines(file: BinaryIO, output: Output) -> None:
 def _write_csv(file: BinaryIO, output: Output) -> None:
     text = io.TextIOWrapper(file, encoding="utf-8", newline="", write_through=True)
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(output.columns)
-    writer.writerows(output.rows)
+    writer.writerow(map(harmless, output.columns))
+    writer.writerows(map(harmless, row) for row in output.rows)
     text.detach()
 
 

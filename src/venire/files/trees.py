@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from venire.errors import FileError
 from venire.tools.extras import library
+from venire.tools.untrusted import parse_json
 
 __all__ = ["Tree", "read_text", "read_toml", "read_tree"]
 
@@ -57,13 +58,13 @@ def read_toml(path: Path) -> dict[str, Any]:
     """The content of a TOML file, whatever its suffix."""
     try:
         return tomllib.loads(read_text(path))
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise FileError(path, None, f"this is not TOML: {error}") from None
 
 
 def _json(path: Path) -> Tree:
     try:
-        return Tree(json.loads(read_text(path)), _unknown)
+        return Tree(parse_json(read_text(path)), _unknown)
     except json.JSONDecodeError as error:
         raise FileError(path, error.lineno, f"this is not JSON: {error.msg}") from None
 
@@ -75,9 +76,22 @@ def _unknown(where: Keys) -> None:
 def _yaml(path: Path) -> Tree:
     yaml = library("yaml", "judges")
     text = read_text(path)
+
+    class Loader(yaml.SafeLoader):  # type: ignore[name-defined,misc] # it has no types
+        """Without aliases: nine lines of them make a gigabyte."""
+
+        def compose_node(self, parent: Any, index: Any) -> Any:
+            if self.check_event(yaml.AliasEvent):
+                event = self.peek_event()
+                why = f"*{event.anchor} is an alias, expected what it stands for"
+                raise yaml.composer.ComposerError(None, None, why, event.start_mark)
+            return super().compose_node(parent, index)
+
     try:
-        nodes = yaml.compose(text, yaml.SafeLoader)
-        content = yaml.safe_load(text)
+        nodes = yaml.compose(text, Loader)
+        content = yaml.load(text, Loader)
+    except RecursionError:
+        raise FileError(path, None, "this is nested too deeply") from None
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         why = getattr(error, "problem", None) or str(error)

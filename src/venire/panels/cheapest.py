@@ -43,10 +43,16 @@ class Chosen:
     reached: bool
 
 
-def cheapest_panel(accuracy: Accuracy, costs: Sequence[float], want: float) -> Chosen:
+def cheapest_panel(
+    accuracy: Accuracy,
+    costs: Sequence[float],
+    want: float,
+    start: frozenset[int] | None = None,
+) -> Chosen:
     """The cheapest panel found whose accuracy is at least `want`; all of them if none reaches it.
 
-    `accuracy` is asked with sets of numbers of labelers. A labeler who costs nothing stays.
+    `accuracy` is asked with sets of numbers of labelers. A labeler who costs nothing stays, unless
+    it is not among those to `start` from: give these where some of them may be better than all.
 
     >>> right = {0: 0.3, 1: 0.2, 2: 0.2, 3: 0.05}
     >>> found = cheapest_panel(lambda some: sum(right[m] for m in some), [5, 1, 1, 3], 0.35)
@@ -54,13 +60,14 @@ def cheapest_panel(accuracy: Accuracy, costs: Sequence[float], want: float) -> C
     ([1, 2], 2.0, True)
     """
     everyone = frozenset(range(len(costs)))
-    best = accuracy(everyone)
-    if best < want - EQUAL:
-        return Chosen(everyone, math.fsum(costs), best, False)
-    found = [_backward(accuracy, costs, want, everyone)]
-    forward = _forward(accuracy, costs, want)
+    most = everyone if start is None else start
+    enough = accuracy(most) >= want - EQUAL
+    found = [_backward(accuracy, costs, want, most)] if enough else []
+    forward = _forward(accuracy, costs, want) if enough or start is not None else None
     if forward is not None:
         found.append(_backward(accuracy, costs, want, forward))
+    if not found:
+        return Chosen(everyone, math.fsum(costs), accuracy(everyone), False)
     members = min(found, key=lambda some: (_cost(costs, some), -accuracy(some)))
     return Chosen(members, _cost(costs, members), accuracy(members), True)
 

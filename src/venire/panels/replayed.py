@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from venire.estimators.auto import Auto
+from venire.estimators.families import Families
 from venire.labels import LabelTable
 from venire.labels.subset import keep_labels
 from venire.panels.yardstick import Verdicts, verdicts_of
@@ -34,10 +35,14 @@ class Replayed:
     """
 
     def __init__(
-        self, table: LabelTable, seed: int = 0, watch: Callable[[int], None] | None = None
+        self,
+        table: LabelTable,
+        seed: int = 0,
+        watch: Callable[[int], None] | None = None,
+        families: Families | None = None,
     ) -> None:
         self.table, self.fits = table, 0
-        self._seed, self._watch = seed, watch
+        self._seed, self._watch, self._families = seed, watch, families
         self._kept: dict[frozenset[int], Verdicts] = {}
 
     def fit(self, members: Iterable[int]) -> Auto:
@@ -47,7 +52,8 @@ class Replayed:
             self._watch(self.fits)
         on = np.zeros(len(self.table.labelers), np.bool_)
         on[list(members)] = True
-        return Auto(seed=self._seed).fit(keep_labels(self.table, on[self.table.labeler]))
+        left = keep_labels(self.table, on[self.table.labeler])
+        return Auto(self._families, seed=self._seed).fit(left)
 
     def verdicts(self, members: Iterable[int]) -> Verdicts:
         """Their verdicts."""

@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 
 from venire.errors import InputError
 from venire.estimators.auto import Auto
+from venire.estimators.families import COPIES, Families
 from venire.estimators.intervals import implied_intervals
-from venire.estimators.screening.clones import CloneGroup, find_clones
+from venire.estimators.screening.clones import CloneGroup
 from venire.labels import LabelTable
 from venire.labels.sources import as_table, as_truth
 from venire.panels.cheapest import Chosen, cheapest_panel
@@ -26,6 +27,9 @@ __all__ = ["PanelMember", "PanelReport", "panel_report"]
 #: The expected accuracy that may be lost where no accuracy is asked for.
 LOSE: Final = 0.005
 
+#: Standard errors by which it must be better without a labeler to say that it does harm.
+EVIDENT: Final = 2.0
+
 Names = tuple[Hashable, ...]
 
 
@@ -33,10 +37,11 @@ Names = tuple[Hashable, ...]
 class PanelMember:
     """A labeler of the panel.
 
-    `skill` with its 90 % interval is what `aggregate` reports; `copies` have the same errors and
-    count as one labeler, the `family` has similar ones and is only reported. `without` is the
-    change in accuracy if it left, `second` what a second label of it for every item would bring
-    if its errors were independent. `stays` says whether it is on the cheapest panel.
+    `skill` with its 90 % interval is what `aggregate` reports. The `family` are those with whom it
+    counts for fewer votes, declared or found, the `copies` those with the same errors, and those
+    who are `similar` are only reported. `without` is the change in accuracy if it left, `second`
+    what a second label of it for every item would bring if its errors were independent. `stays`
+    says whether it is on the cheapest panel.
     """
 
     labeler: Hashable
@@ -49,6 +54,7 @@ class PanelMember:
     cost: float
     copies: Names
     family: Names
+    similar: Names
     without: Estimate
     second: Estimate
     stays: bool
@@ -59,10 +65,14 @@ class PanelReport:
     """A panel, each of its labelers, and the cheapest panel that is good enough.
 
     Accuracies are measured by the truth where it was given (`measured`), else by the calibrated
-    posteriors of the whole panel. `want` is the accuracy asked for, `reached` whether the panel
-    has it, `change` what becomes of the accuracy with the cheapest panel, whose cost is
-    `cheapest`. The truth has no part in the choice, so it judges it fairly: `expected` is the
-    change that the choice was made by.
+    posteriors of the whole panel; so is the choice. `want` is the accuracy asked for, `reached`
+    whether a panel has it, `expected` what becomes of the accuracy with the cheapest panel, whose
+    cost is `cheapest`, by what it was chosen by. A choice looks better by the truth that made it
+    than it is; `change` is fair: each half of the items is judged by the panel that the truth of
+    the other half chooses. Without truth both are the same.
+
+    `families` are the labelers who count as one, with the correlation of their errors and their
+    worth in votes; `relations` says it in words, as `Auto.relations_` of all labels does.
     """
 
     items: int
@@ -76,6 +86,8 @@ class PanelReport:
     cheapest: float
     change: Estimate
     expected: Estimate
+    families: tuple[CloneGroup, ...] = ()
+    relations: tuple[str, ...] = ()
 
     @property
     def can_go(self) -> Names:
@@ -86,6 +98,7 @@ class PanelReport:
         """Everything as plain values, as `venire panel --json` prints it."""
         return {
             **asdict(self),
+            "families": [group.record() for group in self.families],
             "can_go": list(self.can_go),
             "best_again": self.best_again.labeler,
         }
@@ -105,6 +118,7 @@ def panel_report(
     lose: float = LOSE,
     seed: int = 0,
     progress: Callable[[int], None] | None = None,
+    families: Families | None = None,
 ) -> PanelReport:
     """Measure what each labeler brings, by replaying the labels without it.
 
@@ -115,16 +129,19 @@ def panel_report(
     prices
         What one label of each labeler costs; 1 for everybody without it.
     truth
-        Known classes, in any form that `as_truth` takes. Accuracy is then measured by them; who
-        can go is still decided without them.
+        Known classes, in any form that `as_truth` takes. Accuracy is then measured by them, whoever
+        does evident harm by them goes, and of the others nobody whom they miss.
     want
-        The accuracy wanted of the cheapest panel; by default that of all of them, less `lose`.
+        The accuracy wanted of the cheapest panel; by default that of all of them, less `lose`, but
+        for those without whom it is evidently better by the truth.
     lose
         The expected accuracy that may be lost where no accuracy is asked for.
     seed
         For the fits.
     progress
         Called with the number of replays so far.
+    families
+        Labelers who may share errors, by name: see `Auto`.
 
     Examples
     --------
@@ -142,7 +159,7 @@ def panel_report(
     table = as_table(labels)
     price = _prices(table, prices)
     _check(want, lose)
-    replayed = Replayed(table, seed, progress)
+    replayed = Replayed(table, seed, progress, families)
     everyone = frozenset(range(len(table.labelers)))
     fitted = replayed.fit(everyone)
     expect, whole = Yardstick.of_posteriors(fitted.posteriors_), verdicts_of(fitted)
@@ -151,15 +168,15 @@ def panel_report(
         rule = Yardstick.of_truth(as_truth(truth, table), len(table.classes))
     without = {m: rule.change(whole, replayed.verdicts(everyone - {m})) for m in everyone}
     spent, accuracy = replayed.spent(price), rule.accuracy(whole)
-    floor = accuracy.value - lose if want is None else want
-
-    def level(some: frozenset[int]) -> float:
-        """The accuracy of some of them, by the labels; its level by the truth, if given."""
-        after = whole if some == everyone else replayed.verdicts(some)
-        return accuracy.value + expect.change(whole, after).value
-
-    chosen = cheapest_panel(level, spent.tolist(), floor)
+    choice = _Choice(replayed, spent.tolist(), want, lose, truth is not None)
+    floor, chosen = choice.by(rule)
     after = replayed.verdicts(chosen.members)
+    expected = change = rule.change(whole, after)
+    if truth is not None and rule.used.sum() > 1:
+        half = np.zeros(len(table.items), np.bool_)
+        half[np.random.default_rng(seed).permutation(np.flatnonzero(rule.used))[::2]] = True
+        apart = [replayed.verdicts(choice.by(rule.only(x))[1].members) for x in (~half, half)]
+        change = rule.change(whole, np.where(half[:, None], *apart))
     return PanelReport(
         items=len(table.items),
         labels=len(table.said),
@@ -170,9 +187,53 @@ def panel_report(
         want=floor,
         reached=chosen.reached,
         cheapest=chosen.cost,
-        change=rule.change(whole, after),
-        expected=expect.change(whole, after),
+        change=change,
+        expected=expected,
+        families=fitted.families_,
+        relations=fitted.relations_,
     )
+
+
+class _Choice:
+    """Chooses the cheapest panel that is good enough, by a yardstick.
+
+    If that is the truth, those go first without whom it is evidently better. Of the others only
+    those whom neither the truth nor the labels miss: truth is known of few items, and among many
+    panels there is always one that is lucky on these.
+    """
+
+    def __init__(
+        self, replayed: Replayed, spent: list[float], want: float | None, lose: float, true: bool
+    ) -> None:
+        self.replayed, self.spent, self.want, self.lose = replayed, spent, want, lose
+        self.true = true  # else nobody does harm, by the posteriors of all
+
+    def by(self, rule: Yardstick) -> tuple[float, Chosen]:
+        """The accuracy that is asked for, and the panel."""
+        start = frozenset(range(len(self.spent)))
+        start = self._harmless(rule, start) if self.true else start
+        fitted = self.replayed.fit(start)
+        begin, expect = verdicts_of(fitted), Yardstick.of_posteriors(fitted.posteriors_)
+        most = rule.accuracy(begin).value
+
+        def level(some: frozenset[int]) -> float:
+            """The accuracy, if as much is lost as the truth or the labels say, what is worse."""
+            after = begin if some == start else self.replayed.verdicts(some)
+            return most + min(each.change(begin, after).value for each in (rule, expect))
+
+        floor = most - self.lose if self.want is None else self.want
+        return floor, cheapest_panel(level, self.spent, floor, start if self.true else None)
+
+    def _harmless(self, rule: Yardstick, members: frozenset[int]) -> frozenset[int]:
+        """Those who stay if those go without whom it is evidently better, the worst first."""
+        while len(members) > 1:
+            now = self.replayed.verdicts(members)
+            gains = {m: rule.change(now, self.replayed.verdicts(members - {m})) for m in members}
+            worst = max(members, key=lambda m: gains[m].value)
+            if gains[worst].value <= EVIDENT * gains[worst].error:
+                break
+            members -= {worst}
+        return members
 
 
 def _prices(table: LabelTable, prices: Mapping[Any, float] | None) -> NDArray[np.float64]:
@@ -208,7 +269,8 @@ def _members(
     given = np.bincount(table.labeler, minlength=len(table.labelers))
     intervals = implied_intervals(fitted)
     again = second_labels(fitted.posteriors_, fitted.confusions_)
-    copies, families = _others(fitted.clones_.groups), _others(find_clones(table).groups)
+    same = tuple(group for group in fitted.clones_.groups if group.correlation >= COPIES)
+    copies, family, similar = map(_others, (same, fitted.families_, fitted.suspects_))
     return tuple(
         PanelMember(
             labeler=name,
@@ -220,7 +282,8 @@ def _members(
             share=float(given[m] / max(given.sum(), 1)),
             cost=float(spent[m]),
             copies=copies.get(name, ()),
-            family=families.get(name, ()),
+            family=family.get(name, ()),
+            similar=similar.get(name, ()),
             without=without[m],
             second=again[m],
             stays=m in chosen.members,

@@ -87,6 +87,10 @@ class Yardstick:
         """The posteriors of the whole panel."""
         return cls(posteriors, np.ones(len(posteriors), np.bool_))
 
+    def only(self, some: NDArray[np.bool_]) -> Self:
+        """The same, of some of the items."""
+        return type(self)(self.q, self.used & some)
+
     def accuracy(self, verdicts: Verdicts) -> Estimate:
         """The share of right verdicts, with its standard error over items and over the truth.
 

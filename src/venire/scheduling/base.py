@@ -8,7 +8,7 @@ call the same kernels; nothing else decides. To add one, write a file with three
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import Field, dataclass, fields, is_dataclass
 from typing import Any, ClassVar, NamedTuple
 
@@ -121,7 +121,11 @@ class Belief:
         ones who label an item together; None: by their number.
     certainty
         The factor on the log-odds of a verdict that gives its confidence: below 1 where labels
-        share their errors. Neither verdicts nor assignments depend on it.
+        share their errors. Neither verdicts nor assignments depend on it, unless errors do not
+        cost the same.
+    distinct
+        For each class, whether its probabilities can be taken at their word, so that what errors
+        cost counts (`learning/distinct_classes.py`); None: of every class.
     """
 
     competences: Floats
@@ -130,6 +134,7 @@ class Belief:
     hoped: Floats | None = None
     seed: int | None = None
     certainty: float = 1.0
+    distinct: NDArray[np.bool_] | None = None
 
     def evidence(self, classes: int) -> Floats:
         """How much a label of each is worth, by the paper's measure; work is assigned by it.
@@ -202,6 +207,10 @@ class Learner(ABC):
 
     def gold(self, item: int, label: int) -> None:
         """The class of an item is known; learners that cannot use it ignore it."""
+        return
+
+    def relate(self, families: Mapping[int, Hashable]) -> None:
+        """Labelers, by number, who may share errors; learners that cannot use it ignore it."""
         return
 
     def alarms(self) -> Ints | None:

@@ -163,10 +163,10 @@ class LabelIn:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The outcome of a label sent in bulk; `code` and `message` say why it was refused.
+    """The outcome of a label or gold sent in bulk; `code` and `message` say why it was refused.
 
     Codes: unknown_class, unknown_labeler, unknown_item, not_allowed, not_given, panel_full,
-    changed.
+    changed. Gold that was accepted may have the code not_learned: its item is forgotten.
     """
 
     status: Literal["accepted", "exists", "late", "refused"]

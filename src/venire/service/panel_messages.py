@@ -28,7 +28,8 @@ class LabelerView:
     `expired` counts the leases that expired since the server started. `price` is what one label
     costs, and `money` what all labels of the labeler cost at that price. `unsure` counts how often
     it looked at an item and abstained. `agreement` is how often another labeler of the same item
-    said the same. A `retired` one is given nothing any more.
+    said the same. A `retired` one is given nothing any more. With its `family`, declared or found,
+    it counts for fewer votes; `clone_of` is somebody whose errors look alike.
     """
 
     id: str
@@ -52,6 +53,7 @@ class LabelerView:
     unsure: int = 0
     retired: bool = False
     agreement: float | None = None
+    family: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,21 +86,21 @@ class PairAgreement:
 class AgreementView:
     """How the labelers of a stream agree with gold and with each other, by its latest `labels`.
 
-    `pairs` are of those with the most labels.
+    `pairs` are of those with the most labels. `relations` says who shares errors, a sentence each.
     """
 
     stream: str
     labels: int
     gold: tuple[GoldAgreement, ...]
     pairs: tuple[PairAgreement, ...]
+    relations: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class ConfusionView:
     """How often a labeler says each class of items of each true class, as it was learned.
 
-    `rows[k][j]` is the probability that it says `classes[j]` of an item that is `classes[k]`. A
-    suspected clone has that of the labeler it is a clone of.
+    `rows[k][j]` is the probability that it says `classes[j]` of an item that is `classes[k]`.
     """
 
     labeler: str
@@ -147,7 +149,8 @@ class PanelMemberView:
 
     `without` is the change in expected accuracy if it left, `second` what a second label of it for
     every item would bring if its errors were independent; `stays` says whether it is on the
-    cheapest panel. `copies` count as one labeler, a `family` has similar errors.
+    cheapest panel. With its `family` it counts for fewer votes, `copies` have the same errors, and
+    those who are `similar` are only reported.
     """
 
     labeler: str
@@ -160,6 +163,7 @@ class PanelMemberView:
     cost: float
     copies: tuple[str, ...]
     family: tuple[str, ...]
+    similar: tuple[str, ...]
     without: Measured
     second: Measured
     stays: bool
@@ -171,6 +175,7 @@ class PanelView:
 
     `accuracy` is expected; `want` is the accuracy asked for, `cheapest` the cost of the cheapest
     panel that reaches it, `can_go` who is not on it, and `change` the change in accuracy.
+    `relations` says who shares errors, a sentence each.
     """
 
     stream: str
@@ -185,6 +190,7 @@ class PanelView:
     change: Measured
     best_again: str
     members: tuple[PanelMemberView, ...]
+    relations: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,11 +207,14 @@ class WhatIfView:
     """What another plan would have bought, of the `compared` items that left in both cases.
 
     `measures` are per item: `right`, the expected share of right verdicts, `labels`, `money` and
-    `wait`, the slots to the exit. `items` arrived, `left` of them left under the plan. `held` is
-    the share of the wanted labels that the log holds: below 1 the others were drawn. `ran_out` is
-    the share of items that had used up all labels that the log holds of them, `idle` the share of
-    visits on which a labeler was given nothing. Only the beginning of the log was replayed unless
-    it is `whole`.
+    `wait`, the slots to the exit. `items` arrived, `left` of them left under the plan. With nothing
+    changed, `repeated` of the `recorded` verdicts come out as they were. `held` is the share of the
+    labels asked for that the log holds: the others were drawn, or were not to be had. `hanging` is
+    the share of verdicts that would rest on one of them, `turned` the share that is another than it
+    was, `turned_hanging` that of both. `ran_out` is the share of items that left when nobody was
+    left to ask, `idle` the share of visits on which a labeler was given nothing. `notes` say what
+    could not be repeated, in words. Only the beginning of the log was replayed unless it is
+    `whole`.
     """
 
     stream: str
@@ -214,6 +223,12 @@ class WhatIfView:
     compared: int
     left: int
     measures: dict[str, Compared]
+    recorded: int
+    repeated: int
     held: float
+    hanging: float
+    turned: float
+    turned_hanging: float
     ran_out: float
     idle: float
+    notes: tuple[str, ...]

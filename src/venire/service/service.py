@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 
 from venire.service.clock import Clock, SystemClock
@@ -28,6 +29,9 @@ from venire.service.webhooks.registry import Webhooks
 from venire.storage import Storage, WriterStats
 
 __all__ = ["Service"]
+
+#: Seconds that the metrics wait for what is in the store, and while it is down.
+PATIENCE, NO_PATIENCE = 4.0, 0.2
 
 
 class Service:
@@ -92,7 +96,7 @@ class Service:
         reviews = ReviewOperations(self.runtime)
         self.reviews, self.is_due, self.due = reviews.reviews, reviews.is_due, reviews.due
         self.send_back = SendBackOperations(self.runtime, streams).send_back
-        labelers = LabelerOperations(self.runtime, streams)
+        labelers = LabelerOperations(self.runtime, streams, self.skills)
         self.add_labeler, self.agreement = labelers.add_labeler, labelers.agreement
         self.retire_labeler = labelers.retire_labeler
         self.restore_labeler = labelers.restore_labeler
@@ -113,6 +117,7 @@ class Service:
         self.exits, self.revisions, self.events = reads.exits, reads.revisions, reads.events
         self.check_event = reads.check_event
         self.labelers, self.insights = reads.labelers, reads.insights
+        self.relations = reads.relations
         self.overview = reads.overview
         self.panel, self.trends = reads.panel, reads.trends_view
         self.confusion, self.lessons, self.what_if = reads.confusion, reads.lessons, reads.what_if
@@ -164,7 +169,13 @@ class Service:
     @property
     def up(self) -> bool:
         """Whether the service is healthy: started, ticking, and the store accepts writes."""
-        return self.started and self.runtime.ticking and self.runtime.writer.up
+        runtime = self.runtime
+        return self.started and runtime.ticking and runtime.writer.up and not runtime.storage.silent
+
+    @property
+    def patience(self) -> float:
+        """Seconds that the metrics wait for what is in the store."""
+        return PATIENCE if self.up else NO_PATIENCE
 
     @property
     def set_aside(self) -> dict[str, str]:
@@ -185,8 +196,9 @@ class Service:
         """The condition of the server, for the metrics; also while the store is down."""
         runtime, sizes = self.runtime, {}
         with contextlib.suppress(OSError):  # the sizes are unknown: `StoreDown` is an OSError
-            sizes = await runtime.read(runtime.storage.sizes)
-        webhooks = await self.webhooks.tallies()
+            async with asyncio.timeout(self.patience):
+                sizes = await runtime.read(runtime.storage.sizes)
+        webhooks = await self.webhooks.tallies(self.patience)
         outages, queued = runtime.health.seconds(), runtime.writer.waiting
         return Condition(outages, self.stats, queued, sizes, webhooks)
 

@@ -12,7 +12,15 @@ from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    SerializerFunctionWrapHandler,
+    ValidationError,
+    model_serializer,
+    model_validator,
+)
 
 from venire.costs import MOST_COST
 from venire.model import MOST_CAPACITY, MOST_PRICE, MOST_WEIGHT
@@ -210,6 +218,10 @@ class StreamSettings(PageSettings):
     costs
         What errors cost, by truth and verdict; 1 where nothing is said. The verdict is the class
         of least expected cost.
+    families
+        Labelers who may share errors, by the name of their family: `{"llama-a": "llama", "llama-b":
+        "llama"}`. Together they count for as many votes as they are worth, by the measured
+        correlation of their errors. Labelers who have not come yet may be named.
     audit_share
         The share of the verdicts, drawn at random, that is audited by a trusted labeler.
     student
@@ -247,12 +259,19 @@ class StreamSettings(PageSettings):
     budget: DailyBudget | None = None
     revisions: Annotated[int, Field(ge=0, le=MAX_REVISIONS, strict=True)] = 0
     costs: Annotated[tuple[ErrorCost, ...], Field(max_length=10_000)] = ()
+    families: Annotated[dict[Name, Name], Field(max_length=10_000)] = {}  # noqa: RUF012 # pydantic copies it
     audit_share: Annotated[float, Field(ge=0, le=1)] = 0.0
     student: StudentSettings | None = None
     alarms: AlarmRules = AlarmRules()
     retention: Retention = Retention()
     lease_floor_seconds: Seconds = 60.0
     lease_ceiling_seconds: Seconds = 3600.0
+
+    @model_serializer(mode="wrap")
+    def _without_nothing(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """All fields; no families are left out, as in settings from before there were any."""
+        fields: dict[str, Any] = write(self)
+        return fields if self.families else {k: v for k, v in fields.items() if k != "families"}
 
     @model_validator(mode="after")
     def _together(self) -> Self:

@@ -17,8 +17,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from venire.batch.belief import posteriors
-from venire.estimators.votes.anchored import Anchored
+from venire.estimators.auto import Auto
+from venire.estimators.families import weighted_posteriors
 from venire.labels import LabelTable
 from venire.labels.subset import keep_labels
 
@@ -51,8 +51,8 @@ def lessons(
     if not known.any():
         return Lessons(np.zeros((len(table.items), len(table.classes))), known)
     told = dict(gold or {})
-    fitted = Anchored().fit(others, told or None)
-    q = posteriors(others, fitted.confusions_, fitted.priors_)
+    fitted = Auto().fit(others, told or None)
+    q = weighted_posteriors(others, fitted.rows_, fitted.shares_, [])
     if told:
         code = {name: k for k, name in enumerate(table.classes)}
         for i, item in enumerate(table.items):

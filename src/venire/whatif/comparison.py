@@ -9,8 +9,8 @@ of all labels in the log (`venire.panels.yardstick`), and their doubt is part of
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from venire.errors import InputError
 from venire.estimators.auto import Auto
+from venire.events import Changed
 from venire.labels import LabelTable
 from venire.labels.sources import as_truth
 from venire.model import Exit, ItemId, LabelerId
@@ -50,10 +51,14 @@ class Comparison:
     """What a plan would have bought: of the items that left in both cases, per item.
 
     `right` is the share of right verdicts, `labels` and `money` what was bought, `wait` the slots
-    to the exit. `items` arrived, `compared` left in both. `held` is the share of the wanted labels
-    that the log holds: below 1 the others were drawn. `ran_out` is the share of items that had
-    used up all labels the log holds of them, so that the plan might have asked for more; `idle`
-    the share of visits on which a labeler was given nothing.
+    to the exit. `items` arrived, `compared` left in both.
+
+    How far to trust it: with nothing changed, `repeated` of the `recorded` verdicts come out as
+    they were, to the bit. `held` is the share of the labels asked for that the log holds: the
+    others were drawn, or were not to be had. `hanging` is the share of verdicts that would rest on
+    one of them, `turned` the share that is another than it was, `turned_hanging` that of both.
+    `ran_out` is the share of items that left when nobody was left to ask; `idle` the share of
+    visits on which a labeler was given nothing. `notes` say what that means, in words.
     """
 
     items: int
@@ -62,9 +67,15 @@ class Comparison:
     seeds: int
     measured: bool
     measures: dict[str, Paired]
+    recorded: int
+    repeated: int
     held: float
+    hanging: float
+    turned: float
+    turned_hanging: float
     ran_out: float
     idle: float
+    notes: tuple[str, ...]
 
 
 def what_if(
@@ -84,7 +95,8 @@ def what_if(
     plan
         What to do otherwise.
     seeds
-        How often to run it: policies and ways of learning that draw at random draw anew.
+        How often to run it: policies and ways of learning that draw at random draw anew. With
+        nothing changed it is run once.
     truth
         Known classes of items, in any form that `as_truth` takes.
     simulate_missing
@@ -115,19 +127,25 @@ def what_if(
     rule = Yardstick.of_posteriors(fitted.posteriors_)
     if truth is not None:
         rule = Yardstick.of_truth(as_truth(truth, fitted.table_), len(fitted.table_.classes))
-    runs = []
-    for seed in range(seeds):
-        drawn = Drawn(recorded, fitted, seed) if simulate_missing else None
-        runs.append(rerun(recorded, plan, seed, drawn, _part(progress, seed, seeds)))
-    return _Judged(recorded, fitted, rule, runs).compare(truth is not None)
+    total = seeds + (plan != Plan())
+    same = rerun(recorded, Plan(), progress=_part(progress, 0, total))
+    if plan == Plan():
+        # what this version decides otherwise than the one that wrote the log is no change of plan
+        runs = [replace(same, exits=recorded.exits, labels=recorded.labelled_by)]
+    else:
+        runs = []
+        for seed in range(seeds):
+            drawn = Drawn(recorded, fitted, seed) if simulate_missing else None
+            runs.append(rerun(recorded, plan, seed, drawn, _part(progress, 1 + seed, total)))
+    return _Judged(recorded, fitted, rule, runs).compare(truth is not None, same)
 
 
 def _part(
-    progress: Callable[[int, int], None] | None, seed: int, seeds: int
+    progress: Callable[[int, int], None] | None, number: int, parts: int
 ) -> Callable[[int, int], None] | None:
     if progress is None:
         return None
-    return lambda done, of: progress(seed * of + done, seeds * of)
+    return lambda done, of: progress(number * of + done, parts * of)
 
 
 def _table(recorded: Recorded) -> LabelTable:
@@ -152,13 +170,17 @@ class _Judged:
         self.places = np.array(judged, np.int64)
         self.used = (self.places >= 0) & rule.used[self.places]
 
-    def compare(self, measured: bool) -> Comparison:
+    def compare(self, measured: bool, same: Rerun) -> Comparison:
         recorded, runs = self.recorded, self.runs
         was = self._measure(recorded.exits, recorded.labelled_by)
         now = [self._measure(run.exits, run.labels) for run in runs]
-        wanted = sum(len(each) for run in runs for each in run.labels.values())
         left, visits = sum(len(r.exits) for r in runs), sum(r.visits for r in runs)
-        return Comparison(
+        missing = sum(sum(run.missing.values()) for run in runs)
+        had = sum(len(each) for run in runs for each in run.labels.values())
+        had -= sum(run.drawn for run in runs)
+        turned = [(run, item) for run in runs for item in self.items if self._turns(run, item)]
+        verdicts = len(runs) * len(self.items)
+        found = Comparison(
             items=len(recorded.items),
             compared=len(self.items),
             left=round(left / len(runs)),
@@ -168,10 +190,20 @@ class _Judged:
                 name: self._paired(name, was[name], np.mean([each[name] for each in now], axis=0))
                 for name in MEASURES
             },
-            held=1 - sum(run.drawn for run in runs) / max(wanted, 1),
+            recorded=len(recorded.exits),
+            repeated=sum(same.exits.get(item) == exit for item, exit in recorded.exits.items()),
+            held=had / max(had + missing, 1),
+            hanging=sum(item in run.missing for run in runs for item in self.items) / verdicts,
+            turned=len(turned) / verdicts,
+            turned_hanging=sum(item in run.missing for run, item in turned) / verdicts,
             ran_out=sum(run.ran_out for run in runs) / max(left, 1),
             idle=sum(run.idle for run in runs) / max(visits, 1),
+            notes=(),
         )
+        return replace(found, notes=tuple(notes_of(found, recorded, runs)))
+
+    def _turns(self, run: Rerun, item: ItemId) -> bool:
+        return run.exits[item].verdict.label != self.recorded.exits[item].verdict.label
 
     def _measure(
         self, exits: Mapping[ItemId, Exit], labels: Mapping[ItemId, list[LabelerId]]
@@ -198,6 +230,70 @@ class _Judged:
         before, after = was[used], now[used]
         mean = float((before * q).sum(axis=1).mean())
         return Paired(mean, _doubted(after, q), _doubted(after - before, q))
+
+
+def notes_of(found: Comparison, recorded: Recorded, runs: Sequence[Rerun]) -> list[str]:
+    """What could not be repeated, and how much that matters; counts are those of one run."""
+    notes = [f"with nothing changed it repeats {found.repeated:,} of {found.recorded:,} verdicts"]
+    if found.repeated < found.recorded:
+        notes[0] += (
+            ": another version of venire decided the others, so differences that are no larger "
+            "than that may be no effect of the plan"
+        )
+    departed = [run.departed for run in runs if run.departed is not None]
+    if departed:
+        notes.append(f"it does as the log says up to slot {min(departed):,} of {recorded.slots:,}")
+    missing = sum(sum(run.missing.values()) for run in runs) / len(runs)
+    if missing:
+        drawn = any(run.drawn for run in runs)
+        had = "were drawn from the learned confusion matrices" if drawn else "cannot be had"
+        rest = "rest on them" if drawn else "lack them, or rest on labels of others instead"
+        notes.append(
+            f"{missing:,.0f} labels that were asked for ({_percent(1 - found.held)} of all) are "
+            f"not in the log and {had}: {_percent(found.hanging)} of the verdicts {rest}. Of the "
+            f"{_percent(found.turned)} of the verdicts that are others than they were, "
+            f"{_percent(found.turned_hanging / max(found.turned, 1e-12))} are among these"
+        )
+    if found.ran_out:
+        notes.append(f"{_percent(found.ran_out)} of the items left because nobody was left to ask")
+    if found.idle:
+        notes.append(f"{_percent(found.idle)} of the visits of labelers were of no use")
+    if found.left < found.items:
+        notes.append(f"{found.items - found.left:,} items had not left when the log ends")
+    return notes + (_unrepeated(recorded, runs) if departed else [])
+
+
+def _unrepeated(recorded: Recorded, runs: Sequence[Rerun]) -> list[str]:
+    """What is done as it was done, although another plan might have led to something else."""
+    notes = []
+    moved = sum(run.gold_moved for run in runs) / len(runs)
+    if moved:
+        notes.append(
+            f"gold of {moved:,.0f} items came before they left in one case, and after that in the "
+            "other"
+        )
+    first = {pair: every[0].event for pair, every in recorded.asked.items()}
+    unasked = sum(n < 0 and who not in recorded.voices for (_, who), n in first.items())
+    if unasked:
+        notes.append(
+            f"{unasked:,} labels came unasked: whoever gave one is given work at that time, by the "
+            "plan"
+        )
+    taught = sum(labeler in recorded.voices for _, labeler in recorded.said)
+    if taught:
+        notes.append(
+            f"{taught:,} labels are the student's: it says what it said, though other verdicts "
+            "would have taught it otherwise"
+        )
+    changes = [event for event in recorded.log if isinstance(event, Changed)]
+    spent = [event.slot for event in changes if event.bounds is not None and event.bounds.spent]
+    if spent:
+        notes.append(f"the label budget is spent in slot {spent[0]:,}, as it was")
+    return notes
+
+
+def _percent(share: float) -> str:
+    return f"{share * 100:.1f} %"
 
 
 def _blocked(values: Floats) -> Estimate:

@@ -29,9 +29,11 @@ class Drawn:
         shares = self._posteriors.mean(axis=0)
         self._prior, self._mean_row = shares / shares.sum(), self._rows.mean(axis=0)
         delays = dict[str, list[int]]()
-        for (_, labeler), slots in recorded.delay.items():
-            delays.setdefault(labeler, []).append(slots)
-        self._delay = {name: median_low(slots) for name, slots in delays.items()}
+        for (_, labeler), every in recorded.asked.items():
+            for asked in every:
+                waits = [event.slot - asked.slot for _, event in asked.answers[-1:]]
+                delays.setdefault(labeler, []).extend(waits)
+        self._delay = {name: median_low(slots) for name, slots in delays.items() if slots}
 
     def label(self, pair: Pair) -> Hashable:
         """What the labeler would have said of the item."""

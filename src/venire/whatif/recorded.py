@@ -1,40 +1,43 @@
-"""What the log of a stream holds: what came from outside, and what its scheduler made of it."""
+"""What the log of a stream holds: its events, and what was said, by whom, of which item."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from venire.engine import Scheduler
 from venire.errors import InputError
-from venire.events import (
-    Arrived,
-    Assigned,
-    Changed,
-    Closed,
-    Event,
-    GoldGiven,
-    Joined,
-    Left,
-    Observed,
-    Withdrawn,
-)
+from venire.events import Arrived, Assigned, Closed, Event, Joined, Observed, Released
 from venire.model import Exit, ItemId, LabelerId
 
-__all__ = ["Pair", "Recorded"]
+__all__ = ["Asked", "Pair", "Recorded"]
 
 Pair = tuple[ItemId, LabelerId]
+
+
+class Asked(NamedTuple):
+    """A labeler was asked for a label, and what came of it: the label, or that it will not come.
+
+    `event` is the place of the assignment in the log, -1 if nobody asked; `answers` are the events
+    that answer it, each with its place. A lease may end before the label comes, so there may be
+    two; at the end of the log there may be none.
+    """
+
+    event: int
+    slot: int
+    answers: list[tuple[int, Observed | Released]]
 
 
 @dataclass(eq=False)
 class Recorded:
     """A recorded stream.
 
-    `start` is the scheduler before its first event. `outside` are the events that no scheduler
-    decides: items, labelers who come and go, visits of labelers (the `asked` of `Assigned`),
-    withdrawals, gold, changes of settings, and how far time went. `said` is the label of each pair
-    that the log holds, `labelled_by` the labelers of each item, `delay` the slots from assignment
-    to label, `exits` what happened to each item, and `prices` what a label of each labeler costs.
+    `start` is the scheduler before its first event, `log` what happened. From the log: `asked` is
+    how often each labeler was asked about each item, and what came of it; `said` the label of each
+    pair that the log holds, `labelled_by` the labelers of each item, `exits` what happened to each
+    item, and `prices` what a label of each labeler costs. `voices` are labelers who are models that
+    learn from the verdicts: what they said hangs on what they were taught.
 
     >>> from venire import Item, Label, Labeler
     >>> panel = [Labeler("ann", 0.9), Labeler("bob", 0.8)]
@@ -49,14 +52,15 @@ class Recorded:
     """
 
     start: Scheduler
-    outside: list[Event] = field(default_factory=list)
+    log: list[Event] = field(default_factory=list)
+    asked: dict[Pair, list[Asked]] = field(default_factory=dict)
     said: dict[Pair, Hashable] = field(default_factory=dict)
-    delay: dict[Pair, int] = field(default_factory=dict)
     exits: dict[ItemId, Exit] = field(default_factory=dict)
     prices: dict[LabelerId, float] = field(default_factory=dict)
     labelled_by: dict[ItemId, list[LabelerId]] = field(default_factory=dict)
     items: list[ItemId] = field(default_factory=list)
     slots: int = 0
+    voices: frozenset[LabelerId] = frozenset()
 
     @classmethod
     def of(
@@ -68,35 +72,40 @@ class Recorded:
                 f"got a scheduler in slot {start.slot} with {len(start.log)} events, expected it "
                 "as it was before the first event of its log"
             )
-        recorded, given = cls(start), dict[Pair, int]()
+        recorded = cls(start)
         recorded.prices = {who.id: who.price for who in start.panel}
         for number, event in enumerate(log):
-            recorded._note(event, given)
+            recorded._note(number, event)
             if progress is not None and number % 1000 == 999:
                 progress(number + 1)
         return recorded
 
-    def _note(self, event: Event, given: dict[Pair, int]) -> None:
+    def _note(self, number: int, event: Event) -> None:
+        self.log.append(event)
         self.slots = max(self.slots, event.slot + 1)
         match event:
+            case Arrived():
+                self.items += [item.id for item in event.items]
             case Assigned():
-                given.update(((a.item, a.labeler), a.slot) for a in event.assignments)
-                self.outside.append(replace(event, assignments=()))
+                for a in event.assignments:
+                    asked = Asked(number, event.slot, [])
+                    self.asked.setdefault((a.item, a.labeler), []).append(asked)
             case Observed():
                 pair = event.label.item, event.label.labeler
-                if pair not in given:  # sent unasked: a visit of its own
-                    self.outside.append(Assigned(event.slot, (), (pair[1],)))
+                self._answer(pair, number, event)
                 self.said[pair] = event.label.said
-                self.delay[pair] = event.slot - given.get(pair, event.slot)
                 self.labelled_by.setdefault(pair[0], []).append(pair[1])
+            case Released():
+                self._answer((event.item, event.labeler), number, event)
             case Closed():
                 self.exits.update((e.item, e) for e in event.exits)
-                self.outside.append(Closed(event.slot, ()))
-            case Arrived() | Joined() | Left() | Withdrawn() | Changed() | GoldGiven():
-                self.outside.append(event)
-                if isinstance(event, Joined):
-                    self.prices[event.labeler.id] = event.labeler.price
-                if isinstance(event, Arrived):
-                    self.items += [item.id for item in event.items]
+            case Joined():
+                self.prices[event.labeler.id] = event.labeler.price
             case _:
-                pass  # released: that label does not exist
+                pass
+
+    def _answer(self, pair: Pair, number: int, event: Observed | Released) -> None:
+        asked = self.asked.setdefault(pair, [])
+        if not asked:
+            asked.append(Asked(-1, event.slot, []))
+        asked[-1].answers.append((number, event))

@@ -1,15 +1,25 @@
 """A recorded stream, run again with another policy, panel, way of learning or budget.
 
-Items, weights, eligibility, visits of labelers and the time that each label took are those of the
-log. A labeler can be asked about an item only where the log holds that label, unless missing labels
-are drawn (`Drawn`).
+The log is followed event by event. What no scheduler decides is done as it was done, at the same
+place: items, labelers who come and go, gold, withdrawals, changes of settings, the slots that pass,
+and visits of labelers. What a scheduler decides, who gets what and who leaves, is decided again.
+Where it decides as the log has it, the answer comes at its place in the log, be it the label or
+that the lease ended. So with nothing changed a rerun is the fold over the log, to the bit; with
+something changed it is that up to the first decision that is another, its `departed`.
+
+From there on a labeler may be given an item at another time, and answers after as many slots as
+then; a label that came unasked is a visit of its labeler, unless that is away, as the voices of a
+student are: then it comes again while its item is open. A label that the log does not hold cannot
+be had: the labeler does not get that item, and is given the next one, unless such labels are drawn
+(`Drawn`).
 """
 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
+from typing import Final
 
 from venire.budget import Budget
 from venire.engine import Scheduler
@@ -18,18 +28,26 @@ from venire.events import (
     Arrived,
     Assigned,
     Changed,
+    Closed,
     Event,
     GoldGiven,
     Joined,
     Left,
+    Observed,
+    Released,
+    Revised,
     Withdrawn,
 )
-from venire.model import Bounds, Exit, ExitReason, Item, ItemId, Label, LabelerId
+from venire.model import Assignment, Bounds, Exit, ExitReason, ItemId, Label, LabelerId
 from venire.scheduling.by_name import learning_named, policy_named
+from venire.scheduling.state.desk import PENDING
 from venire.whatif.missing import Drawn
-from venire.whatif.recorded import Pair, Recorded
+from venire.whatif.recorded import Asked, Pair, Recorded
 
 __all__ = ["Plan", "Rerun", "rerun"]
+
+#: How many events are followed between two calls of `progress`.
+PIECE: Final = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,16 +84,21 @@ class Plan:
 
 @dataclass(eq=False)
 class Rerun:
-    """What came of it: exits by item, labels of each item, and how much was recorded.
+    """What came of it: exits by item, labels of each item, and what could not be repeated.
 
-    `drawn` counts the labels that the log does not hold; `idle` the visits on which a labeler was
-    given nothing, of `visits`; `ran_out` the items that left when all labels that the log holds of
-    them had been used.
+    `departed` is the slot of the first decision that the log has otherwise; None: there is none.
+    `missing` are the labels that were asked for and that the log does not hold, by item: they could
+    not be had, or were `drawn`. `gold_moved` counts items whose gold came before they left in one
+    case, and after that in the other. `idle` are the visits on which a labeler was given nothing,
+    of `visits`.
     """
 
     exits: dict[ItemId, Exit] = field(default_factory=dict)
     labels: dict[ItemId, list[LabelerId]] = field(default_factory=dict)
+    departed: int | None = None
+    missing: dict[ItemId, int] = field(default_factory=dict)
     drawn: int = 0
+    gold_moved: int = 0
     visits: int = 0
     idle: int = 0
 
@@ -93,16 +116,19 @@ def rerun(
     drawn: Drawn | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Rerun:
-    """Run the stream again; with `drawn`, missing labels are drawn instead of not offered.
+    """Run the stream again; with `drawn`, missing labels are drawn.
 
-    >>> from venire import Labeler, Scheduler
+    >>> from venire import Item, Labeler, Scheduler
     >>> panel = [Labeler("ann", 0.9), Labeler("bob", 0.8)]
     >>> start, s = (Scheduler(panel, ["spam", "ok"], policy_named("everyone")) for _ in range(2))
     >>> s.arrive(Item("post-1", weight=8))
     >>> s.observe([Label(a.item, a.labeler, "ok") for a in s.assign()])
     >>> [exit.labels for exit in s.close()]
     [2]
-    >>> cheaper = rerun(Recorded.of(start, s.log), Plan(policy="fixed-overlap:1"))
+    >>> recorded = Recorded.of(start, s.log)
+    >>> rerun(recorded, Plan()).exits == recorded.exits
+    True
+    >>> cheaper = rerun(recorded, Plan(policy="fixed-overlap:1"))
     >>> cheaper.labels, cheaper.exits["post-1"].labels
     ({'post-1': ['ann']}, 1)
     """
@@ -113,113 +139,211 @@ class _Running:
     """A rerun while it lasts."""
 
     def __init__(self, recorded: Recorded, plan: Plan, seed: int, drawn: Drawn | None) -> None:
-        self.recorded, self.plan, self.seed, self.drawn = recorded, plan, seed, drawn
+        self.recorded, self.plan, self.drawn = recorded, plan, drawn
         self.engine = _engine(recorded, plan, seed)
         self.out = Rerun()
-        self.due: list[tuple[int, int, Pair]] = []  # labels in flight, by the slot they come
-        self.given, self.money, self.spent = 0, 0.0, False
+        others = plan.without or plan.budget is not None
+        if others or _settings(self.engine) != _settings(recorded.start):
+            self.out.departed = 0
+        self.number = 0  # the place in the log
+        self.asked: dict[Pair, int] = {}  # how often each pair was asked
+        self.awaited: set[int] = set()  # places of answers that come where they came
+        self.due: list[tuple[int, int, Observed | Released]] = []  # other answers, by their slot
+        self.coming: set[Pair] = set()  # whose labels are among either
+        self.gone: set[ItemId] = set()  # items that have left by the log
+        self.paid: dict[Pair, float] = {}
+        self.sent, self.money, self.spent = 0, 0.0, False
 
     def run(self, progress: Callable[[int, int], None] | None) -> Rerun:
-        outside = self.recorded.outside
-        for number, event in enumerate(outside):
+        log = self.recorded.log
+        for self.number, event in enumerate(log):
             self._pass_to(event.slot)
             self._do(event)
             self.engine.drain()
-            if progress is not None and number % 200 == 0:
-                progress(number, len(outside))
-        self._pass_to(self.recorded.slots)
+            if progress is not None and self.number % PIECE == 0:
+                progress(self.number, len(log))
         return self.out
 
     def _pass_to(self, slot: int) -> None:
-        """Let time pass to a slot, with the labels that come until then."""
+        """Let time pass to a slot, with the answers that come until then."""
         while self.due and self.due[0][0] <= slot:
-            self._advance(self.due[0][0])
-            self._hear(heapq.heappop(self.due)[2])
-        self._advance(slot)
+            self._left(self.engine.advance(self.due[0][0]))
+            self._answer(heapq.heappop(self.due)[2])
+        self._left(self.engine.advance(slot))
 
-    def _advance(self, slot: int) -> None:
-        for exit in self.engine.advance(slot):
-            self.out.exits[exit.item] = exit
+    def _left(self, exits: tuple[Exit, ...], then: tuple[Exit, ...] = ()) -> None:
+        """These items left, where by the log those did."""
+        self.out.exits.update((exit.item, exit) for exit in exits)
+        self._compare(exits, then)
+
+    def _compare(self, now: object, then: object) -> None:
+        if self.out.departed is None and now != then:
+            self.out.departed = self.engine.slot
 
     def _do(self, event: Event) -> None:
         match event:
             case Arrived():
-                self.engine.arrive([self._offered(item) for item in event.items])
+                self.engine.arrive(event.items)
             case Assigned():
-                self._visit(event.asked, event.ahead)
+                self._visit(event)
+            case Observed() | Released():
+                self._answer_then(event)
+            case Closed():
+                self._left(self.engine.close(), event.exits)
+                self.gone.update(exit.item for exit in event.exits)
             case Joined() if event.labeler.id not in self.plan.without:
                 self.engine.join(event.labeler)
             case Left() if event.labeler not in self.plan.without:
                 self.engine.leave(event.labeler)
-            case Withdrawn() if event.item in self.engine.state.registry.row:
+            case Withdrawn() if self._is_open(event.item):
                 self.engine.withdraw(event.item)
-            case GoldGiven() if self._knows(event.item):
-                self.engine.gold(event.item, event.label)
+            case GoldGiven():
+                self._give_gold(event)
+            case Revised(revision=r) if r.item in self.out.exits:
+                self.engine.revise(r.item, r.verdict, r.before, r.labels)
             case Changed():
                 self._change(event)
             case _:
                 pass
 
-    def _knows(self, item: ItemId) -> bool:
-        """Whether the item has come, and was not withdrawn."""
-        return item in self.out.exits or item in self.engine.state.registry.row
+    def _is_open(self, item: ItemId) -> bool:
+        return item in self.engine.state.registry.row
 
-    def _offered(self, item: Item) -> Item:
-        """The item, for those whose label of it the log holds; for anyone if labels are drawn."""
-        without = self.plan.without
-        if self.drawn is not None:
-            return replace(item, excluded=item.excluded | without)
-        held = frozenset(self.recorded.labelled_by.get(item.id, ())) - without
-        return replace(item, eligible=held, excluded=frozenset())
+    def _give_gold(self, event: GoldGiven) -> None:
+        """Tell the class of an item, unless it was withdrawn."""
+        exit, is_open = self.out.exits.get(event.item), self._is_open(event.item)
+        self.out.gold_moved += is_open == (event.item in self.gone)
+        if is_open and event.item not in self.engine.state.gold:  # what is known stays
+            self.engine.gold(event.item, event.label)
+        elif exit is not None and not is_open:
+            self.engine.gold(event.item, event.label, exit.verdict, exit.labels, warn=False)
 
-    def _visit(self, asked: tuple[LabelerId, ...] | None, ahead: int) -> None:
-        names = None
-        if asked is not None:
-            here = set(self.engine.seated)
-            names = [name for name in asked if name in here]
-        if self.spent or names == []:
+    # labels
+
+    def _visit(self, event: Assigned) -> None:
+        """Hand out work when it was handed out, and answer for the labelers."""
+        names = event.asked
+        if names is not None and self.plan.without:
+            names = tuple(name for name in names if name not in self.plan.without)
+        if self.spent or names == ():
             return
-        work = self.engine.assign(names, ahead)
+        work = self.engine.assign(names, event.ahead)
+        self._compare(_pairs(work), _pairs(event.assignments))
         self.out.visits += 1 if names is None else len(names)
-        self.out.idle += (not work) if names is None else len(names) - len(work)
-        for a in work:
-            self._ask((a.item, a.labeler), a.slot)
+        served = 0
+        while work:
+            missed = [a for a in work if not self._ask((a.item, a.labeler), a.slot)]
+            served += len(work) - len(missed)
+            again = None if names is None else [a.labeler for a in missed]
+            work = self.engine.assign(again, event.ahead) if missed and not self.spent else ()
+        self.out.idle += (not served) if names is None else len(names) - served
 
-    def _ask(self, pair: Pair, slot: int) -> None:
-        """Ask for a label, which is paid for; it comes after the time that it took."""
-        price = self.recorded.prices.get(pair[1], 0.0)
-        if not self._affords(price):
+    def _ask(self, pair: Pair, slot: int) -> bool:
+        """Ask for a label, whose answer comes after the time that it took; False: not to be had."""
+        if not self._affords(self.recorded.prices.get(pair[1], 0.0)):
             self.engine.release(*pair)
+            return True
+        answer = None if pair in self.coming else self._recorded_answer(pair)
+        if answer is None and pair not in self.coming:
+            self.out.missing[pair[0]] = self.out.missing.get(pair[0], 0) + 1
+            if self.drawn is None:
+                self.engine.release(*pair, bar=True)
+                return False
+            self.out.drawn += 1
+            label, wait = Label(*pair, self.drawn.label(pair)), self.drawn.delay(pair)
+            answer = Asked(-1, slot, [(-1, Observed(slot + wait, label, False))])
+        self._pay(pair)
+        if answer is not None:
+            self._await(pair, slot, answer)
+        return True
+
+    def _await(self, pair: Pair, slot: int, answer: Asked) -> None:
+        """The answer comes at its place in the log or, if it was asked elsewhere, in its time."""
+        events = [event for _, event in answer.answers]
+        labels = [event for event in events if isinstance(event, Observed)]
+        if labels:
+            self.coming.add(pair)
+        if answer.event == self.number:
+            self.awaited.update(place for place, _ in answer.answers)
             return
-        held = pair in self.recorded.said
-        self.out.drawn += not held
-        self.out.labels.setdefault(pair[0], []).append(pair[1])
-        self.given += 1
-        self.money += price
-        wait = self.recorded.delay[pair] if held else self._drawn.delay(pair)
-        if wait:
-            heapq.heappush(self.due, (slot + wait, self.given, pair))
-        else:
-            self._hear(pair)
+        for event in labels or events:
+            come = slot + event.slot - answer.slot
+            if come <= self.engine.slot:
+                self._answer(event)
+            else:
+                self.sent += 1
+                heapq.heappush(self.due, (come, self.sent, event))
 
-    @property
-    def _drawn(self) -> Drawn:
-        assert self.drawn is not None
-        return self.drawn
+    def _recorded_answer(self, pair: Pair) -> Asked | None:
+        """What the log says to this question; None: nothing, or that the answer is still to come.
 
-    def _hear(self, pair: Pair) -> None:
-        said = self.recorded.said.get(pair)
-        said = self._drawn.label(pair) if said is None else said
-        left = pair[0] in self.out.exits
-        if left or pair[0] in self.engine.state.registry.row:  # else it was withdrawn
-            self.engine.observe(Label(*pair, said))
+        If it was asked here in the log too, the answer that came then is it, even if none came.
+        """
+        asked, times = self.recorded.asked.get(pair, []), self.asked.get(pair, 0)
+        for k in range(times, len(asked)):
+            if asked[k].answers or asked[k].event == self.number:
+                self.asked[pair] = k + 1
+                return asked[k]
+        return None
+
+    def _answer_then(self, event: Observed | Released) -> None:
+        """An answer, at its place in the log."""
+        who = event.label.labeler if isinstance(event, Observed) else event.labeler
+        if self.number in self.awaited:
+            self.awaited.remove(self.number)
+            self._answer(event)
+        elif who in self.plan.without:
+            return
+        elif self.out.departed is None:
+            self._answer(event)  # nobody asked
+        elif isinstance(event, Observed) and self._is_unasked(event.label):
+            if self._is_seated(who):
+                self._visit(Assigned(event.slot, (), (who,)))
+            elif self._is_open(event.label.item):
+                self._answer(event)
+
+    def _is_unasked(self, label: Label) -> bool:
+        """Whether nobody asked for the label, then or now."""
+        pair = label.item, label.labeler
+        return self.recorded.asked[pair][0].event < 0 and pair not in self.asked
+
+    def _is_seated(self, labeler: LabelerId) -> bool:
+        m = self.engine.state.registry.known(labeler)
+        return bool(self.engine.state.raw.queue.capacity[m] > 0)
+
+    def _answer(self, event: Observed | Released) -> None:
+        """A label comes, or will not come; nothing if its item was withdrawn or is forgotten."""
+        registry = self.engine.state.registry
+        if isinstance(event, Released):
+            if event.item in registry.row and (event.barred or self._holds(event)):
+                self.engine.release(event.item, event.labeler, event.barred)
+                self.money -= self.paid.pop((event.item, event.labeler), 0.0)
+            return
+        pair = event.label.item, event.label.labeler
+        self.coming.discard(pair)
+        if pair[0] in registry.row or pair[0] in registry.left:
+            self._pay(pair)
+            self.out.labels.setdefault(pair[0], []).append(pair[1])
+            self.engine.observe(event.label)
+
+    def _holds(self, event: Released) -> bool:
+        """Whether the labeler holds the item, which may be otherwise once things are otherwise."""
+        state = self.engine.state
+        row, m = state.registry.row[event.item], state.registry.known(event.labeler)
+        touch = state.queue.find(row, m)
+        return touch >= 0 and int(state.queue.desk.touches["said"][touch]) == PENDING
+
+    def _pay(self, pair: Pair) -> None:
+        if pair not in self.paid:
+            self.paid[pair] = self.recorded.prices.get(pair[1], 0.0)
+            self.money += self.paid[pair]
 
     def _affords(self, price: float) -> bool:
         """Whether another label can be paid; after the first that cannot, nothing is bought."""
         budget = self.plan.budget
         if budget is None or self.spent:
             return not self.spent
-        left = budget.left(self.money, self.given)
+        left = budget.left(self.money, len(self.paid))
         short = left.money is not None and left.money + 1e-9 < price
         if short or left.labels == 0:
             self.spent = True
@@ -228,20 +352,35 @@ class _Running:
 
     def _change(self, event: Changed) -> None:
         """Settings as they were changed, but for those of the plan and a budget that was spent."""
-        bounds = None
-        if event.bounds is not None:
-            bounds = replace(self.plan.bounds(event.bounds), spent=self.spent)
-        policy = event.policy if self.plan.policy is None else None
-        learning = event.learning if self.plan.learning is None else None
-        budget = event.budget if self.plan.budget is None else None
+        plan, bounds = self.plan, event.bounds
+        if bounds is not None:
+            bounds = plan.bounds(bounds)
+            if plan.budget is not None:
+                bounds = replace(bounds, spent=self.spent)
+        policy = event.policy if plan.policy is None else None
+        learning = event.learning if plan.learning is None else None
+        budget = event.budget if plan.budget is None else None
+        now = policy, learning, bounds, budget
+        self._compare(now, (event.policy, event.learning, event.bounds, event.budget))
         costs = None if event.costs is None else {(t, v): x for t, v, x in event.costs}
-        self.engine.change(policy, learning, bounds, event.c, None, budget, costs=costs)
+        kin = None if event.families is None else dict(event.families)
+        usual = policy, learning, bounds, event.c, event.revisions, budget
+        self.engine.change(*usual, costs=costs, families=kin)
+
+
+def _pairs(work: Iterable[Assignment]) -> list[Pair]:
+    return [(a.item, a.labeler) for a in work]
+
+
+def _settings(s: Scheduler) -> tuple[object, ...]:
+    """What a plan may change."""
+    return s.policy, s.learning, s.bounds
 
 
 def _engine(recorded: Recorded, plan: Plan, seed: int) -> Scheduler:
     """A fresh scheduler as the stream began, but for the plan."""
     start = recorded.start
-    joined = {e.labeler.id for e in recorded.outside if isinstance(e, Joined)}
+    joined = {e.labeler.id for e in recorded.log if isinstance(e, Joined)}
     known = {who.id for who in start.panel} | joined
     for name in sorted(plan.without):
         if name not in known:
@@ -253,16 +392,19 @@ def _engine(recorded: Recorded, plan: Plan, seed: int) -> Scheduler:
     learning = start.learning
     if plan.learning is not None:
         learning = learning_named(plan.learning, seed)
-    bounds = replace(plan.bounds(start.bounds), spent=False)
+    bounds = plan.bounds(start.bounds)
     engine = Scheduler(
         panel,
         start.classes,
         policy,
         learning,
         start.c,
-        bounds,
+        bounds if plan.budget is None else replace(bounds, spent=False),
+        remember=start.state.registry.remember,
+        revisions=start.revisions,
         budget=start.budget if plan.budget is None else None,
         costs=start.costs,
+        families=start.families,
     )
     for who in panel:
         if who.id not in start.seated:

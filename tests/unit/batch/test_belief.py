@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.batch import plain
-from venire.batch.belief import believe, decide, posteriors
+from venire.batch.belief import believe, decide
+from venire.estimators.families import weighted_posteriors
 from venire.labels import LabelTable
 from venire.paper.accuracy import pair_evidence
 
@@ -22,7 +23,7 @@ def test_posteriors_are_those_of_bayes(seed: int) -> None:
     n, M, K = (int(rng.integers(a, b)) for a, b in ((1, 6), (1, 5), (2, 5)))
     said = rng.integers(-1, K, (n, M))
     confusions, shares = random_panel(rng, M, K), rng.dirichlet(np.ones(K) * 3)
-    q = posteriors(LabelTable.from_matrix(said, K), confusions, shares)
+    q = weighted_posteriors(LabelTable.from_matrix(said, K), confusions, shares, [])
     for i in range(n):
         labels = [(m, int(said[i, m])) for m in range(M) if said[i, m] >= 0]
         assert q[i] == pytest.approx(plain.posterior(labels, confusions, shares), abs=1e-9)

@@ -9,6 +9,7 @@ from tests.unit.batch import plain
 from venire.batch.belief import Belief
 from venire.batch.choice import best_entries, first_entries
 from venire.batch.work import BatchItem, Work
+from venire.estimators import Auto
 
 
 def random_work(rng: np.random.Generator) -> Work:
@@ -38,7 +39,7 @@ def test_the_kernel_equals_the_plain_reference(seed: int) -> None:
     kinship = rng.random((M, M)) if M > 1 else np.zeros((1, 1))
     price = rng.choice([1.0, 2.0, np.inf], M)
     q = np.full((n, K), 1 / K)
-    belief = Belief(q, verdict, risk, rival, evidence, kinship, np.zeros(M, np.int64))
+    belief = Belief(Auto(), q, verdict, risk, rival, evidence, kinship, np.zeros(M, np.int64))
     entries, value = best_entries(work, said, belief, np.ones(n), price, seed)
     pairs = list(zip(verdict.tolist(), rival.tolist(), strict=True))
     wanted = plain.best(

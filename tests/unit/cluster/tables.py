@@ -20,7 +20,6 @@ from venire.estimators import (
     MajorityVote,
     OneCoin,
     Ordinal,
-    Subtypes,
     WeightedMajority,
 )
 from venire.labels import LabelTable
@@ -38,10 +37,9 @@ METHODS: dict[str, Callable[[], Any]] = {
     "one-coin-votes": lambda: OneCoin(start="votes", class_prior="learned"),
     "ordinal": Ordinal,
     "ordinal-always": lambda: Ordinal(least_order=0),
-    "subtypes": Subtypes,
     "weighted-majority": WeightedMajority,
 }
-GOLD = ("anchored", "auto", "dawid-skene", "one-coin", "subtypes", "weighted-majority")
+GOLD = ("anchored", "auto", "dawid-skene", "one-coin", "weighted-majority")
 
 
 def named(table: LabelTable) -> LabelTable:

@@ -30,7 +30,7 @@ def client() -> Iterator[Any]:
         yield client
 
 
-@pytest.mark.parametrize("name", ["auto", "dawid-skene", "one-coin", "subtypes"])
+@pytest.mark.parametrize("name", ["auto", "dawid-skene", "one-coin"])
 def test_a_cluster_equals_one_process(client: Any, name: str) -> None:
     table, gold = crowd(1)
     parts = divided(table, 4, OnDask(client))

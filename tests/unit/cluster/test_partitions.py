@@ -22,7 +22,6 @@ from venire.estimators import (
     find_constant,
 )
 from venire.estimators.calibration import residual_dependence
-from venire.estimators.dawid_skene import subtypes
 from venire.estimators.intervals import implied_intervals
 from venire.estimators.ratings.agreement import alpha_of
 from venire.estimators.screening import clones
@@ -94,7 +93,6 @@ def test_given_competences() -> None:
 def test_a_sample_is_the_same_sample(monkeypatch: pytest.MonkeyPatch) -> None:
     """Large tables are sampled by the names of items, or by their number: not by partition."""
     table, gold = crowd(6)
-    monkeypatch.setattr(subtypes, "MOST_LABELS", 1500)
     monkeypatch.setattr(clones, "MOST_PAIRS", 6000)
     for more in ({}, {"gold": gold}):
         assert_same(

@@ -112,6 +112,33 @@ def test_gold_once_given_stays() -> None:
         s.gold("z", "ok")
 
 
+@pytest.mark.parametrize("revisions", [0, 10])
+def test_gold_that_teaches_nothing_says_so(revisions: int) -> None:
+    """An item that left and is forgotten: its verdict is revised, and nothing is learned."""
+    panel = [Labeler("ann"), Labeler("bob")]
+    start, s = (
+        Scheduler(panel, CLASSES, learning=LearnWhileServing(), remember=1, revisions=revisions)
+        for _ in range(2)
+    )
+    exits = {}
+    for item in "abc":
+        labelled(s, item, "spam")
+        exits[item] = s.close()[0]
+    assert s.gold("c", "ok", exits["c"].verdict, exits["c"].labels)
+    with pytest.warns(UserWarning, match=r"no longer remembered \(remember=1\)"):
+        assert not s.gold("a", "ok", exits["a"].verdict, exits["a"].labels)
+    if revisions:
+        with pytest.warns(UserWarning, match="teach nothing"):
+            assert not s.gold("b", "ok")
+    else:
+        with pytest.raises(InputError, match="remember more items, or say which verdict"):
+            s.gold("b", "ok")
+    event = s.log[-1]
+    assert isinstance(event, GoldGiven)
+    assert event.revision is not None
+    assert same(start.replay(s.log), s)  # without a warning
+
+
 def test_a_log_with_gold_is_read_and_replayed() -> None:
     s = learner()
     collude(s, 300, gold=60)
@@ -158,10 +185,10 @@ def collude(s: Scheduler, items: int, gold: int, seed: int = 0) -> float:
     return right / late
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_gold_finds_a_colluding_majority(seed: int) -> None:
-    assert collude(learner(), 300, gold=0, seed=seed) < 0.65
-    assert collude(learner(), 300, gold=50, seed=seed) > 0.8
+def test_gold_finds_a_colluding_majority() -> None:
+    """Without gold it may be found to be copies, or pass for the truth."""
+    assert min(collude(learner(), 300, gold=0, seed=seed) for seed in range(3)) < 0.65
+    assert min(collude(learner(), 300, gold=50, seed=seed) for seed in range(3)) > 0.8
 
 
 def test_a_learned_revision_does_not_touch_gold() -> None:

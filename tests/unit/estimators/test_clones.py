@@ -99,10 +99,11 @@ def test_discounting_copies_pays() -> None:
 
 def test_auto_says_who_the_copies_are() -> None:
     table, truth = panel(1, 6, 0.99, labelers=16)
-    with_copies = Auto(discount_clones=False).fit(table)
-    auto = Auto().fit(table)
-    assert "0, 1, 2, 3, 4 and 1 more are treated as copies" in auto.why_
-    assert error_rate(auto.posteriors_, truth) < error_rate(with_copies.posteriors_, truth) - 0.05
+    auto, vote = Auto().fit(table), MajorityVote().fit(table)
+    assert auto.clones_ == find_clones(table)
+    assert "0, 1, 2, 3, 4 and 1 more share errors" in auto.why_
+    assert auto.families_[0].worth < 1.1
+    assert error_rate(auto.posteriors_, truth) < error_rate(vote.posteriors_, truth) - 0.05
 
 
 def test_a_group_speaks_with_one_voice() -> None:

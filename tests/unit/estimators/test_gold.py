@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from venire.errors import InputError
-from venire.estimators import Anchored, Auto, Streaming, Subtypes, WeightedMajority
+from venire.estimators import Anchored, Auto, Streaming, WeightedMajority
 from venire.estimators.gold_votes import PANEL, SHRINK, gold_votes
 from venire.labels import LabelTable
 
-NEAR_THE_VOTE = [WeightedMajority, Anchored, Auto, Subtypes]
+NEAR_THE_VOTE = [WeightedMajority, Anchored, Auto]
 
 
 def panel(

@@ -10,8 +10,8 @@ from tests.unit.estimators.panels import World, coin_world, full_world
 from tests.unit.estimators.worlds import simulate
 from venire.errors import InputError
 from venire.estimators import Auto, DawidSkene, OneCoin, skill_intervals
-from venire.estimators.base import BaseEstimator
-from venire.estimators.intervals import implied_intervals
+from venire.estimators.base import BaseEstimator, Floats
+from venire.estimators.intervals import dependence, implied_intervals, why_wide
 from venire.labels import LabelTable
 from venire.labels.sources import as_table, as_truth
 
@@ -121,3 +121,38 @@ def test_implied_intervals_narrow_with_labels() -> None:
     assert narrow < wide
     with pytest.raises(InputError, match="level"):
         implied_intervals(Auto().fit(few), 1.5)
+
+
+def independent(seed: int, items: int) -> tuple[LabelTable, Floats]:
+    """Twenty labelers who err on their own, three labels an item."""
+    rng = np.random.default_rng(seed)
+    skills = rng.uniform(0.6, 0.95, 20)
+    truth = rng.integers(2, size=(items, 1))
+    said = np.where(rng.random((items, 20)) < skills, truth, 1 - truth)
+    chosen = np.argsort(np.argsort(rng.random((items, 20)), axis=1), axis=1) < 3
+    return LabelTable.from_matrix(np.where(chosen, said, -1), 2), skills
+
+
+def test_intervals_of_independent_labelers_narrow_with_labels_and_hold_their_skills() -> None:
+    """Ten times the labels: about a third of the width, where a shared error would keep it."""
+    held, widths = [], []
+    for items in (3000, 30_000):
+        table, skills = independent(0, items)
+        fitted = Auto().fit(table)
+        assert why_wide(fitted) is None
+        low, high = implied_intervals(fitted).T
+        held.append(np.mean((low <= skills) & (skills <= high)))
+        widths.append(np.mean(high - low))
+    assert min(held) >= 0.8
+    assert widths[1] < 0.5 * widths[0]
+    assert widths[1] < 0.06
+
+
+def test_where_labelers_share_errors_intervals_stay_wide_and_say_so() -> None:
+    rng = np.random.default_rng(0)
+    truth = rng.integers(2, size=(4000, 1))
+    hard = rng.random((4000, 1)) < 0.3
+    said = np.where(rng.random((4000, 6)) < np.where(hard, 0.4, 0.9), truth, 1 - truth)
+    fitted = Auto().fit(LabelTable.from_matrix(said))
+    assert dependence(fitted) > 0.5
+    assert "do not narrow" in (why_wide(fitted) or "")

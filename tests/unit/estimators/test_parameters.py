@@ -17,7 +17,7 @@ from venire import InputError, LabelTable, MissingExtra, UnknownName
 from venire.estimators import frames
 
 ESTIMATORS: list[Any] = [
-    venire.Auto(seed=3, calibrate=False),
+    venire.Auto(seed=3, families={"a": 1}),
     venire.MajorityVote(seed=4),
     venire.WeightedMajority(shrink=2.0),
     venire.OneCoin(prior=(7, 3), seed=1),

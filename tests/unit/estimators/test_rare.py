@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 
 from tests.unit.estimators import rare_reference as reference
 from tests.unit.estimators.worlds import Ints, label_matrices, plain
-from venire.batch.belief import posteriors
 from venire.estimators import Anchored
 from venire.estimators.base import Floats
+from venire.estimators.families import weighted_posteriors
 from venire.estimators.gold_votes import gold_votes
 from venire.estimators.votes import anchored
 from venire.estimators.votes.majority import vote_shares
@@ -135,7 +135,7 @@ def test_clearly_rarer_is_by_three_standard_errors() -> None:
 
 
 def _beliefs(fitted: Anchored, table: LabelTable) -> Floats:
-    return posteriors(table, fitted.confusions_, fitted.priors_)
+    return weighted_posteriors(table, fitted.confusions_, fitted.priors_, [])
 
 
 def _right(fitted: Anchored, table: LabelTable, truth: Ints) -> float:

@@ -97,7 +97,9 @@ def stream_panel(
         index = np.repeat(np.arange(i, min(i + 6, items)), 5)
         stream.update(index, labeler[i : i + 6].ravel(), said[i : i + 6].ravel())
         if read:
-            estimates += [stream.skill_of(0)] * int((labeler[i : i + 6] == 0).sum())
+            if i % 30 == 0:  # a read is a fit
+                latest = stream.skill_of(0)
+            estimates += [latest] * int((labeler[i : i + 6] == 0).sum())
     monitor = stream.state.monitor
     alarms = [] if monitor is None else monitor.alarms.tolist()
     return stream, estimates, alarms, int((labeler[:1200] == 0).sum())
@@ -143,7 +145,7 @@ def test_a_drop_is_followed_within_four_half_lives(model: Any, half_life: float)
 def test_without_forgetting_it_is_not_followed() -> None:
     _, slow, _, changed = stream_panel(0, (0.9, 0.6), read=True, drift=None)
     _, quick, _, _ = stream_panel(0, (0.9, 0.6), read=True)
-    assert slow[changed + 300] > slow[changed] - 0.1
+    assert slow[changed + 300] > slow[changed] - 0.15
     assert quick[changed + 300] < slow[changed + 300] - 0.05
 
 

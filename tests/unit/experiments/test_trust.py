@@ -1,4 +1,4 @@
-"""The suite trust-1: its worlds are what they say, and what is measured on them."""
+"""The suite trust-2: its worlds are what they say, and what is measured on them."""
 
 from __future__ import annotations
 
@@ -189,7 +189,7 @@ def test_pass_or_fail(streamed: float, majority: float, auto: float, passed: boo
     names = ("confidence", "ece", "sure", "sure_wrong", "auto_ece")
     known = dict.fromkeys((*names, "labelers", "alarms", "alarms_allowed"), 0.1)
     one = {
-        "suite": "trust-1", "world": "rare", "learning": "while-serving",
+        "suite": "trust-2", "world": "rare", "learning": "while-serving",
         "policy": Realised().describe(), "items": 5, "labels": 2.0, "dawid-skene": 0.9,
         "streamed": streamed, "majority": majority, "auto": auto,
     }  # fmt: skip

@@ -78,3 +78,16 @@ def test_losses_are_looked_up_again_only_for_those_who_are_next() -> None:
     found = cheapest_panel(accuracy, [1.0] * 60, 0.99)
     assert len(found.members) == 3
     assert len(asked) < 60 * 8
+
+
+def test_some_of_them_may_be_better_than_all() -> None:
+    """The third one does harm: without it the others reach what all do not."""
+
+    def accuracy(some: frozenset[int]) -> float:
+        return 0.3 * len(some & {0, 1}) - 0.2 * (2 in some)
+
+    assert not cheapest_panel(accuracy, [1, 1, 1], 0.5).reached
+    found = cheapest_panel(accuracy, [1, 1, 1], 0.5, start=frozenset({0, 1}))
+    assert (found.members, found.reached) == (frozenset({0, 1}), True)
+    assert cheapest_panel(accuracy, [1, 1, 1], 0.5, start=frozenset({0, 1, 2})).reached
+    assert not cheapest_panel(accuracy, [1, 1, 1], 0.7, start=frozenset({0, 1})).reached

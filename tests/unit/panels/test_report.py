@@ -47,13 +47,58 @@ def test_changes_are_those_of_a_fit_without_the_labeler() -> None:
     assert sum(member.share for member in report.members) == pytest.approx(1)
 
 
-def test_the_truth_does_not_choose() -> None:
-    truth, said = world([0.85, 0.8, 0.75, 0.7, 0.65, 0.6], 300, seed=1)
-    table = LabelTable.from_matrix(said)
-    without, with_truth = panel_report(table), panel_report(table, truth=as_dict(truth))
-    assert without.can_go == with_truth.can_go
-    assert without.expected == with_truth.expected
-    assert (without.measured, with_truth.measured) == (False, True)
+def family(seed: int, items: int = 500, shared: float = 0.9) -> tuple[Ints, Ints]:
+    """Two judges of .74 who share most of their errors, and three others: .92, .87, .60."""
+    rng = np.random.default_rng(seed)
+    truth, both = rng.integers(2, size=items), rng.random(items) < 0.74
+    two = [np.where(rng.random(items) < shared, both, rng.random(items) < 0.74) for _ in range(2)]
+    right = np.stack([*two, *(rng.random(items) < p for p in (0.92, 0.87, 0.60))], axis=1)
+    return truth, np.where(right, truth[:, None], 1 - truth[:, None])
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_advice_is_by_the_truth(seed: int) -> None:
+    """A family may outvote the best judge; by the truth the best one stays, and it is better."""
+    truth, said = family(seed)
+    report = panel_report(LabelTable.from_matrix(said), truth=as_dict(truth))
+    assert {0, 1} & set(report.can_go)
+    assert 2 not in report.can_go
+    kept = [m for m in range(5) if m not in report.can_go]
+    fitted = Auto().fit(LabelTable.from_matrix(said[:, kept]))
+    right = verdicts_of(fitted)[np.arange(len(truth)), truth].mean()
+    assert report.accuracy.value + report.expected.value == pytest.approx(right)
+    assert right >= report.want >= report.accuracy.value - 0.005
+    assert report.change.value > -0.03
+    assert report.measured
+
+
+def test_a_wanted_accuracy_that_some_of_them_have_is_reached() -> None:
+    truth, said = family(0)
+    table, known = LabelTable.from_matrix(said), as_dict(truth)
+    report = panel_report(table, truth=known, want=0.9)
+    assert report.reached
+    assert report.accuracy.value + report.expected.value >= 0.9
+    assert not panel_report(table, truth=known, want=0.999).reached
+
+
+def test_what_it_changes_is_measured_on_items_that_had_no_part_in_the_choice() -> None:
+    """Each half of the items, by the panel that the truth of the other half chooses."""
+    truth, said = family(1, items=120)
+    table, known = LabelTable.from_matrix(said), as_dict(truth)
+    order = np.random.default_rng(0).permutation(120)
+    gains = []
+    for half, others in ((order[::2], order[1::2]), (order[1::2], order[::2])):
+        gone = panel_report(table, truth={int(s): known[int(s)] for s in others}).can_go
+        kept = verdicts_of(
+            Auto(seed=0).fit(
+                LabelTable.from_matrix(said[:, [m for m in range(5) if m not in gone]])
+            )
+        )
+        whole = verdicts_of(Auto(seed=0).fit(table))
+        gains += [(kept - whole)[s, truth[s]] for s in half]
+    report = panel_report(table, truth=known)
+    assert report.change.value == pytest.approx(np.mean(gains))
+    assert panel_report(table).change == panel_report(table).expected
 
 
 def test_copies_are_named_and_the_dear_one_goes() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from venire import Algorithm2, Anchored, Greedy, LabelTable, LearnThenServe, World, simulate
+from venire import Algorithm2, Auto, Greedy, LabelTable, LearnThenServe, World, simulate
 from venire.experiments.trust import measure
 from venire.scheduling import FixedOverlap, Realised
 from venire.scheduling.by_name import learning_named
@@ -22,7 +22,7 @@ def test_spammers_do_not_deceive_it(policy: Realised | FixedOverlap) -> None:
 
 
 def test_it_believes_what_the_table_says_and_goes_on_learning() -> None:
-    """At the end of the phase, and later, the belief is `Anchored` of all labels so far."""
+    """At the end of the phase, and later, the belief is `Auto` of all labels so far."""
     learning = LearnThenServe(5)
     rng = np.random.default_rng(0)
     truth = rng.integers(2, size=(80, 1))
@@ -35,9 +35,9 @@ def test_it_believes_what_the_table_says_and_goes_on_learning() -> None:
         new = items >= stop - 40
         learner.learn(items[new], labelers[new], said[:stop].ravel()[new])
         table = LabelTable.from_matrix(said[:stop])
-        fitted = Anchored(stranger=[[7.0, 3.0], [3.0, 7.0]]).fit(table)
+        fitted = Auto(stranger=[[7.0, 3.0], [3.0, 7.0]]).fit(table)
         assert learner.belief is not None
-        assert learner.belief.confusions == pytest.approx(fitted.confusions_.clip(0.01, 0.99))
+        assert learner.belief.confusions == pytest.approx(fitted.rows_.clip(0.01, 0.99))
     assert learning.next_refresh(4) == 4
     assert learning.next_refresh(5) is not None
     assert Algorithm2(5).next_refresh(5) is None

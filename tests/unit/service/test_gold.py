@@ -11,9 +11,9 @@ import pytest
 from tests.unit.service.support import Bench, bench, running, settings_of
 from venire import ErrorBound
 from venire.errors import Conflict, InputError, NotFound
-from venire.service import ItemIn
+from venire.service import ItemIn, ServiceSettings
 from venire.service.actors import Actor
-from venire.service.messages import GoldIn
+from venire.service.messages import GoldIn, Outcome
 from venire.service.stream.checks import Checks, drawn
 from venire.storage import CheckRow, MemoryStorage, open_storage
 from venire.storage.maintenance.archive import read_archive, write_archive
@@ -154,6 +154,24 @@ async def test_outcomes_of_gold() -> None:
         with pytest.raises(NotFound):
             await b.service.add_gold("other", [GoldIn("p1", "ok")])
     intact(b)
+
+
+@running
+async def test_gold_of_an_item_that_is_forgotten_says_that_it_teaches_nothing() -> None:
+    server = ServiceSettings(remember_items=1)
+    async with bench(server=server, learning="while-serving", panel=PANEL) as b:
+        await decide(b, "p1")
+        await decide(b, "p2")
+        rows = [GoldIn("p1", "ok"), GoldIn("p2", "ok")]
+        forgotten, known = await b.service.add_gold("posts", rows)
+        assert (forgotten.status, forgotten.code) == ("accepted", "not_learned")
+        assert forgotten.message is not None
+        assert "teaches nothing about its labelers" in forgotten.message
+        assert known == Outcome("accepted")
+        item = await b.service.item("posts", "p1")
+        assert (item.verdict, item.gold) == ("ok", "ok")
+        assert [o.status for o in await b.service.add_gold("posts", rows)] == ["exists"] * 2
+        intact(b)
 
 
 @running

@@ -8,7 +8,7 @@ import pytest
 from tests.unit.service.support import bench, running
 from venire.errors import NotFound
 from venire.service import Lease, ServiceSettings
-from venire.service.reports.skill_report import measure
+from venire.service.reports.skill_report import Report, measure
 from venire.storage import LabelRow
 
 
@@ -71,7 +71,7 @@ async def test_an_explanation_is_what_the_scheduler_saw() -> None:
         assert first.exit is not None
         assert (first.exit.reason, first.why) == (
             "exhausted",
-            "every labeler that may label it had done so",
+            "every labeler that may label it had done so, or was not expected any more",
         )
 
 
@@ -138,7 +138,8 @@ def test_intervals_drift_and_clones_are_measured_from_labels() -> None:
             LabelRow("posts", f"p{k}", m, x, float(k), k, False, None, "bulk")
             for m, x in said.items()
         ]
-    found = measure(rows[::-1], ("spam", "ok"))
+    report = measure(rows[::-1], ("spam", "ok"))
+    found = report.skills
     low, high = found["b"].low, found["b"].high
     assert low is not None
     assert high is not None
@@ -150,4 +151,4 @@ def test_intervals_drift_and_clones_are_measured_from_labels() -> None:
 
 
 def test_of_few_labels_nothing_is_said() -> None:
-    assert measure([], ("spam", "ok")) == {}
+    assert measure([], ("spam", "ok")) == Report({})

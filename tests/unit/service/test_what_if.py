@@ -12,6 +12,7 @@ import pytest
 from tests.unit.service.support import Bench, bench, running, until
 from venire import Budget, Plan, what_if
 from venire.errors import InputError, NotFound, StateError, TooMuch, UnknownName
+from venire.service.messages import GoldIn
 from venire.service.reports import what_if as report
 from venire.service.stream import background
 
@@ -135,3 +136,39 @@ async def test_it_stops_with_its_caller_and_explanations_do_not_wait(
         await asyncio.gather(task, *waiting, return_exceptions=True)
         go.set()
         await until(ended.is_set)
+
+
+@running
+async def test_with_nothing_changed_it_repeats_a_stream_in_which_all_happens() -> None:
+    """Costs, a target, people who come late, gold, a pause, and leases that end."""
+    costs = [{"truth": "spam", "verdict": "ok", "cost": 20}]
+    rng = np.random.default_rng(0)
+    async with bench(
+        policy="realised",
+        learning="while-serving",
+        panel=[{"id": "ann"}],
+        open_panel=True,
+        costs=costs,
+        min_confidence=0.9,
+    ) as b:
+        for round in range(30):
+            await b.add(*(f"r{round}-{n}" for n in range(2)))
+            for name in 3 * ["ann", "bob", *(["cec", "dan"] if round > 8 else [])]:
+                lease: Any = await b.service.next("posts", name)
+                if hasattr(lease, "token") and rng.random() < 0.8:
+                    await b.service.label(lease.token, "spam" if rng.random() < 0.1 else "ok")
+            if round in (5, 15):
+                rows = [GoldIn(f"r{round}-0", "ok"), GoldIn(f"r{round - 5}-1", "spam")]
+                await b.service.add_gold("posts", rows)
+            if round == 20:
+                await b.service.pause("posts", "test")
+                await b.pass_time(100)
+                await b.service.resume("posts", "test")
+            await b.pass_time(25)
+        view = await b.service.what_if("posts", Plan())
+        assert view.repeated == view.recorded > 15
+        assert view.measures["right"].change.value == 0
+        assert f"it repeats {view.recorded} of {view.recorded} verdicts" in view.notes[0]
+        other = await b.service.what_if("posts", Plan(max_labels=1))
+        assert other.repeated == view.recorded
+        assert "it does as the log says up to slot 0" in other.notes[1]

@@ -63,7 +63,7 @@ def test_it_answers_for_items_that_nobody_labelled() -> None:
     assert (done.counts == 0).sum() == 60
     assert all(verdict.label is not None for verdict in done.verdicts.values())
     assert done.accuracy is not None
-    assert done.accuracy > 0.8
+    assert done.accuracy > 0.75  # 0.66 without it
 
 
 def test_the_same_seed_gives_the_same_verdicts() -> None:

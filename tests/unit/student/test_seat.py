@@ -11,6 +11,7 @@ import pytest
 import venire as vn
 from tests.unit.student.worlds import world
 from venire.student import Seat, Student
+from venire.whatif import rerun
 
 CLASSES = ("no", "yes")
 
@@ -70,6 +71,8 @@ def test_it_gains_at_the_same_labels_and_its_log_replays(learning: vn.Learning |
     assert record["with"]["items"] + record["without"]["items"] == 600
     replayed = new(learning).replay(helped.scheduler.log)
     assert replayed.fingerprint() == helped.scheduler.fingerprint()
+    recorded = vn.Recorded.of(new(learning), helped.scheduler.log)
+    assert rerun(recorded, vn.Plan()).exits == recorded.exits
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -144,14 +144,14 @@ class Labelling:
         state.bounded.release(touch, state.slot, bar)
         state.write(Released(state.slot, item, labeler, bar))
 
-    def gold(self, item: ItemId, label: Hashable, before: Verdict | None, labels: int) -> None:
-        """The class of an item is known."""
+    def gold(self, item: ItemId, label: Hashable, before: Verdict | None, labels: int) -> bool:
+        """The class of an item is known; whether its labels can be learned from, if any are."""
         state, registry = self._state, self._state.registry
         code = registry.class_of(item, label)
         if item in registry.row:
             known = state.gold.get(item)
             if known == code:
-                return
+                return True
             if known is not None:
                 raise StateError(
                     f"the gold of item {item!r} is {registry.classes[known]!r}, got {label!r}: "
@@ -162,12 +162,16 @@ class Labelling:
             kept = state.departed.items[item]
             before, labels = state.verdict(kept.verdict, kept.confidence), len(kept.said)
         elif before is None and item not in registry.left:
-            raise InputError(f"item {item!r} never arrived, or has left and is forgotten")
+            raise InputError(
+                f"item {item!r} never arrived, or has left and is forgotten: give gold earlier, "
+                "remember more items, or say which verdict it left with"
+            )
         state.departed.items.pop(item, None)  # what is known is not revised
         serial = registry.serial_of(item)
         if state.learner is not None and serial is not None:
             state.learner.gold(serial, code)
         state.write(GoldGiven(state.slot, item, label, before, labels))
+        return state.learner is None or serial is not None
 
     def revise(self, item: ItemId, verdict: Verdict, before: Verdict, labels: int) -> None:
         """An item that has left was decided again."""

@@ -10,6 +10,7 @@ from venire.engine.heard import Heard
 from venire.engine.purse import Purse
 from venire.engine.state import State, no_competence
 from venire.errors import StateError
+from venire.estimators.families import Families
 from venire.events import Changed, Joined, Left
 from venire.model import Bounds, Labeler, LabelerId
 from venire.scheduling.algorithm1.verdicts import check_c
@@ -36,6 +37,8 @@ class Settings:
             state.learner.join(who.competence)
         m = self._update(who) if who.id in number else self._add(who)
         state.raw.queue.set_capacity(m, who.capacity)
+        if state.learner is not None and who.id in state.families:
+            state.relate(state.learner)
         state.believe()
         state.write(Joined(state.slot, who))
 
@@ -75,6 +78,7 @@ class Settings:
         budget: Budget | Literal["none"] | None,
         *,
         costs: Costs | None,
+        families: Families | None,
     ) -> None:
         """Change settings from now on; None: as before."""
         state = self._state
@@ -84,6 +88,8 @@ class Settings:
         purse = None if budget is None else Purse(None if budget == "none" else budget, state.slot)
         if costs is not None:
             state.use_costs(costs)
+        if families is not None:
+            state.use_families(families)
         if learning is not None:
             self._change_learning(learning_named(learning))
         if purse is not None:
@@ -98,7 +104,9 @@ class Settings:
         state.raw.queue.use(state.active)
         state.believe()
         listed = None if costs is None else tuple((t, v, float(x)) for (t, v), x in costs.items())
-        state.write(Changed(state.slot, policy, learning, bounds, c, revisions, budget, listed))
+        kin = None if families is None else tuple(state.families.items())
+        changes = policy, learning, bounds, c, revisions, budget, listed, kin
+        state.write(Changed(state.slot, *changes))
 
     def _change_learning(self, learning: Learning | None) -> None:
         state, belief = self._state, self._state.raw.queue.belief

@@ -89,7 +89,8 @@ class Slots:
         self._state.file()
 
     def _settle(self) -> tuple[Exit, ...]:
-        gone = self._state.bounded.settle(self._state.slot)
+        state = self._state
+        gone = state.bounded.settle(state.slot, state.visits.patience(state.slot))
         return tuple(self._exit(int(row)) for row in gone)
 
     def _exit(self, row: int) -> Exit:

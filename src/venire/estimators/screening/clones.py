@@ -21,16 +21,19 @@ from venire.labels.partitions import Table, gathered, total
 from venire.labels.sources import as_labels
 from venire.labels.subset import drop_empty, keep_labels
 
-__all__ = ["CloneGroup", "ClonePair", "Clones", "find_clones"]
+__all__ = ["CloneGroup", "ClonePair", "Clones", "find_clones", "manageable"]
 
 #: Two labelers with fewer items in common are not compared.
 MIN_OVERLAP: Final = 20
 
 #: Two labelers whose errors correlate less than this are not copies.
-STRENGTH: Final = 0.7
+STRENGTH: Final = 0.5
 
 #: The most labelers that are compared, those with most labels: the matrix of pairs is dense.
 MOST_LABELERS: Final = 2000
+
+#: The most members of a group that are named.
+MOST_NAMED: Final = 5
 
 #: The most pairs of labels that are used; a larger table is sampled by items.
 MOST_PAIRS: Final = 5_000_000
@@ -66,6 +69,27 @@ class CloneGroup:
         """How many independent labelers the group counts for."""
         g = len(self.members)
         return g / (1 + (g - 1) * self.correlation)
+
+    @property
+    def names(self) -> str:
+        """The members, in words: at most five of them.
+
+        >>> CloneGroup(("a", "b", "c"), 0.5).names
+        'a, b and c'
+        """
+        more = len(self.members) - MOST_NAMED
+        shown = [str(name) for name in self.members[:MOST_NAMED]]
+        shown += [f"{more} more"] if more > 0 else []
+        return ", ".join(shown[:-1]) + " and " + shown[-1]
+
+    def record(self) -> dict[str, Any]:
+        """The group for JSON, its members as text.
+
+        >>> CloneGroup(("a", 2), 1.0).record()
+        {'members': ['a', '2'], 'correlation': 1.0, 'worth': 1.0}
+        """
+        members = [str(name) for name in self.members]
+        return {"members": members, "correlation": self.correlation, "worth": self.worth}
 
 
 @dataclass(frozen=True)
@@ -104,9 +128,7 @@ def find_clones(
     level : float
         The probability of one or more false pairs, if there are no clones.
     strength : float
-        How strongly errors must correlate. A lower value finds looser groups: with 0.5 synthetic
-        panels of copies gain another point, and panels of similar judges, each of whom still adds
-        information, lose up to 1.7 (0.7: up to 1.1).
+        How strongly errors must correlate. A lower value finds looser groups.
     min_overlap : int
         Items that two labelers must have in common to be compared.
     seed : int
@@ -128,7 +150,7 @@ def find_clones(
     if min_overlap < 2:
         raise InputError(f"got min_overlap={min_overlap!r}, expected at least 2")
     table = labels.table_ if isinstance(labels, BaseEstimator) else as_labels(labels)
-    small, who = _manageable(table, min_overlap, seed)
+    small, who = manageable(table, min_overlap, seed)
     panel = fit_panel(panel_pairs(small), min_overlap)
     if panel.first.size < 3:
         return Clones((), (), int(panel.first.size))
@@ -176,7 +198,7 @@ def _groups(
     return tuple(found)
 
 
-def _manageable(table: Table, min_overlap: int, seed: int) -> tuple[LabelTable, NDArray[np.int64]]:
+def manageable(table: Table, min_overlap: int, seed: int) -> tuple[LabelTable, NDArray[np.int64]]:
     """The labelers worth comparing, and as many items as the limit allows."""
     given = labels_given(table)
     who = np.argsort(-given, kind="stable")[:MOST_LABELERS]

@@ -34,21 +34,26 @@ class Screened(NamedTuple):
     """The labels that count, whose do not, and why nothing can be learned from them.
 
     `constant` labelers always say one class; `contrary` ones say a class less often where the vote
-    says it than elsewhere. `obstacle` is None where labelers can be told apart.
+    says it than elsewhere. `present` are the labels of all but the constant ones, `heard` those of
+    neither. `obstacle` is None where labelers can be told apart; `faint` is whether they cannot
+    only because labels hardly agree beyond chance.
     """
 
+    present: Any
     heard: Any
     constant: NDArray[np.bool_]
     contrary: NDArray[np.bool_]
     obstacle: str | None
+    faint: bool = False
 
-    def why(self, learned: str) -> str:
+    def why(self, learned: str, contrary: bool = True) -> str:
         """In words: who is ignored, and what was `learned` or why the result is the vote."""
         stays = f"It stays with the plain vote: {self.obstacle}."
         told = learned if self.obstacle is None else stays
         names = self.heard.labelers
         aside = _set_aside(names, self.constant, ("says", "say"), "one class whatever the item")
-        aside += _set_aside(names, self.contrary, ("contradicts", "contradict"), "the others")
+        if contrary:
+            aside += _set_aside(names, self.contrary, ("contradicts", "contradict"), "the others")
         return " ".join([*aside, told])
 
 
@@ -63,14 +68,16 @@ def screen(table: Table, gold: Gold | None = None) -> Screened:
     'It stays with the plain vote: 2 labelers cannot be told apart by their agreement.'
     """
     constant = constant_labelers(table)
-    heard = _without(table, constant)
+    present = heard = _without(table, constant)
     contrary = np.zeros(len(constant), np.bool_)
     told = gold_votes(heard, gold)
-    obstacle = None if told is not None and told.given.sum() >= FEWEST_LABELS else _obstacle(heard)
+    obstacle, faint = _obstacle(heard)
+    if told is not None and told.given.sum() >= FEWEST_LABELS:
+        obstacle, faint = None, False
     if obstacle is None:
         contrary = _contrary(heard, told)
         heard = _without(heard, contrary)
-    return Screened(heard, constant, contrary, obstacle)
+    return Screened(present, heard, constant, contrary, obstacle, faint)
 
 
 def _without(table: Table, labelers: NDArray[np.bool_]) -> Any:
@@ -92,20 +99,20 @@ def _contrary(table: Table, told: GoldVotes | None) -> NDArray[np.bool_]:
     return np.asarray((given >= FEWEST_LABELS) & (np.einsum("mkk->m", rows) <= 1.0))
 
 
-def _obstacle(table: Table) -> str | None:
-    """Why labelers cannot be told apart; None if they can."""
+def _obstacle(table: Table) -> tuple[str | None, bool]:
+    """Why labelers cannot be told apart, None if they can; and whether more labels would do."""
     said = said_counts(table)
     present = int((said.sum(axis=1) > 0).sum())
     if present < FEWEST_LABELERS:
-        return f"{present} labelers cannot be told apart by their agreement"
+        return f"{present} labelers cannot be told apart by their agreement", False
     if not total(table, _several):
-        return "no item has two labels to compare labelers on"
+        return "no item has two labels to compare labelers on", False
     share = said.sum(axis=0) / said.sum()
     beyond, squares = total(table, _agreement, float((share**2).sum()))
     z = float(beyond / np.sqrt(squares)) if squares > 0 else 0.0
     if z < BEYOND_CHANCE:
-        return f"labels do not agree beyond chance ({z:.1f} standard errors)"
-    return None
+        return f"labels do not agree beyond chance ({z:.1f} standard errors)", True
+    return None, False
 
 
 def _several(table: LabelTable) -> int:

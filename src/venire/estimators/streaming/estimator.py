@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from venire.errors import InputError, UnknownName
+from venire.estimators.auto import Auto
 from venire.estimators.calibration import certainty
 from venire.estimators.streaming.items import codes_of, distinct, listed, not_repeated, pick
 from venire.estimators.streaming.remembered_labels import (
@@ -25,7 +26,6 @@ from venire.estimators.streaming.remembered_labels import (
 )
 from venire.estimators.streaming.results import StreamViews
 from venire.estimators.streaming.state import FIRST_LOOK, Found, StreamState
-from venire.estimators.votes.anchored import Anchored
 from venire.labels import LabelTable, Names, Repeats
 from venire.paper.accuracy import clamp_confusions, one_coin
 
@@ -53,7 +53,7 @@ _AGAIN: Final = 1 / 16
 class Streaming(StreamViews):
     """Competences, confusion matrices and verdicts from batches of labels, in bounded memory.
 
-    Results are those of `Anchored` on the labels in the window, fitted from scratch as in
+    Results are those of `Auto` on the labels in the window, fitted from scratch as in
     `LearnWhileServing`: nothing is carried over from an earlier fit, so no belief reinforces
     itself, and labelers who always say one class count for nothing. A posterior uses all labels of
     an item with these matrices and class shares; its log-odds are discounted for dependence between
@@ -102,7 +102,7 @@ class Streaming(StreamViews):
     ...     rows = [(i + j, m, x) for j in range(20) for m, x in enumerate(said[i + j].tolist())]
     ...     _ = stream.partial_fit(LabelTable.from_rows(rows, classes=(0, 1)))
     >>> stream.competences_.round(1).tolist()
-    [0.8, 0.8, 0.7, 0.7]
+    [0.9, 0.8, 0.7, 0.6]
     >>> stream.labels_[499], truth[499].tolist(), 0.9 < stream.probas_[499][1] < 1
     (1, [1], True)
     """
@@ -293,12 +293,12 @@ class Streaming(StreamViews):
         stranger = np.where(np.eye(K, dtype=np.bool_), right, wrong / (K - 1))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # few labels, near chance: more will come
-            fitted = Anchored(stranger=stranger).fit(table, self._gold_of(items))
+            fitted = Auto(stranger=stranger).fit(table, self._gold_of(items))
         if self.model == "one-coin":
             p = np.clip(fitted.competences_, 1 / K, 1 - RHO)
             found = Found(one_coin(p, K), np.full(K, 1 / K))
         else:
-            found = Found(clamp_confusions(fitted.confusions_, RHO), fitted.priors_)
+            found = Found(clamp_confusions(fitted.rows_, RHO), fitted.shares_)
         _, logs = opinions(labels, *found[:2])
         return found._replace(certainty=certainty(table, posteriors(logs)))
 

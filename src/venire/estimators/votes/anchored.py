@@ -31,7 +31,16 @@ from venire.labels.sources import as_labels
 from venire.labels.subset import has_several, several_labels
 from venire.paper.accuracy import one_coin
 
-__all__ = ["Anchored", "fill", "near_the_vote"]
+__all__ = [
+    "OVERRULED",
+    "WEIGHED",
+    "Anchored",
+    "equal_votes",
+    "fill",
+    "mean_of",
+    "near_the_vote",
+    "silenced",
+]
 
 #: Labels of a labeler, on items with others, after which half of a second step of EM is taken.
 LOOSE: Final = 200.0
@@ -149,7 +158,7 @@ class Anchored(VoteEstimator):
         """
         K, M = len(table.classes), len(table.labelers)
         if not self.learned_:
-            rows = np.tile(self._equal_votes(heard, posteriors), (M, 1, 1))
+            rows = np.tile(equal_votes(heard, posteriors, self.stranger), (M, 1, 1))
             shares = np.full(K, 1 / K)
         else:
             known = None if told is None else told.known
@@ -164,7 +173,7 @@ class Anchored(VoteEstimator):
                 start = unmixed(near, counts, purity(heard, posteriors)), agreed
                 rows, shares = self._likelier(taught, (rows, shares), start, told)
         silent = self.constant_ | self.contrary_ | (np.einsum("mkk->m", rows) <= 1.0)
-        rows[silent] = _habits(table)[silent, None, :]
+        rows = silenced(table, rows, silent)
         skills = np.where(silent, 1 / K, np.einsum("mkk,k->m", rows, shares))
         return rows, shares, skills
 
@@ -216,17 +225,17 @@ class Anchored(VoteEstimator):
             height += float((fixed.labels * np.log(square)).sum())
         return height
 
-    def _equal_votes(self, table: Table, posteriors: Floats | Spread) -> Floats:
-        """One competence for every labeler and class: all votes count the same."""
-        K = len(table.classes)
-        pooled = (
-            total(table, soft_counts, posteriors).sum(axis=0)
-            + _stranger(self.stranger, K)
-            + np.eye(K)
-        )
-        least = (1 / K + 0.1) / 1.1
-        p = min(max(float(np.trace(pooled) / pooled.sum()), least), 0.9)
-        return np.asarray(one_coin([p], K)[0])
+
+def equal_votes(
+    table: Table, posteriors: Floats | Spread, stranger: ArrayLike | None = None
+) -> Floats:
+    """One competence for every labeler and class, as a matrix: all votes count the same."""
+    K = len(table.classes)
+    counts = total(table, soft_counts, posteriors).sum(axis=0) + _stranger(stranger, K)
+    pooled = counts + np.eye(K)
+    least = (1 / K + 0.1) / 1.1
+    p = min(max(float(np.trace(pooled) / pooled.sum()), least), 0.9)
+    return np.asarray(one_coin([p], K)[0])
 
 
 def near_the_vote(
@@ -278,7 +287,13 @@ def _stranger(given: ArrayLike | None, classes: int) -> Floats:
     return check_counts(given, classes, "a stranger")
 
 
-def _habits(table: Table) -> NDArray[np.float64]:
-    """How often each labeler says each class, labelers x K, with half a label of each."""
+def silenced(table: Table, rows: Floats, silent: NDArray[np.bool_]) -> Floats:
+    """The matrices, in which the silent labelers say what they say whatever the class.
+
+    >>> table = LabelTable.from_matrix([[0, 1], [0, 1]])
+    >>> silenced(table, np.tile(np.eye(2), (2, 1, 1)), np.array([False, True]))[1].round(2).tolist()
+    [[0.17, 0.83], [0.17, 0.83]]
+    """
     counts = said_counts(table) + 0.5
-    return np.asarray(counts / counts.sum(axis=1, keepdims=True))
+    habits = counts / counts.sum(axis=1, keepdims=True)
+    return np.where(silent[:, None, None], habits[:, None, :], rows)

@@ -12,7 +12,7 @@ from venire.estimators.convergence import Monitor
 from venire.estimators.passes.vote_counts import vote_pass
 from venire.estimators.votes.implied import implied_confusions, implied_skills
 from venire.labels import LabelTable
-from venire.labels.partitions import Spread, Table, each, total
+from venire.labels.partitions import Table, each, total
 from venire.labels.sources import as_labels
 
 __all__ = ["MajorityVote", "VoteEstimator", "one_iteration", "posterior_mass", "vote_shares"]
@@ -21,9 +21,11 @@ __all__ = ["MajorityVote", "VoteEstimator", "one_iteration", "posterior_mass", "
 class VoteEstimator(BaseEstimator):
     """What methods without a likelihood share: skills are computed from the verdicts."""
 
-    def _judge(self, table: Table, posteriors: Floats | Spread, monitor: Monitor) -> Self:
-        confusions = implied_confusions(table, posteriors)
-        labelled, _, mass = total(table, posterior_mass, posteriors)
+    def _judge(self, table: Table, posteriors: Any, monitor: Monitor, votes: Any = None) -> Self:
+        """The posteriors, and the matrices and skills that they imply, or these votes."""
+        votes = posteriors if votes is None else votes
+        confusions = implied_confusions(table, votes)
+        labelled, _, mass = total(table, posterior_mass, votes)
         K = len(table.classes)
         priors = mass / labelled if labelled else np.full(K, 1 / K)
         skills = implied_skills(confusions, priors)

@@ -1,4 +1,4 @@
-"""The suite `trust-1`: worlds that violate the model, and whether streamed verdicts can be trusted.
+"""The suite `trust-2`: worlds that violate the model, and whether streamed verdicts can be trusted.
 
     from venire import LearnWhileServing, Realised
     from venire.experiments.trust import measure

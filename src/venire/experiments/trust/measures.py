@@ -26,7 +26,7 @@ from venire.simulation.sweeps.sweep import Point
 __all__ = ["SUITE", "cell", "labels_of", "measure"]
 
 #: The name of this suite. A change in any world makes another suite.
-SUITE: Final = "trust-1"
+SUITE: Final = "trust-2"
 
 _SOURCES: Final = (
     *fingerprint.SOURCES,

@@ -50,19 +50,25 @@ def made(
     say: Say,
     labelers: int,
     *,
-    shares: tuple[float, ...] = (1, 1),
+    shares: tuple[float, ...] | Callable[[Floats], Floats] = (1, 1),
     arrivals: Arrivals | None = None,
     weights: tuple[float, ...] = HEAVY,
     capacity: int = 1,
     may: May | None = None,
 ) -> World:
-    """A world in which `say` draws what everyone says; classes have these shares."""
+    """A world in which `say` draws what everyone says; classes have these shares.
+
+    A function says how frequent the second of two classes is at each place in the stream, 0 to 1.
+    """
     flow = arrivals or Poisson(labelers / EACH)
-    classes, coin = len(shares), [0.5] * labelers
+    classes, coin = 2 if callable(shares) else len(shares), [0.5] * labelers
     world = World.synthetic(seed, coin, flow, weights, capacity, classes)
     items, rng = world.items(slots), world.rng(4)
-    odds = np.array(shares) / sum(shares)
-    truth = rng.choice(classes, len(items), p=odds)
+    if callable(shares):
+        place = np.arange(len(items)) / max(len(items), 1)
+        truth = (rng.random(len(items)) < shares(place)).astype(np.int64)
+    else:
+        truth = rng.choice(classes, len(items), p=np.array(shares) / sum(shares))
     said = say(truth, rng)
     right = np.clip((said == truth[:, None]).mean(axis=0), 0.01, 0.99)
     able = None if may is None else may(items.arrival, rng)
@@ -202,6 +208,125 @@ def walk_through(seed: int, slots: int) -> World:
     return made(seed, slots, say, 3, arrivals=Fixed(5), weights=(1000,), capacity=2)
 
 
+def bots(seed: int, slots: int, honest: int, many: int) -> World:
+    """`honest` labelers of 0.85 to 0.65, and `many` bots that all give one and the same guess."""
+    p = np.linspace(0.85, 0.65, honest)
+
+    def say(truth: Ints, rng: np.random.Generator) -> Ints:
+        guess = rng.integers(2, size=(len(truth), 1))
+        return np.hstack([coins(truth, p, 2, rng), np.repeat(guess, many, axis=1)])
+
+    return made(seed, slots, say, honest + many)
+
+
+def loose_bots(seed: int, slots: int) -> World:
+    """12 labelers of 0.85 to 0.65, and five bots that give the same guess four times in five."""
+    p = np.linspace(0.85, 0.65, 12)
+
+    def say(truth: Ints, rng: np.random.Generator) -> Ints:
+        shared, own = (rng.integers(2, size=(len(truth), n)) for n in (1, 5))
+        return np.hstack(
+            [coins(truth, p, 2, rng), np.where(rng.random(own.shape) < 0.8, shared, own)]
+        )
+
+    return made(seed, slots, say, 17)
+
+
+def repeaters(seed: int, slots: int) -> World:
+    """Ten labelers of 0.85 to 0.65, and six who repeat what one of them says of the item."""
+    p = np.linspace(0.85, 0.65, 10)
+
+    def say(truth: Ints, rng: np.random.Generator) -> Ints:
+        own = coins(truth, p, 2, rng)
+        heard = own[np.arange(len(truth)), rng.integers(10, size=len(truth))]
+        return np.hstack([own, np.repeat(heard[:, None], 6, axis=1)])
+
+    return made(seed, slots, say, 16)
+
+
+def inverters(seed: int, slots: int) -> World:
+    """Nine labelers of 0.85, and six who say the opposite of what such a labeler would."""
+    p = np.repeat([0.85, 0.15], [9, 6])
+    return made(seed, slots, lambda truth, rng: coins(truth, p, 2, rng), 15)
+
+
+def few_good(seed: int, slots: int) -> World:
+    """Four labelers of 0.92 among 14 of 0.55."""
+    p = np.repeat([0.92, 0.55], [4, 14])
+    return made(seed, slots, lambda truth, rng: coins(truth, p, 2, rng), 18)
+
+
+def turned(seed: int, slots: int) -> World:
+    """Ten labelers of 0.8 to 0.65, and six who fall from 0.92 to 0.3 halfway."""
+    steady = np.linspace(0.8, 0.65, 10)
+
+    def say(truth: Ints, rng: np.random.Generator) -> Ints:
+        late = np.arange(len(truth))[:, None] >= len(truth) / 2
+        fallen = np.where(late, 0.3, 0.92) * np.ones(6)
+        return coins(truth, np.hstack([np.tile(steady, (len(truth), 1)), fallen]), 2, rng)
+
+    return made(seed, slots, say, 16)
+
+
+def deceived(seed: int, slots: int) -> World:
+    """12 labelers of 0.9 to 0.7; a fifth of the items deceives everybody (0.35)."""
+    p = np.linspace(0.9, 0.7, 12)
+
+    def say(truth: Ints, rng: np.random.Generator) -> Ints:
+        hard = rng.random((len(truth), 1)) < 0.2
+        return coins(truth, np.where(hard, 0.35, p), 2, rng)
+
+    return made(seed, slots, say, 12)
+
+
+def lazy(seed: int, slots: int, shares: tuple[float, ...]) -> World:
+    """Ten labelers of 0.85 to 0.7, and four who say the commoner class three times in four."""
+    p = np.linspace(0.85, 0.7, 10)
+
+    def say(truth: Ints, rng: np.random.Generator) -> Ints:
+        idle = rng.random((len(truth), 4)) < 0.75
+        careless = np.where(idle, 0, coins(truth, np.full(4, 0.7), 2, rng))
+        return np.hstack([coins(truth, p, 2, rng), careless])
+
+    return made(seed, slots, say, 14, shares=shares)
+
+
+def alternating(seed: int, slots: int) -> World:
+    """Ten labelers of 0.85 to 0.65; four alternate between the classes, two are sticky."""
+    p = np.linspace(0.85, 0.65, 10)
+
+    def say(truth: Ints, rng: np.random.Generator) -> Ints:
+        n = np.arange(len(truth))[:, None]
+        turns = (n + np.arange(4)) % 2
+        sticky = (n // 40 + np.arange(2)) % 2
+        return np.hstack([coins(truth, p, 2, rng), turns, sticky])
+
+    return made(seed, slots, say, 16)
+
+
+def twenty_classes(seed: int, slots: int) -> World:
+    """20 classes, 15 labelers of 0.8 to 0.4."""
+    p = np.linspace(0.8, 0.4, 15)
+    return made(seed, slots, lambda truth, rng: coins(truth, p, 20, rng), 15, shares=(1,) * 20)
+
+
+def shifted(seed: int, slots: int, biased: bool = False, slowly: bool = False) -> World:
+    """12 labelers of 0.9 to 0.65; the second class has a share of 0.1 at first, 0.9 in the end.
+
+    At once halfway, or `slowly`; `biased` labelers say the second class too seldom.
+    """
+    p = np.linspace(0.9, 0.65, 12)
+    right = np.stack([np.minimum(p + 0.08, 0.98), p - 0.12]) if biased else np.stack([p, p])
+
+    def say(truth: Ints, rng: np.random.Generator) -> Ints:
+        return coins(truth, right[truth], 2, rng)
+
+    def share(place: Floats) -> Floats:
+        return 0.1 + 0.8 * place if slowly else np.where(place < 0.5, 0.1, 0.9)
+
+    return made(seed, slots, say, 12, shares=share)
+
+
 @dataclass(frozen=True)
 class TrustWorld:
     """A world of the suite: `make(seed, slots)`."""
@@ -234,6 +359,25 @@ WORLDS: Final = (
     TrustWorld("come-and-go", "40 labelers, each there for a quarter of the time", come_and_go),
     TrustWorld("few-labels", "300 labelers, about 12 labels each", few_labels),
     TrustWorld("walk-through", "three of the programs of docs/serve.md", walk_through),
+    TrustWorld("bots-5", "five of 17 are bots that give the same guess",
+               partial(bots, honest=12, many=5)),
+    TrustWorld("bots-9", "nine of 20 are bots that give the same guess",
+               partial(bots, honest=11, many=9)),
+    TrustWorld("loose-bots", "five of 17 are bots that mostly give the same guess", loose_bots),
+    TrustWorld("repeaters", "six of 16 repeat what one of the others says", repeaters),
+    TrustWorld("inverters", "six of 15 say the opposite of the truth", inverters),
+    TrustWorld("few-good", "four of 18 are good", few_good),
+    TrustWorld("turned", "six of 16 turn from good to bad halfway", turned),
+    TrustWorld("deceived", "a fifth of the items deceives everybody", deceived),
+    TrustWorld("lazy", "four of 14 mostly say the first class", partial(lazy, shares=(1, 1))),
+    TrustWorld("rare-lazy", "the same, and the second class is one in 13",
+               partial(lazy, shares=(12, 1))),
+    TrustWorld("alternating", "six of 16 alternate between the classes", alternating),
+    TrustWorld("twenty-classes", "15 labelers of 0.8 to 0.4", twenty_classes),
+    TrustWorld("shift", "a class goes from one in ten to nine in ten, at once", shifted),
+    TrustWorld("slow-shift", "the same, slowly", partial(shifted, slowly=True)),
+    TrustWorld("biased-shift", "the same at once, with biased labelers",
+               partial(shifted, biased=True)),
 )  # fmt: skip
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from venire.errors import FileError, InputError
 from venire.labels.sources.columns import pick
 from venire.tools.addresses import PathOrAddress
+from venire.tools.untrusted import parse_json
 
 __all__ = ["is_json_lines", "line_of", "read_json_lines"]
 
@@ -53,7 +54,7 @@ def line_of(path: PathOrAddress, row: int) -> int:
 
 def _record(path: PathOrAddress, line: int, text: str) -> dict[str, Any]:
     try:
-        record = json.loads(text)
+        record = parse_json(text)
     except json.JSONDecodeError as error:
         message = f"not JSON ({error.msg.lower()}): write one object a line"
         raise FileError(path, line, message) from None

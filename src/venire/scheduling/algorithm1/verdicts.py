@@ -63,6 +63,7 @@ def believe(desk: Desk, belief: Belief | None, c: float = 1.0, costs: Floats | N
     labelers are on the desk already.
     """
     panel, classes = desk.panel, len(desk.scores)
+    costs = charged(belief, costs)
     desk.meta[COSTLY] = costs is not None
     desk.costs[:] = 1.0 - np.eye(classes) if costs is None else costs
     desk.meta[PRICED] = panel["price"].any()
@@ -98,6 +99,28 @@ def by_merit(desk: Desk) -> Ints:
     return np.asarray(desk.order[np.argsort(merit, kind="stable")], np.int64)
 
 
+def charged(belief: Belief | None, costs: Floats | None) -> Floats | None:
+    """What errors cost, as far as the probabilities of both classes can be believed.
+
+    An expected cost is as good as the probability in it. While nothing is believed, and between
+    classes of which one is not `distinct`, every error costs 1; None: everywhere.
+
+    >>> costs = np.array([[0.0, 1.0], [20.0, 0.0]])
+    >>> charged(Belief(np.array([0.9])), costs).tolist()
+    [[0.0, 1.0], [20.0, 0.0]]
+    >>> charged(Belief(np.array([0.9]), distinct=np.array([True, False])), costs) is None
+    True
+    """
+    if costs is None or belief is None:
+        return None
+    if belief.distinct is None:
+        return costs
+    both = np.logical_and.outer(belief.distinct, belief.distinct)
+    usual = 1.0 - np.eye(len(costs))
+    found = np.where(both, costs, usual)
+    return None if (found == usual).all() else found
+
+
 def leaning(belief: Belief | None, classes: int) -> Floats:
     """The log prior of each class, 0 for all where classes are equally likely."""
     if belief is None or belief.prior is None:
@@ -129,6 +152,7 @@ def decide_apart(
     votes = np.zeros((1, classes, classes)) if belief is None else belief.votes(classes)
     lean, scores = leaning(belief, classes), np.zeros(classes)
     certain = 1.0 if belief is None else belief.certainty
+    costs = charged(belief, costs)
     rows = start, labelers, said, found, sure
     square = 1.0 - np.eye(classes) if costs is None else costs
     _decide_all(belief is not None, certain, votes, lean, scores, costs is not None, square, *rows)
@@ -159,7 +183,7 @@ def _decide_all(
                     scores[j] += votes[labelers[k], said[k], j]
             else:
                 scores[said[k]] += 1.0
-        best, count = verdict_by(scores, believed, certain, costly, costs), start[i + 1] - start[i]
+        best, count = verdict_by(scores, lean, certain, costly, costs), start[i + 1] - start[i]
         found[i] = best if count > 0 else -1
         sure[i] = confidence_in(scores, believed, certain, best, count)
 
@@ -272,20 +296,25 @@ def best_of(scores: Floats) -> int:
 
 
 @inlined
-def verdict_by(scores: Floats, believed: bool, certain: float, costly: bool, costs: Floats) -> int:
+def verdict_by(scores: Floats, lean: Floats, certain: float, costly: bool, costs: Floats) -> int:
     """The class of the highest score or, where errors do not cost the same, of least cost.
 
-    Costs are expected under the posterior (see `confidence_in`); a tie goes to the later class.
+    Costs are expected under the class shares, `lean`, times what the labels say to the power of
+    `certain`: that labels share errors makes them worth less, and no class more frequent. Of two
+    verdicts that cost the same, the more probable counts; a tie goes to the later class.
     """
     best = best_of(scores)
     if not costly:
         return best
-    top, chosen, least = scores[best], len(scores) - 1, math.inf
+    top = -math.inf
+    for j in range(len(scores)):
+        top = max(top, lean[j] + certain * (scores[j] - lean[j]))
+    chosen, least = -1, math.inf
     for v in range(len(scores) - 1, -1, -1):
         cost = 0.0
         for j in range(len(scores)):
-            cost += (math.exp(certain * (scores[j] - top)) if believed else scores[j]) * costs[j, v]
-        if cost < least:
+            cost += math.exp(lean[j] + certain * (scores[j] - lean[j]) - top) * costs[j, v]
+        if chosen < 0 or cost < least or (cost == least and scores[v] > scores[chosen]):
             chosen, least = v, cost
     return chosen
 
@@ -296,8 +325,8 @@ def add_up(desk: Desk, row: int) -> tuple[int, int]:
     for j in range(len(desk.scores)):
         desk.scores[j] = desk.lean[j]
     votes = add_votes(desk, row)
-    believed, certain = desk.meta[BELIEVED] != 0, desk.bounds[CERTAINTY]
-    best = verdict_by(desk.scores, believed, certain, desk.meta[COSTLY] != 0, desk.costs)
+    certain, costly = desk.bounds[CERTAINTY], desk.meta[COSTLY] != 0
+    best = verdict_by(desk.scores, desk.lean, certain, costly, desk.costs)
     return best, votes
 
 

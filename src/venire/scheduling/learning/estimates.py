@@ -11,15 +11,18 @@ from __future__ import annotations
 import copy
 import inspect
 import warnings
-from collections.abc import Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from venire.estimators.auto import Auto, Basis
 from venire.estimators.base import BaseEstimator
 from venire.estimators.calibration import certainty
+from venire.estimators.families import merge_clones
+from venire.estimators.streaming.change import changed_since, latest_shares
 from venire.estimators.streaming.drift import DriftMonitor
 from venire.estimators.streaming.remembered_labels import (
     ITEM,
@@ -130,6 +133,12 @@ class Estimate:
             square = None if square is None else np.concatenate([square, more])
             self.found = Guess(np.append(p, self._expected()[-1]), square, prior, certain)
 
+    def relate(self, families: Mapping[int, Hashable]) -> None:
+        """From the next fit on these may share errors, if the estimator knows families."""
+        if hasattr(self.estimator, "families"):
+            kin = dict(families) or None
+            self.estimator = cast(BaseEstimator, replace(cast(Any, self.estimator), families=kin))
+
     def guess(self) -> Guess:
         """What the last fit found."""
         return self.found or Guess(self._expected())
@@ -168,16 +177,35 @@ class Estimate:
     # what is learned
 
     def _fit(self) -> None:
+        """Fit the labels; if the latest of them do not fit what was found, forget the others."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # few labels, near chance: more will come
+            table = self._table()
+            fitted = self._fitted(table)
+            found = self._settled(fitted)
+            since = self._since(table, fitted)
+            if since is not None:
+                self.labels = self.labels[self.labels[:, ITEM] >= table.items[since]]
+                table = self._table()
+                found = self._settled(self._fitted(table))
+        if found.prior is not None:
+            shares = latest_shares(self.labels, *found.read(self.classes))
+            found = found._replace(prior=shares)
+        _, logs = opinions(self.labels, *found.read(self.classes))
+        self.found = found._replace(certainty=certainty(table, posteriors(logs)))
+
+    def _since(self, table: LabelTable, fitted: BaseEstimator) -> int | None:
+        """The first item since which labelers are others, if that is tested and seen."""
+        if self.monitor is None or not isinstance(fitted, Auto) or fitted.basis_ is not Basis.EM:
+            return None
+        voices = merge_clones(table, fitted.families_)
+        return changed_since(voices, fitted.confusions_, fitted.priors_)
+
+    def _table(self) -> LabelTable:
         names, index = np.unique(self.labels[:, ITEM], return_inverse=True)
         panel, classes = tuple(range(len(self.stated))), tuple(range(self.classes))
         codes = index, self.labels[:, LABELER], self.labels[:, SAID]
-        table = LabelTable.from_codes(*codes, tuple(names.tolist()), panel, classes)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # few labels, near chance: more will come
-            fitted = self._fitted(table)
-        found = self._settled(fitted)
-        _, logs = opinions(self.labels, *found.read(self.classes))
-        self.found = found._replace(certainty=certainty(table, posteriors(logs)))
+        return LabelTable.from_codes(*codes, tuple(names.tolist()), panel, classes)
 
     def _fitted(self, table: LabelTable) -> BaseEstimator:
         """The estimator, fitted; it is told the gold if it takes any."""
@@ -196,8 +224,10 @@ class Estimate:
         if not self.matrices or "confusions_" not in vars(fitted):
             return Guess(p)
         stated = one_coin(self._expected(), self.classes)
-        square = share[:, None, None] * stated + (1 - share)[:, None, None] * fitted.confusions_
-        return Guess(p, clamp_confusions(square, self.rho), fitted.priors_.copy())
+        rows = getattr(fitted, "rows_", fitted.confusions_)
+        square = share[:, None, None] * stated + (1 - share)[:, None, None] * rows
+        shares = getattr(fitted, "shares_", fitted.priors_).copy()
+        return Guess(p, clamp_confusions(square, self.rho), shares)
 
     # snapshots
 

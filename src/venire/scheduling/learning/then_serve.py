@@ -13,7 +13,7 @@ serves, since a phase that is long enough for every panel would be very long.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -21,15 +21,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from venire.errors import InputError
+from venire.estimators.auto import Auto
 from venire.estimators.base import BaseEstimator
 from venire.estimators.one_coin.estimator import OneCoin
-from venire.estimators.votes.anchored import Anchored
 from venire.labels import LabelTable
 from venire.paper.accuracy import clamp_competence
 from venire.scheduling.algorithm1.build import compiled
 from venire.scheduling.algorithm1.exit_wheel import set_due
 from venire.scheduling.algorithm1.labeler_turn import begin_serving
 from venire.scheduling.base import Belief, Ints, Kernels, Learner, Learning, Policy
+from venire.scheduling.learning.distinct_classes import distinct_classes
 from venire.scheduling.learning.estimates import RHO, Estimate
 from venire.scheduling.learning.periods import LONGEST, Periods
 from venire.scheduling.state.desk import (
@@ -134,7 +135,7 @@ class LearnThenServe(Learning):
         """Nothing is known until the phase ends."""
         if self.estimator is not None:
             return _OnlineLearn(self.estimator, self.rho, len(competences), classes)
-        return _KeepsLearning(Estimate(Anchored(), competences, classes, rho=self.rho))
+        return _KeepsLearning(Estimate(Auto(), competences, classes, rho=self.rho))
 
     def counts_from(self) -> int:
         """Utility counts from slot T_L on."""
@@ -177,10 +178,16 @@ class _KeepsLearning(Learner):
 
     def __init__(self, estimate: Estimate) -> None:
         self.estimate = estimate
+        self.distinct = self._distinct()
+
+    def _distinct(self) -> NDArray[np.bool_]:
+        kept = self.estimate
+        return distinct_classes(kept.labels, kept.found, kept.classes)
 
     def learn(self, items: Ints, labelers: Ints, said: Ints) -> None:
         """Fit the labels in the window and the new ones."""
         self.estimate.take(items, labelers, said, thorough=True)
+        self.distinct = self._distinct()
         self._believe()
 
     def join(self, competence: float | None) -> None:
@@ -193,21 +200,27 @@ class _KeepsLearning(Learner):
         """The class of an item is known: from the next fit on its labels are right or wrong."""
         self.estimate.gold[item] = label
 
+    def relate(self, families: Mapping[int, Hashable]) -> None:
+        """From the next fit on these count for as many votes as they are worth together."""
+        self.estimate.relate(families)
+
     def alarms(self) -> Ints | None:
         """How often each labeler was found to have changed."""
         return self.estimate.alarms()
 
     def _believe(self) -> None:
         p, square, prior, certain = self.estimate.guess()
-        self.belief = Belief(p, square, prior, certainty=certain)
+        self.belief = Belief(p, square, prior, certainty=certain, distinct=self.distinct)
 
     def state(self) -> dict[str, NDArray[Any]]:
         """The estimate, and whether anything has been learned."""
-        return {"learned": np.array(self.belief is not None)} | self.estimate.state()
+        own = {"learned": np.array(self.belief is not None), "distinct": self.distinct.copy()}
+        return own | self.estimate.state()
 
     def restore(self, state: dict[str, NDArray[Any]]) -> None:
         """Continue from there; also from snapshots of earlier versions, which learned once."""
         self.estimate.restore(_labels_forgotten(state) if "joined" in state else state)
+        self.distinct = state["distinct"].copy() if "distinct" in state else self._distinct()
         if state.get("learned", "competences" in state):
             self._believe()
 

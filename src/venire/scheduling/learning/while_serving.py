@@ -3,7 +3,7 @@
 Everybody is assumed to be better than chance at first (Beta(7, 3)), the policy serves with that
 from the first slot, and every label says something about who gave it, however few labels an item
 has. At the end of a period (see `periods`) the belief is recomputed from the labels of the window,
-by the estimator that `aggregate` uses too (`venire.estimators.Anchored`), starting from the vote:
+by the estimator that `aggregate` uses too (`venire.estimators.Auto`), starting from the vote:
 earlier beliefs have no influence, so no belief can reinforce itself. Four things could go wrong.
 
 **Cliques.** Labelers are known by those with whom they share items. Were it always the same ones
@@ -34,16 +34,18 @@ its labels so far are forgotten, and it is learned again.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import ClassVar, Literal, get_args
 
 import numpy as np
+from numpy.typing import NDArray
 
 from venire.errors import InputError, UnknownName
+from venire.estimators.auto import Auto
 from venire.estimators.base import BaseEstimator
-from venire.estimators.votes.anchored import Anchored
 from venire.scheduling.base import Belief, Ints, Learner, Learning, Policy
+from venire.scheduling.learning.distinct_classes import distinct_classes
 from venire.scheduling.learning.estimates import BETTER_THAN_CHANCE, Arrays, Estimate, Memory
 from venire.scheduling.learning.periods import Periods
 
@@ -145,7 +147,7 @@ class LearnWhileServing(Learning):
     def begin(self, competences: Sequence[float | None], classes: int) -> Learner:
         """A learner that knows only the stated competences."""
         estimate = Estimate(
-            Anchored() if self.estimator is None else self.estimator,
+            Auto() if self.estimator is None else self.estimator,
             competences,
             classes,
             self.prior,
@@ -180,6 +182,7 @@ class _WhileServing(Learner):
         self.asked = np.zeros(labelers, np.int64)  # labels since `starved` was last computed
         self.starved = np.zeros(labelers, np.bool_)
         self.exploring = False
+        self.distinct = np.zeros(classes, np.bool_)
         self._believe()
 
     def learn(self, items: Ints, labelers: Ints, said: Ints) -> None:
@@ -189,9 +192,14 @@ class _WhileServing(Learner):
         start, length = periods.of(self.slot)
         self.exploring = self.slot == start + length - 1
         self.estimate.take(items, labelers, said, thorough=self.exploring)
+        if self.exploring:
+            self.distinct = self._distinct()
         if self.exploring and last >= start:  # labels since the exploration of this period
             self._count(labelers)
         self._believe()
+
+    def _distinct(self) -> NDArray[np.bool_]:
+        return distinct_classes(self.estimate.labels, self.estimate.found, self.classes)
 
     def _count(self, labelers: Ints) -> None:
         """Find out who is rarely asked, once there are enough labels to tell."""
@@ -212,6 +220,10 @@ class _WhileServing(Learner):
         """The class of an item is known: from the next fit on its labels are right or wrong."""
         self.estimate.gold[item] = label
 
+    def relate(self, families: Mapping[int, Hashable]) -> None:
+        """From the next fit on these count for as many votes as they are worth together."""
+        self.estimate.relate(families)
+
     def alarms(self) -> Ints | None:
         """How often each labeler was found to have changed."""
         return self.estimate.alarms()
@@ -223,12 +235,13 @@ class _WhileServing(Learner):
             chance = 1.0 / self.classes
             hoped = np.where(self.starved, max(self.how.stranger(), chance), chance)
         p, square, prior, certain = guess
-        self.belief = Belief(p, square, prior, hoped, self.slot + 1, certain)
+        self.belief = Belief(p, square, prior, hoped, self.slot + 1, certain, self.distinct)
 
     def state(self) -> Arrays:
         """The estimate, the slot, who was asked, and whom to explore."""
         own = {"slot": np.array(self.slot), "exploring": np.array(self.exploring)}
         own |= {"asked": self.asked.copy(), "starved": self.starved.copy()}
+        own["distinct"] = self.distinct.copy()
         return own | {f"estimate.{name}": a for name, a in self.estimate.state().items()}
 
     def restore(self, state: Arrays) -> None:
@@ -238,4 +251,5 @@ class _WhileServing(Learner):
         start = len("estimate.")
         parts = {n[start:]: a for n, a in state.items() if n.startswith("estimate.")}
         self.estimate.restore(parts)
+        self.distinct = state["distinct"].copy() if "distinct" in state else self._distinct()
         self._believe()

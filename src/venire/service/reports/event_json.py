@@ -100,7 +100,8 @@ def _body(event: Event) -> dict[str, Any]:
         case GoldGiven(item=item, label=label):
             return {"item": item, "label": label}
         case Changed():
-            return {"policy": event.policy, "learning": event.learning}
+            kin = {} if event.families is None else {"families": dict(event.families)}
+            return {"policy": event.policy, "learning": event.learning, **kin}
         case Observed():
             return _label(event)
 

@@ -34,7 +34,7 @@ class Stopped(Exception):
 async def panel_of(runtime: Runtime, stream: str, want: float | None) -> PanelView:
     """The report on the panel of a stream."""
     live = await runtime.live_stream(stream)
-    classes, cost = live.settings.classes, live.settings.delay_cost
+    classes, cost, kin = live.settings.classes, live.settings.delay_cost, live.settings.families
     prices = {who.id: who.price * cost for who in live.engine.panel}
     storage = runtime.storage
     rows = await runtime.read_committed(storage.recent_labels, stream, 0.0, None, LABELS)
@@ -50,7 +50,8 @@ async def panel_of(runtime: Runtime, stream: str, want: float | None) -> PanelVi
             raise Stopped
 
     try:
-        report = await runtime.threads.replay(lambda: _report(rows, classes, prices, want, check))
+        given = rows, classes, prices, kin, want, check
+        report = await runtime.threads.replay(lambda: _report(*given))
     except Stopped:
         raise StateError(
             f"the report takes more than {MAX_SECONDS:g} s: export the labels (venire export) and "
@@ -65,6 +66,7 @@ def _report(
     rows: list[LabelRow],
     classes: tuple[str, ...],
     prices: dict[str, float],
+    families: dict[str, str],
     want: float | None,
     check: Callable[[int], None],
 ) -> PanelReport:
@@ -73,7 +75,7 @@ def _report(
     table = LabelTable.from_rows(labels, classes)
     known = {name: prices.get(name, 0.0) for name in table.labelers}
     priced = known if any(known.values()) else None
-    return panel_report(table, priced, want=want, progress=check)
+    return panel_report(table, priced, want=want, progress=check, families=families)
 
 
 def _view(stream: str, report: PanelReport) -> PanelView:
@@ -90,6 +92,7 @@ def _view(stream: str, report: PanelReport) -> PanelView:
         change=_measured(report.change),
         best_again=str(report.best_again.labeler),
         members=tuple(_member(member) for member in report.members),
+        relations=report.relations,
     )
 
 
@@ -105,6 +108,7 @@ def _member(member: PanelMember) -> PanelMemberView:
         cost=member.cost,
         copies=tuple(str(name) for name in member.copies),
         family=tuple(str(name) for name in member.family),
+        similar=tuple(str(name) for name in member.similar),
         without=_measured(member.without),
         second=_measured(member.second),
         stays=member.stays,

@@ -1,8 +1,8 @@
-"""Labelers' skills with intervals, drift, and clones.
+"""Labelers' skills with intervals, drift, clones, and who shares errors.
 
-Assignments follow the engine's own beliefs. The skills, intervals, drift alarms and clones reported
-here are computed beside it, by the same estimator, from the latest labels of the stream, in a
-thread, and cached for some seconds.
+Assignments follow the engine's own beliefs. What is reported here is computed beside it, from the
+latest labels of the stream, in a thread, and cached for some seconds: skills, intervals, clones and
+who shares errors by one fit of the same estimator (`Auto`), drift by its own test.
 """
 
 from __future__ import annotations
@@ -12,23 +12,23 @@ import contextlib
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from venire.errors import VenireError
+from venire.estimators.auto import Auto
+from venire.estimators.families import Families
 from venire.estimators.intervals import implied_intervals
-from venire.estimators.screening.clones import find_clones
 from venire.estimators.streaming.estimator import Streaming
-from venire.estimators.votes.anchored import Anchored
 from venire.labels import LabelTable
 from venire.service.reports.event_json import number
 from venire.service.runtime.runtime import Runtime
 from venire.service.stream.live_stream import LiveStream
 from venire.storage import LabelRow, Storage
 
-__all__ = ["Skill", "Skills", "agreements", "measure", "warm_up"]
+__all__ = ["Report", "Skill", "Skills", "agreements", "measure", "warm_up"]
 
 #: How many of the latest labels to use.
 LABELS: Final = 20_000
@@ -50,8 +50,10 @@ CELLS: Final = 500_000
 class Skill:
     """A labeler's skill and its interval, from one posterior.
 
-    `agreement` is how often another labeler of the same item says the same; `confusion` how often
-    the labeler says each class (columns) of items of each true class (rows).
+    `clone_of` is the first of those whose errors look alike (`find_clones`), `family` are those
+    with whom the labeler counts for fewer votes. `agreement` is how often another labeler of the
+    same item says the same; `confusion` how often the labeler says each class (columns) of items of
+    each true class (rows).
     """
 
     skill: float | None = None
@@ -59,8 +61,16 @@ class Skill:
     high: float | None = None
     drifting: bool = False
     clone_of: str | None = None
+    family: tuple[str, ...] = ()
     agreement: float | None = None
     confusion: NDArray[np.float32] | None = field(default=None, compare=False, repr=False)
+
+
+class Report(NamedTuple):
+    """The skills of labelers, and who shares errors, a sentence each (`Auto.relations_`)."""
+
+    skills: dict[str, Skill]
+    relations: tuple[str, ...] = ()
 
 
 class Skills:
@@ -68,7 +78,7 @@ class Skills:
 
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
-        self._kept: dict[str, tuple[float, int, dict[str, Skill]]] = {}
+        self._kept: dict[str, tuple[float, Any, Report]] = {}
         self._busy = asyncio.Lock()
 
     def forget(self, stream: str) -> None:
@@ -79,7 +89,14 @@ class Skills:
         """The latest report, however old; a newer one is computed beside it, for the next time."""
         if not self._busy.locked():
             self._runtime.spawn(self._refresh(live))
-        return self._kept.get(live.name, (0.0, 0, {}))[2]
+        return self._last(live).skills
+
+    def relations(self, live: LiveStream) -> tuple[str, ...]:
+        """Who shares errors, by the latest report, a sentence each."""
+        return self._last(live).relations
+
+    def _last(self, live: LiveStream) -> Report:
+        return self._kept[live.name][2] if live.name in self._kept else Report({})
 
     async def _refresh(self, live: LiveStream) -> None:
         with contextlib.suppress(VenireError):  # the store is down
@@ -89,44 +106,55 @@ class Skills:
         """The skills of a stream's labelers."""
         async with self._busy:
             now, labels = self._runtime.clock.monotonic(), live.statistics.labels + live.checks.gold
-            at, count, skills = self._kept.get(live.name, (-CACHE_SECONDS, 0, {}))
-            if now - at >= CACHE_SECONDS and count != labels:
-                skills = await self._runtime.threads.compute(
-                    _measured, self._runtime.storage, live.name, live.settings.classes
-                )
-                self._kept[live.name] = now, labels, skills
-            return skills
+            classes, families = live.settings.classes, live.settings.families
+            at, by, report = self._kept.get(live.name, (-CACHE_SECONDS, (0, {}), Report({})))
+            if now - at >= CACHE_SECONDS and by != (labels, families):
+                given = self._runtime.storage, live.name, classes, families
+                report = await self._runtime.threads.compute(_measured, *given)
+                self._kept[live.name] = now, (labels, families), report
+            return report.skills
 
 
-def _measured(storage: Storage, stream: str, classes: tuple[str, ...]) -> dict[str, Skill]:
+def _measured(
+    storage: Storage, stream: str, classes: tuple[str, ...], families: Families
+) -> Report:
     labels = storage.recent_labels(stream, 0.0, limit=LABELS)
-    return measure(labels, classes, storage.gold_of(stream, {row.item for row in labels}))
+    gold = storage.gold_of(stream, {row.item for row in labels})
+    return measure(labels, classes, gold, families)
 
 
 def measure(
-    labels: list[LabelRow], classes: tuple[str, ...], gold: dict[str, str] | None = None
-) -> dict[str, Skill]:
-    """Skills, 90 % intervals, drift and clones from labels, newest first, and gold."""
+    labels: list[LabelRow],
+    classes: tuple[str, ...],
+    gold: dict[str, str] | None = None,
+    families: Families | None = None,
+) -> Report:
+    """Skills, 90 % intervals, drift, clones and families by labels, newest first, and gold."""
     rows = [(row.item, row.labeler, row.said) for row in reversed(labels)]
     names = {row[1] for row in rows}
     if len(rows) < MIN_LABELS or len(names) < 3:
-        return {}
-    clones = _clones(LabelTable.from_rows(rows, classes=classes))
+        return Report({})
+    table = LabelTable.from_rows(rows, classes=classes)
+    fitted = Auto(families, threads=1).fit(table, gold or None)
+    alike = [tuple(map(str, group.members)) for group in fitted.clones_.groups]
+    clones = {name: group[0] for group in alike for name in group[1:]}
+    kin = [tuple(map(str, group.members)) for group in fitted.families_]
+    family = {name: tuple(x for x in group if x != name) for group in kin for name in group}
     own = [row for row in rows if row[1] not in clones]  # copies add no evidence
-    fitted = Anchored(threads=1).fit(LabelTable.from_rows(own, classes=classes), gold)
     spans, drifting, agreed = _spans(fitted), _drifting(own, classes), agreements(rows)
-    learned = _confusions(fitted, Counter(row[1] for row in own))
-    found = {}
-    for name in sorted(names):
-        first = clones.get(name, name)
-        found[name] = Skill(
-            *spans.get(first, (None, None, None)),
-            drifting=first in drifting,
+    learned = _confusions(fitted, Counter(row[1] for row in rows))
+    found = {
+        name: Skill(
+            *spans[name],
+            drifting=clones.get(name, name) in drifting,
             clone_of=clones.get(name),
+            family=family.get(name, ()),
             agreement=agreed.get(name),
-            confusion=learned.get(first),
+            confusion=learned.get(name),
         )
-    return found
+        for name in sorted(names)
+    }
+    return Report(found, fitted.relations_)
 
 
 def agreements(rows: Iterable[tuple[str, str, str]]) -> dict[str, float]:
@@ -148,7 +176,7 @@ def agreements(rows: Iterable[tuple[str, str, str]]) -> dict[str, float]:
     return {name: same[name] / n for name, n in others.items() if n}
 
 
-def _confusions(fitted: Anchored, labels: Counter[str]) -> dict[str, NDArray[np.float32]]:
+def _confusions(fitted: Auto, labels: Counter[str]) -> dict[str, NDArray[np.float32]]:
     """The confusion matrices of the labelers with the most labels."""
     place = {str(name): m for m, name in enumerate(fitted.table_.labelers)}
     most = CELLS // len(fitted.table_.classes) ** 2
@@ -169,7 +197,7 @@ def warm_up(classes: tuple[str, ...]) -> None:
     measure([LabelRow("", *label, 0.0, 0, False, None, "") for label in labels], classes)
 
 
-def _spans(fitted: Anchored) -> dict[str, Span]:
+def _spans(fitted: Auto) -> dict[str, Span]:
     """Skill and interval of each labeler."""
     spans = zip(fitted.competences_.tolist(), implied_intervals(fitted).tolist(), strict=True)
     return {
@@ -184,12 +212,3 @@ def _drifting(rows: list[tuple[str, str, str]], classes: tuple[str, ...]) -> set
     for first in range(0, len(rows), 200):
         stream.partial_fit(LabelTable.from_rows(rows[first : first + 200], classes=classes))
     return {str(name) for name, drift in stream.drift_.items() if drift.alarms}
-
-
-def _clones(table: LabelTable) -> dict[str, str]:
-    """Clones, each mapped to the first labeler of its group."""
-    try:
-        groups = find_clones(table).groups
-    except VenireError:
-        return {}
-    return {str(name): str(group.members[0]) for group in groups for name in group.members[1:]}

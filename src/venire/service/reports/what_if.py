@@ -27,7 +27,7 @@ from venire.whatif import Comparison, Plan, Recorded, what_if
 __all__ = ["events_of", "recorded_of", "what_if_of"]
 
 #: The most events to replay, from the first on, and the most seconds that it may take.
-MOST_EVENTS: Final = 200_000
+MOST_EVENTS: Final = 100_000
 MAX_SECONDS: Final = 60.0
 
 
@@ -109,6 +109,7 @@ def recorded_of(
     settings, _ = of_body(list(storage.settings(stream))[-1].body)
     for who in recorded.prices:  # the log has them in slots of waiting
         recorded.prices[who] *= settings.delay_cost
+    recorded.voices = settings.voices
     return recorded
 
 
@@ -134,7 +135,13 @@ def _view(stream: str, events: int, found: Comparison) -> WhatIfView:
             )
             for name, paired in found.measures.items()
         },
+        recorded=found.recorded,
+        repeated=found.repeated,
         held=found.held,
+        hanging=found.hanging,
+        turned=found.turned,
+        turned_hanging=found.turned_hanging,
         ran_out=found.ran_out,
         idle=found.idle,
+        notes=found.notes,
     )

@@ -1,4 +1,4 @@
-"""Thread pools: reads, long steps, loading, compiling, heavy work, explanations, replays, lessons.
+"""Thread pools: reads, what keeps the store, long steps, loading, compiling, heavy work and more.
 
 Each kind of work has its own pool, so that none blocks another: requests never wait for a reader
 behind an explanation. While a thread works on a stream, the stream's `busy` is set and nobody else
@@ -23,6 +23,9 @@ T = TypeVar("T")
 
 #: Threads that read from the store for requests.
 READERS: Final = 4
+
+#: Threads that keep the store and its streams: they wait for no request that reads.
+KEEPERS: Final = 3
 
 #: Threads that close slots and copy the state of streams.
 STEPPERS: Final = 2
@@ -69,6 +72,7 @@ class ThreadPools:
     def __init__(self, on_idle: Callable[[LiveStream], None]) -> None:
         self._on_idle = on_idle
         self._readers = ThreadPoolExecutor(READERS, "venire-reader")
+        self._keepers = ThreadPoolExecutor(KEEPERS, "venire-keeper")
         self._steppers = ThreadPoolExecutor(STEPPERS, "venire-stepper")
         self._loaders = ThreadPoolExecutor(LOADERS, "venire-loader")
         self._compilers = ThreadPoolExecutor(COMPILERS, "venire-compiler")
@@ -81,6 +85,10 @@ class ThreadPools:
     async def read(self, method: Callable[..., T], *args: Any) -> T:
         """Read from the store, in a thread."""
         return await asyncio.get_running_loop().run_in_executor(self._readers, method, *args)
+
+    async def keep(self, method: Callable[..., T], *args: Any) -> T:
+        """Do what keeps the store, or the streams of it that are ours, in a thread."""
+        return await asyncio.get_running_loop().run_in_executor(self._keepers, method, *args)
 
     async def compute(self, method: Callable[..., T], *args: Any) -> T:
         """Do heavy work, in a thread that no request reads with."""
@@ -161,7 +169,7 @@ class ThreadPools:
 
     def close(self) -> None:
         """Accept no more work; what is running continues to its end."""
-        for pool in (self._readers, self._steppers, self._workers):
+        for pool in (self._readers, self._keepers, self._steppers, self._workers):
             pool.shutdown(wait=False)
         for pool in (self._loaders, self._compilers, self._teacher):
             pool.shutdown(wait=False, cancel_futures=True)

@@ -68,6 +68,7 @@ def new_engine(settings: StreamSettings, remember: int) -> Scheduler:
         revisions=settings.revisions,
         budget=budget_of(settings),
         costs=settings.cost_pairs,
+        families=settings.families,
     )
     if nobody:
         engine.leave(SOMEBODY)
@@ -166,9 +167,10 @@ def apply_settings(
     guests = seated - set(before) - set(after) - gone if new.open_panel else set()
     bound = bounds if bounds != engine.bounds else None
     costs = new.cost_pairs if new.cost_pairs != engine.costs else None
-    changes = policy or learning, bound, revisions, spend, costs
+    families = new.families if new.families != engine.families else None
+    changes = policy or learning, bound, revisions, spend, costs, families
     if any(change is not None for change in changes):
-        engine.change(policy, learning, bound, revisions=revisions, budget=spend, costs=costs)
+        engine.change(policy, learning, bound, None, revisions, spend, costs, families)
     for name in sorted(seated):
         if name not in guests and (name not in after or before.get(name) != after[name]):
             engine.leave(name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from venire.errors import InputError, NotFound
@@ -9,6 +10,7 @@ from venire.service.actors import Actor
 from venire.service.messages import StreamView
 from venire.service.panel_messages import AgreementView
 from venire.service.reports.agreement import agreement_of
+from venire.service.reports.skill_report import Skills
 from venire.service.runtime.runtime import Runtime
 from venire.service.settings import Member, StreamSettings
 from venire.service.verbs.streams import StreamOperations
@@ -19,8 +21,8 @@ __all__ = ["LabelerOperations"]
 class LabelerOperations:
     """Changes the panel of a stream, one labeler at a time; each change is a new version."""
 
-    def __init__(self, runtime: Runtime, streams: StreamOperations) -> None:
-        self.runtime, self._streams = runtime, streams
+    def __init__(self, runtime: Runtime, streams: StreamOperations, skills: Skills) -> None:
+        self.runtime, self._streams, self._skills = runtime, streams, skills
         self._kept: dict[str, tuple[int, AgreementView]] = {}
 
     async def add_labeler(self, stream: str, member: Member, actor: Actor | str) -> StreamView:
@@ -63,16 +65,22 @@ class LabelerOperations:
         action = "labeler.retire" if retired else "labeler.restore"
         return await self._streams.change_stream(stream, panel, actor, action, labeler)
 
-    async def agreement(self, stream: str) -> AgreementView:
-        """How the labelers agree with gold and with each other, by the latest labels."""
+    async def agreement(self, stream: str, wait: bool = True) -> AgreementView:
+        """How the labelers agree with gold and with each other, by the latest labels.
+
+        Who shares errors is found out first; without `wait` it is what was known last.
+        """
         live = await self.runtime.live_stream(stream)
+        if wait:
+            await self._skills.of(live)
         count = live.statistics.labels + live.checks.gold
         kept = self._kept.get(stream)
         if kept is None or kept[0] != count:
             await self.runtime.flush()
             view = await self.runtime.threads.compute(agreement_of, self.runtime.storage, stream)
             kept = self._kept[stream] = count, view
-        return kept[1]
+        view, lines = kept[1], self._skills.relations(live)
+        return view if view.relations == lines else replace(view, relations=lines)
 
     def forget(self, stream: str) -> None:
         """Drop what is kept of a deleted stream."""

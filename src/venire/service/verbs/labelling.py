@@ -7,7 +7,7 @@ import json
 import re
 from collections.abc import Sequence
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 from venire.errors import (
     Archived,
@@ -140,16 +140,21 @@ class LabellingOperations:
         """
         live, grant, done = offer
         entry, moment = live.open.get(grant.held.item), self.runtime.moment()
-        payload = None if entry is None else entry.payload
+        kept = None if entry is None else entry.payload
         try:
             await asyncio.shield(done)
-            if payload is None:
-                row = await self.runtime.read(self.runtime.storage.item, live.name, grant.held.item)
-                payload = "null" if row is None else row.payload
+            payload = await self._payload(live.name, grant.held.item, kept)
         except (asyncio.CancelledError, StoreDown):
             self._release_later(offer)
             raise
         return grants.view(live, grant.held, grant.token, payload, moment, grant.gain)
+
+    async def _payload(self, stream: str, item: str, kept: str | None) -> Any:
+        """The payload of an item: in memory if it is short, else read and parsed in threads."""
+        if kept is not None:
+            return json.loads(kept)
+        row = await self.runtime.read(self.runtime.storage.item, stream, item)
+        return None if row is None else await self.runtime.read(json.loads, row.payload)
 
     def _release_later(self, offer: Offer) -> None:
         """Release an offer that did not reach its client."""
@@ -365,10 +370,8 @@ class LabellingOperations:
         kept = [live.open[x.item].payload if x.item in live.open else None for x in leases]
         await runtime.commit(live, batch)
         found = []
-        for lease, token, payload in zip(leases, tokens, kept, strict=True):
-            if payload is None:
-                row = await runtime.read(runtime.storage.item, stream, lease.item)
-                payload = "null" if row is None else row.payload
+        for lease, token, text in zip(leases, tokens, kept, strict=True):
+            payload = await self._payload(stream, lease.item, text)
             found.append(grants.view(live, lease, token, payload, moment))
         return found
 

@@ -162,6 +162,10 @@ class ReadOperations:
         await self.runtime.flush()
         return views
 
+    async def relations(self, stream: str) -> tuple[str, ...]:
+        """Who shares errors, a sentence each, as far as it is known by now."""
+        return self.skills.relations(await self.runtime.live_stream(stream))
+
     async def confusion(self, stream: str, labeler: str) -> ConfusionView:
         """How often a labeler says each class of items of each true class."""
         live = await self.runtime.live_stream(stream)
@@ -234,6 +238,7 @@ async def item_view(runtime: Runtime, stream: str, item: str) -> ItemView:
         labels = await runtime.read(runtime.storage.labels_of, stream, item)
         revisions = await runtime.read(runtime.storage.revisions_of, stream, item)
         notes = await runtime.read(runtime.storage.notes, stream, 0, None, item)
+    payload = await runtime.read(json.loads, row.payload)
     live = await runtime.live_stream(stream)
     posterior: dict[str, float] | None = None
     held: tuple[str, ...] = ()
@@ -248,7 +253,7 @@ async def item_view(runtime: Runtime, stream: str, item: str) -> ItemView:
     return ItemView(
         id=row.id,
         status=ItemStatus(row.status),
-        payload=json.loads(row.payload),
+        payload=payload,
         weight=row.weight,
         eligible=None if row.eligible is None else tuple(json.loads(row.eligible)),
         excluded=tuple(json.loads(row.excluded)),
@@ -323,6 +328,7 @@ def labeler_view(
         retired=name in live.settings.retired,
         unsure=record.unsure,
         agreement=measured.agreement,
+        family=measured.family,
     )
 
 

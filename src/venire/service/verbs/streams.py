@@ -59,6 +59,7 @@ from venire.storage import (
     Storage,
     StreamRow,
 )
+from venire.storage.contents import is_large
 
 __all__ = ["StreamOperations"]
 
@@ -321,7 +322,8 @@ class StreamOperations:
         runtime, key = self.runtime, Actor.of(actor).key
         await runtime.writable(stream)
         self._limit(len(items))
-        sent = await runtime.threads.scan(len(items) > CHUNK, contents, items)
+        much = len(items) > CHUNK or any(is_large(item.payload) for item in items)
+        sent = await runtime.threads.scan(much, contents, items)
         known = await runtime.read(known_contents, runtime.storage, stream, list(sent))
         intake = Intake(items, sent, known)
         added: list[Added] = []

@@ -74,7 +74,9 @@ def take_gold(
     for row in rows:
         outcome = _classify(live, row, known)
         if outcome is ACCEPTED:
-            live.engine.gold(row.item, row.label, *known.left.get(row.item, (None, 0)))
+            before = known.left.get(row.item, (None, 0))
+            if not live.engine.gold(row.item, row.label, *before, warn=False):
+                outcome = _not_learned(row.item)
             live.collect(batch, moment)
             who = Actor.of(actor)
             batch.gold.append(
@@ -89,6 +91,14 @@ def take_gold(
                 live.withdraw(again, batch, moment)
         outcomes.append(outcome)
     return outcomes
+
+
+def _not_learned(item: str) -> Outcome:
+    message = (
+        f"item {item!r} left so long ago that its labels are no longer learned from: its verdict "
+        "is the gold, but this teaches nothing about its labelers"
+    )
+    return Outcome("accepted", "not_learned", message)
 
 
 def _classify(live: LiveStream, row: GoldIn, known: KnownGold) -> Outcome:

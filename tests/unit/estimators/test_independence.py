@@ -1,0 +1,148 @@
+"""Do labelers err independently? The fast scores against plain loops, and who was asked why."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from venire import LabelTable
+from venire.estimators.families import weighted_posteriors, weighted_shares
+from venire.estimators.screening.independence import FEWEST_SHARED, Pairs, independence
+from venire.estimators.streaming.change import changed_since
+from venire.estimators.votes.lone import agreements, capped, prior_votes
+
+Floats = NDArray[np.float64]
+
+
+def plain_misfit(said: NDArray[np.int64], posteriors: Floats, confusions: Floats) -> float:
+    """The mean over pairs of labelers of (sum of scores)^2 / sum of squared scores."""
+    K, found = posteriors.shape[1], []
+    for a, b in combinations(range(said.shape[1]), 2):
+        scores = []
+        for i in range(len(said)):
+            if said[i, a] >= 0 and said[i, b] >= 0:
+                scores.append(
+                    sum(
+                        posteriors[i, k]
+                        * sum(
+                            ((said[i, a] == l) - confusions[a, k, l])
+                            * ((said[i, b] == l) - confusions[b, k, l])
+                            for l in range(K)
+                        )
+                        for k in range(K)
+                    )
+                )
+        if len(scores) >= FEWEST_SHARED:
+            found.append(sum(scores) ** 2 / (sum(s**2 for s in scores) + 1e-9))
+    return float(np.mean(found))
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 10_000), st.integers(2, 4), st.integers(2, 5))
+def test_the_misfit_is_that_of_plain_loops(seed: int, K: int, M: int) -> None:
+    rng = np.random.default_rng(seed)
+    said = rng.integers(-1, K, (30, M))
+    said[:4] = rng.integers(K, size=(4, M))  # enough in common
+    confusions = rng.dirichlet(np.ones(K), (M, K))
+    posteriors = rng.dirichlet(np.ones(K), 30)
+    table = LabelTable.from_matrix(said, K)
+    found = Pairs.of(table).misfit(table.said, posteriors, confusions)
+    assert found == pytest.approx(plain_misfit(said, posteriors, confusions))
+
+
+def asked_until_two_agree(seed: int, items: int, skills: list[float]) -> NDArray[np.int64]:
+    """Two labelers of an item at random, and all others if these differ."""
+    rng, M = np.random.default_rng(seed), len(skills)
+    truth = rng.integers(2, size=(items, 1))
+    said = np.where(rng.random((items, M)) < skills, truth, 1 - truth)
+    order = rng.random((items, M)).argsort(axis=1)
+    first = np.take_along_axis(said, order[:, :2], axis=1)
+    late = order.argsort(axis=1) >= 2
+    return np.where(late & (first[:, :1] == first[:, 1:]), -1, said)
+
+
+SKILLS = [0.9, 0.85, 0.8, 0.75, 0.7, 0.65, 0.8, 0.8, 0.7, 0.9]
+
+
+def test_it_does_not_matter_why_a_label_was_asked_for() -> None:
+    """By the agreement of pairs these would look dependent: items with many labels are disputed."""
+    found = [independence(LabelTable.from_matrix(asked_until_two_agree(s, 800, SKILLS)))
+             for s in range(6)]  # fmt: skip
+    assert abs(np.mean([one.excess for one in found])) < 0.3
+    assert all(one.shown for one in found)
+
+
+def test_shared_errors_are_seen_there_too() -> None:
+    for seed in range(3):
+        said = asked_until_two_agree(seed, 800, SKILLS)
+        rng = np.random.default_rng(seed)
+        for m in (1, 2, 3):
+            copies = (rng.random(800) < 0.8) & (said[:, m] >= 0) & (said[:, 0] >= 0)
+            said[copies, m] = said[copies, 0]
+        assert not independence(LabelTable.from_matrix(said)).shown
+
+
+def test_a_panel_that_does_not_change_is_not_found_to_have_changed() -> None:
+    rows = np.array([[[p, 1 - p], [1 - p, p]] for p in SKILLS])
+    for seed in range(10):
+        table = LabelTable.from_matrix(asked_until_two_agree(seed, 600, SKILLS))
+        assert changed_since(table, rows, np.array([0.5, 0.5])) is None
+
+
+@settings(deadline=None)
+@given(st.integers(0, 10_000), st.integers(2, 5))
+def test_the_cap_of_lone_labels_changes_no_verdict(seed: int, K: int) -> None:
+    rng = np.random.default_rng(seed)
+    said = rng.integers(-1, K, (25, 3))
+    said[0] = 0
+    table = LabelTable.from_matrix(said, K)
+    posteriors = rng.dirichlet(np.full(K, 0.3), 25)
+    limits = agreements(table)
+    found = capped(table, posteriors, limits)
+    assert (found.argmax(axis=1) == posteriors.argmax(axis=1)).all()
+    assert np.allclose(found.sum(axis=1), 1)
+    assert (found.max(axis=1) <= posteriors.max(axis=1) + 1e-12).all()
+    several = np.diff(table.start) != 1
+    assert (found[several] == posteriors[several]).all()
+
+
+@settings(deadline=None)
+@given(st.integers(0, 10_000), st.integers(2, 4))
+def test_prior_votes_keep_the_order_and_the_ties_of_the_vote(seed: int, K: int) -> None:
+    rng = np.random.default_rng(seed)
+    said = rng.integers(-1, K, (20, 5))
+    said[0] = 0
+    table = LabelTable.from_matrix(said, K)
+    smooth = weighted_shares(table, [], prior_votes(table))
+    for i in range(20):
+        votes = np.bincount(said[i][said[i] >= 0], minlength=K)
+        for k in range(K):
+            for l in range(K):
+                assert (smooth[i, k] > smooth[i, l]) == (votes[k] > votes[l])
+
+
+def test_two_labels_that_agree_are_less_sure_than_ten() -> None:
+    said = np.full((100, 10), -1)
+    said[:50], said[50:, :2] = 0, 1
+    said[::7, 0] = 1 - said[::7, 0]
+    table = LabelTable.from_matrix(said)
+    smooth = weighted_shares(table, [], prior_votes(table))
+    assert 0.5 < smooth[51].max() < smooth[1].max() < 1
+
+
+def test_posteriors_without_families_are_bayes_rule() -> None:
+    rng = np.random.default_rng(0)
+    said = rng.integers(-1, 3, (20, 4))
+    confusions, priors = rng.dirichlet(np.ones(3), (4, 3)), rng.dirichlet(np.ones(3))
+    found = weighted_posteriors(LabelTable.from_matrix(said, 3), confusions, priors, [])
+    for i in range(20):
+        plain = priors.copy()
+        for m in range(4):
+            if said[i, m] >= 0:
+                plain = plain * confusions[m][:, said[i, m]]
+        assert found[i] == pytest.approx(plain / plain.sum())
