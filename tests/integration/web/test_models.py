@@ -60,11 +60,13 @@ def test_models_label_a_stream_and_one_of_them_ends(process: Process, tmp_path: 
         with process.client() as client:
             client.create_stream("modelled", **SETTINGS)
             client.add_items("modelled", items)
-            done = run(
-                tmp_path, "work", "--stream", "modelled", "--url", process.url, "--panel",
-                "panel.yaml", "--until-idle", "4", "--json", key=process.key,
-            )  # fmt: skip
+            work = ("work", "--stream", "modelled", "--url", process.url, "--panel", "panel.yaml")
+            done = run(tmp_path, *work, "--until-idle", "4", "--json", key=process.key)
             exits = client.exits("modelled", 0, 1.0, 100)
+            for _ in range(3):  # on a busy machine four seconds without work are not the end of it
+                if len(exits) < 55:
+                    run(tmp_path, *work, "--until-idle", "4", key=process.key)
+                    exits = client.exits("modelled", 0, 1.0, 100)
     assert done.returncode == 0, done.stderr
     reports = {one["id"]: one for one in json.loads(done.stdout)}
     assert len(exits) >= 55

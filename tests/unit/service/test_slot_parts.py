@@ -139,15 +139,18 @@ async def test_others_write_between_the_parts_and_the_stream_itself_does_not() -
         await b.service.create_stream("other", settings_of(), "test")
         storage.write = noted  # type: ignore[method-assign]
 
+        over = asyncio.Event()
+
         async def others() -> None:
             n = 0
-            while b.live.engine.slot == 0 or b.service.runtime.streams["posts"].busy is not None:
+            while not over.is_set():
                 await b.service.add_items("other", [ItemIn(f"o{n}")])
                 n += 1
 
         beside = asyncio.create_task(others())
         await learn(b)
         await b.add("late")
+        over.set()
         await beside
     begun, end = order.index("posts closing"), order.index("posts closed")
     between = order[begun:end]
