@@ -38,6 +38,7 @@ QUALITY = {
     "comparisons": "comparisons",
     "console": "console",
     "costs": "costs",
+    "families": "families",
     "first-run": "first_run",
     "judge-panels": "judge_panels",
     "judges": "judges",

@@ -74,7 +74,7 @@ class Auto(VoteEstimator):
        EM predicts, the verdicts are EM's (`DawidSkene`; their confidence is the mean with that of
        `Anchored`, which is lower). If they clearly are, it returns the vote. If it cannot be told,
        for lack of items in common or in between, the verdicts are those of `Anchored`: one step
-       away from the vote.
+       away from the vote. So they are if a minority of labelers, taken as a family, explains it.
     4. No verdict on a single label is surer than such labels have been found to agree with others,
        and the vote of a few labels is less sure than its share (`venire.estimators.votes.lone`).
 
@@ -150,12 +150,13 @@ class Auto(VoteEstimator):
         self.clones_ = find_clones(found.present, seed=self.seed)
         groups = families_of(table.labelers, self.families, self.clones_)
         voices, self.independence_ = self._voices(found, groups)
+        self.basis_ = _basis(found, self.independence_)
         if self.independence_.refuted:
             more = groups + self._minorities(groups)
             merged, explained = self._voices(found, more)
             if explained.shown and len(more) > len(groups):
                 groups, voices, self.independence_ = more, merged, explained
-        self.basis_ = _basis(found, self.independence_)
+                self.basis_ = Basis.NEAR
         self.learned_ = self.basis_ is not Basis.VOTE
         self.rows_, self.shares_ = self._learn(table, found.present, voices, groups, gold)
         self.undecided_ = self._hanging(found.present, voices)
