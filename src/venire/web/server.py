@@ -225,6 +225,7 @@ class _Server(uvicorn.Server):
             host=settings.host,
             port=settings.port,
             http=timed(settings.header_timeout, settings.body_timeout),
+            ws="none",
             lifespan="off",
             log_config=None,
             log_level=library_level(settings),

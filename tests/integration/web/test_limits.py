@@ -83,6 +83,12 @@ def test_a_body_of_many_values_is_refused_before_it_is_parsed(served: InProcess)
         served, "POST", f"{STREAM}/gold", "reviewer", csv, **{"content-type": "text/csv"}
     )
     assert (answer.status_code, answer.json()["error"]["code"]) == (413, "batch_too_large")
+    for blank in (b"\n", b"\r"):
+        answer = refused(
+            served, "POST", f"{STREAM}/items", "producer", blank * 1_000_000,
+            **{"content-type": "application/x-ndjson"},
+        )  # fmt: skip
+        assert (answer.status_code, answer.json()["error"]["code"]) == (413, "batch_too_large")
     wide = b"a," * 500_000 + b"\n" + b"x\n" * 1000
     answer = refused(
         served, "POST", f"{STREAM}/gold", "reviewer", wide, **{"content-type": "text/csv"}
