@@ -142,7 +142,10 @@ async def _within(seconds: float, storage: Storage) -> AsyncIterator[None]:
 
 
 async def _when_free(settings: ServerSettings, server: _Server, tell: Tell) -> Storage:
-    """The store, as soon as nobody else owns it; who shares it joins when it can serve."""
+    """The store, as soon as nobody else owns it; who shares it joins when it can serve.
+
+    Who waits for it compiles meanwhile: when the store is free that would keep everybody waiting.
+    """
     told, address = False, None
     if settings.shared:
         await server.listening.wait()
@@ -159,6 +162,8 @@ async def _when_free(settings: ServerSettings, server: _Server, tell: Tell) -> S
                 for listening in server.addresses():
                     tell(f"standing by on {listening}: {why}")
                 told = True
+                if not settings.shared:
+                    await asyncio.to_thread(warm_up)
         await asyncio.sleep(_RETRY)
 
 
