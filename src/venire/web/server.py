@@ -150,7 +150,7 @@ async def _when_free(settings: ServerSettings, server: _Server, tell: Tell) -> S
     if settings.shared:
         await server.listening.wait()
         address = settings.address or server.own_address()
-        await asyncio.to_thread(warm_up)
+        await asyncio.to_thread(_prepare)
     while True:
         try:
             return await asyncio.to_thread(
@@ -163,7 +163,7 @@ async def _when_free(settings: ServerSettings, server: _Server, tell: Tell) -> S
                     tell(f"standing by on {listening}: {why}")
                 told = True
                 if not settings.shared:
-                    await asyncio.to_thread(warm_up)
+                    await asyncio.to_thread(_prepare)
         await asyncio.sleep(_RETRY)
 
 
@@ -182,6 +182,12 @@ async def _start(service: Service, server: _Server, tell: Tell) -> None:
     for name in sorted(service.set_aside):
         tell(f"stream {name!r} is set aside: it cannot be loaded (see the log)")
     gc.freeze()
+
+
+def _prepare() -> None:
+    """Do what takes long and needs no store: who takes a store over is waited for."""
+    warm_up()
+    _collect_seldom()
 
 
 def warm_up() -> None:
