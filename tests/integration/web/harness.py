@@ -35,7 +35,7 @@ STREAM: dict[str, Any] = {"classes": CLASSES, "panel": PANEL, "learning": "known
 ROLES = ("admin", "producer", "labeler", "viewer", "reviewer")
 
 
-def until(true: Callable[[], bool], seconds: float = 60.0) -> None:
+def until(true: Callable[[], bool], seconds: float = 120.0) -> None:
     """Wait for something to be so; longer than it takes on a machine with much else to do."""
     end = time.monotonic() + seconds
     while not true():

@@ -28,7 +28,7 @@ def status(server: Process, path: str) -> int:
     headers = {"authorization": f"Bearer {server.key}"}
     request = urllib.request.Request(f"{server.url}{path}", headers=headers)
     try:
-        with urllib.request.urlopen(request, timeout=30) as answer:
+        with urllib.request.urlopen(request, timeout=60) as answer:
             return int(answer.status)
     except urllib.error.HTTPError as error:
         with error:
@@ -55,7 +55,7 @@ def _refused(server: Process) -> bool:
     headers = {"authorization": f"Bearer {server.key}", "content-type": "application/json"}
     request = urllib.request.Request(f"{server.url}/v1/streams/posts/items", body, headers)
     try:
-        with urllib.request.urlopen(request, timeout=30):
+        with urllib.request.urlopen(request, timeout=60):
             return False
     except urllib.error.HTTPError as error:
         with error:
