@@ -97,7 +97,8 @@ class ItemExit(_Numbered):
     """The exit of an item: verdict, confidence, and the reason it left.
 
     `n` is the cursor, counted from 1 in each stream; `verdict` is None for an item that left
-    without labels; `at` is in seconds since 1970.
+    without labels, and with `reason` while it is hidden from a reviewer; `at` is in seconds since
+    1970.
     """
 
     n: int
@@ -105,7 +106,7 @@ class ItemExit(_Numbered):
     verdict: str | None
     confidence: float
     labels: int
-    reason: str
+    reason: str | None
     arrived_slot: int
     slot: int
     at: float

@@ -222,14 +222,17 @@ class ItemView:
 
 @dataclass(frozen=True, slots=True)
 class ExitView:
-    """The exit of an item; `n` is the cursor, counted from 1 in each stream."""
+    """The exit of an item; `n` is the cursor, counted from 1 in each stream.
+
+    `reason` is None where the verdict is hidden: it tells whether labelers agreed.
+    """
 
     n: int
     item: str
     verdict: str | None
     confidence: float
     labels: int
-    reason: ExitReason
+    reason: ExitReason | None
     arrived_slot: int
     slot: int
     at: float

@@ -14,7 +14,7 @@ from venire import __version__
 from venire.service import Service
 from venire.service.settings import StreamSettings
 from venire.web.access import ROLES
-from venire.web.answers import REF
+from venire.web.answers import REF, ErrorAnswer
 from venire.web.bodies import BODIES
 from venire.web.console import ConsoleRoutes
 from venire.web.errors import add_handlers
@@ -138,7 +138,8 @@ def _say_owner(route: str, responses: dict[str, Any]) -> None:
 
 
 def _body_schemas() -> dict[str, Any]:
-    adapters = [(model, "validation", TypeAdapter(model)) for model in BODIES]
+    models = (*BODIES, ErrorAnswer)
+    adapters = [(model, "validation", TypeAdapter(model)) for model in models]
     _, schemas = TypeAdapter.json_schemas(adapters, ref_template=REF)  # type: ignore[arg-type]
     bodies: dict[str, Any] = schemas["$defs"]
     changes = StreamSettings.model_json_schema(ref_template=REF)

@@ -90,8 +90,8 @@ class Blind:
         if not (self.hides and view.audits_due):
             return view
         return replace(
-            view, agreement=None, mean_confidence=None, verdicts={}, alarms=0, revisions=0,
-            accuracy_low=None, accuracy_high=None,
+            view, agreement=None, mean_confidence=None, verdicts={}, reasons={}, alarms=0,
+            revisions=0, accuracy_low=None, accuracy_high=None,
         )  # fmt: skip
 
     def trends(self, view: TrendsView) -> TrendsView:
@@ -165,7 +165,7 @@ class Blind:
 
     @staticmethod
     def _exit(view: ExitView) -> ExitView:
-        return replace(view, verdict=None, confidence=0.0, labels=0)
+        return replace(view, verdict=None, confidence=0.0, labels=0, reason=None)
 
     @staticmethod
     def _summary(one: ItemSummary) -> ItemSummary:

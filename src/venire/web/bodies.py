@@ -376,7 +376,7 @@ def _of_lines(body: bytes, model: Any, most: int) -> list[Any]:
     Traceback (most recent call last):
     venire.web.errors.RequestError: invalid request: body.line 3.id: Input should be a valid string
     """
-    _check_rows(body.count(b"\n"), most + BLANK_LINES)
+    _check_rows(max(body.count(b"\n"), body.count(b"\r")), most + BLANK_LINES)
     lines = [(n, line) for n, line in enumerate(body.splitlines(), 1) if line.strip()]
     _check_rows(len(lines), most)
     rows: list[Any] = []

@@ -11,7 +11,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from itertools import islice
+from itertools import accumulate, islice
 from typing import Any, Final
 
 from venire.service.page_settings import Block
@@ -22,11 +22,17 @@ __all__ = ["Part", "lay_out", "pictures_of"]
 _IMAGE: Final = re.compile(r"data:image/(png|jpeg|gif|webp|avif);base64,", re.I)
 _AUDIO: Final = re.compile(r"data:audio/[\w.+-]+;base64,", re.I)
 
-#: What to mark in a text: words to look for, places to mark, and comparisons of characters (those
-#: of the text times those of the words; what lies behind is not marked).
+#: What to mark in a text: words to look for, their characters together, places to mark, and
+#: comparisons of characters (those of the text times those of the words; what lies behind is not
+#: marked).
 MOST_MARKS: Final = 200
+MOST_SOUGHT: Final = 20_000
 MOST_PLACES: Final = 1_000
 MOST_COMPARED: Final = 20_000_000
+
+#: Rows of a table, and characters of the path of a field: each row repeats those above it.
+MOST_ROWS: Final = 2_000
+LONGEST_PATH: Final = 200
 
 #: Characters of an image that the console shows: a page may have twenty of them.
 LONGEST_PICTURE: Final = 400_000
@@ -172,8 +178,11 @@ def _text(value: Any) -> str:
 
 
 def _table(value: Any) -> Part:
-    """The fields of an object, or the rows of a list, by name."""
-    return Part("table", rows=tuple(_rows(value, "")))
+    """The fields of an object, or the rows of a list, by name: as many as anybody would read."""
+    rows = tuple(islice(_rows(value, ""), MOST_ROWS + 1))
+    if len(rows) > MOST_ROWS:
+        rows = (*rows[:MOST_ROWS], ("…", "there is more, which is not shown"))
+    return Part("table", rows=rows)
 
 
 def _rows(value: Any, above: str) -> Iterator[tuple[str, str]]:
@@ -184,14 +193,24 @@ def _rows(value: Any, above: str) -> Iterator[tuple[str, str]]:
     """
     if isinstance(value, Mapping) and value:
         for name, inner in value.items():
-            yield from _rows(inner, f"{above}.{name}" if above else str(name))
+            yield from _rows(inner, _path(above, str(name)))
     elif isinstance(value, list) and any(isinstance(one, list | Mapping) for one in value):
         for place, inner in enumerate(value, 1):
-            yield from _rows(inner, f"{above}.{place}" if above else str(place))
+            yield from _rows(inner, _path(above, str(place)))
     elif isinstance(value, list) and value:
         yield above, ", ".join(_text(one) for one in value)
     else:
         yield above, _text(value)
+
+
+def _path(above: str, name: str) -> str:
+    """The path of a field; a very long one is cut.
+
+    >>> _path("home", "city"), len(_path("home", "x" * 1_000_000))
+    ('home.city', 200)
+    """
+    path = f"{above}.{name[:LONGEST_PATH]}" if above else name
+    return path if len(path) <= LONGEST_PATH else f"{path[: LONGEST_PATH - 1]}…"
 
 
 def _marks(text: str, spans: Any) -> tuple[tuple[int, int], ...]:
@@ -217,8 +236,10 @@ def _marks(text: str, spans: Any) -> tuple[tuple[int, int], ...]:
 
 def _places(text: str, words: Sequence[str]) -> Iterator[tuple[int, int]]:
     """Where the words are, in as much of the text as can be searched for them quickly."""
-    reach = MOST_COMPARED // max(1, sum(len(word) for word in words))
-    for word in words if reach else ():
+    ends = accumulate(len(word) for word in words)  # to compile one takes long if it is long
+    sought = [word for word, end in zip(words, ends, strict=True) if end <= MOST_SOUGHT]
+    reach = MOST_COMPARED // max(1, sum(len(word) for word in sought))
+    for word in sought:
         for place in re.compile(re.escape(word), re.I).finditer(text, 0, reach):
             yield place.span()
 

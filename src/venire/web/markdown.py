@@ -37,20 +37,27 @@ class _Parser(MarkdownIt):
 
 
 #: Characters to parse, and brackets among them: the time grows with the square of the latter, and
-#: texts come from anywhere.
+#: texts come from anywhere. And cells of a table that has all lines as rows: rows are filled up.
 LONGEST: Final = 20_000
 MOST_BRACKETS: Final = 1_000
+MOST_CELLS: Final = 20_000
 
 _PARSER: Final = _Parser("js-default", {"html": False, "linkify": False, "breaks": True})
 
 
 def is_short(text: str) -> bool:
-    """Whether a text can be parsed in a fraction of a second.
+    r"""Whether a text can be parsed in a fraction of a second.
 
     >>> is_short("see [there](https://example.com)"), is_short("![" * 10_000)
     (True, False)
+    >>> is_short("a|b\n-|-\n1|2"), is_short("a|" * 2500 + "\n" + "-|" * 2500 + "\n|" * 2500)
+    (True, False)
     """
-    return len(text) <= LONGEST and text.count("[") <= MOST_BRACKETS
+    if len(text) > LONGEST or text.count("[") > MOST_BRACKETS:
+        return False
+    lines = text.splitlines()
+    columns = max((line.count("|") for line in lines), default=0)
+    return columns * len(lines) <= MOST_CELLS
 
 
 @lru_cache(2000)

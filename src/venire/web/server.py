@@ -142,12 +142,15 @@ async def _within(seconds: float, storage: Storage) -> AsyncIterator[None]:
 
 
 async def _when_free(settings: ServerSettings, server: _Server, tell: Tell) -> Storage:
-    """The store, as soon as nobody else owns it; who shares it joins when it can serve."""
+    """The store, as soon as nobody else owns it; who shares it joins when it can serve.
+
+    Who waits for it compiles meanwhile: when the store is free that would keep everybody waiting.
+    """
     told, address = False, None
     if settings.shared:
         await server.listening.wait()
         address = settings.address or server.own_address()
-        await asyncio.to_thread(warm_up)
+        await asyncio.to_thread(_prepare)
     while True:
         try:
             return await asyncio.to_thread(
@@ -159,6 +162,8 @@ async def _when_free(settings: ServerSettings, server: _Server, tell: Tell) -> S
                 for listening in server.addresses():
                     tell(f"standing by on {listening}: {why}")
                 told = True
+                if not settings.shared:
+                    await asyncio.to_thread(_prepare)
         await asyncio.sleep(_RETRY)
 
 
@@ -177,6 +182,12 @@ async def _start(service: Service, server: _Server, tell: Tell) -> None:
     for name in sorted(service.set_aside):
         tell(f"stream {name!r} is set aside: it cannot be loaded (see the log)")
     gc.freeze()
+
+
+def _prepare() -> None:
+    """Do what takes long and needs no store: who takes a store over is waited for."""
+    warm_up()
+    _collect_seldom()
 
 
 def warm_up() -> None:
@@ -225,6 +236,7 @@ class _Server(uvicorn.Server):
             host=settings.host,
             port=settings.port,
             http=timed(settings.header_timeout, settings.body_timeout),
+            ws="none",
             lifespan="off",
             log_config=None,
             log_level=library_level(settings),

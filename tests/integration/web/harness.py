@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import functools
 import os
+import random
 import re
 import signal
+import socket
 import subprocess
 import sys
 import threading
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
@@ -33,12 +35,27 @@ STREAM: dict[str, Any] = {"classes": CLASSES, "panel": PANEL, "learning": "known
 ROLES = ("admin", "producer", "labeler", "viewer", "reviewer")
 
 
-def until(true: Callable[[], bool], seconds: float = 60.0) -> None:
+def until(true: Callable[[], bool], seconds: float = 120.0) -> None:
     """Wait for something to be so; longer than it takes on a machine with much else to do."""
     end = time.monotonic() + seconds
     while not true():
         assert time.monotonic() < end, "it takes too long"
         time.sleep(0.05)
+
+
+def unused_port() -> int:
+    """A port for a server that may be killed and started again.
+
+    Not one of those that the system gives to connections and to listeners that take any: while the
+    server is down, another program could get it.
+    """
+    draw = random.SystemRandom()
+    while True:
+        port = draw.randrange(15_000, 30_000)
+        with socket.socket() as tried, suppress(OSError):
+            tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            tried.bind(("127.0.0.1", port))
+            return port
 
 
 @dataclass
@@ -108,6 +125,7 @@ class Process:
     reader: threading.Thread | None = None
 
     def start(self, patience: float = 200.0, standby: bool = False) -> None:
+        self.port = self.port or unused_port()
         env = {**os.environ, "VENIRE_RATE": "0", "PYTHONPATH": SOURCE, **self.env}
         command = ["serve", "--storage", self.storage, "--port", str(self.port)]
         command += ["--log-level", "warning", *(["--standby"] if standby else []), *self.options]

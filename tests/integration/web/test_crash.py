@@ -119,12 +119,14 @@ class Load:
         self.sent_all.set()
         for producer in self.threads[:2]:
             producer.join(600)
-        deadline = time.monotonic() + 600
+        before, changed = -1, 0.0
         with self.client() as client:
-            while client.stream(self.stream)["open_items"] and time.monotonic() < deadline:
+            while (now := client.stream(self.stream)["open_items"]) > 0:
                 assert not self.faults, self.faults
+                if now != before:
+                    before, changed = now, time.monotonic()
+                assert time.monotonic() < changed + 600, f"{now} items are stuck"
                 time.sleep(0.2)
-            assert client.stream(self.stream)["open_items"] == 0, "items are stuck"
             left = client.insights(self.stream)["exits"]
         until(lambda: len(self.exits) >= left)
         self.done.set()

@@ -2,8 +2,9 @@
 
 Requests are drawn by a seed: every route of the table of roles, known and odd names, parameters
 and bodies that nearly fit or do not fit at all. CPU is that of this process, so that a busy
-machine changes nothing. The full version runs for `VENIRE_FUZZ_SECONDS`, by default two minutes for
-each role.
+machine changes nothing; what took too much is sent twice more, since the first of its kind may
+compile something. The full version runs for `VENIRE_FUZZ_SECONDS`, by default two minutes for each
+role, and prints what it measured.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import random
 import sys
 import time
 from collections import Counter
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
@@ -24,10 +26,16 @@ from tests.integration.web.harness import InProcess, in_process, until
 from venire.model import Role
 from venire.web.access import ROLES
 
+#: Seconds of CPU that a request may take.
+MOST_CPU: Final = 1.0
+
 #: What is followed has no end.
 ENDLESS: Final = {"GET /live", "GET /v1/streams/{stream}/events"}
 
 ROUTES: Final = sorted(set(ROLES) - ENDLESS)
+ALLOWED: Final = {
+    role: [route for route in ROUTES if role in (ROLES[route] or Role)] for role in Role
+}
 NAMES: Final = [
     "posts",
     "posts",
@@ -102,9 +110,10 @@ def body(draw: random.Random) -> bytes:
     return text.encode()
 
 
-def request_of(draw: random.Random, token: str) -> tuple[str, str, dict[str, Any]]:
-    """A request: its method, its path, and what goes with it."""
-    method, path = draw.choice(ROUTES).split(" ")
+def request_of(draw: random.Random, role: Role, token: str) -> tuple[str, str, dict[str, Any]]:
+    """A request, mostly one that the role may send: method, path, and what goes with it."""
+    routes = ROUTES if draw.random() < 0.2 else ALLOWED[role]
+    method, path = draw.choice(routes).split(" ")
     path = path.replace("{stream}", draw.choice(NAMES)).replace("{item}", draw.choice(ITEMS))
     path = path.replace("{token}", draw.choice([token, "x", "é" * 50]))
     for name in ("{webhook}", "{key}", "{n}"):
@@ -139,31 +148,54 @@ def resident() -> int:
     return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
-def fuzz(roles: list[Role], seed: int, seconds: float = 0.0, requests: int = 0) -> Counter[int]:
-    """Send requests for so long, or so many; how many of each status came."""
-    draw, told = random.Random(f"{roles[0]}{seed}"), Counter[int]()
+@dataclass
+class Told:
+    """What came of the requests."""
+
+    statuses: Counter[int] = field(default_factory=Counter)
+    longest: float = 0.0  # seconds of CPU of a request
+    grown: int = 0  # bytes of memory since the first two thousand
+
+    def __str__(self) -> str:
+        statuses = ", ".join(
+            f"{count:,} {status}" for status, count in sorted(self.statuses.items())
+        )
+        return (
+            f"{self.statuses.total():,} requests ({statuses}), at most "
+            f"{1000 * self.longest:.0f} ms of CPU, {self.grown / 2**20:+.1f} MiB"
+        )
+
+
+def fuzz(roles: list[Role], seed: int, seconds: float = 0.0, requests: int = 0) -> Told:
+    """Send requests for so long, or so many."""
+    draw, told = random.Random(f"{roles[0]}{seed}"), Told()
     with in_process(max_wait=0.05) as served:
         prepared(served)
-        end, start = time.monotonic() + seconds, 0
-        while told.total() < requests or time.monotonic() < end:
-            if told.total() % 200 == 0:
+        end, start, sent = time.monotonic() + seconds, 0, 0
+        while sent < requests or time.monotonic() < end:
+            if sent % 200 == 0:
                 prepare_again(served)
                 token = served.call("GET", "/v1/streams/posts/next?labeler=ann").text
                 token = json.loads(token)["token"] if token else "x"
-            if told.total() == 2000:
+            if sent == 2000:
                 gc.collect()
                 start = resident()
-            role, (method, path, more) = draw.choice(roles), request_of(draw, token)
-            begun = time.process_time()
-            answer = served.call(method, path, role, **more)
-            spent = time.process_time() - begun
-            what = f"{method} {path} {more} as {role}, request {told.total()} of seed {seed}"
-            assert answer.status_code < 500, f"{what}: {answer.text[:500]}"
-            assert spent < 1.0, f"{what}: {spent:.2f} s of CPU"
-            told[answer.status_code] += 1
+            role = draw.choice(roles)
+            method, path, more = request_of(draw, role, token)
+            what = f"{method} {path} {more} as {role}, request {sent} of seed {seed}"
+            took: list[float] = []
+            while not took or (took[-1] >= MOST_CPU and len(took) < 3):
+                begun = time.process_time()
+                answer = served.call(method, path, role, **more)
+                took.append(time.process_time() - begun)
+                assert answer.status_code < 500, f"{what}: {answer.text[:500]}"
+            assert min(took) < MOST_CPU, f"{what}: {took} s of CPU"
+            told.longest = max(told.longest, min(took))
+            told.statuses[answer.status_code] += 1
+            sent += 1
         gc.collect()
-        grown = resident() - start if start else 0
-        assert grown < 64 * 2**20, f"{grown:,} bytes more after {told.total():,} requests"
+        told.grown = resident() - start if start else 0
+        assert told.grown < 64 * 2**20, f"{told}"
     return told
 
 
@@ -177,7 +209,7 @@ def prepare_again(served: InProcess) -> None:
 
 
 def test_some_odd_requests_get_answers() -> None:
-    assert fuzz(list(Role), seed=0, requests=150).total() == 150
+    assert fuzz(list(Role), seed=0, requests=150).statuses.total() == 150
 
 
 @pytest.mark.slow
@@ -187,4 +219,5 @@ def test_odd_requests_for_minutes_get_answers_in_flat_memory(role: Role) -> None
     seconds = float(os.environ.get("VENIRE_FUZZ_SECONDS", "120"))
     seed = int(os.environ.get("VENIRE_FUZZ_SEED", "1"))
     told = fuzz([role], seed, seconds)
-    assert told[200] > 0, told
+    print(f"{role}, seed {seed}, {seconds:g} s: {told}")  # noqa: T201
+    assert told.statuses[200] > 0

@@ -122,6 +122,20 @@ def test_no_route_tells_a_reviewer_what_is_hidden(two: tuple[InProcess, InProces
     assert one == other
 
 
+def test_why_an_item_left_is_hidden_with_its_verdict(two: tuple[InProcess, InProcess]) -> None:
+    """It tells whether labelers agreed, and of an undecided one that there is no verdict."""
+    served = two[0]
+    due = served.call("GET", f"{API}/items/i1", "reviewer").json()["exit"]
+    assert (due["item"], due["verdict"], due["reason"]) == ("i1", None, None)
+    lines = served.call("GET", f"{API}/exits", "reviewer").text.splitlines()
+    shown = {line["item"]: line["reason"] for line in map(json.loads, lines)}
+    assert shown == {"i0": "overlap", "i1": None, "i2": "overlap"}
+    for role, known in (("reviewer", False), ("viewer", True)):
+        reasons = served.call("GET", f"{API}/insights", role).json()["reasons"]
+        assert bool(reasons) is known
+    assert "left because of" not in seen(served, f"{PAGE}/items/i1", "reviewer", headers=HTML)[1]
+
+
 def test_no_page_tells_a_reviewer_what_is_hidden(two: tuple[InProcess, InProcess]) -> None:
     pages = ["", "/items", "/items?verdict=ok", "/items?verdict=spam", "/items/i1", "/reviews"]
     pages += ["/items/i1?story=whole", "/items/i1?story=part", "/labelers", "/settings"]

@@ -42,7 +42,7 @@ SEED = int(os.environ.get("VENIRE_SEED", "26"))
 STREAMS = ("s0", "s1", "s2", "s3")
 
 #: The faults, and for how many seconds a stream may be without an owner after them, as far as that
-#: is not the length of the fault; on a busy machine longer: `allowance`.
+#: is not the length of the fault. On a busy machine that says nothing: `allowance`.
 LIMITS = {
     "SIGKILL": 5.0,
     "SIGKILL, all": 10.0,
@@ -59,12 +59,12 @@ LIMITS = {
 }
 #: How long a fault lasts, from and to, if it is not over at once.
 LASTS = {"SIGSTOP": (6, 18), "stall": (6, 20), "refuse": (4, 12), "slots": (5, 8)}
-DAILY = ("SIGKILL", "halfopen", "SIGTERM", "reset")
+DAILY = ("SIGKILL", "halfopen")  # the rest is for the night
 
 
 def allowance() -> float:
-    """How many times the limits: twice, and more where more than six programs share a core."""
-    return max(2.0, os.getloadavg()[0] / (os.cpu_count() or 1) / 3)
+    """How many times the limits: twice; where more than three programs share a core, any."""
+    return 2.0 if os.getloadavg()[0] <= 3 * (os.cpu_count() or 1) else math.inf
 
 
 def role(server: Process) -> str:

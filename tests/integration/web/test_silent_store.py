@@ -15,8 +15,12 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from tests.conftest import new_database
 from tests.integration.web.harness import STREAM, Process, serving, until
-from tests.wire import LASTING, Fault, wire_to
+from tests.wire import LASTING, Fault, Wire, wire_to
+
+#: A server that gives up after a second when it is told to stop.
+HASTY = {"VENIRE_GRACE": "1"}
 
 
 def status(server: Process, path: str) -> int:
@@ -24,7 +28,7 @@ def status(server: Process, path: str) -> int:
     headers = {"authorization": f"Bearer {server.key}"}
     request = urllib.request.Request(f"{server.url}{path}", headers=headers)
     try:
-        with urllib.request.urlopen(request, timeout=30) as answer:
+        with urllib.request.urlopen(request, timeout=60) as answer:
             return int(answer.status)
     except urllib.error.HTTPError as error:
         with error:
@@ -51,7 +55,7 @@ def _refused(server: Process) -> bool:
     headers = {"authorization": f"Bearer {server.key}", "content-type": "application/json"}
     request = urllib.request.Request(f"{server.url}/v1/streams/posts/items", body, headers)
     try:
-        with urllib.request.urlopen(request, timeout=30):
+        with urllib.request.urlopen(request, timeout=60):
             return False
     except urllib.error.HTTPError as error:
         with error:
@@ -67,22 +71,35 @@ def check_recovery(server: Process) -> None:
         assert client.item("posts", "before")["status"] == "open"
 
 
+@pytest.fixture(scope="module")
+def wired(
+    postgres: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[Wire, Process]]:
+    """One server for all that it lives through, and its wire to PostgreSQL."""
+    folder = tmp_path_factory.mktemp("serve")
+    with wire_to(new_database(postgres, "silent")) as wire, serving(wire.url, folder) as server:
+        fill(server)
+        yield wire, server
+
+
+def fill(server: Process) -> None:
+    with server.client(timeout=200) as client:
+        client.create_stream("posts", **STREAM)
+        client.add_items("posts", [{"id": "before"}])
+
+
 @pytest.mark.parametrize("how", ["stall", "halfopen", "halfdrop"])
 def test_a_server_with_a_silent_connection_tells_so_and_recovers_by_itself(
-    how: Fault, new_url: Callable[[str], str], tmp_path: Path
+    how: Fault, wired: tuple[Wire, Process]
 ) -> None:
-    with wire_to(new_url("postgres")) as wire, serving(wire.url, tmp_path) as server:
-        with server.client(timeout=200) as client:
-            client.create_stream("posts", **STREAM)
-            client.add_items("posts", [{"id": "before"}])
-        wire.fail(how)
-        if how in LASTING:
-            check_silence(server)
-        else:
-            took("503", lambda: status(server, "/ready") == 503)
-        wire.mend()
-        check_recovery(server)
-        assert server.stop() == 0
+    wire, server = wired
+    wire.fail(how)
+    if how in LASTING:
+        check_silence(server)
+    else:
+        took("503", lambda: status(server, "/ready") == 503)
+    wire.mend()
+    check_recovery(server)
 
 
 @contextmanager
@@ -111,15 +128,12 @@ def _signal(pid: int, what: signal.Signals) -> None:
 
 
 def test_a_server_whose_database_is_suspended_tells_so_and_recovers_by_itself(
-    new_url: Callable[[str], str], postgres: str, tmp_path: Path
+    wired: tuple[Wire, Process], postgres: str
 ) -> None:
-    with serving(new_url("postgres"), tmp_path) as server:
-        with server.client(timeout=200) as client:
-            client.create_stream("posts", **STREAM)
-            client.add_items("posts", [{"id": "before"}])
-        with suspended(postgres):
-            check_silence(server)
-        check_recovery(server)
+    _, server = wired
+    with suspended(postgres):
+        check_silence(server)
+    check_recovery(server)
 
 
 @contextmanager
@@ -138,7 +152,7 @@ def unconfirmed(server: str) -> Iterator[None]:
 def test_a_server_whose_commits_hang_tells_so_and_obeys_sigterm(
     new_url: Callable[[str], str], postgres: str, tmp_path: Path
 ) -> None:
-    with serving(new_url("postgres"), tmp_path) as server:
+    with serving(new_url("postgres"), tmp_path, **HASTY) as server:
         with server.client(timeout=200) as client:
             client.create_stream("posts", **STREAM)
         with unconfirmed(postgres):
@@ -155,9 +169,7 @@ def test_a_server_whose_commits_hang_tells_so_and_obeys_sigterm(
 def test_a_server_obeys_sigterm_while_its_database_is_silent(
     known: bool, new_url: Callable[[str], str], tmp_path: Path
 ) -> None:
-    with wire_to(new_url("postgres")) as wire, serving(wire.url, tmp_path) as server:
-        with server.client(timeout=200) as client:
-            client.create_stream("posts", **STREAM)
+    with wire_to(new_url("postgres")) as wire, serving(wire.url, tmp_path, **HASTY) as server:
         wire.fail("stall")
         if known:
             until(lambda: status(server, "/ready") == 503)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import pytest
 
@@ -12,11 +13,21 @@ from tests.integration.web.harness import until
 from tests.wire import FAULTS, LASTING, Fault, wire_to
 from venire.errors import StoreDown, StoreError
 from venire.storage import AddStream, SetMeta, StreamRow, Writer, open_storage
-from venire.storage.sql.postgres import PostgresStorage
 
 pytest.importorskip("psycopg")
 
+from venire.storage.sql import patient, servers
+from venire.storage.sql.postgres import PostgresStorage
+
 A, B = "http://a:8400", "http://b:8400"
+
+
+@contextmanager
+def impatient() -> Iterator[None]:
+    """Inside, silence is noticed after one second instead of four."""
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        monkeypatch.setattr(patient, "SILENCE", 1)
+        yield
 
 
 @pytest.fixture
@@ -32,19 +43,20 @@ def test_a_connection_that_fails_in_any_way_is_noticed_without_a_write_and_made_
         storage.write([SetMeta("a", "1")])
         assert storage.meta("a") == "1"
         assert not storage.silent
-        wire.fail(how)
-        until(lambda: storage.silent)
-        until(lambda: storage.lost is not None)
-        with pytest.raises(StoreDown):
-            storage.write([SetMeta("a", "2")])
-        if how in LASTING:
+        with impatient():
+            wire.fail(how)
+            until(lambda: storage.silent)
+            until(lambda: storage.lost is not None)
             with pytest.raises(StoreDown):
-                storage.ping()
-            with pytest.raises(StoreDown):
-                storage.meta("a")
-        wire.mend()
-        until(lambda: _works(storage.ping))
-        until(lambda: _works(lambda: storage.meta("a")))
+                storage.write([SetMeta("a", "2")])
+            if how in LASTING:
+                with pytest.raises(StoreDown):
+                    storage.ping()
+                with pytest.raises(StoreDown):
+                    storage.meta("a")
+            wire.mend()
+            until(lambda: _works(storage.ping))
+            until(lambda: _works(lambda: storage.meta("a")))
         storage.write([SetMeta("a", "3")])
         assert storage.meta("a") == "3"
         assert not storage.silent
@@ -63,7 +75,7 @@ def test_a_write_under_way_fails_when_the_connection_is_silent(how: Fault, url: 
     """And the writer, its thread and the store can be closed."""
     with wire_to(url) as wire, open_storage(wire.url) as storage, Writer(storage) as writer:
         wire.fail(how)
-        with pytest.raises(StoreDown):
+        with impatient(), pytest.raises(StoreDown):
             writer.submit([SetMeta("a", "1")]).result(timeout=60)
 
 
@@ -88,7 +100,7 @@ def test_a_store_that_is_closed_waits_for_no_answer(url: str) -> None:
 
 def test_an_answer_that_takes_long_is_no_lost_connection(url: str) -> None:
     """Readiness waits for it all the same: while it lasts nothing else can be written."""
-    with open_storage(url) as storage:
+    with open_storage(url) as storage, impatient():
         assert isinstance(storage, PostgresStorage)
         session, silent = storage._writing, threading.Event()
         assert session is not None
@@ -99,16 +111,21 @@ def test_an_answer_that_takes_long_is_no_lost_connection(url: str) -> None:
 
         threading.Thread(target=look, daemon=True).start()
         with storage._write_lock:
-            assert session.execute("SELECT pg_sleep(7), 1").fetchone() == ("", 1)
+            assert session.execute("SELECT pg_sleep(4), 1").fetchone() == ("", 1)
         assert silent.is_set()
         assert not storage.silent
         with storage._connection() as connection:
-            assert connection.exec_driver_sql("SELECT pg_sleep(7), 2").one()[1] == 2
+            assert connection.exec_driver_sql("SELECT pg_sleep(4), 2").one()[1] == 2
 
 
-def test_what_a_silent_connection_owned_is_free_for_others(url: str) -> None:
-    """By PostgreSQL's own time-out: the one that lost it does not come back."""
+def test_what_a_silent_connection_owned_is_free_for_others(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By PostgreSQL's own time-out, here a shorter one: the one that lost it does not come back."""
+    for name in ("idle_session_timeout", "idle_in_transaction_session_timeout"):
+        monkeypatch.setitem(servers._TIMEOUTS, name, "5s")
     with wire_to(url) as wire, open_storage(wire.url, address=A) as lost:
+        monkeypatch.undo()
         assert lost.claim("s")
         lost.write([AddStream(StreamRow("s", 0.0))])
         with open_storage(url, address=B) as other:

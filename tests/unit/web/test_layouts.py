@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from venire.service.page_settings import Block
 from venire.service.settings import StreamSettings
-from venire.web.layouts import lay_out
+from venire.web.layouts import LONGEST_PATH, MOST_ROWS, MOST_SOUGHT, lay_out
 
 PNG, WAV = "data:image/png;base64,AAAA", "data:audio/wav;base64,AAAA"
 PAYLOADS = st.recursive(
@@ -98,6 +98,25 @@ def test_of_a_hostile_payload_no_more_is_parsed_than_takes_no_time() -> None:
     assert (part["kind"], len(part["text"])) == ("text", 30_000)
     marked = {"text": "ab", "words": ["x"] * 1000 + ["a"]}
     assert "pieces" not in lay_out(marked, "i", [Block(field="text", highlight="words")])[0]
+
+
+def test_words_that_would_take_long_to_look_for_are_left_out() -> None:
+    payload = {"text": "ab" * 1000, "words": ["a" * 500_000, "b"]}
+    blocks = [Block(field="text", highlight="words")]
+    assert "pieces" not in lay_out(payload, "i", blocks)[0]
+    payload["words"] = ["b" * (MOST_SOUGHT - 1), "a", "b"]
+    pieces = lay_out(payload, "i", blocks)[0]["pieces"]
+    assert {piece for piece, marked in pieces if marked} == {"a"}
+
+
+def test_a_table_does_not_repeat_a_long_name_in_every_row() -> None:
+    """A payload of some megabytes could be shown as hundreds of gigabytes."""
+    (part,) = lay_out({"k" * 100_000: {f"a{n}": "x" for n in range(100_000)}}, "i")
+    assert len(part["rows"]) == MOST_ROWS + 1
+    assert part["rows"][-1][0] == "…"
+    assert max(len(path) for path, _ in part["rows"]) == LONGEST_PATH
+    (part,) = lay_out({f"a{n}": "x" for n in range(MOST_ROWS)}, "i")
+    assert part["rows"][-1] == (f"a{MOST_ROWS - 1}", "x")
 
 
 def test_a_payload_that_is_nested_too_deeply_says_so() -> None:

@@ -29,7 +29,7 @@ async def explain(runtime: Runtime, stream: str, item: str, believes: bool = Fal
     given, complete, beliefs = await _assignments(runtime, row, believes)
     labels = await runtime.read(runtime.storage.labels_of, stream, item)
     left = None if row.status == ItemStatus.OPEN else exit_view(row)
-    why = "it has not left" if left is None else left.reason.meaning
+    why = "it has not left" if left is None or left.reason is None else left.reason.meaning
     return Explanation(
         item=item,
         arrived_slot=row.arrived_slot,

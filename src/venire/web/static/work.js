@@ -172,7 +172,7 @@ async function resumeHeldWork() {
   const path = `/v1/streams/${stream}/held?labeler=${labeler}&shown=true`;
   const answer = await Server.post(path).catch(() => null);
   if (answer === null || answer.status !== 200) return false;
-  const works = await answer.json();
+  const works = await answer.json().catch(() => []); // the server is gone in the middle of it
   works.forEach(receive);
   return works.length > 0;
 }

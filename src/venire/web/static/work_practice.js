@@ -46,7 +46,7 @@ const Practice = (() => {
     if (answered) return;
     answered = true;
     const reply = await Server.send(`${path}/${place}`, { said });
-    const told = reply.ok ? await reply.json() : null;
+    const told = reply.ok ? await reply.json().catch(() => null) : null;
     if (told?.right) right += 1;
     const verdict = told?.right ? "Right." : `Not quite: it is “${told?.answer ?? "?"}”.`;
     feedback.replaceChildren(
