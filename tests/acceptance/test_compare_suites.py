@@ -107,7 +107,7 @@ def test_equal_labels_runs_nothing_twice(
     record: dict[str, Any] = json.loads(again.stdout)
     assert count(out / "points.sqlite") == kept == 5 * 2 * 2 * 2
     assert (out / "equal-labels.csv").read_bytes() == before
-    assert record["suite"] == "equal-labels-2"
+    assert record["suite"] == "equal-labels-3"
     assert {line["set"] for line in record["summary"]} == {"four", "two"}
     assert len(record["rows"]) == before.decode().count("\n") - 1
     assert any(line.startswith("Goal: never") for line in record["conclusions"])

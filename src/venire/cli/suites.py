@@ -85,7 +85,7 @@ def trust(order: Order) -> None:
 
 
 def equal_labels(order: Order) -> None:
-    """Run `equal-labels-2`: venire against even overlap with as many labels, on real label sets."""
+    """Run `equal-labels-3`: venire against rivals with as many labels, on real label sets."""
     from venire.cli.policies import policy_of
     from venire.experiments.equal_labels.comparison import compare
     from venire.experiments.equal_labels.measures import SUITE

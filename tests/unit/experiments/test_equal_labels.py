@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Any, cast
 
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 from venire.errors import InputError, UnknownName
 from venire.experiments.equal_labels import (
     MODES,
+    PLAIN_LOOP,
     RULE,
     Replay,
     buy,
@@ -22,6 +24,7 @@ from venire.experiments.equal_labels import (
     even_overlap,
     measure,
     measure_stream,
+    plain_loop,
     sets_in,
     two_plus_one,
 )
@@ -217,6 +220,49 @@ def test_two_labels_and_a_third_where_they_differ(mode: Mode) -> None:
     assert (counts >= 2).mean() > 0.95
 
 
+@settings(max_examples=20, deadline=None)
+@given(st.sampled_from(MODES), st.integers(2, 5), st.integers(0, 99), st.data())
+def test_the_plain_loop_keeps_to_the_budget_and_to_open_items(
+    mode: Mode, each: int, seed: int, data: st.DataObject
+) -> None:
+    stream = crowd(40, 8, each, seed=seed)
+    labels = data.draw(st.integers(0, 40 * each))
+    found, posteriors = plain_loop(stream, mode, labels, seed)
+    assert len(found.said) <= labels
+    assert mode == "come" or len(found.said) == labels
+    assert set(triples(found)) <= set(triples(stream.table))
+    assert np.allclose(posteriors.sum(axis=1), 1)
+    assert np.allclose(posteriors[np.diff(found.start) == 0], 0.5)
+    if mode == "come":
+        came = Counter(np.concatenate(stream.visits(labels / 40)).tolist())
+        asked = Counter(found.labeler.tolist())
+        assert all(asked[m] <= came[m] for m in asked)
+
+
+def test_the_plain_loop_asks_for_the_most_doubtful_item_first(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Nobody is learned here: a label of an open item never makes a surer one come first."""
+    module: Any = import_module("venire.experiments.equal_labels.plain_loop")
+    monkeypatch.setattr(module, "OFTEN", 2.0)
+    stream, votes = crowd(200, 10, 6, right=0.7), np.zeros((200, 2), np.int64)
+    bought = module._Loop._buy
+
+    def buy(self: Any, entry: int) -> None:
+        item = int(self.table.item[entry])
+        lead = abs(votes[:, 0] - votes[:, 1])
+        here = np.flatnonzero(self.left > 0)
+        now = stream.arrival[item]
+        same = here[stream.arrival[here] == now]  # they came together, so they are open together
+        assert lead[item] == lead[same].min()
+        votes[item, self.table.said[entry]] += 1
+        bought(self, entry)
+
+    monkeypatch.setattr(module._Loop, "_buy", buy)
+    module.plain_loop(stream, "chosen", 600, seed=0)
+    assert votes.sum() == 600
+
+
 # what is measured
 
 
@@ -234,10 +280,13 @@ def plain_majority(table: LabelTable, truth: Sequence[int]) -> float:
 def test_everybody_gets_as_many_labels_and_is_judged_alike(labels: float | str) -> None:
     stream = crowd(120, 10, 5)
     rows = {row["contestant"]: row for row in measure_stream(stream, "come", labels, seed=4)}
-    names = {*OURS, "majority", "dawid-skene", "auto"} | ({RULE} if labels == RULE else set())
+    names = {*OURS, "majority", "dawid-skene", "auto", PLAIN_LOOP} | (
+        {RULE} if labels == RULE else set()
+    )
     assert set(rows) == names
     bought = round(rows["streamed"]["labels"] * 120)
-    same = {name: row for name, row in rows.items() if name != RULE}
+    same = {name: row for name, row in rows.items() if name not in (RULE, PLAIN_LOOP)}
+    assert rows[PLAIN_LOOP]["labels"] * 120 <= bought
     assert {row["labels"] * 120 for row in same.values()} == {bought}
     even = even_overlap(stream, "come", bought, seed=4)
     assert rows["majority"]["accuracy"] == pytest.approx(
@@ -341,6 +390,7 @@ def test_the_best_rival_is_that_of_the_highest_mean() -> None:
     found = {
         "streamed": (0.8, 0.9), "revised": (0.9, 0.9),
         "majority": (0.95, 0.75), "dawid-skene": (0.88, 0.88), "auto": (0.7, 0.7),
+        "plain-loop": (0.86, 0.86),
     }  # fmt: skip
     rows = [row(name, seed, value) for name, v in found.items() for seed, value in enumerate(v)]
     (line,) = summarise(rows)
@@ -352,6 +402,7 @@ def test_the_best_rival_is_that_of_the_highest_mean() -> None:
     assert "streamed: -3.0 points on average" in said
     assert "in 1 of 1 cells, at worst -3.0 (rte at 2)" in said
     assert "never more than 1 point below the best rival: no" in said
+    assert "above the plain loop on average: -1.0 at 2; more than 1 point" in said
     (short,) = sheets([line])
     assert short.rows == [["rte", "-3.0 / +2.0"], ["mean", "-3.0 / +2.0"]]
     assert "85.0 ± 7.1" in sheets([line], full=True)[1].markdown()

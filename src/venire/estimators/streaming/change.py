@@ -4,9 +4,9 @@ Labels of a stream are learned from as long as they are in the window, which is 
 changes. Two things show that something has:
 
 - **Labelers.** The latest half, quarter or eighth of the items is looked at by itself: given what
-  is believed, pairs of labelers err independently there (`Pairs.misfit`, as in `independence`), or
-  the belief is of another time. Then older labels are forgotten. The sequential test of each
-  labeler (`drift`) finds one who changes; this finds many who change together, who are each
+  explained the labels before, pairs of labelers err independently there (`Pairs.misfit`, as in
+  `independence`), or that was another time. Then older labels are forgotten. The sequential test
+  of each labeler (`drift`) finds one who changes; this finds many who change together, who are each
   other's witnesses.
 - **Classes.** The class shares of the latest items, under the same confusion matrices, are what
   they are in the whole window up to chance, or they count instead. Nothing is forgotten: how
@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from venire.estimators.base import Floats
 from venire.estimators.families import weighted_posteriors
-from venire.estimators.screening.independence import DEPENDENT, USUAL, Pairs
+from venire.estimators.screening.independence import USUAL, Pairs
 from venire.estimators.streaming.remembered_labels import opinions, posteriors
 from venire.labels import LabelTable
 from venire.labels.subset import slice_items
@@ -35,11 +35,15 @@ Ints = NDArray[np.int64]
 PARTS: Final = (2, 4, 8, 16)
 
 #: Pairs must share this many of the latest items in the mean, and there must be this many items.
-SHARED: Final = 5.0
+SHARED: Final = 8.0
 FEWEST_ITEMS: Final = 30
 
 #: What differs by this many standard errors has changed.
 CLEAR: Final = 4.0
+
+#: The excess of a misfit over what is usual is at least this if labelers have changed: scores of
+#: many pairs are not independent of each other, and vary by more than their number says.
+MORE: Final = 0.5
 
 #: Steps of EM for the class shares alone.
 _STEPS: Final = 10
@@ -70,7 +74,7 @@ def changed_since(table: LabelTable, confusions: Floats, priors: Floats) -> int 
         misfit = pairs.misfit(
             latest.said, weighted_posteriors(latest, confusions, priors, []), confusions
         )
-        if misfit > USUAL + max(DEPENDENT, CLEAR * np.sqrt(2 / pairs.compared.size)):
+        if misfit > USUAL + max(MORE, CLEAR * np.sqrt(2 / pairs.compared.size)):
             found = first
     return found
 

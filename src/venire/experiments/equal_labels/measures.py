@@ -16,6 +16,7 @@ from venire.estimators import Auto, DawidSkene, MajorityVote
 from venire.experiments.common import fingerprint
 from venire.experiments.common.scores import aggregated, score, streamed
 from venire.experiments.equal_labels.buying import Mode, buy
+from venire.experiments.equal_labels.plain_loop import PLAIN_LOOP, plain_loop
 from venire.experiments.equal_labels.replay import Replay, files_digest, replay
 from venire.experiments.equal_labels.rivals import even_overlap, two_plus_one
 from venire.labels import LabelTable
@@ -34,7 +35,7 @@ __all__ = [
 ]
 
 #: The name of this suite: a change to a stream, a rival or a measure requires a new one.
-SUITE: Final = "equal-labels-2"
+SUITE: Final = "equal-labels-3"
 
 #: The point at which the number of labels is that of Toloka's rule.
 RULE: Final = "2+1"
@@ -54,7 +55,10 @@ COLUMNS: Final = (
 _SOURCES: Final = (
     *fingerprint.SOURCES,
     "experiments/common/scores.py",
-    *(f"experiments/equal_labels/{name}.py" for name in ("buying", "measures", "replay", "rivals")),
+    *(
+        f"experiments/equal_labels/{name}.py"
+        for name in ("buying", "measures", "plain_loop", "replay", "rivals")
+    ),
 )
 
 Row: TypeAlias = dict[str, Any]
@@ -143,6 +147,7 @@ def measure_stream(
     rows.append(_row("revised", stream, bought.table, aggregated(bought.table, Auto())))
     for method in (MajorityVote(), DawidSkene(), Auto()):
         rows.append(_row(method.name, stream, even, aggregated(even, method)))
+    rows.append(_row(PLAIN_LOOP, stream, *plain_loop(stream, mode, bought.labels, seed)))
     if rule is not None:
         rows.append(_row(RULE, stream, rule, aggregated(rule, MajorityVote())))
     return rows

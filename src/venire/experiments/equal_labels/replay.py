@@ -14,7 +14,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Final
 
@@ -104,6 +104,16 @@ class Replay:
         order = np.argsort(slot, kind="stable")
         ends = np.searchsorted(slot[order], np.arange(1, SLOTS + DEADLINE))
         return np.split(self.table.labeler[drawn[order]].astype(np.int64), ends)
+
+    def entries(self, labeler: int) -> Ints:
+        """The places in the table of what the labeler said."""
+        return self._by_labeler[labeler]
+
+    @cached_property
+    def _by_labeler(self) -> list[Ints]:
+        order = np.argsort(self.table.labeler, kind="stable")
+        ranked = self.table.labeler[order]
+        return np.split(order, np.searchsorted(ranked, np.arange(1, len(self.table.labelers))))
 
     def said(self, item: int, labeler: int) -> int:
         """What the labeler said of the item; an error if the set does not have it."""

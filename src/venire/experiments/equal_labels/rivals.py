@@ -16,7 +16,7 @@ from venire.experiments.equal_labels.buying import Mode
 from venire.experiments.equal_labels.replay import Ints, Replay
 from venire.labels import LabelTable
 
-__all__ = ["even_overlap", "shares", "two_plus_one"]
+__all__ = ["even_overlap", "shares", "take", "two_plus_one"]
 
 Bools = NDArray[np.bool_]
 
@@ -38,12 +38,12 @@ def even_overlap(replay: Replay, mode: Mode, labels: int, seed: int) -> LabelTab
     rng = np.random.default_rng([seed, 1])
     share = shares(np.diff(replay.table.start), labels, rng)
     if mode == "chosen":
-        return _take(replay.table, _ranks(replay.table, rng) < share[replay.table.item])
+        return take(replay.table, _ranks(replay.table, rng) < share[replay.table.item])
     visits = replay.visits(labels / len(replay.table.items))
     taken = _by_visits(replay, visits, rng, lambda have, differ: have < share)
     rest = np.flatnonzero(~taken)
     taken[rng.permutation(rest)[: labels - int(taken.sum())]] = True
-    return _take(replay.table, taken)
+    return take(replay.table, taken)
 
 
 def two_plus_one(replay: Replay, mode: Mode, seed: int) -> LabelTable:
@@ -60,10 +60,10 @@ def two_plus_one(replay: Replay, mode: Mode, seed: int) -> LabelTable:
         return np.asarray((have < 2) | ((have == 2) & differ))
 
     if mode == "come":
-        return _take(replay.table, _by_visits(replay, replay.visits(2.5), rng, wants))
+        return take(replay.table, _by_visits(replay, replay.visits(2.5), rng, wants))
     rank, (item, said) = _ranks(replay.table, rng), (replay.table.item, replay.table.said)
     differ = _differ(item[rank < 2], said[rank < 2], len(replay.table.items))
-    return _take(replay.table, (rank < 2) | ((rank == 2) & differ[item]))
+    return take(replay.table, (rank < 2) | ((rank == 2) & differ[item]))
 
 
 def shares(held: Ints, labels: int, rng: np.random.Generator) -> Ints:
@@ -105,9 +105,6 @@ def _by_visits(replay: Replay, visits: list[Ints], rng: np.random.Generator, wan
     A random one of those with the fewest labels that the visitor may label and has not yet.
     """
     table = replay.table
-    by_labeler = np.argsort(table.labeler, kind="stable")
-    ends = np.searchsorted(table.labeler[by_labeler], np.arange(1, len(table.labelers)))
-    own = np.split(by_labeler, ends)
     item, n = table.item, len(table.items)
     taken, have = np.zeros(len(item), np.bool_), np.zeros(n, np.int64)
     first, differ = np.full(n, -1), np.zeros(n, np.bool_)
@@ -115,7 +112,7 @@ def _by_visits(replay: Replay, visits: list[Ints], rng: np.random.Generator, wan
     for slot, visitors in enumerate(visits):
         here = int(np.searchsorted(replay.arrival, slot, "right"))
         for m in visitors.tolist():
-            entries = own[m]
+            entries = replay.entries(m)
             rows = item[entries]
             able = entries[wanting[rows] & ~taken[entries] & (rows < here)]
             if not len(able):
@@ -131,6 +128,7 @@ def _by_visits(replay: Replay, visits: list[Ints], rng: np.random.Generator, wan
     return taken
 
 
-def _take(table: LabelTable, taken: Bools) -> LabelTable:
+def take(table: LabelTable, taken: Bools) -> LabelTable:
+    """The labels that were bought, of the same items and labelers."""
     codes = table.item[taken], table.labeler[taken], table.said[taken]
     return LabelTable.from_codes(*codes, table.items, table.labelers, table.classes)

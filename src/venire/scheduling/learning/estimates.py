@@ -1,9 +1,16 @@
 """The estimate of learning while serving: a batch fit of the labels that are remembered.
 
-The belief about a panel is always what the estimator says of the labels in the window, from a cold
-start: no belief is carried over from one fit to the next, so that none can reinforce itself. The
-only difference from a table is what a stream forgets: labels of items older than the window, labels
-older than a labeler's half-life, and those of a labeler that has changed.
+The belief about a panel is what the estimator says of the labels in the window, from a cold start,
+so that no belief can reinforce itself. A stream differs from a table in two things. It forgets:
+labels of items older than the window, labels older than a labeler's half-life, those of a labeler
+that has changed, and all from before the panel changed. And it remembers what explained the labels
+when labelers were last seen to err independently (`Shown`):
+
+- The latest labels are compared with it: if they do not fit, the panel has changed.
+- Whoever was then found to share errors is a family in the next fit too. How far they share them is
+  measured anew.
+- If errors pass for independent at one time and fall short of it by chance at the next, the belief
+  stays until there are twice as many labels: no panel is weighed by EM and by the vote in turns.
 """
 
 from __future__ import annotations
@@ -22,6 +29,8 @@ from venire.estimators.auto import Auto, Basis
 from venire.estimators.base import BaseEstimator
 from venire.estimators.calibration import certainty
 from venire.estimators.families import merge_clones
+from venire.estimators.screening.clones import STRENGTH, CloneGroup
+from venire.estimators.screening.independence import INDEPENDENT
 from venire.estimators.streaming.change import changed_since, latest_shares
 from venire.estimators.streaming.drift import DriftMonitor
 from venire.estimators.streaming.remembered_labels import (
@@ -86,6 +95,17 @@ class Memory(NamedTuple):
 USUAL: Final = Memory()
 
 
+class Shown(NamedTuple):
+    """What explained the labels when labelers were last seen to err independently.
+
+    `labels` is how many labels there were.
+    """
+
+    confusions: Floats
+    priors: Floats
+    labels: int
+
+
 class Estimate:
     """What is known of a panel: its labels, and what the estimator says of them."""
 
@@ -106,6 +126,8 @@ class Estimate:
         self.labels = np.zeros((0, 4), np.int64)
         self.gold: dict[int, int] = {}  # the class of items, where it is known
         self.found: Guess | None = None
+        self.shown: Shown | None = None
+        self.kin = np.full(len(self.stated), -1)  # who was then found to share errors with whom
         self.monitor = None if memory.drift is None else DriftMonitor(classes, memory.drift)
         if self.monitor is not None:
             self.monitor.expand(len(self.stated))
@@ -125,6 +147,7 @@ class Estimate:
     def join(self, competence: float | None) -> None:
         """Add a labeler."""
         self.stated = np.append(self.stated, np.nan if competence is None else competence)
+        self.kin = np.append(self.kin, -1)
         if self.monitor is not None:
             self.monitor.expand(len(self.stated))
         if self.found is not None:
@@ -137,6 +160,7 @@ class Estimate:
         """From the next fit on these may share errors, if the estimator knows families."""
         if hasattr(self.estimator, "families"):
             kin = dict(families) or None
+            self.shown, self.kin = None, np.full(len(self.stated), -1)
             self.estimator = cast(BaseEstimator, replace(cast(Any, self.estimator), families=kin))
 
     def guess(self) -> Guess:
@@ -169,6 +193,8 @@ class Estimate:
         changed = watch(self.monitor, self.labels, *self.found.read(self.classes))
         if len(changed):
             self.labels = self.labels[~np.isin(self.labels[:, LABELER], changed)]
+            if self.shown is not None:
+                self.shown = self.shown._replace(labels=0)  # a belief of them is not to be kept
 
     def alarms(self) -> Ints | None:
         """How often each labeler was found to have changed; None without the test."""
@@ -182,12 +208,12 @@ class Estimate:
             warnings.simplefilter("ignore")  # few labels, near chance: more will come
             table = self._table()
             fitted = self._fitted(table)
-            found = self._settled(fitted)
             since = self._since(table, fitted)
             if since is not None:
                 self.labels = self.labels[self.labels[:, ITEM] >= table.items[since]]
-                table = self._table()
-                found = self._settled(self._fitted(table))
+                table, self.shown = self._table(), None
+                fitted = self._fitted(table)
+            found = self._kept(fitted) or self._settled(fitted)
         if found.prior is not None:
             shares = latest_shares(self.labels, *found.read(self.classes))
             found = found._replace(prior=shares)
@@ -195,11 +221,41 @@ class Estimate:
         self.found = found._replace(certainty=certainty(table, posteriors(logs)))
 
     def _since(self, table: LabelTable, fitted: BaseEstimator) -> int | None:
-        """The first item since which labelers are others, if that is tested and seen."""
-        if self.monitor is None or not isinstance(fitted, Auto) or fitted.basis_ is not Basis.EM:
+        """The first item since which labelers are others than they were, if tested and seen.
+
+        They are compared with what explained the labels when errors last passed for independent.
+        """
+        if self.monitor is None or self.shown is None or not isinstance(fitted, Auto):
             return None
-        voices = merge_clones(table, fitted.families_)
-        return changed_since(voices, fitted.confusions_, fitted.priors_)
+        coins = one_coin(self._expected()[len(self.shown.confusions) :], self.classes)
+        what = np.concatenate([self.shown.confusions, coins]), self.shown.priors
+        return changed_since(merge_clones(table, fitted.families_), *what)
+
+    def _kept(self, fitted: BaseEstimator) -> Guess | None:
+        """The belief of before, if it is as good: None if it is not.
+
+        Errors that pass for independent at one time and nearly so at the next are the same errors:
+        such a panel is not to be weighed by EM at one time and by the vote at the next.
+        """
+        if not isinstance(fitted, Auto):
+            return None
+        errors, before = fitted.independence_, self.shown
+        if fitted.basis_ is Basis.EM:
+            self.shown = Shown(fitted.confusions_, fitted.priors_, len(self.labels))
+            self._relate(fitted.families_)
+            return None
+        nearly = errors.excess <= INDEPENDENT + 2 * np.sqrt(2 / max(errors.pairs, 1))
+        if before is None or self.gold or not nearly or len(self.labels) > 2 * before.labels:
+            self.shown, self.kin = None, np.full(len(self.stated), -1)
+            return None
+        return self.found
+
+    def _relate(self, families: Sequence[CloneGroup]) -> None:
+        """Who shares errors is asked again in the next fit, however few labels show it there."""
+        self.kin = np.full(len(self.stated), -1)
+        for number, group in enumerate(families):
+            if group.correlation >= STRENGTH:
+                self.kin[list(group.members)] = number
 
     def _table(self) -> LabelTable:
         names, index = np.unique(self.labels[:, ITEM], return_inverse=True)
@@ -210,6 +266,9 @@ class Estimate:
     def _fitted(self, table: LabelTable) -> BaseEstimator:
         """The estimator, fitted; it is told the gold if it takes any."""
         fresh: Any = copy.copy(self.estimator)
+        if (self.kin >= 0).any():
+            found = {m: ("found", int(n)) for m, n in enumerate(self.kin) if n >= 0}
+            fresh.families = found | dict(fresh.families or {})
         if self.gold and "gold" in inspect.signature(fresh.fit).parameters:
             return cast(BaseEstimator, fresh.fit(table, gold=self.gold))
         return cast(BaseEstimator, fresh.fit(table))
@@ -225,8 +284,11 @@ class Estimate:
             return Guess(p)
         stated = one_coin(self._expected(), self.classes)
         rows = getattr(fitted, "rows_", fitted.confusions_)
-        square = share[:, None, None] * stated + (1 - share)[:, None, None] * rows
         shares = getattr(fitted, "shares_", fitted.priors_).copy()
+        if isinstance(fitted, Auto) and fitted.basis_ is Basis.VOTE and not self.gold:
+            rows = np.repeat(rows.mean(axis=0, keepdims=True), len(rows), axis=0)  # equal votes
+            shares[:] = 1 / self.classes
+        square = share[:, None, None] * stated + (1 - share)[:, None, None] * rows
         return Guess(p, clamp_confusions(square, self.rho), shares)
 
     # snapshots
@@ -239,6 +301,9 @@ class Estimate:
         if self.found is not None:
             named = self.found._asdict().items()
             state |= {f"found.{name}": np.array(a) for name, a in named if a is not None}
+        if self.shown is not None:
+            state |= {f"shown.{name}": np.array(a) for name, a in self.shown._asdict().items()}
+            state["kin"] = self.kin.copy()
         if self.monitor is not None:
             own = self.monitor.arrays()
             state |= {f"monitor.{name}": getattr(self.monitor, name).copy() for name in own}
@@ -259,6 +324,10 @@ class Estimate:
         if "certainty" in found:
             found["certainty"] = float(found["certainty"])
         self.found = Guess(**found) if found else None
+        shown = {n: state[f"shown.{n}"].copy() for n in Shown._fields if f"shown.{n}" in state}
+        if shown:
+            self.shown = Shown(shown["confusions"], shown["priors"], int(shown["labels"]))
+        self.kin = state["kin"].copy() if shown else np.full(len(self.stated), -1)
         if self.monitor is not None:
             self.monitor.expand(len(self.stated))
             for name in (n for n in self.monitor.arrays() if f"monitor.{n}" in state):
