@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Any, Final
@@ -31,6 +32,9 @@ LISTED: Final = 20
 
 #: Answers that are about what was sent, not about who sends it or where.
 _ABOUT_ITEMS: Final = (400, 409, 413, 422)
+
+#: Where the server found a fault in a request of one item.
+_PLACE: Final = re.compile(r"^invalid request: body\.(line )?\d+\.")
 
 #: Sends items, and says how many are new and how many were there.
 Post = Callable[[Sequence[dict[str, Any]]], dict[str, Any]]
@@ -104,6 +108,7 @@ def _post(part: Sequence[Sent], post: Post, done: dict[str, Any]) -> None:
             raise
         if len(part) == 1:
             why = fault.message if isinstance(fault, ServerError) else str(fault)
+            why = _PLACE.sub("", why)
             row = {"line": part[0].line, "id": (part[0].item or {}).get("id"), "why": why}
             done["refused"].append(row)
             return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import sys
 from pathlib import Path
@@ -13,11 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.labels.people import FILES, PEOPLE, ROWS, SAID, File, table, wide
-from venire.errors import FileError, InputError
+from venire.errors import FileError, InputError, VenireError
 from venire.labels import LabelTable
 from venire.labels.sources import as_table, as_truth
 from venire.labels.sources.alike import alike
-from venire.tools.addresses import located
+from venire.tools.addresses import Piped, located
 
 
 def test_there_are_forty() -> None:
@@ -218,3 +219,23 @@ def _same(one: LabelTable, other: LabelTable) -> None:
         assert tuple(getattr(one, name)) == tuple(getattr(other, name)), name
     for name in ("start", "labeler", "said"):
         assert getattr(one, name).tolist() == getattr(other, name).tolist(), name
+
+
+WORDS = st.sampled_from(["id", "item", "annotator", "label", "gold", "text", "q1", "q2", "ann", ""])
+CELLS = st.sampled_from(["yes", "no", "1", "1.0", "True", "nan", "ü", "a b", "", " ", '"', "7"])
+
+
+@pytest.mark.filterwarnings("ignore:values of")
+@given(
+    st.lists(WORDS, min_size=1, max_size=5),
+    st.lists(st.lists(CELLS, min_size=1, max_size=5), max_size=8),
+    st.sampled_from([",", ";", "\t", "|"]),
+    st.sampled_from(["utf-8", "latin-1", "utf-16"]),
+    st.booleans(),
+)
+def test_whatever_a_file_says_is_read_or_refused(
+    header: list[str], rows: list[list[str]], by: str, encoding: str, wide: bool
+) -> None:
+    text = "\n".join(by.join(cells) for cells in (header, *rows)).encode(encoding)
+    with contextlib.suppress(VenireError):
+        assert as_table(Piped.of(text, "stdin"), wide=wide).said.size

@@ -16,7 +16,7 @@ from typing import Any, Final
 import numpy as np
 
 from venire.errors import FileError, InputError, MissingExtra, VenireError
-from venire.labels.sources.coding import Coded, coded
+from venire.labels.sources.coding import Coded, Fault, coded
 from venire.labels.sources.columns import FRAMES, NoRows, columns_of
 from venire.labels.sources.exports import export_of, is_export
 from venire.labels.sources.files import (
@@ -449,7 +449,10 @@ def _melted(layout: Layout, values: list[list[Any]], columns: Sequence[str], bla
         raise blame(None, "no judge says anything: expected labels in the columns of the judges")
     row, judge = (np.array(x, np.int64) for x in zip(*places, strict=True))
     labels = _whole_numbers([judged[j][i] for i, j in places])
-    item = coded(items, layout.item or columns[0])
+    try:
+        item = coded(items, layout.item or columns[0])
+    except Fault as fault:
+        raise blame(fault.row, fault.message) from None
     if len(item.names) < rows:
         first: dict[Any, int] = {}
         again = next(n for n, name in enumerate(items) if first.setdefault(name, n) != n)
