@@ -112,7 +112,7 @@ def resolved(path: PathOrAddress, columns: Sequence[str], what: str) -> tuple[st
     except FileError:
         raise
     except InputError as error:
-        raise FileError(path, 1, str(error)) from None
+        raise FileError(path, 1 if is_text(path) else None, str(error)) from None
     return tuple(columns) if layout is None or layout.judges else layout.columns
 
 
@@ -220,7 +220,7 @@ def _file(path: PathOrAddress, columns: Sequence[str], what: str, wide: bool) ->
     if is_text(path):
         told = dialect_of(path).said
         said += [f"{path} is {told}"] if told else []
-    with _in_file(path, 1):
+    with _in_file(path, 1 if is_text(path) else None):
         layout = _layout(*file_head(path), columns, what, wide)
     if layout is not None and layout.judges:
         sheet = _melted(layout, _judged(path, layout, what), columns, _blame_in(path, layout))
