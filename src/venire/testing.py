@@ -302,8 +302,10 @@ def _packed(learner: Learner) -> list[bytes]:
 def check_competence(estimator: BaseEstimator) -> None:
     """What every estimator must do.
 
-    It survives pickling; fitting twice gives the same; the order of the rows is irrelevant;
-    competences and posteriors are probabilities; better labelers are told from worse ones.
+    `fit` returns the estimator and takes labels of any form (`as_table`); it survives pickling;
+    fitting twice gives the same; the order of the rows is irrelevant; competences and posteriors
+    are probabilities, in the order of the table; verdicts are right more often than labels;
+    better labelers are told from worse ones.
 
     >>> from venire import OneCoin
     >>> check_competence(OneCoin())
@@ -314,14 +316,22 @@ def check_competence(estimator: BaseEstimator) -> None:
     said = np.where(rng.random((600, 6)) < p, truth[:, None], 1 - truth[:, None])
     rows = [(i, m, int(said[i, m])) for i in range(600) for m in range(6) if rng.random() < 0.8]
     table = _table(rows)
-    first = estimator.fit(table).competences_.copy()
-    assert (pickle.loads(pickle.dumps(estimator)).fit(table).competences_ == first).all()
+    assert estimator.fit(table) is estimator, "fit does not return the estimator"
+    first = estimator.competences_.copy()
+    again = pickle.loads(pickle.dumps(estimator)).fit(table).competences_
+    assert (again == first).all(), "it does not survive pickling, or a second fit gives another"
     shuffled = [rows[k] for k in rng.permutation(len(rows))]
     assert (estimator.fit(_table(shuffled)).competences_ == first).all(), "row order matters"
     assert ((first >= 0) & (first <= 1)).all(), "a competence is no probability"
     totals = estimator.posteriors_.sum(axis=1)
     assert np.allclose(totals, 1), "posteriors do not sum to 1"
     assert np.corrcoef(first, p)[0, 1] > 0.9, "it does not tell good labelers from bad ones"
+    verdicts: dict[Any, Any] = estimator.labels_
+    right = np.mean([verdict == truth[item] for item, verdict in verdicts.items()])
+    assert right > p.mean(), "its verdicts are no better than one label"
+    assert list(estimator.fit(rows).labels_) == list(dict.fromkeys(i for i, _, _ in rows)), (
+        "fit takes no rows: begin with table = as_table(labels)"
+    )
 
 
 def _table(rows: list[tuple[int, int, int]]) -> LabelTable:

@@ -21,7 +21,7 @@ import venire
 from tests.unit.labels.bad import BAD_LABELS, BAD_TRUTH, BadFile
 from venire.cli import main
 from venire.cli.aggregate import METHOD
-from venire.cli.methods import method_named, methods
+from venire.estimators.by_name import method_named, methods
 from venire.estimators.scoring import error_rate
 from venire.labels.sources import as_table, as_truth
 
@@ -285,7 +285,7 @@ def test_malformed_truth(bad: BadFile, capsys: pytest.CaptureFixture[str]) -> No
         ({"task": [1, 2], "worker": [1, 1], "label": ["x", None]}, "row 2: label is missing"),
         ({"task": [1, 2], "worker": [1, 1], "label": [0.5, float("nan")]}, "row 2: label is NaN"),
         ({"task": [1, 2], "worker": [1, 1], "label": ["x", "x"]}, "one class only"),
-        ({"task": [1, 2], "annotator": [1, 1], "label": ["x", "y"]}, "no column 'worker'"),
+        ({"task": [1, 2], "label": ["x", "y"]}, "no column says who gave the label"),
         ({"task": [1, 1], "worker": [1, 1], "label": ["x", "y"]}, "row 2: worker 1 labels task 1"),
     ],
 )
@@ -354,12 +354,12 @@ def test_a_parquet_target_without_pyarrow(
 
 def test_ctrl_c_leaves_nothing_half_written(folder: Path) -> None:
     code = (
-        "import sys, time; from venire.cli import main, methods\n"
+        "import sys, time; from venire.cli import main; from venire.estimators import by_name\n"
         "class Slow:\n"
         "    def fit(self, table):\n"
         "        print('ready', flush=True)\n"
         "        while True: time.sleep(0.01)\n"
-        "methods.method_named = lambda name: Slow()\n"
+        "by_name.method_named = lambda name: Slow()\n"
         "sys.exit(main(sys.argv[1:]))"
     )
     command = [sys.executable, "-c", code, "aggregate", "labels.csv", *OUT]

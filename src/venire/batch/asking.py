@@ -12,10 +12,10 @@ import inspect
 import math
 import threading
 from collections import deque
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Hashable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,10 +26,12 @@ from venire.batch.work import AWAY, FREE, NO_LABEL, BatchItem, Work
 from venire.budget import Budget
 from venire.errors import GaveUp, InputError, NotNow
 
-__all__ = ["Live", "close_labelers"]
+__all__ = ["Live", "close_labelers", "run_beside"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+
+T = TypeVar("T")
 
 
 class Live:
@@ -282,6 +284,16 @@ def close_labelers(labelers: Iterable[Any]) -> None:
     for close in (getattr(owner, "close", None) for owner in owners):
         if inspect.iscoroutinefunction(close):
             asyncio.run_coroutine_threadsafe(close(), _loop()).result(10.0)
+
+
+def run_beside(work: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine in the event loop of batches, where labelers have their connections.
+
+    >>> import asyncio
+    >>> run_beside(asyncio.sleep(0, "done"))
+    'done'
+    """
+    return asyncio.run_coroutine_threadsafe(work, _loop()).result()
 
 
 @cache

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -13,7 +12,7 @@ from venire.batch.work import BatchItem, as_items
 from venire.errors import FileError, InputError
 from venire.files.trees import read_tree
 from venire.labels.sources.jsonl import is_json_lines
-from venire.tools.csv_rows import number, shown
+from venire.tools.csv_rows import number, read_dicts, read_head, shown
 from venire.tools.untrusted import parse_json
 
 __all__ = ["read_batch", "read_batch_panel"]
@@ -40,8 +39,6 @@ def read_batch(path: str | Path) -> tuple[BatchItem, ...]:
         records = _json_lines(path) if is_json_lines(path) else _csv(path)
     except UnicodeDecodeError:
         raise FileError(path, None, "this is not UTF-8 text: save the file in UTF-8") from None
-    except csv.Error as error:
-        raise FileError(path, None, f"this is not CSV ({error}): close every quote") from None
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         raise FileError(path, None, f"cannot be read ({reason}): check the path") from None
@@ -81,17 +78,16 @@ def _json_lines(path: Path) -> list[tuple[int, dict[str, Any]]]:
 
 def _csv(path: Path) -> list[tuple[int, dict[str, Any]]]:
     """Records of a CSV file; weight and target are numbers, empty fields are left out."""
-    with open(path, encoding="utf-8-sig", newline="") as file:
-        reader = csv.DictReader(file)
-        if "id" not in (reader.fieldnames or ()):
-            raise FileError(path, 1, f"has the columns {reader.fieldnames}, expected one called id")
-        records = []
-        for row in reader:
-            record: dict[str, Any] = {k: v for k, v in row.items() if v not in (None, "")}
-            for name in ("weight", "target"):
-                if name in record:
-                    record[name] = _number(path, reader.line_num, name, record[name])
-            records.append((reader.line_num, record))
+    names, _ = read_head(path, 0)
+    if "id" not in names:
+        raise FileError(path, 1, f"has the columns {names}, expected one called id")
+    records = []
+    for line, row in read_dicts(path):
+        record: dict[str, Any] = {name: value for name, value in row.items() if value}
+        for name in ("weight", "target"):
+            if name in record:
+                record[name] = _number(path, line, name, record[name])
+        records.append((line, record))
     return records
 
 

@@ -18,14 +18,14 @@ from venire.batch.outcome import Labelled, settle, share_right, truth_codes
 from venire.batch.pupil import Pupil, Teachable
 from venire.batch.recorded import Recorded, recorded_work
 from venire.batch.rounds import Progress, Source, run_rounds
-from venire.batch.work import Work, as_items
+from venire.batch.work import BatchItem, Work, as_items
 from venire.budget import Budget
 from venire.costs import Costs
 from venire.errors import InputError
 from venire.estimators.families import Families
 from venire.labels.sources import as_table
 
-__all__ = ["label", "label_recorded"]
+__all__ = ["check_limits", "label", "label_recorded"]
 
 Watch = Callable[[Progress], None]
 
@@ -97,11 +97,9 @@ def label(
     (True, 1)
     """
     work_items, callers = as_items(items), as_callers(labelers)
-    limit = _budget(budget, target, any(item.target for item in work_items))
+    limit = check_limits(work_items, callers, budget, target)
     kin = families or {c.id: c.family for c in callers if c.family is not None}
     work = replace(Work.of(work_items, [c.id for c in callers], target), families=kin or None)
-    if limit is not None and limit.money is not None and limit.labels is None:
-        _check_prices([c.price for c in callers], [c.call for c in callers])
     shown = [item.content for item in work_items]
     pupil = None if student is None else student.join_batch(shown)
     with ExitStack() as stack:
@@ -173,6 +171,20 @@ def _run(
         why = source.trouble or "the budget is below the price of a label"
         raise InputError(f"no label was bought: {why}")
     return settle(book, curve, source, budget, costs, seed, truth, pupil)
+
+
+def check_limits(
+    items: Sequence[BatchItem],
+    labelers: Iterable[Any],
+    budget: Budget | float | None,
+    target: float | None,
+) -> Budget | None:
+    """The budget, if a batch may run with it: there is one or a target, and prices for money."""
+    limit = _budget(budget, target, any(item.target for item in items))
+    if limit is not None and limit.money is not None and limit.labels is None:
+        callers = as_callers(labelers)
+        _check_prices([c.price for c in callers], [c.call for c in callers])
+    return limit
 
 
 def _budget(budget: Budget | float | None, target: float | None, own: bool) -> Budget | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -244,8 +244,8 @@ class Labelled:
             **({} if self.student is None else {"student": self.student}),
         }
 
-    def html(self) -> str:
-        """The report as one HTML page.
+    def html(self, more: Iterable[str] = ()) -> str:
+        """The report as one HTML page; `more` is HTML that comes last.
 
         >>> from venire.batch import label_recorded
         >>> rows = [(i, w, i % 2) for i in range(40) for w in "abcde"]
@@ -254,11 +254,11 @@ class Labelled:
         """
         from venire.batch.page import page_of
 
-        return page_of(self.record())
+        return page_of(self.record(), more)
 
-    def write_report(self, path: str | Path) -> None:
-        """Write the HTML page to a file."""
-        Path(path).write_text(self.html(), encoding="utf-8")
+    def write_report(self, path: str | Path, more: Iterable[str] = ()) -> None:
+        """Write the HTML page to a file; `more` is HTML that comes last."""
+        Path(path).write_text(self.html(more), encoding="utf-8")
 
 
 def _record(row: Point | LabelerReport) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 from typing import Any, Final
 
@@ -25,12 +25,15 @@ WIDE, HIGH, LEFT, LOW = 720.0, 320.0, 56.0, 44.0
 BLUE, RED = "#0072B2", "#D55E00"
 
 
-def page_of(record: dict[str, Any]) -> str:
-    """The page of a report, as `Labelled.record` makes it: facts, the curve, the labelers."""
-    return "\n".join(_page(record))
+def page_of(record: dict[str, Any], more: Iterable[str] = ()) -> str:
+    """The page of a report, as `Labelled.record` makes it: facts, the curve, the labelers.
+
+    `more` is HTML that comes last.
+    """
+    return "\n".join(_page(record, more))
 
 
-def _page(record: dict[str, Any]) -> Iterator[str]:
+def _page(record: dict[str, Any], more: Iterable[str]) -> Iterator[str]:
     yield '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">'
     yield '<meta name="viewport" content="width=device-width, initial-scale=1">'
     yield f"<title>Labelled batch</title>\n<style>{STYLE}</style>\n</head>\n<body>"
@@ -48,6 +51,7 @@ def _page(record: dict[str, Any]) -> Iterator[str]:
     yield "<h2>Labelers</h2>"
     yield from (f"<p>{escape(line)}</p>" for line in record["relations"])
     yield from _labelers(record["labelers"])
+    yield from more
     yield "</body>\n</html>"
 
 

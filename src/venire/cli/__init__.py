@@ -44,6 +44,7 @@ COMMANDS = (
     "keys",
     "serve",
     "stream",
+    "send",
     "work",
     "mcp",
     "connect",

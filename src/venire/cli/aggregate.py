@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from venire.cli import clusters, screen
-from venire.cli.tables import FAMILIES, columns_of, families_of, repeats_of
+from venire.cli.tables import FAMILIES, MERGE, WIDE, columns_of, families_of, repeats_of
 from venire.cli.worlds import names_of
 from venire.errors import InputError
 from venire.tools.addresses import located
@@ -32,15 +32,16 @@ if TYPE_CHECKING:
 __all__ = ["aggregate", "finite"]
 
 LABELS = (
-    "The labels: CSV, Parquet or JSON Lines with task,worker,label; or a pattern of files, "
-    "or a folder; here, or at an address (s3://bucket/*.parquet)."
+    "The labels: CSV, Parquet, JSON Lines or .xlsx with task,worker,label or other usual names, or "
+    "a column for each judge; - is stdin; or a pattern of files, or a folder; here, or at an "
+    "address (s3://bucket/*.parquet)."
 )
 TRUTH = "Known true labels, for comparison: a file with task,label."
 METHOD = "auto, majority, weighted-majority, one-coin, dawid-skene or ordinal. [default: auto]"
 CLASSES = "The possible labels, such as spam,ok. [default: the labels that occur]"
 ORDINAL = "The classes are ordered: numerically, or as given by --classes."
 NUMERIC = "Labels are measurements: estimate a robust mean of each task, with its standard error."
-COLUMNS = "The names of the columns. [default: task,worker,label]"
+COLUMNS = "The names of the columns. [default: task,worker,label, or those that look like it]"
 REPEATS = "Repeated labels of a task by one worker: error, or keep the first or the last."
 SEED = "Seed of the draw that breaks ties. [default: 0]"
 GOLD = "Known true labels to learn from: a file with task,label."
@@ -58,6 +59,8 @@ def aggregate(
     ordinal: Annotated[bool, typer.Option("--ordinal", help=ORDINAL)] = False,
     numeric: Annotated[bool, typer.Option("--numeric", help=NUMERIC)] = False,
     columns: Annotated[str | None, typer.Option(metavar="NAMES", help=COLUMNS)] = None,
+    wide: Annotated[bool, typer.Option("--wide", help=WIDE)] = False,
+    merge: Annotated[bool, typer.Option("--merge", help=MERGE)] = False,
     repeats: Annotated[str, typer.Option(metavar="WHICH", help=REPEATS)] = "error",
     seed: Annotated[int | None, typer.Option(help=SEED)] = None,
     gold: Annotated[str | None, typer.Option(metavar="FILE", help=GOLD)] = None,
@@ -75,14 +78,14 @@ def aggregate(
     The truth, if given, is used only to report the error, never to learn from; gold is learned
     from. With costs, verdicts are those of least expected cost.
     """
-    from venire.cli.methods import method_named
     from venire.costs import cost_matrix, costs_of_text
+    from venire.estimators.by_name import method_named
     from venire.files import check_targets
     from venire.labels.partitions import sizes
     from venire.labels.sources import COLUMNS
     from venire.labels.sources.text import like
 
-    named, called = names_of(classes), columns_of(columns, COLUMNS)
+    named, called = names_of(classes), columns_of(columns, COLUMNS, wide)
     given = {"--gold": gold, "--costs": costs, "--families": families}
     method = _method(method, ordinal, numeric, classes, probabilities, seed, given)
     charged: Costs = costs_of_text(costs) if costs else {}
@@ -97,14 +100,23 @@ def aggregate(
         clusters.refuse(cluster, "--numeric")
         from venire.cli.numeric import aggregate_numbers
 
-        return aggregate_numbers(source, right_in, called, kept, out, skills, as_json)
+        return aggregate_numbers(source, right_in, called, kept, out, skills, as_json, wide)
     with ExitStack() as stack:
         working = stack.enter_context(screen.working(f"reading {source.name}"))
         estimator = method_named(method)
         client = stack.enter_context(clusters.client_of(cluster))
         table = _labels(
-            source, client, named, kept, called, method == "ordinal", repartition, working
+            source,
+            client,
+            named,
+            kept,
+            called,
+            method == "ordinal",
+            repartition,
+            working,
+            {"wide": wide, "merge": merge},
         )
+        called = COLUMNS if wide else called  # the truth and gold have no columns of judges
         right = _truth(right_in, table, (called[0], called[2]))
         estimator.seed = seed or 0
         _relate(estimator, families, source, table, called)
@@ -259,6 +271,7 @@ def _labels(
     ordered: bool,
     repartition: bool,
     working: Callable[[str], None],
+    form: dict[str, bool],
 ) -> Table:
     """The labels of a file, or of several; on a cluster, if there is one, in partitions."""
     from venire.labels.sources import as_ordered, as_table
@@ -269,10 +282,11 @@ def _labels(
         clusters.hint(labels)
     table: Table
     if client is not None or clusters.is_several(labels):
+        clusters.refuse_forms(form)
         more = columns, ordered, repartition, working
         table = clusters.read_files(labels, client, classes, repeats, *more)
     else:
-        table = read(labels, classes, repeats, columns)
+        table = read(labels, classes, repeats, columns, **form, tell=screen.say)
     if not ordered and many_numbers(table.classes):
         screen.warn(
             f"the labels are {len(table.classes)} different numbers, each treated as a class of "

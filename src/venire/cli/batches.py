@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -94,22 +94,26 @@ def truth_of(path: Path | None) -> dict[Any, Any] | None:
 
 
 def write_labelled(
-    done: Labelled, out: Path | None, report: Path | None, probabilities: bool = False
+    done: Labelled,
+    out: Path | None,
+    report: Path | None,
+    probabilities: bool = False,
+    more: Iterable[str] = (),
 ) -> None:
-    """Write the verdicts and the report."""
+    """Write the verdicts and the report, with `more` HTML at its end."""
     from venire.files import columns_output, write_outputs
 
     if out is not None:
         verdicts = columns_output(out, done.columns(probabilities))
         write_outputs([verdicts._replace(classes=list(done.table.classes))])
     if report is not None:
-        done.write_report(report)
+        done.write_report(report, more)
 
 
-def say_labelled(done: Labelled, as_json: bool) -> None:
-    """Print the report, for people or as JSON."""
+def say_labelled(done: Labelled, as_json: bool, more: dict[str, Any] | None = None) -> None:
+    """Print the report, for people or as JSON, there with `more`."""
     if as_json:
-        print(json.dumps(done.record(), indent=2, allow_nan=False))
+        print(json.dumps(done.record() | (more or {}), indent=2, allow_nan=False))
     else:
         from venire.cli.label_summary import print_labelled
 

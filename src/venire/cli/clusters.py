@@ -147,6 +147,16 @@ def _memory() -> int:
     return found
 
 
+def refuse_forms(form: dict[str, bool]) -> None:
+    """An error about options that several files do not have."""
+    given = next((name for name, is_set in form.items() if is_set), None)
+    if given is not None:
+        raise InputError(
+            f"--{given} is for one file: columns of several files are recognised in each, or named "
+            "with --columns"
+        )
+
+
 def refuse(cluster: str | None, what: str) -> None:
     """An error about an option that needs one process."""
     if cluster is not None:

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from venire.cli import batches
+from venire.cli import batches, screen
+
+if TYPE_CHECKING:
+    from venire.budget import Budget
+    from venire.connectors.judges.opening import AnyJudge
 
 __all__ = ["judge"]
 
 ITEMS = "What is judged: JSON Lines or CSV with id; a prompt may use any other field."
 CONFIG = "The judges: YAML or TOML (docs/judges.md). Keys come from the environment."
+DRY_RUN = "Say what all labels would cost, by the length of the prompts; ask nothing."
 CACHE = "Where answers are kept for other runs. [default: beside --config, with .cache]"
 
 
@@ -36,17 +42,27 @@ def judge(
     cache: Annotated[Path | None, typer.Option(metavar="FILE", help=CACHE)] = None,
     student: Annotated[str | None, typer.Option(metavar="FIELD", help=batches.STUDENT)] = None,
     seed: Annotated[int, typer.Option(help=batches.SEED)] = 0,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help=DRY_RUN)] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Let LLM judges label a file, asking each where its answer is worth its price.
 
+    Every judge is asked one question first: a wrong address, key or model is said at once.
     Interrupted with Ctrl-C, the same command continues where it stopped and pays for nothing twice.
     """
     from venire.batch import label
-    from venire.batch.asking import close_labelers
+    from venire.batch.asking import close_labelers, run_beside
     from venire.batch.files import read_batch
+    from venire.batch.labelling import check_limits
     from venire.connectors.judges.cache import Cache
     from venire.connectors.judges.opening import judges_of
+    from venire.connectors.judges.report import (
+        check_judges,
+        forecast,
+        judge_lines,
+        judges_html,
+        judges_record,
+    )
     from venire.costs import costs_of_text
     from venire.files import check_targets
 
@@ -55,8 +71,14 @@ def judge(
     batch = read_batch(items)
     limit = batches.budget_of(budget, labels, labels_per_item, len(batch))
     kept = Cache(config.with_suffix(".cache") if cache is None else cache)
+    panel: list[AnyJudge] = []
     try:
-        panel = judges_of(config, kept)
+        panel += judges_of(config, kept)
+        if dry_run:
+            return _say_forecast(forecast(panel, [item.content for item in batch]), limit, as_json)
+        check_limits(batch, panel, limit, target)
+        for warning in run_beside(check_judges(panel, batch[0].content)):
+            screen.warn(warning)
         with batches.watched() as watch:
             done = label(
                 batch,
@@ -70,11 +92,40 @@ def judge(
                 progress=watch,
                 student=batches.student_of(student),
             )
-        close_labelers(panel)
     finally:
+        close_labelers(panel)
         kept.close()
-    batches.write_labelled(done, out, report, probabilities)
-    batches.say_labelled(done, as_json)
+    said = judges_record(panel, done.table, done.codes)
+    batches.write_labelled(done, out, report, probabilities, judges_html(said))
+    batches.say_labelled(done, as_json, said)
+    if as_json:
+        return
+    print()
+    for line in judge_lines(said):
+        print(line)
     for one in panel:
         if one.stopped:
             print(f"stopped   {one.id}: {one.stopped}")
+
+
+def _say_forecast(found: dict[str, Any], limit: Budget | None, as_json: bool) -> None:
+    """What all labels of all judges would cost, and what the budget allows of it."""
+    if as_json:
+        print(
+            json.dumps(found | {"budget": limit and {"money": limit.money, "labels": limit.labels}})
+        )
+        return
+    for row in found["judges"]:
+        priced = f"cost {row['cost']:,.6g}" if row["priced"] else "no price in the file"
+        cached = f", {row['cached']:,} in the cache" if row["cached"] else ""
+        print(
+            f"{row['id']}: {row['questions']:,} questions{cached}, about "
+            f"{row['input_tokens']:,} + {row['output_tokens']:,} tokens, {priced}"
+        )
+    print(f"all judges on all {found['items']:,} items: {found['cost']:,.6g}, nothing was asked")
+    if limit is not None and limit.money is not None:
+        print(f"--budget {limit.money:,.6g} is the most that is spent")
+    if limit is not None and limit.labels is not None:
+        whole = found["items"] * len(found["judges"])
+        share = min(1.0, limit.labels / whole) if whole else 0.0
+        print(f"{limit.labels:,} labels of {whole:,}: about {share * found['cost']:,.6g}")

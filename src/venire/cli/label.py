@@ -7,8 +7,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from venire.cli import batches, clusters
-from venire.cli.tables import columns_of, families_of, prices_of, repeats_of, true_labels
+from venire.cli import batches, clusters, screen
+from venire.cli.tables import (
+    MERGE,
+    WIDE,
+    columns_of,
+    families_of,
+    prices_of,
+    repeats_of,
+    true_labels,
+)
 from venire.cli.worlds import names_of
 from venire.errors import InputError
 from venire.tools.addresses import located
@@ -27,7 +35,8 @@ RECORDED = (
 )
 PRICES = "With --recorded: what a label of each labeler costs, labeler,price. [default: 1 each]"
 CLASSES = "The possible labels, such as spam,ok. [default: the labels that occur]"
-COLUMNS = "With --recorded: the names of the columns. [default: task,worker,label]"
+COLUMNS = "With --recorded: the names of the columns. [default: as in venire aggregate]"
+WIDE_HELP, MERGE_HELP = (f"With --recorded: {h[0].lower()}{h[1:]}" for h in (WIDE, MERGE))
 CLUSTER = "With --recorded: read its files on a Dask cluster, by its address, or local."
 FAMILIES = "With --recorded: who may share errors, as in venire aggregate --families."
 REPEATS = "With --recorded: repeated labels of a task by one worker: error, first or last."
@@ -49,6 +58,8 @@ def label(
     costs: Annotated[str | None, typer.Option(metavar="COSTS", help=batches.COSTS)] = None,
     truth: Annotated[Path | None, typer.Option(metavar="FILE", help=batches.TRUTH)] = None,
     columns: Annotated[str | None, typer.Option(metavar="NAMES", help=COLUMNS)] = None,
+    wide: Annotated[bool, typer.Option("--wide", help=WIDE_HELP)] = False,
+    merge: Annotated[bool, typer.Option("--merge", help=MERGE_HELP)] = False,
     repeats: Annotated[str | None, typer.Option(metavar="WHICH", help=REPEATS)] = None,
     out: Annotated[Path | None, typer.Option(metavar="FILE", help=batches.OUT)] = None,
     probabilities: Annotated[
@@ -73,6 +84,7 @@ def label(
 
     replayed: dict[str, Any] = {"--prices": prices, "--columns": columns, "--repeats": repeats}
     replayed |= {"--cluster": cluster, "--families": families}
+    replayed |= {"--wide": wide or None, "--merge": merge or None}
     _check(items, panel, recorded, journal, out, student, replayed)
     source = None if recorded is None else located(recorded)
     sources = [p for p in (items, panel, source, prices, families, truth) if p is not None]
@@ -88,10 +100,12 @@ def label(
     with batches.watched() as watch:
         options["progress"] = watch
         if source is not None:
-            table, options["truth"] = _table(source, truth, columns, repeats, classes, cluster)
+            table, options["truth"] = _table(
+                source, truth, columns, repeats, classes, cluster, {"wide": wide, "merge": merge}
+            )
             limit = batches.budget_of(budget, labels, labels_per_item, len(table.items))
             options["prices"] = None if prices is None else prices_of(prices, table)
-            called = columns_of(columns, COLUMNS_OF_LABELS)
+            called = COLUMNS_OF_LABELS if wide else columns_of(columns, COLUMNS_OF_LABELS)
             options["families"] = families_of(families, source, table, called)
             done = label_recorded(table, limit, **options)
         else:
@@ -139,6 +153,7 @@ def _table(
     repeats: str | None,
     classes: str | None,
     cluster: str | None,
+    form: dict[str, bool],
 ) -> tuple[Any, Any]:
     from venire.labels import LabelTable
     from venire.labels.partitions import whole_table
@@ -146,15 +161,17 @@ def _table(
 
     named, called, kept = (
         names_of(classes),
-        columns_of(columns, COLUMNS),
+        columns_of(columns, COLUMNS, form["wide"]),
         repeats_of(repeats or "error"),
     )
     if cluster is None and not clusters.is_several(recorded):
-        table = as_table(recorded, named, kept, called)
+        table = as_table(recorded, named, kept, called, **form, tell=screen.say)
     else:
+        clusters.refuse_forms(form)
         with clusters.client_of(cluster) as client:
             read = clusters.read_files(recorded, client, named, kept, called, False, True)
             table = read if isinstance(read, LabelTable) else read.gathered(whole_table)
+    called = COLUMNS if form["wide"] else called  # the truth has no columns of judges
     return table, None if truth is None else true_labels(truth, table, called)
 
 

@@ -32,15 +32,16 @@ def aggregate_numbers(
     out: Path | None,
     skills: Path | None,
     as_json: bool,
+    wide: bool = False,
 ) -> None:
     """Read, fit, write the files, and print the result."""
     from venire.estimators import RobustMean
     from venire.files import columns_output, write_outputs
-    from venire.labels.sources import as_ratings, as_true_values
+    from venire.labels.sources import TRUTH_COLUMNS, as_ratings, as_true_values
 
     with screen.working(f"reading {labels.name}") as working:
-        table = as_ratings(labels, repeats, columns)
-        names = columns[0], columns[2]
+        table = as_ratings(labels, repeats, columns, wide=wide, tell=screen.say)
+        names = TRUTH_COLUMNS if wide else (columns[0], columns[2])
         right = None if truth is None else as_true_values(truth, table, names)
         working(f"robust mean of {len(table.said):,} numbers")
         start = time.perf_counter()

@@ -13,6 +13,8 @@ from venire.cli.aggregate import COLUMNS as COLUMNS_HELP
 from venire.cli.aggregate import LABELS, REPEATS
 from venire.cli.tables import (
     FAMILIES,
+    MERGE,
+    WIDE,
     columns_of,
     families_of,
     prices_of,
@@ -20,6 +22,7 @@ from venire.cli.tables import (
     repeats_of,
     true_labels,
 )
+from venire.tools.addresses import located
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
@@ -41,13 +44,15 @@ NAMED = 2
 
 
 def panel(
-    labels: Annotated[Path, typer.Argument(metavar="LABELS", help=LABELS)],
+    labels: Annotated[str, typer.Argument(metavar="LABELS", help=LABELS)],
     prices: Annotated[Path | None, typer.Option(metavar="FILE", help=PRICES)] = None,
     truth: Annotated[Path | None, typer.Option(metavar="FILE", help=TRUTH)] = None,
     families: Annotated[Path | None, typer.Option(metavar="FILE", help=FAMILIES)] = None,
     want: Annotated[float | None, typer.Option(metavar="X", help=WANT)] = None,
     lose: Annotated[float | None, typer.Option(metavar="X", help=LOSE)] = None,
     columns: Annotated[str | None, typer.Option(metavar="NAMES", help=COLUMNS_HELP)] = None,
+    wide: Annotated[bool, typer.Option("--wide", help=WIDE)] = False,
+    merge: Annotated[bool, typer.Option("--merge", help=MERGE)] = False,
     repeats: Annotated[str, typer.Option(metavar="WHICH", help=REPEATS)] = "error",
     seed: Annotated[int, typer.Option(metavar="N", help=SEED)] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
@@ -61,9 +66,11 @@ def panel(
     from venire.panels import panel_report
     from venire.panels.report import LOSE
 
-    called, kept = columns_of(columns, COLUMNS), repeats_of(repeats)
-    with screen.working(f"reading {labels.name}") as working:
-        table = as_table(labels, None, kept, called)
+    called, kept = columns_of(columns, COLUMNS, wide), repeats_of(repeats)
+    source = located(labels)
+    with screen.working(f"reading {source.name}") as working:
+        table = as_table(source, None, kept, called, wide=wide, merge=merge, tell=screen.say)
+        called = COLUMNS if wide else called  # the truth has no columns of judges
         priced = None if prices is None else prices_of(prices, table)
         report = panel_report(
             table,
@@ -73,7 +80,7 @@ def panel(
             lose=LOSE if lose is None else lose,
             seed=seed,
             progress=lambda fits: working(f"{fits:,} replays"),
-            families=families_of(families, labels, table, called),
+            families=families_of(families, source, table, called),
         )
     if as_json:
         print(json.dumps(report.record(), indent=2, allow_nan=False, default=str))

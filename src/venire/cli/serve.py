@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import json
+import logging
 import os
+import sys
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from venire.cli import config_file, screen
-from venire.errors import InputError, MissingExtra
+from venire.errors import InputError, MissingExtra, VenireError
 
 __all__ = ["serve"]
 
 STORAGE = "The store: sqlite:///FILE or postgresql://... [default: sqlite:///venire.db]"
 HOST = "The address to listen on. [default: 127.0.0.1]"
 PORT = "The port; 0 for any free one. [default: 8400]"
-JSON = "Write the log, on stderr, as one JSON object per line."
+JSON = "Write the log, on stderr, and what is said on stdout, as one JSON object per line."
 CONFIG = "A file of settings. [default: venire.toml, if there is one]"
 ARCHIVE = "The folder for what streams archive, by their setting retention. [default: none]"
 STANDBY = "Wait while another server owns the store, and take over when it is gone."
@@ -58,8 +61,16 @@ def serve(
         from venire.web.server import run_server
     except ImportError as error:
         raise MissingExtra(error.name or "fastapi", "serve") from error
+    settings = _settings(given, config)
     try:
-        run_server(_settings(given, config), lambda line: print(line, flush=True))
+        if settings.log_format == "json":
+            logging.captureWarnings(True)  # into the log, which is JSON
+        run_server(settings, lambda line: print(line, flush=True))
+    except VenireError as error:
+        if settings.log_format != "json":
+            raise
+        print(json.dumps({"event": str(error), "level": "error"}), file=sys.stderr)
+        raise typer.Exit(2) from None
     except OSError as error:
         if isinstance(error, InputError | MissingExtra) or not error.errno:
             raise

@@ -8,12 +8,14 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from venire.errors import InputError
-from venire.files.trees import read_text, read_toml
+from venire.errors import FileError, InputError
+from venire.files.trees import read_text, read_toml, read_tree
 
 __all__ = ["stream", "stream_file"]
 
-FILE = "The settings: TOML, with the stream's name and its settings as in docs/serve.md."
+FILE = (
+    "The settings: TOML, YAML or JSON, with the stream's name and its settings as in docs/serve.md."
+)
 URL = "The server; several on one store with commas between them."
 KEY = "A key with the role admin; preferably given as VENIRE_KEY."
 
@@ -55,7 +57,7 @@ def stream_file(path: Path) -> tuple[str, dict[str, Any]]:
     ...     stream_file(Path(folder, "posts.toml"))
     ('posts', {'classes': ['spam', 'ok'], 'guidelines': 'Look twice.'})
     """
-    settings = read_toml(path)
+    settings = _settings(path)
     name = settings.pop("name", None)
     if not isinstance(name, str):
         raise InputError(
@@ -66,6 +68,17 @@ def stream_file(path: Path) -> tuple[str, dict[str, Any]]:
             raise InputError(f"{path} has both guidelines and {GUIDELINES}, expected one of them")
         settings["guidelines"] = read_text(path.parent / str(settings.pop(GUIDELINES)))
     return name, settings
+
+
+def _settings(path: Path) -> dict[str, Any]:
+    """The settings by the ending of the file; TOML if that says nothing."""
+    if path.suffix.lower() not in (".yaml", ".yml", ".json"):
+        return read_toml(path)
+    tree = read_tree(path)
+    if not isinstance(tree.content, dict):
+        got = type(tree.content).__name__
+        raise FileError(path, None, f"got a {got}, expected settings such as name: posts")
+    return tree.content
 
 
 def _apply(url: str, key: str, name: str, settings: dict[str, Any]) -> tuple[str, list[str]]:

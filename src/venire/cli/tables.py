@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "FAMILIES",
+    "MERGE",
+    "WIDE",
     "columns_of",
     "families_of",
     "prices_of",
@@ -35,11 +37,25 @@ FAMILIES = (
 _MAPPINGS = (".json", ".toml", ".yaml", ".yml")
 
 
-def columns_of(text: str | None, default: Sequence[str]) -> tuple[str, ...]:
-    """The names in `item,judge,verdict`; the default for None."""
+WIDE = "Each judge has a column, and each item a row. [default: found out]"
+MERGE = "Merge labels that look alike: 1, 1.0 and True; Yes and yes."
+
+
+def columns_of(text: str | None, default: Sequence[str], wide: bool = False) -> tuple[str, ...]:
+    """The names in `item,judge,verdict`; the default for None.
+
+    In a wide table they are the column of the items and those of the judges.
+    """
     if text is None:
         return tuple(default)
     names = tuple(name.strip() for name in text.split(","))
+    if wide and len(set(names)) == len(names) > 2 and "" not in names:
+        return names
+    if wide:
+        raise InputError(
+            f"got --wide --columns {text!r}, expected the column of the items and those of two or "
+            "more judges, as in id,gpt,llama"
+        )
     if len(set(names)) != len(default) or len(names) != len(default) or "" in names:
         raise InputError(
             f"got --columns {text!r}, expected {len(default)} names, for {', '.join(default)}"

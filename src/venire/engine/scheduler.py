@@ -37,7 +37,7 @@ from venire.estimators.families import Families
 from venire.events import Event
 from venire.model import Assignment, Bounds, Exit, Item, ItemId, Label, Labeler, LabelerId, Verdict
 from venire.scheduling.base import Learning, Policy
-from venire.scheduling.policies.realised.policy import Realised
+from venire.scheduling.by_name import learning_of, policy_of
 
 __all__ = ["Scheduler"]
 
@@ -90,8 +90,8 @@ class Scheduler(Pictured):
         self,
         panel: Sequence[Labeler | LabelerId],
         classes: Sequence[Hashable],
-        policy: Policy | None = None,
-        learning: Learning | None = None,
+        policy: Policy | str | None = None,
+        learning: Learning | str | None = None,
         c: float = 1.0,
         bounds: Bounds | None = None,
         remember: int | None = None,
@@ -100,9 +100,9 @@ class Scheduler(Pictured):
         costs: Costs | None = None,
         families: Families | None = None,
     ) -> None:
-        policy, bounds = policy or Realised(), bounds or Bounds()
+        rule, way, bounds = policy_of(policy), learning_of(learning), bounds or Bounds()
         more = revisions, budget, costs, families
-        self._use(State(panel, classes, policy, learning, c, bounds, remember, *more))
+        self._use(State(panel, classes, rule, way, c, bounds, remember, *more))
         self.state.believe()
         self.state.file()
 

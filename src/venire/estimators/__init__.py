@@ -19,6 +19,7 @@ from venire.tools.lazy import attach
 
 if TYPE_CHECKING:
     from venire.estimators.auto import Auto as Auto
+    from venire.estimators.base import BaseEstimator as BaseEstimator
     from venire.estimators.base import CompetenceEstimator as CompetenceEstimator
     from venire.estimators.calibration import calibrated as calibrated
     from venire.estimators.calibration import certainty as certainty

@@ -7,16 +7,16 @@ The conventions are scikit-learn's: the constructor stores its parameters and no
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, wraps
 from typing import TYPE_CHECKING, Any, Final, Protocol, Self, cast, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from venire.costs import Costs, cost_matrix, expected_costs
-from venire.errors import StateError
+from venire.errors import InputError, StateError
 from venire.estimators.convergence import Monitor, Step
 from venire.estimators.parameters import Parameters
 from venire.estimators.ties import winners
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from venire.estimators.frames import Backend
     from venire.estimators.given import Soft
 
-__all__ = ["TINY", "BaseEstimator", "CompetenceEstimator", "Floats"]
+__all__ = ["TINY", "BaseEstimator", "CompetenceEstimator", "Floats", "three_arrays"]
 
 Floats = NDArray[np.float64]
 
@@ -58,6 +58,18 @@ class CompetenceEstimator(Protocol):
     def fit_predict(self, labels: Any) -> dict[Hashable, Hashable]:
         """Fit, and say the class of each item."""
         ...
+
+
+def three_arrays(fit: Callable[..., Any]) -> Callable[..., Any]:
+    """A `fit` that takes `fit(tasks, workers, labels)` as well as one table."""
+
+    @wraps(fit)
+    def either(self: Any, *given: Any, **options: Any) -> Any:
+        if len(given) == 3 and not any(x is None or isinstance(x, Mapping) for x in given):
+            given = (tuple(list(x) if isinstance(x, tuple) else x for x in given),)
+        return fit(self, *given, **options)
+
+    return either
 
 
 @dataclass(eq=False)
@@ -89,6 +101,12 @@ class BaseEstimator(_Seeded, Parameters, ABC):
         How many iterations it took, whether it converged, and its `Step` per iteration.
     """
 
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Let `fit` take three arrays too."""
+        super().__init_subclass__(**options)
+        if "fit" in cls.__dict__:
+            cls.fit = three_arrays(cls.__dict__["fit"])  # type: ignore[method-assign]
+
     competences_: Floats
     posteriors_: Floats
     log_likelihood_: Any  # a float; None where the method has none
@@ -99,7 +117,52 @@ class BaseEstimator(_Seeded, Parameters, ABC):
 
     @abstractmethod
     def fit(self, labels: Any) -> Self:
-        """Estimate how good each labeler of the table is."""
+        """Estimate how good each labeler of the table is.
+
+        `labels` is anything that `as_table` takes; or give three arrays, `fit(tasks, workers,
+        labels)`.
+
+        >>> from venire import MajorityVote
+        >>> MajorityVote().fit(["a", "a", "b"], ["ann", "bob", "ann"], ["yes", "yes", "no"]).labels_
+        {'a': 'yes', 'b': 'no'}
+        """
+
+    def conclude(
+        self,
+        table: LabelTable,
+        competences: Floats,
+        posteriors: Floats,
+        log_likelihood: float | None = None,
+        confusions: Floats | None = None,
+        priors: Floats | None = None,
+    ) -> Self:
+        """Keep what `fit` found, for an estimator of your own: the last line of its `fit`.
+
+        Competences are in the order of `table.labelers`, posteriors are items x classes. Without
+        `confusions` (labelers x truth x said) those of one competence each are implied, without
+        `priors` all classes are equally frequent. Skills, verdicts, frames and pictures follow
+        from them (docs/own-estimator.md).
+        """
+        monitor = Monitor(0.0, 1)
+        monitor.report(0.0, 0.0)
+        n, m, k = len(table.items), len(table.labelers), len(table.classes)
+        for name, found, shape in (
+            ("competences", competences, (m,)),
+            ("posteriors", posteriors, (n, k)),
+            ("confusions", confusions, (m, k, k)),
+            ("priors", priors, (k,)),
+        ):
+            if found is not None and np.shape(found) != shape:
+                raise InputError(f"got {name} of the shape {np.shape(found)}, expected {shape}")
+        return self._settle(
+            table,
+            np.asarray(competences, np.float64),
+            np.asarray(posteriors, np.float64),
+            log_likelihood,
+            monitor,
+            confusions,
+            priors,
+        )
 
     def _settle(
         self,
@@ -135,13 +198,13 @@ class BaseEstimator(_Seeded, Parameters, ABC):
             self.priors_ = priors
         return self
 
-    def fit_predict(self, labels: Any) -> dict[Hashable, Hashable]:
+    def fit_predict(self, *labels: Any) -> dict[Hashable, Hashable]:
         """Fit, and say the class of each item."""
-        return self.fit(labels).labels_
+        return self.fit(*labels).labels_
 
-    def fit_predict_proba(self, labels: Any) -> dict[Hashable, dict[Hashable, float]]:
+    def fit_predict_proba(self, *labels: Any) -> dict[Hashable, dict[Hashable, float]]:
         """Fit, and return the probability of each class for each item."""
-        return self.fit(labels).probas_
+        return self.fit(*labels).probas_
 
     @cached_property
     def confusions_(self) -> Floats:

@@ -14,8 +14,10 @@ from typing import Any, Final, NamedTuple
 from venire.audits import Drawn
 from venire.errors import FileError
 from venire.files.results import Output
+from venire.labels.sources.coding import Coded
 from venire.labels.sources.files import NAN, is_parquet, read_columns
 from venire.labels.sources.jsonl import is_json_lines, line_of, read_json_lines
+from venire.labels.sources.sheets import has_header, listed, read_sheet, resolved
 from venire.tools.csv_rows import read_rows, shown, whole
 from venire.tools.untrusted import parse_json
 
@@ -114,6 +116,13 @@ def _alike(text: str, known: Collection[str]) -> str:
 
 def _rows(path: Path, columns: Sequence[str], what: str, *optional: str) -> Rows:
     """The columns, then the optional ones, of each row, as text; empty where there is nothing."""
+    if not has_header(path):
+        sheet = read_sheet(path, columns, what)
+        cells = [_shown(values) for values in sheet.values]
+        cells += [[None] * len(cells[0]) for _ in optional]
+        made = [[_text(x) for x in row] for row in zip(*cells, strict=True)]
+        return made, lambda place, message: FileError(path, None, f"row {place + 1}: {message}")
+    columns = resolved(path, columns, what)
     if is_parquet(path):
         values = [column.to_pylist() for column in read_columns(path, columns, what).values]
         values += [_parquet_column(path, name, len(values[0])) for name in optional]
@@ -132,6 +141,13 @@ def _rows(path: Path, columns: Sequence[str], what: str, *optional: str) -> Rows
         return FileError(path, line_of(path, place), message)
 
     return rows, blame
+
+
+def _shown(values: Any) -> list[Any]:
+    """The values of a column, which may be coded."""
+    if isinstance(values, Coded):
+        return [values.names[code] for code in values.codes]
+    return listed(values)
 
 
 def _csv(path: Path, columns: Sequence[str], what: str, optional: Sequence[str]) -> Rows:

@@ -21,11 +21,14 @@ Names = Sequence[Any] | NDArray[Any]
 Codes = NDArray[np.integer[Any]]
 Repeats = Literal["error", "first", "last"]
 
+#: Classes that the representation names.
+_SHOWN: Final = 6
+
 #: The number of labels from which a compiled sort pays.
 _MANY: Final = 1 << 16
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class LabelTable:
     """Labels by item: entries `start[i]:start[i + 1]` are those of item i.
 
@@ -37,6 +40,8 @@ class LabelTable:
     (('a', 'b'), ('ann', 'bob'), ('no', 'yes'))
     >>> table.start.tolist(), table.labeler.tolist(), table.said.tolist()
     ([0, 2, 3], [0, 1, 0], [1, 0, 0])
+    >>> table
+    LabelTable(3 labels of 2 items by 2 labelers, classes 'no', 'yes')
     """
 
     items: Names
@@ -45,6 +50,14 @@ class LabelTable:
     start: NDArray[np.int64]
     labeler: Codes
     said: Codes
+
+    def __repr__(self) -> str:
+        some = [repr(name) for name in self.classes[:_SHOWN]]
+        more = [f"and {len(self.classes) - _SHOWN} more"] if len(self.classes) > _SHOWN else []
+        return (
+            f"LabelTable({self.said.size:,} labels of {len(self.items):,} items by "
+            f"{len(self.labelers):,} labelers, classes {', '.join([*some, *more])})"
+        )
 
     @property
     def item(self) -> NDArray[np.int64]:

@@ -1,4 +1,4 @@
-"""Policies and ways of learning by name, as the command line takes them.
+"""Policies and ways of learning by name, as the command line, `simulate` and `Scheduler` take them.
 
 A name is the class's own `name`, followed by its settings (the dataclass fields that are
 numbers or words, without the seed) separated by colons: `fixed-overlap:5`, `then-serve:45`,
@@ -19,7 +19,15 @@ from venire import scheduling
 from venire.errors import InputError, UnknownName
 from venire.scheduling.base import Learning, Policy
 
-__all__ = ["KNOWN", "exported", "learning_named", "made_of", "policy_named"]
+__all__ = [
+    "KNOWN",
+    "exported",
+    "learning_named",
+    "learning_of",
+    "made_of",
+    "policy_named",
+    "policy_of",
+]
 
 #: The name for competences that are known from the start.
 KNOWN = "known"
@@ -50,6 +58,44 @@ def learning_named(text: str, seed: int = 0) -> Learning | None:
         return None
     made: Learning = made_of("learning", text, exported(Learning), seed, others=(KNOWN,))
     return made
+
+
+def policy_of(given: Policy | str | None) -> Policy:
+    """A policy, by name or as it is; None: `Realised`.
+
+    >>> policy_of("greedy"), policy_of(None)
+    (Greedy(), Realised())
+    >>> policy_of(int)
+    Traceback (most recent call last):
+    venire.errors.InputError: got policy=<class 'int'>, expected a name such as 'greedy', or an ...
+    """
+    if isinstance(given, str):
+        return policy_named(given)
+    made = scheduling.Realised() if given is None else given
+    _check_kind("policy", made, Policy, "greedy", "Greedy()")
+    return made
+
+
+def learning_of(given: Learning | str | None) -> Learning | None:
+    """A way of learning, by name or as it is; None and "known": competences are known.
+
+    >>> learning_of("then-serve:45").slots, learning_of(None)
+    (45, None)
+    """
+    if isinstance(given, str):
+        return learning_named(given)
+    if given is not None:
+        _check_kind("learning", given, Learning, "while-serving", "LearnWhileServing()")
+    return given
+
+
+def _check_kind(what: str, given: object, kind: type, name: str, example: str) -> None:
+    """Reject a class in place of an object, where the mistake is made."""
+    if not isinstance(given, kind):
+        raise InputError(
+            f"got {what}={given!r}, expected a name such as {name!r}, or an object such as "
+            f"venire.{example}"
+        )
 
 
 def exported(kind: type) -> dict[str, type[Any]]:

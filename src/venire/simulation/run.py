@@ -22,7 +22,7 @@ from venire.scheduling.algorithm1.verdicts import (
     refile_all,
 )
 from venire.scheduling.base import Belief, Learner, Learning, Policy
-from venire.scheduling.policies.realised.policy import Realised
+from venire.scheduling.by_name import learning_of, policy_of
 from venire.scheduling.state.desk import (
     COUNTER,
     HORIZON,
@@ -62,16 +62,17 @@ Progress = Callable[[int, int], None]
 
 def simulate(
     world: World,
-    policy: Policy | None = None,
-    learning: Learning | None = None,
+    policy: Policy | str | None = None,
+    learning: Learning | str | None = None,
     slots: int = 10_000,
     c: float = 1.0,
     progress: Progress | None = None,
 ) -> Run:
     """Run a policy (`Realised` by default) on the first `slots` slots of a world.
 
-    Without `learning` the competences are known, as to the paper's genie. `c` is the constant of
-    the accuracy proxy. `progress(slot, slots)` is called from time to time.
+    Policy and learning are objects, or names with their settings (`"fixed-overlap:5"`,
+    `"while-serving"`). Without `learning` the competences are known, as to the paper's genie.
+    `c` is the constant of the accuracy proxy. `progress(slot, slots)` is called from time to time.
 
     >>> run = simulate(World.synthetic(seed=0), slots=1000)
     >>> round(run.true_utility / len(run.items), 2), round(run.accuracy, 3)
@@ -80,9 +81,7 @@ def simulate(
     if not 1 <= slots <= MOST_SLOTS:
         raise InputError(f"got a horizon of {slots:,} slots, expected 1 to {MOST_SLOTS:,}")
     check_c(c)
-    _check_kind("policy", policy, Policy, "Greedy()")
-    _check_kind("learning", learning, Learning, "LearnWhileServing()")
-    policy = policy or Realised()
+    policy, learning = policy_of(policy), learning_of(learning)
     items = world.items(slots)
     stream = stream_of(world, items, slots)
     desk = desk_of(world, items, slots)
@@ -112,12 +111,6 @@ def simulate(
 def _active(policy: Policy, learning: Learning | None, slot: int) -> Policy:
     """The active policy in a slot."""
     return (learning.phase(slot) if learning else None) or policy
-
-
-def _check_kind(what: str, given: object, kind: type, example: str) -> None:
-    """Reject a name or a class in place of an object, where the mistake is made."""
-    if given is not None and not isinstance(given, kind):
-        raise InputError(f"got {what}={given!r}, expected an object such as venire.{example}")
 
 
 def _next_change(stream: Stream, slot: int) -> int | None:

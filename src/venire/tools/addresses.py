@@ -12,6 +12,7 @@ from __future__ import annotations
 import io
 import os
 import re
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -23,7 +24,7 @@ from urllib.parse import unquote, urlsplit
 from venire.errors import FileError, InputError
 from venire.tools.extras import library
 
-__all__ = ["Address", "PathOrAddress", "located", "readable"]
+__all__ = ["Address", "PathOrAddress", "Piped", "located", "readable"]
 
 #: Bytes that are asked for at once.
 BUFFER: Final = 1 << 22
@@ -198,12 +199,70 @@ class Address:
         return "check the address"
 
 
+@dataclass(frozen=True)
+class Piped(Address):
+    r"""What came through a pipe, which can be read once and is therefore kept.
+
+    >>> table = Piped.of(b"task,worker,label\n1,ann,ok\n", "stdin")
+    >>> str(table), table.suffix, Piped.of(b'{"task": 1}', "stdin").suffix
+    ('stdin', '.csv', '.jsonl')
+    """
+
+    data: bytes = b""
+
+    @classmethod
+    def of(cls, data: bytes, name: str) -> Piped:
+        """The data under a name; the first bytes say what they are."""
+        begins = data[:64].lstrip(b"\xef\xbb\xbf \r\n\t")
+        kind = "jsonl" if begins.startswith(b"{") else "json" if begins.startswith(b"[") else "csv"
+        kind = "parquet" if begins.startswith(b"PAR1") else kind
+        kind = "xlsx" if begins.startswith(b"PK\x03\x04") else kind
+        if kind == "jsonl" and _is_one_object(data):
+            kind = "json"
+        return cls("stdin", name, f"{name}.{kind}", "", data)
+
+    def __str__(self) -> str:
+        return self.host
+
+    def __fspath__(self) -> str:
+        return self.host
+
+    @property
+    def is_pattern(self) -> bool:
+        """It is one table."""
+        return False
+
+    def stream(self) -> Any:
+        """The data from the beginning."""
+        return io.BytesIO(self.data)
+
+    random = stream
+
+    def size(self) -> int:
+        """How many bytes there are."""
+        return len(self.data)
+
+    def is_dir(self) -> bool:
+        """It is no folder."""
+        return False
+
+    def files(self, endings: Sequence[str]) -> list[str]:
+        """There is only itself, and it has no address."""
+        return [str(self)]
+
+
+def _is_one_object(data: bytes) -> bool:
+    """Whether JSON goes on after its first line, as one object over many lines."""
+    first, _, rest = data.strip().partition(b"\n")
+    return bool(rest) and not first.rstrip().endswith(b"}")
+
+
 #: A file of this machine, or of a server.
 PathOrAddress: TypeAlias = Path | Address
 
 
 def located(source: str | os.PathLike[str]) -> PathOrAddress:
-    """Where a file is, by its path or its address.
+    """Where a file is, by its path or its address; - is stdin, which is read, as is a pipe.
 
     >>> located("labels.csv").name, located("file:///data/my%20labels.csv").name
     ('labels.csv', 'my labels.csv')
@@ -216,9 +275,12 @@ def located(source: str | os.PathLike[str]) -> PathOrAddress:
     if isinstance(source, Address | Path):
         return source
     text = os.fspath(source)
+    if text == "-":
+        return Piped.of(sys.stdin.buffer.read(), "stdin")
     found = _ADDRESS.fullmatch(text)
     if found is None:
-        return Path(text)
+        path = Path(text)
+        return Piped.of(path.read_bytes(), text) if path.is_fifo() else path
     scheme, host, key, query = found[1].lower(), found[2], found[3], found[4] or ""
     if scheme == "file":
         return Path(unquote(urlsplit(text).path))

@@ -1,26 +1,205 @@
 """CSV tables with a header, read record by record.
 
-Columns may be in any order; unknown ones are ignored, unless the name is close to one that is
-missing. An invalid file raises a `FileError` with the line on which the record starts (the header
-is line 1) and what to do about it.
+Fields may be separated by commas, semicolons, tabs or bars, and the text may be UTF-8, UTF-16 or
+Windows-1252 (which Latin-1 is nearly always): `dialect_of` finds out. Columns may be in any order;
+unknown ones are ignored, unless the name is close to one that is missing. An invalid file raises a
+`FileError` with the line on which the record starts (the header is line 1) and what to do about it.
 """
 
 from __future__ import annotations
 
+import codecs
 import csv
 import difflib
+import re
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, TypeAlias
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any, Final, TypeAlias
 
 from venire.errors import FileError
-from venire.tools.addresses import PathOrAddress, located
+from venire.tools.addresses import Address, PathOrAddress, Piped, located
 
-__all__ = ["Row", "number", "read_rows", "shown", "whole"]
+__all__ = [
+    "Dialect",
+    "Row",
+    "dialect_of",
+    "number",
+    "read_dicts",
+    "read_head",
+    "read_rows",
+    "refuse_binary",
+    "shown",
+    "whole",
+]
 
 #: The line on which a record starts, and its fields; None where the column is not there.
 Row: TypeAlias = tuple[int, list[str | None]]
 
-_SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "bars"}
+_SEPARATORS: Final = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
+
+#: Bytes that are looked at first, and up to how many a file of this machine is checked as a whole.
+_FIRST, _MOST = 1 << 16, 1 << 28
+
+#: How files begin that are no text, and what to do with them.
+_MAGIC: Final = {
+    b"PK\x03\x04": "a spreadsheet or a zip archive: name a spreadsheet .xlsx, or save it as CSV",
+    b"\xd0\xcf\x11\xe0": "an old Excel file (.xls): save it as CSV",
+    b"PAR1": "Parquet: name it .parquet",
+    b"\x1f\x8b": "compressed: run gunzip first",
+    b"%PDF": "a PDF: save the table as CSV",
+    b"\x89PNG": "a picture: expected a table of text",
+}
+
+#: The first line by which Excel is told the separator.
+_SEP_LINE: Final = re.compile(r"\ufeff?\"?sep=(.)\"?\s*", re.I)
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """How a table is written: its encoding, its separator, and the lines above its header."""
+
+    encoding: str = "utf-8-sig"
+    separator: str = ","
+    skipped: int = 0
+
+    @property
+    def said(self) -> str:
+        """What is unusual about it; empty if nothing is.
+
+        >>> Dialect().said, Dialect("cp1252", ";").said
+        ('', 'separated by semicolons, in Windows-1252 (Latin-1), as it is not UTF-8')
+        """
+        by = "" if self.separator == "," else f"separated by {_SEPARATORS[self.separator]}"
+        named = {"cp1252": "Windows-1252 (Latin-1), as it is not UTF-8", "latin-1": "Latin-1"}
+        written = "" if self.encoding == "utf-8-sig" else self.encoding.upper()
+        written = f"in {named.get(self.encoding, written)}" if written else ""
+        return ", ".join(filter(None, (by, written)))
+
+
+def dialect_of(path: PathOrAddress) -> Dialect:
+    r"""Find out how a table is written, by its first bytes and its header.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder, "labels.csv")
+    ...     _ = file.write_text("item;annotator;rating\n1;José;5\n", encoding="latin-1")
+    ...     dialect_of(file)
+    Dialect(encoding='cp1252', separator=';', skipped=0)
+    """
+    if isinstance(path, Path) and path.exists() and not path.is_file():
+        return Dialect()  # a pipe can be read once
+    try:
+        start = _start(path)
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise FileError(path, None, f"cannot be read ({reason}): check the path") from None
+    refuse_binary(path, start)
+    encoding = _encoding(path, start)
+    text = start.decode(encoding, errors="ignore")
+    told = _SEP_LINE.match(text.partition("\n")[0])
+    if told is not None and told[1] in _SEPARATORS:
+        return Dialect(encoding, told[1], 1)
+    header = text.lstrip("\r\n \ufeff")
+    return Dialect(encoding, max(_SEPARATORS, key=lambda s: len(_header(header, s))))
+
+
+def refuse_binary(path: PathOrAddress, start: bytes) -> None:
+    """An error for what is no text."""
+    for magic, what in _MAGIC.items():
+        if start.startswith(magic):
+            raise FileError(path, None, f"this is no text, but {what}")
+
+
+def _start(path: PathOrAddress) -> bytes:
+    if isinstance(path, Address):
+        with path.stream() as stream:
+            return bytes(stream.read(None if isinstance(path, Piped) else _FIRST))
+    with path.open("rb") as file:
+        return file.read(_FIRST)
+
+
+def _encoding(path: PathOrAddress, start: bytes) -> str:
+    """UTF-8 if it can be, UTF-16 if it says so or every second byte is 0, else Windows-1252."""
+    if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return "utf-16"
+    zeros = start[::2].count(0), start[1::2].count(0)
+    if any(zeros):
+        if min(zeros) == 0 and max(zeros) > 0.3 * len(start) / 2:
+            return "utf-16-be" if zeros[0] else "utf-16-le"
+        raise FileError(path, None, "this is no text: it has zero bytes; save the table as CSV")
+    if _is_utf8(path, start):
+        return "utf-8-sig"
+    data = start if isinstance(path, Address) else path.read_bytes()[:_MOST]
+    try:
+        data.decode("cp1252")
+    except UnicodeDecodeError:
+        return "latin-1"
+    return "cp1252"
+
+
+def _is_utf8(path: PathOrAddress, start: bytes) -> bool:
+    """Whether the text is UTF-8: all of it, if it is a file of this machine and not huge."""
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    try:
+        decoder.decode(start)
+        if isinstance(path, Path) and len(start) == _FIRST and path.stat().st_size <= _MOST:
+            with path.open("rb") as file:
+                file.seek(_FIRST)
+                while piece := file.read(1 << 20):
+                    if not piece.isascii() or decoder.getstate()[0]:
+                        decoder.decode(piece)
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _header(text: str, separator: str) -> list[str]:
+    """The fields of the first record."""
+    try:
+        return next(csv.reader(text.splitlines(keepends=True), delimiter=separator), [])
+    except csv.Error:
+        return []
+
+
+def read_head(path: PathOrAddress, most: int = 1000) -> tuple[list[str], list[list[str]]]:
+    r"""The names in the header as they are written, and the first records below it.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder, "labels.csv")
+    ...     _ = file.write_text("Item;Annotator\n1;ann\n")
+    ...     read_head(file)
+    (['Item', 'Annotator'], [['1', 'ann']])
+    """
+    with _opened(path) as records:
+        _, header = next(records, (1, []))
+        return [name.strip() for name in header], [
+            [field.strip() for field in record] for _, record in islice(records, most)
+        ]
+
+
+def read_dicts(path: PathOrAddress) -> Iterator[tuple[int, dict[str, str]]]:
+    r"""The records of a file with all their fields, by the names in the header.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder, "posts.csv")
+    ...     _ = file.write_text("Id;text\n1;Buy, now!\n")
+    ...     list(read_dicts(file))
+    [(2, {'Id': '1', 'text': 'Buy, now!'})]
+    """
+    with _opened(path) as records:
+        _, header = next(records, (1, []))
+        if not header:
+            raise FileError(path, None, "the file is empty, expected a header and rows below it")
+        names = [name.strip() for name in header]
+        for line, record in records:
+            if len(record) != len(names):
+                raise FileError(path, line, _wrong_width(record, names))
+            yield line, {n: x.strip() for n, x in zip(names, record, strict=True)}
 
 
 def read_rows(
@@ -36,10 +215,23 @@ def read_rows(
     ...     list(read_rows(path, ["labeler", "competence"], ["capacity"]))
     [(2, ['ann', '0.9', None])]
     """
+    with _opened(path) as records:
+        yield from _pick(path, records, required, optional)
+
+
+@contextmanager
+def _opened(path: PathOrAddress) -> Iterator[Iterator[tuple[int, list[str]]]]:
+    """The records of a file, the header first, with the lines on which they start."""
+    place = located(path)
+    dialect = dialect_of(place)
     try:
-        with located(path).open(encoding="utf-8-sig", newline="") as file:
-            records = _records(path, csv.reader(file, skipinitialspace=True, strict=True))
-            yield from _pick(path, records, required, optional)
+        with place.open(encoding=dialect.encoding, newline="") as file:
+            for _ in range(dialect.skipped):
+                file.readline()
+            reader = csv.reader(
+                file, delimiter=dialect.separator, skipinitialspace=True, strict=True
+            )
+            yield _records(path, reader, dialect.skipped)
     except UnicodeDecodeError:
         message = "this is not UTF-8 text: save the file as CSV in UTF-8"
         raise FileError(path, _undecodable_line(path), message) from None
@@ -48,10 +240,10 @@ def read_rows(
         raise FileError(path, None, f"cannot be read ({reason}): check the path") from None
 
 
-def _records(path: PathOrAddress, reader: Any) -> Iterator[tuple[int, list[str]]]:
+def _records(path: PathOrAddress, reader: Any, above: int) -> Iterator[tuple[int, list[str]]]:
     """Records with the line on which they start, without blank lines."""
     while True:
-        line = reader.line_num + 1
+        line = reader.line_num + 1 + above
         try:
             record = next(reader, None)
         except csv.Error as error:
@@ -59,7 +251,7 @@ def _records(path: PathOrAddress, reader: Any) -> Iterator[tuple[int, list[str]]
             raise FileError(path, line, message) from None
         if record is None:
             return
-        if len(record) > 1 or (record and record[0].strip()):
+        if any(field.strip() for field in record):  # spreadsheets end with rows of separators
             yield line, record
 
 
@@ -78,9 +270,13 @@ def _pick(
     width = len(names)
     for line, record in records:
         if len(record) != width:
-            message = f"{_fields(len(record))}, expected {width} as in the header ({_list(names)})"
-            raise FileError(path, line, f"{message}: quote fields that contain commas")
+            raise FileError(path, line, _wrong_width(record, names))
         yield line, [record[i].strip() if i >= 0 else None for i in where]
+
+
+def _wrong_width(record: Sequence[str], names: Sequence[str]) -> str:
+    message = f"{_fields(len(record))}, expected {len(names)} as in the header ({_list(names)})"
+    return f"{message}: quote fields that contain the separator"
 
 
 def _check_header(
@@ -108,11 +304,11 @@ def _check_header(
 
 
 def _no_header(names: list[str], required: Sequence[str]) -> str:
-    separator = next((s for s in _SEPARATORS if len(names) == 1 and s in names[0]), None)
-    if separator is not None:
-        return f"fields are separated by {_SEPARATORS[separator]}, expected commas: convert it"
     got = shown(_list(names))
-    return f"no header, got {got}: write {','.join(required)} above the first row"
+    return (
+        f"there is no column {required[0]!r}, got {got}: if that is a header, rename its columns; "
+        f"if it is the first row, write {','.join(required)} above it"
+    )
 
 
 def _undecodable_line(path: PathOrAddress) -> int:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import difflib
+import json
 import logging
 import sys
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
 from typing import Final
 
 import structlog
@@ -12,7 +16,10 @@ from structlog.typing import Processor
 
 from venire.web.settings import ServerSettings
 
-__all__ = ["configure_log", "library_level"]
+__all__ = ["as_line", "configure_log", "library_level", "unknown_variables"]
+
+#: Variables that are no settings of the server.
+OTHERS: Final = frozenset({"VENIRE_CONFIG", "VENIRE_DATA", "VENIRE_KEY", "VENIRE_URL"})
 
 #: Libraries that log every migration, and every webhook that is sent.
 CHATTY: Final = ("alembic", "httpx2")
@@ -44,6 +51,33 @@ def configure_log(settings: ServerSettings) -> None:
         wrapper_class=structlog.make_filtering_bound_logger(level),
         logger_factory=structlog.PrintLoggerFactory(file=sys.stderr),
     )
+
+
+def as_line(settings: ServerSettings, said: str) -> str:
+    """A line for the operator on stdout: as it is, or as a JSON object like those of the log.
+
+    >>> as_line(ServerSettings(log_format="console"), "listening on http://127.0.0.1:8400")
+    'listening on http://127.0.0.1:8400'
+    >>> json.loads(as_line(ServerSettings(log_format="json"), "stopped"))["event"]
+    'stopped'
+    """
+    if settings.log_format != "json":
+        return said
+    moment = datetime.now(UTC).isoformat().replace("+00:00", "Z")
+    return json.dumps({"event": said, "level": "info", "timestamp": moment})
+
+
+def unknown_variables(environment: Iterable[str]) -> Iterator[tuple[str, str | None]]:
+    """Variables that begin with VENIRE_ and are nothing, each with the one that may be meant.
+
+    >>> list(unknown_variables(["VENIRE_PROT", "VENIRE_PORT", "VENIRE_KEY", "PATH"]))
+    [('VENIRE_PROT', 'VENIRE_PORT')]
+    """
+    known = {f"VENIRE_{name.upper()}" for name in ServerSettings.model_fields} | OTHERS
+    for name in sorted(environment):
+        if name.upper().startswith("VENIRE_") and name.upper() not in known:
+            near = difflib.get_close_matches(name.upper(), known, n=1, cutoff=0.8)
+            yield name, near[0] if near else None
 
 
 def library_level(settings: ServerSettings) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import os
 import socket
 import sys
 import time
@@ -16,6 +17,7 @@ from contextlib import ExitStack, asynccontextmanager
 from types import FrameType
 
 import uvicorn
+from structlog import get_logger
 
 from venire.errors import InputError, StoreDown, StoreInUse
 from venire.service import Service, ServiceSettings, StreamSettings
@@ -24,7 +26,7 @@ from venire.service.stream import engine_setup
 from venire.storage import Storage, open_storage
 from venire.web.app import create_app
 from venire.web.front import Front
-from venire.web.log import configure_log, library_level
+from venire.web.log import as_line, configure_log, library_level, unknown_variables
 from venire.web.protocol import timed
 from venire.web.settings import ServerSettings
 
@@ -42,9 +44,12 @@ _RETRY = 0.2
 def run_server(settings: ServerSettings, tell: Tell) -> None:
     """Serve until stopped; `tell` prints the lines that the operator has to see."""
     configure_log(settings)
+    for name, near in unknown_variables(os.environ):
+        hint = f"did you mean {near}?" if near else "remove it, or correct its name"
+        get_logger("venire").warning(f"the variable {name} is no setting: {hint}")
     sys.setswitchinterval(SWITCH)
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-        runner.run(_serve(settings, tell))
+        runner.run(_serve(settings, lambda said: tell(as_line(settings, said))))
 
 
 async def _serve(settings: ServerSettings, tell: Tell) -> None:

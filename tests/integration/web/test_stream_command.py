@@ -77,3 +77,50 @@ def test_a_file_that_is_wrong_says_so(
     (tmp_path / "a.toml").write_text(text)
     assert main(["stream", str(tmp_path / "a.toml"), "--key", "vk_x"]) == 2
     assert says in capsys.readouterr().err
+
+
+def test_yaml_and_json_do_as_well(
+    process: Process, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = (
+        "name: yaml-posts\nclasses: [spam, ok]\nundo_seconds: 5\ndescriptions:\n  spam: It sells.\n"
+    )
+    (tmp_path / "posts.yaml").write_text(text)
+    settings = {"name": "yaml-posts", "classes": ["spam", "ok"], "undo_seconds": 5}
+    (tmp_path / "posts.json").write_text(json.dumps(settings))
+    for name, done in (("posts.yaml", "created"), ("posts.json", "unchanged")):
+        command = ["stream", str(tmp_path / name), "--url", process.url, "--key", process.key]
+        assert main(command) == 0
+        assert capsys.readouterr().out == f"yaml-posts: {done}\n"
+    (tmp_path / "posts.yaml").write_text("- spam\n")
+    assert main(["stream", str(tmp_path / "posts.yaml"), "--key", "k"]) == 2
+    assert "got a list, expected settings such as name: posts" in capsys.readouterr().err
+
+
+def test_a_file_is_sent_and_sent_again(
+    process: Process, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with process.client() as client:
+        client.create_stream("sent", classes=["spam", "ok"])
+    file = tmp_path / "posts.csv"
+    rows = [f"{n};Grüße {n};{n + 1}" for n in range(1200)]
+    rows[3] = "3;much;a lot"  # no number
+    rows[7] = "7;too heavy;-5"  # refused by the server
+    file.write_bytes("\r\n".join(["post_id;text;weight", *rows, ""]).encode("latin-1"))
+    command = ["send", "sent", str(file), "--url", process.url, "--key", process.key]
+    assert main(command) == 2
+    said = capsys.readouterr()
+    assert said.out == "1,198 items sent\n"
+    assert "line 5: weight is 'a lot', expected a number" in said.err
+    assert "line 9: weight: Input should be greater than 0" in said.err
+    assert "2 rows were refused" in said.err
+    rows[3], rows[7] = "3;much;1", "7;light;1"
+    file.write_bytes("\r\n".join(["post_id;text;weight", *rows, ""]).encode("latin-1"))
+    assert main([*command, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {"created": 2, "exists": 1198, "refused": []}
+    with process.client() as client:
+        assert client.stream("sent")["open_items"] == 1200
+        found = client.item("sent", "12")
+        assert found["payload"] == {"text": "Grüße 12"}
+    assert main(["send", "nowhere", str(file), "--url", process.url, "--key", process.key]) == 2
+    assert "nowhere" in capsys.readouterr().err

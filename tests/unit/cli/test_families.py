@@ -88,9 +88,9 @@ def test_several_files_have_one_family_for_each(
 
 def test_the_panel_says_the_same_words(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     labels = written(tmp_path, family=True)
-    panel(labels)
+    panel(str(labels))
     assert SENTENCE in capsys.readouterr().out.splitlines()
-    panel(labels, as_json=True)
+    panel(str(labels), as_json=True)
     said = json.loads(capsys.readouterr().out)
     assert said["relations"][0] == SENTENCE
     assert said["families"][0]["members"] == list(LLAMAS)
@@ -117,7 +117,7 @@ def test_what_is_wrong_with_a_file_is_said(
     with pytest.raises(FileError, match=message):
         aggregate(str(written(tmp_path, family=False)), families=file)
     with pytest.raises(FileError, match=message):
-        panel(written(tmp_path, family=False), families=file)
+        panel(str(written(tmp_path, family=False)), families=file)
 
 
 def test_methods_without_families_refuse_the_option(tmp_path: Path) -> None:

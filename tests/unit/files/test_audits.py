@@ -51,7 +51,7 @@ def test_columns_of_other_names(tmp_path: Path) -> None:
         ("task,label\na,\n", "line 2: label is empty, expected one in every row"),
         ("task,label\n,ok\n", "line 2: task is empty"),
         ("task,label\na,ok\nb,ok\na,no\n", "line 4: task 'a' has a verdict above, expected one"),
-        ("task,labl\na,ok\n", "line 1: there is no column 'label': did you mean it by 'labl'"),
+        ("task,a,b\nx,y,z\n", "line 1: the columns are task, a, b: cannot tell which columns are"),
     ],
 )
 def test_bad_verdicts(tmp_path: Path, text: str, message: str) -> None:

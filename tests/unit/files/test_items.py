@@ -16,6 +16,20 @@ def written(folder: Path, content: str | bytes) -> Path:
     return path
 
 
+@pytest.mark.parametrize(
+    "content",
+    [
+        "item;arrival;weight\ncafé;0;3\n",
+        "item\tarrival\tweight\ncafé\t0\t3\n",
+        "item,arrival,weight\ncafé,0,3\n".encode("latin-1"),
+        "item,arrival,weight\ncafé,0,3\n".encode("utf-16"),
+    ],
+    ids=["semicolons", "tabs", "latin-1", "utf-16"],
+)
+def test_other_separators_and_encodings(content: str | bytes, tmp_path: Path) -> None:
+    assert read_items(written(tmp_path, content), PANEL).ids == ("café",)
+
+
 @pytest.mark.parametrize("bad", BAD_ITEMS, ids=lambda bad: bad.name)
 def test_a_malformed_file_names_the_line_and_the_remedy(bad: Malformed, tmp_path: Path) -> None:
     path = written(tmp_path, bad.content)

@@ -111,8 +111,8 @@ def test_bad_parquet(tmp_path: Path) -> None:
     path.write_text(HEADER)
     with pytest.raises(FileError, match="not a Parquet file"):
         as_table(path)
-    parquet.write_table(pa.table({"task": [1], "wroker": [1], "label": [1]}), path)
-    with pytest.raises(FileError, match="no column 'worker': did you mean it by 'wroker'"):
+    parquet.write_table(pa.table({"task": [1], "label": [1]}), path)
+    with pytest.raises(FileError, match="no column says who gave the label; add 'worker'"):
         as_table(path)
     parquet.write_table(pa.table({"task": [1, 2], "worker": [1, 1], "label": ["x", None]}), path)
     with pytest.raises(FileError, match="row 2: label is missing"):
@@ -129,7 +129,7 @@ def test_bad_parquet(tmp_path: Path) -> None:
         (5, "cannot read labels from a int"),
         ([1, 2], "got 1 for a row"),
         ([("a", "b")], "has 2 values, expected"),
-        ({"task": [1], "worker": [1]}, "have no column 'label'"),
+        ({"task": [1], "worker": [1]}, "no column says what the label is; add 'label'"),
         ({"task": [1], "worker": [1, 2], "label": [1]}, "differ in length"),
         (pd.DataFrame({"task": [1], "Worker": [1], "label": [1]}), "did you mean it by 'Worker'"),
         ([("a", ["x"], 1), ("b", ["y"], 2)], "worker is a list"),

@@ -266,11 +266,12 @@ def test_bad_worlds_are_refused() -> None:
     for p in (0.0, 1.7, float("nan")):
         with pytest.raises(InputError, match=r"'m1' has competence .* from slot 3 on"):
             World.synthetic(competences=[0.9], changes=[(3, [p])])
-    for policy in ("greedy", Greedy):
-        with pytest.raises(InputError, match=r"got policy=.*, expected .* venire.Greedy\(\)"):
-            simulate(World.synthetic(), policy, slots=5)  # type: ignore[arg-type]
-    with pytest.raises(InputError, match="got learning='while-serving', expected an object"):
-        simulate(World.synthetic(), Greedy(), "while-serving", slots=5)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match=r"got policy=.*, expected .* venire.Greedy\(\)"):
+        simulate(World.synthetic(), Greedy, slots=5)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="unknown policy 'gredy': did you mean 'greedy'"):
+        simulate(World.synthetic(), "gredy", slots=5)
+    with pytest.raises(InputError, match=r"got learning=.*, expected .* venire.LearnWhileServing"):
+        simulate(World.synthetic(), Greedy(), Algorithm2, slots=5)  # type: ignore[arg-type]
     with pytest.raises(InputError, match="seed"):
         World.synthetic(seed=-1)
     with pytest.raises(InputError, match="fewer than"):

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Self
 
@@ -34,6 +35,9 @@ LOG = logging.getLogger("venire.judges")
 
 #: How often an answer that is no label is asked for again.
 RE_ASKS = 2
+
+#: Seconds that the first question waits for an answer, and between its tries if nobody listens.
+PROBE_SECONDS, PROBES = 10.0, (0.2, 0.5)
 
 #: Tokens of an item and of an answer, as long as nothing is known.
 GUESSED_INPUT, GUESSED_OUTPUT = 200, 10
@@ -115,6 +119,60 @@ class Judge:
         said = await asyncio.gather(*votes, return_exceptions=True)
         return self._counted(said, tuple(known))
 
+    async def probe(self, item: Any, classes: Sequence[str] | None = None) -> str:
+        """Ask one question, without retries that take long, to see whether there are answers.
+
+        Raises a `JudgeFault` if there is no way to one: nobody listens, or the key, the model or
+        the address is refused. A judge that is busy or slow is not at fault: that is returned.
+        """
+        known = tuple(self.classes(classes))
+        messages = self._prompt.messages(item, self.classes(classes))
+        key = self._key(messages, 0)
+        if self._cache.get(key) is not None:
+            return ""
+        for wait in (*PROBES, None):
+            try:
+                async with asyncio.timeout(PROBE_SECONDS):
+                    got, features = await self._send(messages, known)
+            except TimeoutError:
+                return f"judge {self.id} did not answer within {PROBE_SECONDS:g} seconds"
+            if isinstance(got, Retry) and got.kind == "no response" and wait is not None:
+                await asyncio.sleep(wait)
+                continue
+            break
+        if isinstance(got, Halt):
+            raise self._stop(got.why)
+        if isinstance(got, Retry):
+            if got.kind == "no response":
+                raise Unavailable(self.id, f"no response from {self.config.base_url}: {got.why}")
+            return f"judge {self.id} is busy ({got.why})"
+        if isinstance(got, Reject):
+            with suppress(NoLabel):
+                self._reject(got, features)
+            return ""
+        self.usage.pay(self.config.price, got.usage)
+        _, label = _read(got, known)
+        if label is not None:
+            sure = label_confidence(got.tokens, label, known) if got.tokens else None
+            self._cache.put(key, {"label": label, "confidence": sure})
+        return ""
+
+    def forecast(self, items: Sequence[Any]) -> tuple[int, int, int]:
+        """How many questions all items are, how many of them the cache answers, and their tokens.
+
+        Tokens are those of the questions that would be asked, four characters each.
+        """
+        known, asked, cached, read = self.classes(), 0, 0, 0
+        for item in items:
+            messages = self._prompt.messages(item, known)
+            for n in range(self.config.votes):
+                if self._cache.get(self._key(messages, n)) is not None:
+                    cached += 1
+                    continue
+                asked += 1
+                read += sum(len(one["content"]) for one in messages) // 4
+        return asked, cached, read
+
     def classes(self, classes: Sequence[str] | None = None) -> Mapping[str, str]:
         """The classes with their descriptions: its own, which must be those of the stream."""
         own = self.config.classes
@@ -151,9 +209,7 @@ class Judge:
         self, messages: list[dict[str, str]], classes: tuple[str, ...], n: int
     ) -> Answer:
         """One answer, out of the cache or of the model."""
-        config = self.config
-        asked = {"url": config.base_url, "model": config.model, "messages": messages, "vote": n}
-        key = digest({**asked, "extra": config.extra, "logprobs": config.logprobs})
+        key = self._key(messages, n)
         held = self._cache.get(key)
         if held is not None and held.get("label") in classes:
             self.usage.cached += 1
@@ -161,6 +217,12 @@ class Judge:
         answer = await self._ask(messages, classes)
         self._cache.put(key, {"label": answer.label, "confidence": answer.confidence})
         return answer
+
+    def _key(self, messages: list[dict[str, str]], n: int) -> str:
+        """The name under which the cache keeps the n-th answer."""
+        config = self.config
+        asked = {"url": config.base_url, "model": config.model, "messages": messages, "vote": n}
+        return digest({**asked, "extra": config.extra, "logprobs": config.logprobs})
 
     async def _ask(self, messages: list[dict[str, str]], classes: tuple[str, ...]) -> Answer:
         """Ask until there is a label."""

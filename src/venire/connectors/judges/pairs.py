@@ -116,15 +116,26 @@ class PairJudge:
         """Close the connections."""
         await self._judge.close()
 
-    async def answer(self, item: Any, classes: Sequence[str] | None = None) -> Answer:
-        """Which of the two wins; raises a `JudgeFault` if there is no label."""
+    async def probe(self, item: Any, classes: Sequence[str] | None = None) -> str:
+        """Ask one question about one order, to see whether there are answers (`Judge.probe`)."""
+        return await self._judge.probe(item, classes)
+
+    def forecast(self, items: Sequence[Any]) -> tuple[int, int, int]:
+        """How many questions all items are in both orders (`Judge.forecast`)."""
+        return self._judge.forecast([one for item in items for one in (item, self._swapped(item))])
+
+    def _swapped(self, item: Any) -> dict[str, Any]:
+        """The item with the two fields exchanged."""
         left, right = self._fields
         if not isinstance(item, Mapping) or left not in item or right not in item:
             raise InputError(
                 f"judge {self.id} compares {left} and {right}: the item has no such fields"
             )
-        swapped = {**item, left: item[right], right: item[left]}
-        orders = (self._judge.ask(one, classes) for one in (item, swapped))
+        return {**item, left: item[right], right: item[left]}
+
+    async def answer(self, item: Any, classes: Sequence[str] | None = None) -> Answer:
+        """Which of the two wins; raises a `JudgeFault` if there is no label."""
+        orders = (self._judge.ask(one, classes) for one in (item, self._swapped(item)))
         said = await asyncio.gather(*orders, return_exceptions=True)
         cost = sum(one.cost for one in said if isinstance(one, Answer | JudgeFault))
         for one in said:

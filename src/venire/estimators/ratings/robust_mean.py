@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from venire.errors import InputError
+from venire.estimators.base import three_arrays
 from venire.estimators.convergence import Monitor
 from venire.estimators.frames import Backend, frame_of
 from venire.estimators.parameters import Parameters
@@ -93,6 +94,7 @@ class RobustMean(Parameters):
     max_iter: int = 200
     tol: float = 1e-5
 
+    @three_arrays
     def fit(self, labels: Any) -> Self:
         """Learn the values, and the bias and the spread of each labeler."""
         if self.freedom is not None and not self.freedom > 2:

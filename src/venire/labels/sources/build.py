@@ -2,32 +2,38 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any, Final
 
 import numpy as np
 
-from venire.errors import InputError, VenireError
+from venire.errors import InputError
 from venire.labels import Codes, LabelTable, Names, Repeats
 from venire.labels.partitions import Partitions, Table
+from venire.labels.sources.alike import alike, alike_words, merged, merged_values
 from venire.labels.sources.coding import Coded, Fault, coded, first_row
-from venire.labels.sources.columns import NoRows, columns_of
-from venire.labels.sources.files import FileColumns, is_path, read_columns
+from venire.labels.sources.columns import NoRows
+from venire.labels.sources.files import is_path
+from venire.labels.sources.sheets import COLUMNS, Blame, Sheet, listed, read_sheet
 from venire.labels.sources.text import as_text, as_whole
 from venire.tools.addresses import located
 
 __all__ = [
     "COLUMNS",
+    "Blame",
+    "Tell",
     "as_batch",
     "as_labels",
     "as_table",
     "coded_columns",
+    "coded_sheet",
     "once_each",
     "ordered_classes",
 ]
 
-#: What the columns of a table of labels are called.
-COLUMNS: Final = ("task", "worker", "label")
+#: More distinct labels than this are measurements, and not compared.
+_MANY_CLASSES: Final = 1000
 
 #: Classes are kept in 16 bits.
 MOST_CLASSES: Final = 2**15 - 1
@@ -37,8 +43,8 @@ _REPEATS: Final = (
     "--repeats first or last)"
 )
 
-#: Makes the error about a row.
-Blame = Callable[[int | None, str], VenireError]
+#: Told what was taken for what.
+Tell = Callable[[str], object]
 
 
 def as_table(
@@ -46,16 +52,21 @@ def as_table(
     classes: Sequence[Hashable] | None = None,
     repeats: Repeats = "error",
     columns: Sequence[str] = COLUMNS,
+    *,
+    wide: bool = False,
+    merge: bool = False,
+    tell: Tell | None = None,
 ) -> LabelTable:
     r"""Labels of any form as a `LabelTable`.
 
     Parameters
     ----------
     labels
-        A `LabelTable` (returned as it is); a dataframe of pandas, polars or pyarrow, or a dict
-        of columns; a tuple of three arrays; an iterable of (task, worker, label) rows; or the
-        path, or the address (s3://bucket/labels.parquet), of a CSV, Parquet or JSON Lines file.
-        Other columns are ignored.
+        A `LabelTable` (returned as it is); a dataframe of pandas, polars or pyarrow, a dataset of
+        Hugging Face, a dict of columns or a list of dicts; a tuple of three arrays; an iterable of
+        (task, worker, label) rows; or the path, or the address (s3://bucket/labels.parquet), of a
+        CSV, Parquet, JSON, JSON Lines or .xlsx file, or of an export of Prodigy, Argilla,
+        promptfoo or Inspect. Other columns are ignored.
     classes
         What a label may say, in this order. By default the labels that occur, sorted: numbers
         by size, before text.
@@ -63,7 +74,17 @@ def as_table(
         What to do with a worker who labels a task more than once: raise an error, or keep the first
         or the last of the rows.
     columns
-        What the columns of task, worker and label are called, in a dataframe or a file.
+        What the columns of task, worker and label are called, in a dataframe or a file. By default
+        those names, or else the usual ones (item, example_id; annotator, judge; rating, answer;
+        ...), or a column for each judge, are recognised.
+    wide
+        Whether there is a column for each judge; `columns` are then that of the items and those of
+        the judges.
+    merge
+        Whether labels that look alike (1, 1.0 and True; Yes and "yes ") are one. By default they
+        are different, with a warning.
+    tell
+        Called with what was taken for what, where that was found out.
 
     Returns
     -------
@@ -92,13 +113,17 @@ def as_table(
     >>> columns = {"task": [7, 7, 9], "worker": ["ann", "bob", "ann"], "label": [1, 0, 1]}
     >>> as_table(columns).said.tolist()
     [1, 0, 1]
+    >>> wide = [{"id": 1, "gpt": "no", "llama": "yes"}, {"id": 2, "gpt": "no", "llama": "no"}]
+    >>> as_table(wide, tell=print).labelers
+    read 2 items (id) in rows, 2 judges in columns gpt and llama
+    ('gpt', 'llama')
     >>> as_table([("a", "ann", 1), ("a", "bob", "1")])
     Traceback (most recent call last):
     venire.errors.InputError: row 1 (the first is 0): label is '1', text, and 1 in the ...
     """
     if isinstance(labels, LabelTable):
         return _same(labels, classes)
-    return _table(labels, classes, repeats, columns, fewest=2)
+    return _table(labels, classes, repeats, columns, 2, wide, merge, tell)
 
 
 def as_labels(labels: Any) -> Table:
@@ -119,7 +144,7 @@ def as_batch(
     (('yes',), 0)
     """
     try:
-        return _table(labels, classes, repeats, COLUMNS, fewest=1)
+        return _table(labels, classes, repeats, COLUMNS, 1, False, False, None)
     except NoRows:
         none = np.zeros(0, np.uint8)
         return LabelTable((), (), (), np.zeros(1, np.int64), none, none)
@@ -131,10 +156,15 @@ def _table(
     repeats: Repeats,
     columns: Sequence[str],
     fewest: int,
+    wide: bool,
+    merge: bool,
+    tell: Tell | None,
 ) -> LabelTable:
     """A table with at least `fewest` classes."""
-    (task, worker, label), blame = coded_columns(labels, columns, "labels")
+    made = coded_sheet(labels, columns, "labels", wide, merge, tell)
+    (task, worker, label), columns, blame = made
     try:
+        label = _alike_labels(label, classes, columns[2], is_path(labels), merge)
         label = _by_class(label, classes, columns[2], is_path(labels), fewest)
     except Fault as fault:
         raise blame(fault.row, fault.message) from None
@@ -166,24 +196,63 @@ def once_each(
 
 def coded_columns(source: Any, columns: Sequence[str], what: str) -> tuple[list[Coded], Blame]:
     """The columns of a source, coded, and what makes the error about one of its rows."""
-    blame: Blame = _blame_row
+    values, _, blame = coded_sheet(source, columns, what)
+    return values, blame
+
+
+def coded_sheet(
+    source: Any,
+    columns: Sequence[str],
+    what: str,
+    wide: bool = False,
+    merge: bool = False,
+    tell: Tell | None = None,
+) -> tuple[list[Coded], tuple[str, ...], Blame]:
+    """The same with the names of the columns, which are recognised if they are not as given."""
     if isinstance(source, Partitions):
         raise InputError(
             "got labels in partitions, expected them in one piece: this needs all labels in one "
             "process (what partitions are for: docs/cluster.md); gather() makes one table of them"
         )
-    if is_path(source):
-        file: FileColumns = read_columns(located(source), columns, what)
-        blame, values = file.blame, file.values
-    else:
-        values = columns_of(source, columns, what)
+    given = located(source) if is_path(source) else source
+    sheet: Sheet = read_sheet(given, columns, what, wide)
+    if tell is not None:
+        for said in sheet.said:
+            tell(said)
+    values = sheet.values
     try:
-        return [
-            value if isinstance(value, Coded) else coded(value, column)
-            for value, column in zip(values, columns, strict=True)
-        ], blame
+        if merge and not isinstance(values[-1], Coded):
+            values[-1] = merged_values(listed(values[-1]))
+        return (
+            [
+                value if isinstance(value, Coded) else coded(value, column)
+                for value, column in zip(values, sheet.columns, strict=True)
+            ],
+            sheet.columns,
+            sheet.blame,
+        )
     except Fault as fault:
-        raise blame(fault.row, fault.message) from None
+        raise sheet.blame(fault.row, fault.message) from None
+
+
+def _alike_labels(
+    label: Coded,
+    classes: Sequence[Hashable] | None,
+    column: str,
+    from_file: bool,
+    merge: bool,
+) -> Coded:
+    """Labels with one name for what looks alike, if they are to be merged; else with a warning."""
+    if len(label.names) > _MANY_CLASSES or isinstance(label.names, range):
+        return label
+    if merge:
+        made = merged(label, classes or ())
+        return Coded(made.codes, as_whole(made.names) or made.names) if from_file else made
+    known = set(classes or ())
+    groups = [g for g in alike(label.names) if not all(name in known for name in g)]
+    if groups:
+        warnings.warn(alike_words(groups, column), stacklevel=5)
+    return label
 
 
 def ordered_classes(
@@ -200,10 +269,6 @@ def ordered_classes(
     except Fault as fault:
         raise InputError(fault.message) from None
     return tuple(found.names), found.codes
-
-
-def _blame_row(row: int | None, message: str) -> VenireError:
-    return InputError(message if row is None else f"row {row} (the first is 0): {message}")
 
 
 def _same(table: LabelTable, classes: Sequence[Hashable] | None) -> LabelTable:

@@ -11,9 +11,10 @@ import numpy as np
 from venire.errors import InputError
 from venire.tools.extras import library
 
-__all__ = ["NoRows", "columns_of", "pick"]
+__all__ = ["FRAMES", "NoRows", "columns_of", "pick"]
 
-_FRAMES = ("pandas", "polars", "pyarrow", "modin", "cudf", "narwhals", "dask", "duckdb")
+#: The packages whose objects are dataframes.
+FRAMES = ("pandas", "polars", "pyarrow", "modin", "cudf", "narwhals", "dask", "duckdb")
 
 
 class NoRows(InputError):
@@ -31,7 +32,7 @@ def columns_of(source: Any, columns: Sequence[str], what: str) -> list[Any]:
     width = len(columns)
     if isinstance(source, Mapping):
         found = [source[pick(column, list(source), what)] for column in columns]
-    elif type(source).__module__.partition(".")[0] in _FRAMES:
+    elif type(source).__module__.partition(".")[0] in FRAMES:
         found = _frame(source, columns, what)
     elif isinstance(source, tuple) and len(source) == width and all(map(_is_array, source)):
         found = list(source)
@@ -66,7 +67,7 @@ def _is_array(values: Any) -> bool:
 
 def _series(values: Any) -> Any:
     """A Series as an array; arrays and lists as they are."""
-    if type(values).__module__.partition(".")[0] in _FRAMES[:2]:
+    if type(values).__module__.partition(".")[0] in FRAMES[:2]:
         if type(values).__module__.startswith("pandas"):
             import pandas as pd
 

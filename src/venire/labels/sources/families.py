@@ -11,7 +11,9 @@ from venire.errors import FileError, InputError
 from venire.labels.partitions import Table
 from venire.labels.sources.columns import columns_of
 from venire.labels.sources.files import is_parquet, is_path, read_columns
+from venire.labels.sources.headers import LABELER, role_names
 from venire.labels.sources.jsonl import is_json_lines
+from venire.labels.sources.sheets import file_head, has_header
 from venire.labels.sources.text import like
 from venire.tools.addresses import PathOrAddress, located, readable
 from venire.tools.csv_rows import read_rows
@@ -48,6 +50,10 @@ def as_families(
     {'x': 'llama', 'y': 'llama'}
     """
     path = located(labels) if is_path(labels) else None
+    if path is not None:
+        columns = _called(path, columns)
+        if not columns:
+            return None
     rows = _frame(labels, columns) if path is None else _file(path, columns)
     if rows is None:
         return None
@@ -70,6 +76,18 @@ def as_families(
         )
         raise InputError(message) if path is None else FileError(path, None, message)
     return {name: family for name, family in known.items() if family is not None}
+
+
+def _called(path: PathOrAddress, columns: Sequence[str]) -> Sequence[str]:
+    """What the two columns are called; none if there is no column of families."""
+    if not has_header(path):
+        return ()
+    names, _ = file_head(path)
+    if columns[1].strip().lower() not in (str(name).strip().lower() for name in names):
+        return ()
+    if columns[0] != FAMILY_COLUMNS[0] or columns[0] in map(str.lower, names):
+        return columns
+    return (next(iter(role_names(names, LABELER)), columns[0]), columns[1])
 
 
 def _frame(source: Any, columns: Sequence[str]) -> Iterable[Row] | None:
@@ -97,9 +115,6 @@ def _file(path: PathOrAddress, columns: Sequence[str]) -> Iterator[Row] | None:
     if is_json_lines(path):
         return _json_lines(path, columns)
     lower = [column.strip().lower() for column in columns]  # as headers are read
-    first = next(read_rows(path, lower[:1], lower[1:]), None)
-    if first is None or first[1][1] is None:
-        return None
     return ((line, row[0], row[1]) for line, row in read_rows(path, lower))
 
 

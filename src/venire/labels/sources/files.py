@@ -23,7 +23,7 @@ from venire.labels.sources.columns import NoRows, pick
 from venire.labels.sources.jsonl import is_json_lines, line_of, read_json_lines
 from venire.labels.sources.text import as_whole
 from venire.tools.addresses import PathOrAddress, readable
-from venire.tools.csv_rows import read_rows
+from venire.tools.csv_rows import Dialect, dialect_of, read_rows
 
 #: A missing value, as pandas and NumPy write it.
 NAN: Final = ("NaN", "nan")
@@ -112,7 +112,8 @@ def _csv_by_pyarrow(path: PathOrAddress, columns: Sequence[str]) -> list[Coded] 
         from pyarrow import csv as arrow
     except ImportError:
         return None
-    width, places = _places(path, columns)
+    dialect = dialect_of(path)
+    width, places = _places(path, columns, dialect)
     if not places:
         return None
     try:
@@ -120,7 +121,7 @@ def _csv_by_pyarrow(path: PathOrAddress, columns: Sequence[str]) -> list[Coded] 
             table = arrow.read_csv(
                 file,
                 arrow.ReadOptions(column_names=[str(i) for i in range(width)], skip_rows=1),
-                arrow.ParseOptions(newlines_in_values=True),
+                arrow.ParseOptions(delimiter=dialect.separator, newlines_in_values=True),
                 arrow.ConvertOptions(
                     column_types={str(i): pa.large_string() for i in places},
                     include_columns=[str(i) for i in places],
@@ -170,10 +171,12 @@ def _width(numbers: NDArray[np.int64]) -> int:
     return int(digits.sum()) + numbers.size + int((numbers < 0).sum())
 
 
-def _places(path: PathOrAddress, columns: Sequence[str]) -> tuple[int, list[int]]:
+def _places(path: PathOrAddress, columns: Sequence[str], dialect: Dialect) -> tuple[int, list[int]]:
     """How many columns there are, and where ours are; none unless the header is line 1."""
-    with path.open(encoding="utf-8-sig", newline="") as file:
-        reader = csv.reader(file, skipinitialspace=True)
+    if dialect.encoding != "utf-8-sig" or dialect.skipped:
+        return 0, []
+    with path.open(encoding=dialect.encoding, newline="") as file:
+        reader = csv.reader(file, delimiter=dialect.separator, skipinitialspace=True)
         header = [name.strip().lower() for name in next(reader, [])]
     if reader.line_num != 1 or any(column not in header for column in columns):
         return 0, []

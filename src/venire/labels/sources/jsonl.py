@@ -12,7 +12,7 @@ from venire.labels.sources.columns import pick
 from venire.tools.addresses import PathOrAddress
 from venire.tools.untrusted import parse_json
 
-__all__ = ["is_json_lines", "line_of", "read_json_lines"]
+__all__ = ["is_json_lines", "line_of", "read_json_lines", "read_records"]
 
 
 def is_json_lines(path: PathOrAddress) -> bool:
@@ -45,6 +45,11 @@ def read_json_lines(path: PathOrAddress, columns: Sequence[str], what: str) -> l
         except InputError as error:
             raise FileError(path, line, str(error)) from None
     return found
+
+
+def read_records(path: PathOrAddress) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The objects of a file, each with its line."""
+    return ((line, _record(path, line, text)) for line, text in _lines(path))
 
 
 def line_of(path: PathOrAddress, row: int) -> int:

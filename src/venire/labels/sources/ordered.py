@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from venire.errors import InputError
 from venire.labels import LabelTable, Names, Repeats
-from venire.labels.sources.build import COLUMNS, Blame, as_table, coded_columns, once_each
+from venire.labels.sources.build import COLUMNS, Blame, Tell, as_table, coded_sheet, once_each
 from venire.labels.sources.coding import Coded, first_row
 from venire.tools.csv_rows import number
 
@@ -32,6 +32,10 @@ def as_ordered(
     order: Sequence[Hashable] | None = None,
     repeats: Repeats = "error",
     columns: Sequence[str] = COLUMNS,
+    *,
+    wide: bool = False,
+    merge: bool = False,
+    tell: Tell | None = None,
 ) -> LabelTable:
     """A table with ordered classes: in the order given, or else by their size.
 
@@ -45,7 +49,7 @@ def as_ordered(
     venire.errors.InputError: the classes 'bad', 'good', 'ok' are not numbers, so their order is ...
     """
     if not isinstance(labels, LabelTable):
-        table = as_table(labels, order, repeats, columns)
+        table = as_table(labels, order, repeats, columns, wide=wide, merge=merge, tell=tell)
         if order is not None:
             return table
         labels = table
@@ -53,7 +57,12 @@ def as_ordered(
 
 
 def as_ratings(
-    labels: Any, repeats: Repeats = "error", columns: Sequence[str] = COLUMNS
+    labels: Any,
+    repeats: Repeats = "error",
+    columns: Sequence[str] = COLUMNS,
+    *,
+    wide: bool = False,
+    tell: Tell | None = None,
 ) -> LabelTable:
     """A table whose classes are the numbers that occur, by size.
 
@@ -72,7 +81,8 @@ def as_ratings(
         moved = np.argsort(order)[labels.said].astype(np.int32)
         names = labels.items, labels.labelers, numbers[order]
         return LabelTable(*names, labels.start, labels.labeler, moved)
-    (task, worker, label), blame = coded_columns(labels, columns, "labels")
+    made = coded_sheet(labels, columns, "labels", wide, False, tell)
+    (task, worker, label), columns, blame = made
     values, codes = np.unique(coded_numbers(label, columns[2], blame), return_inverse=True)
     said = codes[label.codes].astype(np.int32)
     return once_each(task, worker, said, values, repeats, columns, blame, fewest=1)

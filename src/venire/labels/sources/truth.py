@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,12 +14,10 @@ from venire.labels.sources.build import Blame, coded_columns
 from venire.labels.sources.coding import Coded, first_row
 from venire.labels.sources.files import is_path
 from venire.labels.sources.ordered import coded_numbers
+from venire.labels.sources.sheets import TRUTH_COLUMNS
 from venire.labels.sources.text import like
 
 __all__ = ["TRUTH_COLUMNS", "as_true_values", "as_truth", "truth_of"]
-
-#: What the columns of a table of truths are called.
-TRUTH_COLUMNS: Final = ("task", "label")
 
 
 def as_truth(truth: Any, table: Table, columns: Sequence[str] = TRUTH_COLUMNS) -> Any:

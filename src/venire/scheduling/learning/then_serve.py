@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from venire.errors import InputError
 from venire.estimators.auto import Auto
 from venire.estimators.base import BaseEstimator
+from venire.estimators.by_name import estimator_of
 from venire.estimators.one_coin.estimator import OneCoin
 from venire.labels import LabelTable
 from venire.paper.accuracy import clamp_competence
@@ -111,11 +112,13 @@ class LearnThenServe(Learning):
 
     slots: int
     seed: int = 0
-    estimator: BaseEstimator | None = None
+    estimator: BaseEstimator | str | None = None
     rho: float = RHO
     name: ClassVar[str] = "then-serve"
 
     def __post_init__(self) -> None:
+        if self.estimator is not None:
+            object.__setattr__(self, "estimator", estimator_of(self.estimator))
         if self.slots < 1:
             raise InputError(f"got a learning phase of {self.slots} slots, expected at least 1")
         if not 0 < self.rho < 0.5:
@@ -134,7 +137,7 @@ class LearnThenServe(Learning):
     def begin(self, competences: Sequence[float | None], classes: int) -> Learner:
         """Nothing is known until the phase ends."""
         if self.estimator is not None:
-            return _OnlineLearn(self.estimator, self.rho, len(competences), classes)
+            return _OnlineLearn(estimator_of(self.estimator), self.rho, len(competences), classes)
         return _KeepsLearning(Estimate(Auto(), competences, classes, rho=self.rho))
 
     def counts_from(self) -> int:

@@ -44,6 +44,7 @@ from numpy.typing import NDArray
 from venire.errors import InputError, UnknownName
 from venire.estimators.auto import Auto
 from venire.estimators.base import BaseEstimator
+from venire.estimators.by_name import estimator_of
 from venire.scheduling.base import Belief, Ints, Learner, Learning, Policy
 from venire.scheduling.learning.distinct_classes import distinct_classes
 from venire.scheduling.learning.estimates import BETTER_THAN_CHANCE, Arrays, Estimate, Memory
@@ -80,7 +81,7 @@ class LearnWhileServing(Learning):
     prior
         Right and wrong pseudo-labels of a labeler without a stated competence.
     estimator
-        Another batch estimator, fitted again to the labels of the window each time.
+        Another batch estimator, or its name, fitted again to the labels of the window each time.
 
     A stated competence is where the prior of a labeler begins.
 
@@ -98,10 +99,12 @@ class LearnWhileServing(Learning):
     window: int = 10_000
     longest: int = 100
     prior: tuple[float, float] = BETTER_THAN_CHANCE
-    estimator: BaseEstimator | None = None
+    estimator: BaseEstimator | str | None = None
     name: ClassVar[str] = "while-serving"
 
     def __post_init__(self) -> None:
+        if self.estimator is not None:
+            object.__setattr__(self, "estimator", estimator_of(self.estimator))
         if self.model not in get_args(Model):
             raise UnknownName("model", self.model, get_args(Model))
         if not 0 <= self.explore < 1:
@@ -147,7 +150,7 @@ class LearnWhileServing(Learning):
     def begin(self, competences: Sequence[float | None], classes: int) -> Learner:
         """A learner that knows only the stated competences."""
         estimate = Estimate(
-            Auto() if self.estimator is None else self.estimator,
+            Auto() if self.estimator is None else estimator_of(self.estimator),
             competences,
             classes,
             self.prior,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from itertools import combinations
@@ -10,8 +9,9 @@ from typing import Final
 
 from venire.service.panel_messages import AgreementView, GoldAgreement, PairAgreement
 from venire.storage import LabelRow, Storage
+from venire.tools.shares import share_interval
 
-__all__ = ["agreement_of", "agreement_over", "kappa", "share_interval"]
+__all__ = ["agreement_of", "agreement_over", "kappa"]
 
 #: How many of the latest labels to look at, and of how many labelers the pairs are listed.
 LABELS: Final = 20_000
@@ -82,18 +82,3 @@ def kappa(counts: Mapping[tuple[str, str], int]) -> float | None:
     same = sum(number for (a, b), number in counts.items() if a == b) / n
     chance = sum(one[name] * other[name] for name in one) / n**2
     return None if chance >= 1 else round((same - chance) / (1 - chance), 4)
-
-
-def share_interval(right: int, n: int) -> tuple[float | None, float | None]:
-    """Wilson's interval of 95 % for a share.
-
-    >>> share_interval(8, 10), share_interval(0, 0)
-    ((0.4902, 0.9433), (None, None))
-    """
-    if n == 0:
-        return None, None
-    z = 1.96
-    p, scale = right / n, 1 + z**2 / n
-    middle = (p + z**2 / (2 * n)) / scale
-    spread = z * math.sqrt(p * (1 - p) / n + z**2 / (4 * n**2)) / scale
-    return round(max(0.0, middle - spread), 4), round(min(1.0, middle + spread), 4)

@@ -5,6 +5,9 @@ A view is made for one call and holds for that call alone: keep none of them.
 
 from __future__ import annotations
 
+import difflib
+from typing import Final, NoReturn
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -30,6 +33,37 @@ def note_eligible(desk: Desk, rows: Rows, eligible: Bools) -> None:
             place = next_eligible(desk, rows[i], place)
 
 
+#: What people call things that a policy knows by other names.
+_OTHERWISE: Final = {
+    "id": "number",
+    "name": "number",
+    "index": "number",
+    "row": "number",
+    "competence": "evidence",
+    "accuracy": "evidence",
+    "skill": "evidence",
+    "load": "room",
+    "cost": "price",
+    "votes": "said",
+    "answers": "said",
+    "probabilities": "posterior",
+    "confidence": "posterior",
+    "count": "labels",
+    "n_labels": "labels",
+    "created": "arrival",
+    "age": "arrival",
+}
+
+
+def _unknown(what: str, name: str, view: type) -> str:
+    """What to say of an attribute that there is not, with the right one."""
+    known = [word for word in dir(view) if not word.startswith("_") and word != "COLUMNS"]
+    near = difflib.get_close_matches(name, known, n=1)
+    meant = _OTHERWISE.get(name) or next(iter(near), "")
+    hint = f"did you mean {meant!r}? " if meant in known else ""
+    return f"{what} in a policy has no attribute {name!r}: {hint}It has {', '.join(known)}"
+
+
 class LabelerView:
     """A labeler, as a policy sees it.
 
@@ -50,6 +84,9 @@ class LabelerView:
         self.capacity = capacity
         self.room = capacity - load
         self.price = price
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise AttributeError(_unknown("a labeler", name, LabelerView))
 
     def __repr__(self) -> str:
         return f"LabelerView({self.number}, evidence={self.evidence:.3g}, room={self.room})"
@@ -100,6 +137,9 @@ class ItemView:
         self.labels = labels
         self.pending = pending
         self.evidence = evidence
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise AttributeError(_unknown("an item", name, ItemView))
 
     def __repr__(self) -> str:
         return f"ItemView({self.number}, weight={self.weight:g}, labels={self.labels})"

@@ -1,4 +1,4 @@
-"""Estimators by name, as the command line takes them.
+"""Estimators by name, as the command line and settings take them.
 
 Every estimator that `venire.estimators` exports and that has a `name` is known; there is no list to
 maintain.
@@ -8,16 +8,33 @@ from __future__ import annotations
 
 import inspect
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from venire.errors import UnknownName
+from venire.errors import InputError, UnknownName
+from venire.estimators.base import BaseEstimator
 
-if TYPE_CHECKING:
-    from venire.estimators.base import BaseEstimator
-
-__all__ = ["method_named", "methods"]
+__all__ = ["estimator_of", "method_named", "methods"]
 
 PACKAGE = "venire.estimators"
+
+
+def estimator_of(given: BaseEstimator | str) -> BaseEstimator:
+    """An estimator, by name or as it is.
+
+    >>> estimator_of("majority")
+    MajorityVote()
+    >>> estimator_of(len)
+    Traceback (most recent call last):
+    venire.errors.InputError: got estimator=<built-in function len>, expected a name such as ...
+    """
+    if isinstance(given, str):
+        return method_named(given)
+    if not isinstance(given, BaseEstimator):
+        raise InputError(
+            f"got estimator={given!r}, expected a name such as 'one-coin', or an object such as "
+            "venire.OneCoin()"
+        )
+    return given
 
 
 def method_named(name: str) -> BaseEstimator:
@@ -40,8 +57,6 @@ def methods() -> dict[str, type[Any]]:
     >>> "one-coin" in methods()
     True
     """
-    from venire.estimators.base import BaseEstimator
-
     package = import_module(PACKAGE)
     found: list[Any] = [getattr(package, name) for name in dir(package)]
     kinds: list[Any] = [v for v in found if inspect.isclass(v) and issubclass(v, BaseEstimator)]
