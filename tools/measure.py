@@ -1,7 +1,8 @@
 """How easy the code is to enter, in numbers: `scripts/measure`, or `python -m tools.measure`.
 
-Nothing here is a verdict. The numbers of one revision are to be compared with those of another:
-`python -m tools.measure --root ../other-checkout` measures another tree.
+The numbers of one revision are to be compared with those of another:
+`python -m tools.measure --root ../other-checkout` measures another tree. `--ceilings` fails where
+one is above what `CEILINGS` allows, as `scripts/check` does; lower them whenever a number falls.
 """
 
 from __future__ import annotations
@@ -19,7 +20,19 @@ from typing import Any, Final
 from tools.duplicates import pairs
 from tools.modules import Module, longest_chain, read_package
 
-__all__ = ["measure"]
+__all__ = ["CEILINGS", "above", "measure"]
+
+#: What each may be at most, a little above what it is: nobody makes it worse by mistake.
+CEILINGS: Final = {
+    "largest folders": 50,
+    "lines of a file": 560,
+    "lines of the file of Algorithm 1": 100,
+    "lines of a function": 65,
+    "longest import chain from web": 42,
+    "duplicate pairs": 150,
+    "private reaches": 6,
+    "edits to add a policy": 2,
+}
 
 _DEFINED: Final = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 #: What a named tuple offers under an underscore.
@@ -56,6 +69,21 @@ def measure(root: Path) -> dict[str, Any]:
             "of all modules": sum(len(_public(module)) for module in modules.values()),
         },
     }
+
+
+def above(found: Mapping[str, Any]) -> list[str]:
+    """What is above its ceiling, a line each."""
+    lines = []
+    for name, ceiling in CEILINGS.items():
+        value = found[name]
+        if isinstance(value, dict):
+            numbers = [len(part) if isinstance(part, list) else part for part in value.values()]
+            value = max(number for number in numbers if isinstance(number, int))
+        elif isinstance(value, list):
+            value = len(value)
+        if value > ceiling:
+            lines.append(f"{name}: {value}, and at most {ceiling} are allowed (tools/measure.py)")
+    return lines
 
 
 def _folders(modules: Modules) -> Counter[str]:
@@ -196,10 +224,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--root", type=Path, default=Path(), help="the checkout to measure")
     parser.add_argument("--details", action="store_true", help="list every place")
     parser.add_argument("--json", action="store_true", help="print everything as JSON")
+    parser.add_argument("--ceilings", action="store_true", help="only say what is above them")
     given = parser.parse_args(arguments)
     if not (given.root / "src" / "venire").is_dir():
         parser.error(f"there is no src/venire in {given.root.resolve()}")
     found = measure(given.root)
+    if given.ceilings:
+        lines = above(found)
+        print("\n".join(lines) or "nothing is above its ceiling")
+        return 1 if lines else 0
     if given.json:
         print(json.dumps(found, indent=2))
     else:

@@ -29,7 +29,7 @@ from venire.scheduling.base import Learner, Learning, Policy
 from venire.simulation import Poisson, World, simulate
 from venire.simulation.inputs import stream_of
 from venire.simulation.items import Items
-from venire.simulation.label_source import ask
+from venire.simulation.label_source import answer
 
 __all__ = ["check_competence", "check_learning", "check_policy", "drive"]
 
@@ -60,7 +60,7 @@ def drive(
         s.arrive(_item(items, i, names) for i in range(stream.first[slot], stream.first[slot + 1]))
         for a in s.assign():
             given.append(a)
-            said = ask(stream, row[a.item], number[a.labeler], slot)
+            said = answer(stream, row[a.item], number[a.labeler], slot)
             s.observe(Label(a.item, a.labeler, world.classes[said]))
         left += s.close()
     return given, left, s

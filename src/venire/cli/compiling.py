@@ -11,6 +11,8 @@ from numba.core import event
 from rich.console import Console
 from rich.status import Status
 
+from venire.tools.compiling import Notice
+
 __all__ = ["compiling"]
 
 #: Seconds between two lines where there is no terminal, and so no spinner.
@@ -24,6 +26,7 @@ def compiling(console: Console, what: str) -> Iterator[Status]:
     >>> with compiling(Console(), "what the demo needs"):
     ...     pass
     """
+    Notice.given = True
     with console.status(what) as status:
         shown = _Shown(console, status, what)
         with event.install_listener("numba:compile", shown):

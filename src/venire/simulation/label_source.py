@@ -10,12 +10,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from venire.tools.compiling import inlined
+from venire.tools.compiling import inlined, kernel
 from venire.tools.draws import uniform
+from venire.tools.references import by_reference
 
-__all__ = ["Stream", "ask"]
+__all__ = ["Stream", "answer", "ask"]
 
 
+@by_reference
 class Stream(NamedTuple):
     """A simulated world for the kernels: arrivals, truth, and everybody's labels.
 
@@ -60,3 +62,10 @@ def ask(stream: Stream, row: int, labeler: int, slot: int) -> int:
         return truth
     wrong = min(int((z - p) / (1.0 - p) * (stream.classes - 1)), stream.classes - 2)
     return wrong if wrong < truth else wrong + 1
+
+
+@kernel
+def answer(stream: Stream, row: int, labeler: int, slot: int) -> int:
+    """`ask` for callers outside the kernels."""
+    said: int = ask(stream, row, labeler, slot)
+    return said

@@ -9,30 +9,43 @@ Three decorators over `numba.njit`, all of which let other threads run:
 Kernels allocate nothing, so the first two switch reference counting off: it costs two atomic
 operations for every array passed to a function, thirty times the cost of a labeler's turn.
 
-Numba keeps what it compiled until the file of the entry point changes; it does not see a change
-in a part that comes from another file. So the key of a cached kernel holds a digest of all
-sources that a kernel may be made of: after any change there, everything is compiled again.
+Numba optimises each function and generates machine code for it, again in everything that calls it,
+and wraps it for Python and for C. Parts need none of this: theirs is done once, in the entry point
+that they are compiled into (`_PartCode`, `_EntryCode`). Called from Python, a part is an entry
+point of its own.
+
+What is on disk is found by content: the key of a kernel holds a digest of all sources that a kernel
+may be made of, since Numba itself does not see a change in a part that comes from another file.
+After a change there everything is compiled again; after installing the same version again, nothing.
 
 A kernel may be built by a function, out of kernels that it is given (see
 `scheduling.algorithm1.build`). Numba's own key would hold these kernels pickled, which is different
 in every process, so that nothing would ever be found on disk. Here the key names each of them, with
-the state of its file.
+a digest of its file.
 """
+
+# mypy: disable-error-code="no-untyped-call,attr-defined,import-untyped"
+# Numba has few types.
 
 from __future__ import annotations
 
 import hashlib
 import pickle
+import sys
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from types import FunctionType, MethodType
-from typing import Any, Final, TypeVar
+from typing import Any, ClassVar, Final, TypeVar
 
+from llvmlite.binding import parse_assembly
 from numba import njit
 from numba.core.caching import FunctionCache
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import Compiler
+from numba.core.environment import lookup_environment
 
-__all__ = ["inlined", "kernel", "threaded"]
+__all__ = ["Notice", "inlined", "kernel", "threaded"]
 
 #: The packages in which parts of kernels live.
 WITH_KERNELS: Final = (
@@ -47,28 +60,222 @@ WITH_KERNELS: Final = (
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+
+class Notice:
+    """One line on stderr where somebody waits for the compiler: at a terminal, or in a notebook.
+
+    It comes with the eleventh function, since ten take no time worth a word. `given` is set by
+    whoever shows more than this line.
+    """
+
+    given: ClassVar[bool] = False
+    functions: ClassVar[int] = 0
+
+    @classmethod
+    def count(cls) -> None:
+        """One more function is compiled.
+
+        >>> Notice.count()
+        """
+        cls.functions += 1
+        if cls.given or cls.functions <= 10:
+            return
+        cls.given = True
+        if sys.stderr is not None and (sys.stderr.isatty() or "ipykernel" in sys.modules):
+            sys.stderr.write(
+                "venire: compiling, which takes up to half a minute the first time; "
+                "`venire warm-up` does it beforehand\n"
+            )
+
+
+class _PartCode(JITCodeLibrary):
+    """The code of a part: neither optimised as a whole nor made into machine code."""
+
+    @property
+    def codegen(self) -> Any:
+        """For Numba, which would set the environment in machine code that there is not."""
+        return _NoCode
+
+    def finalize(self) -> None:
+        self._raise_if_finalized()
+        self._final_module.verify()
+        self._finalized = True
+
+    def get_pointer_to_function(self, name: str) -> int:
+        self._ensure_finalized()
+        return 0
+
+    def with_parts(self) -> dict[int, Any]:
+        """It and all that it is made of, each once."""
+        found: dict[int, Any] = {id(self): self}
+        for library in self._linking_libraries:
+            found |= (
+                library.with_parts() if isinstance(library, _PartCode) else {id(library): library}
+            )
+        return found
+
+    def _get_module_for_linking(self) -> Any:
+        """It with its parts, for a function that was not compiled by this module."""
+        if self._shared_module is None:
+            libraries = list(self.with_parts().values())
+            empty = self._codegen._create_empty_module(self.name)
+            self._shared_module = parse_assembly(str(empty))
+            _link(self._shared_module, [one for one in libraries if isinstance(one, _PartCode)])
+            for one in libraries:
+                if not isinstance(one, _PartCode):
+                    self._shared_module.link_in(one._get_module_for_linking(), preserve=True)
+        return self._shared_module
+
+
+class _NoCode:
+    """Stands for a code generator that generated nothing."""
+
+    @staticmethod
+    def set_env(name: str, environment: Any) -> None:
+        """There is nothing to set it in; the entry point does (`_EntryCode._finalize_specific`)."""
+
+
+class _EntryCode(JITCodeLibrary):
+    """The code of an entry point: all of its parts are linked into it, then it is optimised."""
+
+    def add_linking_library(self, library: Any) -> None:
+        if not isinstance(library, _PartCode):
+            super().add_linking_library(library)
+            return
+        library._ensure_finalized()
+        for one in library.with_parts().values():
+            if isinstance(one, _PartCode):
+                self.parts[id(one)] = one
+            else:
+                super().add_linking_library(one)
+
+    @property
+    def parts(self) -> dict[int, _PartCode]:
+        """The parts, by identity."""
+        found: dict[int, _PartCode] = self.__dict__.setdefault("_parts", {})
+        return found
+
+    def finalize(self) -> None:
+        for part in self.parts.values():
+            self._reload_init.update(part._reload_init)
+        _link(self._final_module, list(self.parts.values()))
+        super().finalize()
+
+    def _verify_declare_only_symbols(self) -> None:
+        """Numba looks for its own functions; one of ours would be a call of nothing."""
+        super()._verify_declare_only_symbols()
+        for function in self._final_module.functions:
+            if function.is_declaration and function.name.startswith("_ZN"):
+                raise AssertionError(f"{function.name} is called and not there")
+
+    def _finalize_specific(self) -> None:
+        super()._finalize_specific()
+        for variable in self._final_module.global_variables:
+            if variable.name.startswith("_ZN08NumbaEnv"):
+                environment = lookup_environment(variable.name)
+                if environment is not None:
+                    self._codegen.set_env(variable.name, environment)
+
+
+class _LeanCode(_EntryCode):
+    """An entry point that counts no references: no pass that looks for them."""
+
+    def _optimize_final_module(self) -> None:
+        passes, builder = self._codegen._module_pass_manager()
+        with self._recorded_timings.record("Module passes (full optimization)", builder):
+            passes.run(self._final_module, builder)
+
+
+def _link(module: Any, parts: list[_PartCode]) -> None:
+    """Add the functions of parts to a module, from which whatever nobody calls may then be removed.
+
+    Only then: LLVM does not even add what may be removed and has not been called yet.
+    """
+    for part in parts:
+        own = [one.name for one in part._final_module.functions if not one.is_declaration]
+        module.link_in(part._final_module, preserve=True)
+        for name in own:
+            module.get_function(name).linkage = "linkonce_odr"
+
+
+class _Into(Compiler):
+    """Numba's compiler, which puts the code into a library of this class."""
+
+    library: ClassVar[type[JITCodeLibrary]]
+
+    def define_pipelines(self) -> Any:
+        Notice.count()
+        if self.state.library is None:
+            codegen = self.state.targetctx.codegen()
+            self.state.library = self.library(codegen, self.state.func_id.func_qualname)
+            self.state.library.enable_object_caching()
+        return super().define_pipelines()
+
+
+class _IntoPart(_Into):
+    library = _PartCode
+
+
+class _IntoEntry(_Into):
+    library = _EntryCode
+
+
+class _IntoLeanEntry(_Into):
+    library = _LeanCode
+
+
 # `_nrt` is not in njit's published signature, hence the dictionary. With NumPy's error model a
 # division is not checked for zero; no kernel divides by zero.
 _LEAN: Final[dict[str, Any]] = {"nogil": True, "_nrt": False, "error_model": "numpy"}
+_ENTRY: Final[dict[str, Any]] = {
+    **_LEAN,
+    "no_cfunc_wrapper": True,
+    "pipeline_class": _IntoLeanEntry,
+}
+_THREADED: Final[dict[str, Any]] = {
+    "nogil": True,
+    "no_cfunc_wrapper": True,
+    "pipeline_class": _IntoEntry,
+}
+_PART: Final[dict[str, Any]] = {
+    **_LEAN,
+    "forceinline": True,
+    "no_cpython_wrapper": True,
+    "no_cfunc_wrapper": True,
+    "pipeline_class": _IntoPart,
+}
 
 
 def kernel(function: F) -> F:
     """Compile an entry point, and keep the result on disk until a source of kernels changes."""
-    compiled: F = _kept(njit(**_LEAN)(function))
+    compiled: F = _kept(njit(**_ENTRY)(function))
     return compiled
 
 
 def inlined(function: F) -> F:
     """Compile a part of a kernel."""
-    compiled: F = njit(forceinline=True, **_LEAN)(function)
+    part: Any = njit(**_PART)(function)
+    if hasattr(part, "py_func"):
+        # Python never sees a compiled part, and so always asks for one to be compiled
+        part.add_overload = lambda done: part.overloads.update({tuple(done.signature.args): done})
+        part._compile_for_args = lambda *given, **named: _alone(function)._compile_for_args(
+            *given, **named
+        )
+    compiled: F = part
     return compiled
+
+
+@cache
+def _alone(part: FunctionType) -> Any:
+    """A part as an entry point, for callers in Python."""
+    return njit(**_ENTRY)(part)
 
 
 def threaded(**options: Any) -> Callable[[F], F]:
     """Compile an entry point that may allocate, and keep the result on disk likewise."""
 
     def compiled(function: F) -> F:
-        kept: F = _kept(njit(nogil=True, **options)(function))
+        kept: F = _kept(njit(**_THREADED, **options)(function))
         return kept
 
     return compiled
@@ -82,7 +289,7 @@ def _kept(compiled: Any) -> Any:
     if parts:  # an index file of its own, not one for all that the same builder makes
         names = hashlib.sha256(repr([name for name, *_ in parts]).encode()).hexdigest()[:16]
         function.__qualname__ = f"{function.__name__}.{names}"
-    if all(stamp for _, stamp, _ in parts):  # code from a prompt has no file to check
+    if all(digest for _, digest, _ in parts):  # code from a prompt has no file to check
         compiled._cache = _SourceCache(function, parts)
     return compiled
 
@@ -91,9 +298,11 @@ class _SourceCache(FunctionCache):
     """Numba's cache on disk, with the sources of all kernels in its key."""
 
     def __init__(self, function: FunctionType, parts: list[_Part]) -> None:
-        super().__init__(function)  # type: ignore[no-untyped-call]
+        super().__init__(function)
         self._parts = parts
         file: Any = self._cache_file
+        source = Path(function.__code__.co_filename)
+        file.contents = lambda: (_sources(), _digest(source))
         file.save = MethodType(_save, file)
         file._load_index = MethodType(_load_index, file)
 
@@ -103,7 +312,7 @@ class _SourceCache(FunctionCache):
         return sig, codegen.magic_tuple(), (code, parts), _sources()
 
 
-#: The name of a part, the state of its file (empty without one), and the hash of its code.
+#: The name of a part, a digest of its file (empty without one), and one of its code.
 _Part = tuple[str, str, str]
 
 
@@ -114,24 +323,27 @@ def _parts(function: FunctionType) -> list[_Part]:
         part = getattr(cell.cell_contents, "py_func", cell.cell_contents)
         if isinstance(part, FunctionType):
             path = Path(part.__code__.co_filename)
-            stamp = f"{path} {_stamp(path)}" if path.is_file() else ""
             code = hashlib.sha256(part.__code__.co_code).hexdigest()
-            found += [(f"{part.__module__}.{part.__qualname__}", stamp, code), *_parts(part)]
+            name = f"{part.__module__}.{part.__qualname__}"
+            found += [(name, _digest(path), code), *_parts(part)]
         else:
             found.append((repr(part), "constant", ""))
     return found
 
 
-def _stamp(path: Path) -> str:
-    stat = path.stat()
-    return f"{stat.st_size} {stat.st_mtime_ns}"
+@cache
+def _digest(path: Path) -> str:
+    """A digest of a file; empty where there is none."""
+    return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else ""
 
 
 def _load_index(file: Any) -> dict[Any, str]:
     """Numba's index of a cached function; empty where another version of venire wrote it.
 
-    The index names the types of arguments by their modules, and fails to load without them.
+    The index names the types of arguments by their modules, and fails to load without them. It is
+    for sources of these contents, in place of Numba's size and time of change.
     """
+    file._source_stamp = file.contents()
     try:
         index: dict[Any, str] = type(file)._load_index(file)
     except (ImportError, AttributeError):
@@ -154,10 +366,10 @@ def _save(file: Any, key: Any, data: Any) -> None:
 
 @cache
 def _sources() -> str:
-    """A digest of names, sizes and times of the source files that kernels are made of."""
+    """A digest of names and contents of the source files that kernels are made of."""
     digest = hashlib.sha256()
     root = Path(__file__).parent.parent
     packages = (path for name in WITH_KERNELS for path in (root / name).rglob("*.py"))
     for path in sorted([*root.glob("*.py"), *packages]):
-        digest.update(f"{path.relative_to(root)} {_stamp(path)}\n".encode())
+        digest.update(f"{path.relative_to(root)} {_digest(path)}\n".encode())
     return digest.hexdigest()

@@ -23,7 +23,7 @@ from venire.cli import main
 from venire.client import Client, ItemExit, ServerError, Work, backoff
 from venire.storage import open_storage
 
-KILLS = int(os.environ.get("VENIRE_KILLS", "20"))
+KILLS = int(os.environ.get("VENIRE_KILLS", "5"))
 LABELERS = ("ann", "bob", "cat")
 SETTINGS: dict[str, Any] = {
     "classes": ["spam", "ok"],
@@ -142,7 +142,7 @@ def crash(storage: str, folder: Path) -> None:
             client.create_stream("posts", **SETTINGS)
         load = Load(server)
         load.start()
-        time.sleep(1)
+        until(lambda: len(load.items) > 20)
         for _ in range(KILLS):
             time.sleep(draw.uniform(0.02, 1.0))
             server.kill()

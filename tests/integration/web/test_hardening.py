@@ -23,10 +23,10 @@ HEAD = b"GET /health HTTP/1.1\r\nHost: x\r\n"
 
 @pytest.fixture(scope="module")
 def strict(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Process]:
-    """A server that waits two seconds for a head, and five for a body."""
+    """A server that waits one second for a head, and five for a body."""
     folder: Path = tmp_path_factory.mktemp("serve")
     url = f"sqlite:///{folder}/venire.db"
-    with serving(url, folder, VENIRE_HEADER_TIMEOUT="2", VENIRE_BODY_TIMEOUT="5") as served:
+    with serving(url, folder, VENIRE_HEADER_TIMEOUT="1", VENIRE_BODY_TIMEOUT="5") as served:
         yield served
 
 
@@ -48,7 +48,7 @@ def test_a_head_that_does_not_come_is_not_waited_for(strict: Process, sent: byte
         begun = time.monotonic()
         slow.sendall(sent)
         assert b" 408 " in rest(slow)
-        assert time.monotonic() - begun > 1
+        assert time.monotonic() - begun > 0.5
 
 
 def test_a_head_that_comes_in_drops_is_not_waited_for(strict: Process) -> None:
@@ -56,10 +56,10 @@ def test_a_head_that_comes_in_drops_is_not_waited_for(strict: Process) -> None:
         begun = time.monotonic()
         slow.sendall(HEAD)
         with contextlib.suppress(OSError):  # the server has hung up
-            while time.monotonic() - begun < 120:
+            while time.monotonic() - begun < 200:
                 slow.sendall(b"X-Drop: 1\r\n")
                 time.sleep(0.2)
-        assert time.monotonic() - begun < 120
+        assert time.monotonic() - begun < 190
 
 
 def test_who_takes_time_between_and_within_requests_is_served(strict: Process) -> None:
@@ -70,11 +70,11 @@ def test_who_takes_time_between_and_within_requests_is_served(strict: Process) -
             while b'"leader"}' not in got:
                 got += patient.recv(4096)
             assert got.startswith(b"HTTP/1.1 200 ")
-            time.sleep(2.5)
+            time.sleep(1.2)
         key = strict.key.encode()
         head = b"POST /v1/streams HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + key
         patient.sendall(head + b"\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{")
-        time.sleep(2.5)
+        time.sleep(1.2)
         patient.sendall(b"}")
         assert b" 422 " in rest(patient)
 
@@ -88,10 +88,10 @@ def test_a_body_that_does_not_come_is_not_waited_for(strict: Process, known: boo
         slow.sendall(f"{head}Content-Length: 1000\r\n\r\n".encode())
         begun = time.monotonic()
         with contextlib.suppress(OSError):  # the server has hung up
-            while time.monotonic() - begun < 120:
+            while time.monotonic() - begun < 200:
                 slow.sendall(b" ")
                 time.sleep(0.2)
-        assert time.monotonic() - begun < 120
+        assert time.monotonic() - begun < 190
     with connected(strict) as silent:
         silent.sendall(f"{head}Content-Length: 1000\r\n\r\n".encode())
         assert (b" 408 " if known else b" 401 ") in rest(silent)

@@ -32,7 +32,7 @@ from venire.connectors.label_studio.board import VERSION
 from venire.connectors.label_studio.studio import FIELD
 from venire.storage import open_storage
 
-KILLS = int(os.environ.get("VENIRE_KILLS", "8"))
+KILLS = int(os.environ.get("VENIRE_KILLS", "4"))
 SETTINGS: dict[str, Any] = {
     "classes": ["spam", "ok"],
     "panel": [{"id": email, "competence": 0.85, "capacity": 2} for email in ANNOTATORS],

@@ -103,6 +103,7 @@ def test_a_leader_that_was_stopped_loses_the_store_and_writes_nothing_when_it_wa
                     now.item("posts", "c")
 
 
+@pytest.mark.slow
 def test_an_idle_leader_keeps_the_store(new_url: Callable[[str], str], tmp_path: Path) -> None:
     storage = new_url("postgres")
     with serving(storage, tmp_path) as leader:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import signal
 import threading
-import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
@@ -22,12 +21,12 @@ from venire.client import Work, backoff
 from venire.storage import open_storage
 
 
-def end(server: Process, how: signal.Signals) -> None:
-    """End a server, or suspend it for longer than it keeps its streams, and have it back."""
+def end(server: Process, how: signal.Signals, storage: str, servers: list[Process]) -> None:
+    """End a server, or suspend it until another owns its stream, and have it back."""
     assert server.process is not None
     server.process.send_signal(how)
     if how == signal.SIGSTOP:
-        time.sleep(14)
+        until(lambda: owner(storage, "posts", servers) not in (None, server), 240)
         server.process.send_signal(signal.SIGCONT)
     else:
         server.process.wait(60)
@@ -56,7 +55,7 @@ def test_webhooks_and_events_go_on_when_servers_are_lost(
             until(lambda told=told: len(receiver.told) > told + 20)  # type: ignore[misc]
             at = owner(storage, "posts", servers)
             assert at is not None
-            end(at, how)
+            end(at, how, storage, servers)
         load.finish()
         until(lambda: set(receiver.told) >= {exit.n for exit in load.exits})
         tally = f'{{stream="posts",webhook="{hook}"}}'

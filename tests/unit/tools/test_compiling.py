@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import io
 import os
 import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+from numba import njit
+
 import venire
+from venire.tools.compiling import Notice, inlined, kernel
 
 BUILDER = """
 from venire.tools.compiling import kernel
@@ -40,6 +45,9 @@ print([run(3.0) for run in built], sum(sum(run.stats.cache_misses.values()) for 
 """
 
 
+TOUCHED = 2_000_000_000
+
+
 def outcome(folder: Path) -> str:
     """What a fresh process prints."""
     paths = [str(folder), str(Path(venire.__file__).parents[1])]
@@ -56,6 +64,9 @@ def test_a_second_process_compiles_no_built_kernel_until_a_part_changes(tmp_path
         (tmp_path / name).write_text(text)
     assert outcome(tmp_path) == "[5.0, 12.0, 48.0] 3"
     assert outcome(tmp_path) == "[5.0, 12.0, 48.0] 0"
+    for name in ("builder.py", "parts.py"):  # as after installing the same version again
+        os.utime(tmp_path / name, (TOUCHED, TOUCHED))
+    assert outcome(tmp_path) == "[5.0, 12.0, 48.0] 0"
     (tmp_path / "parts.py").write_text(PARTS.replace("x + 1.0", "x + 10.0"))
     assert outcome(tmp_path).startswith("[23.0, 12.0, 48.0]")
 
@@ -69,6 +80,52 @@ def test_a_kernel_built_of_code_without_a_file_is_not_kept(tmp_path: Path) -> No
     )
     assert outcome(tmp_path) == "1.0 NullCache"
     assert not list(tmp_path.rglob("*run*.nbi"))
+
+
+def test_a_part_called_from_python_is_an_entry_point_of_its_own() -> None:
+    @inlined
+    def half(x: float) -> float:
+        return x / 2.0
+
+    @inlined
+    def quarter(x: float) -> float:
+        return half(half(x))
+
+    @inlined
+    def same(x: float) -> float:
+        return quarter(x) if x < 0 and x > 0 else half(2.0 * x)  # a call that is optimised away
+
+    @kernel
+    def eighth(x: float) -> float:
+        return half(quarter(same(x)))
+
+    @njit  # type: ignore[untyped-decorator]
+    def sixteenth(x: float) -> float:
+        return half(half(quarter(x)))
+
+    assert quarter(8.0) == 2.0  # before and after it is a part of something
+    assert eighth(8.0) == 1.0
+    assert sixteenth(8.0) == 0.5
+    assert quarter(8.0) == 2.0
+
+
+def test_the_notice_comes_once_and_only_where_somebody_waits(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    for screen, lines in ((Terminal(), 1), (io.StringIO(), 0)):
+        monkeypatch.setattr(sys, "stderr", screen)
+        monkeypatch.setattr(Notice, "given", False)
+        monkeypatch.setattr(Notice, "functions", 0)
+        for _ in range(10):
+            Notice.count()
+        assert screen.getvalue() == ""
+        for _ in range(10):
+            Notice.count()
+        assert screen.getvalue().count("\n") == lines
 
 
 SHAPES = """

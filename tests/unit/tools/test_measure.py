@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tools.duplicates import pairs
-from tools.measure import main, measure
+from tools.measure import CEILINGS, above, main, measure
 
 SIX = """
 total = price * count + tax(count)
@@ -54,6 +54,22 @@ def test_what_is_counted(root: Path) -> None:
     assert sorted(found["edits to add a policy"]["places"]) == sorted(places)
     assert found["public names"] == {"of venire": 1, "of all modules": 2}
     assert found["lines of a function"]["max"] == 2
+
+
+def test_what_is_above_its_ceiling_is_said_and_fails(
+    root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = measure(root)
+    assert above(found) == [
+        "edits to add a policy: 4, and at most 2 are allowed (tools/measure.py)"
+    ]
+    assert main(["--root", str(root), "--ceilings"]) == 1
+    assert "edits to add a policy: 4" in capsys.readouterr().out
+    monkeypatch.setitem(CEILINGS, "edits to add a policy", 4)
+    assert main(["--root", str(root), "--ceilings"]) == 0
+    monkeypatch.setitem(CEILINGS, "duplicate pairs", 0)
+    monkeypatch.setitem(CEILINGS, "longest import chain from web", 3)
+    assert len(above(found)) == 2
 
 
 def test_lines_that_differ_in_more_than_names_are_not_alike() -> None:

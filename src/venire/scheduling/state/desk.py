@@ -41,6 +41,7 @@ from venire.model import ExitReason
 from venire.scheduling.state.policy_memory import N_GAUGES
 from venire.scheduling.state.records import CASE, EDGE, GROUP, LABELER, ROW, SHELF, STALL, TOUCH
 from venire.tools.compiling import inlined
+from venire.tools.references import by_reference
 
 __all__ = [
     "Desk",
@@ -115,6 +116,7 @@ WHEEL: Final = 4096
 SPARE: Final = 1024  # bids that stand for several rows, or for some to come
 
 
+@by_reference
 class Desk(NamedTuple):
     """The state of a schedule; the module docstring describes each array."""
 
