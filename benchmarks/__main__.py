@@ -39,6 +39,7 @@ QUALITY = {
     "console": "console",
     "costs": "costs",
     "first-run": "first_run",
+    "gold": "gold",
     "judge-panels": "judge_panels",
     "judges": "judges",
     "learning": "learning",

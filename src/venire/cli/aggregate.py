@@ -334,7 +334,7 @@ def _record(
     method: str, fitted: BaseEstimator, right: NDArray[np.int64] | Spread | None, seconds: float
 ) -> dict[str, Any]:
     """The result as a JSON object; NaN and infinities are null."""
-    from venire.cli.summary import agreement, related, scores
+    from venire.cli.summary import agreement, grounds, related, scores
     from venire.labels.partitions import sizes
 
     table = fitted.table_
@@ -352,6 +352,7 @@ def _record(
         **{key: finite(value) for key, value in agreement(fitted).items()},
         **scores(fitted, right),
         **related(fitted),
+        **grounds(fitted),
         "seconds": seconds,
     }
 
