@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from venire.cli import batches, clusters
-from venire.cli.tables import columns_of, families_of, prices_of, repeats_of, true_labels
+from venire.cli.tables import (
+    columns_of,
+    families_of,
+    gold_of,
+    prices_of,
+    repeats_of,
+    true_labels,
+)
 from venire.cli.worlds import names_of
 from venire.errors import InputError
 from venire.tools.addresses import located
@@ -48,9 +55,13 @@ def label(
     classes: Annotated[str | None, typer.Option(metavar="NAMES", help=CLASSES)] = None,
     costs: Annotated[str | None, typer.Option(metavar="COSTS", help=batches.COSTS)] = None,
     truth: Annotated[Path | None, typer.Option(metavar="FILE", help=batches.TRUTH)] = None,
+    gold: Annotated[Path | None, typer.Option(metavar="FILE", help=batches.GOLD)] = None,
     columns: Annotated[str | None, typer.Option(metavar="NAMES", help=COLUMNS)] = None,
     repeats: Annotated[str | None, typer.Option(metavar="WHICH", help=REPEATS)] = None,
     out: Annotated[Path | None, typer.Option(metavar="FILE", help=batches.OUT)] = None,
+    labels_out: Annotated[
+        Path | None, typer.Option(metavar="FILE", help=batches.LABELS_OUT)
+    ] = None,
     probabilities: Annotated[
         bool, typer.Option("--probabilities", help=batches.PROBABILITIES)
     ] = False,
@@ -75,8 +86,8 @@ def label(
     replayed |= {"--cluster": cluster, "--families": families}
     _check(items, panel, recorded, journal, out, student, replayed)
     source = None if recorded is None else located(recorded)
-    sources = [p for p in (items, panel, source, prices, families, truth) if p is not None]
-    check_targets([] if out is None else [out], sources)
+    sources = [p for p in (items, panel, source, prices, families, truth, gold) if p is not None]
+    check_targets([path for path in (out, labels_out) if path is not None], sources)
     batches.check_report(report)
     if probabilities and out is None:
         raise InputError("--probabilities needs --out: give the file for the verdicts")
@@ -93,6 +104,7 @@ def label(
             options["prices"] = None if prices is None else prices_of(prices, table)
             called = columns_of(columns, COLUMNS_OF_LABELS)
             options["families"] = families_of(families, source, table, called)
+            options["gold"] = None if gold is None else gold_of(gold, table, called)[0]
             done = label_recorded(table, limit, **options)
         else:
             assert items is not None
@@ -101,8 +113,9 @@ def label(
             options |= {"classes": names_of(classes), "truth": batches.truth_of(truth)}
             options["journal"] = journal or out.with_name(out.name + ".journal")
             options["student"] = batches.student_of(student)
+            options["gold"] = batches.gold_of_file(gold)
             done = _ask(items, panel, (budget, labels, labels_per_item), options)
-    batches.write_labelled(done, out, report, probabilities)
+    batches.write_labelled(done, out, report, probabilities, labels_out)
     batches.say_labelled(done, as_json)
 
 

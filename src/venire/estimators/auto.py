@@ -114,6 +114,8 @@ class Auto(VoteEstimator):
     checked_ : Checked or None
         With gold: how many gold items, how many of them are right without their own gold, the
         weights of the explanations, and the temperature.
+    unsettled_ : array
+        With gold: the posteriors of all items, in which the classes of gold items are not written.
     rests_on_ : str
         What the confidences rest on: "by labels alone", or "checked on 50 gold labels".
     rows_, shares_ : arrays
@@ -184,6 +186,7 @@ class Auto(VoteEstimator):
         self.checked_, self.learned_ = checked(found[0], table), True
         self.why_ = " ".join([self.checked_.words, *self.relations_])
         self._judge(table, settled(table, found[1], known), one_iteration())
+        self.unsettled_ = found[1]
         self.rows_, self.shares_ = self.confusions_, self.priors_
 
     @property

@@ -10,7 +10,9 @@ knows better than all. Gold can. The candidates are
   labels alone say of it and half a labeler who is right in .85; where it gave no label it abstains,
   and the default speaks;
 - *votes taught by gold*: a logistic regression on all aggregates and all labelers' labels, with the
-  classes' shares (`fit_logit`); one whose weights can move a little, one whose can move far.
+  classes' shares (`fit_logit`); one whose weights can move a little, one whose can move far. A
+  label counts as its difference to the shares of the item's votes: some labelers can gain against
+  the others, and a few gold items on which all err cannot turn everybody round.
 
 Each has a prior mass, that of labelers divided by their number, so that hundreds of them do not
 drown the aggregates. The weight of a candidate is its prior mass times the probability it gives to
@@ -38,16 +40,19 @@ from venire.estimators.votes.implied import soft_counts
 from venire.labels import LabelTable
 from venire.labels.partitions import Table, each, total
 
-__all__ = ["Mixture", "mixture_by_gold"]
+__all__ = ["Mixture", "candidate_rows", "mixture_by_gold", "weighed"]
 
 Ints = NDArray[np.int64]
 
 #: Prior masses: of aggregates, of labelers alone, of votes taught by gold; among the aggregates
 #: the default has DEFAULT times the mass of another.
-AGGREGATES: Final = 0.5
-LABELERS: Final = 0.25
+AGGREGATES: Final = 0.6
+LABELERS: Final = 0.15
 TAUGHT: Final = 0.25
 DEFAULT: Final = 9.0
+
+#: With fewer gold items than this, a part of the mass of the taught votes is the default's.
+FULL: Final = 20
 
 #: Slopes of the scaled log-posteriors, and their log-normal prior: median and spread.
 SLOPES: Final = np.exp(np.linspace(np.log(0.12), np.log(12.0), 14))
@@ -150,15 +155,25 @@ def mixture_by_gold(
     [0.6, 0.96]
     """
     sample = gold_sample(table, known, list(aggregates))
-    if sample is None:
-        return None
+    return weighed(table, sample, names, aggregates) if len(sample.truth) else None
+
+
+def weighed(
+    table: Table, sample: Sample, names: Sequence[str], aggregates: Sequence[Any]
+) -> Mixture:
+    """The mixture of a sample of gold items; of an empty one, what is believed before any gold."""
     M = len(table.labelers)
     sizes = total(table, _label_count)
     plain = _Aggregates(sample)
     votes = _taught(sample, plain.slopes, float(sizes[0] / max(sizes[1], 1)))
     tables = _Tables(sample, total(table, soft_counts, aggregates[0]), plain)
-    masses = np.concatenate([_masses(len(names)), np.full(len(REACH), TAUGHT / len(REACH))])
-    evidence = np.concatenate([plain.evidence, [vote.evidence for vote in votes]]) + np.log(masses)
+    enough = min(1.0, len(sample.truth) / FULL)
+    masses = np.concatenate(
+        [_masses(len(names)), np.full(len(REACH), enough * TAUGHT / len(REACH))]
+    )
+    masses[0] += (1 - enough) * TAUGHT
+    evidence = np.concatenate([plain.evidence, [vote.evidence for vote in votes]])
+    evidence += np.log(np.maximum(masses, 1e-300))
     alone = tables.evidence + np.log(LABELERS / M)
     weights = softmax(np.concatenate([evidence, alone]))
     some, single = weights[: len(evidence)], weights[len(evidence) :]
@@ -166,13 +181,13 @@ def mixture_by_gold(
     q = _without_own(sample, some, left_out, single, tables, plain.left_out[0])
     temperature, hazard = fitted_calibration(q, sample.truth)
     A, K = len(names), sample.scores.shape[2]
-    weighed = [(w[:A] * plain.slopes, w[A : A + K], w[A + K :]) for w in _widened(sample, votes, M)]
+    split = [(w[:A] * plain.slopes, w[A : A + K], w[A + K :]) for w in _widened(sample, votes, M)]
     return Mixture(
         names=tuple(names),
         weights=some,
         single=single,
         slopes=plain.slopes / sample.scales,
-        taught=tuple((own / sample.scales, classes, who) for own, classes, who in weighed),
+        taught=tuple((own / sample.scales, classes, who) for own, classes, who in split),
         tables=tables.rows,
         temperature=temperature,
         hazard=hazard,
@@ -239,7 +254,8 @@ class _Tables:
         own += gammaln(self.prior.sum(axis=2)) - gammaln(self.counts.sum(axis=2))
         usual = np.log(default.left_out[0][np.arange(len(sample.truth)), sample.truth])
         # Elsewhere the default speaks: its evidence, less its share of the labeler's items.
-        share = np.bincount(sample.labeler, usual[sample.item], minlength=len(soft)) / usual.sum()
+        share = np.bincount(sample.labeler, usual[sample.item], minlength=len(soft))
+        share = share / min(usual.sum(), -1e-12)
         self.evidence = own.sum(axis=1) + default.evidence[0] * (1 - share)
 
 
@@ -250,8 +266,11 @@ def _taught(sample: Sample, slopes: Floats, per_item: float) -> list[Logit]:
     features = np.zeros((G, K, A + K + len(used)))
     features[:, :, :A] = (slopes[:, None, None] * sample.scores).transpose(1, 2, 0)
     features[:, :, A : A + K] = np.eye(K)
+    own = np.eye(K)[sample.said]
+    votes = np.array([np.bincount(sample.item, own[:, k], minlength=G) for k in range(K)]).T
+    shares = votes / votes.sum(axis=1, keepdims=True)
     there = code >= 0
-    features[sample.item[there], sample.said[there], A + K + code[there]] = 1.0
+    features[sample.item[there], :, A + K + code[there]] = (own - shares[sample.item])[there]
     mean = np.zeros(features.shape[2])
     mean[:A] = _masses(A) / _masses(A).sum()
     found = []
@@ -312,15 +331,19 @@ def _without_own(
     return np.asarray(q / q.sum(axis=1, keepdims=True))
 
 
+def candidate_rows(table: LabelTable, mixture: Mixture, *aggregates: Floats) -> Floats:
+    """What each aggregate and each taught vote says of each item, candidates x items x K."""
+    scores = [centred(q) for q in aggregates]
+    rows = [softmax(slope * x) for slope, x in zip(mixture.slopes, scores, strict=True)]
+    rows += [softmax(_scores(table, scores, *vote)) for vote in mixture.taught]
+    return _doubted(np.array(rows))
+
+
 def _posteriors(table: LabelTable, mixture: Mixture, *aggregates: Floats) -> Floats:
     """The posteriors of one table."""
-    scores = [centred(q) for q in aggregates]
-    plain = [_doubted(softmax(slope * x)) for slope, x in zip(mixture.slopes, scores, strict=True)]
-    item, K = table.item, len(table.classes)
-    q = np.einsum("a,aik->ik", mixture.weights[: len(plain)], np.array(plain))
-    for weight, vote in zip(mixture.weights[len(plain) :], mixture.taught, strict=True):
-        q += weight * _doubted(softmax(_scores(table, scores, *vote)))
-    usual, own = plain[0], mixture.tables[table.labeler, table.said]
+    rows, item, K = candidate_rows(table, mixture, *aggregates), table.item, len(table.classes)
+    q = np.einsum("c,cik->ik", mixture.weights, rows)
+    usual, own = rows[0], mixture.tables[table.labeler, table.said]
     heard = mixture.single[table.labeler]
     q += mixture.single.sum() * usual
     for k in range(K):
@@ -335,8 +358,12 @@ def _scores(
     """The scores of a taught vote."""
     K, n = len(classes), len(table.items)
     z = np.einsum("a,aik->ik", own, np.array(scores)) + classes
-    place = table.item * K + table.said
-    return z + np.bincount(place, who[table.labeler], minlength=n * K).reshape(n, K)
+    place, given = table.item * K + table.said, np.maximum(np.diff(table.start), 1)[:, None]
+    votes, heard = (
+        np.bincount(place, of, minlength=n * K).reshape(n, K)
+        for of in (np.ones(len(place)), who[table.labeler])
+    )
+    return z + heard - votes / given * heard.sum(axis=1, keepdims=True)
 
 
 def _masses(aggregates: int) -> Floats:

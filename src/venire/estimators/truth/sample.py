@@ -54,8 +54,8 @@ def centred(posteriors: Floats) -> Floats:
     return np.asarray(logs - logs.mean(axis=1, keepdims=True))
 
 
-def gold_sample(table: Table, known: Any, aggregates: list[Any]) -> Sample | None:
-    """The gold items that somebody labelled; None if there are none.
+def gold_sample(table: Table, known: Any, aggregates: list[Any]) -> Sample:
+    """The gold items that somebody labelled; there may be none.
 
     `known` has the class of each item, -1 where it is not known.
 
@@ -67,8 +67,6 @@ def gold_sample(table: Table, known: Any, aggregates: list[Any]) -> Sample | Non
     """
     parts = list(pieces(table, _gold_rows, known, *aggregates))
     sizes = np.cumsum([0, *(len(part[0]) for part in parts)])
-    if not sizes[-1]:
-        return None
     truth = np.concatenate([part[0] for part in parts])
     rows = np.concatenate([part[1] for part in parts], axis=1)
     item = np.concatenate([part[2] + first for part, first in zip(parts, sizes, strict=False)])
