@@ -40,6 +40,7 @@ QUALITY = {
     "costs": "costs",
     "families": "families",
     "first-run": "first_run",
+    "gold": "gold",
     "judge-panels": "judge_panels",
     "judges": "judges",
     "learning": "learning",

@@ -78,7 +78,8 @@ def test_help_names_every_method() -> None:
 @pytest.mark.parametrize("method", METHODS[:-1])
 def test_every_method(method: str, record: Any) -> None:
     got = record("labels.csv", "--truth", "truth.csv", "--method", method, *OUT)
-    related = ["relations", "families", "undecided"] if method == "auto" else []
+    related = ["relations", "families", "undecided", "confidence", "checked"]
+    related = related if method == "auto" else []
     assert list(got) == [*KEYS[:-1], *related, "seconds"]
     assert got["method"] == method
     assert got["chosen"] in METHODS if method == "auto" else got["chosen"] == method

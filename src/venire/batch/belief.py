@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 
 from venire.estimators.auto import Auto
 from venire.estimators.families import Families
+from venire.estimators.given import Gold
 from venire.estimators.screening.shared_errors import fit_panel, panel_pairs
 from venire.labels import LabelTable
 from venire.paper.accuracy import pair_evidence
@@ -77,17 +78,23 @@ def believe(
     costs: Floats | None = None,
     families: Families | None = None,
     seed: int = 0,
+    gold: Gold | None = None,
 ) -> Belief:
     """Learn the labelers from the labels, and read off what each item's verdict may cost.
+
+    The verdict on an item with `gold` is known. Its risk is what it would be without: labels of
+    such items tell who is right, so they are bought like any other.
 
     >>> said = np.array([[0, 0, 0], [1, 1, 1], [0, 1, 1], [0, -1, -1]])
     >>> belief = believe(LabelTable.from_matrix(said))
     >>> belief.verdict.tolist(), bool(belief.risk[2] > belief.risk[1])
     ([0, 1, 1, 0], True)
     """
-    fitted = Auto(families, seed=seed).fit(table)
+    fitted = Auto(families, seed=seed).fit(table, gold)
     q = fitted.posteriors_
     verdict, risk, rival = decide(q, costs)
+    if fitted.checked_ is not None:
+        _, risk, rival = decide(fitted.unsettled_, costs)
     risk[np.diff(table.start) == 0] = 1.0  # without a label there is no verdict
     shared = np.repeat(np.diff(table.start) > 1, np.diff(table.start))
     known = np.bincount(table.labeler[shared], minlength=len(table.labelers))

@@ -23,6 +23,7 @@ from venire.budget import Budget
 from venire.costs import Costs
 from venire.errors import InputError
 from venire.estimators.families import Families
+from venire.estimators.given import Gold
 from venire.labels.sources import as_table
 
 __all__ = ["check_limits", "label", "label_recorded"]
@@ -44,6 +45,7 @@ def label(
     progress: Watch | None = None,
     student: Teachable | None = None,
     families: Families | None = None,
+    gold: Gold | None = None,
 ) -> Labelled:
     """Label a batch of items: ask the labelers, one round after the other, where it pays most.
 
@@ -83,6 +85,8 @@ def label(
         The family of labelers who may share errors, by name: two judges on one model are {"a":
         "llama", "b": "llama"}. They count for as many votes as they are worth (`Auto`). By default
         what the labelers say themselves (`Caller.family`, `family:` of a judge).
+    gold
+        Known right labels of some items, to learn from in every round (docs/gold.md).
 
     Examples
     --------
@@ -105,7 +109,7 @@ def label(
     with ExitStack() as stack:
         kept = journal and stack.enter_context(Journal(journal, [item.id for item in work_items]))
         source = stack.enter_context(Live(work, work_items, callers, classes, kept or None, limit))
-        return _run(work, source, limit, costs, seed, truth, progress, pupil)
+        return _run(work, source, limit, costs, seed, truth, progress, pupil, gold)
 
 
 def label_recorded(
@@ -121,6 +125,7 @@ def label_recorded(
     student: Teachable | None = None,
     contents: Mapping[Any, Any] | None = None,
     families: Families | None = None,
+    gold: Gold | None = None,
 ) -> Labelled:
     """Try a budget on labels that are there already: only those that are bought are looked at.
 
@@ -147,7 +152,7 @@ def label_recorded(
             raise InputError("got a student without contents, expected what it is to look at")
         pupil = student.join_batch([contents.get(item) for item in table.items])
     source, work = Recorded(table, price), replace(recorded_work(table, target), families=families)
-    return _run(work, source, limit, costs, seed, truth, progress, pupil)
+    return _run(work, source, limit, costs, seed, truth, progress, pupil, gold)
 
 
 def _run(
@@ -159,6 +164,7 @@ def _run(
     truth: Mapping[Any, Hashable] | None,
     progress: Watch | None,
     pupil: Pupil | None,
+    gold: Gold | None,
 ) -> Labelled:
     right = None
     if truth is not None:
@@ -166,11 +172,11 @@ def _run(
         def right(codes: NDArray[np.int64]) -> float:
             return share_right(codes, truth_codes(truth, work.items, source.classes))
 
-    book, curve = run_rounds(work, source, budget, costs, seed, progress, right, pupil)
+    book, curve = run_rounds(work, source, budget, costs, seed, progress, right, pupil, gold)
     if not (book.said >= 0).any():
         why = source.trouble or "the budget is below the price of a label"
         raise InputError(f"no label was bought: {why}")
-    return settle(book, curve, source, budget, costs, seed, truth, pupil)
+    return settle(book, curve, source, budget, costs, seed, truth, pupil, gold)
 
 
 def check_limits(

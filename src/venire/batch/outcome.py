@@ -22,8 +22,10 @@ from venire.budget import Budget
 from venire.costs import Costs
 from venire.estimators.families import relations
 from venire.estimators.frames import Backend, frame_of
+from venire.estimators.given import Gold
 from venire.estimators.screening.clones import CloneGroup
 from venire.estimators.ties import winners
+from venire.estimators.truth.teaching import ALONE, Checked
 from venire.estimators.votes.anchored import Anchored
 from venire.labels import LabelTable, Names
 from venire.labels.sources.text import like
@@ -89,6 +91,12 @@ class Labelled:
         How many verdicts hang on who shares errors.
     relations : tuple of str
         Who shares errors or may share them, a sentence each (`Auto.relations_`).
+    rests_on : str
+        What the confidences rest on: "by labels alone", or "checked on 50 gold labels".
+    checked : Checked or None
+        With gold: which explanations it speaks for (`Auto.checked_`).
+    panel : int
+        How many labelers were asked: the first ones of the table; a student comes after them.
     """
 
     table: LabelTable
@@ -109,6 +117,9 @@ class Labelled:
     families: tuple[CloneGroup, ...] = ()
     undecided: int = 0
     relations: tuple[str, ...] = ()
+    rests_on: str = ALONE
+    checked: Checked | None = None
+    panel: int = 0
     _paid: Floats = field(default_factory=lambda: np.empty(0), repr=False)
     _price: Floats = field(default_factory=lambda: np.empty(0), repr=False)
 
@@ -140,6 +151,23 @@ class Labelled:
             named = zip(self.table.classes, self.posteriors.T.tolist(), strict=True)
             found |= {f"p({name})": values for name, values in named}
         return found
+
+    def bought(self) -> dict[str, list[Any]]:
+        """The labels that were bought, as columns that `as_table` takes: task, worker, label.
+
+        >>> from venire.batch import label_recorded
+        >>> done = label_recorded([(i, w, i % 2) for i in range(9) for w in "abc"], 12.0)
+        >>> [len(column) for column in done.bought().values()]
+        [12, 12, 12]
+        """
+        table = self.table
+        asked = np.flatnonzero(table.labeler < self.panel)
+        item, who, said = (a[asked].tolist() for a in (table.item, table.labeler, table.said))
+        return {
+            "task": [table.items[i] for i in item],
+            "worker": [table.labelers[m] for m in who],
+            "label": [table.classes[k] for k in said],
+        }
 
     def to_frame(self, backend: Backend | None = None) -> Any:
         """The verdicts as a dataframe of pandas, polars or pyarrow, with p(class).
@@ -241,6 +269,8 @@ class Labelled:
             "relations": list(self.relations),
             "families": [group.record() for group in self.families],
             "undecided": self.undecided,
+            "confidence": self.rests_on,
+            "checked": self.checked and self.checked.record(),
             **({} if self.student is None else {"student": self.student}),
         }
 
@@ -291,10 +321,11 @@ def settle(
     seed: int,
     truth: Mapping[Any, Hashable] | None,
     pupil: Pupil | None = None,
+    gold: Gold | None = None,
 ) -> Labelled:
     """The verdicts of all labels, and what there is to say of them."""
     work, bought = book.work, book.table(source.classes)
-    found = hear(book, source, pupil=pupil, now=True, seed=seed)[1]
+    found = hear(book, source, pupil=pupil, now=True, seed=seed, gold=gold)[1]
     table = bought if pupil is None else pupil.join(bought)
     q, n, counts = found.posterior, len(work.items), np.diff(bought.start)
     matrix = costs_so_far(costs, source.classes)
@@ -332,6 +363,9 @@ def settle(
         kin,
         fitted.undecided_,
         relations(kin, alike, fitted.undecided_),
+        fitted.rests_on_,
+        fitted.checked_,
+        len(work.labelers),
         paid.astype(np.float64),
         np.concatenate([source.price, np.zeros(voices)]),
     )

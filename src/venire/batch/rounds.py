@@ -24,6 +24,7 @@ from venire.batch.work import AWAY, FREE, Work
 from venire.budget import Budget
 from venire.costs import Costs, cost_matrix
 from venire.estimators.families import Families
+from venire.estimators.given import Gold
 from venire.labels import LabelTable
 from venire.labels.sources.text import like
 
@@ -147,16 +148,31 @@ def hear(
     pupil: Pupil | None = None,
     now: bool = False,
     seed: int = 0,
+    gold: Gold | None = None,
 ) -> tuple[LabelTable, Belief]:
     """The labels, by the voices of those who say how sure they are, and what they say.
 
-    A `pupil` votes too; with `now` it learns from all labels first.
+    A `pupil` votes too; with `now` it learns from all labels first. `gold` is what is known of
+    items; a class that nobody has said so far teaches nothing yet.
     """
     voices = book.voices(source.confidence)
     table = book.table(source.classes, voices)
     table = table if pupil is None else pupil.join(table, now)
-    belief = believe(table, costs, _families(book.work, voices), seed)
+    belief = believe(table, costs, _families(book.work, voices), seed, said_so_far(gold, table))
     return table, belief if voices is None else heard(belief, voices)
+
+
+def said_so_far(gold: Gold | None, table: LabelTable) -> Gold | None:
+    """The gold whose classes occur in the table, as they are written there.
+
+    >>> table = LabelTable.from_rows([("a", "ann", 0), ("b", "ann", 1)])
+    >>> said_so_far({"a": "1", "b": "7"}, table)
+    {'a': 1}
+    """
+    if not gold:
+        return None
+    named = zip(gold, like(list(gold.values()), table.classes), strict=True)
+    return {item: label for item, label in named if label in table.classes}
 
 
 def _families(work: Work, voices: Voices | None) -> Families | None:
@@ -176,10 +192,12 @@ def run_rounds(
     progress: Callable[[Progress], None] | None = None,
     right: Callable[[Ints], float] | None = None,
     pupil: Pupil | None = None,
+    gold: Gold | None = None,
 ) -> tuple[Book, list[Point]]:
     """Buy labels; returns them and the curve. `right` scores verdicts, for the curve only.
 
-    A `pupil` votes with the panel; its votes cost nothing and are not counted.
+    A `pupil` votes with the panel; its votes cost nothing and are not counted. `gold` teaches in
+    every round.
     """
     book, curve = Book(work), list[Point]()
     buyer = _Buyer(work, source, budget, book)
@@ -189,7 +207,7 @@ def run_rounds(
     number, sure, goals = 0, 0, np.isfinite(work.target)
     while book.labels and not source.ended:
         number += 1
-        table, belief = hear(book, source, costs_so_far(costs, source.classes), pupil)
+        table, belief = hear(book, source, costs_so_far(costs, source.classes), pupil, gold=gold)
         done = belief.risk < ENOUGH
         due = not curve or book.labels >= SHOWN * curve[-1].labels
         if due or goals.any():

@@ -26,6 +26,7 @@ __all__ = ["COMMANDS", "main", "make_app"]
 COMMANDS = (
     "demo",
     "aggregate",
+    "ask",
     "label",
     "judge",
     "rank",

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from venire.cli import clusters, screen
-from venire.cli.tables import FAMILIES, MERGE, WIDE, columns_of, families_of, repeats_of
+from venire.cli.tables import FAMILIES, MERGE, WIDE, columns_of, families_of, gold_of, repeats_of
 from venire.cli.worlds import names_of
 from venire.errors import InputError
 from venire.tools.addresses import located
@@ -44,7 +44,7 @@ NUMERIC = "Labels are measurements: estimate a robust mean of each task, with it
 COLUMNS = "The names of the columns. [default: task,worker,label, or those that look like it]"
 REPEATS = "Repeated labels of a task by one worker: error, or keep the first or the last."
 SEED = "Seed of the draw that breaks ties. [default: 0]"
-GOLD = "Known true labels to learn from: a file with task,label."
+GOLD = "Known true labels to learn from: a file with task,label and optionally date."
 COSTS = "What errors cost, truth:verdict=cost, as in toxic:ok=10; the others cost 1."
 OUT = "Write the verdicts, .csv, .parquet, .jsonl or .dataset: task,label,confidence,entropy."
 PROBABILITIES = "With --out: also the probability of each class, one column each."
@@ -126,7 +126,7 @@ def aggregate(
         start = time.perf_counter()
         charged = {like(pair, table.classes): cost for pair, cost in charged.items()}
         cost_matrix(charged, tuple(table.classes))  # an unknown class is refused before the work
-        fitted = _fit(estimator, table, gold_in, (called[0], called[2]))
+        fitted = _fit(estimator, table, gold_in, called)
         seconds = round(time.perf_counter() - start, 6)
         _write(fitted, out, probabilities, skills, charged)
         paid = _cost(fitted, right, charged)
@@ -152,12 +152,14 @@ def _summary(
 
 
 def _fit(
-    estimator: BaseEstimator, table: Table, gold: PathOrAddress | None, columns: tuple[str, str]
+    estimator: BaseEstimator, table: Table, gold: PathOrAddress | None, columns: Sequence[str]
 ) -> BaseEstimator:
     """Fit the estimator, with gold if there is any."""
     if gold is None:
         return estimator.fit(table)
     from venire.cli.summary import count_truth
+    from venire.estimators.auto import Auto
+    from venire.labels import LabelTable
     from venire.labels.partitions import pieces, total
     from venire.labels.sources import as_truth
 
@@ -166,15 +168,21 @@ def _fit(
             f"{type(estimator).__name__} does not learn from gold: take another --method, such as "
             "auto, or drop --gold"
         )
-    codes = as_truth(gold, table, columns)
+    fit: Any = estimator.fit
+    if isinstance(gold, Path) and isinstance(table, LabelTable):
+        known, day = gold_of(gold, table, columns)
+        fitted: BaseEstimator = fit(table, gold=known)
+        if isinstance(fitted, Auto) and fitted.checked_ is not None:
+            fitted.checked_ = fitted.checked_._replace(day=day)
+        return fitted
+    codes = as_truth(gold, table, (columns[0], columns[2]))
     if total(table, count_truth, codes, len(table.classes))[1]:
         raise InputError(
             f"{gold} has a label that is not one of the classes {list(table.classes)}: name all "
             "of them with --classes"
         )
     known = {item: table.classes[k] for pairs in pieces(table, _known, codes) for item, k in pairs}
-    fit: Any = estimator.fit
-    fitted: BaseEstimator = fit(table, gold=known)
+    fitted = fit(table, gold=known)
     return fitted
 
 
@@ -348,7 +356,7 @@ def _record(
     method: str, fitted: BaseEstimator, right: NDArray[np.int64] | Spread | None, seconds: float
 ) -> dict[str, Any]:
     """The result as a JSON object; NaN and infinities are null."""
-    from venire.cli.summary import agreement, related, scores
+    from venire.cli.summary import agreement, grounds, related, scores
     from venire.labels.partitions import sizes
 
     table = fitted.table_
@@ -366,6 +374,7 @@ def _record(
         **{key: finite(value) for key, value in agreement(fitted).items()},
         **scores(fitted, right),
         **related(fitted),
+        **grounds(fitted),
         "seconds": seconds,
     }
 

@@ -20,8 +20,10 @@ if TYPE_CHECKING:
 __all__ = [
     "BUDGET",
     "COSTS",
+    "GOLD",
     "JOURNAL",
     "LABELS",
+    "LABELS_OUT",
     "OUT",
     "PER_ITEM",
     "PROBABILITIES",
@@ -32,6 +34,7 @@ __all__ = [
     "TRUTH",
     "budget_of",
     "check_report",
+    "gold_of_file",
     "say_labelled",
     "student_of",
     "truth_of",
@@ -45,6 +48,8 @@ PER_ITEM = "The most labels to buy, on average for an item."
 TARGET = "An item is done when its verdict has this confidence."
 COSTS = "What errors cost, truth:verdict=cost, as in toxic:ok=10; the others cost 1."
 TRUTH = "Known true labels, for the report only: a file with task,label."
+GOLD = "Known true labels to learn from, in every round: a file with task,label."
+LABELS_OUT = "Write the labels that were bought, as other commands read them: task,worker,label."
 OUT = (
     "Write the verdicts, .jsonl, .csv, .parquet or .dataset: "
     "task,label,confidence,labels,cost,reason."
@@ -93,19 +98,31 @@ def truth_of(path: Path | None) -> dict[Any, Any] | None:
     return None if path is None else dict(read_verdicts(path))
 
 
+def gold_of_file(path: Path | None) -> dict[Any, Any] | None:
+    """The known labels of a file that is to be learned from; those not filled in are skipped."""
+    from venire.files import read_known
+
+    return None if path is None else dict(read_known(path).labels)
+
+
 def write_labelled(
     done: Labelled,
     out: Path | None,
     report: Path | None,
     probabilities: bool = False,
     more: Iterable[str] = (),
+    labels_out: Path | None = None,
 ) -> None:
-    """Write the verdicts and the report, with `more` HTML at its end."""
+    """Write the verdicts, the labels and the report, with `more` HTML at its end."""
     from venire.files import columns_output, write_outputs
 
+    outputs = []
     if out is not None:
         verdicts = columns_output(out, done.columns(probabilities))
-        write_outputs([verdicts._replace(classes=list(done.table.classes))])
+        outputs.append(verdicts._replace(classes=list(done.table.classes)))
+    if labels_out is not None:
+        outputs.append(columns_output(labels_out, done.bought()))
+    write_outputs(outputs)
     if report is not None:
         done.write_report(report, more)
 

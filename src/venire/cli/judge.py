@@ -34,6 +34,10 @@ def judge(
     target: Annotated[float | None, typer.Option(metavar="X", help=batches.TARGET)] = None,
     costs: Annotated[str | None, typer.Option(metavar="COSTS", help=batches.COSTS)] = None,
     truth: Annotated[Path | None, typer.Option(metavar="FILE", help=batches.TRUTH)] = None,
+    gold: Annotated[Path | None, typer.Option(metavar="FILE", help=batches.GOLD)] = None,
+    labels_out: Annotated[
+        Path | None, typer.Option(metavar="FILE", help=batches.LABELS_OUT)
+    ] = None,
     probabilities: Annotated[
         bool, typer.Option("--probabilities", help=batches.PROBABILITIES)
     ] = False,
@@ -66,7 +70,8 @@ def judge(
     from venire.costs import costs_of_text
     from venire.files import check_targets
 
-    check_targets([out], [path for path in (items, config, truth) if path is not None])
+    sources = [path for path in (items, config, truth, gold) if path is not None]
+    check_targets([path for path in (out, labels_out) if path is not None], sources)
     batches.check_report(report)
     batch = read_batch(items)
     limit = batches.budget_of(budget, labels, labels_per_item, len(batch))
@@ -91,12 +96,13 @@ def judge(
                 truth=batches.truth_of(truth),
                 progress=watch,
                 student=batches.student_of(student),
+                gold=batches.gold_of_file(gold),
             )
     finally:
         close_labelers(panel)
         kept.close()
     said = judges_record(panel, done.table, done.codes)
-    batches.write_labelled(done, out, report, probabilities, judges_html(said))
+    batches.write_labelled(done, out, report, probabilities, judges_html(said), labels_out)
     batches.say_labelled(done, as_json, said)
     if as_json:
         return

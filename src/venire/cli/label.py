@@ -13,6 +13,7 @@ from venire.cli.tables import (
     WIDE,
     columns_of,
     families_of,
+    gold_of,
     prices_of,
     repeats_of,
     true_labels,
@@ -57,11 +58,15 @@ def label(
     classes: Annotated[str | None, typer.Option(metavar="NAMES", help=CLASSES)] = None,
     costs: Annotated[str | None, typer.Option(metavar="COSTS", help=batches.COSTS)] = None,
     truth: Annotated[Path | None, typer.Option(metavar="FILE", help=batches.TRUTH)] = None,
+    gold: Annotated[Path | None, typer.Option(metavar="FILE", help=batches.GOLD)] = None,
     columns: Annotated[str | None, typer.Option(metavar="NAMES", help=COLUMNS)] = None,
     wide: Annotated[bool, typer.Option("--wide", help=WIDE_HELP)] = False,
     merge: Annotated[bool, typer.Option("--merge", help=MERGE_HELP)] = False,
     repeats: Annotated[str | None, typer.Option(metavar="WHICH", help=REPEATS)] = None,
     out: Annotated[Path | None, typer.Option(metavar="FILE", help=batches.OUT)] = None,
+    labels_out: Annotated[
+        Path | None, typer.Option(metavar="FILE", help=batches.LABELS_OUT)
+    ] = None,
     probabilities: Annotated[
         bool, typer.Option("--probabilities", help=batches.PROBABILITIES)
     ] = False,
@@ -87,8 +92,8 @@ def label(
     replayed |= {"--wide": wide or None, "--merge": merge or None}
     _check(items, panel, recorded, journal, out, student, replayed)
     source = None if recorded is None else located(recorded)
-    sources = [p for p in (items, panel, source, prices, families, truth) if p is not None]
-    check_targets([] if out is None else [out], sources)
+    sources = [p for p in (items, panel, source, prices, families, truth, gold) if p is not None]
+    check_targets([path for path in (out, labels_out) if path is not None], sources)
     batches.check_report(report)
     if probabilities and out is None:
         raise InputError("--probabilities needs --out: give the file for the verdicts")
@@ -107,6 +112,7 @@ def label(
             options["prices"] = None if prices is None else prices_of(prices, table)
             called = COLUMNS_OF_LABELS if wide else columns_of(columns, COLUMNS_OF_LABELS)
             options["families"] = families_of(families, source, table, called)
+            options["gold"] = None if gold is None else gold_of(gold, table, called)[0]
             done = label_recorded(table, limit, **options)
         else:
             assert items is not None
@@ -115,8 +121,9 @@ def label(
             options |= {"classes": names_of(classes), "truth": batches.truth_of(truth)}
             options["journal"] = journal or out.with_name(out.name + ".journal")
             options["student"] = batches.student_of(student)
+            options["gold"] = batches.gold_of_file(gold)
             done = _ask(items, panel, (budget, labels, labels_per_item), options)
-    batches.write_labelled(done, out, report, probabilities)
+    batches.write_labelled(done, out, report, probabilities, labels_out)
     batches.say_labelled(done, as_json)
 
 

@@ -27,7 +27,9 @@ def print_labelled(done: Labelled) -> None:
     ends = ", ".join(f"{why} {count:,}" for why, count in record["reasons"].items())
     print(f"ended     {ends}")
     print(f"sure      {record['sure']:,}")
-    print(f"expected  {100 * record['expected_accuracy']:.1f} % right")
+    print(f"expected  {100 * record['expected_accuracy']:.1f} % right, {done.rests_on}")
+    if done.checked is not None:
+        print(f"gold      {done.checked.words}")
     if record["accuracy"] is not None:
         print(f"right     {100 * record['accuracy']:.1f} % of those of known truth")
     if "student" in record:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from venire.estimators.base import BaseEstimator
 
-__all__ = ["agreement", "count_truth", "related", "scores", "summary"]
+__all__ = ["agreement", "count_truth", "grounds", "related", "scores", "summary"]
 
 #: How many of the best and of the worst labelers to list.
 NAMED = 3
@@ -116,7 +116,8 @@ def _verdicts(fitted: BaseEstimator) -> Iterator[str]:
     order = np.argsort(-counts, kind="stable")[:5]
     shares = ", ".join(f"{classes[k]} {counts[k] / items:.1%}" for k in order)
     more = ", ..." if len(classes) > len(order) else ""
-    yield f"verdicts {shares}{more}; mean confidence {sure / items:.1%}"
+    rests = f", {fitted.rests_on_}" if isinstance(fitted, Auto) else ""
+    yield f"verdicts {shares}{more}; mean confidence {sure / items:.1%}{rests}"
     if ties:
         yield f"         {ties:,} of the tasks end in a tie, broken by a seeded draw"
 
@@ -181,6 +182,18 @@ def related(fitted: BaseEstimator) -> dict[str, Any]:
     groups = [group.record() for group in fitted.families_]
     words = list(fitted.relations_)
     return {"relations": words, "families": groups, "undecided": fitted.undecided_}
+
+
+def grounds(fitted: BaseEstimator) -> dict[str, Any]:
+    """What confidences rest on, for JSON; nothing of a method that does not say.
+
+    >>> grounds(Auto().fit(LabelTable.from_matrix([[0, 1], [1, 1]])))
+    {'confidence': 'by labels alone', 'checked': None}
+    """
+    if not isinstance(fitted, Auto):
+        return {}
+    checked = fitted.checked_
+    return {"confidence": fitted.rests_on_, "checked": checked and checked.record()}
 
 
 def _truth(fitted: BaseEstimator, right: NDArray[np.int64] | Spread | None) -> Iterator[str]:

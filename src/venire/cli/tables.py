@@ -11,6 +11,7 @@ from venire.tools.addresses import located
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
+    from datetime import date
 
     from venire.labels import LabelTable, Repeats
     from venire.labels.partitions import Table
@@ -22,6 +23,7 @@ __all__ = [
     "WIDE",
     "columns_of",
     "families_of",
+    "gold_of",
     "prices_of",
     "related_lines",
     "repeats_of",
@@ -107,6 +109,31 @@ def families_of(
                 )
                 raise FileError(path, None, message)
     return found or None
+
+
+def gold_of(
+    path: Path, table: LabelTable, columns: Sequence[str]
+) -> tuple[dict[Hashable, Hashable], date | None]:
+    """The known labels in a file, by item, and their day if the file has a column `date`.
+
+    Rows without a label are skipped, as in a list that is not yet filled in.
+    """
+    from venire.files import read_known
+    from venire.labels.sources.text import like
+
+    read, day = read_known(path, (columns[0], columns[2]))
+    names, labels = like(list(read), table.items), like(list(read.values()), table.classes)
+    odd = next((said for said in labels if said not in set(table.classes)), None)
+    if odd is not None:
+        raise InputError(
+            f"{path} has the label {odd!r}, which is not one of the classes "
+            f"{list(table.classes)}: name all of them with --classes, or correct it"
+        )
+    there = set(table.items)
+    if read and not there.intersection(names):
+        message = f"none of its tasks is among the labels', such as {table.items[0]!r}"
+        raise FileError(path, None, message)
+    return {name: k for name, k in zip(names, labels, strict=True) if name in there}, day
 
 
 def related_lines(relations: Sequence[str]) -> Sequence[str]:

@@ -30,8 +30,8 @@ from venire.estimators.gold_votes import gold_votes
 from venire.estimators.screening.clones import CloneGroup, find_clones
 from venire.estimators.screening.independence import UNKNOWN, Independence, independence
 from venire.estimators.screening.screen import Screened, screen
+from venire.estimators.truth.teaching import ALONE, Checked, checked, taught
 from venire.estimators.votes.anchored import (
-    OVERRULED,
     WEIGHED,
     Anchored,
     equal_votes,
@@ -111,6 +111,13 @@ class Auto(VoteEstimator):
         Families, suspects and what hangs on them, in words.
     constant_, contrary_ : arrays of bool
         Who always says one class, and who contradicts the vote, in the order of `table.labelers`.
+    checked_ : Checked or None
+        With gold: how many gold items, how many of them are right without their own gold, the
+        weights of the explanations, and the temperature.
+    unsettled_ : array
+        With gold: the posteriors of all items, in which the classes of gold items are not written.
+    rests_on_ : str
+        What the confidences rest on: "by labels alone", or "checked on 50 gold labels".
     rows_, shares_ : arrays
         The confusion matrices and class shares with which labels of further items are weighed. They
         are `confusions_` and `priors_`; where the verdicts are the vote's, equal votes, and in a
@@ -139,13 +146,15 @@ class Auto(VoteEstimator):
     def fit(self, labels: Any, gold: Gold | None = None) -> Self:
         """Find out what is safe, and learn the labelers that far.
 
-        With `gold`, a mapping of item to class, the class of these items is known, and the vote
-        is the one that gold gives (`gold_votes`).
+        With `gold`, a mapping of item to class, the class of these items is known, and the verdicts
+        on the others are a mixture of what labels alone can mean, and of single labelers, by how
+        well each predicts gold (`venire.estimators.truth`).
         """
         if not isinstance(self.seed, int | np.integer) or self.seed < 0:
             raise InputError(f"got seed={self.seed!r}, expected a whole number from 0 on")
         table = as_labels(labels)
-        found = screen(table, gold)
+        known = known_classes(table, gold)
+        found = screen(table)
         self.constant_, self.contrary_ = found.constant, found.contrary
         self.clones_ = find_clones(found.present, seed=self.seed)
         groups = families_of(table.labelers, self.families, self.clones_)
@@ -158,16 +167,33 @@ class Auto(VoteEstimator):
                 groups, voices, self.independence_ = more, merged, explained
                 self.basis_ = Basis.NEAR
         self.learned_ = self.basis_ is not Basis.VOTE
-        self.rows_, self.shares_ = self._learn(table, found.present, voices, groups, gold)
+        self.rows_, self.shares_ = self._learn(table, found.present, voices, groups, None)
         self.undecided_ = self._hanging(found.present, voices)
         self.why_ = self._explained(found)
-        told = gold_votes(table, gold)
-        if told is not None and told.overrule(table, self.rows_, self.shares_):
-            self.why_ = OVERRULED
-            rows, posteriors = told.record(table)
-            self._judge(table, posteriors, one_iteration())
-            self.rows_, self.shares_ = rows, self.priors_
+        self._teach(table, known)
         return self
+
+    def _teach(self, table: Table, known: Any) -> None:
+        """Let gold, if there is any, weigh what labels alone can mean."""
+        self.checked_: Checked | None = None
+        if known is None:
+            return
+        found = taught(table, known, self, self.threads)
+        if found is None:
+            rows = settled(table, self.posterior_rows(), known)
+            learned = self.confusions_, self.priors_
+            self._settle(table, self.competences_, rows, None, one_iteration(), *learned)
+            return
+        self.checked_, self.learned_ = checked(found[0], table), True
+        self.why_ = " ".join([self.checked_.words, *self.relations_])
+        self._judge(table, settled(table, found[1], known), one_iteration())
+        self.unsettled_ = found[1]
+        self.rows_, self.shares_ = self.confusions_, self.priors_
+
+    @property
+    def rests_on_(self) -> str:
+        """What the confidences rest on: labels alone, or gold, and how much of it."""
+        return ALONE if self.checked_ is None else self.checked_.rests_on
 
     def _voices(self, found: Screened, groups: list[CloneGroup]) -> tuple[Any, Independence]:
         """The labels with one voice for each group, and whether voices err independently."""

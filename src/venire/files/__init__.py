@@ -11,6 +11,7 @@ from venire.tools.lazy import attach
 if TYPE_CHECKING:
     from venire.files.audits import drawn_output as drawn_output
     from venire.files.audits import read_gold as read_gold
+    from venire.files.audits import read_known as read_known
     from venire.files.audits import read_verdicts as read_verdicts
     from venire.files.dataset import to_dataset as to_dataset
     from venire.files.items import ItemTable as ItemTable

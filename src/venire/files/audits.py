@@ -8,6 +8,7 @@ JSON Lines, by their ending. Names are compared as text, so that 7 and "7" are o
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from datetime import date
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -21,7 +22,7 @@ from venire.labels.sources.sheets import has_header, listed, read_sheet, resolve
 from venire.tools.csv_rows import read_rows, shown, whole
 from venire.tools.untrusted import parse_json
 
-__all__ = ["Gold", "drawn_output", "read_gold", "read_verdicts"]
+__all__ = ["Gold", "KnownLabels", "drawn_output", "read_gold", "read_known", "read_verdicts"]
 
 COLUMNS: Final = ("task", "label")
 
@@ -41,6 +42,13 @@ class Gold(NamedTuple):
     labels: dict[str, str | None]
     drawn: list[Drawn]
     marked: bool
+
+
+class KnownLabels(NamedTuple):
+    """Known labels by task, and the last day in the column `date`, None without any."""
+
+    labels: dict[str, str]
+    day: date | None
 
 
 def drawn_output(path: str | Path, drawn: Iterable[Drawn]) -> Output:
@@ -75,6 +83,35 @@ def read_verdicts(path: str | Path, columns: Sequence[str] = COLUMNS) -> dict[st
             raise blame(place, message)
         verdicts[task] = label
     return verdicts
+
+
+def read_known(path: str | Path, columns: Sequence[str] = COLUMNS) -> KnownLabels:
+    r"""Known labels, to learn from; a row without a label is a question without an answer.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "gold.csv")
+    ...     _ = path.write_text("task,label,date\n1,spam,2026-11-16\n2,,\n")
+    ...     read_known(path)
+    KnownLabels(labels={'1': 'spam'}, day=datetime.date(2026, 11, 16))
+    """
+    labels: dict[str, str] = {}
+    days: list[date] = []
+    rows, blame = _rows(Path(path), columns, "known labels", "date")
+    for place, (task, label, day) in enumerate(rows):
+        if labels.get(task, label) != label:
+            raise blame(place, f"task {shown(task)} has another label above: keep one of them")
+        if not label:
+            continue
+        if not task:
+            raise blame(place, f"{columns[0]} is empty, expected one in every row: drop the row")
+        labels[task] = label
+        try:
+            days += [date.fromisoformat(day[:10])] if day else []
+        except ValueError:
+            message = f"date is {shown(day)}, expected a day such as 2026-11-16: correct or drop it"
+            raise blame(place, message) from None
+    return KnownLabels(labels, max(days, default=None))
 
 
 def read_gold(

@@ -1,0 +1,101 @@
+"""`venire ask`: the few items that an expert should see."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from venire.cli import screen
+from venire.cli.aggregate import COLUMNS as COLUMNS_HELP
+from venire.cli.aggregate import LABELS, REPEATS
+from venire.cli.tables import FAMILIES, columns_of, families_of, gold_of, repeats_of
+from venire.errors import FileError, InputError
+
+if TYPE_CHECKING:
+    from venire.estimators.truth.questions import Questions
+
+__all__ = ["ask"]
+
+N = "How many items to ask about."
+OUT = "Write the list, .csv, .parquet or .jsonl: task,label,drawn,verdict,other,information."
+GOLD = "The answers so far, and other known labels: a file with task,label; empty ones are skipped."
+SEED = "Seed of the draws."
+
+#: What the column `drawn` says of these items: they were chosen, so they never count in bounds.
+ASKED = "asked"
+
+
+def ask(
+    labels: Annotated[Path, typer.Argument(metavar="LABELS", help=LABELS)],
+    n: Annotated[int, typer.Option(metavar="N", help=N)] = 10,
+    out: Annotated[Path | None, typer.Option(metavar="FILE", help=OUT)] = None,
+    gold: Annotated[Path | None, typer.Option(metavar="FILE", help=GOLD)] = None,
+    families: Annotated[Path | None, typer.Option(metavar="FILE", help=FAMILIES)] = None,
+    columns: Annotated[str | None, typer.Option(metavar="NAMES", help=COLUMNS_HELP)] = None,
+    repeats: Annotated[str, typer.Option(metavar="WHICH", help=REPEATS)] = "error",
+    seed: Annotated[int, typer.Option(metavar="N", help=SEED)] = 0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Choose the items whose truth tells most about which explanation of the labels holds.
+
+    Fill in the labels of the list, and give it as --gold: to this command, which says what is
+    known now and whether more would pay, and to venire aggregate.
+    """
+    from venire.estimators.truth.questions import questions
+    from venire.files import check_targets, write_outputs
+    from venire.labels.sources import COLUMNS, as_table
+
+    called, kept = columns_of(columns, COLUMNS), repeats_of(repeats)
+    if out is None and gold is None:
+        raise InputError("give --out, the file for the list, or --gold with the answers so far")
+    if out is not None:
+        sources = [path for path in (labels, gold, families) if path is not None]
+        check_targets([out], sources)
+        if out.is_file():
+            raise FileError(out, None, "it exists and may hold answers: choose another name")
+    with screen.working(f"reading {labels.name}"):
+        table = as_table(labels, None, kept, called)
+        known = None if gold is None else gold_of(gold, table, called)[0]
+        kin = families_of(families, labels, table, called)
+        found = questions(table, n, known, families=kin, seed=seed)
+    if out is not None:
+        write_outputs([_output(out, found)])
+    if as_json:
+        print(json.dumps(found.record(), indent=2, allow_nan=False, default=str))
+    else:
+        _print(found, labels, out)
+
+
+def _output(out: Path, found: Questions) -> Any:
+    from venire.files import columns_output
+
+    asked = found.asked
+    return columns_output(
+        out,
+        {
+            "task": [one.item for one in asked],
+            "label": ["" for _ in asked],
+            "drawn": [ASKED for _ in asked],
+            "verdict": [one.verdict for one in asked],
+            "other": [one.other for one in asked],
+            "information": [round(one.information, 4) for one in asked],
+        },
+    )
+
+
+def _print(found: Questions, labels: Path, out: Path | None) -> None:
+    for line in found.words:
+        print(line)
+    if found.gold:
+        for name, weight in list(found.explanations.items())[:5]:
+            hits, of = found.right.get(name, (0, 0))
+            told = f", right on {hits} of {of}" if of else ""
+            if weight >= 0.01:
+                print(f"  {weight:4.0%}  {name}{told}")
+    if out is not None:
+        print(f"fill in the labels of {out}, as somebody trusted sees them; then:")
+        print(f"  venire ask {labels} --gold {out}        what they say")
+        print(f"  venire aggregate {labels} --gold {out}  verdicts that follow them")

@@ -1,0 +1,307 @@
+r"""Which items an expert should see: those whose truth tells most about which explanation holds.
+
+Labels alone leave several explanations open (`venire.estimators.truth.mixture`). With w_c their
+weights by the gold so far, and p_c what each says of an item, its truth tells
+
+    H( sum_c w_c p_c ) - sum_c w_c H( p_c )
+
+about them: the mutual information between "who is right" and the label. It is 0 where all say the
+same, however unsure they are. Items of one list are chosen for what they tell together: after each
+choice the weights are updated by answers drawn from the mixture, many times over, and the next item
+is the one that tells most on average. Equal items are in the order of a draw from the seed.
+
+Items that are chosen teach. They are no random sample, so they say nothing about error rates: they
+must not count in bounds and rates (`venire audit`), and carry the mark `asked`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from venire.errors import InputError
+from venire.estimators.auto import Auto
+from venire.estimators.base import Floats
+from venire.estimators.families import Families
+from venire.estimators.given import Gold, gold_classes
+from venire.estimators.truth.mixture import Mixture, candidate_rows, weighed
+from venire.estimators.truth.sample import gold_sample
+from venire.estimators.truth.teaching import explanations
+from venire.labels import LabelTable
+from venire.labels.sources import as_table
+
+__all__ = ["Question", "Questions", "questions"]
+
+Ints = NDArray[np.int64]
+
+#: Labelers who are explanations of their own here: those of most weight.
+MOST_ALONE: Final = 150
+
+#: Items that are compared: those that tell most by themselves; at a time, and at last.
+AT_ONCE: Final = 4096
+POOL: Final = 1000
+
+#: Answers are drawn so many times.
+DRAWS: Final = 32
+
+#: More answers pay as long as they may turn this share of the verdicts.
+PAYS: Final = 0.005
+
+
+class Question(NamedTuple):
+    """An item to ask about: its verdict so far, what speaks for another one, and what it tells.
+
+    `information` is in bits, about which explanation holds, before the items above are answered.
+    """
+
+    item: Hashable
+    verdict: Hashable
+    other: Hashable
+    information: float
+
+
+@dataclass(frozen=True, eq=False)
+class Questions:
+    """What to ask, and what the answers so far say.
+
+    Attributes
+    ----------
+    asked : tuple of Question
+        The items, those first that tell most.
+    gold : int
+        The answers so far.
+    explanations : dict
+        The weight of each explanation by the answers, the largest first.
+    right : dict
+        On how many of the answered items the verdict of an explanation is right, and of how many.
+    changed : int
+        How many verdicts differ from those of labels alone.
+    open : float
+        How many verdicts are expected to change once it is known which explanation holds.
+    items : int
+        All items with labels.
+    """
+
+    asked: tuple[Question, ...]
+    gold: int
+    explanations: dict[str, float]
+    right: dict[str, tuple[int, int]]
+    changed: int
+    open: float
+    items: int
+
+    @property
+    def pays(self) -> bool:
+        """Whether more answers may turn a share of the verdicts that is worth them."""
+        return self.open > PAYS * self.items
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """What is known, and whether more would pay."""
+        best, weight = next(iter(self.explanations.items()))
+        lines = []
+        if self.gold:
+            hits, of = self.right.get(best, (0, 0))
+            told = f"{hits} of {of}: " if of else ""
+            change = f"{self.changed:,} verdict{'' if self.changed == 1 else 's'} change"
+            lines.append(f"{told}{best} explains the answers best ({weight:.0%}); {change}")
+        else:
+            lines.append(f"no answers yet: {best} is the default ({weight:.0%} before any truth)")
+        about = f"about {self.open:,.0f} of {self.items:,} verdicts hang on who is right"
+        lines.append(
+            f"{about}: {'more answers would pay' if self.pays else 'more would hardly pay'}"
+        )
+        return tuple(lines)
+
+    def record(self) -> dict[str, Any]:
+        """The same for JSON."""
+        return {
+            "asked": [q._asdict() for q in self.asked],
+            "gold": self.gold,
+            "explanations": {k: v for k, v in self.explanations.items() if v >= 0.001},
+            "right": {name: list(pair) for name, pair in self.right.items()},
+            "changed": self.changed,
+            "open": self.open,
+            "items": self.items,
+            "pays": self.pays,
+        }
+
+
+def questions(
+    labels: Any,
+    n: int = 10,
+    gold: Gold | None = None,
+    *,
+    families: Families | None = None,
+    seed: int = 0,
+) -> Questions:
+    """The n items whose truth tells most about which explanation of the labels holds.
+
+    Parameters
+    ----------
+    labels
+        A table of labels, in any form that `as_table` takes.
+    n
+        How many items.
+    gold
+        The answers so far, item to class; also gold from elsewhere.
+    families
+        Labelers who may share errors: see `Auto`.
+    seed
+        Of the draws.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> truth = rng.integers(2, size=300)
+    >>> herd = np.where(rng.random(300) < 0.6, truth, 1 - truth)
+    >>> said = [herd, herd, herd, np.where(rng.random(300) < 0.95, truth, 1 - truth)]
+    >>> table = LabelTable.from_matrix(np.array(said).T)
+    >>> first = questions(table, 5)
+    >>> answers = {one.item: int(truth[one.item]) for one in first.asked}
+    >>> then = questions(table, 5, answers)
+    >>> then.changed > 90, then.words[0].startswith("5 of 5: 3 alone")
+    (True, True)
+    """
+    if not isinstance(n, int | np.integer) or n < 1:
+        raise InputError(f"got n={n!r}, expected how many items to ask about, 1 or more")
+    table = as_table(labels)
+    default = Auto(families, seed=seed).fit(table)
+    names, aggregates = explanations(table, default)
+    return chosen(table, names, aggregates, n, gold_classes(table, gold), seed)
+
+
+def chosen(
+    table: LabelTable,
+    names: tuple[str, ...],
+    aggregates: list[Floats],
+    n: int,
+    known: Ints | None,
+    seed: int = 0,
+) -> Questions:
+    """The same, by explanations that are there already; `known` has classes of items, or -1."""
+    known = np.full(len(table.items), -1) if known is None else known
+    mixture = weighed(table, gold_sample(table, known, aggregates), names, aggregates)
+    labelled = np.diff(table.start) > 0
+    verdicts, before = (
+        q.argmax(axis=1) for q in (mixture.posteriors(table, aggregates), aggregates[0])
+    )
+    verdicts = np.where(known >= 0, known, verdicts)
+    candidates = _Candidates(table, mixture, aggregates)
+    unknown = np.flatnonzero(labelled & (known < 0))
+    telling, hanging = np.empty(len(unknown)), 0.0
+    for first in range(0, len(unknown), AT_ONCE):
+        some = unknown[first : first + AT_ONCE]
+        rows = candidates.rows(some)
+        telling[first : first + AT_ONCE] = _information(candidates.weights[None], rows)[0]
+        differ = rows.argmax(axis=2) != verdicts[some]
+        hanging += float((candidates.weights[:, None] * differ).sum())
+    drawn = np.random.default_rng(seed).random(len(unknown))
+    pool = unknown[np.lexsort((drawn, -telling))[: max(POOL, n)]]
+    asked = [
+        _question(table, candidates, int(pool[i]), int(verdicts[pool[i]]), bits)
+        for i, bits in _together(candidates, pool, min(n, len(pool)), seed)
+    ]
+    answered = np.flatnonzero(labelled & (known >= 0))
+    return Questions(
+        asked=tuple(asked),
+        gold=len(answered),
+        explanations=mixture.shares(table.labelers),
+        right=_right(table, candidates, answered, known),
+        changed=int((labelled & (verdicts != before)).sum()),
+        open=hanging,
+        items=int(labelled.sum()),
+    )
+
+
+class _Candidates:
+    """The explanations: aggregates, taught votes, and the labelers of most weight alone."""
+
+    def __init__(self, table: LabelTable, mixture: Mixture, aggregates: list[Floats]) -> None:
+        self.table, self.mixture = table, mixture
+        self.fixed = candidate_rows(table, mixture, *aggregates)
+        self.alone = np.argsort(-mixture.single, kind="stable")[:MOST_ALONE]
+        taught = [f"taught by gold {k + 1}" for k in range(len(mixture.taught))]
+        singles = [f"{table.labelers[m]} alone" for m in self.alone]
+        self.names = (*mixture.names, *taught, *singles)
+        weights = np.concatenate([mixture.weights, mixture.single[self.alone]])
+        self.weights = weights / weights.sum()
+
+    def rows(self, items: Ints) -> Floats:
+        """What each says of these items, candidates x items x K."""
+        fixed, usual = self.fixed[:, items], self.fixed[0, items]
+        found = np.repeat(usual[None], len(self.alone), axis=0)
+        place = np.full(len(self.table.labelers), -1)
+        place[self.alone] = np.arange(len(self.alone))
+        where = np.full(len(self.table.items), -1)
+        where[items] = np.arange(len(items))
+        here, who = where[self.table.item], place[self.table.labeler]
+        there = (here >= 0) & (who >= 0)
+        own = self.mixture.tables[self.table.labeler[there], self.table.said[there]]
+        found[who[there], here[there]] = own
+        return np.concatenate([fixed, found])
+
+
+def _information(weights: Floats, rows: Floats) -> Floats:
+    """What the label of each item tells about the candidates, in bits, for each row of weights."""
+    C, n, K = rows.shape
+    mean = (weights @ rows.reshape(C, n * K)).reshape(len(weights), n, K)
+    found = _entropy(mean) - weights @ _entropy(rows)
+    return np.asarray(np.maximum(found, 0.0))
+
+
+def _entropy(q: Floats) -> Floats:
+    return np.asarray(-(q * np.log2(np.maximum(q, 1e-300))).sum(axis=-1))
+
+
+def _together(candidates: _Candidates, pool: Ints, n: int, seed: int) -> list[tuple[int, float]]:
+    """The places in the pool, one after the other, and what each tells by itself."""
+    rng = np.random.default_rng([seed, 1])
+    rows = candidates.rows(pool)
+    alone = _information(candidates.weights[None], rows)[0]
+    weights = np.tile(candidates.weights, (DRAWS, 1))
+    worlds = rng.choice(len(candidates.weights), DRAWS, p=candidates.weights)
+    left, found = np.ones(len(pool), np.bool_), []
+    for _ in range(n):
+        telling = np.where(left, _information(weights, rows).mean(axis=0), -1.0)
+        i = int(np.argmax(telling))
+        left[i] = False
+        found.append((i, float(alone[i])))
+        chances = np.cumsum(rows[worlds, i], axis=1)
+        said = (rng.random((DRAWS, 1)) * chances[:, -1:] > chances).sum(axis=1)
+        weights = weights * rows[:, i, said].T
+        weights /= weights.sum(axis=1, keepdims=True)
+    return found
+
+
+def _question(
+    table: LabelTable, candidates: _Candidates, item: int, verdict: int, bits: float
+) -> Question:
+    mean = np.einsum("c,ck->k", candidates.weights, candidates.rows(np.array([item]))[:, 0])
+    mean[verdict] = -1.0
+    other = table.classes[int(mean.argmax())]
+    return Question(table.items[item], table.classes[verdict], other, bits)
+
+
+def _right(
+    table: LabelTable, candidates: _Candidates, answered: Ints, known: Ints
+) -> dict[str, tuple[int, int]]:
+    """On how many answered items each explanation is right; of labelers, those they labelled."""
+    if not answered.size:
+        return {}
+    hit = candidates.rows(answered).argmax(axis=2) == known[answered]
+    found = {
+        name: (int(row.sum()), len(answered))
+        for name, row in zip(candidates.names, hit, strict=False)
+        if not name.startswith("taught")
+    }
+    truth = known[table.item]
+    for m in candidates.alone.tolist():
+        mine = (table.labeler == m) & (truth >= 0)
+        right = int((table.said[mine] == truth[mine]).sum())
+        found[f"{table.labelers[m]} alone"] = right, int(mine.sum())
+    return found

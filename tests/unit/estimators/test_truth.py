@@ -1,0 +1,173 @@
+"""What gold teaches: the regression, the candidates and the mixture against plain loops."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import minimize
+
+from venire.estimators import Auto
+from venire.estimators.truth import mixture as module
+from venire.estimators.truth.logit import fit_logit, softmax
+from venire.estimators.truth.mixture import mixture_by_gold
+from venire.labels import LabelTable
+
+
+def plain_height(w: Any, x: Any, truth: Any, mean: Any, spread: Any) -> float:
+    """The log-posterior of the weights, densities with their constants."""
+    found = 0.0
+    for i in range(len(truth)):
+        scores = [float(x[i, k] @ w) for k in range(x.shape[1])]
+        found += scores[truth[i]] - math.log(sum(math.exp(z) for z in scores))
+    for value, m, s in zip(w, mean, spread, strict=True):
+        found -= ((value - m) / s) ** 2 / 2 + math.log(s * math.sqrt(2 * math.pi))
+    return found
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.integers(0, 10_000), st.integers(2, 4), st.integers(1, 4))
+def test_the_regression_is_the_most_probable_one(seed: int, classes: int, features: int) -> None:
+    rng = np.random.default_rng(seed)
+    x, truth = rng.normal(size=(12, classes, features)), rng.integers(classes, size=12)
+    mean, spread = rng.normal(size=features), rng.uniform(0.3, 2.0, size=features)
+    found = fit_logit(x, np.zeros((12, classes)), truth, mean, spread)
+    plain = minimize(lambda w: -plain_height(w, x, truth, mean, spread), mean, tol=1e-10)
+    assert np.allclose(found.weights, plain.x, atol=1e-3)
+    assert np.allclose(found.left_out.sum(axis=1), 1.0)
+
+
+def test_the_evidence_is_the_integral() -> None:
+    rng = np.random.default_rng(0)
+    x, truth = rng.normal(size=(15, 3, 1)), rng.integers(3, size=15)
+    mean, spread = np.array([0.4]), np.array([0.8])
+    found = fit_logit(x, np.zeros((15, 3)), truth, mean, spread)
+    grid = np.linspace(-5, 6, 4001)
+    heights = [plain_height(np.array([w]), x, truth, mean, spread) for w in grid]
+    assert found.evidence == pytest.approx(math.log(np.trapezoid(np.exp(heights), grid)), abs=0.03)
+
+
+def test_left_out_is_close_to_a_fit_without_the_item() -> None:
+    rng = np.random.default_rng(1)
+    x, truth = rng.normal(size=(25, 2, 3)), rng.integers(2, size=25)
+    mean, spread, none = np.zeros(3), np.ones(3), np.zeros((25, 2))
+    found = fit_logit(x, none, truth, mean, spread)
+    for i in range(0, 25, 6):
+        rest = np.arange(25) != i
+        without = fit_logit(x[rest], none[rest], truth[rest], mean, spread)
+        assert np.allclose(found.left_out[i], softmax(x[i] @ without.weights), atol=0.02)
+
+
+def world(seed: int, items: int = 40, labelers: int = 4, classes: int = 2) -> tuple[Any, Any, Any]:
+    rng = np.random.default_rng(seed)
+    truth = rng.integers(classes, size=items)
+    right = rng.random((items, labelers)) < rng.uniform(0.4, 0.95, size=labelers)
+    said = np.where(right, truth[:, None], rng.integers(classes, size=(items, labelers)))
+    said[rng.random(said.shape) < 0.3] = -1
+    said[:2, 0] = 0, 1
+    return said, truth, rng.dirichlet(np.ones(classes) * 0.7, size=(2, items))
+
+
+def plain_evidence(said: Any, known: Any, aggregates: Any) -> list[float]:
+    """The prior mass of each aggregate, times the probability that it gives to gold."""
+    items, K = len(said), aggregates.shape[2]
+    gold = [i for i in range(items) if known[i] >= 0 and (said[i] >= 0).any()]
+    evidence = []
+    for a, q in enumerate(aggregates):
+        logs = np.log(np.maximum(q, 1e-4))
+        x = logs - logs.mean(axis=1, keepdims=True)
+        there = (said >= 0).any(axis=1)
+        x = x / math.sqrt((x[there] ** 2).sum() / there.sum() / (K - 1))
+        prior = [
+            math.exp(-((math.log(u / module.SLOPE[0]) / module.SLOPE[1]) ** 2) / 2)
+            for u in module.SLOPES
+        ]
+        fits = []
+        for u, p in zip(module.SLOPES, prior, strict=True):
+            made = (1 - module.DOUBT) * softmax(u * x) + module.DOUBT / K
+            fits.append(p / sum(prior) * math.prod(made[i, known[i]] for i in gold))
+        mass = module.AGGREGATES * (module.DEFAULT if a == 0 else 1) / (module.DEFAULT + 1)
+        evidence.append(mass * sum(fits))
+    return evidence
+
+
+@settings(max_examples=10, deadline=None)
+@given(st.integers(0, 10_000), st.integers(2, 3))
+def test_aggregates_are_weighed_as_in_a_plain_loop(seed: int, classes: int) -> None:
+    said, truth, aggregates = world(seed, classes=classes)
+    table = LabelTable.from_matrix(said, classes=classes)
+    known = np.where(np.arange(len(truth)) < 9, truth, -1)
+    found = mixture_by_gold(table, known, ("first", "second"), list(aggregates))
+    assert found is not None
+    evidence = plain_evidence(said, known, aggregates)
+    assert found.weights[0] / found.weights[1] == pytest.approx(evidence[0] / evidence[1])
+    assert found.weights.sum() + found.single.sum() == pytest.approx(1.0)
+    q = found.posteriors(table, list(aggregates))
+    assert np.allclose(q.sum(axis=1), 1.0)
+    assert (q > 0).all()
+
+
+def test_a_labeler_is_weighed_as_an_urn() -> None:
+    """Two labelers, the same but for one label: their weights differ as their predictions do."""
+    rng = np.random.default_rng(3)
+    truth = rng.integers(2, size=60)
+    said = np.column_stack([truth, truth, rng.integers(2, size=(60, 2))])
+    said[4, 1] = 1 - truth[4]
+    table, flat = LabelTable.from_matrix(said), np.full((60, 2), 0.5)
+    known = np.where(np.arange(60) < 12, truth, -1)
+    found = mixture_by_gold(table, known, ("flat",), [flat])
+    assert found is not None
+    weights = []
+    for m in (0, 1):
+        prior = {}
+        for label in (0, 1):
+            alone = np.full(2, (said[:, m] == label).sum() / 2)
+            panel = np.array([(said == label).sum() / 2] * 2) + 0.1 + 0.5 * np.eye(2)[label]
+            alone = alone + 2 * panel / panel.sum()
+            good = np.where(np.arange(2) == label, 0.85, 0.15)
+            prior[label] = module.PSEUDO * (0.5 * alone / alone.sum() + 0.5 * good)
+        chance = 1.0
+        for i in range(12):
+            urn = prior[said[i, m]]
+            chance *= urn[truth[i]] / urn.sum()
+            urn[truth[i]] += 1
+        weights.append(chance)
+    assert found.single[0] / found.single[1] == pytest.approx(weights[0] / weights[1])
+
+
+def test_the_order_of_labels_and_labelers_is_irrelevant() -> None:
+    said, truth, _ = world(5, items=60, labelers=5)
+    rows = [(i, f"w{m}", int(said[i, m])) for i in range(60) for m in range(5) if said[i, m] >= 0]
+    gold = {i: int(truth[i]) for i in range(15)}
+    one = Auto().fit(rows, gold=gold).probas_
+    other = Auto().fit(rows[::-1], gold=gold).probas_
+    for i in (20, 40, 59):
+        assert one[i][0] == pytest.approx(other[i][0], abs=1e-6)
+
+
+def test_a_judge_who_knows_better_than_all_is_found() -> None:
+    rng = np.random.default_rng(7)
+    truth = rng.integers(2, size=400)
+    herd = np.where(rng.random(400) < 0.6, truth, 1 - truth)
+    follow = [np.where(rng.random(400) < 0.9, herd, 1 - herd) for _ in range(6)]
+    expert = np.where(rng.random(400) < 0.92, truth, 1 - truth)
+    table = LabelTable.from_matrix(np.column_stack([*follow, expert]))
+    told = Auto().fit(table, gold={i: int(truth[i]) for i in range(20)})
+    right = np.mean([told.labels_[i] == truth[i] for i in range(20, 400)])
+    alone = np.mean([Auto().fit(table).labels_[i] == truth[i] for i in range(20, 400)])
+    assert right > 0.85 > 0.7 > alone
+    assert told.checked_ is not None
+    assert told.rests_on_ == "checked on 20 gold labels"
+    assert next(iter(told.checked_.explanations)) in ("6 alone", "taught by gold")
+    assert Auto().fit(table).rests_on_ == "by labels alone"
+
+
+def test_gold_of_items_without_labels_is_known_and_teaches_nothing() -> None:
+    table = LabelTable.from_matrix([[0, 1, 0], [1, 1, 1], [-1, -1, -1]])
+    told = Auto().fit(table, gold={2: 1})
+    assert told.checked_ is None
+    assert told.posteriors_[2].tolist() == [0.0, 1.0]
