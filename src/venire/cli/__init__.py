@@ -31,6 +31,7 @@ COMMANDS = (
     "rank",
     "panel",
     "audit",
+    "estimate",
     "datasets",
     "simulate",
     "compare",

@@ -7,6 +7,7 @@ JSON Lines, by their ending. Names are compared as text, so that 7 and "7" are o
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -16,10 +17,10 @@ from venire.errors import FileError
 from venire.files.results import Output
 from venire.labels.sources.files import NAN, is_parquet, read_columns
 from venire.labels.sources.jsonl import is_json_lines, line_of, read_json_lines
-from venire.tools.csv_rows import read_rows, shown, whole
+from venire.tools.csv_rows import number, read_rows, shown, whole
 from venire.tools.untrusted import parse_json
 
-__all__ = ["Gold", "drawn_output", "read_gold", "read_verdicts"]
+__all__ = ["Gold", "columns_in", "drawn_output", "read_gold", "read_verdicts", "text_rows"]
 
 COLUMNS: Final = ("task", "label")
 
@@ -33,12 +34,14 @@ Rows = tuple[list[list[str]], Callable[[int, str], FileError]]
 class Gold(NamedTuple):
     """The trusted label of each task, None where there is none; the tasks in the order drawn.
 
-    `marked` says whether the file has a column `drawn`, as a list of `venire audit draw` has.
+    `marked` says whether the file has a column `drawn`, as a list of `venire audit draw` has;
+    `probabilities` are those of a column `probability`, as lists of `venire estimate` have.
     """
 
     labels: dict[str, str | None]
     drawn: list[Drawn]
     marked: bool
+    probabilities: dict[str, float] | None = None
 
 
 def drawn_output(path: str | Path, drawn: Iterable[Drawn]) -> Output:
@@ -63,7 +66,7 @@ def read_verdicts(path: str | Path, columns: Sequence[str] = COLUMNS) -> dict[st
     {'1': 'spam', '2': 'ok'}
     """
     verdicts: dict[str, str] = {}
-    rows, blame = _rows(Path(path), columns, "verdicts")
+    rows, blame = text_rows(Path(path), columns, "verdicts")
     for place, (task, label) in enumerate(rows):
         for name, value in zip(columns, (task, label), strict=True):
             if not value:
@@ -89,9 +92,11 @@ def read_gold(
     """
     labels: dict[str, str | None] = {}
     drawn: list[Drawn] = []
-    rows, blame = _rows(Path(path), columns, "trusted labels", "drawn")
+    chances: dict[str, float] = {}
+    rows, blame = text_rows(Path(path), columns, "trusted labels", "drawn", "probability")
     classes = set(verdicts.values())
-    for place, (task, label, how) in enumerate(rows):
+    known = any(chance for *_, chance in rows)
+    for place, (task, label, how, chance) in enumerate(rows):
         name = _alike(task, verdicts)
         if name not in verdicts:
             message = f"there is no verdict on task {shown(task)}, expected one on every audited"
@@ -103,7 +108,18 @@ def read_gold(
             raise blame(place, f"{message}: leave it as venire audit draw wrote it")
         labels[name] = _alike(label, classes) or None
         drawn.append(Drawn(name, how == EXTRA))
-    return Gold(labels, drawn, any(how for *_, how in rows))
+        if known:
+            chances[name] = _chance(chance, lambda message, at=place: blame(at, message))
+    marked = any(how for _, _, how, _ in rows)
+    return Gold(labels, drawn, marked, chances if known else None)
+
+
+def _chance(text: str, blame: Callable[[str], FileError]) -> float:
+    value = number(text)
+    if value is None or not 0 < value <= 1:
+        message = f"probability is {shown(text)}, expected more than 0, at most 1"
+        raise blame(f"{message}: leave it as venire estimate --draw wrote it")
+    return value
 
 
 def _alike(text: str, known: Collection[str]) -> str:
@@ -112,8 +128,11 @@ def _alike(text: str, known: Collection[str]) -> str:
     return str(number) if number is not None and str(number) in known else text
 
 
-def _rows(path: Path, columns: Sequence[str], what: str, *optional: str) -> Rows:
-    """The columns, then the optional ones, of each row, as text; empty where there is nothing."""
+def text_rows(path: Path, columns: Sequence[str], what: str, *optional: str) -> Rows:
+    """The columns, then the optional ones, of each row, as text; empty where there is nothing.
+
+    Also how to make the error about the row at a place.
+    """
     if is_parquet(path):
         values = [column.to_pylist() for column in read_columns(path, columns, what).values]
         values += [_parquet_column(path, name, len(values[0])) for name in optional]
@@ -141,6 +160,26 @@ def _csv(path: Path, columns: Sequence[str], what: str, optional: Sequence[str])
         raise FileError(path, 1, f"no {what} below the header: add one line for each")
     rows = [[_text(x) for x in row] for _, row in read]
     return rows, lambda place, message: FileError(path, read[place][0], message)
+
+
+def columns_in(path: Path) -> list[str]:
+    """The names of the columns of a file, those of CSV in small letters; none if it is unreadable.
+
+    Whoever reads the rows next says what is wrong with it.
+    """
+    try:
+        if is_parquet(path):
+            from pyarrow import parquet
+
+            return list(parquet.read_schema(path).names)
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            if is_json_lines(path):
+                first = next((line for line in file if line.strip()), "{}")
+                record = parse_json(first)
+                return list(record) if isinstance(record, dict) else []
+            return [name.strip().lower() for name in next(csv.reader(file), [])]
+    except (OSError, ValueError, csv.Error):
+        return []
 
 
 def _parquet_column(path: Path, name: str, rows: int) -> list[Any]:
