@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from scipy.special import betaincinv
 
 from benchmarks.real_data import SETS, load
-from venire.audits.guarantee import allowed, cuts_of, log_evidence, passed
+from venire.audits.guarantees import allowed, cuts_of, log_evidence, passed
 from venire.estimators import Auto
 
 Floats = NDArray[np.float64]
@@ -74,7 +74,7 @@ class Table:
 
 
 def through(
-    method: str, tables: list[Table], S: Ints, n: Ints, cuts: object, right: float
+    method: str, tables: list[Table], S: Ints, n: Ints, part: Floats, right: float
 ) -> Bools:
     """Which thresholds (last axis) are passed at each look."""
     if method == "ours":

@@ -23,9 +23,10 @@ from venire.audits.strata import cells_of, halvings
 from venire.estimators import Auto
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 
 SETS = ("civilcomments", "mtbench_judges", "llmjudge2024_binary")
-GOLD, LEVEL, SEED, SIZE = (20, 50, 100, 200), 0.95, 27, 3_000
+GOLD, LEVEL, SEED, SIZE = (20, 50, 100, 200), 0.95, 27, 2_000
 
 
 class World(NamedTuple):
@@ -50,8 +51,9 @@ def real(folder: Path) -> World:
 def made(share: float, found: float, alarms: float, sure: str) -> World:
     """Judges who find a share of the class and raise some false alarms; how sure they say to be."""
     rng = np.random.default_rng(SEED)
-    truth = (rng.random(SIZE) < share) * 1.0
-    said = (rng.random(SIZE) < np.where(truth == 1, found, alarms)) * 1.0
+    truth = (rng.random(SIZE) < share).astype(np.float64)
+    chance = np.where(truth == 1, found, alarms)
+    said = (rng.random(SIZE) < chance).astype(np.float64)
     right = said == truth
     doubt = {
         "honest": np.where(right, rng.beta(1, 8, SIZE), rng.beta(3, 3, SIZE)) / 2,
@@ -88,9 +90,8 @@ def ends(rate: Rate) -> tuple[float, float]:
     return rate.low, rate.high
 
 
-def active(world: World, n: int, rng: np.random.Generator) -> Rate:
+def active(world: World, cells: Ints, n: int, rng: np.random.Generator) -> Rate:
     """The rate by as many labels, more of them on doubtful items."""
-    cells = cells_of(world.said, world.score, halvings(n))
     counts = allotted(cells, world.score, n)
     parts = [
         rng.choice(np.flatnonzero(cells == k), count, replace=False)
@@ -98,23 +99,24 @@ def active(world: World, n: int, rng: np.random.Generator) -> Rate:
     ]
     place = np.concatenate(parts)
     weight = (np.bincount(cells) / np.maximum(counts, 1))[cells[place]]
-    return Sample(world.said, world.score, place, world.truth[place], weight).rate(LEVEL)
+    return Sample(world.said, world.score, place, world.truth[place], weight, cells).rate(LEVEL)
 
 
 def measured(world: World, n: int, draws: int) -> list[str]:
     """Coverage of each, then mean widths; the last are what the labels are worth."""
     rng, target = np.random.default_rng(SEED + n), float(world.truth.mean())
     size, rows = len(world.truth), []
+    cells = cells_of(world.said, world.score, halvings(n))
     for _ in range(draws):
         place = rng.permutation(size)[:n]
-        rate = Sample(world.said, world.score, place, world.truth[place]).rate(LEVEL)
-        chosen = active(world, n, rng)
+        rate = Sample(world.said, world.score, place, world.truth[place], None, cells).rate(LEVEL)
+        chosen = active(world, cells, n, rng)
         every = [ends(rate), rate.gold_only[1:], normal_ppi(world, place), ends(chosen)]
         held = [low - 1e-9 <= target <= high + 1e-9 for low, high in every]
         rows.append([*held, *(high - low for low, high in every), rate.worth, chosen.worth])
     mean = np.mean(rows, axis=0)
-    cells = [f"{100 * x:.1f}" for x in mean[:8]]
-    return [*cells, *(f"{np.median([row[k] for row in rows]):.0f}" for k in (8, 9))]
+    shown = [f"{100 * x:.1f}" for x in mean[:8]]
+    return [*shown, *(f"{np.median([row[k] for row in rows]):.0f}" for k in (8, 9))]
 
 
 def at_all_times(world: World, n: int, draws: int) -> list[str]:

@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from venire.audits.drawing import Drawn as Drawn
     from venire.audits.drawing import draw_audit as draw_audit
     from venire.audits.error_bound import ErrorBound as ErrorBound
-    from venire.audits.guarantee import Guarantee as Guarantee
-    from venire.audits.guarantee import guarantee as guarantee
+    from venire.audits.guarantees import Guarantee as Guarantee
+    from venire.audits.guarantees import guarantee as guarantee
     from venire.audits.rates import Rate as Rate
     from venire.audits.rates import difference as difference
     from venire.audits.rates import precision_of as precision_of

@@ -102,6 +102,8 @@ class Sample:
         or a half.
     weight
         One over the probability with which each of these was drawn; None if all are the same.
+    cells
+        The cell of each item, where they are cut already.
     """
 
     said: Floats
@@ -109,6 +111,7 @@ class Sample:
     place: Ints
     value: Floats
     weight: Floats | None = None
+    cells: Ints | None = None
 
     def only(self, which: Bools) -> Sample:
         """The sample of some of the items."""
@@ -143,7 +146,9 @@ class Sample:
             given = self.score, self.place, self.value, level
             return sequence_interval(*given), sequence_interval(*given, alone=True)
         alone = mean_interval(self.value, level, None if ongoing else size, self.weight)
-        cells = cells_of(self.said, self.score, halvings(len(self.place)))
+        cells = self.cells
+        if cells is None:
+            cells = cells_of(self.said, self.score, halvings(len(self.place)))
         cells = merged(cells, self.place)
         found = [self._cell(cells == k, level) for k in range(int(cells.max()) + 1)]
         best = _within(added(found)) if len(found) > 1 else alone

@@ -109,16 +109,16 @@ def read_gold(
         labels[name] = _alike(label, classes) or None
         drawn.append(Drawn(name, how == EXTRA))
         if known:
-            chances[name] = _chance(chance, lambda message, at=place: blame(at, message))
+            chances[name] = _chance(chance, place, blame)
     marked = any(how for _, _, how, _ in rows)
     return Gold(labels, drawn, marked, chances if known else None)
 
 
-def _chance(text: str, blame: Callable[[str], FileError]) -> float:
+def _chance(text: str, place: int, blame: Callable[[int, str], FileError]) -> float:
     value = number(text)
     if value is None or not 0 < value <= 1:
         message = f"probability is {shown(text)}, expected more than 0, at most 1"
-        raise blame(f"{message}: leave it as venire estimate --draw wrote it")
+        raise blame(place, f"{message}: leave it as venire estimate --draw wrote it")
     return value
 
 

@@ -159,8 +159,10 @@ class Guarantee:
         What is known at each threshold, the surest verdicts first.
     more
         How much would be guaranteed with so many more trusted labels, if these err as often.
+    verdicts
+        How many there are.
     tasks
-        The guaranteed verdicts.
+        Those that are guaranteed.
     """
 
     right: float
@@ -169,6 +171,7 @@ class Guarantee:
     coverage: float
     curve: tuple[Threshold, ...]
     more: dict[int, float]
+    verdicts: int
     tasks: frozenset[Any]
 
     def record(self) -> dict[str, Any]:
@@ -176,6 +179,7 @@ class Guarantee:
         return {
             "right": self.right,
             "level": self.level,
+            "verdicts": self.verdicts,
             "guaranteed": len(self.tasks),
             "coverage": self.coverage,
             "confidence": self.confidence,
@@ -267,6 +271,7 @@ def guarantee(
         0.0 if last is None else rows[last].coverage,
         tuple(rows),
         {k: _bought(cuts, seen, right, level, k) for k in more if k + len(gold) <= len(tasks)},
+        len(tasks),
         chosen,
     )
 
