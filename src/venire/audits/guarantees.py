@@ -29,9 +29,9 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import gammaln
 
 from venire.audits.betting import SLACK, check_level, upper_count
+from venire.audits.shares import log_factorials
 from venire.errors import InputError
 
 __all__ = ["Curve", "Guarantee", "Threshold", "cuts_of", "guarantee", "log_evidence", "passed"]
@@ -44,7 +44,7 @@ Bools = NDArray[np.bool_]
 SHARES: Final = tuple(k / 20 for k in range(1, 21))
 
 #: The thresholds with a part of alpha of their own: from this share on, and the part.
-STARTS: Final = {0.3: 1 / 3, 0.6: 1 / 3, 1.0: 1 / 3}
+STARTS: Final = {0.25: 0.25, 0.5: 0.25, 0.75: 0.25, 1.0: 0.25}
 
 
 def log_evidence(wrong: ArrayLike, audited: ArrayLike, size: int, most: int) -> Floats:
@@ -63,8 +63,8 @@ def log_evidence(wrong: ArrayLike, audited: ArrayLike, size: int, most: int) -> 
     bet = (S < M) & (size - F >= M)
     if bet.any():
         s, f, Q = S[bet][:, None], F[bet][:, None], np.arange(M + 1)[None, :]
-        fits = gammaln(Q + 1) - gammaln(np.maximum(Q - s, 0) + 1)
-        fits += gammaln(size - Q + 1) - gammaln(size - Q - f + 1)
+        log = log_factorials(size)
+        fits = log[Q] - log[np.maximum(Q - s, 0)] + log[size - Q] - log[size - Q - f]
         gains = np.where(s <= Q, np.exp(fits - fits[:, -1:]), 0.0)[:, :-1]
         with np.errstate(divide="ignore"):  # all is lost
             found[bet] = np.log(gains.sum(axis=1) / M)
@@ -86,7 +86,7 @@ def cuts_of(confidence: Floats) -> Cuts:
 
     >>> cuts = cuts_of(np.array([0.9, 0.8, 0.8, 0.6]))
     >>> cuts.confidence.tolist(), cuts.size.tolist(), cuts.part.round(2).tolist()
-    ([0.9, 0.8, 0.6], [1, 3, 4], [0.0, 0.67, 0.33])
+    ([0.9, 0.8, 0.6], [1, 3, 4], [0.25, 0.5, 0.25])
     """
     ordered = np.sort(confidence)[::-1]
     ranks = np.ceil(np.array(SHARES) * len(ordered) - 1e-9).astype(np.int64) - 1

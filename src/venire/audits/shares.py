@@ -24,7 +24,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betaincinv, gammaln
 
-__all__ = ["Interval", "added", "exact_interval", "finite_interval", "mean_interval"]
+__all__ = [
+    "Interval",
+    "added",
+    "exact_interval",
+    "finite_interval",
+    "log_factorials",
+    "mean_interval",
+]
 
 Floats = NDArray[np.float64]
 
@@ -88,7 +95,7 @@ def _at_least(x: int, n: int, size: int) -> Floats:
     """P(X >= x) for each number of marked things from 0 to `size`."""
     if x <= 0 or x > n:
         return np.full(size + 1, float(x <= 0))
-    log = _log_factorials(size)
+    log = log_factorials(size)
     fits = log[x - 1 : size - n + x] - log[: size - n + 1]  # C(j-1, x-1), j from x on
     fits += (log[n - x : size - x + 1] - log[: size - n + 1])[::-1]
     fits -= log[x - 1] + log[n - x] + log[size] - log[n] - log[size - n]
@@ -98,7 +105,12 @@ def _at_least(x: int, n: int, size: int) -> Floats:
 
 
 @lru_cache(maxsize=64)
-def _log_factorials(most: int) -> Floats:
+def log_factorials(most: int) -> Floats:
+    """The logarithms of 0! to most!.
+
+    >>> log_factorials(3).round(3).tolist()
+    [0.0, 0.0, 0.693, 1.792]
+    """
     return np.asarray(gammaln(np.arange(1.0, most + 2)))
 
 

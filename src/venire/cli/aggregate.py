@@ -205,7 +205,9 @@ def _guaranteed(
     verdicts = {str(t): str(x) for t, x in zip(columns["task"], columns["label"], strict=True)}
     sure = dict(zip(verdicts, columns["confidence"], strict=True))
     known = drawn_gold(gold, verdicts)
-    if isinstance(teaching[0], Path):
+    if teaching[0] is not None:
+        if not isinstance(teaching[0], Path):
+            raise InputError("--guarantee needs a --gold of this machine: copy the file first")
         taught = read_verdicts(teaching[0], teaching[1])
         no_overlap(taught, known)
         verdicts = {task: label for task, label in verdicts.items() if task not in taught}

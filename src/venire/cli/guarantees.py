@@ -94,7 +94,7 @@ def guarantee_lines(found: Guarantee) -> Iterator[str]:
         )
         yield f"with probability {level} at most {wrong} of them are wrong, however often you look"
     yield ""
-    yield "surest     confidence  gold  wrong  at most  guaranteed"
+    yield "surest     confidence  gold  wrong  at most  passed"
     for row in found.curve:
         yield (
             f"{100 * row.coverage:5.1f} %    {row.confidence:10.4g}  {row.audited:4,}  "
