@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from venire.audits.guarantees import Guarantee as Guarantee
     from venire.audits.guarantees import guarantee as guarantee
     from venire.audits.rates import Rate as Rate
-    from venire.audits.rates import difference as difference
     from venire.audits.rates import precision_of as precision_of
+    from venire.audits.rates import rate_difference as rate_difference
     from venire.audits.rates import recall_of as recall_of
     from venire.audits.rates import share_of as share_of
     from venire.audits.rates import win_rate as win_rate

@@ -34,7 +34,7 @@ from venire.audits.shares import Interval, added, exact_interval, mean_interval
 from venire.audits.strata import cells_of, halvings, merged
 from venire.errors import InputError
 
-__all__ = ["Rate", "Sample", "difference", "precision_of", "recall_of", "share_of", "win_rate"]
+__all__ = ["Rate", "Sample", "precision_of", "rate_difference", "recall_of", "share_of", "win_rate"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -330,14 +330,14 @@ def recall_of(
     return _rate(best, alone, level, sample, ongoing)
 
 
-def difference(one: Rate, other: Rate, anytime: bool = False) -> Rate:
+def rate_difference(one: Rate, other: Rate, anytime: bool = False) -> Rate:
     """One rate minus another, of other items.
 
     With `anytime` both must have been made at level (1 + level) / 2, and hold together.
 
     >>> a = Rate(0.6, 0.5, 0.7, 0.95, Interval(0.6, 0.4, 0.8), 80, 20, 100)
     >>> b = Rate(0.3, 0.2, 0.4, 0.95, Interval(0.3, 0.1, 0.5), 80, 20, 100)
-    >>> got = difference(a, b)
+    >>> got = rate_difference(a, b)
     >>> round(got.estimate, 2), round(got.low, 3), round(got.high, 3), round(got.worth)
     (0.3, 0.159, 0.441, 160)
     """

@@ -286,7 +286,7 @@ def _part(
 def _differences(
     members: Mapping[str, list[str]], main: Any, against: str | None, options: Options
 ) -> dict[tuple[str, str], Rate]:
-    from venire.audits import difference
+    from venire.audits import rate_difference
 
     if against is not None and against not in members:
         known = ", ".join(sorted(members)[:20])
@@ -299,7 +299,7 @@ def _differences(
         pairs = list(combinations(rates, 2))
     else:
         pairs = [(name, against) for name in rates if name != against]
-    return {(a, b): difference(rates[a], rates[b], options.anytime) for a, b in pairs}
+    return {(a, b): rate_difference(rates[a], rates[b], options.anytime) for a, b in pairs}
 
 
 def _record(report: Report, options: Options) -> dict[str, Any]:

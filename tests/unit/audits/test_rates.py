@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from venire.audits.rates import (
     Rate,
     Sample,
-    difference,
     precision_of,
+    rate_difference,
     recall_of,
     share_of,
     win_rate,
@@ -155,7 +155,7 @@ def test_a_difference_holds_more_than_each() -> None:
     truth = {i: "x" if i % 4 == 0 else "y" for i in range(200)}
     gold = {i: truth[i] for i in range(80)}
     rate = share_of(truth, gold, "x")
-    none = difference(rate, rate)
+    none = rate_difference(rate, rate)
     assert none.low < 0 < none.high
     assert none.high - none.low > rate.high - rate.low
 
