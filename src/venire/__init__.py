@@ -13,8 +13,17 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from venire.audits import ErrorBound as ErrorBound
+    from venire.audits import Guarantee as Guarantee
+    from venire.audits import Rate as Rate
     from venire.audits import audit_bounds as audit_bounds
     from venire.audits import draw_audit as draw_audit
+    from venire.audits import draw_for_rate as draw_for_rate
+    from venire.audits import guarantee as guarantee
+    from venire.audits import precision_of as precision_of
+    from venire.audits import rate_difference as rate_difference
+    from venire.audits import recall_of as recall_of
+    from venire.audits import share_of as share_of
+    from venire.audits import win_rate as win_rate
     from venire.batch import Answer as Answer
     from venire.batch import BatchItem as BatchItem
     from venire.batch import Caller as Caller

@@ -32,6 +32,7 @@ COMMANDS = (
     "rank",
     "panel",
     "audit",
+    "estimate",
     "datasets",
     "simulate",
     "compare",

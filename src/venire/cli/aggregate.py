@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from venire.audits import Guarantee
     from venire.costs import Costs
     from venire.estimators.base import BaseEstimator
     from venire.labels import LabelTable, Repeats
@@ -47,6 +48,12 @@ SEED = "Seed of the draw that breaks ties. [default: 0]"
 GOLD = "Known true labels to learn from: a file with task,label and optionally date."
 COSTS = "What errors cost, truth:verdict=cost, as in toxic:ok=10; the others cost 1."
 OUT = "Write the verdicts, .csv, .parquet, .jsonl or .dataset: task,label,confidence,entropy."
+GUARANTEE = (
+    "Mark verdicts of which this share is right, as 0.95, whatever the labelers do; needs "
+    "--guarantee-gold."
+)
+GUARANTEE_LEVEL = "With --guarantee: the probability with which it holds. [default: 0.95]"
+GUARANTEE_GOLD = "With --guarantee: gold drawn at random, that only tests: a file with task,label."
 PROBABILITIES = "With --out: also the probability of each class, one column each."
 SKILLS = "Write the skills, .csv, .parquet or .jsonl: worker,labels,skill,low,high."
 
@@ -66,6 +73,13 @@ def aggregate(
     gold: Annotated[str | None, typer.Option(metavar="FILE", help=GOLD)] = None,
     costs: Annotated[str | None, typer.Option(metavar="COSTS", help=COSTS)] = None,
     families: Annotated[Path | None, typer.Option(metavar="FILE", help=FAMILIES)] = None,
+    guarantee: Annotated[float | None, typer.Option(metavar="X", help=GUARANTEE)] = None,
+    guarantee_level: Annotated[
+        float | None, typer.Option(metavar="X", help=GUARANTEE_LEVEL)
+    ] = None,
+    guarantee_gold: Annotated[
+        Path | None, typer.Option(metavar="FILE", help=GUARANTEE_GOLD)
+    ] = None,
     out: Annotated[Path | None, typer.Option(metavar="FILE", help=OUT)] = None,
     probabilities: Annotated[bool, typer.Option("--probabilities", help=PROBABILITIES)] = False,
     skills: Annotated[Path | None, typer.Option(metavar="FILE", help=SKILLS)] = None,
@@ -86,15 +100,16 @@ def aggregate(
     from venire.labels.sources.text import like
 
     named, called = names_of(classes), columns_of(columns, COLUMNS, wide)
-    given = {"--gold": gold, "--costs": costs, "--families": families}
+    given = {"--gold": gold, "--costs": costs, "--families": families, "--guarantee": guarantee}
+    _check_guarantee(guarantee, guarantee_level, guarantee_gold, cluster, source := located(labels))
     method = _method(method, ordinal, numeric, classes, probabilities, seed, given)
     charged: Costs = costs_of_text(costs) if costs else {}
     if probabilities and out is None:
         raise InputError("--probabilities needs --out: give the file for the verdicts")
     kept = repeats_of(repeats)
-    source = located(labels)
     right_in, gold_in = (None if p is None else located(p) for p in (truth, gold))
-    sources = [path for path in (source, right_in, gold_in, families) if path is not None]
+    every = (source, right_in, gold_in, families, guarantee_gold)
+    sources = [path for path in every if path is not None]
     check_targets([path for path in (out, skills) if path is not None], sources)
     if numeric:
         clusters.refuse(cluster, "--numeric")
@@ -128,13 +143,19 @@ def aggregate(
         cost_matrix(charged, tuple(table.classes))  # an unknown class is refused before the work
         fitted = _fit(estimator, table, gold_in, called)
         seconds = round(time.perf_counter() - start, 6)
-        _write(fitted, out, probabilities, skills, charged)
+        held = None
+        if guarantee is not None and guarantee_gold is not None:
+            teaching = gold_in, (called[0], called[2])
+            shares = guarantee, 0.95 if guarantee_level is None else guarantee_level
+            held = _guaranteed(fitted, charged, teaching, guarantee_gold, shares)
+        _write(fitted, out, probabilities, skills, charged, held)
         paid = _cost(fitted, right, charged)
         if as_json:
             record = _record(method, fitted, right, seconds) | paid
+            record |= {} if held is None else {"guarantee": held.record()}
             said = json.dumps(record, indent=2, allow_nan=False)
         else:
-            said = _summary(method, fitted, right, seconds, paid)
+            said = _summary(method, fitted, right, seconds, paid, held)
     print(said)
 
 
@@ -144,11 +165,65 @@ def _summary(
     right: NDArray[np.int64] | Spread | None,
     seconds: float,
     paid: dict[str, float],
+    held: Guarantee | None,
 ) -> str:
+    from venire.cli.guarantees import guarantee_lines
     from venire.cli.summary import summary
 
     costs = (f"{name.replace('_', ' ')}: {value:.4g}" for name, value in paid.items())
-    return "\n".join([*summary(method, fitted, right, seconds), *costs])
+    promised = [] if held is None else ["", *guarantee_lines(held)]
+    return "\n".join([*summary(method, fitted, right, seconds), *costs, *promised])
+
+
+def _check_guarantee(
+    right: float | None,
+    level: float | None,
+    gold: Path | None,
+    cluster: str | None,
+    labels: PathOrAddress,
+) -> None:
+    """Refuse what does not go with a guarantee, before anything is read."""
+    if right is None and (level is not None or gold is not None):
+        name = "--guarantee-gold" if level is None else "--guarantee-level"
+        raise InputError(f"{name} needs --guarantee: the share of right verdicts, as 0.95")
+    if right is None:
+        return
+    if gold is None:
+        raise InputError(
+            "--guarantee needs --guarantee-gold: gold that was drawn at random and only tests, as "
+            "that of --gold teaches"
+        )
+    if cluster is not None or clusters.is_several(labels):
+        raise InputError(
+            "--guarantee is for one file of labels: write the verdicts with --out, then use venire "
+            "audit guarantee"
+        )
+
+
+def _guaranteed(
+    fitted: BaseEstimator,
+    costs: Costs | None,
+    teaching: tuple[PathOrAddress | None, tuple[str, str]],
+    gold: Path,
+    shares: tuple[float, float],
+) -> Guarantee:
+    """Which verdicts are guaranteed, by gold that did not teach them."""
+    from venire.audits import guarantee
+    from venire.cli.guarantees import drawn_gold, no_overlap
+    from venire.estimators.frames import verdict_columns
+    from venire.files import read_verdicts
+
+    columns = verdict_columns(fitted, False, costs)
+    verdicts = {str(t): str(x) for t, x in zip(columns["task"], columns["label"], strict=True)}
+    sure = dict(zip(verdicts, columns["confidence"], strict=True))
+    known = drawn_gold(gold, verdicts)
+    if teaching[0] is not None:
+        if not isinstance(teaching[0], Path):
+            raise InputError("--guarantee needs a --gold of this machine: copy the file first")
+        taught = read_verdicts(teaching[0], teaching[1])
+        no_overlap(taught, known)
+        verdicts = {task: label for task, label in verdicts.items() if task not in taught}
+    return guarantee(verdicts, sure, known, *shares)
 
 
 def _fit(
@@ -341,12 +416,14 @@ def _write(
     probabilities: bool,
     skills: Path | None,
     costs: Costs | None,
+    held: Guarantee | None,
 ) -> None:
     from venire.files import Output, skills_output, verdicts_output, write_outputs
 
     outputs: list[Output] = []
     if out is not None:
-        outputs.append(verdicts_output(out, fitted, probabilities, costs))
+        marked = None if held is None else held.tasks
+        outputs.append(verdicts_output(out, fitted, probabilities, costs, marked))
     if skills is not None:
         outputs.append(skills_output(skills, fitted))
     write_outputs(outputs)

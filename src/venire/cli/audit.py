@@ -6,7 +6,7 @@ import json
 import math
 import secrets
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
@@ -22,18 +22,26 @@ if TYPE_CHECKING:
 
 __all__ = ["audit"]
 
-ACTIONS = ("draw", "bound")
+ACTIONS = ("draw", "bound", "guarantee")
 
-ACTION = "draw: choose verdicts to check. bound: bound the error rate by the checked ones."
+ACTION = (
+    "draw: choose verdicts to check. bound: bound the error rate by the checked ones. "
+    "guarantee: mark the verdicts of which at most a stated share is wrong."
+)
 VERDICTS = "The verdicts, as venire aggregate --out writes them: task,label."
-GOLD = "With bound: the trusted labels, task,label: the list that was drawn, filled in."
+GOLD = (
+    "With bound and guarantee: the trusted labels, task,label: the list that was drawn, filled in."
+)
 COLUMNS = "The names of the columns of the verdicts. [default: task,label]"
 SHARE = "With draw: this share of the verdicts. [default: 0.05]"
 AT_LEAST = "With draw: at least this many of each class, or all there are. [default: 0]"
 SEED = "With draw: the seed. [default: drawn, and printed]"
-OUT = "With draw: write the list, .csv, .parquet or .jsonl: task,label,drawn."
+OUT = (
+    "With draw: write the list, task,label,drawn. With guarantee: task,label,confidence,guaranteed."
+)
 DRAWN = "With bound: the list that was drawn, if the trusted labels are in another file."
-LEVEL = "With bound: the probability with which a bound holds. [default: 0.95]"
+LEVEL = "The probability with which a bound or the guarantee holds. [default: 0.95]"
+RIGHT = "With guarantee: this share of the marked verdicts is right. [default: 0.95]"
 ONGOING = "With bound: also bound future verdicts, not only those in the file."
 
 
@@ -48,6 +56,7 @@ def audit(
     out: Annotated[Path | None, typer.Option(metavar="FILE", help=OUT)] = None,
     drawn: Annotated[Path | None, typer.Option(metavar="FILE", help=DRAWN)] = None,
     level: Annotated[float | None, typer.Option(metavar="X", help=LEVEL)] = None,
+    right: Annotated[float | None, typer.Option(metavar="X", help=RIGHT)] = None,
     ongoing: Annotated[bool, typer.Option("--ongoing", help=ONGOING)] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
@@ -58,9 +67,14 @@ def audit(
     from venire.files import check_targets, read_verdicts
     from venire.files.audits import COLUMNS
 
-    drawing = {"--share": share, "--at-least": at_least, "--seed": seed, "--out": out}
-    bounding = {"GOLD": gold, "--drawn": drawn, "--level": level, "--ongoing": ongoing or None}
-    _check(action, drawing, bounding)
+    given: dict[str, Any] = {"--share": share, "--at-least": at_least, "--seed": seed}
+    given |= {"--out": out, "GOLD": gold, "--drawn": drawn, "--level": level}
+    _check(action, given | {"--ongoing": ongoing or None, "--right": right})
+    if action == "guarantee" and gold is not None:
+        from venire.cli.guarantees import guarantee_file
+
+        shares = 0.95 if right is None else right, 0.95 if level is None else level
+        return guarantee_file(verdicts, columns_of(columns, COLUMNS), gold, shares, out, as_json)
     known = read_verdicts(verdicts, columns_of(columns, COLUMNS))
     if out is not None:
         seed = secrets.randbelow(2**32) if seed is None else seed
@@ -77,16 +91,24 @@ def audit(
         _print(report, ongoing)
 
 
-def _check(action: str, drawing: dict[str, Any], bounding: dict[str, Any]) -> None:
+#: The options of each action.
+_OPTIONS: Final = {
+    "draw": ("--share", "--at-least", "--seed", "--out"),
+    "bound": ("GOLD", "--drawn", "--level", "--ongoing"),
+    "guarantee": ("GOLD", "--out", "--level", "--right"),
+}
+
+
+def _check(action: str, given: dict[str, Any]) -> None:
     if action not in ACTIONS:
         raise UnknownName("action", action, ACTIONS)
     needed = "--out" if action == "draw" else "GOLD"
-    if {**drawing, **bounding}[needed] is None:
+    if given[needed] is None:
         file = "a file for the list" if action == "draw" else "the file of the trusted labels"
         raise InputError(f"audit {action} needs {needed}: give {file}")
-    for name, value in (bounding if action == "draw" else drawing).items():
-        if value is not None:
-            other = "bound" if action == "draw" else "draw"
+    for name, value in given.items():
+        if value is not None and name not in _OPTIONS[action]:
+            other = next(one for one, names in _OPTIONS.items() if name in names)
             raise InputError(f"{name} is an option of audit {other}, not of audit {action}")
 
 

@@ -123,7 +123,7 @@ def label(
             options["student"] = batches.student_of(student)
             options["gold"] = batches.gold_of_file(gold)
             done = _ask(items, panel, (budget, labels, labels_per_item), options)
-    batches.write_labelled(done, out, report, probabilities, labels_out)
+    batches.write_labelled(done, out, report, probabilities, labels_out=labels_out)
     batches.say_labelled(done, as_json)
 
 

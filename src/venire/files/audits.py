@@ -7,6 +7,7 @@ JSON Lines, by their ending. Names are compared as text, so that 7 and "7" are o
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import date
 from pathlib import Path
@@ -19,10 +20,19 @@ from venire.labels.sources.coding import Coded
 from venire.labels.sources.files import NAN, is_parquet, read_columns
 from venire.labels.sources.jsonl import is_json_lines, line_of, read_json_lines
 from venire.labels.sources.sheets import has_header, listed, read_sheet, resolved
-from venire.tools.csv_rows import read_rows, shown, whole
+from venire.tools.csv_rows import number, read_rows, shown, whole
 from venire.tools.untrusted import parse_json
 
-__all__ = ["Gold", "KnownLabels", "drawn_output", "read_gold", "read_known", "read_verdicts"]
+__all__ = [
+    "Gold",
+    "KnownLabels",
+    "columns_in",
+    "drawn_output",
+    "read_gold",
+    "read_known",
+    "read_verdicts",
+    "text_rows",
+]
 
 COLUMNS: Final = ("task", "label")
 
@@ -36,12 +46,14 @@ Rows = tuple[list[list[str]], Callable[[int, str], FileError]]
 class Gold(NamedTuple):
     """The trusted label of each task, None where there is none; the tasks in the order drawn.
 
-    `marked` says whether the file has a column `drawn`, as a list of `venire audit draw` has.
+    `marked` says whether the file has a column `drawn`, as a list of `venire audit draw` has;
+    `probabilities` are those of a column `probability`, as lists of `venire estimate` have.
     """
 
     labels: dict[str, str | None]
     drawn: list[Drawn]
     marked: bool
+    probabilities: dict[str, float] | None = None
 
 
 class KnownLabels(NamedTuple):
@@ -73,7 +85,7 @@ def read_verdicts(path: str | Path, columns: Sequence[str] = COLUMNS) -> dict[st
     {'1': 'spam', '2': 'ok'}
     """
     verdicts: dict[str, str] = {}
-    rows, blame = _rows(Path(path), columns, "verdicts")
+    rows, blame = text_rows(Path(path), columns, "verdicts")
     for place, (task, label) in enumerate(rows):
         for name, value in zip(columns, (task, label), strict=True):
             if not value:
@@ -97,7 +109,7 @@ def read_known(path: str | Path, columns: Sequence[str] = COLUMNS) -> KnownLabel
     """
     labels: dict[str, str] = {}
     days: list[date] = []
-    rows, blame = _rows(Path(path), columns, "known labels", "date")
+    rows, blame = text_rows(Path(path), columns, "known labels", "date")
     for place, (task, label, day) in enumerate(rows):
         if labels.get(task, label) != label:
             raise blame(place, f"task {shown(task)} has another label above: keep one of them")
@@ -128,9 +140,11 @@ def read_gold(
     """
     labels: dict[str, str | None] = {}
     drawn: list[Drawn] = []
-    rows, blame = _rows(Path(path), columns, "trusted labels", "drawn")
+    chances: dict[str, float] = {}
+    rows, blame = text_rows(Path(path), columns, "trusted labels", "drawn", "probability")
     classes = set(verdicts.values())
-    for place, (task, label, how) in enumerate(rows):
+    known = any(chance for *_, chance in rows)
+    for place, (task, label, how, chance) in enumerate(rows):
         name = _alike(task, verdicts)
         if name not in verdicts:
             message = f"there is no verdict on task {shown(task)}, expected one on every audited"
@@ -142,7 +156,18 @@ def read_gold(
             raise blame(place, f"{message}: leave it as venire audit draw wrote it")
         labels[name] = _alike(label, classes) or None
         drawn.append(Drawn(name, how == EXTRA))
-    return Gold(labels, drawn, any(how for *_, how in rows))
+        if known:
+            chances[name] = _chance(chance, place, blame)
+    marked = any(how for _, _, how, _ in rows)
+    return Gold(labels, drawn, marked, chances if known else None)
+
+
+def _chance(text: str, place: int, blame: Callable[[int, str], FileError]) -> float:
+    value = number(text)
+    if value is None or not 0 < value <= 1:
+        message = f"probability is {shown(text)}, expected more than 0, at most 1"
+        raise blame(place, f"{message}: leave it as venire estimate --draw wrote it")
+    return value
 
 
 def _alike(text: str, known: Collection[str]) -> str:
@@ -151,8 +176,11 @@ def _alike(text: str, known: Collection[str]) -> str:
     return str(number) if number is not None and str(number) in known else text
 
 
-def _rows(path: Path, columns: Sequence[str], what: str, *optional: str) -> Rows:
-    """The columns, then the optional ones, of each row, as text; empty where there is nothing."""
+def text_rows(path: Path, columns: Sequence[str], what: str, *optional: str) -> Rows:
+    """The columns, then the optional ones, of each row, as text; empty where there is nothing.
+
+    Also how to make the error about the row at a place.
+    """
     if not has_header(path):
         sheet = read_sheet(path, columns, what)
         cells = [_shown(values) for values in sheet.values]
@@ -194,6 +222,26 @@ def _csv(path: Path, columns: Sequence[str], what: str, optional: Sequence[str])
         raise FileError(path, 1, f"no {what} below the header: add one line for each")
     rows = [[_text(x) for x in row] for _, row in read]
     return rows, lambda place, message: FileError(path, read[place][0], message)
+
+
+def columns_in(path: Path) -> list[str]:
+    """The names of the columns of a file, those of CSV in small letters; none if it is unreadable.
+
+    Whoever reads the rows next says what is wrong with it.
+    """
+    try:
+        if is_parquet(path):
+            from pyarrow import parquet
+
+            return list(parquet.read_schema(path).names)
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            if is_json_lines(path):
+                first = next((line for line in file if line.strip()), "{}")
+                record = parse_json(first)
+                return list(record) if isinstance(record, dict) else []
+            return [name.strip().lower() for name in next(csv.reader(file), [])]
+    except (OSError, ValueError, csv.Error):
+        return []
 
 
 def _parquet_column(path: Path, name: str, rows: int) -> list[Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,10 +24,12 @@ def verdicts_output(
     fitted: BaseEstimator,
     probabilities: bool = False,
     costs: Costs | None = None,
+    guaranteed: Collection[str] | None = None,
 ) -> Output:
     """The verdict on each task: task,label,confidence,entropy; also one column for each class.
 
-    `entropy` is that of the votes, in bits: 0 where all agree.
+    `entropy` is that of the votes, in bits: 0 where all agree. With `guaranteed`, the names of
+    some tasks as text, a column says which they are: yes or no.
 
     >>> from venire import LabelTable, OneCoin
     >>> table = LabelTable.from_matrix([[0, 0, 0], [1, 1, 0], [0, 0, 0]])
@@ -37,6 +40,9 @@ def verdicts_output(
     if isinstance(fitted.table_, Partitions):
         return _partitions_output(path, fitted, probabilities, costs)
     columns = verdict_columns(fitted, probabilities, costs)
+    if guaranteed is not None:
+        marks = ["yes" if str(task) in guaranteed else "no" for task in columns["task"]]
+        columns["guaranteed"] = marks
     return columns_output(path, columns)._replace(classes=fitted.classes_)
 
 

@@ -1,0 +1,337 @@
+r"""Verdicts of which, with a stated probability, at most a stated share is wrong.
+
+The surer half of the verdicts errs less than all of them. For each of a few thresholds on the
+confidence somebody bets, with every trusted label of a verdict above it, that the verdicts above
+are good enough; "more than the allowed share of these are wrong" is disproved when the capital
+(`venire.audits.betting`, without replacement) has reached 1/alpha. Nothing is assumed about the
+confidences: where they say nothing, nothing or everything is guaranteed.
+
+Many thresholds are tested with one alpha in a fixed order, from the surest verdicts to all of
+them (the fallback procedure: Wiens and Dmitrienko, "The fallback procedure for evaluating a single
+family of hypotheses", 2005). A few thresholds have a part of alpha of their own, and one that is
+passed hands its alpha on to the next. It is a closed test by weighted Bonferroni tests: a set of
+thresholds that are all bad is passed only if one of them is at its part, and the parts add up to
+alpha. The capital against each bad threshold ever reaches one over its part with that probability
+at most, so the guarantee holds at all times together: one may look after each label, and stop when
+enough is guaranteed.
+
+The idea is that of Candes, Ilyas and Zrnic, "Probably approximately correct labels" (2025), and of
+Angelopoulos and others, "Learn then test" (2021), both for one look. As there, the trusted labels
+are drawn at random, and must not have taught the verdicts that they test.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from venire.audits.betting import SLACK, check_level, upper_count
+from venire.audits.shares import log_factorials
+from venire.errors import InputError
+
+__all__ = ["Curve", "Guarantee", "Threshold", "cuts_of", "guarantee", "log_evidence", "passed"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+#: The thresholds are at these shares of the verdicts, the surest first.
+SHARES: Final = tuple(k / 20 for k in range(1, 21))
+
+#: The thresholds with a part of alpha of their own: from this share on, and the part.
+STARTS: Final = {0.25: 0.25, 0.5: 0.25, 0.75: 0.25, 1.0: 0.25}
+
+
+def log_evidence(wrong: ArrayLike, audited: ArrayLike, size: int, most: int) -> Floats:
+    """The logarithm of the capital against "more than `most` of `size` verdicts are wrong".
+
+    It is that of `venire.audits.betting.log_capitals` against most + 1, the least of those.
+
+    >>> from venire.audits.betting import log_capitals
+    >>> round(float(log_evidence(1, 2, 10, 3)), 6), log_capitals(1, 2, 10)[4 - 1].round(6).item()
+    (-0.735707, -0.735707)
+    """
+    S, n = np.broadcast_arrays(np.asarray(wrong, np.int64), np.asarray(audited, np.int64))
+    F, M = n - S, most + 1
+    found = np.full(S.shape, -np.inf)
+    found[size - F < M] = np.inf  # as many wrong ones do not remain
+    bet = (S < M) & (size - F >= M)
+    if bet.any():
+        s, f, Q = S[bet][:, None], F[bet][:, None], np.arange(M + 1)[None, :]
+        log = log_factorials(size)
+        fits = log[Q] - log[np.maximum(Q - s, 0)] + log[size - Q] - log[size - Q - f]
+        gains = np.where(s <= Q, np.exp(fits - fits[:, -1:]), 0.0)[:, :-1]
+        with np.errstate(divide="ignore"):  # all is lost
+            found[bet] = np.log(gains.sum(axis=1) / M)
+    return found
+
+
+class Cuts(NamedTuple):
+    """Where the surest verdicts are parted from the others: at most so many of each part are."""
+
+    confidence: Floats
+    size: Ints
+    part: Floats
+
+
+def cuts_of(confidence: Floats) -> Cuts:
+    """The thresholds for these confidences, and the part of alpha that each has of its own.
+
+    Verdicts of equal confidence stay together.
+
+    >>> cuts = cuts_of(np.array([0.9, 0.8, 0.8, 0.6]))
+    >>> cuts.confidence.tolist(), cuts.size.tolist(), cuts.part.round(2).tolist()
+    ([0.9, 0.8, 0.6], [1, 3, 4], [0.25, 0.5, 0.25])
+    """
+    ordered = np.sort(confidence)[::-1]
+    ranks = np.ceil(np.array(SHARES) * len(ordered) - 1e-9).astype(np.int64) - 1
+    cuts = np.unique(ordered[ranks])[::-1]
+    sizes = (len(ordered) - np.searchsorted(ordered[::-1], cuts)).astype(np.int64)
+    part = np.zeros(len(cuts))
+    for share, own in STARTS.items():
+        part[int(np.argmax(sizes >= share * len(ordered) - 1e-9))] += own
+    return Cuts(cuts, sizes, part)
+
+
+def passed(evidence: Floats, part: Floats, level: float) -> Bools:
+    """Which thresholds are passed, the last axis from the surest verdicts to all.
+
+    One that is passed hands its alpha on to the next, which adds it to its own.
+
+    >>> passed(np.log([70.0, 45, 15, 30]), np.array([0.5, 0, 0, 0.5]), 0.95).tolist()
+    [True, True, False, False]
+    """
+    alpha, found = 1 - level, np.zeros(evidence.shape, np.bool_)
+    carried: Any = np.zeros(evidence.shape[:-1])
+    for k, own in enumerate(part.tolist()):
+        mine = carried + own * alpha
+        with np.errstate(divide="ignore"):
+            found[..., k] = evidence[..., k] >= SLACK - np.log(mine)
+        carried = np.where(found[..., k], mine, 0.0)
+    return found
+
+
+class Threshold(NamedTuple):
+    """The verdicts that are at least so sure.
+
+    Attributes
+    ----------
+    confidence
+        The least.
+    coverage
+        Their share of all verdicts.
+    audited, wrong
+        How many of them have a trusted label, and how many of these are wrong.
+    bound
+        At most this share of them is wrong, at the level of the guarantee, by itself: an upper
+        bound for each threshold alone. More is needed for all thresholds together.
+    passed
+        Whether they are guaranteed.
+    """
+
+    confidence: float
+    coverage: float
+    audited: int
+    wrong: int
+    bound: float
+    passed: bool
+
+
+@dataclass(frozen=True)
+class Guarantee:
+    """Which verdicts are guaranteed.
+
+    Attributes
+    ----------
+    right, level
+        With probability `level` at least the share `right` of the guaranteed verdicts is right, as
+        they were made: before trusted labels corrected some.
+    confidence
+        The least confidence of guaranteed verdicts; None if there are none.
+    coverage
+        The share of verdicts that is guaranteed.
+    curve
+        What is known at each threshold, the surest verdicts first.
+    more
+        How much would be guaranteed with so many more trusted labels, if these err as often.
+    verdicts
+        How many there are.
+    tasks
+        Those that are guaranteed.
+    """
+
+    right: float
+    level: float
+    confidence: float | None
+    coverage: float
+    curve: tuple[Threshold, ...]
+    more: dict[int, float]
+    verdicts: int
+    tasks: frozenset[Any]
+
+    def record(self) -> dict[str, Any]:
+        """For JSON, without the tasks."""
+        return {
+            "right": self.right,
+            "level": self.level,
+            "verdicts": self.verdicts,
+            "guaranteed": len(self.tasks),
+            "coverage": self.coverage,
+            "confidence": self.confidence,
+            "gold": self.curve[-1].audited,
+            "curve": [row._asdict() for row in self.curve],
+            "more": [{"gold": gold, "coverage": share} for gold, share in self.more.items()],
+        }
+
+
+class Curve(NamedTuple):
+    """Trusted labels at each threshold: how many, how many wrong."""
+
+    audited: Ints
+    wrong: Ints
+
+
+def guarantee(
+    verdicts: Mapping[Any, Hashable],
+    confidences: Mapping[Any, float],
+    gold: Mapping[Any, Hashable],
+    right: float = 0.95,
+    level: float = 0.95,
+    more: Sequence[int] = (50, 100, 200, 400, 800),
+) -> Guarantee:
+    """Mark as many verdicts as can be guaranteed to be right in a stated share.
+
+    With probability `level` at most 1 - right of the guaranteed verdicts is wrong, whatever the
+    labelers do, and after every trusted label at once: one may look as often as one likes.
+
+    Parameters
+    ----------
+    verdicts
+        The verdict on each item.
+    confidences
+        How sure each is; any number that tends to be larger for verdicts that are right. Verdicts
+        and confidences must not have been learned from `gold`.
+    gold
+        The trusted labels of some, drawn at random.
+    right
+        The share of the guaranteed verdicts that is to be right at least.
+    level
+        The probability with which the guarantee holds.
+    more
+        Numbers of further trusted labels of which to say what they would buy.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(1)
+    >>> sure = dict(enumerate(rng.random(2000)))
+    >>> verdicts = {i: bool(rng.random() < 0.8 + 0.2 * x) for i, x in sure.items()}  # True: right
+    >>> gold = {i: True for i in rng.permutation(2000)[:300].tolist()}
+    >>> found = guarantee(verdicts, sure, gold, right=0.9)
+    >>> found.coverage, round(found.confidence, 2), found.curve[-1].wrong
+    (0.5, 0.5, 31)
+    >>> wrong = [task for task in found.tasks if not verdicts[task]]
+    >>> len(wrong) / len(found.tasks) <= 0.1
+    True
+    """
+    _check(verdicts, confidences, gold, right, level)
+    tasks = list(verdicts)
+    sure = np.array([confidences[task] for task in tasks], np.float64)
+    if not np.isfinite(sure).all():
+        raise InputError("got confidences that are no numbers, expected a number for each verdict")
+    place = {task: i for i, task in enumerate(tasks)}
+    drawn = sure[[place[task] for task in gold]]
+    wrong = np.array([verdicts[task] != label for task, label in gold.items()], np.bool_)
+    cuts = cuts_of(sure)
+    above = drawn[None, :] >= cuts.confidence[:, None]
+    seen = Curve(above.sum(axis=1), (above & wrong).sum(axis=1))
+    through = _through(cuts, seen, right, level)
+    last = int(through.nonzero()[0][-1]) if through.any() else None
+    rows = [
+        Threshold(
+            float(cuts.confidence[k]),
+            float(cuts.size[k] / len(tasks)),
+            int(seen.audited[k]),
+            int(seen.wrong[k]),
+            _bound(seen, cuts, k, level),
+            bool(through[k]),
+        )
+        for k in range(len(cuts.size))
+    ]
+    least = None if last is None else float(cuts.confidence[last])
+    chosen = frozenset(t for t, x in zip(tasks, sure.tolist(), strict=True) if _is(x, least))
+    return Guarantee(
+        right,
+        level,
+        least,
+        0.0 if last is None else rows[last].coverage,
+        tuple(rows),
+        {k: _bought(cuts, seen, right, level, k) for k in more if k + len(gold) <= len(tasks)},
+        len(tasks),
+        chosen,
+    )
+
+
+def _is(sure: float, least: float | None) -> bool:
+    return least is not None and sure >= least
+
+
+def _bound(seen: Curve, cuts: Cuts, k: int, level: float) -> float:
+    size = int(cuts.size[k])
+    return upper_count(int(seen.wrong[k]), int(seen.audited[k]), size, level) / size
+
+
+def _through(cuts: Cuts, seen: Curve, right: float, level: float) -> Bools:
+    most = allowed(cuts.size, right)
+    rows = zip(seen.wrong.tolist(), seen.audited.tolist(), cuts.size.tolist(), most, strict=True)
+    return passed(np.array([float(log_evidence(*row)) for row in rows]), cuts.part, level)
+
+
+def allowed(size: Ints, right: float) -> list[int]:
+    """How many of so many verdicts may be wrong.
+
+    >>> allowed(np.array([10, 100]), 0.95)
+    [0, 5]
+    """
+    return [math.floor((1 - right) * n + 1e-9) for n in size.tolist()]
+
+
+def _bought(cuts: Cuts, seen: Curve, right: float, level: float, more: int) -> float:
+    """The share that would be guaranteed with more labels, that err as often as these did."""
+    total = cuts.size[-1]
+    new = np.round(more * cuts.size / total).astype(np.int64)
+    new = np.minimum(new, cuts.size - seen.audited)
+    rate = (seen.wrong + 0.5) / (seen.audited + 1)
+    wrong = seen.wrong + np.ceil(rate * new - 0.5).astype(np.int64)
+    through = _through(cuts, Curve(seen.audited + new, wrong), right, level)
+    return float(cuts.size[through.nonzero()[0][-1]] / total) if through.any() else 0.0
+
+
+def _check(
+    verdicts: Mapping[Any, Hashable],
+    confidences: Mapping[Any, float],
+    gold: Mapping[Any, Hashable],
+    right: float,
+    level: float,
+) -> None:
+    check_level(level)
+    if not 0 < right < 1:
+        raise InputError(
+            f"got the share {right:g} of right verdicts, expected more than 0 and less than 1: "
+            "0.95 for at most 5 % that are wrong"
+        )
+    if not verdicts:
+        raise InputError("there are no verdicts, expected at least one")
+    unsure = next((task for task in verdicts if task not in confidences), None)
+    if unsure is not None:
+        raise InputError(f"there is no confidence for {unsure!r}, expected one for every verdict")
+    strange = next((task for task in gold if task not in verdicts), None)
+    if strange is not None:
+        raise InputError(
+            f"there is no verdict on {strange!r}, expected one on every item with a trusted label: "
+            "give the verdicts that these were drawn from"
+        )
