@@ -51,10 +51,11 @@ COMMANDS = (
     "mcp",
     "connect",
     "import",
+    "warm-up",
 )
 
 #: Commands whose module cannot have their name.
-MODULES = {"import": "importing"}
+MODULES = {"import": "importing", "warm-up": "warm_up"}
 
 #: Typer's own errors about options and arguments.
 _USAGE_ERROR: Any = typer.BadParameter.__mro__[1]

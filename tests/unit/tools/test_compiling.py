@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from numba import njit
@@ -99,9 +100,10 @@ def test_a_part_called_from_python_is_an_entry_point_of_its_own() -> None:
     def eighth(x: float) -> float:
         return half(quarter(same(x)))
 
-    @njit  # type: ignore[untyped-decorator]
-    def sixteenth(x: float) -> float:
+    def written(x: float) -> float:
         return half(half(quarter(x)))
+
+    sixteenth: Any = njit(written)
 
     assert quarter(8.0) == 2.0  # before and after it is a part of something
     assert eighth(8.0) == 1.0

@@ -48,7 +48,8 @@ def entry(box: Box) -> float:
     total = 0.0
     for i in range(len(box.rows)):
         total += part(box, i) + other(box, i)
-    return total + box.table.shape[1] * 1000 + box.cube.size
+    found: float = total + box.table.shape[1] * 1000 + box.cube.size
+    return found
 
 
 def plain(box: Box) -> float:
@@ -61,7 +62,8 @@ def plain(box: Box) -> float:
             total += one
             if again:
                 box.line[i] = -one
-    return total + box.table.shape[1] * 1000 + box.cube.size
+    found: float = total + box.table.shape[1] * 1000 + box.cube.size
+    return found
 
 
 def box_of(rows: int, columns: int, factor: float, seed: int) -> Box:
