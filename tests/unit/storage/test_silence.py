@@ -5,17 +5,16 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
+import psycopg
 import pytest
+from sqlalchemy import func, select
 
 from tests.integration.web.harness import until
 from tests.wire import FAULTS, LASTING, Fault, wire_to
 from venire.errors import StoreDown, StoreError
 from venire.storage import AddStream, SetMeta, StreamRow, Writer, open_storage
-
-pytest.importorskip("psycopg")
-
 from venire.storage.sql import patient, servers
 from venire.storage.sql.postgres import PostgresStorage
 
@@ -135,3 +134,21 @@ def test_what_a_silent_connection_owned_is_free_for_others(
             print(f"claimed after {time.monotonic() - begun:.1f} s")  # noqa: T201
             with pytest.raises(StoreError):
                 lost.write([SetMeta("a", "1"), AddStream(StreamRow("s", 1.0))])
+
+
+def test_what_reads_by_a_lost_connection_does_not_keep_its_place(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Or else PostgreSQL has no connection to spare after some of them, and nobody recovers."""
+    monkeypatch.setattr(servers, "IDLE", "2s")
+    with wire_to(url) as wire, open_storage(wire.url, owner=True) as storage:
+        assert isinstance(storage, PostgresStorage)
+        with ExitStack() as stack:  # as many as read at a time
+            lost = {
+                stack.enter_context(storage._engine.connect()).scalar(select(func.pg_backend_pid()))
+                for _ in range(4)
+            }
+        wire.fail("halfopen")
+        with psycopg.connect(url, autocommit=True) as root:
+            asked = "SELECT count(*) FROM pg_stat_activity WHERE pid = ANY(%s)"
+            until(lambda: root.execute(asked, (list(lost),)).fetchone() == (0,))

@@ -101,7 +101,9 @@ class PostgresStorage(SqlStorage):
             if self._failures != failures:
                 raise psycopg.OperationalError("no connection could be made a moment ago")
             try:
-                return Session.to(self._address, self._closed)
+                made = Session.to(self._address, self._closed)
+                servers.set_idle_timeout(made)
+                return made
             except psycopg.Error:
                 self._failures += 1
                 raise

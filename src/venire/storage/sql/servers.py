@@ -33,6 +33,7 @@ __all__ = [
     "join",
     "members",
     "resign",
+    "set_idle_timeout",
     "set_timeouts",
     "try_claim",
     "unclaim",
@@ -57,6 +58,10 @@ _TIMEOUTS: Final = {
     "tcp_keepalives_count": "3",
     "tcp_user_timeout": f"{SILENT}s",
 }
+
+#: Of a session that only reads: if it is lost, others may need its place. One in use is never idle
+#: for so long, and one of the pool is made anew.
+IDLE: Final = "30s"
 
 _BEGAN: Final = "(extract(epoch FROM a.backend_start) * 1000000)::bigint"
 
@@ -125,6 +130,15 @@ def set_timeouts(session: Session) -> None:
         session.execute(
             "SELECT set_config(name, %s, false) FROM pg_settings WHERE name = %s", (value, name)
         )
+
+
+def set_idle_timeout(session: Session) -> None:
+    """Let PostgreSQL end a session that reads nothing any more: nobody may be at its other end."""
+    session.execute(
+        "SELECT set_config(name, %s, false) FROM pg_settings WHERE name = 'idle_session_timeout'",
+        (IDLE,),
+    )
+    session.commit()
 
 
 def check_address(address: str) -> None:
