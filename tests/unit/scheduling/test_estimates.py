@@ -33,7 +33,7 @@ def learned(said: Ints, ends: list[int], each: int = 4, drift: float | None = 0.
     rows, first = some_labels(said, each, seed=1), 0
     for end in ends:
         now = rows[(first <= rows[:, 0]) & (rows[:, 0] < end)]
-        estimate.take(*now.T, thorough=True)
+        estimate.take(now[:, 0], now[:, 1], now[:, 2], thorough=True)
         first = end
     return estimate
 
@@ -136,7 +136,8 @@ def test_a_newcomer_is_compared_as_an_unknown_labeler() -> None:
     assert estimate.shown is not None
     estimate.join(None)
     rows = some_labels(np.hstack([said, said[:, :1]]), 4, seed=1)
-    estimate.take(*rows[rows[:, 0] >= 600].T, thorough=True)
+    late = rows[rows[:, 0] >= 600]
+    estimate.take(late[:, 0], late[:, 1], late[:, 2], thorough=True)
     assert len(estimate.guess().competences) == 17
     assert estimate.labels[:, 0].min() == 0
 

@@ -255,7 +255,7 @@ class Estimate:
         self.kin = np.full(len(self.stated), -1)
         for number, group in enumerate(families):
             if group.correlation >= STRENGTH:
-                self.kin[list(group.members)] = number
+                self.kin[np.array(group.members, np.int64)] = number
 
     def _table(self) -> LabelTable:
         names, index = np.unique(self.labels[:, ITEM], return_inverse=True)
