@@ -15,7 +15,7 @@ from venire.cli.tables import FAMILIES, columns_of, families_of, gold_of, repeat
 from venire.errors import FileError, InputError
 
 if TYPE_CHECKING:
-    from venire.estimators.truth.questions import Questions
+    from venire.estimators.questions import Questions
 
 __all__ = ["ask"]
 
@@ -41,7 +41,7 @@ def ask(
     Fill in the labels of the list, and give it as --gold: to this command, which says what is
     known now and whether more would pay, and to venire aggregate.
     """
-    from venire.estimators.truth.questions import questions
+    from venire.estimators.questions import questions
     from venire.files import check_targets, write_outputs
     from venire.labels.sources import COLUMNS, as_table
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from venire.errors import InputError
-from venire.estimators.truth.questions import _information, questions
+from venire.estimators.questions import _information, questions
 from venire.labels import LabelTable
 
 
