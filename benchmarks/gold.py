@@ -229,7 +229,7 @@ def known_only(labels: Labels) -> Labels:
     """The items of known truth, which are those that can be answered."""
     known, table = labels.truth >= 0, labels.table
     place, there = np.cumsum(known) - 1, known[table.item]
-    items = [table.items[i] for i in np.flatnonzero(known)]
+    items = [table.items[i] for i in np.flatnonzero(known).tolist()]
     codes = place[table.item[there]], table.labeler[there], table.said[there]
     some = LabelTable.from_codes(*codes, items, table.labelers, table.classes)
     rows = [q[known] for q in labels.aggregates]
