@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from benchmarks.real_data import SETS, load
 from venire.estimators import Auto
 from venire.estimators.base import Floats
+from venire.estimators.questions import chosen
 from venire.estimators.scoring import expected_calibration_error, right_shares
 from venire.estimators.truth.mixture import mixture_by_gold
 from venire.estimators.truth.teaching import explanations
@@ -36,7 +37,6 @@ TUNED = (
     "reuters", "snow_joy", "temp", "web",
 )  # fmt: skip
 JUDGES = ("mtbench_judges", "llmbar", "civilcomments", "llmjudge2024_binary")
-CONTENTIOUS = ("bluebird", "dtype_athlete", "fact_eval", "reuters", "snow_joy", "trec2010")
 SIZES = (20, 50, 100)
 SURE = 0.95
 
@@ -203,9 +203,64 @@ def judges(sets: Iterable[Labels], number: int) -> None:
         print(f"| {labels.name} | {' | '.join(cells)} | {best_judge(labels):.1f} |", flush=True)
 
 
+def asked(sets: Iterable[Labels], number: int) -> None:
+    """Right verdicts on all items: asked in fives, against drawn at random."""
+    heads = "5 asked | 10 asked | 20 asked | 20 random"
+    print(f"| right, % | without | {heads} |\n|-|-|-|-|-|-|")
+    for labels in map(known_only, sets):
+        able = labels.truth < len(labels.table.classes)
+        cells = [f"{100 * _all_right(labels, labels.aggregates[0], labels.able[:0]):.1f}"]
+        found: dict[int, list[float]] = {5: [], 10: [], 20: []}
+        for seed in range(number):
+            known = np.full(len(labels.truth), -1)
+            for size in (5, 10, 15, 20):
+                _answer(labels, known, able, seed)
+                gold = np.flatnonzero(known >= 0)
+                if size in found:
+                    q = _told_asked(labels, known, gold)
+                    found[size].append(_all_right(labels, q, gold))
+        cells += [f"{100 * np.mean(values):.1f}" for values in found.values()]
+        random = [_all_right(labels, labels.told(g), g) for g in draws(labels, 20, number)]
+        cells.append(f"{100 * np.mean(random):.1f}")
+        print(f"| {labels.name} | {' | '.join(cells)} |", flush=True)
+
+
+def known_only(labels: Labels) -> Labels:
+    """The items of known truth, which are those that can be answered."""
+    known, table = labels.truth >= 0, labels.table
+    place, there = np.cumsum(known) - 1, known[table.item]
+    items = [table.items[i] for i in np.flatnonzero(known).tolist()]
+    codes = place[table.item[there]], table.labeler[there], table.said[there]
+    some = LabelTable.from_codes(*codes, items, table.labelers, table.classes)
+    rows = [q[known] for q in labels.aggregates]
+    return Labels(labels.name, some, labels.truth[known], labels.names, rows)
+
+
+def _answer(labels: Labels, known: Ints, able: NDArray[np.bool_], seed: int) -> None:
+    """Ask about five items, and write their truth."""
+    place = {item: i for i, item in enumerate(labels.table.items)}
+    some = chosen(labels.table, labels.names, labels.aggregates, 15, known, seed).asked
+    items = [place[one.item] for one in some if able[place[one.item]]][:5]
+    known[items] = labels.truth[items]
+
+
+def _told_asked(labels: Labels, known: Ints, gold: Ints) -> Floats:
+    answers = {labels.table.items[i] for i in gold.tolist()}
+    found = mixture_by_gold(labels.table, known, labels.names, labels.aggregates, answers)
+    assert found is not None
+    return np.asarray(found.posteriors(labels.table, labels.aggregates))
+
+
+def _all_right(labels: Labels, posteriors: Floats, gold: Ints) -> float:
+    """The share of right verdicts on all items; those on gold are."""
+    shares = right_shares(posteriors, labels.truth)
+    shares[gold] = 1.0
+    return float(shares[labels.truth >= 0].mean())
+
+
 def main(arguments: Sequence[str] = ()) -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks gold")
-    parser.add_argument("parts", nargs="*", default=["random", "judges"])
+    parser.add_argument("parts", nargs="*", default=["random", "judges", "asked"])
     parser.add_argument("--data", type=Path, default=Path("../shared/data"))
     parser.add_argument("--draws", type=int, default=10)
     parser.add_argument("--sets", nargs="*", default=SETS)
@@ -216,7 +271,8 @@ def main(arguments: Sequence[str] = ()) -> None:
     known: dict[str, Callable[[Iterable[Labels], int], None]] = {
         "random": random_gold,
         "judges": judges,
+        "asked": asked,
     }
     for part in given.parts:
-        wanted = names if part == "random" else [name for name in names if name in JUDGES]
+        wanted = [name for name in names if name in JUDGES] if part == "judges" else names
         known[part]((read(given.data, name) for name in wanted), given.draws)

@@ -59,8 +59,8 @@ if TYPE_CHECKING:
     from venire.estimators import find_constant as find_constant
     from venire.estimators import krippendorff_alpha as krippendorff_alpha
     from venire.estimators import vote_entropy as vote_entropy
-    from venire.estimators.truth.questions import Questions as Questions
-    from venire.estimators.truth.questions import questions as questions
+    from venire.estimators.questions import Questions as Questions
+    from venire.estimators.questions import questions as questions
     from venire.labels import LabelTable as LabelTable
     from venire.labels.sources import as_table as as_table
     from venire.model import Assignment as Assignment

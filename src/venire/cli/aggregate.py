@@ -245,10 +245,11 @@ def _fit(
         )
     fit: Any = estimator.fit
     if isinstance(gold, Path) and isinstance(table, LabelTable):
-        known, day = gold_of(gold, table, columns)
-        fitted: BaseEstimator = fit(table, gold=known)
+        told = gold_of(gold, table, columns)
+        more = {"asked": told.asked} if isinstance(estimator, Auto) else {}
+        fitted: BaseEstimator = fit(table, gold=told.labels, **more)
         if isinstance(fitted, Auto) and fitted.checked_ is not None:
-            fitted.checked_ = fitted.checked_._replace(day=day)
+            fitted.checked_ = fitted.checked_._replace(day=told.day)
         return fitted
     codes = as_truth(gold, table, (columns[0], columns[2]))
     if total(table, count_truth, codes, len(table.classes))[1]:

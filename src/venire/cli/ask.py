@@ -15,7 +15,7 @@ from venire.cli.tables import FAMILIES, columns_of, families_of, gold_of, repeat
 from venire.errors import FileError, InputError
 
 if TYPE_CHECKING:
-    from venire.estimators.truth.questions import Questions
+    from venire.estimators.questions import Questions
 
 __all__ = ["ask"]
 
@@ -23,9 +23,6 @@ N = "How many items to ask about."
 OUT = "Write the list, .csv, .parquet or .jsonl: task,label,drawn,verdict,other,information."
 GOLD = "The answers so far, and other known labels: a file with task,label; empty ones are skipped."
 SEED = "Seed of the draws."
-
-#: What the column `drawn` says of these items: they were chosen, so they never count in bounds.
-ASKED = "asked"
 
 
 def ask(
@@ -44,7 +41,7 @@ def ask(
     Fill in the labels of the list, and give it as --gold: to this command, which says what is
     known now and whether more would pay, and to venire aggregate.
     """
-    from venire.estimators.truth.questions import questions
+    from venire.estimators.questions import questions
     from venire.files import check_targets, write_outputs
     from venire.labels.sources import COLUMNS, as_table
 
@@ -58,9 +55,10 @@ def ask(
             raise FileError(out, None, "it exists and may hold answers: choose another name")
     with screen.working(f"reading {labels.name}"):
         table = as_table(labels, None, kept, called)
-        known = None if gold is None else gold_of(gold, table, called)[0]
+        known = None if gold is None else gold_of(gold, table, called)
         kin = families_of(families, labels, table, called)
-        found = questions(table, n, known, families=kin, seed=seed)
+        told = (None, ()) if known is None else (known.labels, known.asked)
+        found = questions(table, n, told[0], asked=told[1], families=kin, seed=seed)
     if out is not None:
         write_outputs([_output(out, found)])
     if as_json:
@@ -71,6 +69,7 @@ def ask(
 
 def _output(out: Path, found: Questions) -> Any:
     from venire.files import columns_output
+    from venire.files.audits import ASKED
 
     asked = found.asked
     return columns_output(

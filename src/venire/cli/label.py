@@ -112,7 +112,7 @@ def label(
             options["prices"] = None if prices is None else prices_of(prices, table)
             called = COLUMNS_OF_LABELS if wide else columns_of(columns, COLUMNS_OF_LABELS)
             options["families"] = families_of(families, source, table, called)
-            options["gold"] = None if gold is None else gold_of(gold, table, called)[0]
+            options["gold"] = None if gold is None else gold_of(gold, table, called).labels
             done = label_recorded(table, limit, **options)
         else:
             assert items is not None

@@ -46,7 +46,9 @@ NAMED = 2
 def panel(
     labels: Annotated[str, typer.Argument(metavar="LABELS", help=LABELS)],
     prices: Annotated[Path | None, typer.Option(metavar="FILE", help=PRICES)] = None,
-    truth: Annotated[Path | None, typer.Option(metavar="FILE", help=TRUTH)] = None,
+    truth: Annotated[
+        Path | None, typer.Option("--truth", "--gold", metavar="FILE", help=TRUTH)
+    ] = None,
     families: Annotated[Path | None, typer.Option(metavar="FILE", help=FAMILIES)] = None,
     want: Annotated[float | None, typer.Option(metavar="X", help=WANT)] = None,
     lose: Annotated[float | None, typer.Option(metavar="X", help=LOSE)] = None,
@@ -101,7 +103,8 @@ def _print(report: PanelReport, priced: bool) -> None:
     console.print()
     console.print(_table(report))
     console.print()
-    for line in (*related_lines(report.relations), *_advice(report)):
+    against = () if report.against is None else (report.against.words,)
+    for line in (*against, *related_lines(report.relations), *_advice(report)):
         console.print(line)
 
 
@@ -109,7 +112,9 @@ def _table(report: PanelReport) -> Table:
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False)
-    for name in ("labeler", "skill", "price", "share", "cost", "without it", "second label", ""):
+    heads = ["labeler", "skill", "price", "share", "cost", "without it", "second label"]
+    kappa = None if report.against is None else report.against.kappa
+    for name in (*heads, *(() if kappa is None else ("kappa",)), ""):
         words = name in ("labeler", "")
         table.add_column(name, justify="left" if words else "right", no_wrap=True)
     for m in sorted(report.members, key=lambda m: (not m.stays, -m.skill)):
@@ -123,9 +128,14 @@ def _table(report: PanelReport) -> Table:
             f"{m.cost:,.6g}",
             _percent(m.without, signed=True),
             _percent(m.second, signed=True),
+            *(() if kappa is None else (_kappa(kappa.get(m.labeler)),)),
             ", ".join(notes),
         )
     return table
+
+
+def _kappa(value: float | None) -> str:
+    return "-" if value is None else f"{value:.2f}"
 
 
 def _relatives(member: PanelMember) -> list[str]:

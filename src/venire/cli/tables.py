@@ -11,8 +11,8 @@ from venire.tools.addresses import located
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
-    from datetime import date
 
+    from venire.files.audits import KnownLabels
     from venire.labels import LabelTable, Repeats
     from venire.labels.partitions import Table
     from venire.tools.addresses import PathOrAddress
@@ -111,17 +111,16 @@ def families_of(
     return found or None
 
 
-def gold_of(
-    path: Path, table: LabelTable, columns: Sequence[str]
-) -> tuple[dict[Hashable, Hashable], date | None]:
-    """The known labels in a file, by item, and their day if the file has a column `date`.
+def gold_of(path: Path, table: LabelTable, columns: Sequence[str]) -> KnownLabels:
+    """The known labels in a file, by the names of items and classes in the table.
 
     Rows without a label are skipped, as in a list that is not yet filled in.
     """
     from venire.files import read_known
+    from venire.files.audits import KnownLabels
     from venire.labels.sources.text import like
 
-    read, day = read_known(path, (columns[0], columns[2]))
+    read, day, asked = read_known(path, (columns[0], columns[2]))
     names, labels = like(list(read), table.items), like(list(read.values()), table.classes)
     odd = next((said for said in labels if said not in set(table.classes)), None)
     if odd is not None:
@@ -133,7 +132,9 @@ def gold_of(
     if read and not there.intersection(names):
         message = f"none of its tasks is among the labels', such as {table.items[0]!r}"
         raise FileError(path, None, message)
-    return {name: k for name, k in zip(names, labels, strict=True) if name in there}, day
+    known = {name: k for name, k in zip(names, labels, strict=True) if name in there}
+    chosen = frozenset(name for name, text in zip(names, read, strict=True) if text in asked)
+    return KnownLabels(known, day, chosen)
 
 
 def related_lines(relations: Sequence[str]) -> Sequence[str]:

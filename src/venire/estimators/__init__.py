@@ -5,6 +5,7 @@
     one_coin      the paper's Algorithm 3; `dawid_skene`: confusion matrices, `known`: given
     streaming     labels that come in batches
     ratings       classes with an order, numbers, comparisons
+    truth         what gold teaches; `questions`: which items to ask about
     screening     copies of each other, and labelers who never look
     intervals     confidence intervals of the skills
     passes        the compiled loops

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Collection, Hashable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, ClassVar, Final, Self
@@ -143,12 +143,13 @@ class Auto(VoteEstimator):
     stranger: ArrayLike | None = None
     threads: int | None = None
 
-    def fit(self, labels: Any, gold: Gold | None = None) -> Self:
+    def fit(self, labels: Any, gold: Gold | None = None, asked: Collection[Hashable] = ()) -> Self:
         """Find out what is safe, and learn the labelers that far.
 
         With `gold`, a mapping of item to class, the class of these items is known, and the verdicts
         on the others are a mixture of what labels alone can mean, and of single labelers, by how
-        well each predicts gold (`venire.estimators.truth`).
+        well each predicts gold (`venire.estimators.truth`). `asked` are those of its items that
+        were chosen, as `questions` does, and not drawn at random.
         """
         if not isinstance(self.seed, int | np.integer) or self.seed < 0:
             raise InputError(f"got seed={self.seed!r}, expected a whole number from 0 on")
@@ -170,15 +171,15 @@ class Auto(VoteEstimator):
         self.rows_, self.shares_ = self._learn(table, found.present, voices, groups, None)
         self.undecided_ = self._hanging(found.present, voices)
         self.why_ = self._explained(found)
-        self._teach(table, known)
+        self._teach(table, known, asked)
         return self
 
-    def _teach(self, table: Table, known: Any) -> None:
+    def _teach(self, table: Table, known: Any, asked: Collection[Hashable]) -> None:
         """Let gold, if there is any, weigh what labels alone can mean."""
         self.checked_: Checked | None = None
         if known is None:
             return
-        found = taught(table, known, self, self.threads)
+        found = taught(table, known, self, self.threads, asked)
         if found is None:
             rows = settled(table, self.posterior_rows(), known)
             learned = self.confusions_, self.priors_

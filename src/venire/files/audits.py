@@ -39,6 +39,9 @@ COLUMNS: Final = ("task", "label")
 #: What the column `drawn` says of a task of the sample, and of one that was drawn for its class.
 SAMPLE, EXTRA = "sample", "extra"
 
+#: What it says of a task that `venire ask` chose: it teaches, and never counts in bounds.
+ASKED: Final = "asked"
+
 #: The fields of a row as text, and how to make the error about the row at a place.
 Rows = tuple[list[list[str]], Callable[[int, str], FileError]]
 
@@ -57,10 +60,14 @@ class Gold(NamedTuple):
 
 
 class KnownLabels(NamedTuple):
-    """Known labels by task, and the last day in the column `date`, None without any."""
+    """Known labels by task, the last day in the column `date`, and the tasks that were asked.
 
-    labels: dict[str, str]
+    `day` is None without any; `asked` are those of which the column `drawn` says so.
+    """
+
+    labels: dict[Any, Any]
     day: date | None
+    asked: frozenset[Any] = frozenset()
 
 
 def drawn_output(path: str | Path, drawn: Iterable[Drawn]) -> Output:
@@ -105,12 +112,13 @@ def read_known(path: str | Path, columns: Sequence[str] = COLUMNS) -> KnownLabel
     ...     path = Path(folder, "gold.csv")
     ...     _ = path.write_text("task,label,date\n1,spam,2026-11-16\n2,,\n")
     ...     read_known(path)
-    KnownLabels(labels={'1': 'spam'}, day=datetime.date(2026, 11, 16))
+    KnownLabels(labels={'1': 'spam'}, day=datetime.date(2026, 11, 16), asked=frozenset())
     """
     labels: dict[str, str] = {}
     days: list[date] = []
-    rows, blame = text_rows(Path(path), columns, "known labels", "date")
-    for place, (task, label, day) in enumerate(rows):
+    asked: set[str] = set()
+    rows, blame = text_rows(Path(path), columns, "known labels", "date", "drawn")
+    for place, (task, label, day, how) in enumerate(rows):
         if labels.get(task, label) != label:
             raise blame(place, f"task {shown(task)} has another label above: keep one of them")
         if not label:
@@ -118,12 +126,13 @@ def read_known(path: str | Path, columns: Sequence[str] = COLUMNS) -> KnownLabel
         if not task:
             raise blame(place, f"{columns[0]} is empty, expected one in every row: drop the row")
         labels[task] = label
+        asked |= {task} if how == ASKED else set()
         try:
             days += [date.fromisoformat(day[:10])] if day else []
         except ValueError:
             message = f"date is {shown(day)}, expected a day such as 2026-11-16: correct or drop it"
             raise blame(place, message) from None
-    return KnownLabels(labels, max(days, default=None))
+    return KnownLabels(labels, max(days, default=None), frozenset(asked))
 
 
 def read_gold(

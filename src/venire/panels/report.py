@@ -20,6 +20,7 @@ from venire.labels.sources import as_table, as_truth
 from venire.panels.cheapest import Chosen, cheapest_panel
 from venire.panels.replayed import Replayed
 from venire.panels.second_label import second_labels
+from venire.panels.truth import AgainstTruth, against_truth
 from venire.panels.yardstick import Estimate, Yardstick, verdicts_of
 
 __all__ = ["PanelMember", "PanelReport", "panel_report"]
@@ -73,6 +74,8 @@ class PanelReport:
 
     `families` are the labelers who count as one, with the correlation of their errors and their
     worth in votes; `relations` says it in words, as `Auto.relations_` of all labels does.
+    `against` has what the truth says of the panel as a whole: how many independent votes it is
+    worth, and the agreement of each labeler with the truth beyond chance; None without truth.
     """
 
     items: int
@@ -88,6 +91,7 @@ class PanelReport:
     expected: Estimate
     families: tuple[CloneGroup, ...] = ()
     relations: tuple[str, ...] = ()
+    against: AgainstTruth | None = None
 
     @property
     def can_go(self) -> Names:
@@ -99,6 +103,7 @@ class PanelReport:
         return {
             **asdict(self),
             "families": [group.record() for group in self.families],
+            "against": self.against and self.against.record(),
             "can_go": list(self.can_go),
             "best_again": self.best_again.labeler,
         }
@@ -163,9 +168,11 @@ def panel_report(
     everyone = frozenset(range(len(table.labelers)))
     fitted = replayed.fit(everyone)
     expect, whole = Yardstick.of_posteriors(fitted.posteriors_), verdicts_of(fitted)
-    rule = expect
+    rule, against = expect, None
     if truth is not None:
-        rule = Yardstick.of_truth(as_truth(truth, table), len(table.classes))
+        codes = as_truth(truth, table)
+        rule = Yardstick.of_truth(codes, len(table.classes))
+        against = against_truth(table, codes)
     without = {m: rule.change(whole, replayed.verdicts(everyone - {m})) for m in everyone}
     spent, accuracy = replayed.spent(price), rule.accuracy(whole)
     choice = _Choice(replayed, spent.tolist(), want, lose, truth is not None)
@@ -191,6 +198,7 @@ def panel_report(
         expected=expected,
         families=fitted.families_,
         relations=fitted.relations_,
+        against=against,
     )
 
 

@@ -91,6 +91,8 @@ def plain_evidence(said: Any, known: Any, aggregates: Any) -> list[float]:
             made = (1 - module.DOUBT) * softmax(u * x) + module.DOUBT / K
             fits.append(p / sum(prior) * math.prod(made[i, known[i]] for i in gold))
         mass = module.AGGREGATES * (module.DEFAULT if a == 0 else 1) / (module.DEFAULT + 1)
+        if a == 0:  # a part of the mass of taught votes, which need more items
+            mass += module.TAUGHT * (1 - len(gold) / module.FULL)
         evidence.append(mass * sum(fits))
     return evidence
 

@@ -64,7 +64,8 @@ def fit_logit(features: Floats, offset: Floats, truth: Ints, mean: Floats, sprea
     _, curvature = _derivatives(z, features, truth, precision * (weights - mean), precision)
     determinant = float(np.linalg.slogdet(curvature)[1])
     evidence = height + (float(np.log(precision).sum()) - determinant) / 2
-    return Logit(weights, evidence, _left_out(z, features, truth, np.linalg.inv(curvature)))
+    covariance = np.asarray(np.linalg.inv(curvature), np.float64)
+    return Logit(weights, evidence, _left_out(z, features, truth, covariance))
 
 
 def softmax(scores: Floats) -> Floats:

@@ -21,11 +21,14 @@ gold, integrated over what it learns (its evidence), so learning more is no adva
 Posteriors are the weighted mean. A temperature, log-normal around 1 a priori, and the share of
 items on which everybody may be wrong are fitted on the posteriors that gold items have without
 their own gold.
+
+Gold items that were *asked* (`venire ask`) are those on which explanations differ, and no sample of
+all items. They weigh the candidates, and teach nothing about class shares and confidence.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -37,7 +40,7 @@ from venire.estimators.base import Floats
 from venire.estimators.truth.logit import Logit, fit_logit, log_sums, softmax
 from venire.estimators.truth.sample import Sample, centred, gold_sample
 from venire.estimators.votes.implied import soft_counts
-from venire.labels import LabelTable
+from venire.labels import LabelTable, Names
 from venire.labels.partitions import Table, each, total
 
 __all__ = ["Mixture", "candidate_rows", "mixture_by_gold", "weighed"]
@@ -79,7 +82,7 @@ DOUBT: Final = 0.01
 HEATS: Final = np.linspace(np.log(0.25), np.log(5.0), 41)
 HEAT_SPREAD: Final = 0.4
 HAZARDS: Final = np.array([0.005, 0.01, 0.02, 0.03, 0.045, 0.065, 0.09, 0.12, 0.16])
-HAZARD: Final = 0.03
+HAZARD: Final = 0.08
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,6 +111,8 @@ class Mixture:
         Gold items that were learned from.
     right : float
         Gold items whose verdict is right without their own gold.
+    asked : int
+        How many of them were asked, and not drawn.
     """
 
     names: tuple[str, ...]
@@ -120,12 +125,13 @@ class Mixture:
     hazard: float
     gold: int
     right: float
+    asked: int = 0
 
     def posteriors(self, table: Table, aggregates: Sequence[Any]) -> Any:
         """The posteriors of all items, or of each partition."""
         return each(table, _posteriors, self, *aggregates)
 
-    def shares(self, labelers: Sequence[Any]) -> dict[str, float]:
+    def shares(self, labelers: Names) -> dict[str, float]:
         """The weight of each explanation, the largest first: aggregates, taught votes, labelers."""
         named = dict(zip(self.names, self.weights.tolist(), strict=False))
         named["taught by gold"] = float(self.weights[len(self.names) :].sum())
@@ -135,12 +141,16 @@ class Mixture:
 
 
 def mixture_by_gold(
-    table: Table, known: Any, names: Sequence[str], aggregates: Sequence[Any]
+    table: Table,
+    known: Any,
+    names: Sequence[str],
+    aggregates: Sequence[Any],
+    asked: Collection[Any] = (),
 ) -> Mixture | None:
     """Weigh the explanations by gold; None if nobody labelled a gold item.
 
     `known` has the class of each item or -1; `aggregates` are posteriors that no gold has touched,
-    the default first.
+    the default first; `asked` are gold items that were chosen, and not drawn at random.
 
     >>> rng = np.random.default_rng(0)
     >>> truth = rng.integers(2, size=(300, 1))
@@ -154,7 +164,7 @@ def mixture_by_gold(
     >>> [round(float((p.argmax(axis=1) == truth[:, 0]).mean()), 2) for p in (vote, q)]
     [0.6, 0.96]
     """
-    sample = gold_sample(table, known, list(aggregates))
+    sample = gold_sample(table, known, list(aggregates), asked)
     return weighed(table, sample, names, aggregates) if len(sample.truth) else None
 
 
@@ -179,7 +189,8 @@ def weighed(
     some, single = weights[: len(evidence)], weights[len(evidence) :]
     left_out = np.concatenate([plain.left_out, [_doubted(vote.left_out) for vote in votes]])
     q = _without_own(sample, some, left_out, single, tables, plain.left_out[0])
-    temperature, hazard = fitted_calibration(q, sample.truth)
+    drawn = ~sample.asked
+    temperature, hazard = fitted_calibration(q[drawn], sample.truth[drawn])
     A, K = len(names), sample.scores.shape[2]
     split = [(w[:A] * plain.slopes, w[A : A + K], w[A + K :]) for w in _widened(sample, votes, M)]
     return Mixture(
@@ -193,6 +204,7 @@ def weighed(
         hazard=hazard,
         gold=len(sample.truth),
         right=float((q.argmax(axis=1) == sample.truth).sum()),
+        asked=int(sample.asked.sum()),
     )
 
 
@@ -204,9 +216,9 @@ def fitted_calibration(posteriors: Floats, truth: Ints) -> tuple[float, float]:
 
     >>> sure = np.tile([0.99, 0.01], (40, 1))
     >>> [round(x, 2) for x in fitted_calibration(sure, (np.arange(40) % 5 == 0).astype(int))]
-    [0.44, 0.09]
+    [0.55, 0.1]
     >>> [round(x, 2) for x in fitted_calibration(sure, np.zeros(40, int))]
-    [1.07, 0.03]
+    [1.23, 0.03]
     """
     K = posteriors.shape[1]
     hot = softmax(np.exp(HEATS)[:, None, None] * np.log(np.maximum(posteriors, 1e-12)))
@@ -265,7 +277,7 @@ def _taught(sample: Sample, slopes: Floats, per_item: float) -> list[Logit]:
     used, code = _heard(sample)
     features = np.zeros((G, K, A + K + len(used)))
     features[:, :, :A] = (slopes[:, None, None] * sample.scores).transpose(1, 2, 0)
-    features[:, :, A : A + K] = np.eye(K)
+    features[~sample.asked, :, A : A + K] = np.eye(K)
     own = np.eye(K)[sample.said]
     votes = np.array([np.bincount(sample.item, own[:, k], minlength=G) for k in range(K)]).T
     shares = votes / votes.sum(axis=1, keepdims=True)
@@ -363,7 +375,7 @@ def _scores(
         np.bincount(place, of, minlength=n * K).reshape(n, K)
         for of in (np.ones(len(place)), who[table.labeler])
     )
-    return z + heard - votes / given * heard.sum(axis=1, keepdims=True)
+    return np.asarray(z + heard - votes / given * heard.sum(axis=1, keepdims=True))
 
 
 def _masses(aggregates: int) -> Floats:

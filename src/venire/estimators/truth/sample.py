@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -28,7 +29,8 @@ class Sample(NamedTuple):
 
     `scores` are the centred log-posteriors of each aggregate, aggregates x items x K, scaled so
     that they have the size 1 over all items of the table; `scales` are what they were divided by.
-    `item`, `labeler` and `said` are the labels of these items; `item` counts from 0 here.
+    `item`, `labeler` and `said` are the labels of these items; `item` counts from 0 here. `asked`
+    are items that were chosen for what they tell, and are no random sample.
     """
 
     truth: Ints
@@ -37,6 +39,7 @@ class Sample(NamedTuple):
     item: Ints
     labeler: Ints
     said: Ints
+    asked: NDArray[np.bool_]
 
     @property
     def hits(self) -> NDArray[np.bool_]:
@@ -54,7 +57,9 @@ def centred(posteriors: Floats) -> Floats:
     return np.asarray(logs - logs.mean(axis=1, keepdims=True))
 
 
-def gold_sample(table: Table, known: Any, aggregates: list[Any]) -> Sample:
+def gold_sample(
+    table: Table, known: Any, aggregates: list[Any], asked: Collection[Any] = ()
+) -> Sample:
     """The gold items that somebody labelled; there may be none.
 
     `known` has the class of each item, -1 where it is not known.
@@ -65,7 +70,7 @@ def gold_sample(table: Table, known: Any, aggregates: list[Any]) -> Sample:
     >>> found.truth.tolist(), found.hits.tolist(), found.scores[0].round(2).tolist()
     ([0, 1], [True, False, True, True], [[0.0, 0.0], [-0.87, 0.87]])
     """
-    parts = list(pieces(table, _gold_rows, known, *aggregates))
+    parts = list(pieces(table, _gold_rows, known, frozenset(asked), *aggregates))
     sizes = np.cumsum([0, *(len(part[0]) for part in parts)])
     truth = np.concatenate([part[0] for part in parts])
     rows = np.concatenate([part[1] for part in parts], axis=1)
@@ -73,21 +78,23 @@ def gold_sample(table: Table, known: Any, aggregates: list[Any]) -> Sample:
     labeler, said = (np.concatenate([part[k] for part in parts]) for k in (3, 4))
     squares, items = total(table, _squares, *aggregates)
     scales = np.sqrt(squares / max(float(items), 1.0) / (rows.shape[2] - 1)).clip(1e-6)
-    sample = Sample(truth, rows / scales[:, None, None], scales, item, labeler, said)
+    picked = np.concatenate([part[5] for part in parts])
+    sample = Sample(truth, rows / scales[:, None, None], scales, item, labeler, said, picked)
     return sample if len(truth) <= MOST_GOLD else _thinned(sample)
 
 
 def _gold_rows(
-    table: LabelTable, known: Ints, *aggregates: Floats
-) -> tuple[Ints, Floats, Ints, Ints, Ints]:
+    table: LabelTable, known: Ints, asked: frozenset[Any], *aggregates: Floats
+) -> tuple[Ints, Floats, Ints, Ints, Ints, NDArray[np.bool_]]:
     used = np.flatnonzero((known >= 0) & (np.diff(table.start) > 0))
     place = np.full(len(table.items), -1)
     place[used] = np.arange(len(used))
     item = place[table.item]
     there = item >= 0
     rows = np.array([centred(q[used]) for q in aggregates])
-    labels = (a[there].astype(np.int64) for a in (item, table.labeler, table.said))
-    return (known[used], rows, *labels)
+    own, who, said = (a[there].astype(np.int64) for a in (item, table.labeler, table.said))
+    picked = np.array([table.items[i] in asked for i in used.tolist()], np.bool_)
+    return known[used], rows, own, who, said, picked
 
 
 def _squares(table: LabelTable, *aggregates: Floats) -> tuple[Floats, int]:
@@ -102,5 +109,6 @@ def _thinned(sample: Sample) -> Sample:
     place[keep] = np.arange(len(keep))
     item = place[sample.item]
     there = item >= 0
-    labels = (a[there] for a in (item, sample.labeler, sample.said))
-    return Sample(sample.truth[keep], sample.scores[:, keep], sample.scales, *labels)
+    own, who, said = (a[there] for a in (item, sample.labeler, sample.said))
+    scores, asked = sample.scores[:, keep], sample.asked[keep]
+    return Sample(sample.truth[keep], scores, sample.scales, own, who, said, asked)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Collection
 from datetime import date
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -26,7 +27,8 @@ NAMED: Final = 0.05
 
 class Checked(NamedTuple):
     """What confidences were checked on: gold items, how many of them are right without their own
-    gold, the temperature, the explanations by weight, and the day of the gold where it is known.
+    gold, the temperature, the explanations by weight, the day of the gold where it is known, and
+    how many of the items were asked: these weigh explanations, and check no confidence.
 
     >>> Checked(50, 44.0, 0.8, {"majority": 0.9, "ann alone": 0.1}, date(2026, 11, 16)).rests_on
     'checked on 50 gold labels, of 16 November 2026'
@@ -37,12 +39,17 @@ class Checked(NamedTuple):
     temperature: float
     explanations: dict[str, float]
     day: date | None = None
+    asked: int = 0
 
     @property
     def rests_on(self) -> str:
         """What the confidences rest on, in words."""
         when = "" if self.day is None else f", of {self.day.day} {self.day:%B %Y}"
-        return f"checked on {self.gold:,} gold label{'' if self.gold == 1 else 's'}{when}"
+        drawn = self.gold - self.asked
+        if not drawn:
+            return f"by labels and {_gold(self.gold)} that were asked, not checked{when}"
+        more = f" ({self.asked:,} more were asked)" if self.asked else ""
+        return f"checked on {_gold(drawn)}{more}{when}"
 
     @property
     def words(self) -> str:
@@ -58,11 +65,16 @@ class Checked(NamedTuple):
         """The same for JSON."""
         return {
             "gold": self.gold,
+            "asked": self.asked,
             "right": self.right,
             "temperature": self.temperature,
             "explanations": {k: v for k, v in self.explanations.items() if v >= 0.001},
             "day": None if self.day is None else self.day.isoformat(),
         }
+
+
+def _gold(number: int) -> str:
+    return f"{number:,} gold label{'' if number == 1 else 's'}"
 
 
 def explanations(
@@ -87,15 +99,20 @@ def explanations(
 
 
 def taught(
-    table: Table, known: Any, default: BaseEstimator, threads: int | None = None
+    table: Table,
+    known: Any,
+    default: BaseEstimator,
+    threads: int | None = None,
+    asked: Collection[Any] = (),
 ) -> tuple[Mixture, Any] | None:
     """What gold makes of a fitted default: the mixture and its posteriors; None without any."""
     names, aggregates = explanations(table, default, threads)
-    mixture = mixture_by_gold(table, known, names, aggregates)
+    mixture = mixture_by_gold(table, known, names, aggregates, asked)
     return None if mixture is None else (mixture, mixture.posteriors(table, aggregates))
 
 
 def checked(mixture: Mixture, table: Table) -> Checked:
     """The record of a mixture on a table."""
     named = mixture.shares(table.labelers)
-    return Checked(mixture.gold, mixture.right, mixture.temperature, named)
+    told = mixture.gold, mixture.right, mixture.temperature
+    return Checked(*told, named, asked=mixture.asked)

@@ -16,7 +16,7 @@ must not count in bounds and rates (`venire audit`), and carry the mark `asked`.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Collection, Hashable
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
@@ -136,6 +136,7 @@ def questions(
     n: int = 10,
     gold: Gold | None = None,
     *,
+    asked: Collection[Any] | None = None,
     families: Families | None = None,
     seed: int = 0,
 ) -> Questions:
@@ -149,6 +150,8 @@ def questions(
         How many items.
     gold
         The answers so far, item to class; also gold from elsewhere.
+    asked
+        Which of these items were asked, and not drawn at random. By default all of them.
     families
         Labelers who may share errors: see `Auto`.
     seed
@@ -172,7 +175,7 @@ def questions(
     table = as_table(labels)
     default = Auto(families, seed=seed).fit(table)
     names, aggregates = explanations(table, default)
-    return chosen(table, names, aggregates, n, gold_classes(table, gold), seed)
+    return chosen(table, names, aggregates, n, gold_classes(table, gold), seed, asked)
 
 
 def chosen(
@@ -182,10 +185,15 @@ def chosen(
     n: int,
     known: Ints | None,
     seed: int = 0,
+    asked: Collection[Any] | None = None,
 ) -> Questions:
     """The same, by explanations that are there already; `known` has classes of items, or -1."""
     known = np.full(len(table.items), -1) if known is None else known
-    mixture = weighed(table, gold_sample(table, known, aggregates), names, aggregates)
+    answers = (
+        {table.items[i] for i in np.flatnonzero(known >= 0).tolist()} if asked is None else asked
+    )
+    sample = gold_sample(table, known, aggregates, answers)
+    mixture = weighed(table, sample, names, aggregates)
     labelled = np.diff(table.start) > 0
     verdicts, before = (
         q.argmax(axis=1) for q in (mixture.posteriors(table, aggregates), aggregates[0])
@@ -202,13 +210,13 @@ def chosen(
         hanging += float((candidates.weights[:, None] * differ).sum())
     drawn = np.random.default_rng(seed).random(len(unknown))
     pool = unknown[np.lexsort((drawn, -telling))[: max(POOL, n)]]
-    asked = [
+    listed = [
         _question(table, candidates, int(pool[i]), int(verdicts[pool[i]]), bits)
         for i, bits in _together(candidates, pool, min(n, len(pool)), seed)
     ]
     answered = np.flatnonzero(labelled & (known >= 0))
     return Questions(
-        asked=tuple(asked),
+        asked=tuple(listed),
         gold=len(answered),
         explanations=mixture.shares(table.labelers),
         right=_right(table, candidates, answered, known),
