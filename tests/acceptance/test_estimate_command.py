@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -52,10 +53,11 @@ def drawn(share: str = "0.2") -> str:
     return name
 
 
-def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict:
+def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, Any]:
     capsys.readouterr()
     assert main([*arguments, "--json"]) == 0
-    return json.loads(capsys.readouterr().out)
+    found: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return found
 
 
 def test_a_share_with_its_interval(capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 import pytest
@@ -120,6 +121,6 @@ def test_good_verdicts_are_guaranteed_and_bad_ones_are_not() -> None:
         (({1: "x"}, {1: 0.5}, {}, 0.9, 2), "level 2"),
     ],
 )
-def test_what_is_wrong_is_said(given_: tuple, message: str) -> None:
+def test_what_is_wrong_is_said(given_: tuple[Any, ...], message: str) -> None:
     with pytest.raises(InputError, match=message):
         guarantee(*given_)

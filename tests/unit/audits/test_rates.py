@@ -40,7 +40,7 @@ def plain_ppi(y: list[float], f: list[float], others: list[float]) -> float:
 @settings(deadline=None, max_examples=40)
 def test_with_yes_and_no_it_is_ppi(seed: int) -> None:
     rng = np.random.default_rng(seed)
-    said = (rng.random(200) < 0.4) * 1.0
+    said = (rng.random(200) < 0.4).astype(np.float64)
     truth = np.where(rng.random(200) < 0.8, said, 1 - said)
     place = rng.permutation(200)[:60]
     sample = Sample(said, said, place, truth[place])
@@ -71,8 +71,8 @@ def covered(
 )
 def test_it_holds_whatever_the_judges_do(share: float, found: float, alarms: float) -> None:
     rng = np.random.default_rng(7)
-    truth = (rng.random(500) < share) * 1.0
-    said = (rng.random(500) < np.where(truth == 1, found, alarms)) * 1.0
+    truth = (rng.random(500) < share).astype(np.float64)
+    said = (rng.random(500) < np.where(truth == 1, found, alarms)).astype(np.float64)
     held, ratio = covered(truth, said, said, 40, 300)
     assert held >= 0.9 - 3 * math.sqrt(0.09 / 300)
     assert ratio <= 1.03
@@ -82,7 +82,7 @@ def test_it_holds_whatever_the_judges_do(share: float, found: float, alarms: flo
 
 def test_without_judges_it_is_gold_alone() -> None:
     rng = np.random.default_rng(2)
-    truth = (rng.random(400) < 0.3) * 1.0
+    truth = (rng.random(400) < 0.3).astype(np.float64)
     place = rng.permutation(400)[:50]
     rate = Sample(np.zeros(400), np.zeros(400), place, truth[place]).rate()
     assert rate.interval == rate.gold_only
@@ -108,8 +108,8 @@ def test_intervals_are_in_order(seed: int, n: int) -> None:
     score = {i: float(rng.random()) for i in truth}
     gold = {i: truth[i] for i in rng.permutation(100)[:n].tolist()}
     for make in (share_of, precision_of, recall_of):
-        for how in ({}, {"ongoing": True}, {"anytime": True}):
-            rate = make(verdicts, gold, "a", score, **how)
+        for how in ((False, False), (True, False), (False, True)):
+            rate = make(verdicts, gold, "a", score, None, 0.95, *how)
             assert 0 <= rate.low <= rate.high <= 1
             assert math.isnan(rate.estimate) or rate.low - 1e-9 <= rate.estimate <= rate.high + 1e-9
             assert rate.worth >= rate.gold - 1e-6

@@ -63,7 +63,7 @@ def test_it_is_seldom_ever_wrong_over_all_orders(marked: int, helpful: bool) -> 
 @settings(deadline=None, max_examples=15)
 def test_the_ends_are_where_it_begins_to_be_missed(seed: int) -> None:
     rng = np.random.default_rng(seed)
-    truth = (rng.random(80) < 0.4) * 1.0
+    truth = (rng.random(80) < 0.4).astype(np.float64)
     score = np.clip(truth * 0.6 + rng.random(80) * 0.4, 0, 1)
     place = rng.permutation(80)[:40]
     found = sequence_interval(score, place, truth[place], 0.8)
@@ -74,7 +74,7 @@ def test_the_ends_are_where_it_begins_to_be_missed(seed: int) -> None:
 
 def test_more_labels_never_widen() -> None:
     rng = np.random.default_rng(1)
-    truth = (rng.random(300) < 0.2) * 1.0
+    truth = (rng.random(300) < 0.2).astype(np.float64)
     place = rng.permutation(300)
     ends = [sequence_interval(truth, place[:n], truth[place[:n]], 0.95) for n in (0, 30, 100, 300)]
     assert ends[0].low == 0
