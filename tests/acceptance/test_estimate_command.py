@@ -188,10 +188,11 @@ def test_a_guarantee_of_aggregate(capsys: pytest.CaptureFixture[str]) -> None:
     with open("out.csv", encoding="utf-8", newline="") as file:
         marked = sum(row["guaranteed"] == "yes" for row in csv.DictReader(file))
     assert marked == got["guaranteed"]
+    assert run(capsys, *asked, "--guarantee", "0.9", "--gold", gold)["guarantee"] == got
     Path("teach.csv").write_text(Path(gold).read_text())
     learned = ["aggregate", "labels.csv", "--gold", "teach.csv", *promise]
     for wrong, message in [
-        ([*asked, "--guarantee", "0.9"], "needs --guarantee-gold"),
+        ([*asked, "--guarantee", "0.9"], "needs --gold or --guarantee-gold"),
         ([*asked, "--guarantee-level", "0.9"], "needs --guarantee"),
         ([*asked, *promise[:1], "9", *promise[2:]], "share 9"),
         (learned, "expected gold that teaches or tests"),

@@ -49,8 +49,8 @@ GOLD = "Known true labels to learn from: a file with task,label and optionally d
 COSTS = "What errors cost, truth:verdict=cost, as in toxic:ok=10; the others cost 1."
 OUT = "Write the verdicts, .csv, .parquet, .jsonl or .dataset: task,label,confidence,entropy."
 GUARANTEE = (
-    "Mark verdicts of which this share is right, as 0.95, whatever the labelers do; needs "
-    "--guarantee-gold."
+    "Mark verdicts of which this share is right, as 0.95, whatever the labelers do, by gold that "
+    "was drawn at random: --gold, or --guarantee-gold if --gold is to teach."
 )
 GUARANTEE_LEVEL = "With --guarantee: the probability with which it holds. [default: 0.95]"
 GUARANTEE_GOLD = "With --guarantee: gold drawn at random, that only tests: a file with task,label."
@@ -100,6 +100,9 @@ def aggregate(
     from venire.labels.sources.text import like
 
     named, called = names_of(classes), columns_of(columns, COLUMNS, wide)
+    if guarantee is not None and guarantee_gold is None and gold is not None:
+        screen.warn("with --guarantee the gold of --gold tests and does not teach")
+        guarantee_gold, gold = Path(gold), None
     given = {"--gold": gold, "--costs": costs, "--families": families, "--guarantee": guarantee}
     _check_guarantee(guarantee, guarantee_level, guarantee_gold, cluster, source := located(labels))
     method = _method(method, ordinal, numeric, classes, probabilities, seed, given)
@@ -190,8 +193,8 @@ def _check_guarantee(
         return
     if gold is None:
         raise InputError(
-            "--guarantee needs --guarantee-gold: gold that was drawn at random and only tests, as "
-            "that of --gold teaches"
+            "--guarantee needs --gold or --guarantee-gold: labels of tasks that were drawn at "
+            "random, as by venire audit draw"
         )
     if cluster is not None or clusters.is_several(labels):
         raise InputError(

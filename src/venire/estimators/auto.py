@@ -26,7 +26,6 @@ from venire.estimators.families import (
     weighted_shares,
 )
 from venire.estimators.given import Gold, known_classes, settled
-from venire.estimators.gold_votes import gold_votes
 from venire.estimators.screening.clones import CloneGroup, find_clones
 from venire.estimators.screening.independence import UNKNOWN, Independence, independence
 from venire.estimators.screening.screen import Screened, screen
@@ -168,7 +167,7 @@ class Auto(VoteEstimator):
                 groups, voices, self.independence_ = more, merged, explained
                 self.basis_ = Basis.NEAR
         self.learned_ = self.basis_ is not Basis.VOTE
-        self.rows_, self.shares_ = self._learn(table, found.present, voices, groups, None)
+        self.rows_, self.shares_ = self._learn(table, found.present, voices, groups)
         self.undecided_ = self._hanging(found.present, voices)
         self.why_ = self._explained(found)
         self._teach(table, known, asked)
@@ -215,14 +214,12 @@ class Auto(VoteEstimator):
         present: Table,
         voices: Table,
         groups: list[CloneGroup],
-        gold: Gold | None,
     ) -> tuple[Floats, Floats]:
         """The fit, on the basis that was found; returns what to weigh further labels with."""
         if self.learned_:
-            posteriors, rows, shares = self._weigh(voices, gold)
+            posteriors, rows, shares = self._weigh(voices)
         else:
-            told = gold_votes(voices, gold)
-            posteriors = votes = each(voices, weighted_shares, []) if told is None else told.shares
+            posteriors = votes = each(voices, weighted_shares, [])
         groups = measured(present, groups, posteriors)
         self.families_ = tuple(groups)
         if self.learned_ and groups:
@@ -230,48 +227,45 @@ class Auto(VoteEstimator):
             own = implied_confusions(present, posteriors)
             rows = np.where(members[:, None, None], own, rows)
             posteriors = each(present, weighted_posteriors, rows, shares, groups)
-        elif not self.learned_ and gold is None:
+        elif not self.learned_:
             votes = each(present, weighted_shares, groups)
             posteriors = each(present, weighted_shares, groups, prior_votes(present))
         posteriors = fill(each(present, capped, posteriors, agreements(present)), present)
-        posteriors = settled(present, posteriors, known_classes(present, gold))
         if not self.learned_:
             self._judge(table, posteriors, one_iteration(), votes)
-            rows, shares = self._further(present, voices, votes, gold)
+            rows, shares = self._further(present, voices, votes)
         else:
             skills = np.where(self.constant_, 1 / len(shares), implied_skills(rows, shares))
             self._settle(table, skills, posteriors, None, one_iteration(), rows, shares)
         return silenced(table, tempered(present, rows, groups), self.constant_), shares
 
-    def _further(
-        self, present: Table, voices: Table, votes: Any, gold: Gold | None
-    ) -> tuple[Floats, Floats]:
+    def _further(self, present: Table, voices: Table, votes: Any) -> tuple[Floats, Floats]:
         """Matrices and class shares for further labels, where verdicts on these are the vote.
 
         All count the same, except in a large panel that does not err independently: whom to ask
         next is then seen near the vote.
         """
         if self.independence_.refuted and not self.independence_.small:
-            near = Anchored(self.stranger, self.threads, seed=self.seed).fit(voices, gold)
+            near = Anchored(self.stranger, self.threads, seed=self.seed).fit(voices)
             return near.confusions_, near.priors_
         K = len(present.classes)
         coin = equal_votes(present, votes, self.stranger)
         return np.tile(coin, (len(present.labelers), 1, 1)), np.full(K, 1 / K)
 
-    def _weigh(self, voices: Table, gold: Gold | None) -> tuple[Any, Floats, Floats]:
+    def _weigh(self, voices: Table) -> tuple[Any, Floats, Floats]:
         """Posteriors, matrices and class shares near the vote, or of EM."""
-        near = Anchored(self.stranger, self.threads, seed=self.seed).fit(voices, gold)
+        near = Anchored(self.stranger, self.threads, seed=self.seed).fit(voices)
         if self.basis_ is Basis.NEAR:
             return near.posterior_rows(), near.confusions_, near.priors_
-        steps = self._em(voices, gold)
+        steps = self._em(voices)
         less = discounted(voices, steps.posterior_rows())
         mean = each(voices, _less_sure, less, near.posterior_rows())
         return mean, silenced(voices, steps.confusions_, self.constant_), steps.priors_
 
-    def _em(self, voices: Table, gold: Gold | None = None) -> DawidSkene:
+    def _em(self, voices: Table) -> DawidSkene:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # whether it fits has been tested
-            return DawidSkene(threads=self.threads, seed=self.seed).fit(voices, gold)
+            return DawidSkene(threads=self.threads, seed=self.seed).fit(voices)
 
     def _hanging(self, present: Table, voices: Table) -> int:
         """How many verdicts would be others if EM were right, or if suspects shared errors."""

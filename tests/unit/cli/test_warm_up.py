@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 
 import pytest
-from venire.cli.methods import methods
 
 from venire.cli import main, warm_up
+from venire.estimators.by_name import methods
 from venire.scheduling import Policy
 from venire.scheduling.by_name import exported
 
