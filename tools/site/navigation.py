@@ -27,6 +27,8 @@ HOW_TO: Final = (
     "costs",
     "prices",
     "audits",
+    "gold",
+    "rates",
     "panel",
     "serve",
     "labelling",
@@ -34,6 +36,7 @@ HOW_TO: Final = (
     "deploy",
     "history",
     "own-policy",
+    "own-estimator",
 )
 
 #: Title, and the pages; a page that is not there is left out.

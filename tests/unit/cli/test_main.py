@@ -63,7 +63,7 @@ def test_python_m_venire() -> None:
         [sys.executable, "-m", "venire", "simulat"], capture_output=True, text=True, check=False
     )
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == "error: No such command 'simulat'. Did you mean 'simulate'?\n"
+    assert done.stderr == "error: No such command 'simulat'. Did you mean 'simulate', 'estimate'?\n"
 
 
 @pytest.mark.parametrize(

@@ -58,11 +58,10 @@ def family(seed: int, items: int = 500, shared: float = 0.9) -> tuple[Ints, Ints
 
 @pytest.mark.parametrize("seed", range(3))
 def test_the_advice_is_by_the_truth(seed: int) -> None:
-    """A family may outvote the best judge; by the truth the best one stays, and it is better."""
+    """A family may outvote the best judge; by the truth the best ones stay, and it is better."""
     truth, said = family(seed)
     report = panel_report(LabelTable.from_matrix(said), truth=as_dict(truth))
-    assert {0, 1} & set(report.can_go)
-    assert 2 not in report.can_go
+    assert set(report.can_go) <= {0, 1, 4}  # of the family, or the worst
     kept = [m for m in range(5) if m not in report.can_go]
     fitted = Auto().fit(LabelTable.from_matrix(said[:, kept]))
     right = verdicts_of(fitted)[np.arange(len(truth)), truth].mean()

@@ -140,19 +140,3 @@ def test_a_newcomer_is_compared_as_an_unknown_labeler() -> None:
     estimate.take(late[:, 0], late[:, 1], late[:, 2], thorough=True)
     assert len(estimate.guess().competences) == 17
     assert estimate.labels[:, 0].min() == 0
-
-
-def test_where_errors_are_seen_to_be_shared_every_vote_counts_the_same(shown: Estimate) -> None:
-    fitted = nearly(2.0)
-    fitted.rows_ = one_coin(np.linspace(0.9, 0.6, 15), 2)
-    fitted.confusions_, fitted.competences_ = fitted.rows_, np.linspace(0.9, 0.6, 15)
-    fitted.shares_ = fitted.priors_ = np.array([0.8, 0.2])
-    found = shown._settled(fitted)
-    assert found.confusions is not None
-    assert found.prior is not None
-    assert np.allclose(found.confusions, one_coin(np.full(15, 0.75), 2))
-    assert found.prior.tolist() == [0.5, 0.5]
-    fitted.basis_ = Basis.NEAR
-    found = shown._settled(fitted)
-    assert found.confusions is not None
-    assert np.allclose(found.confusions, fitted.rows_)

@@ -191,8 +191,8 @@ def test_who_guesses_is_asked_in_few_slots() -> None:
 
 
 def test_what_was_believed_before_has_no_say() -> None:
-    """Whatever it has come to believe: the next belief is what the labels say, from the vote."""
-    said, _ = drawn([0.9, 0.8, 0.75, 0.7], 400)
+    """Whatever it has come to believe: once labels have doubled it is what they say."""
+    said, _ = drawn([0.9, 0.8, 0.75, 0.7], 1_000)
     for model in ("one-coin", "dawid-skene"):
         how = learning_named(f"while-serving:{model}:0:none:none")
         assert isinstance(how, LearnWhileServing)
@@ -202,9 +202,9 @@ def test_what_was_believed_before_has_no_say() -> None:
         if model == "dawid-skene":
             state["estimate.found.confusions"] = state["estimate.found.confusions"][..., ::-1]
         learner.restore(state)
-        item = np.repeat(np.arange(300, 400), 4)
+        item = np.repeat(np.arange(300, 1_000), 4)
         for each in (learner, other):
-            each.learn(item, np.tile(np.arange(4), 100), said[300:].ravel())
+            each.learn(item, np.tile(np.arange(4), 700), said[300:].ravel())
         assert learner.belief is not None
         assert other.belief is not None
         assert (learner.belief.competences == other.belief.competences).all()

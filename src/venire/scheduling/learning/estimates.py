@@ -285,9 +285,6 @@ class Estimate:
         stated = one_coin(self._expected(), self.classes)
         rows = getattr(fitted, "rows_", fitted.confusions_)
         shares = getattr(fitted, "shares_", fitted.priors_).copy()
-        if isinstance(fitted, Auto) and fitted.basis_ is Basis.VOTE and not self.gold:
-            rows = np.repeat(rows.mean(axis=0, keepdims=True), len(rows), axis=0)  # equal votes
-            shares[:] = 1 / self.classes
         square = share[:, None, None] * stated + (1 - share)[:, None, None] * rows
         return Guess(p, clamp_confusions(square, self.rho), shares)
 
