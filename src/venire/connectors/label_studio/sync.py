@@ -190,6 +190,8 @@ class Sync:
         before = set(self.desk.tokens)
         for labeler, why in (await self.desk.ask(self._labelers())).items():
             self._tell(f"{labeler} gets no work: {why}")
+        if self.desk.finished:
+            await self._leaving.read()  # the last items may have left since, and no round follows
         given = set(self.desk.tokens) - before
         tally.given += len(given)
         again = {task for task, _ in given} & set(tasks)  # what was annotated unasked, now asked
