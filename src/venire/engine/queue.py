@@ -33,6 +33,7 @@ from venire.scheduling.state.desk import (
     GROUPS,
     OUTSTANDING,
     PENDING,
+    PER_ROW,
     POOLED,
     ROWS,
     TOUCHES,
@@ -60,7 +61,7 @@ class Queue:
     """The arrays of a stream, the policy at work on them, and what is believed of the labelers."""
 
     def __init__(self, capacity: Sequence[int], classes: int, policy: Policy, c: float) -> None:
-        self.desk: Desk = allocate(64, 256, len(capacity), classes, 8, 64)
+        self.desk: Desk = allocate(64, 256, len(capacity), classes, 8, 64, ())
         self.c = c
         self.costs: NDArray[np.float64] | None = None
         self.policy = policy
@@ -71,7 +72,7 @@ class Queue:
 
     def use(self, policy: Policy) -> None:
         """Put a policy to work, from the next `refresh` on; see `put_to_work` for its memory."""
-        put_to_work(self.desk, policy, self.policy)
+        self.desk = put_to_work(self.desk, policy, self.policy)
         self.policy = policy
         self.kernels: Kernels = policy.kernels()
         self.stale = True
@@ -339,10 +340,12 @@ class Queue:
     def _make_room_for_rows(self) -> None:
         """Double the room; every row stays filed."""
         desk = self.desk
-        old, fresh = len(desk.rows), allocate(2 * len(desk.rows), 0, 0)
+        old, own = len(desk.rows), self.policy.per_row
+        fresh = allocate(2 * old, 0, 0, per_row=own)
         fresh.rows[:old], fresh.pool[:old] = desk.rows, desk.pool
         fresh.shelves[: len(desk.shelves)] = desk.shelves
-        fresh.stalls[:old], fresh.cases[:old] = desk.stalls, desk.cases
+        for name in own:
+            getattr(fresh, name)[: len(getattr(desk, name))] = getattr(desk, name)
         # the new shelves are linked among themselves: hang the old free list behind them
         fresh.shelves["next"][-1] = desk.meta[FREE_SHELF]
         desk.meta[FREE_SHELF] = len(desk.shelves)
@@ -359,7 +362,8 @@ class Queue:
         if len(rows) < LEAST_ROWS or 2 * len(stay) > len(rows):
             return None
         kept = np.flatnonzero(np.isin(touches["row"][: self.desk.meta[TOUCHES]], stay))
-        fresh = allocate(max(LEAST_ROWS, 2 * len(stay)), 2 * len(kept) + 256, 0)
+        room = max(LEAST_ROWS, 2 * len(stay))
+        fresh = allocate(room, 2 * len(kept) + 256, 0, per_row=self.policy.per_row)
         fresh.rows[: len(stay)] = rows[stay]
         fresh.touches[: len(kept)] = touches[kept]
         number = np.full(len(touches) + 1, -1, np.int32)
@@ -390,7 +394,7 @@ class Queue:
 
 def _by_rows(desk: Desk) -> dict[str, NDArray[Any]]:
     """The arrays with one entry for each row."""
-    names = ("rows", "shelves", "pool", "gone", "stalls", "bids", "chosen", "cases")
+    names = ("rows", "shelves", "pool", "gone", "chosen", *PER_ROW)
     return {name: getattr(desk, name) for name in names}
 
 

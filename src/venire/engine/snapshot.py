@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import asdict
 from itertools import chain, islice
 from typing import Any, NamedTuple, cast
@@ -34,7 +34,7 @@ from venire.errors import InputError
 from venire.model import Bounds
 from venire.scheduling.base import Learning, Policy
 from venire.scheduling.by_name import learning_named, policy_named
-from venire.scheduling.state.desk import Desk, allocate
+from venire.scheduling.state.desk import PER_ROW, Desk, allocate
 
 __all__ = ["Captured", "capture", "is_older", "unpack"]
 
@@ -179,7 +179,7 @@ def _resume(state: State, head: dict[str, Any], arrays: dict[str, NDArray[Any]])
     """Put the arrays of the queue in place."""
     queue = state.raw.queue
     queue.use(state.active)
-    fitted, queue.stale = _fitted(_under("desk.", arrays))
+    fitted, queue.stale = _fitted(_under("desk.", arrays), state.active.per_row)
     queue.capacity = arrays["capacity"]
     retired = {row: (why, group) for row, (why, group) in head["retired"]}
     if head.get("memory", now := _memory(queue.policy)) != now:
@@ -207,12 +207,17 @@ def _memory(policy: Policy) -> list[list[str | int]]:
     return [[name, *place] for name, place in policy.memory.layout.items()]
 
 
-def _fitted(saved: dict[str, NDArray[Any]]) -> tuple[Desk, bool]:
-    """The arrays as this version lays them out, and whether the saved ones were different."""
+def _fitted(saved: dict[str, NDArray[Any]], per_row: Collection[str]) -> tuple[Desk, bool]:
+    """The arrays as this version lays them out, and whether the saved ones were different.
+
+    Older snapshots have those of every policy.
+    """
     sizes = (len(saved[name]) for name in ("rows", "touches", "panel", "scores", "groups", "edges"))
-    desk, other = allocate(*sizes)._asdict(), False
+    desk, other = allocate(*sizes, per_row=per_row)._asdict(), False
     for name, fresh in desk.items():
         old = saved.get(name)
+        if name in PER_ROW and name not in per_row:
+            continue
         if old is not None and old.dtype == fresh.dtype and old.shape == fresh.shape:
             # Equal dtypes may still differ: a saved one has lost that it is aligned, and kernels
             # would be compiled for it again and called more slowly.

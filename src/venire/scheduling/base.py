@@ -25,6 +25,7 @@ from venire.paper.accuracy import (
     pair_evidence,
     vote_weight,
 )
+from venire.scheduling.state.desk import PER_ROW
 from venire.scheduling.state.policy_memory import PolicyMemory
 
 __all__ = ["Belief", "Kernels", "Learner", "Learning", "Policy"]
@@ -61,12 +62,14 @@ class Policy(ABC):
     `memory` names what the kernels remember in `desk.gauges` from slot to slot, and
     `counter_names` what they count in `meta[COUNTER:]`, up to eight. Both belong to the policy:
     they are reset when it replaces a policy of another class (see state/policy_memory.py).
+    `per_row` names the arrays of `state.desk.PER_ROW` that the kernels use, by default all.
     """
 
     name: ClassVar[str]
     built: ClassVar[Kernels]
     memory: ClassVar[PolicyMemory] = PolicyMemory()
     counter_names: ClassVar[tuple[str, ...]] = ()
+    per_row: ClassVar[tuple[str, ...]] = PER_ROW
 
     def kernels(self) -> Kernels:
         """The compiled kernels."""

@@ -43,7 +43,7 @@ def most_in_a_slot(capacity: NDArray[Any], items: int) -> int:
 
 
 def desk_of(world: World, items: Items, slots: int) -> Desk:
-    """A desk for the whole stream, before the first arrival."""
+    """A desk for the whole stream, before the first arrival and without a policy's own arrays."""
     capacity = np.array([labeler.capacity for labeler in world.panel])
     # zeros that are never written take no memory, so this may be generous
     likely = max(8 * len(items), 1_000_000)
@@ -51,7 +51,7 @@ def desk_of(world: World, items: Items, slots: int) -> Desk:
     touches = len(masks.barred) + min(slots * a_slot, likely) + a_slot
     edges = sum(len(members) for members in masks.groups)
     shape = (len(world.panel), len(world.classes), len(masks.groups), edges)
-    desk = allocate(len(items), touches, *shape)
+    desk = allocate(len(items), touches, *shape, per_row=())
     desk.panel["capacity"] = capacity
     desk.panel["price"] = world.prices
     desk.rows["weight"] = items.weight

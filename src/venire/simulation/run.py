@@ -90,7 +90,7 @@ def simulate(
     believe(desk, learner.belief if learner else Belief(world.competences), c)
     slot, heard, first = 0, int(desk.meta[TOUCHES]), 0
     active = _active(policy, learning, slot)
-    put_to_work(desk, active, active)
+    desk = put_to_work(desk, active, active)
     while slot < slots:
         refresh = learning.next_refresh(slot) if learning else _next_change(stream, slot)
         stop = slots if refresh is None else min(slots, refresh + 1)
@@ -102,7 +102,7 @@ def simulate(
             known = stream.competence[np.searchsorted(stream.since, slot, side="right") - 1]
             believe(desk, learner.belief if learner else Belief(known), c)
             before, active = active, _active(policy, learning, slot)
-            put_to_work(desk, active, before)
+            desk = put_to_work(desk, active, before)
             first = refile_all(desk, active.kernels(), slot, first)
     _end(desk, slots)
     return Run(world, policy, learning, slots, c, items, desk, learner)

@@ -276,7 +276,9 @@ def full_pass(
                     counts[c, k] += odds[k]
             e += step
             if posteriors.shape[0]:
-                posteriors[order[place]] = odds
+                row = posteriors[order[place]]
+                for k in range(K):
+                    row[k] = odds[k]
             place += 1
     return total + math.log(product)
 
@@ -302,7 +304,8 @@ def share_pass(
     for n in range(1, lengths.size):
         step = np.uint64(n)
         for _ in range(lengths[n]):
-            votes[:] = 0.0
+            for k in range(classes):
+                votes[k] = 0.0
             for f in range(e, e + step):
                 votes[said_of[np.uint64(code[f])]] += 1.0
             for k in range(classes):
@@ -314,7 +317,9 @@ def share_pass(
                     counts[c, k] += votes[k]
             e += step
             if posteriors.shape[0]:
-                posteriors[order[place]] = votes
+                row = posteriors[order[place]]
+                for k in range(classes):
+                    row[k] = votes[k]
             place += 1
     return 0.0
 

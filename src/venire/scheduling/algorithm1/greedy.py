@@ -92,3 +92,4 @@ class Greedy(Policy):
 
     name: ClassVar[str] = "greedy"
     built: ClassVar[Kernels] = compiled(enter, leave, serve)
+    per_row: ClassVar[tuple[str, ...]] = ()

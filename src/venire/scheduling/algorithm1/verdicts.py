@@ -32,6 +32,7 @@ from venire.scheduling.state.desk import (
     Desk,
     clear_files,
     forget,
+    with_rows_of,
 )
 from venire.tools.compiling import inlined, kernel
 
@@ -188,8 +189,10 @@ def _decide_all(
         sure[i] = confidence_in(scores, believed, certain, best, count)
 
 
-def put_to_work(desk: Desk, policy: Policy, before: Policy) -> None:
-    """Write the settings of a policy where its kernels read them; refile all rows after it.
+def put_to_work(desk: Desk, policy: Policy, before: Policy) -> Desk:
+    """The desk with a policy's own arrays, and its settings where its kernels read them.
+
+    All rows are to be refiled after it.
 
     If it replaces a policy of another class, its memory begins empty (see policy_memory.py).
     """
@@ -198,6 +201,7 @@ def put_to_work(desk: Desk, policy: Policy, before: Policy) -> None:
     settings = policy.settings()
     desk.meta[SETTING : SETTING + N_SETTINGS] = 0
     desk.meta[SETTING : SETTING + len(settings)] = settings
+    return with_rows_of(desk, policy.per_row)
 
 
 def refile_all(desk: Desk, kernels: Kernels, slot: int, first: int | None = None) -> int:

@@ -88,6 +88,7 @@ class OneForAll(Policy):
     seed: int = 0
     name: ClassVar[str] = "one-for-all"
     built: ClassVar[Kernels] = compiled(enter, leave, serve)
+    per_row: ClassVar[tuple[str, ...]] = ()
 
     def settings(self) -> tuple[int, ...]:
         """The seed."""

@@ -31,7 +31,7 @@ slots work on the same records:
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -44,6 +44,7 @@ from venire.tools.compiling import inlined
 from venire.tools.references import by_reference
 
 __all__ = [
+    "PER_ROW",
     "Desk",
     "add_edge",
     "add_group",
@@ -53,6 +54,7 @@ __all__ = [
     "forget",
     "grow_touches",
     "link",
+    "with_rows_of",
 ]
 
 Records = NDArray[Any]
@@ -112,6 +114,9 @@ SHORT: Final = 1  # it needs labels: offered to labelers to whom the policy give
 HELD: Final = 2  # below the confidence it must reach, and an eligible labeler is left
 SURE: Final = 4  # it has the confidence and the fewest labels
 
+#: Arrays with an entry for each row that some policies use: a policy says which (`Policy.per_row`).
+PER_ROW: Final = ("cases", "stalls", "bids")
+
 WHEEL: Final = 4096
 SPARE: Final = 1024  # bids that stand for several rows, or for some to come
 
@@ -148,9 +153,15 @@ class Desk(NamedTuple):
 
 
 def allocate(
-    rows: int, touches: int, labelers: int, classes: int = 2, groups: int = 1, edges: int = 0
+    rows: int,
+    touches: int,
+    labelers: int,
+    classes: int = 2,
+    groups: int = 1,
+    edges: int = 0,
+    per_row: Collection[str] = PER_ROW,
 ) -> Desk:
-    """An empty desk of these sizes."""
+    """An empty desk of these sizes; of the arrays in `PER_ROW`, those not named are empty."""
     desk = Desk(
         rows=np.zeros(rows, ROW),
         touches=np.zeros(touches, TOUCH),
@@ -169,11 +180,9 @@ def allocate(
         costs=1.0 - np.eye(classes),
         bounds=np.array([0.0, 0.0, 0.0, 0.0, 1.0]),
         gauges=np.zeros(N_GAUGES),
-        cases=np.zeros(rows, CASE),
+        **_policy_rows(rows, per_row),
         held=np.zeros((3, classes, classes)),
         bins=np.zeros((N_BINS, 9)),
-        stalls=np.zeros(rows, STALL),
-        bids=np.zeros(rows + SPARE, STALL),
         chosen=np.zeros(2 * rows, np.int32),
         ahead=np.zeros(2 * 256),
         meta=np.zeros(N_META, np.int64),
@@ -186,6 +195,21 @@ def allocate(
     desk.meta[GROUPS] = 1
     clear_files(desk)
     return desk
+
+
+def _policy_rows(rows: int, named: Collection[str]) -> dict[str, Records]:
+    """The arrays of `PER_ROW`, for as many rows."""
+    sizes = {"cases": (rows, CASE), "stalls": (rows, STALL), "bids": (rows + SPARE, STALL)}
+    return {
+        name: np.zeros(size if name in named else 0, kind) for name, (size, kind) in sizes.items()
+    }
+
+
+def with_rows_of(desk: Desk, per_row: Collection[str]) -> Desk:
+    """The same desk with these arrays of `PER_ROW` and no others; those that it had are kept."""
+    fresh = _policy_rows(len(desk.rows), per_row)
+    other = {k: v for k, v in fresh.items() if len(getattr(desk, k)) != len(v)}
+    return desk._replace(**other) if other else desk
 
 
 def grow_touches(desk: Desk, touches: int) -> Desk:

@@ -80,6 +80,7 @@ class Everyone(Policy):
 
     name: ClassVar[str] = "everyone"
     built: ClassVar[Kernels] = compiled(enter, leave, serve)
+    per_row: ClassVar[tuple[str, ...]] = ()
 
     def settings(self) -> tuple[int, ...]:
         """An overlap that is never reached."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from venire.errors import InputError
 from venire.paper import utility
@@ -58,6 +59,7 @@ class OverlapPolicy(Policy):
     """A policy that gives every item the same number of labels."""
 
     overlap: int = 3
+    per_row: ClassVar[tuple[str, ...]] = ()
 
     def __post_init__(self) -> None:
         if self.overlap < 1:

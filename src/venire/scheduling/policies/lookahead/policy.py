@@ -192,6 +192,7 @@ class LookAhead(Policy):
     name: ClassVar[str] = "lookahead"
     built: ClassVar[Kernels] = compiled(enter, leave, serve, settle)
     memory: ClassVar[PolicyMemory] = MEMORY
+    per_row: ClassVar[tuple[str, ...]] = ("stalls", "bids")
     counter_names: ClassVar[tuple[str, ...]] = ("planned", "grouped", "fell_back")
 
     def __post_init__(self) -> None:

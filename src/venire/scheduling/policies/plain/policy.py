@@ -12,7 +12,7 @@ import re
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from venire.errors import InputError
 from venire.paper import utility
@@ -58,6 +58,8 @@ SHARED: Final = compiled(enter, leave, nobody, settle)
 
 
 class _Unchanging(Policy):
+    per_row: ClassVar[tuple[str, ...]] = ()
+
     def __setattr__(self, name: str, value: object) -> None:
         raise InputError(
             f"{type(self).__name__} sets self.{name}, and a policy must not remember anything: "

@@ -342,6 +342,7 @@ class _Forecasting(Policy):
     """What the two policies share: kernels, memory and price."""
 
     memory: ClassVar[PolicyMemory] = MEMORY
+    per_row: ClassVar[tuple[str, ...]] = ("cases",)
     built: ClassVar[Kernels] = compiled(enter, leave, serve, settle, reenter=enter_again)
 
     def price(self, gauges: Floats) -> float | None:

@@ -149,6 +149,7 @@ class Waterfill(Policy):
     name: ClassVar[str] = "waterfill"
     built: ClassVar[Kernels] = compiled(enter, leave, serve)
     memory: ClassVar[PolicyMemory] = MEMORY
+    per_row: ClassVar[tuple[str, ...]] = ("stalls", "bids")
 
     def price(self, gauges: Floats) -> float | None:
         """The price in the last slot in which work was assigned."""
