@@ -262,11 +262,11 @@ def test_a_batch_larger_than_the_window() -> None:
 
 
 def test_memory_is_bounded() -> None:
-    stream = Streaming((0, 1), range(20), max_items=500, drift=0.05)
+    stream = Streaming((0, 1), range(20), max_items=200, drift=0.05)
     rng = np.random.default_rng(0)
 
     def hours(first: int) -> int:
-        for i in range(first, first + 2000, 50):
+        for i in range(first, first + 800, 50):
             item = np.repeat(np.arange(i, i + 50), 6)
             labeler = np.argsort(rng.random((50, 20)), axis=1)[:, :6].ravel()
             stream.update(item, labeler, rng.integers(2, size=300))
@@ -274,7 +274,7 @@ def test_memory_is_bounded() -> None:
         return tracemalloc.get_traced_memory()[0]
 
     tracemalloc.start()
-    one, two = hours(0), hours(2000)
+    one, two = hours(0), hours(800)
     tracemalloc.stop()
     assert two < 1.05 * one + 60_000
 

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.marks import nightly
 from venire.errors import InputError
 from venire.estimators.streaming.drift import PER, SIZES, DriftMonitor
 from venire.estimators.streaming.estimator import Streaming
@@ -106,7 +107,9 @@ def stream_panel(
 
 
 @pytest.mark.parametrize(
-    "how", [{}, {"model": "one-coin"}, {"K": 4}, {"half_life": 200.0}], ids=str
+    "how",
+    [{}, *(nightly(how) for how in ({"model": "one-coin"}, {"K": 4}, {"half_life": 200.0}))],
+    ids=str,
 )
 def test_false_alarms_in_a_stream(how: dict[str, Any]) -> None:
     """100 labelers, 1,000 labels each after the burn-in, posteriors learned from the stream."""
@@ -124,15 +127,22 @@ def delays(before: float, after: float, seeds: int, **how: Any) -> list[float]:
     return found
 
 
-@pytest.mark.parametrize("how", [{}, {"model": "one-coin"}], ids=str)
+@pytest.mark.parametrize("how", [{}, nightly({"model": "one-coin"})], ids=str)
 def test_a_large_drop_is_flagged_within_a_hundred_labels(how: dict[str, Any]) -> None:
     found = delays(0.9, 0.6, 8, **how)
     assert np.median(found) < 100
     assert sorted(found)[-2] < 200
 
 
-@pytest.mark.parametrize("model", ["one-coin", "dawid-skene"])
-@pytest.mark.parametrize("half_life", [50.0, 100.0])
+@pytest.mark.parametrize(
+    ("model", "half_life"),
+    [
+        ("one-coin", 50.0),
+        nightly("one-coin", 100.0),
+        nightly("dawid-skene", 50.0),
+        ("dawid-skene", 100.0),
+    ],
+)
 def test_a_drop_is_followed_within_four_half_lives(model: Any, half_life: float) -> None:
     """From 0.9 to 0.6: the estimate falls by a tenth after at most four half-lives of labels."""
     for seed in range(2):
