@@ -57,6 +57,14 @@ def data() -> Path:
     return DATA
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _compiled() -> Iterator[None]:
+    """Requests wait for the compiler: what no other test has used takes long on a busy machine."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("venire.service.verbs.streams.COMPILING", 280.0)
+        yield
+
+
 _NUMBER = itertools.count()
 
 

@@ -172,17 +172,23 @@ class StreamElsewhere(StoreDown):
 
 
 class StreamLoading(StoreDown):
-    """A stream is still being loaded: nothing was done.
+    """A stream is still being loaded, or what it runs on compiled: nothing was done.
 
     >>> StreamLoading("posts").retry_after
     2.0
+    >>> print(StreamLoading(compiling=12.0))
+    what such a stream runs on is being compiled, which takes about 12 s more: try again
     """
 
-    def __init__(self, stream: str | None = None) -> None:
-        """Say which stream; None for several."""
+    def __init__(self, stream: str | None = None, compiling: float | None = None) -> None:
+        """Say which stream, None for several; or how many more seconds the compiler may take."""
         self.stream = stream
         what = "streams are" if stream is None else f"stream {stream!r} is"
-        super().__init__(f"{what} still being loaded: try again", retry_after=2.0)
+        message = f"{what} still being loaded"
+        if compiling is not None:
+            message = "what such a stream runs on is being compiled, which takes about "
+            message += f"{compiling:.0f} s more"
+        super().__init__(f"{message}: try again", retry_after=compiling or 2.0)
 
 
 class StreamDown(VenireError, RuntimeError):

@@ -8,11 +8,13 @@ import contextlib
 from venire.service.clock import Clock, SystemClock
 from venire.service.keys.keyring import Keyring
 from venire.service.keys.sessions import Sessions
+from venire.service.reports import skill_report
 from venire.service.reports.skill_report import Skills
 from venire.service.reports.trends import Trends
 from venire.service.runtime.health import Condition
 from venire.service.runtime.runtime import Runtime
 from venire.service.settings import ServiceSettings
+from venire.service.stream.engine_setup import TYPICAL
 from venire.service.verbs.alarms import AlarmOperations
 from venire.service.verbs.deletion import DeletionOperations
 from venire.service.verbs.finding import FindOperations
@@ -152,6 +154,12 @@ class Service:
         if wait:
             await self.loaded()
         return first
+
+    async def prepare(self) -> None:
+        """Compile what typical streams need: who creates one need not wait for it then."""
+        for settings in TYPICAL:
+            await self.runtime.threads.warm(settings)
+            await self.runtime.threads.compute(skill_report.warm_up, settings.classes)
 
     async def loaded(self) -> None:
         """Wait until all streams are loaded, or set aside."""

@@ -20,7 +20,7 @@ import uvicorn
 from structlog import get_logger
 
 from venire.errors import InputError, StoreDown, StoreInUse
-from venire.service import Service, ServiceSettings, StreamSettings
+from venire.service import Service, ServiceSettings
 from venire.service.reports import skill_report
 from venire.service.stream import engine_setup
 from venire.storage import Storage, open_storage
@@ -112,7 +112,7 @@ async def _lead(
     """Own the store and serve its streams, until cancelled."""
     try:
         with storage or await _when_free(settings, server, tell) as owned:
-            tell("starting (the first start compiles, which takes up to a minute)")
+            tell("starting")
             service = Service(owned, settings=service_settings(settings))
             app = create_app(service, settings)
             server.front.open(app, app.state.gate)
@@ -174,8 +174,7 @@ async def _when_free(settings: ServerSettings, server: _Server, tell: Tell) -> S
 
 async def _start(service: Service, server: _Server, tell: Tell) -> None:
     """Announce the addresses as soon as requests are served, and load the streams."""
-    if not await asyncio.to_thread(service.runtime.storage.streams):
-        await asyncio.to_thread(warm_up)  # otherwise what is loaded is warmed up
+    empty = not await asyncio.to_thread(service.runtime.storage.streams)
     _collect_seldom()
     first_key = await service.start(wait=False)
     if first_key is not None:
@@ -183,6 +182,8 @@ async def _start(service: Service, server: _Server, tell: Tell) -> None:
     await server.listening.wait()
     for address in server.addresses():
         tell(f"listening on {address}")
+    if empty:  # otherwise what is loaded is warmed up
+        await service.prepare()
     await service.loaded()
     for name in sorted(service.set_aside):
         tell(f"stream {name!r} is set aside: it cannot be loaded (see the log)")
@@ -191,18 +192,10 @@ async def _start(service: Service, server: _Server, tell: Tell) -> None:
 
 def _prepare() -> None:
     """Do what takes long and needs no store: who takes a store over is waited for."""
-    warm_up()
+    for settings in engine_setup.TYPICAL:
+        engine_setup.warm_up(settings)
+        skill_report.warm_up(settings.classes)
     _collect_seldom()
-
-
-def warm_up() -> None:
-    """Compile what a typical stream needs, so that no request has to wait for it.
-
-    Stored streams are warmed up when they are loaded, also before any request.
-    """
-    for classes in (("yes", "no"), ("yes", "no", "unsure")):  # two classes have their own kernels
-        engine_setup.warm_up(StreamSettings(classes=classes))
-        skill_report.warm_up(classes)
 
 
 def _collect_seldom() -> None:

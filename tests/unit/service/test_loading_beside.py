@@ -17,7 +17,9 @@ from venire.errors import NotFound, StoreDown, StreamDown, StreamLoading
 from venire.service import ItemIn, Lease, ManualClock, Service
 from venire.service.runtime import loading
 from venire.service.runtime.loading import BESIDE
+from venire.service.stream import background
 from venire.service.stream.background import LOADERS
+from venire.service.verbs import streams
 from venire.storage import SettingsRow, SnapshotRow
 
 
@@ -363,3 +365,20 @@ def _down(task: asyncio.Task[Any]) -> bool:
     if error is not None:
         assert isinstance(error, StoreDown), error
     return error is not None
+
+
+@running
+async def test_who_creates_a_stream_while_it_is_compiled_is_told_for_how_long(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    compiled = threading.Event()
+    monkeypatch.setattr(background, "warm_up", lambda settings: compiled.wait(60.0))
+    monkeypatch.setattr(streams, "COMPILING", 0.0)
+    async with bench(make=False) as b:
+        with pytest.raises(StreamLoading, match=r"compiled, which takes about \d+ s more") as told:
+            await b.service.create_stream("posts", settings_of(), "test")
+        assert 1.0 <= told.value.retry_after <= 60.0
+        assert await b.service.streams() == []
+        compiled.set()
+        monkeypatch.setattr(streams, "COMPILING", 60.0)
+        assert (await b.service.create_stream("posts", settings_of(), "test")).name == "posts"

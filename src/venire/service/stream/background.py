@@ -12,10 +12,11 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, Final, TypeVar
 
-from venire.errors import TooMuch
+from venire.errors import StreamLoading, TooMuch
 from venire.service.settings import StreamSettings
 from venire.service.stream.engine_setup import warm_up
 from venire.service.stream.live_stream import LiveStream
+from venire.tools.compiling import Notice
 
 __all__ = ["ThreadPools", "ignore_error"]
 
@@ -36,6 +37,9 @@ LOADERS: Final = 4
 
 #: Threads that compile: a stream of a new policy does not keep others waiting.
 COMPILERS: Final = 2
+
+#: How many functions are compiled for a typical stream.
+FUNCTIONS: Final = 210
 
 #: Threads for other heavy work: packing snapshots, measuring skills, making engines.
 WORKERS: Final = 3
@@ -81,6 +85,7 @@ class ThreadPools:
         self._replayer = OneThread("replays", MAX_REPLAYS)
         self._teacher = ThreadPoolExecutor(1, "venire-teacher")
         self._warm: dict[tuple[str, str, int], asyncio.Future[None]] = {}
+        self._compiling = 0.0, 0  # since when, and how many functions were compiled before
 
     async def read(self, method: Callable[..., T], *args: Any) -> T:
         """Read from the store, in a thread."""
@@ -146,16 +151,29 @@ class ThreadPools:
         made.add_done_callback(lambda _: loop.call_soon_threadsafe(finish, made))
         return outcome
 
-    async def warm(self, settings: StreamSettings) -> None:
-        """Compile everything that such a stream needs, once, however many wait for it."""
+    async def warm(self, settings: StreamSettings, patience: float | None = None) -> None:
+        """Compile everything that such a stream needs, once, however many wait for it.
+
+        `StreamLoading` if that takes longer than `patience`; it goes on all the same.
+        """
         kind = _kind(settings)
         if self.is_warm(settings):
             return
         if kind not in self._warm:
             loop = asyncio.get_running_loop()
             warming = self._warm[kind] = loop.run_in_executor(self._compilers, warm_up, settings)
+            self._compiling = loop.time(), Notice.functions
             warming.add_done_callback(lambda done: self._warmed(kind, done))
+        await asyncio.wait({self._warm[kind]}, timeout=patience)
+        if kind in self._warm and not self._warm[kind].done():
+            raise StreamLoading(compiling=self._seconds_left())
         await asyncio.shield(self._warm[kind])
+
+    def _seconds_left(self) -> float:
+        """For about how long it is still compiled, by the pace so far."""
+        since, before = self._compiling
+        passed, done = asyncio.get_running_loop().time() - since, Notice.functions - before
+        return min(max(passed * (FUNCTIONS / max(done, 1) - 1), 1.0), 60.0)
 
     def _warmed(self, kind: tuple[str, str, int], done: asyncio.Future[None]) -> None:
         ignore_error(done)

@@ -13,6 +13,7 @@ from venire.service.settings import Member, StreamSettings
 
 __all__ = [
     "SOMEBODY",
+    "TYPICAL",
     "apply_settings",
     "as_labeler",
     "bounds_of",
@@ -25,6 +26,12 @@ __all__ = [
 #: A placeholder labeler for an open panel without labelers, so that items wait for newcomers. It
 #: joins and leaves at once; no real labeler can have this name.
 SOMEBODY = ""
+
+#: Settings of typical streams, as far as they decide what is compiled: two classes have kernels of
+#: their own.
+TYPICAL = tuple(
+    StreamSettings(classes=classes) for classes in (("yes", "no"), ("yes", "no", "unsure"))
+)
 
 
 def check_new(settings: StreamSettings) -> None:

@@ -65,6 +65,9 @@ __all__ = ["StreamOperations"]
 
 _NAME: Final = re.compile(STREAM_NAME)
 
+#: Seconds for which a request waits until what its stream runs on is compiled.
+COMPILING: Final = 10.0
+
 #: The action that leads to a status, for the audit trail.
 _ACTIONS: Final = {
     StreamStatus.PAUSED: "pause",
@@ -101,7 +104,7 @@ class StreamOperations:
         except NotFound:
             check_new(settings)
             check_retention(settings.retention, self.settings.archive)
-            await runtime.threads.warm(settings)
+            await runtime.threads.warm(settings, COMPILING)
             engine = await runtime.threads.compute(
                 new_engine, settings, self.settings.remember_items
             )
@@ -199,7 +202,7 @@ class StreamOperations:
         runtime, live = self.runtime, await self.runtime.writable(name)
         new = _new_settings(live, changes)
         if not runtime.threads.is_warm(new):
-            await runtime.threads.warm(new)
+            await runtime.threads.warm(new, COMPILING)
             live = await runtime.writable(name)
             new = _new_settings(live, changes)
         if new.retention != live.settings.retention:
