@@ -6,7 +6,7 @@ import psycopg  # noqa: F401
 import uvloop  # noqa: F401
 
 from venire.cli import serve  # noqa: F401
-from venire.web.server import warm_up
+from venire.web.server import prepare
 
-warm_up()
+prepare()
 gc.freeze()  # or else collecting garbage would copy the pages that the forks share

@@ -17,6 +17,7 @@ point of its own.
 What is on disk is found by content: the key of a kernel holds a digest of all sources that a kernel
 may be made of, since Numba itself does not see a change in a part that comes from another file.
 After a change there everything is compiled again; after installing the same version again, nothing.
+Of processes that need the same kernel at the same time one compiles it (`_Turn`).
 
 A kernel may be built by a function, out of kernels that it is given (see
 `scheduling.algorithm1.build`). Numba's own key would hold these kernels pickled, which is different
@@ -30,11 +31,13 @@ a digest of its file.
 from __future__ import annotations
 
 import hashlib
+import os
 import pickle
 import sys
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
+from threading import Event
 from types import FunctionType, MethodType
 from typing import Any, ClassVar, Final, TypeVar
 
@@ -44,6 +47,11 @@ from numba.core.caching import FunctionCache
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
 from numba.core.environment import lookup_environment
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
 
 __all__ = ["Notice", "inlined", "kernel", "threaded"]
 
@@ -301,15 +309,71 @@ class _SourceCache(FunctionCache):
         super().__init__(function)
         self._parts = parts
         file: Any = self._cache_file
+        self._turn = _Turn(Path(file._index_path).with_suffix(".lock"))
         source = Path(function.__code__.co_filename)
         file.contents = lambda: (_sources(), _digest(source))
         file.save = MethodType(_save, file)
         file._load_index = MethodType(_load_index, file)
 
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """What is on disk; if another process is compiling it, what that one puts there."""
+        found = super().load_overload(sig, target_context)
+        if found is None and self._turn.taken():
+            found = super().load_overload(sig, target_context)
+        if found is not None:
+            self._turn.over()
+        return found
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        """Keep it on disk; who waits for it reads it there."""
+        try:
+            super().save_overload(sig, data)
+        finally:
+            self._turn.over()
+
     def _index_key(self, sig: Any, codegen: Any) -> tuple[Any, ...]:
         code = hashlib.sha256(self._py_func.__code__.co_code).hexdigest()
         parts = hashlib.sha256(repr(self._parts).encode()).hexdigest()
         return sig, codegen.magic_tuple(), (code, parts), _sources()
+
+
+class _Turn:
+    """Whose turn it is to compile a kernel, among processes that share a cache: by a locked file.
+
+    Nobody waits for longer than `PATIENCE`: who has the lock may be suspended. Where files cannot
+    be locked, each compiles for itself.
+    """
+
+    PATIENCE: ClassVar[float] = 60.0
+
+    def __init__(self, path: Path) -> None:
+        self._path, self._file = path, -1
+
+    def taken(self) -> bool:
+        """Take the turn, after somebody else if need be; whether somebody else had it."""
+        if fcntl is None or self._file >= 0:
+            return False
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            self._file = os.open(self._path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o666)
+        except OSError:
+            return False
+        for waited in range(int(self.PATIENCE / 0.05)):
+            try:
+                fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                Event().wait(0.05)
+            except OSError:
+                return False
+            else:
+                return waited > 0
+        return False
+
+    def over(self) -> None:
+        """Let the next one have it."""
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1
 
 
 #: The name of a part, a digest of its file (empty without one), and one of its code.

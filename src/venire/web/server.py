@@ -155,7 +155,7 @@ async def _when_free(settings: ServerSettings, server: _Server, tell: Tell) -> S
     if settings.shared:
         await server.listening.wait()
         address = settings.address or server.own_address()
-        await asyncio.to_thread(_prepare)
+        await asyncio.to_thread(prepare)
     while True:
         try:
             return await asyncio.to_thread(
@@ -168,7 +168,7 @@ async def _when_free(settings: ServerSettings, server: _Server, tell: Tell) -> S
                     tell(f"standing by on {listening}: {why}")
                 told = True
                 if not settings.shared:
-                    await asyncio.to_thread(_prepare)
+                    await asyncio.to_thread(prepare)
         await asyncio.sleep(_RETRY)
 
 
@@ -190,7 +190,7 @@ async def _start(service: Service, server: _Server, tell: Tell) -> None:
     gc.freeze()
 
 
-def _prepare() -> None:
+def prepare() -> None:
     """Do what takes long and needs no store: who takes a store over is waited for."""
     for settings in engine_setup.TYPICAL:
         engine_setup.warm_up(settings)

@@ -6,6 +6,7 @@ import io
 import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import pytest
 from numba import njit
 
 import venire
-from venire.tools.compiling import Notice, inlined, kernel
+from venire.tools.compiling import Notice, _Turn, inlined, kernel
 
 BUILDER = """
 from venire.tools.compiling import kernel
@@ -70,6 +71,28 @@ def test_a_second_process_compiles_no_built_kernel_until_a_part_changes(tmp_path
     assert outcome(tmp_path) == "[5.0, 12.0, 48.0] 0"
     (tmp_path / "parts.py").write_text(PARTS.replace("x + 1.0", "x + 10.0"))
     assert outcome(tmp_path).startswith("[23.0, 12.0, 48.0]")
+
+
+def test_of_three_processes_one_compiles(tmp_path: Path) -> None:
+    for name, text in {"builder.py": BUILDER, "parts.py": PARTS}.items():
+        (tmp_path / name).write_text(text)
+    (tmp_path / "main.py").write_text(MAIN)
+    with ThreadPoolExecutor() as pool:
+        said = list(pool.map(outcome, [tmp_path] * 3))
+    assert {text.rpartition(" ")[0] for text in said} == {"[5.0, 12.0, 48.0]"}
+    assert sum(int(text.rpartition(" ")[2]) for text in said) == 3
+
+
+def test_who_compiles_is_not_waited_for_in_vain(tmp_path: Path) -> None:
+    one, other = _Turn(tmp_path / "lock"), _Turn(tmp_path / "lock")
+    assert not one.taken()
+    other.PATIENCE = 0.1  # type: ignore[misc]
+    assert not other.taken()
+    one.over()
+    other.over()
+    assert not other.taken()
+    (tmp_path / "file").write_text("")
+    assert not _Turn(tmp_path / "file" / "lock").taken()
 
 
 def test_a_kernel_built_of_code_without_a_file_is_not_kept(tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ def test_who_waits_for_a_store_compiles_before_it_is_free(
         return "the store"
 
     monkeypatch.setattr(server, "open_storage", opened)
-    monkeypatch.setattr(server, "_prepare", lambda: done.append("prepared"))
+    monkeypatch.setattr(server, "prepare", lambda: done.append("prepared"))
 
     async def wait() -> Any:
         listening = asyncio.Event()
