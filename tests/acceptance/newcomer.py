@@ -66,7 +66,7 @@ class Newcomer:
     def __init__(self, folder: Path) -> None:
         self.folder, self.said = folder, [""]
         self.port, self.judges_port = free_port(), free_port()
-        self.server = Process("sqlite:///venire.db", folder, port=self.port, fresh=True)
+        self.server = Process("sqlite:///venire.db", folder, port=self.port)
         self.background: list[subprocess.Popen[str]] = []
         scripts = folder / "bin"
         scripts.mkdir()

@@ -113,6 +113,7 @@ def test_equal_labels_runs_nothing_twice(
     assert any(line.startswith("Goal: never") for line in record["conclusions"])
 
 
+@pytest.mark.slow  # as that of the other suites, in test_compare_command.py
 def test_ctrl_c_keeps_what_is_finished_and_the_same_command_goes_on(
     folder: Path, tmp_path: Path
 ) -> None:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
+import runpy
 import tomllib
 from importlib import import_module
 from pathlib import Path
@@ -20,10 +19,13 @@ EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
-def test_an_example_prints_what_lies_beside_it(example: Path) -> None:
-    done = subprocess.run([sys.executable, example], capture_output=True, text=True, check=False)
-    assert done.stderr == ""
-    assert done.stdout == example.with_suffix(".out").read_text()
+def test_an_example_prints_what_lies_beside_it(
+    example: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    runpy.run_path(str(example), run_name="__main__")
+    said = capsys.readouterr()
+    assert said.err == ""
+    assert said.out == example.with_suffix(".out").read_text()
 
 
 @pytest.mark.parametrize("verb", COMMANDS)

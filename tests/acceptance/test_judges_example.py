@@ -10,13 +10,14 @@ from pathlib import Path
 import pytest
 
 import venire
+from tests.marks import nightly
 from venire.connectors.judges import read_judges
 
 ROOT = Path(__file__).parent.parent.parent
 PAGE = (ROOT / "docs" / "judges.md").read_text()
 
 
-@pytest.mark.parametrize("faults", ["0", "0.33"])
+@pytest.mark.parametrize("faults", ["0.33", nightly("0")])
 def test_the_example_runs(faults: str) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "examples.judges", "--items", "100", "--faults", faults],

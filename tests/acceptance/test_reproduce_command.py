@@ -178,6 +178,7 @@ def test_without_matplotlib_it_says_what_to_install(
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.slow
 def test_ctrl_c_keeps_what_is_finished_and_the_same_command_goes_on(tmp_path: Path) -> None:
     options = ["--quick", "--seeds", "6", "--figure", "synthetic-learning", "--jobs", "2"]
     store = tmp_path / "venire-reproduce" / "points.sqlite"
@@ -207,6 +208,7 @@ def test_ctrl_c_keeps_what_is_finished_and_the_same_command_goes_on(tmp_path: Pa
     assert count(store) == 78
 
 
+@pytest.mark.slow
 def test_one_real_figure(tmp_path: Path, data: Path) -> None:
     options = ("--quick", "--seeds", "2", "--figure", "bird-learning", "--data", str(data))
     done = run(tmp_path, *options)

@@ -12,8 +12,16 @@ from urllib.parse import unquote
 import pytest
 
 import venire
+from tools.site.navigation import KINDS
 
 ROOT = Path(__file__).parents[2]
+
+
+def test_every_page_is_in_the_navigation() -> None:
+    named = {name for names in KINDS.values() for name in names}
+    docs = ROOT / "docs"
+    pages = {page.relative_to(docs).with_suffix("").as_posix() for page in docs.rglob("*.md")}
+    assert pages - named == {"README"}
 
 
 @pytest.fixture(scope="module")
@@ -41,6 +49,7 @@ class Anchors(HTMLParser):
             self.links.add(str(given["href"]))
 
 
+@pytest.mark.slow
 def test_every_link_of_the_site_leads_somewhere(site: Path) -> None:
     found = {page: Anchors(page) for page in site.rglob("*.html")}
     broken = []
@@ -55,12 +64,14 @@ def test_every_link_of_the_site_leads_somewhere(site: Path) -> None:
     assert broken == []
 
 
+@pytest.mark.slow
 def test_nothing_is_loaded_from_another_host(site: Path) -> None:
     loads = re.compile(r'<(?:script|link|img)[^>]+(?:src|href)="(?:https?:)?//[^"]*"')
     pages = {p.name: loads.findall(p.read_text(encoding="utf-8")) for p in site.rglob("*.html")}
     assert {name: found for name, found in pages.items() if found} == {}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", getattr(venire, "__all__"))  # noqa: B009
 def test_every_public_name_has_a_page(site: Path, name: str) -> None:
     pages = (site / "reference" / "library").glob("*.html")

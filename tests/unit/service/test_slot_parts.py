@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from tests.marks import nightly
 from tests.unit.service.support import Bench, bench, running, settings_of, until
 from tests.unit.service.test_revisions import SETTINGS, learn
 from tests.unit.service.test_webhooks import LOCAL
@@ -271,7 +272,7 @@ asyncio.run(main())
 """
 
 
-@pytest.mark.parametrize("parts", [1, 4, 6])
+@pytest.mark.parametrize("parts", [4, nightly(1), nightly(6)])
 @running
 async def test_a_process_that_is_killed_between_the_parts(
     parts: int, new_url: Callable[[str], str]

@@ -43,12 +43,12 @@ POLICIES: list[Policy] = [Greedy(), FixedOverlap(3), RoundRobin(3), Random(3), E
 
 
 def test_the_papers_synthetic_set_agrees_with_the_plain_reference() -> None:
-    """T = 10,000, known competences: every assignment, and what is earned."""
+    """Known competences: every assignment of 2,000 slots, and what is earned in 10,000."""
     world = World.synthetic(seed=0)
-    run = simulate(world, Greedy(), slots=10_000)
-    plain = greedy_by_slot(world, 10_000)
+    run = simulate(world, Greedy(), slots=2_000)
     given = [(int(t["slot"]), int(t["row"]), int(t["labeler"])) for t in run.touches]
-    assert given == plain
+    assert given == greedy_by_slot(world, 2_000)
+    run = simulate(world, Greedy(), slots=10_000)
     assert run.utility / len(run.rows) == pytest.approx(5.981, abs=0.001)
     assert run.labels_per_item == pytest.approx(5.948, abs=0.001)
 
@@ -181,14 +181,14 @@ def test_the_same_seed_gives_the_same_rows_and_another_seed_others() -> None:
 
 def test_labels_are_right_as_often_as_their_labelers_are_competent() -> None:
     world = World.synthetic(seed=0, competences=[0.9, 0.6, 0.35], classes=4)
-    items = world.items(4000)
-    stream = stream_of(world, items, 4000)
+    items = world.items(2000)
+    stream = stream_of(world, items, 2000)
     for m, p in enumerate([0.9, 0.6, 0.35]):
         said = np.array([ask(stream, row, m, 0) for row in range(len(items))])
-        assert (said == items.truth).mean() == pytest.approx(p, abs=0.015)
+        assert (said == items.truth).mean() == pytest.approx(p, abs=0.02)
         wrong = (said[said != items.truth] - items.truth[said != items.truth]) % 4
         assert np.bincount(wrong, minlength=4)[1:] == pytest.approx(
-            (1 - p) / 3 * len(said), rel=0.1
+            (1 - p) / 3 * len(said), rel=0.15
         )
 
 

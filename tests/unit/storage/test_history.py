@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.marks import nightly
 from tests.stored import play
 from venire.errors import FileError, NotFound, StoreError
 from venire.storage import (
@@ -329,7 +330,7 @@ with open_storage(url) as storage:
 """
 
 
-@pytest.mark.parametrize("step", [0, 1, 2, 5])
+@pytest.mark.parametrize("step", [1, 5, nightly(0), nightly(2)])
 def test_a_process_that_is_killed_loses_nothing(tmp_path: Path, step: int) -> None:
     url, archive = f"sqlite:///{tmp_path}/venire.db", tmp_path / "archive"
     with open_storage(url) as storage:
