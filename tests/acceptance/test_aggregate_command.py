@@ -18,6 +18,7 @@ import pytest
 from pyarrow import parquet
 
 import venire
+from tests.marks import nightly
 from tests.unit.labels.bad import BAD_LABELS, BAD_TRUTH, BadFile
 from venire.cli import main
 from venire.cli.aggregate import METHOD
@@ -394,7 +395,7 @@ def alike(one: dict[str, Any], other: dict[str, Any]) -> None:
         assert other[key] == (pytest.approx(wanted, abs=1e-9) if wanted is not None else None), key
 
 
-@pytest.mark.parametrize("more", [[], ["--gold", "gold.csv", "--costs", "yes:no=5"]])
+@pytest.mark.parametrize("more", [nightly([]), ["--gold", "gold.csv", "--costs", "yes:no=5"]])
 def test_files_on_a_cluster_are_the_same_as_one_file(
     record: Any, files: str, more: list[str]
 ) -> None:
@@ -417,6 +418,7 @@ def test_files_on_a_cluster_are_the_same_as_one_file(
                 assert float(found[name]) == pytest.approx(float(row[name]), abs=1e-9)
 
 
+@pytest.mark.slow
 def test_a_task_in_two_files_is_refused_on_a_cluster(
     files: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -65,6 +65,7 @@ def test_compare_is_the_same_on_a_cluster(run: Any, cluster: str, words: str, po
     assert count(Path("there", "points.sqlite")) == points
 
 
+@pytest.mark.slow
 def test_reproduce_is_the_same_on_a_cluster(run: Any, cluster: str) -> None:
     words = ["reproduce", "--quick", "--seeds", "2", "--figure", "errata"]
     here = run(*words, "--jobs", "1", "--out", "here")

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests.acceptance.newcomer import ROOT, Newcomer, blocks_of, rows_of
+from tests.marks import nightly
 from venire.connectors.judges import read_judges
 
 TUTORIALS = sorted((ROOT / "docs" / "tutorials").glob("*.md"))
@@ -130,7 +131,11 @@ CHECKS: dict[str, Callable[[Newcomer], None]] = {
 
 @pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
 @pytest.mark.timeout(1200)
-@pytest.mark.parametrize("page", TUTORIALS, ids=lambda page: page.stem)
+@pytest.mark.parametrize(
+    "page",
+    [nightly(page) if page.stem == "label-images" else page for page in TUTORIALS],
+    ids=lambda page: page.stem,
+)
 def test_a_tutorial_does_what_it_says(page: Path, tmp_path: Path) -> None:
     newcomer = Newcomer(tmp_path)
     try:

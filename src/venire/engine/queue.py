@@ -61,7 +61,7 @@ class Queue:
     """The arrays of a stream, the policy at work on them, and what is believed of the labelers."""
 
     def __init__(self, capacity: Sequence[int], classes: int, policy: Policy, c: float) -> None:
-        self.desk: Desk = allocate(64, 256, len(capacity), classes, 8, 64, ())
+        self.desk: Desk = allocate(64, 256, len(capacity), classes, 8, 64, per_row=())
         self.c = c
         self.costs: NDArray[np.float64] | None = None
         self.policy = policy

@@ -48,7 +48,7 @@ import gc, logging
 from numba.core.dispatcher import Dispatcher
 from tests.integration.web.harness import in_process
 from venire.web.log import configure_log
-from venire.web.server import warm_up
+from venire.web.server import prepare
 from venire.web.settings import ServerSettings
 
 configure_log(ServerSettings())
@@ -59,7 +59,7 @@ def compiled():
     found = [one for one in gc.get_objects() if isinstance(one, Dispatcher)]
     return {f"{one.__module__}.{one.__name__}": len(one.signatures) for one in found}
 
-warm_up()
+prepare()
 before = compiled()
 with in_process() as served:
     for stream in ("ab", "abc"):

@@ -75,6 +75,7 @@ def test_a_sweep_on_a_cluster(client: Any) -> None:
         list(OnCluster(client).run([Point("statistics:nothing", {})]))
 
 
+@pytest.mark.slow
 def test_a_worker_is_killed_midway(tmp_path: Path) -> None:
     table, _ = crowd(2)
     files = [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -71,6 +72,7 @@ def school(made: World, contents: list[list[float]], own: frozenset[str]) -> tup
     return made.right(verdicts), taught.agreement
 
 
+@pytest.mark.slow
 def test_one_that_was_fed_its_own_votes_would_fool_itself() -> None:
     """It sees noise. Fed its own votes it agrees with itself, is believed, and does harm."""
     harm = []

@@ -159,6 +159,7 @@ def allocate(
     classes: int = 2,
     groups: int = 1,
     edges: int = 0,
+    *,
     per_row: Collection[str] = PER_ROW,
 ) -> Desk:
     """An empty desk of these sizes; of the arrays in `PER_ROW`, those not named are empty."""
