@@ -207,7 +207,8 @@ def manageable(table: Table, min_overlap: int, seed: int) -> tuple[LabelTable, N
     number[who] = np.arange(who.size)
     share = MOST_PAIRS / max(float(total(table, _pairs)), 1.0)
     small = gathered(table, _chosen, number, share, seed)
-    return replace(small, labelers=who, labeler=number[small.labeler]), who
+    fewer = number[small.labeler].astype(small.labeler.dtype)
+    return replace(small, labelers=who, labeler=fewer), who
 
 
 def _pairs(table: LabelTable) -> float:
