@@ -111,6 +111,7 @@ ROLES: Final = MappingProxyType[str, frozenset[Role] | None](
         "GET /live": _READERS,
         "GET /work": _WORKERS,
         "GET /audit": _ADMIN,
+        "GET /new-stream": _ADMIN,
         "GET /archived": _READERS,
         "GET /streams/{stream}": _READERS,
         "GET /streams/{stream}/settings": _READERS,

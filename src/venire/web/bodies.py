@@ -10,6 +10,7 @@ import csv
 import io
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice, zip_longest
+from pathlib import Path
 from typing import Annotated, Any, Final, Literal, NotRequired, TypeVar
 
 from fastapi.exceptions import RequestValidationError
@@ -18,6 +19,8 @@ from pydantic_core import from_json, to_json
 from starlette.requests import Request
 from typing_extensions import TypedDict
 
+from venire.errors import FileError
+from venire.files.trees import parse_tree
 from venire.model import Role
 from venire.service.keys.keyring import MAX_DAYS
 from venire.service.messages import ItemIn
@@ -31,6 +34,7 @@ __all__ = [
     "BODIES",
     "CSV",
     "NDJSON",
+    "TREES",
     "GoldBody",
     "ItemBody",
     "KeyBody",
@@ -50,11 +54,16 @@ __all__ = [
     "item_of",
     "read",
     "read_list",
+    "read_stream",
 ]
 
 NDJSON: Final = "application/x-ndjson"
 JSON: Final = "application/json"
 CSV: Final = "text/csv"
+
+#: Settings of a stream as people write them, by type, and the most bytes of them: YAML is slow.
+TREES: Final = {"application/toml": "toml", "application/yaml": "yaml"}
+LONGEST_TREE: Final = 64 * 1024
 
 #: Longer bodies are parsed in a thread; this many bytes take about a millisecond.
 LONG_BODY: Final = 50_000
@@ -283,6 +292,38 @@ async def read(request: Request, model: type[M]) -> M:
     body = await request.body()
     _check_values(body)
     return await _aside(body, lambda: _model(model, body))
+
+
+async def read_stream(request: Request) -> NewStream:
+    """A stream to create: JSON, or TOML or YAML as `venire stream` takes it."""
+    kind = _check_type(request, (JSON, *TREES))
+    if kind == JSON:
+        return await read(request, NewStream)
+    body = await request.body()
+    if len(body) > LONGEST_TREE:
+        raise RequestError(
+            413,
+            "body_too_large",
+            f"got {len(body):,} bytes of {TREES[kind].upper()}, expected at most {LONGEST_TREE:,}",
+            hint="send JSON",
+        )
+    return await beside(lambda: _of_tree(body, Path(f"stream.{TREES[kind]}")))
+
+
+def _of_tree(body: bytes, name: Path) -> NewStream:
+    r"""The stream of a text of settings.
+
+    >>> _of_tree(b"name: posts\nclasses: [spam, ok]\nmin_labels: 2", Path("stream.yaml")).min_labels
+    2
+    """
+    try:
+        content = parse_tree(body.decode("utf-8-sig"), name).content
+    except UnicodeDecodeError:
+        raise FileError(name, None, "this is not UTF-8 text") from None
+    if not isinstance(content, dict):
+        got = type(content).__name__
+        raise FileError(name, None, f"got a {got}, expected settings such as name: posts")
+    return _model(NewStream, to_json(content, fallback=str))
 
 
 async def _aside(body: bytes, work: Callable[[], T]) -> T:
