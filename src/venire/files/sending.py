@@ -16,7 +16,7 @@ from venire.errors import FileError, InputError
 from venire.labels.sources.headers import ITEM, role_names
 from venire.labels.sources.jsonl import is_json_lines
 from venire.tools.addresses import PathOrAddress
-from venire.tools.csv_rows import number, read_dicts
+from venire.tools.csv_rows import number, read_each
 from venire.tools.untrusted import parse_json
 
 __all__ = ["Sent", "read_sent", "send_all"]
@@ -72,8 +72,9 @@ def read_sent(path: PathOrAddress, id: str | None = None, hashed: bool = False) 
 
 def _records(path: PathOrAddress) -> Iterator[tuple[int, dict[str, Any] | str]]:
     if not is_json_lines(path):
-        for line, row in read_dicts(path):
-            yield line, {name: value for name, value in row.items() if name}
+        for line, row in read_each(path):
+            named = row if isinstance(row, str) else {k: v for k, v in row.items() if k}
+            yield line, named
         return
     try:
         with path.open(encoding="utf-8-sig") as file:

@@ -35,6 +35,7 @@ from venire.web.routes.notes import NoteRoutes
 from venire.web.routes.operations import OperationRoutes
 from venire.web.routes.reviews import ReviewRoutes
 from venire.web.routes.streams import StreamRoutes
+from venire.web.routes.uploads import UploadRoutes
 from venire.web.routes.webhooks import WebhookRoutes
 from venire.web.routes.work import WorkRoutes
 from venire.web.settings import ServerSettings
@@ -55,6 +56,7 @@ OWNER: Final[Mapping[str, Any]] = {
 PARTS = (
     WorkRoutes,
     ItemRoutes,
+    UploadRoutes,
     NoteRoutes,
     FindRoutes,
     AnalysisRoutes,

@@ -51,7 +51,9 @@ __all__ = [
     "SendBackBody",
     "SlugName",
     "WebhookBody",
+    "faults_of",
     "item_of",
+    "media_type",
     "read",
     "read_list",
     "read_stream",
@@ -288,7 +290,7 @@ _OBJECT: Final = TypeAdapter(dict[str, Any])
 
 async def read(request: Request, model: type[M]) -> M:
     """The body as a model."""
-    _check_type(request, (JSON,))
+    media_type(request, (JSON,))
     body = await request.body()
     _check_values(body)
     return await _aside(body, lambda: _model(model, body))
@@ -296,7 +298,7 @@ async def read(request: Request, model: type[M]) -> M:
 
 async def read_stream(request: Request) -> NewStream:
     """A stream to create: JSON, or TOML or YAML as `venire stream` takes it."""
-    kind = _check_type(request, (JSON, *TREES))
+    kind = media_type(request, (JSON, *TREES))
     if kind == JSON:
         return await read(request, NewStream)
     body = await request.body()
@@ -361,7 +363,7 @@ def whole(value: Any) -> Any:
 
 async def read_object(request: Request) -> dict[str, Any]:
     """The body as a JSON object, with any fields."""
-    _check_type(request, (JSON,))
+    media_type(request, (JSON,))
     body = await request.body()
     _check_values(body)
 
@@ -383,7 +385,7 @@ async def read_list(
     `made` converts each, given its number. A long body is parsed in a thread, so that others are
     served meanwhile. With the media types `also` (CSV) a body may be that, or one object.
     """
-    kind = _check_type(request, (JSON, NDJSON, *also))
+    kind = media_type(request, (JSON, NDJSON, *also))
     body = await request.body()
     if also and kind == JSON and body.lstrip()[:1] == b"{":
         body = b"[" + body + b"]"
@@ -542,7 +544,8 @@ def refused(error: ValidationError) -> RequestError:
     return invalid(RequestValidationError(faults_of(error)))
 
 
-def _check_type(request: Request, known: tuple[str, ...]) -> str:
+def media_type(request: Request, known: tuple[str, ...]) -> str:
+    """The type of the body, if it is one of those that are known."""
     coding = request.headers.get("content-encoding", "identity").lower()
     if coding != "identity":
         raise RequestError(

@@ -40,6 +40,7 @@ MATRIX = 15
 PAGES = (
     ("", "Overview"),
     ("/items", "Items"),
+    ("/upload", "Add items"),
     ("/reviews", "Reviews"),
     ("/labelers", "Labelers"),
     ("/what-if", "What if"),
@@ -69,6 +70,7 @@ class ConsoleRoutes(PageRoutes):
             ("/audit", self.audit),
             ("/archived", self.archived),
             (f"{one}/items", self.items),
+            (f"{one}/upload", self.upload),
             (f"{one}/reviews", self.reviews),
             (f"{one}/labelers", self.labelers),
             (f"{one}/items/{{item:path}}", self.item),
@@ -96,6 +98,14 @@ class ConsoleRoutes(PageRoutes):
             asked=asked,
             statuses=list(ItemStatus),
             reasons=[reason for reason in ExitReason if reason != ExitReason.HORIZON],
+        )
+
+    async def upload(self, request: Request, stream: Stream) -> Response:
+        """Items by upload of a file."""
+        view = await self._gate.service.stream(stream)
+        made = bool(request.query_params.get("made"))
+        return self._console(
+            "upload.html", request, view, made=made, most=self._gate.settings.max_body
         )
 
     async def item(self, request: Request, stream: Stream, item: Item) -> Response:

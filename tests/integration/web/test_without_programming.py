@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import csv
+import io
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tests.integration.web.harness import InProcess, in_process
+from venire.errors import InputError
+from venire.files.sending import read_sent, send_all
+from venire.tools.addresses import Piped
 
 YAML = "name: yam\nclasses: [keep, remove]\nmin_labels: 2\nalarms:\n  queue: 500\n"
 TOML = 'name = "tom"\nclasses = ["keep", "remove"]\n[alarms]\nqueue = 500\n'
@@ -60,3 +67,104 @@ def test_the_form_shows_the_settings_of_a_template(server: InProcess) -> None:
     assert 'name="alarms.queue" data-kind="number" type="number"' in page
     assert "1\n2\n3\n4\n5</textarea>" in page
     assert server.call("GET", "/new-stream?template=none").status_code == 200
+
+
+# items by upload
+
+
+def upload(server: InProcess, text: str | bytes, kind: str = "text/csv", **asked: Any) -> Any:
+    content = text.encode() if isinstance(text, str) else text
+    headers = {"content-type": kind}
+    path = "/v1/streams/posts/upload"
+    return server.call("POST", path, content=content, headers=headers, params=asked)
+
+
+def test_rows_are_taken_once_and_those_that_are_wrong_are_listed(server: InProcess) -> None:
+    text = "post_id;text;weight\n1;Buy!;20\n;nothing;\n3;too;many;fields\n4;heavy;x\n"
+    text += "5;light;-1\n6;ok;\n"
+    first = upload(server, text).json()
+    assert (first["created"], first["exists"]) == (2, 0)
+    assert [(row["line"], row["id"]) for row in first["refused"]] == [
+        (3, None),
+        (4, None),
+        (5, None),
+        (6, "5"),
+    ]
+    assert first["refused"][3]["why"] == "weight: Input should be greater than 0"
+    again = upload(server, text).json()
+    assert (again["created"], again["exists"], len(again["refused"])) == (0, 2, 4)
+    other = upload(server, "post_id,text\n1,Other\n7,new\n").json()
+    assert (other["created"], other["exists"]) == (1, 0)
+    assert other["refused"] == [
+        {"line": 2, "id": "1", "why": "item '1' exists with different content"}
+    ]
+    item = server.call("GET", "/v1/streams/posts/items/1").json()
+    assert (item["payload"], item["weight"]) == ({"text": "Buy!"}, 20)
+
+
+def test_a_piece_knows_its_place_in_the_file(server: InProcess) -> None:
+    piece = upload(server, "id,text\np1,a\n,b\n", line=100).json()
+    assert [row["line"] for row in piece["refused"]] == [101]
+    broken = upload(server, 'id,text\np2,"a\n', line=100).json()["error"]["message"]
+    assert broken.startswith("the file, line 100: not CSV")
+    lines = upload(server, '{"id": "p3"}\nno\n', "application/x-ndjson", line=7).json()
+    assert [row["line"] for row in lines["refused"]] == [8]
+    wide = upload(server, "sep=;\nid;text\np4;é\n;x\n".encode("utf-16"), line=50).json()
+    assert (wide["created"], [row["line"] for row in wide["refused"]]) == (1, [51])
+
+
+def test_ids_are_found_named_or_made(server: InProcess) -> None:
+    text = "word,text\na1,x\na2,y\n"
+    told = upload(server, text).json()["error"]["message"]
+    assert "no column of ids among word, text" in told
+    assert upload(server, text, id="word").json()["created"] == 2
+    assert upload(server, text, hash_ids=True).json()["created"] == 2
+    assert upload(server, text, hash_ids=True).json()["exists"] == 2
+    assert upload(server, text, id="word", hash_ids=True).status_code == 422
+    assert upload(server, b"PK\x03\x04").json()["error"]["message"].startswith("the file: this is")
+    assert upload(server, text, "text/plain").status_code == 415
+
+
+def test_an_upload_is_as_long_as_the_server_takes(server: InProcess) -> None:
+    with in_process(max_batch=3) as small:
+        small.make_stream()
+        told = upload(small, "id\n" + "\n".join("abcd") + "\n")
+        assert (told.status_code, told.json()["error"]["code"]) == (413, "batch_too_large")
+        small.call("POST", "/v1/streams/posts/close")
+        closed = upload(small, "id\na\n")
+        assert (closed.status_code, closed.json()["error"]["code"]) == (409, "invalid_state")
+
+
+@given(
+    rows=st.lists(
+        st.tuples(st.text("ab", min_size=1, max_size=2), st.text('a,"\n;', max_size=6)), max_size=12
+    )
+)
+@settings(max_examples=25, deadline=None)
+def test_any_rows_end_up_as_items_or_refused(rows: list[tuple[str, str]]) -> None:
+    """By a server that is a dictionary: the first of an id is taken, another content refused."""
+    text = io.StringIO()
+    writer = csv.writer(text)
+    writer.writerows([("id", "text"), *rows])
+    file = Piped("upload", "the file", "upload.csv", "", text.getvalue().encode())
+    there: dict[str, Any] = {}
+
+    def post(items: Any) -> dict[str, int]:
+        clash = [
+            x for n, x in enumerate(items) if any(x["id"] == y["id"] and x != y for y in items[:n])
+        ]
+        clash += [x for x in items if there.get(x["id"], x) != x]
+        if clash:
+            raise InputError(f"{clash[0]['id']} differs")
+        new = {item["id"]: item for item in items if item["id"] not in there}
+        there.update(new)
+        return {"created": len(new), "exists": len(items) - len(new)}
+
+    done = send_all(read_sent(file), post)
+    expected: dict[str, str] = {}
+    refused = 0
+    for id, said in rows:
+        refused += expected.setdefault(id, said.strip()) != said.strip()
+    assert {id: item["payload"]["text"] for id, item in there.items()} == expected
+    assert len(done["refused"]) == refused
+    assert done["created"] == len(expected)

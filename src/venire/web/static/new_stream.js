@@ -6,7 +6,7 @@ async function create(body, type) {
   const told = await answer?.json().catch(() => null);
   if (answer?.status === 401) return location.reload();
   if (!answer?.ok) return told?.error ?? { message: "the server cannot be reached" };
-  location.assign(`/streams/${encodeURIComponent(told.name)}`);
+  location.assign(`/streams/${encodeURIComponent(told.name)}/upload?made=1`);
   return null;
 }
 
