@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated, Any, Final, Literal, NamedTuple
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, field_validator
 
-__all__ = ["MOST_AHEAD", "Block", "Name", "PageSettings", "Practice", "Unit", "page_of"]
+from venire.service.units import Unit
+
+__all__ = ["MOST_AHEAD", "Block", "Name", "PageSettings", "Practice", "page_of"]
 
 #: Maximum of the setting `ahead`.
 MOST_AHEAD: Final = 100
@@ -16,17 +18,6 @@ MOST_AHEAD: Final = 100
 LONGEST_GUIDELINES: Final = 50_000
 LONGEST_DESCRIPTION: Final = 2_000
 LONGEST_PRACTICE: Final = 50_000
-
-
-class Unit(NamedTuple):
-    """What a number counts: beside its bounds in the type of a setting, and beside its field.
-
-    >>> Unit("seconds").name
-    'seconds'
-    """
-
-    name: str
-
 
 Name = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]+$")]
 Text = Annotated[str, Field(max_length=LONGEST_DESCRIPTION)]

@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field
 
 from venire.errors import InputError
-from venire.service.page_settings import Unit
+from venire.service.units import Unit
 
 __all__ = ["Retention", "check_retention"]
 

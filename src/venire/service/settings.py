@@ -24,8 +24,9 @@ from pydantic import (
 
 from venire.costs import MOST_COST
 from venire.model import MOST_CAPACITY, MOST_PRICE, MOST_WEIGHT
-from venire.service.page_settings import MOST_AHEAD, Name, PageSettings, Unit
+from venire.service.page_settings import MOST_AHEAD, Name, PageSettings
 from venire.service.retention import Retention
+from venire.service.units import Unit
 from venire.student import Student
 
 __all__ = [

@@ -28,6 +28,7 @@ from venire.web.routes.analysis import AnalysisRoutes
 from venire.web.routes.erasing import EraseRoutes
 from venire.web.routes.finding import FindRoutes
 from venire.web.routes.gold import GoldRoutes
+from venire.web.routes.invitations import InvitationRoutes
 from venire.web.routes.items import ItemRoutes
 from venire.web.routes.keys import KeyRoutes
 from venire.web.routes.labelers import LabelerRoutes
@@ -64,6 +65,7 @@ PARTS = (
     ReviewRoutes,
     StreamRoutes,
     LabelerRoutes,
+    InvitationRoutes,
     WebhookRoutes,
     KeyRoutes,
     EraseRoutes,

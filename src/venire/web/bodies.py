@@ -22,6 +22,7 @@ from typing_extensions import TypedDict
 from venire.errors import FileError
 from venire.files.trees import parse_tree
 from venire.model import Role
+from venire.service.keys.invitations import MOST_DAYS
 from venire.service.keys.keyring import MAX_DAYS
 from venire.service.messages import ItemIn
 from venire.service.settings import LONGEST_ID, STREAM_NAME, Member, Name, StreamSettings, Weight
@@ -36,6 +37,7 @@ __all__ = [
     "NDJSON",
     "TREES",
     "GoldBody",
+    "InvitationBody",
     "ItemBody",
     "KeyBody",
     "LabelBody",
@@ -214,6 +216,19 @@ class KeyBody(BaseModel):
     days: Annotated[float, Field(gt=0, le=MAX_DAYS)] | None = None
 
 
+class InvitationBody(BaseModel):
+    """An invitation to label: for whom, if that is known, and for how many days its link works.
+
+    With `once` it works one time.
+    """
+
+    model_config = ConfigDict(extra="forbid")
+
+    labeler: Name | None = None
+    days: Annotated[float, Field(gt=0, le=MOST_DAYS)] = 14.0
+    once: bool = False
+
+
 class ReviewBody(BaseModel):
     """A review: the class that the item is, and a note for the audit trail."""
 
@@ -266,6 +281,7 @@ BODIES: Final[tuple[Any, ...]] = (
     RedeliverBody,
     SecretBody,
     KeyBody,
+    InvitationBody,
     RotateBody,
     ReviewBody,
     SendBackBody,

@@ -183,6 +183,7 @@ class ConsoleRoutes(PageRoutes):
             agreement=agreement,
             gold={one.labeler: one for one in agreement.gold},
             keys=keys,
+            invitations=await service.invitations.list(stream) if who.role == Role.ADMIN else [],
             names=names[:MATRIX],
             more_names=len(names) > MATRIX,
             pairs=pairs | {(b, a): x for (a, b), x in pairs.items()},

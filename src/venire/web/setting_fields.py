@@ -18,9 +18,9 @@ from pydantic.fields import FieldInfo
 
 from venire.scheduling import Learning, Policy
 from venire.scheduling.by_name import KNOWN, exported
-from venire.service.page_settings import Unit
 from venire.service.retention import Retention
 from venire.service.settings import AlarmRules, DailyBudget, StreamSettings
+from venire.service.units import Unit
 
 __all__ = ["Field", "groups_of"]
 

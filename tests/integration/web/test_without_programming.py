@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from tests.integration.web.harness import InProcess, in_process
 from venire.errors import InputError
 from venire.files.sending import read_sent, send_all
+from venire.service.clock import ManualClock
 from venire.tools.addresses import Piped
 
 YAML = "name: yam\nclasses: [keep, remove]\nmin_labels: 2\nalarms:\n  queue: 500\n"
@@ -168,3 +169,101 @@ def test_any_rows_end_up_as_items_or_refused(rows: list[tuple[str, str]]) -> Non
     assert {id: item["payload"]["text"] for id, item in there.items()} == expected
     assert len(done["refused"]) == refused
     assert done["created"] == len(expected)
+
+
+# labelers by invitation
+
+
+def invite(server: InProcess, stream: str = "posts", **asked: Any) -> Any:
+    made = server.call("POST", f"/v1/streams/{stream}/invitations", json=asked)
+    assert made.status_code == 201, made.text
+    return made.json()
+
+
+def join(server: InProcess, token: str, stream: str = "posts", **more: str) -> Any:
+    server.http.cookies.clear()
+    form = {"token": token, **more}
+    return server.http.post(f"/join/{stream}", data=form, follow_redirects=False)
+
+
+def me(server: InProcess, joined: Any) -> Any:
+    assert joined.status_code == 303, joined.text
+    assert joined.headers["location"] == "/work?stream=posts"
+    return server.http.get("/v1/me").json()
+
+
+def test_who_is_invited_labels_under_that_name_until_it_is_revoked(server: InProcess) -> None:
+    made = invite(server, labeler="Ida")
+    token, id = made["token"], made["invitation"]["id"]
+    assert made["path"] == f"/join/posts#{token}"
+    looked = join(server, token)
+    assert (looked.status_code, "Ida" in looked.text) == (200, True)
+    assert "set-cookie" not in looked.headers  # to look does not use it up
+    for _ in range(2):  # it signs in again, by the same key
+        who = me(server, join(server, token, accept="yes", name="Eve"))
+        assert (who["labeler"], who["name"], who["role"]) == ("Ida", "Ida", "labeler")
+    assert "Ida" in server.http.get("/work?stream=posts").text
+    assert len([k for k in server.call("GET", "/v1/keys").json() if k["labeler"] == "Ida"]) == 1
+    [kept] = server.call("GET", "/v1/streams/posts/invitations").json()
+    assert kept["used_at"] is not None
+    assert token not in str(kept)
+    gone = server.call("DELETE", f"/v1/streams/posts/invitations/{id}", headers={"cookie": ""})
+    assert gone.status_code == 200
+    assert server.http.get("/v1/me").status_code == 401
+    assert join(server, token, accept="yes").status_code == 401
+    assert server.call("DELETE", f"/v1/streams/posts/invitations/{id}").status_code == 404
+    done = [row["action"] for row in server.call("GET", "/v1/audit").json()]
+    assert [x for x in done if x.startswith("invitation")] == [
+        "invitation.create",
+        "invitation.use",
+        "invitation.use",
+        "invitation.revoke",
+    ]
+
+
+def test_a_link_for_once_works_once(server: InProcess) -> None:
+    token = invite(server, once=True)["token"]
+    assert me(server, join(server, token, accept="yes", name="Olga"))["labeler"] == "Olga"
+    assert join(server, token, accept="yes", name="Olga").status_code == 401
+    assert join(server, token).status_code == 401
+    assert join(server, "x" * 43).status_code == 401
+    assert join(server, token, "none").status_code == 401  # whether there is such a stream or not
+
+
+@pytest.mark.parametrize("name", ["", "  ", "ann", " ANN ", "Trudy", "x" * 201, "a\x00b"])
+def test_a_name_is_chosen_that_nobody_has(server: InProcess, name: str) -> None:
+    """Trudy is trusted elsewhere: by her name one would make gold."""
+    server.make_stream("other", panel=[{"id": "Trudy", "trusted": True}], learning="while-serving")
+    token = invite(server)["token"]
+    refused = join(server, token, accept="yes", name=name)
+    assert refused.status_code in (409, 422)
+    assert "choose another name" in refused.text or "write yours" in refused.text
+    assert me(server, join(server, token, accept="yes", name=f"Free {hash(name)}"))
+
+
+def test_an_invitation_opens_a_closed_panel_and_ends_with_its_days() -> None:
+    clock = ManualClock()
+    with in_process(clock) as server:
+        server.make_stream(open_panel=False, learning="while-serving")
+        token = invite(server, days=1, labeler="Nora")["token"]
+        me(server, join(server, token, accept="yes"))
+        panel = server.call("GET", "/v1/streams/posts").json()["settings"]["panel"]
+        assert panel[-1]["id"] == "Nora"
+        assert server.http.get("/v1/streams/posts/next").status_code in (200, 204)
+        clock.advance(86_401)
+        assert server.http.get("/v1/me").status_code == 401
+        assert join(server, token, accept="yes").status_code == 401
+        assert server.call("GET", "/v1/streams/posts/invitations").json() == []
+
+
+def test_the_invitations_go_with_their_stream() -> None:
+    with in_process() as server:
+        server.make_stream()
+        token = invite(server)["token"]
+        storage = server.service.runtime.storage
+        assert [token in value for value in storage.metas("invitation posts ").values()] == [False]
+        server.call("POST", "/v1/streams/posts/close")
+        server.call("DELETE", "/v1/streams/posts")
+        assert storage.metas("invitation posts ") == {}
+        server.make_stream()
+        assert join(server, token, accept="yes", name="Late").status_code == 401

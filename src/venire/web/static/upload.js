@@ -112,6 +112,7 @@ upload.addEventListener("submit", async (event) => {
   event.preventDefault();
   button.disabled = true;
   bar.hidden = false;
+  said.textContent = "sending…";
   try {
     if (state === null) {
       document.getElementById("refused").hidden = true;
@@ -135,8 +136,10 @@ upload.addEventListener("submit", async (event) => {
     button.textContent = "Send";
   } catch (error) {
     const begun = state !== null && state.created + state.exists + state.refused > 0;
-    said.textContent = `${begun ? "Stopped: " : "Nothing was sent: "}${error.message}`;
-    if (begun) button.textContent = "Continue";
+    const changed = error.name === "NotReadableError";
+    said.textContent = `${begun ? "Stopped: " : "Nothing was sent: "}${changed ? "the file has changed, choose it again" : error.message}`;
+    if (changed) document.getElementById("file").value = "";
+    if (begun && !changed) button.textContent = "Continue";
     else state = null;
   } finally {
     button.disabled = false;
