@@ -54,6 +54,7 @@ ROLES: Final = MappingProxyType[str, frozenset[Role] | None](
         "GET /v1/streams/{stream}/exits": _READERS,
         "GET /v1/streams/{stream}/revisions": _READERS,
         "GET /v1/streams/{stream}/events": _READERS - {Role.REVIEWER},  # audits are blind
+        "GET /v1/streams/{stream}/export": _READERS - {Role.REVIEWER},  # audits are blind
         "GET /v1/streams/{stream}/labelers": _READERS,
         "POST /v1/streams/{stream}/labelers": _ADMIN,
         "POST /v1/streams/{stream}/labelers/retire": _ADMIN,
@@ -124,6 +125,7 @@ ROLES: Final = MappingProxyType[str, frozenset[Role] | None](
         "GET /streams/{stream}/what-if": _READERS,
         "GET /streams/{stream}/items": _READERS,
         "GET /streams/{stream}/upload": _PRODUCERS,
+        "GET /streams/{stream}/export": _READERS - {Role.REVIEWER},
         "GET /streams/{stream}/reviews": _JUDGES,
         "GET /streams/{stream}/labelers": _READERS,
         "GET /streams/{stream}/items/{item}": _READERS,

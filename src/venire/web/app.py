@@ -26,6 +26,7 @@ from venire.web.plotly_file import PLOTLY_PATH, send_plotly
 from venire.web.proofs import Proving
 from venire.web.routes.analysis import AnalysisRoutes
 from venire.web.routes.erasing import EraseRoutes
+from venire.web.routes.exports import ExportRoutes
 from venire.web.routes.finding import FindRoutes
 from venire.web.routes.gold import GoldRoutes
 from venire.web.routes.invitations import InvitationRoutes
@@ -58,6 +59,7 @@ PARTS = (
     WorkRoutes,
     ItemRoutes,
     UploadRoutes,
+    ExportRoutes,
     NoteRoutes,
     FindRoutes,
     AnalysisRoutes,

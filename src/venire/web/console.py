@@ -25,6 +25,7 @@ from venire.web.layouts import pictures_of
 from venire.web.pages import PageRoutes
 from venire.web.parameters import Item, Stream
 from venire.web.rendering import payload_of, times
+from venire.web.routes.exports import formats
 from venire.web.routes.finding import Searched
 from venire.web.story import chart_of, story_of
 
@@ -43,6 +44,7 @@ PAGES = (
     ("/upload", "Add items"),
     ("/reviews", "Reviews"),
     ("/labelers", "Labelers"),
+    ("/export", "Export"),
     ("/what-if", "What if"),
     ("/settings", "Settings"),
 )
@@ -71,6 +73,7 @@ class ConsoleRoutes(PageRoutes):
             ("/archived", self.archived),
             (f"{one}/items", self.items),
             (f"{one}/upload", self.upload),
+            (f"{one}/export", self.export),
             (f"{one}/reviews", self.reviews),
             (f"{one}/labelers", self.labelers),
             (f"{one}/items/{{item:path}}", self.item),
@@ -107,6 +110,11 @@ class ConsoleRoutes(PageRoutes):
         return self._console(
             "upload.html", request, view, made=made, most=self._gate.settings.max_body
         )
+
+    async def export(self, request: Request, stream: Stream) -> Response:
+        """What can be had as a file."""
+        view = await self._gate.service.stream(stream)
+        return self._console("export.html", request, view, formats=formats())
 
     async def item(self, request: Request, stream: Stream, item: Item) -> Response:
         """An item: what it is, what became of it, and its story.

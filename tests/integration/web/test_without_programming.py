@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import csv
 import io
+import itertools
+import json
+import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.integration.web.harness import InProcess, in_process
+from tests.integration.web.harness import InProcess, in_process, until
 from venire.errors import InputError
 from venire.files.sending import read_sent, send_all
 from venire.service.clock import ManualClock
+from venire.storage.maintenance.tables import TABLES, write_table
 from venire.tools.addresses import Piped
 
 YAML = "name: yam\nclasses: [keep, remove]\nmin_labels: 2\nalarms:\n  queue: 500\n"
@@ -267,3 +272,43 @@ def test_the_invitations_go_with_their_stream() -> None:
         assert storage.metas("invitation posts ") == {}
         server.make_stream()
         assert join(server, token, accept="yes", name="Late").status_code == 401
+
+
+# exports
+
+
+def test_what_is_exported_is_what_the_command_writes(tmp_path: Path) -> None:
+    with in_process() as server:
+        server.make_stream(slot_seconds=0.05, max_overlap=2, min_labels=2)
+        rows = [{"id": "=1+1", "payload": "@evil"}, {"id": "b", "payload": {"text": "b"}}]
+        server.call("POST", "/v1/streams/posts/items", json=rows)
+        said = [("=1+1", "ann", "spam"), ("=1+1", "bob", "spam"), ("b", "ann", "ok")]
+        labels = [{"item": i, "labeler": w, "said": s} for i, w, s in said]
+        server.call("POST", "/v1/streams/posts/labels", json=labels)
+        until(lambda: server.call("GET", "/v1/streams/posts/insights").json()["exits"] == 1)
+
+        def get(what: str, format: str = "csv", role: str = "viewer", **more: Any) -> Any:
+            asked = {"what": what, "format": format, **more}
+            return server.call("GET", "/v1/streams/posts/export", role, params=asked)
+
+        labels_csv = get("labels")
+        assert (
+            labels_csv.headers["content-disposition"] == 'attachment; filename="posts-labels.csv"'
+        )
+        assert sorted(labels_csv.text.splitlines()[1:]) == [
+            "'=1+1,ann,spam",
+            "'=1+1,bob,spam",
+            "b,ann,ok",
+        ]
+        for what, format in itertools.product(TABLES, ("csv", "jsonl", "parquet")):
+            path = tmp_path / f"{what}.{format}"
+            write_table(server.service.runtime.storage, "posts", what, path)
+            assert get(what, format).content == path.read_bytes(), (what, format)
+        verdicts = [json.loads(line) for line in get("verdicts", "jsonl").text.splitlines()]
+        assert [row["task"] for row in verdicts] == ["=1+1"]
+        shares = get("verdicts", "jsonl", probabilities=True).text
+        assert "p(spam)" in json.loads(shares.splitlines()[0])
+        assert get("labels", role="reviewer").status_code == 403
+        assert get("log").status_code == 422
+        assert server.call("GET", "/v1/streams/none/export").status_code == 404
+        assert list(Path(tempfile.gettempdir()).glob("venire-export-*")) == []
