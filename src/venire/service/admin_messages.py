@@ -61,7 +61,8 @@ class Deleted:
 class WebhookView:
     """Where exits, revisions and alarms are sent; the secret is shown only when it is created.
 
-    Until `old_secret_until`, messages are signed with the previous secret as well.
+    Until `old_secret_until`, messages are signed with the previous secret as well. With the format
+    `text` they are `{"text": ...}`, for people, of alarms and revisions only.
     """
 
     id: str
@@ -71,6 +72,7 @@ class WebhookView:
     active: bool
     secret: str | None = None
     old_secret_until: float | None = None
+    format: str = "json"
 
 
 @dataclass(frozen=True, slots=True)

@@ -125,6 +125,7 @@ ROLES: Final = MappingProxyType[str, frozenset[Role] | None](
         "GET /streams/{stream}/what-if": _READERS,
         "GET /streams/{stream}/items": _READERS,
         "GET /streams/{stream}/upload": _PRODUCERS,
+        "GET /streams/{stream}/webhooks": _ADMIN,
         "GET /streams/{stream}/export": _READERS - {Role.REVIEWER},
         "GET /streams/{stream}/reviews": _JUDGES,
         "GET /streams/{stream}/labelers": _READERS,

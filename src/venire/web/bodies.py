@@ -178,11 +178,12 @@ class ReleaseBody(BaseModel):
 
 
 class WebhookBody(BaseModel):
-    """Where to send exits and revisions."""
+    """Where to send exits and revisions; as `text`, for Slack and others, alarms and revisions."""
 
     model_config = ConfigDict(extra="forbid")
 
-    url: Annotated[str, Field(pattern=r"^https?://[^\s]+$", max_length=2000)]
+    url: Annotated[str, Field(pattern=r"^https?://[^\s]+$", max_length=1900)]
+    format: Literal["json", "text"] = "json"
 
 
 class RedeliverBody(BaseModel):

@@ -45,6 +45,7 @@ PAGES = (
     ("/reviews", "Reviews"),
     ("/labelers", "Labelers"),
     ("/export", "Export"),
+    ("/webhooks", "Webhooks"),
     ("/what-if", "What if"),
     ("/settings", "Settings"),
 )
@@ -74,6 +75,7 @@ class ConsoleRoutes(PageRoutes):
             (f"{one}/items", self.items),
             (f"{one}/upload", self.upload),
             (f"{one}/export", self.export),
+            (f"{one}/webhooks", self.webhooks),
             (f"{one}/reviews", self.reviews),
             (f"{one}/labelers", self.labelers),
             (f"{one}/items/{{item:path}}", self.item),
@@ -115,6 +117,12 @@ class ConsoleRoutes(PageRoutes):
         """What can be had as a file."""
         view = await self._gate.service.stream(stream)
         return self._console("export.html", request, view, formats=formats())
+
+    async def webhooks(self, request: Request, stream: Stream) -> Response:
+        """Who is told what happens in the stream, and what could not be delivered."""
+        view, hooks = await self._gate.service.stream(stream), self._gate.service.webhooks
+        listed = [(one, await hooks.dead(stream, one.id)) for one in await hooks.list(stream)]
+        return self._console("webhooks.html", request, view, hooks=listed)
 
     async def item(self, request: Request, stream: Stream, item: Item) -> Response:
         """An item: what it is, what became of it, and its story.
