@@ -71,7 +71,7 @@ class FileError(InputError):
 
     def __init__(self, path: str | PathLike[str], line: int | None, message: str) -> None:
         """Name the file, the line (the first is 1; None for the file as a whole) and the fault."""
-        self.path, self.line = Path(path), line
+        self.path, self.line, self.why = Path(path), line, message
         where = f"{path}, line {line}" if line is not None else f"{path}"
         super().__init__(f"{where}: {message}")
 

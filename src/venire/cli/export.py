@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -56,16 +56,14 @@ def export(
     the --label-config. The server may be running. With --verdicts and --tasks, no server is needed:
     what Label Studio exported gets the verdicts of venire aggregate.
     """
+    from venire.storage.maintenance.tables import TABLES
+
     chosen = _control(what, label_config, control)
     if verdicts is not None or tasks is not None:
         _say(_tasks_with(what, verdicts, tasks, chosen, to), "verdicts", what, to, as_json)
         return
     kinds: dict[str, Callable[[Storage, str, Path], int]] = {
-        "labels": _labels,
-        "verdicts": partial(_verdicts, probabilities=probabilities),
-        "revisions": _revisions,
-        "gold": _gold,
-        "notes": _notes,
+        **{name: partial(_table, what=name, probabilities=probabilities) for name in TABLES},
         "log": _log,
         "label-studio": partial(_label_studio, control=chosen),
     }
@@ -80,19 +78,6 @@ def export(
         for gone in opened.segments(name)[-1:]:
             screen.say(f"{name}: what left up to exit {gone.exits:,} is archived, and not in {to}")
     _say(count, name, what, to, as_json)
-
-
-class _Counted:
-    """Rows that are counted as they are written."""
-
-    def __init__(self, rows: Iterable[tuple[Any, ...]]) -> None:
-        self._rows, self.count = rows, 0
-
-    def __iter__(self) -> Iterator[tuple[Any, ...]]:
-        self.count = 0
-        for row in self._rows:
-            self.count += 1
-            yield row
 
 
 def _say(count: int, name: str, what: str, to: Path, as_json: bool) -> None:
@@ -136,64 +121,13 @@ def _tasks_with(
     return write_tasks(with_verdicts(tasks, found, control), to)
 
 
-def _labels(storage: Storage, stream: str, to: Path) -> int:
-    from venire.files import Output, check_targets, write_outputs
+def _table(storage: Storage, stream: str, to: Path, *, what: str, probabilities: bool) -> int:
+    from venire.files import check_targets
+    from venire.storage.maintenance.tables import write_table
 
     check_targets([to])
     with storage.frozen():
-        said = _Counted((row.item, row.labeler, row.said) for row in storage.all_labels(stream))
-        write_outputs([Output(to, ("task", "worker", "label"), said)])
-    return said.count
-
-
-def _verdicts(storage: Storage, stream: str, to: Path, *, probabilities: bool) -> int:
-    from venire.files import Output, check_targets, write_outputs
-    from venire.storage.maintenance.verdicts import classes_of, verdict_rows
-
-    check_targets([to])
-    with storage.frozen():
-        columns, rows = verdict_rows(storage, stream, probabilities)
-        found = list(rows)
-        write_outputs([Output(to, columns, found, classes_of(storage, stream))])
-    return len(found)
-
-
-def _revisions(storage: Storage, stream: str, to: Path) -> int:
-    from venire.files import Output, check_targets, write_outputs
-    from venire.storage import RevisionRow
-
-    check_targets([to])
-    with storage.frozen():
-        rows = _Counted(row[1:] for row in storage.all_revisions(stream))
-        write_outputs([Output(to, RevisionRow._fields[1:], rows)])
-    return rows.count
-
-
-def _gold(storage: Storage, stream: str, to: Path) -> int:
-    from venire.files import Output, check_targets, write_outputs
-
-    check_targets([to])
-    with storage.frozen():
-        drawn = {row.item: row.verdict for row in storage.checks(stream)}
-        rows = [
-            (row.item, row.label, row.at, row.source, row.actor, row.item in drawn,
-             drawn.get(row.item))
-            for row in storage.all_gold(stream)
-        ]  # fmt: skip
-        names = ("task", "label", "at", "source", "actor", "drawn", "verdict")
-        write_outputs([Output(to, names, rows)])
-    return len(rows)
-
-
-def _notes(storage: Storage, stream: str, to: Path) -> int:
-    from venire.files import Output, check_targets, write_outputs
-
-    check_targets([to])
-    with storage.frozen():
-        count = storage.counts(stream).notes
-        rows = ((n.item, n.labeler, n.kind, n.text, n.at) for n in storage.all_notes(stream))
-        write_outputs([Output(to, ("task", "worker", "kind", "text", "at"), rows)])
-    return count
+        return write_table(storage, stream, what, to, probabilities)
 
 
 def _log(storage: Storage, stream: str, to: Path) -> int:

@@ -346,9 +346,12 @@ class AsyncClient:
         """The webhooks of a stream."""
         return await self._do(calls.get(stream_path(stream, "webhooks")))
 
-    async def add_webhook(self, stream: str, url: str) -> dict[str, Any]:
-        """Send exits and revisions to an address; the `secret` is shown only once."""
-        return await self._do(calls.add_webhook(stream, url))
+    async def add_webhook(self, stream: str, url: str, format: str = "json") -> dict[str, Any]:
+        """Send exits and revisions to an address; the `secret` is shown only once.
+
+        With the format `text` it gets `{"text": ...}`, of alarms and revisions only.
+        """
+        return await self._do(calls.add_webhook(stream, url, format))
 
     async def remove_webhook(self, stream: str, webhook: str) -> None:
         """Remove a webhook."""

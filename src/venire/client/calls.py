@@ -299,9 +299,10 @@ def rotate_key(key: str, overlap_hours: float) -> Call[Any]:
     return send(path, {"overlap_hours": overlap_hours}, idempotent=False)
 
 
-def add_webhook(stream: str, url: str) -> Call[Any]:
+def add_webhook(stream: str, url: str, format: str = "json") -> Call[Any]:
     """Add a webhook."""
-    return send(stream_path(stream, "webhooks"), {"url": url}, idempotent=False)
+    body = {"url": url, "format": format}
+    return send(stream_path(stream, "webhooks"), body, idempotent=False)
 
 
 def revoke_key(key: str) -> Call[Any]:

@@ -345,9 +345,12 @@ class Client:
         """The webhooks of a stream."""
         return self._do(calls.get(stream_path(stream, "webhooks")))
 
-    def add_webhook(self, stream: str, url: str) -> dict[str, Any]:
-        """Send exits and revisions to an address; the `secret` is shown only once."""
-        return self._do(calls.add_webhook(stream, url))
+    def add_webhook(self, stream: str, url: str, format: str = "json") -> dict[str, Any]:
+        """Send exits and revisions to an address; the `secret` is shown only once.
+
+        With the format `text` it gets `{"text": ...}`, of alarms and revisions only.
+        """
+        return self._do(calls.add_webhook(stream, url, format))
 
     def remove_webhook(self, stream: str, webhook: str) -> None:
         """Remove a webhook."""

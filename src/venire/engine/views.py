@@ -106,6 +106,8 @@ class Views:
     def posterior(self, item: ItemId) -> dict[Hashable, float]:
         """How probable each class is, by the labels that an outstanding item has so far.
 
+        That of the verdict is its confidence: both are as certain as labels that share errors are.
+
         >>> from venire import Item, Label, Labeler, Scheduler
         >>> s = Scheduler([Labeler("ann", 0.9)], classes=["spam", "ok"])
         >>> s.arrive(Item("post-1"))
@@ -116,7 +118,9 @@ class Views:
         queue, registry = self._state.queue, self._state.registry
         queue.decide(registry.outstanding(item))
         scores = queue.desk.scores
-        odds = scores.copy() if queue.belief is None else np.exp(scores - scores.max())
+        belief = queue.belief
+        sure = 1.0 if belief is None else belief.certainty
+        odds = scores.copy() if belief is None else np.exp(sure * (scores - scores.max()))
         total = float(odds.sum())
         share = odds / total if total else np.full(len(odds), 1 / len(odds))
         return dict(zip(registry.classes, share.tolist(), strict=True))

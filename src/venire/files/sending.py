@@ -8,20 +8,28 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any, Final, NamedTuple
 
-from venire.errors import FileError
+from venire.errors import FileError, InputError
 from venire.labels.sources.headers import ITEM, role_names
 from venire.labels.sources.jsonl import is_json_lines
 from venire.tools.addresses import PathOrAddress
-from venire.tools.csv_rows import number, read_dicts
+from venire.tools.csv_rows import number, read_each
 from venire.tools.untrusted import parse_json
 
-__all__ = ["Sent", "read_sent"]
+__all__ = ["Sent", "read_sent", "send_all"]
 
 #: The fields of an item beside its id and payload.
 FIELDS: Final = ("weight", "min_confidence", "eligible", "excluded")
+
+#: Items that are sent together.
+TOGETHER: Final = 500
+
+#: Sends items, and says how many are new and how many were there; `InputError` if one is refused,
+#: and then none is taken.
+Post = Callable[[Sequence[dict[str, Any]]], Mapping[str, Any]]
 
 _NUMBERS, _NAMES = FIELDS[:2], FIELDS[2:]
 
@@ -64,8 +72,9 @@ def read_sent(path: PathOrAddress, id: str | None = None, hashed: bool = False) 
 
 def _records(path: PathOrAddress) -> Iterator[tuple[int, dict[str, Any] | str]]:
     if not is_json_lines(path):
-        for line, row in read_dicts(path):
-            yield line, {name: value for name, value in row.items() if name}
+        for line, row in read_each(path):
+            named = row if isinstance(row, str) else {k: v for k, v in row.items() if k}
+            yield line, named
         return
     try:
         with path.open(encoding="utf-8-sig") as file:
@@ -93,8 +102,8 @@ def _id_column(path: PathOrAddress, names: list[str]) -> str:
         raise FileError(
             path,
             1,
-            f"no column of ids among {', '.join(map(str, names))}: name it with --id, or let ids "
-            "be made of the content with --hash-ids",
+            f"no column of ids among {', '.join(map(str, names))}: name it (--id), or let ids "
+            "be made of the content (--hash-ids)",
         )
     return found[0]
 
@@ -121,3 +130,45 @@ def _sent(line: int, row: Mapping[str, Any], named: str, hashed: bool) -> Sent:
     if row.get(named) in (None, ""):
         return Sent(line, None, f"{named!r} is empty, expected an id in every row")
     return Sent(line, {"id": str(row[named]), "payload": payload} | more)
+
+
+def send_all(
+    rows: Iterator[Sent], post: Post, progress: Callable[[str], object] = str
+) -> dict[str, Any]:
+    """Send rows some hundred at a time; how many are new, how many were there, which are refused.
+
+    >>> seen = []
+    >>> def post(items):
+    ...     seen.extend(item["id"] for item in items)
+    ...     return {"created": len(items), "exists": 0}
+    >>> send_all(iter([Sent(2, {"id": "a"}), Sent(3, None, "no id")]), post)
+    {'created': 1, 'exists': 0, 'refused': [{'line': 3, 'id': None, 'why': 'no id'}]}
+    """
+    done: dict[str, Any] = {"created": 0, "exists": 0, "refused": []}
+    while part := list(islice(rows, TOGETHER)):
+        done["refused"] += [
+            {"line": row.line, "id": None, "why": row.why} for row in part if row.item is None
+        ]
+        _post([row for row in part if row.item is not None], post, done)
+        progress(f"{done['created'] + done['exists']:,} items sent")
+    done["refused"].sort(key=lambda row: row["line"])
+    return done
+
+
+def _post(part: Sequence[Sent], post: Post, done: dict[str, Any]) -> None:
+    """Send rows together; if they are refused, in halves, until it is known which one it is."""
+    if not part:
+        return
+    try:
+        counts = post([row.item for row in part if row.item is not None])
+    except InputError as fault:
+        if len(part) == 1:
+            id = (part[0].item or {}).get("id")
+            done["refused"].append({"line": part[0].line, "id": id, "why": str(fault)})
+            return
+        half = len(part) // 2
+        _post(part[:half], post, done)
+        _post(part[half:], post, done)
+        return
+    done["created"] += counts["created"]
+    done["exists"] += counts["exists"]

@@ -12,7 +12,7 @@ from venire.errors import FileError
 from venire.tools.extras import library
 from venire.tools.untrusted import parse_json
 
-__all__ = ["Tree", "read_text", "read_toml", "read_tree"]
+__all__ = ["Tree", "parse_tree", "read_text", "read_toml", "read_tree"]
 
 Keys = tuple[str | int, ...]
 
@@ -38,9 +38,18 @@ def read_tree(path: Path) -> Tree:
     >>> tree.content, tree.line(("labelers", 0, "price"))
     ({'labelers': [{'id': 'ann', 'price': 2}]}, 3)
     """
+    return parse_tree(read_text(path), path)
+
+
+def parse_tree(text: str, path: Path) -> Tree:
+    r"""The content of a text, which is or could be a file of this name.
+
+    >>> parse_tree('name = "posts"\nclasses = ["spam", "ok"]', Path("stream.toml")).content
+    {'name': 'posts', 'classes': ['spam', 'ok']}
+    """
     if path.suffix == ".toml":
-        return Tree(read_toml(path), _unknown)
-    return _json(path) if path.suffix == ".json" else _yaml(path)
+        return Tree(_toml(path, text), _unknown)
+    return _json(path, text) if path.suffix == ".json" else _yaml(path, text)
 
 
 def read_text(path: Path) -> str:
@@ -56,15 +65,19 @@ def read_text(path: Path) -> str:
 
 def read_toml(path: Path) -> dict[str, Any]:
     """The content of a TOML file, whatever its suffix."""
+    return _toml(path, read_text(path))
+
+
+def _toml(path: Path, text: str) -> dict[str, Any]:
     try:
-        return tomllib.loads(read_text(path))
+        return tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise FileError(path, None, f"this is not TOML: {error}") from None
 
 
-def _json(path: Path) -> Tree:
+def _json(path: Path, text: str) -> Tree:
     try:
-        return Tree(parse_json(read_text(path)), _unknown)
+        return Tree(parse_json(text), _unknown)
     except json.JSONDecodeError as error:
         raise FileError(path, error.lineno, f"this is not JSON: {error.msg}") from None
 
@@ -73,9 +86,8 @@ def _unknown(where: Keys) -> None:
     return None
 
 
-def _yaml(path: Path) -> Tree:
+def _yaml(path: Path, text: str) -> Tree:
     yaml = library("yaml", "judges")
-    text = read_text(path)
 
     class Loader(yaml.SafeLoader):  # type: ignore[name-defined,misc] # it has no types
         """Without aliases: nine lines of them make a gigabyte."""

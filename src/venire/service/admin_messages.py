@@ -15,9 +15,12 @@ __all__ = [
     "Deleted",
     "DeliveryView",
     "Erased",
+    "InvitationView",
     "KeyView",
+    "NewInvitation",
     "NewKey",
     "WebhookView",
+    "invitations_of",
 ]
 
 
@@ -58,7 +61,8 @@ class Deleted:
 class WebhookView:
     """Where exits, revisions and alarms are sent; the secret is shown only when it is created.
 
-    Until `old_secret_until`, messages are signed with the previous secret as well.
+    Until `old_secret_until`, messages are signed with the previous secret as well. With the format
+    `text` they are `{"text": ...}`, for people, of alarms and revisions only.
     """
 
     id: str
@@ -68,6 +72,7 @@ class WebhookView:
     active: bool
     secret: str | None = None
     old_secret_until: float | None = None
+    format: str = "json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,3 +109,38 @@ class NewKey:
 
     token: str
     key: KeyView
+
+
+@dataclass(frozen=True, slots=True)
+class InvitationView:
+    """An invitation to label a stream: for whom, until when, and the key of who came by it.
+
+    With `once` its link signs in one time, else until it expires.
+    """
+
+    id: str
+    stream: str
+    labeler: str | None
+    once: bool
+    created_at: float
+    expires_at: float
+    used_at: float | None = None
+    key: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NewInvitation:
+    """A new invitation with its link, whose token cannot be shown again."""
+
+    token: str
+    path: str
+    invitation: InvitationView
+
+
+def invitations_of(stream: str) -> str:
+    """How the names begin under which the store keeps the invitations to a stream.
+
+    >>> invitations_of("posts")
+    'invitation posts '
+    """
+    return f"invitation {stream} "

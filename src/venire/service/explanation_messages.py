@@ -12,10 +12,11 @@ __all__ = ["Alternative", "Belief", "Explanation", "Given"]
 
 @dataclass(frozen=True, slots=True)
 class Alternative:
-    """Another item that the labeler could have been assigned at that moment."""
+    """Another item that the labeler could have been assigned; to whom it went at that moment."""
 
     item: str
     gain: float | None
+    given_to: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

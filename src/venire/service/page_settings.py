@@ -7,6 +7,8 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, field_validator
 
+from venire.service.units import Unit
+
 __all__ = ["MOST_AHEAD", "Block", "Name", "PageSettings", "Practice", "page_of"]
 
 #: Maximum of the setting `ahead`.
@@ -64,33 +66,25 @@ class Practice(BaseModel):
 
 
 class PageSettings(BaseModel):
-    """What people who label see, and how far ahead of the server they may be.
+    """What people who label see, and how far ahead of the server they may be."""
 
-    Parameters
-    ----------
-    guidelines
-        How to label, in Markdown; always at hand on the labelling page.
-    descriptions
-        What each class means, in Markdown, by class.
-    layout
-        What the page shows of a payload, block by block; chosen by its shape if there is none.
-    practice
-        Items with known answers that a person labels first, with feedback; nothing of that is a
-        label.
-    ahead
-        How many items beyond its capacity a labeler may hold if it asks for that, as the
-        labelling page does: the next one, and those whose answers can still be undone.
-    undo_seconds
-        For how long the labelling page keeps an answer, so that it can be undone; at most the last
-        ten of them.
-    """
+    model_config = ConfigDict(use_attribute_docstrings=True)
 
     guidelines: Annotated[str, Field(max_length=LONGEST_GUIDELINES)] = ""
+    """How to label, in Markdown; always at hand on the labelling page."""
     descriptions: Annotated[dict[Name, Text], Field(max_length=1000)] = {}
+    """What each class means, in Markdown, by class."""
     layout: Annotated[tuple[Block, ...], Field(max_length=20)] = ()
+    """What the page shows of a payload, block by block; chosen by its shape if there is none."""
     practice: Annotated[tuple[Practice, ...], Field(max_length=50)] = ()
-    ahead: Annotated[int, Field(ge=0, le=MOST_AHEAD)] = 11
-    undo_seconds: Annotated[float, Field(ge=0, le=600, allow_inf_nan=False)] = 30.0
+    """Items with known answers that a person labels first, with feedback; nothing of that is a
+    label."""
+    ahead: Annotated[int, Field(ge=0, le=MOST_AHEAD), Unit("items")] = 11
+    """How many items beyond its capacity a labeler may hold if it asks for that, as the labelling
+    page does: the next one, and those whose answers can still be undone."""
+    undo_seconds: Annotated[float, Field(ge=0, le=600, allow_inf_nan=False), Unit("seconds")] = 30.0
+    """For how long the labelling page keeps an answer, so that it can be undone; at most the last
+    ten of them."""
 
     def check_classes(self, classes: tuple[str, ...]) -> None:
         """`ValueError` if a description or a practice item names a class that there is not."""

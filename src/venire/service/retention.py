@@ -7,29 +7,30 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field
 
 from venire.errors import InputError
+from venire.service.units import Unit
 
 __all__ = ["Retention", "check_retention"]
 
-Days = Annotated[float, Field(gt=0, le=36_500, allow_inf_nan=False)]
+Days = Annotated[float, Field(gt=0, le=36_500, allow_inf_nan=False), Unit("days")]
 
 
 class Retention(BaseModel):
     """How long history stays; None keeps it for ever.
 
-    `payload_days`: the payload of an item is erased so many days after the item left. `item_days`
-    and `items`: items that left longer ago, or before the last so many, are archived with all that
-    was said of them; with `delete` they are deleted instead, for good.
-
     >>> Retention(item_days=90).archives, Retention(item_days=90, delete=True).archives
     (True, False)
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
 
     payload_days: Days | None = None
+    """The payload of an item is erased so long after the item left."""
     item_days: Days | None = None
-    items: Annotated[int, Field(ge=0, le=2**53)] | None = None
+    """Items are archived, with all that was said of them, so long after they left."""
+    items: Annotated[int, Field(ge=0, le=2**53), Unit("items")] | None = None
+    """All but so many of the items that left last are archived."""
     delete: bool = False
+    """What would be archived is deleted instead, for good."""
 
     @property
     def bounds_items(self) -> bool:

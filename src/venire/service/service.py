@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 
 from venire.service.clock import Clock, SystemClock
+from venire.service.keys.invitations import Invitations
 from venire.service.keys.keyring import Keyring
 from venire.service.keys.sessions import Sessions
 from venire.service.reports import skill_report
@@ -45,8 +46,8 @@ class Service:
 
     The operations are methods of the parts they belong to: `StreamOperations`,
     `LabellingOperations`, `NoteOperations`, `GoldOperations`, `ReadOperations` and
-    `DeletionOperations`; API keys,
-    browser sessions and webhooks are in `keys`, `sessions` and `webhooks`.
+    `DeletionOperations`; API keys, browser sessions, invitations and webhooks are in `keys`,
+    `sessions`, `invitations` and `webhooks`.
 
     Examples
     --------
@@ -102,6 +103,7 @@ class Service:
         self.add_labeler, self.agreement = labelers.add_labeler, labelers.agreement
         self.retire_labeler = labelers.retire_labeler
         self.restore_labeler = labelers.restore_labeler
+        self.invitations = Invitations(self.runtime, self.keys, self.sessions, labelers.add_labeler)
 
         labelling = LabellingOperations(self.runtime, gold)
         self.next, self.label, self.held = labelling.next, labelling.label, labelling.held

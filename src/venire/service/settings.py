@@ -26,6 +26,7 @@ from venire.costs import MOST_COST
 from venire.model import MOST_CAPACITY, MOST_PRICE, MOST_WEIGHT
 from venire.service.page_settings import MOST_AHEAD, Name, PageSettings
 from venire.service.retention import Retention
+from venire.service.units import Unit
 from venire.student import Student
 
 __all__ = [
@@ -58,10 +59,12 @@ MIN_SLOT: Final = 0.01
 #: Maximum of the setting `revisions`.
 MAX_REVISIONS: Final = 100_000
 
-Seconds = Annotated[float, Field(gt=0, le=10 * 365 * 86_400, allow_inf_nan=False)]
-SlotSeconds = Annotated[float, Field(ge=MIN_SLOT, le=10 * 365 * 86_400, allow_inf_nan=False)]
+Seconds = Annotated[float, Field(gt=0, le=10 * 365 * 86_400, allow_inf_nan=False), Unit("seconds")]
+SlotSeconds = Annotated[
+    float, Field(ge=MIN_SLOT, le=10 * 365 * 86_400, allow_inf_nan=False), Unit("seconds")
+]
 Weight = Annotated[float, Field(gt=0, le=MOST_WEIGHT, allow_inf_nan=False)]
-Share = Annotated[float, Field(ge=0, le=1)]
+Share = Annotated[float, Field(ge=0, le=1), Unit("0 to 1")]
 Count = Annotated[int, Field(ge=0, le=2**31 - 1)]
 
 
@@ -109,10 +112,16 @@ class DailyBudget(BaseModel):
     True
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
 
-    money: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
-    labels: Annotated[int, Field(ge=0, le=2**53)] | None = None
+    money: (
+        Annotated[float, Field(ge=0, allow_inf_nan=False), Unit("a day, in the unit of prices")]
+        | None
+    ) = None
+    """What labels may cost: at no time more, and at a pace at which the last of it buys as much as
+    the first."""
+    labels: Annotated[int, Field(ge=0, le=2**53), Unit("labels a day")] | None = None
+    """How many labels may be bought."""
     per_day: Literal[True] = True
 
     @model_validator(mode="after")
@@ -150,89 +159,40 @@ class StudentSettings(BaseModel):
 
 
 class AlarmRules(BaseModel):
-    """When to raise an alarm; None turns a rule off. Shares are between 0 and 1.
-
-    `queue` and `oldest_seconds`: more open items, or one that waits longer. `response_p90_seconds`:
-    a tenth of the items takes longer. `accuracy`: the estimated accuracy is lower. `error_upper`:
-    the bound on the rate of errors by audits is higher. `single_label_share`: more of the items
-    left after one label. `kept_share`: of the items that most labels put into a class, fewer left
-    as that class. `mix_shift`: the mix of the latest verdicts differs more from that of those
-    before. `drift`: a labeler's labels changed. `stopped_seconds`: a labeler that had labelled gave
-    nothing for longer, while items wait. `budget_share`: less of the label budget is left.
+    """When to raise an alarm; None turns a rule off.
 
     >>> AlarmRules(queue=1000).single_label_share
     0.8
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
 
-    queue: Count | None = None
+    queue: Annotated[Count, Unit("items")] | None = None
+    """More items than this are open."""
     oldest_seconds: Seconds | None = None
+    """An open item has waited longer."""
     response_p90_seconds: Seconds | None = None
+    """A tenth of the last thousand items took longer from arrival to verdict."""
     accuracy: Share | None = None
+    """The estimated accuracy, with its whole interval, is lower."""
     error_upper: Share | None = None
+    """The upper bound on the rate of errors, by audits, is higher."""
     single_label_share: Share | None = 0.8
+    """More of the latest items left after one label."""
     kept_share: Share | None = 0.5
+    """Of the items that most labels put into a class, fewer left as that class."""
     mix_shift: Share | None = 0.3
+    """The mix of the latest verdicts differs more from that of those before."""
     drift: bool = True
+    """The labels of a labeler changed."""
     stopped_seconds: Seconds | None = 3600.0
+    """A labeler that had labelled gave nothing for longer, while items wait."""
     budget_share: Share | None = 0.1
+    """Less of the label budget is left."""
 
 
 class StreamSettings(PageSettings):
     """How a stream is served; what people see on the labelling page is in `PageSettings`.
-
-    Parameters
-    ----------
-    classes
-        The possible labels. Cannot be changed later.
-    panel
-        The labelers known from the start.
-    open_panel
-        Whether a labeler that is not on the panel joins it by requesting work.
-    unasked_labels
-        Whether a labeler's own key may send labels for items it was never assigned.
-    policy, learning
-        Names with parameters, as on the command line: `realised`, `fixed-overlap:5`;
-        `while-serving`, `known`.
-    slot_seconds
-        The length of a slot, at least 0.01 s. Slots that the server cannot close in time are
-        skipped.
-    default_weight, delay_cost
-        An item's weight is the value of a right verdict; `delay_cost` is the cost of waiting for
-        one slot, in the same unit, which is also that of the labelers' prices. A change applies to
-        items that arrive after it, and to prices at once.
-    min_labels, max_overlap, min_confidence, deadline_slots
-        An item does not leave before it has `min_labels` labels and its verdict reaches
-        `min_confidence` (unless nobody on the panel is left to label it). It leaves once it has
-        both, or has `max_overlap` labels, or `deadline_slots` slots after its arrival. An item
-        that leaves below `min_confidence` before its deadline is `undecided`.
-    label_budget
-        Total number of labels; once spent, items leave with the labels they have.
-    budget
-        What may be spent each day, `{"money": 50}` or `{"labels": 300}`: at no time more, and at a
-        pace at which the last of it buys as much as the first. A day is 86,400 seconds of slots.
-    revisions
-        How many of the most recent exits to re-examine whenever competences are learned again;
-        verdicts that changed are published. 0 turns revisions off.
-    costs
-        What errors cost, by truth and verdict; 1 where nothing is said. The verdict is the class
-        of least expected cost.
-    families
-        Labelers who may share errors, by the name of their family: `{"llama-a": "llama", "llama-b":
-        "llama"}`. Together they count for as many votes as they are worth, by the measured
-        correlation of their errors. Labelers who have not come yet may be named.
-    audit_share
-        The share of the verdicts, drawn at random, that is audited by a trusted labeler.
-    student
-        A model that learns from the verdicts and labels every item, `{"field": "text"}`. Its label
-        counts in `min_labels` and `max_overlap`, and costs nothing; budgets must be in money.
-    alarms
-        When to raise an alarm.
-    retention
-        How long payloads and items that left stay in the store; by default for ever.
-    lease_floor_seconds, lease_ceiling_seconds
-        Bounds on a lease, which lasts twice the labeler's 90th percentile of labelling time.
 
     Examples
     --------
@@ -240,32 +200,64 @@ class StreamSettings(PageSettings):
     'realised'
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
 
     classes: Annotated[tuple[Name, ...], Field(min_length=2, max_length=1000)]
+    """The possible labels. Cannot be changed later."""
     panel: Annotated[tuple[Member, ...], Field(max_length=10_000)] = ()
+    """The labelers known from the start."""
     open_panel: bool = True
+    """Whether a labeler that is not on the panel joins it by requesting work."""
     unasked_labels: bool = False
+    """Whether a labeler's own key may send labels for items it was never assigned."""
     policy: Annotated[str, Field(max_length=100)] = "realised"
+    """Who gets what, and when an item leaves: a name with parameters, as `fixed-overlap:5`."""
     learning: Annotated[str, Field(max_length=100)] = "while-serving"
+    """How it learns how good labelers are; with `known` each needs a competence."""
     slot_seconds: SlotSeconds = 60.0
-    default_weight: Weight = 10.0
-    delay_cost: Weight = 1.0
-    min_labels: Count = 1
-    max_overlap: Annotated[int, Field(ge=1, le=2**31 - 1)] | None = None
-    min_confidence: Annotated[float, Field(gt=0, le=1)] | None = None
-    deadline_slots: Annotated[int, Field(ge=1, le=2**31 - 1)] | None = None
-    label_budget: Annotated[int, Field(ge=0, le=2**53)] | None = None
+    """The length of a slot: verdicts are given at its end. Slots that the server cannot close in
+    time are skipped."""
+    default_weight: Annotated[Weight, Unit("in the unit of prices")] = 10.0
+    """What a right verdict is worth, for items without a weight of their own. A change applies to
+    items that arrive after it."""
+    delay_cost: Annotated[Weight, Unit("a slot")] = 1.0
+    """What waiting for one slot costs, in the unit of the weights and prices."""
+    min_labels: Annotated[Count, Unit("labels")] = 1
+    """An item does not leave with fewer labels, unless nobody on the panel is left to label it."""
+    max_overlap: Annotated[int, Field(ge=1, le=2**31 - 1), Unit("labels")] | None = None
+    """An item leaves at the latest with so many labels."""
+    min_confidence: Annotated[float, Field(gt=0, le=1), Unit("0 to 1")] | None = None
+    """An item leaves once its verdict is as sure as this, and not before while somebody could still
+    label it; one that leaves below it before its deadline is undecided."""
+    deadline_slots: Annotated[int, Field(ge=1, le=2**31 - 1), Unit("slots")] | None = None
+    """An item leaves at the latest so long after its arrival."""
+    label_budget: Annotated[int, Field(ge=0, le=2**53), Unit("labels")] | None = None
+    """Labels in all; once they are spent, items leave with the labels they have."""
     budget: DailyBudget | None = None
-    revisions: Annotated[int, Field(ge=0, le=MAX_REVISIONS, strict=True)] = 0
+    """What may be spent each day, `{"money": 50}` or `{"labels": 300}`; a day is 86,400 seconds of
+    slots."""
+    revisions: Annotated[int, Field(ge=0, le=MAX_REVISIONS, strict=True), Unit("items")] = 0
+    """How many of the latest items that left are decided again whenever more is learned about the
+    labelers; verdicts that changed are published."""
     costs: Annotated[tuple[ErrorCost, ...], Field(max_length=10_000)] = ()
+    """What errors cost, by truth and verdict; 1 where nothing is said. The verdict is the class of
+    least expected cost."""
     families: Annotated[dict[Name, Name], Field(max_length=10_000)] = {}  # noqa: RUF012 # pydantic copies it
-    audit_share: Annotated[float, Field(ge=0, le=1)] = 0.0
+    """Labelers who may share errors, by the name of their family, `{"llama-a": "llama"}`: together
+    they count for as many votes as they are worth. Labelers who have not come yet may be named."""
+    audit_share: Share = 0.0
+    """The share of the verdicts, drawn at random, that a trusted labeler audits."""
     student: StudentSettings | None = None
+    """A model that learns from the verdicts and labels every item, `{"field": "text"}`. Its label
+    counts in `min_labels` and `max_overlap`, and costs nothing; budgets must be in money."""
     alarms: AlarmRules = AlarmRules()
+    """When to raise an alarm."""
     retention: Retention = Retention()
+    """How long payloads and items that left stay in the store; by default for ever."""
     lease_floor_seconds: Seconds = 60.0
+    """The shortest lease, which lasts twice the labeler's 90th percentile of labelling time."""
     lease_ceiling_seconds: Seconds = 3600.0
+    """The longest lease."""
 
     @model_serializer(mode="wrap")
     def _without_nothing(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:

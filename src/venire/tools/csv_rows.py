@@ -28,6 +28,7 @@ __all__ = [
     "dialect_of",
     "number",
     "read_dicts",
+    "read_each",
     "read_head",
     "read_rows",
     "refuse_binary",
@@ -191,6 +192,14 @@ def read_dicts(path: PathOrAddress) -> Iterator[tuple[int, dict[str, str]]]:
     ...     list(read_dicts(file))
     [(2, {'Id': '1', 'text': 'Buy, now!'})]
     """
+    for line, record in read_each(path):
+        if isinstance(record, str):
+            raise FileError(path, line, record)
+        yield line, record
+
+
+def read_each(path: PathOrAddress) -> Iterator[tuple[int, dict[str, str] | str]]:
+    """The records of a file as `read_dicts` has them, or what is wrong with one."""
     with _opened(path) as records:
         _, header = next(records, (1, []))
         if not header:
@@ -198,8 +207,9 @@ def read_dicts(path: PathOrAddress) -> Iterator[tuple[int, dict[str, str]]]:
         names = [name.strip() for name in header]
         for line, record in records:
             if len(record) != len(names):
-                raise FileError(path, line, _wrong_width(record, names))
-            yield line, {n: x.strip() for n, x in zip(names, record, strict=True)}
+                yield line, _wrong_width(record, names)
+            else:
+                yield line, {n: x.strip() for n, x in zip(names, record, strict=True)}
 
 
 def read_rows(

@@ -26,8 +26,10 @@ from venire.web.plotly_file import PLOTLY_PATH, send_plotly
 from venire.web.proofs import Proving
 from venire.web.routes.analysis import AnalysisRoutes
 from venire.web.routes.erasing import EraseRoutes
+from venire.web.routes.exports import ExportRoutes
 from venire.web.routes.finding import FindRoutes
 from venire.web.routes.gold import GoldRoutes
+from venire.web.routes.invitations import InvitationRoutes
 from venire.web.routes.items import ItemRoutes
 from venire.web.routes.keys import KeyRoutes
 from venire.web.routes.labelers import LabelerRoutes
@@ -35,6 +37,7 @@ from venire.web.routes.notes import NoteRoutes
 from venire.web.routes.operations import OperationRoutes
 from venire.web.routes.reviews import ReviewRoutes
 from venire.web.routes.streams import StreamRoutes
+from venire.web.routes.uploads import UploadRoutes
 from venire.web.routes.webhooks import WebhookRoutes
 from venire.web.routes.work import WorkRoutes
 from venire.web.settings import ServerSettings
@@ -55,6 +58,8 @@ OWNER: Final[Mapping[str, Any]] = {
 PARTS = (
     WorkRoutes,
     ItemRoutes,
+    UploadRoutes,
+    ExportRoutes,
     NoteRoutes,
     FindRoutes,
     AnalysisRoutes,
@@ -62,6 +67,7 @@ PARTS = (
     ReviewRoutes,
     StreamRoutes,
     LabelerRoutes,
+    InvitationRoutes,
     WebhookRoutes,
     KeyRoutes,
     EraseRoutes,

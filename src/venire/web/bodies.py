@@ -10,6 +10,7 @@ import csv
 import io
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice, zip_longest
+from pathlib import Path
 from typing import Annotated, Any, Final, Literal, NotRequired, TypeVar
 
 from fastapi.exceptions import RequestValidationError
@@ -18,7 +19,10 @@ from pydantic_core import from_json, to_json
 from starlette.requests import Request
 from typing_extensions import TypedDict
 
+from venire.errors import FileError
+from venire.files.trees import parse_tree
 from venire.model import Role
+from venire.service.keys.invitations import MOST_DAYS
 from venire.service.keys.keyring import MAX_DAYS
 from venire.service.messages import ItemIn
 from venire.service.settings import LONGEST_ID, STREAM_NAME, Member, Name, StreamSettings, Weight
@@ -31,7 +35,9 @@ __all__ = [
     "BODIES",
     "CSV",
     "NDJSON",
+    "TREES",
     "GoldBody",
+    "InvitationBody",
     "ItemBody",
     "KeyBody",
     "LabelBody",
@@ -47,14 +53,21 @@ __all__ = [
     "SendBackBody",
     "SlugName",
     "WebhookBody",
+    "faults_of",
     "item_of",
+    "media_type",
     "read",
     "read_list",
+    "read_stream",
 ]
 
 NDJSON: Final = "application/x-ndjson"
 JSON: Final = "application/json"
 CSV: Final = "text/csv"
+
+#: Settings of a stream as people write them, by type, and the most bytes of them: YAML is slow.
+TREES: Final = {"application/toml": "toml", "application/yaml": "yaml"}
+LONGEST_TREE: Final = 64 * 1024
 
 #: Longer bodies are parsed in a thread; this many bytes take about a millisecond.
 LONG_BODY: Final = 50_000
@@ -165,11 +178,12 @@ class ReleaseBody(BaseModel):
 
 
 class WebhookBody(BaseModel):
-    """Where to send exits and revisions."""
+    """Where to send exits and revisions; as `text`, for Slack and others, alarms and revisions."""
 
     model_config = ConfigDict(extra="forbid")
 
-    url: Annotated[str, Field(pattern=r"^https?://[^\s]+$", max_length=2000)]
+    url: Annotated[str, Field(pattern=r"^https?://[^\s]+$", max_length=1900)]
+    format: Literal["json", "text"] = "json"
 
 
 class RedeliverBody(BaseModel):
@@ -201,6 +215,19 @@ class KeyBody(BaseModel):
     role: Role
     labeler: Name | None = None
     days: Annotated[float, Field(gt=0, le=MAX_DAYS)] | None = None
+
+
+class InvitationBody(BaseModel):
+    """An invitation to label: for whom, if that is known, and for how many days its link works.
+
+    With `once` it works one time.
+    """
+
+    model_config = ConfigDict(extra="forbid")
+
+    labeler: Name | None = None
+    days: Annotated[float, Field(gt=0, le=MOST_DAYS)] = 14.0
+    once: bool = False
 
 
 class ReviewBody(BaseModel):
@@ -255,6 +282,7 @@ BODIES: Final[tuple[Any, ...]] = (
     RedeliverBody,
     SecretBody,
     KeyBody,
+    InvitationBody,
     RotateBody,
     ReviewBody,
     SendBackBody,
@@ -279,10 +307,42 @@ _OBJECT: Final = TypeAdapter(dict[str, Any])
 
 async def read(request: Request, model: type[M]) -> M:
     """The body as a model."""
-    _check_type(request, (JSON,))
+    media_type(request, (JSON,))
     body = await request.body()
     _check_values(body)
     return await _aside(body, lambda: _model(model, body))
+
+
+async def read_stream(request: Request) -> NewStream:
+    """A stream to create: JSON, or TOML or YAML as `venire stream` takes it."""
+    kind = media_type(request, (JSON, *TREES))
+    if kind == JSON:
+        return await read(request, NewStream)
+    body = await request.body()
+    if len(body) > LONGEST_TREE:
+        raise RequestError(
+            413,
+            "body_too_large",
+            f"got {len(body):,} bytes of {TREES[kind].upper()}, expected at most {LONGEST_TREE:,}",
+            hint="send JSON",
+        )
+    return await beside(lambda: _of_tree(body, Path(f"stream.{TREES[kind]}")))
+
+
+def _of_tree(body: bytes, name: Path) -> NewStream:
+    r"""The stream of a text of settings.
+
+    >>> _of_tree(b"name: posts\nclasses: [spam, ok]\nmin_labels: 2", Path("stream.yaml")).min_labels
+    2
+    """
+    try:
+        content = parse_tree(body.decode("utf-8-sig"), name).content
+    except UnicodeDecodeError:
+        raise FileError(name, None, "this is not UTF-8 text") from None
+    if not isinstance(content, dict):
+        got = type(content).__name__
+        raise FileError(name, None, f"got a {got}, expected settings such as name: posts")
+    return _model(NewStream, to_json(content, fallback=str))
 
 
 async def _aside(body: bytes, work: Callable[[], T]) -> T:
@@ -320,7 +380,7 @@ def whole(value: Any) -> Any:
 
 async def read_object(request: Request) -> dict[str, Any]:
     """The body as a JSON object, with any fields."""
-    _check_type(request, (JSON,))
+    media_type(request, (JSON,))
     body = await request.body()
     _check_values(body)
 
@@ -342,7 +402,7 @@ async def read_list(
     `made` converts each, given its number. A long body is parsed in a thread, so that others are
     served meanwhile. With the media types `also` (CSV) a body may be that, or one object.
     """
-    kind = _check_type(request, (JSON, NDJSON, *also))
+    kind = media_type(request, (JSON, NDJSON, *also))
     body = await request.body()
     if also and kind == JSON and body.lstrip()[:1] == b"{":
         body = b"[" + body + b"]"
@@ -501,7 +561,8 @@ def refused(error: ValidationError) -> RequestError:
     return invalid(RequestValidationError(faults_of(error)))
 
 
-def _check_type(request: Request, known: tuple[str, ...]) -> str:
+def media_type(request: Request, known: tuple[str, ...]) -> str:
+    """The type of the body, if it is one of those that are known."""
     coding = request.headers.get("content-encoding", "identity").lower()
     if coding != "identity":
         raise RequestError(

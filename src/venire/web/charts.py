@@ -56,10 +56,18 @@ class Chart:
         return {name: shown(values[-1], self.unit) for name, values in self.series.items()}
 
     @property
+    def whole(self) -> dict[str, str]:
+        """The mean of each series over all periods, of which each has as many exits."""
+        periods = {name: values[1:] or values for name, values in self.series.items()}
+        return {n: shown(sum(v) / len(v), self.unit) for n, v in periods.items()}
+
+    @property
     def summary(self) -> str:
         """The chart in one sentence."""
         if self.stacked:
-            return f"{self.title}, lately: " + ", ".join(f"{n} {v}" for n, v in self.ends.items())
+            told = (f"{name} {value}" for name, value in self.whole.items())
+            lately = (f"{name} {value}" for name, value in self.ends.items())
+            return f"{self.title}: {', '.join(told)}; in the last period {', '.join(lately)}"
         first = {name: shown(values[0], self.unit) for name, values in self.series.items()}
         parts = (
             f"{f'{name} ' if name else ''}from {first[name]} to {end}"

@@ -25,6 +25,7 @@ from venire.web.layouts import pictures_of
 from venire.web.pages import PageRoutes
 from venire.web.parameters import Item, Stream
 from venire.web.rendering import payload_of, times
+from venire.web.routes.exports import formats
 from venire.web.routes.finding import Searched
 from venire.web.story import chart_of, story_of
 
@@ -40,8 +41,11 @@ MATRIX = 15
 PAGES = (
     ("", "Overview"),
     ("/items", "Items"),
+    ("/upload", "Add items"),
     ("/reviews", "Reviews"),
     ("/labelers", "Labelers"),
+    ("/export", "Export"),
+    ("/webhooks", "Webhooks"),
     ("/what-if", "What if"),
     ("/settings", "Settings"),
 )
@@ -69,6 +73,9 @@ class ConsoleRoutes(PageRoutes):
             ("/audit", self.audit),
             ("/archived", self.archived),
             (f"{one}/items", self.items),
+            (f"{one}/upload", self.upload),
+            (f"{one}/export", self.export),
+            (f"{one}/webhooks", self.webhooks),
             (f"{one}/reviews", self.reviews),
             (f"{one}/labelers", self.labelers),
             (f"{one}/items/{{item:path}}", self.item),
@@ -97,6 +104,25 @@ class ConsoleRoutes(PageRoutes):
             statuses=list(ItemStatus),
             reasons=[reason for reason in ExitReason if reason != ExitReason.HORIZON],
         )
+
+    async def upload(self, request: Request, stream: Stream) -> Response:
+        """Items by upload of a file."""
+        view = await self._gate.service.stream(stream)
+        made = bool(request.query_params.get("made"))
+        return self._console(
+            "upload.html", request, view, made=made, most=self._gate.settings.max_body
+        )
+
+    async def export(self, request: Request, stream: Stream) -> Response:
+        """What can be had as a file."""
+        view = await self._gate.service.stream(stream)
+        return self._console("export.html", request, view, formats=formats())
+
+    async def webhooks(self, request: Request, stream: Stream) -> Response:
+        """Who is told what happens in the stream, and what could not be delivered."""
+        view, hooks = await self._gate.service.stream(stream), self._gate.service.webhooks
+        listed = [(one, await hooks.dead(stream, one.id)) for one in await hooks.list(stream)]
+        return self._console("webhooks.html", request, view, hooks=listed)
 
     async def item(self, request: Request, stream: Stream, item: Item) -> Response:
         """An item: what it is, what became of it, and its story.
@@ -173,6 +199,7 @@ class ConsoleRoutes(PageRoutes):
             agreement=agreement,
             gold={one.labeler: one for one in agreement.gold},
             keys=keys,
+            invitations=await service.invitations.list(stream) if who.role == Role.ADMIN else [],
             names=names[:MATRIX],
             more_names=len(names) > MATRIX,
             pairs=pairs | {(b, a): x for (a, b), x in pairs.items()},

@@ -34,6 +34,7 @@ MOST_FAULTS = 10
 _HINTS = {
     "assignment": "use the token that `next` returned; /held issues new ones",
     "key": "use the id of the key, as /v1/keys lists it",
+    "invitation": "use the id of the invitation, as /invitations lists it",
     "webhook": "use the id of the webhook, as /webhooks lists it",
     "dead delivery": "use the exit_n or revision_n of a message that /dead lists",
 }

@@ -36,7 +36,9 @@ BODIES: Final = MappingProxyType[str, dict[Role | None, int]](
     {
         "POST /sign-in": {None: 4 * KIBIBYTE},
         "POST /sign-out": {None: 4 * KIBIBYTE},
+        "POST /join/{stream}": {None: 4 * KIBIBYTE},
         "POST /v1/streams/{stream}/items": {None: 0},
+        "POST /v1/streams/{stream}/upload": {None: 0},
         "POST /v1/streams/{stream}/labels": {None: 0, Role.LABELER: MEBIBYTE},
         "POST /v1/streams/{stream}/gold": {None: MEBIBYTE, Role.ADMIN: 0},
         "POST /v1/streams": {None: 2 * MEBIBYTE},

@@ -14,13 +14,14 @@ import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs
+from urllib.parse import parse_qs, urlencode
 
 from fastapi import FastAPI, Request, Response
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from starlette.responses import HTMLResponse, RedirectResponse
 
 from venire import __version__
+from venire.errors import Conflict, InputError
 from venire.model import ExitReason, Role, StreamStatus
 from venire.web.access import COOKIE, Caller, caller_of, foreign
 from venire.web.answers import event, json_answer, says
@@ -30,7 +31,7 @@ from venire.web.everywhere import all_insights, all_streams
 from venire.web.guard import Gate, by_hand, caller
 from venire.web.markdown import as_html
 from venire.web.reference import sections
-from venire.web.rendering import percent
+from venire.web.rendering import percent, times
 from venire.web.server_sent_events import follow
 from venire.web.sparkline import sparkline
 
@@ -61,7 +62,7 @@ class PageRoutes:
             lstrip_blocks=True,
         )
         self._templates.filters.update(seconds=seconds, number=number, percent=percent)
-        self._templates.filters.update(sparkline=sparkline)
+        self._templates.filters.update(sparkline=sparkline, times=times)
         self._templates.globals.update(ExitReason=ExitReason, Role=Role)
         hosts = [host.strip() for host in gate.settings.image_hosts.split(",") if host.strip()]
         self._images = " ".join(host if "://" in host else f"https://{host}" for host in hosts)
@@ -75,6 +76,8 @@ class PageRoutes:
             ("/sign-in", "POST", self.sign_in),
             ("/sign-in", "GET", self.sign_in_by_link),
             ("/sign-out", "POST", self.sign_out),
+            ("/join/{stream}", "GET", self.invited),
+            ("/join/{stream}", "POST", self.join),
             ("/live", "GET", self.live),
             ("/work", "GET", self.work),
             ("/docs", "GET", self.docs),
@@ -131,6 +134,45 @@ class PageRoutes:
         if session is None:
             return self._page("sign_in.html", None, status=401, wrong="link", to=None)
         return self._signed_in(request, session, "/")
+
+    @by_hand
+    async def invited(self, request: Request) -> Response:
+        """Where the link of an invitation leads: its token is behind the #, and is not sent.
+
+        So it is in no log, and whoever only looks at the link, as chats do, does not use it up.
+        """
+        return self._page("join.html", None, view=None, token="", wrong="", name="")
+
+    @by_hand
+    async def join(self, request: Request) -> Response:
+        """Look at an invitation, or accept it and go on to the labelling page."""
+        if foreign(request):
+            raise RequestError(403, "foreign_page", "this came from another site")
+        form = parse_qs((await request.body()).decode(errors="replace"))
+        token, name = form.get("token", [""])[0], form.get("name", [""])[0]
+        stream, wrong, status = request.path_params["stream"], "", 200
+        invitations = self._gate.service.invitations
+        view = await invitations.look(stream, token)
+        if view is not None and "accept" in form:
+            try:
+                longest = self._gate.settings.session_hours * 3600
+                session = await invitations.accept(stream, token, name, longest)
+            except (Conflict, InputError) as error:
+                wrong, status = str(error), 409 if isinstance(error, Conflict) else 422
+            else:
+                if session is not None:
+                    return self._signed_in(
+                        request, session, f"/work?{urlencode({'stream': stream})}"
+                    )
+                view = None
+        if view is None:
+            wrong, status = (
+                "This link has been used, was revoked or has expired: ask for another.",
+                401,
+            )
+        return self._page(
+            "join.html", None, status=status, view=view, token=token, wrong=wrong, name=name
+        )
 
     def _signed_in(self, request: Request, session: str, to: str) -> Response:
         """Go on to a page, with the cookie of a session."""

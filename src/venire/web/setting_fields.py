@@ -20,6 +20,7 @@ from venire.scheduling import Learning, Policy
 from venire.scheduling.by_name import KNOWN, exported
 from venire.service.retention import Retention
 from venire.service.settings import AlarmRules, DailyBudget, StreamSettings
+from venire.service.units import Unit
 
 __all__ = ["Field", "groups_of"]
 
@@ -47,42 +48,22 @@ PARTS: Final = MappingProxyType[str, type[BaseModel]](
     {"alarms": AlarmRules, "budget": DailyBudget, "retention": Retention}
 )
 
-HINTS: Final = MappingProxyType(
-    {
-        "min_labels": "not before it has so many labels",
-        "max_overlap": "at the latest with so many labels",
-        "min_confidence": "when its verdict is as sure as this, between 0 and 1",
-        "deadline_slots": "so many slots after it arrived",
-        "default_weight": "what a right verdict is worth",
-        "delay_cost": "what one slot of waiting costs",
-        "label_budget": "labels in all",
-        "budget.money": "a day, in the unit of the prices",
-        "budget.labels": "a day",
-        "slot_seconds": "the length of a slot",
-        "audit_share": "of the verdicts that a trusted labeler checks",
-        "revisions": "latest exits whose verdicts may still be revised",
-        "families": "labelers who may share errors, with the name of their family, as JSON",
-        "open_panel": "whoever asks for work joins the panel",
-        "retention.payload_days": "payloads are erased so many days after an item left",
-        "retention.item_days": "items are archived so many days after they left",
-        "retention.items": "all but so many items that left are archived",
-        "retention.delete": "delete instead of archiving, for good",
-        "unasked_labels": "labelers may label what they were not assigned",
-        "ahead": "items that a person may hold beyond the capacity",
-        "guidelines": "how to label, in Markdown",
-    }
-)
-
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A field: its name, how it is entered, its value as text, a hint, and known values."""
+    """A field: its name, how it is entered, its value as text, and what its declaration says.
+
+    That is a hint, known values, the unit of a number, and its least and greatest value.
+    """
 
     name: str
     kind: Kind
     value: str
     hint: str = ""
     options: tuple[str, ...] = ()
+    unit: str = ""
+    least: float | None = None
+    most: float | None = None
 
     @property
     def label(self) -> str:
@@ -120,12 +101,35 @@ def _fields(name: str, value: Any) -> list[Field]:
 
 
 def _field(name: str, about: FieldInfo, value: Any) -> Field:
-    kind, hint = _kind(name, about.annotation), HINTS.get(name, "")
+    kind = _kind(name, about.annotation)
     value = int(value) if isinstance(value, float) and value.is_integer() else value
     text = "" if value is None else value if isinstance(value, str) else json.dumps(value)
     if kind == "json":
         text = _json(value)
-    return Field(name, kind, text, hint, _options(name))
+    hint, said = " ".join((about.description or "").split()), _said(about)
+    least = min((x for one in said for x in _bound(one, "ge", "gt")), default=None)
+    most = max((x for one in said for x in _bound(one, "le", "lt")), default=None)
+    unit = next((one.name for one in said if isinstance(one, Unit)), "")
+    return Field(name, kind, text, hint, _options(name), unit, least, most)
+
+
+def _said(about: FieldInfo) -> list[Any]:
+    """What the type of a setting says beside itself: bounds, and the unit."""
+    return [*about.metadata, *_annotations(about.annotation)]
+
+
+def _annotations(kind: Any) -> list[Any]:
+    inner = list(typing.get_args(kind))
+    if typing.get_origin(kind) is Annotated:
+        own = [one for part in inner[1:] for one in getattr(part, "metadata", [part])]
+        return own[::-1] + _annotations(inner[0])
+    union = typing.get_origin(kind) in (typing.Union, type(int | str))
+    return [one for part in inner for one in _annotations(part)] if union else []
+
+
+def _bound(said: Any, *names: str) -> list[float]:
+    found = (getattr(said, name, None) for name in names)
+    return [one for one in found if isinstance(one, int | float)]
 
 
 def _json(value: Any) -> str:

@@ -85,10 +85,23 @@ def _asked(given: Given) -> str:
         text += f", because a label was worth {given.gain:.3g}"
     if given.price:
         text += f" (a unit of evidence cost {given.price:.3g})"
-    others = [other for other in given.alternatives if other.gain is not None]
-    if others:
-        text += f"; it could have been {others[0].item} instead, worth {others[0].gain:.3g}"
-    return f"{text}."
+    return f"{text}{_instead(given)}."
+
+
+def _instead(given: Given) -> str:
+    """What the labeler was not asked, and why it was not that."""
+    others = [(one.gain, one) for one in given.alternatives if one.gain is not None]
+    if not others or given.gain is None:
+        return ""
+    gain, best = others[0]
+    if gain <= given.gain:
+        return f"; the next best was {best.item}, worth {gain:.3g}"
+    if best.given_to is not None and best.given_to != given.labeler:
+        return f"; {best.item}, worth {gain:.3g}, went to {best.given_to} at the same time"
+    return (
+        f"; a label of {best.item} alone was worth more, {gain:.3g}, but the policy looks at more "
+        "than the next label"
+    )
 
 
 def _labelled(label: LabelView, after: dict[str, tuple[Belief, Belief]]) -> str:

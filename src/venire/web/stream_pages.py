@@ -5,9 +5,9 @@ Whatever a page shows or does is also an API call, under the same roles.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
-from fastapi import FastAPI, Request, Response
+from fastapi import FastAPI, Query, Request, Response
 
 from venire.errors import VenireError
 from venire.model import Role
@@ -15,7 +15,7 @@ from venire.scheduling import Policy
 from venire.scheduling.by_name import exported
 from venire.service.messages import StreamView
 from venire.service.panel_messages import WhatIfView
-from venire.service.settings import StreamSettings
+from venire.service.settings import STREAM_NAME, StreamSettings
 from venire.web.answers import dumps
 from venire.web.charts import student_charts, trend_charts
 from venire.web.console import ConsoleRoutes
@@ -24,6 +24,7 @@ from venire.web.guard import caller
 from venire.web.parameters import Stream
 from venire.web.plans import plan_of, planned
 from venire.web.plotly_file import plotly_address
+from venire.web.presets import PRESETS
 from venire.web.rendering import changed_settings
 from venire.web.setting_fields import groups_of
 
@@ -35,7 +36,7 @@ HEAT_CLASSES: Final = 60
 
 
 class StreamPageRoutes(ConsoleRoutes):
-    """The overview of a stream, what-if, and settings."""
+    """The overview of a stream, what-if, and settings; and a new stream."""
 
     def add(self, app: FastAPI) -> None:
         """Add the pages."""
@@ -47,6 +48,30 @@ class StreamPageRoutes(ConsoleRoutes):
             app.add_api_route(
                 f"/streams/{{stream}}{path}", endpoint, methods=["GET"], include_in_schema=False
             )
+
+        app.add_api_route("/new-stream", self.new, methods=["GET"], include_in_schema=False)
+
+    async def new(self, request: Request, template: Annotated[str, Query()] = "") -> Response:
+        """A form for a new stream, with the settings of a template or the defaults."""
+        preset = PRESETS.get(template)
+        settings = preset.settings if preset else StreamSettings(classes=("yes", "no"))
+        groups = [
+            (title, [field for field in fields if field.kind != "json"])
+            for title, fields in groups_of(settings)
+        ]
+        asked = StreamSettings.model_fields
+        return self._page(
+            "new_stream.html",
+            caller(request),
+            presets=PRESETS,
+            chosen=template if preset else "",
+            preset=preset,
+            given=preset.more if preset else {},
+            classes="\n".join(preset.more["classes"]) if preset else "",
+            about={name: asked[name].description for name in ("classes", "guidelines")},
+            groups=[(title, fields) for title, fields in groups if fields],
+            pattern=STREAM_NAME.replace("-]", "\\-]"),  # browsers are strict about dashes
+        )
 
     async def stream(self, request: Request, stream: Stream) -> Response:
         """A stream: alarms, figures, verdicts against votes, trends, labelers, its student.

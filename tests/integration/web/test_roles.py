@@ -19,8 +19,10 @@ NAMES = {
     "{token}": "t",
     "{webhook}": "w",
     "{key}": "none",
+    "{invitation}": "inv",
 }
 PUBLIC = {"GET /health", "GET /ready", "GET /", "GET /sign-in", "POST /sign-in", "POST /sign-out"}
+PUBLIC |= {"GET /join/{stream}", "POST /join/{stream}"}
 
 
 @pytest.fixture(scope="module")

@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from venire.cli import main
-from venire.cli.send import TOGETHER, send_all
+from venire.cli.send import _post
 from venire.client import ServerError
-from venire.errors import FileError
-from venire.files.sending import Sent, read_sent
+from venire.errors import FileError, InputError
+from venire.files.sending import TOGETHER, Sent, read_sent, send_all
 
 
 class Server:
@@ -27,7 +27,7 @@ class Server:
         assert 0 < len(items) <= TOGETHER
         wrong = next((item["id"] for item in items if item["id"] in self.bad), None)
         if wrong is not None:
-            raise ServerError(422, "invalid", f"item {wrong} is odd")
+            raise InputError(f"item {wrong} is odd")
         new = [item for item in items if item["id"] not in self.there]
         self.there |= {item["id"]: item for item in new}
         return {"created": len(new), "exists": len(items) - len(new)}
@@ -45,13 +45,20 @@ def test_all_but_the_refused_are_sent_once(rows: int, bad: set[int]) -> None:
     assert (again["created"], again["exists"]) == (0, rows - len(refused))
 
 
-@pytest.mark.parametrize("status", [401, 403, 404, 500])
+@pytest.mark.parametrize("status", [401, 403, 404, 422, 500])
 def test_what_is_not_about_items_ends_it(status: int) -> None:
-    def post(items: Any) -> Any:
-        raise ServerError(status, "no", "no")
+    class Refusing:
+        def add_items(self, stream: str, items: Any) -> Any:
+            raise ServerError(status, "no", "invalid request: body.line 1.id: no")
 
+    client: Any = Refusing()
+    rows = [Sent(2, {"id": "a"}), Sent(3, {"id": "b"})]
+    if status == 422:
+        done = send_all(iter(rows), lambda items: _post(client, "posts", items))
+        assert [row["why"] for row in done["refused"]] == ["id: no", "id: no"]
+        return
     with pytest.raises(ServerError):
-        send_all(iter([Sent(2, {"id": "a"}), Sent(3, {"id": "b"})]), post)
+        send_all(iter(rows), lambda items: _post(client, "posts", items))
 
 
 def test_json_lines(tmp_path: Path) -> None:
@@ -72,7 +79,7 @@ def test_json_lines(tmp_path: Path) -> None:
 def test_ids_of_the_content(tmp_path: Path) -> None:
     path = tmp_path / "posts.csv"
     path.write_text("text,label by hand\nBuy!,spam\nSee you,ok\nBuy!,spam\n")
-    with pytest.raises(FileError, match=r"no column of ids .* --id, or .* --hash-ids"):
+    with pytest.raises(FileError, match=r"no column of ids .* \(--id\), or .* \(--hash-ids\)"):
         list(read_sent(path))
     ids = [row.item["id"] for row in read_sent(path, hashed=True) if row.item]
     assert ids[0] == ids[2] != ids[1]

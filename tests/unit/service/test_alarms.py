@@ -14,7 +14,7 @@ from tests.unit.service.support import Bench, Flaky, bench, running, settings_of
 from venire.model import StreamStatus
 from venire.service.console_messages import Mix, TrendsView
 from venire.service.messages import GoldIn, Insights
-from venire.service.reports.alarm_rules import Watched, findings
+from venire.service.reports.alarm_rules import Finding, Watched, findings, settled
 from venire.service.reports.trends import trends_over
 from venire.service.settings import AlarmRules, StreamSettings
 from venire.storage import Exited, LabelRow
@@ -64,6 +64,28 @@ def test_each_rule_is_kept_at_its_limit_and_broken_behind_it(
     off: Any = False if rule == "drift" else None
     assert found({rule: off}, **broken) == []
     assert {case[0] for case in CASES} == set(AlarmRules.model_fields)
+
+
+@pytest.mark.parametrize(("rule", "limit", "broken"), CASES, ids=[case[0] for case in CASES])
+def test_what_is_cleared_says_what_is_so_now(
+    rule: str, limit: dict[str, Any], broken: dict[str, Any]
+) -> None:
+    was = Finding(rule, "ann" if rule in ("drift", "stopped_seconds") else "a", 9.0, 8.0, "was")
+    settings = StreamSettings(classes=("a", "b"), alarms=AlarmRules(**limit))
+    now = settled(was, settings, CALM, FINE, [ANN])
+    assert now.message not in ("was", "")
+    assert rule == "drift" or any(x in now.message for x in ("back ", "within the limit"))
+    off = AlarmRules.model_validate({rule: False if rule == "drift" else None})
+    none = settled(was, StreamSettings(classes=("a", "b"), alarms=off), CALM, FINE, [ANN])
+    assert none.message == "this rule is off now"
+    assert settled(was, settings, CALM, replace(FINE, mix={}), []).message
+
+
+def test_an_empty_queue_is_back_below_its_limit() -> None:
+    settings = StreamSettings(classes=("a", "b"), alarms=AlarmRules(queue=500))
+    was = Finding("queue", "", 1500, 500, "1,500 items are open, more than 500")
+    now = settled(was, settings, replace(CALM, open_items=0), FINE, [])
+    assert (now.message, now.value) == ("0 open items, back below 500", 0)
 
 
 def test_few_exits_say_nothing_and_one_label_may_be_wanted() -> None:
@@ -132,6 +154,8 @@ async def test_an_alarm_is_raised_once_cleared_and_kept() -> None:
         assert await b.service.check_alarms("posts") == []  # not at the first check
         [cleared] = await b.service.check_alarms("posts")
         assert (cleared.rule, cleared.raised, cleared.n) == ("queue", False, 2)
+        assert (cleared.value, cleared.threshold) == (3, 3)
+        assert cleared.message == "3 open items, within the limit of 3"
         view = await b.service.alarms("posts")
         assert (view.active, [one.raised for one in view.history]) == ((), [True, False])
         assert [one.n for one in (await b.service.alarms("posts", after=1)).history] == [2]

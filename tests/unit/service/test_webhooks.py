@@ -129,6 +129,28 @@ async def test_an_alarm_is_sent_when_it_is_raised_and_when_it_is_cleared() -> No
 
 
 @running
+async def test_people_are_told_of_alarms_in_a_sentence_and_not_of_every_exit() -> None:
+    async with (
+        receiver() as r,
+        bench(server=LOCAL, policy="fixed-overlap:1", alarms={"queue": 0}) as b,
+    ):
+        made = await b.service.webhooks.add("posts", f"{r.url}#x", format="text")
+        [kept] = await b.service.webhooks.list("posts")
+        assert (kept.format, kept.url, made.url) == ("text", r.url, r.url)
+        await b.service.webhooks.ping("posts", made.id)
+        await b.add("p0")
+        await b.service.check_alarms("posts")
+        await one_exit(b, "p1")
+        await send(b)
+        told = [json.loads(body) for _, body in r.got]
+        assert told == [
+            {"text": "posts: this is a test of the webhook, and it works"},
+            {"text": "posts: alarm queue: 1 items are open, more than 0"},
+        ]
+        assert {row.status for row in b.storage.deliveries(made.id)} == {"done"}
+
+
+@running
 async def test_a_failure_is_retried_later_and_a_redirect_is_a_failure() -> None:
     async with receiver() as r, bench(server=LOCAL, policy="fixed-overlap:1") as b:
         hook = await b.service.webhooks.add("posts", r.url)

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
 from pydantic import BaseModel
 
 from venire.service.retention import Retention
-from venire.service.settings import AlarmRules, DailyBudget, StreamSettings, changed
+from venire.service.settings import MIN_SLOT, AlarmRules, DailyBudget, StreamSettings, changed
 from venire.web import setting_fields
+from venire.web.presets import PRESETS
 from venire.web.setting_fields import groups_of
 
 SETTINGS = StreamSettings.model_validate(
@@ -60,8 +62,26 @@ def test_what_is_in_the_fields_is_what_the_settings_are() -> None:
     assert changed(SETTINGS, read) == SETTINGS
 
 
-def test_the_hints_are_of_fields() -> None:
-    fields = {field.name for _, group in groups_of(SETTINGS) for field in group}
-    assert set(setting_fields.HINTS) <= fields
+def test_every_field_has_a_sentence_and_numbers_have_units_and_bounds_of_the_declaration() -> None:
+    fields = {field.name: field for _, group in groups_of(SETTINGS) for field in group}
+    assert [name for name, field in fields.items() if not field.hint.endswith(".")] == []
+    numbers = [field for field in fields.values() if field.kind == "number"]
+    assert [field.name for field in numbers if not field.unit or field.least is None] == []
+    least = (
+        fields["slot_seconds"].least,
+        fields["alarms.accuracy"].most,
+        fields["max_overlap"].least,
+    )
+    assert least == (MIN_SLOT, 1, 1)
     models: list[type[BaseModel]] = [AlarmRules, DailyBudget, Retention]
     assert list(setting_fields.PARTS.values()) == models
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_a_template_is_complete_and_its_items_are_for_people(name: str) -> None:
+    settings = PRESETS[name].settings
+    assert settings.open_panel
+    assert settings.min_confidence is not None
+    assert set(PRESETS[name].more) <= set(StreamSettings.model_fields)
+    for cost in settings.costs:
+        assert cost.cost == abs(int(cost.truth) - int(cost.verdict))

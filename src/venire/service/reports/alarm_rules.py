@@ -9,7 +9,7 @@ from venire.service.console_messages import TrendsView
 from venire.service.messages import Insights
 from venire.service.settings import StreamSettings
 
-__all__ = ["Finding", "Watched", "findings"]
+__all__ = ["Finding", "Watched", "findings", "settled"]
 
 #: Fewer exits than this say nothing about shares; fewer items of a class nothing about it.
 LEAST_EXITS: Final = 100
@@ -137,3 +137,78 @@ def _budget(settings: StreamSettings, now: Insights) -> Iterator[Finding]:
     if left < least:
         text = f"{now.budget_left:,} of {now.budget:,} labels are left of the label budget"
         yield Finding("budget_share", "", left, least, text)
+
+
+def settled(
+    was: Finding,
+    settings: StreamSettings,
+    now: Insights,
+    trends: TrendsView,
+    labelers: Sequence[Watched],
+) -> Finding:
+    """What is so now, of a rule that is broken no more."""
+    limit = getattr(settings.alarms, was.rule)
+    if limit is None or limit is False:
+        return was._replace(message="this rule is off now")
+    one = next((x for x in labelers if x.id == was.subject), None)
+    mix = trends.mix.get(was.subject)
+    kept = mix.kept / mix.called if mix is not None and mix.called else None
+    values: dict[str, float | None] = {
+        "queue": now.open_items,
+        "oldest_seconds": now.oldest_seconds,
+        "response_p90_seconds": now.response_p90,
+        "accuracy": trends.accuracy,
+        "error_upper": now.error_upper,
+        "single_label_share": trends.single_label_share,
+        "kept_share": kept,
+        "mix_shift": trends.mix_shift,
+        "drift": 0.0,
+        "stopped_seconds": None if one is None else one.away,
+        "budget_share": now.budget_left / now.budget if now.budget and now.budget_left else None,
+    }
+    value = values[was.rule]
+    text = _now(was, value, now.open_items, mix.called if mix is not None else 0)
+    if value is None or was.rule == "drift":
+        return was._replace(message=text, value=value or 0.0)
+    back = "back below" if was.rule not in _LEAST else "back above"
+    shown = _amount(was.rule, value), _amount(was.rule, float(limit))
+    if shown[0] == shown[1] or (value < limit) == (was.rule in _LEAST):
+        back = "within the limit of"  # at the limit, or an interval reaches it
+    return was._replace(value=value, threshold=float(limit), message=f"{text}, {back} {shown[1]}")
+
+
+#: Rules with a least value; the others have a greatest.
+_LEAST: Final = ("accuracy", "kept_share", "budget_share")
+
+
+def _amount(rule: str, value: float) -> str:
+    """A value of a rule, with its unit."""
+    if rule == "queue":
+        return f"{value:,.0f}"
+    return f"{value:,.0f} s" if rule.endswith("_seconds") else f"{value:.1%}".replace(".0%", "%")
+
+
+def _now(was: Finding, value: float | None, queue: int, called: int) -> str:
+    """What is measured now, in words."""
+    who, told = was.subject, "" if value is None else _amount(was.rule, value)
+    if value is None:
+        return {
+            "oldest_seconds": "no item waits",
+            "stopped_seconds": f"{who} is not expected any more",
+            "kept_share": f"too few of the latest items are called {who} to tell",
+        }.get(was.rule, "there is nothing to measure any more")
+    if was.rule == "stopped_seconds" and not queue:
+        return f"no items wait, {who} was away for {told}"
+    return {
+        "queue": f"{told} open items",
+        "oldest_seconds": f"the oldest item waits for {told}",
+        "response_p90_seconds": f"one item in ten waits {told} or longer for its verdict",
+        "accuracy": f"the estimated accuracy is {told}",
+        "error_upper": f"audits bound the rate of errors by {told}",
+        "single_label_share": f"{told} of the latest items left after one label",
+        "kept_share": f"of {called:,} items that most of their labels call {who}, {told} left so",
+        "mix_shift": f"the mix of verdicts differs by {told} from before",
+        "drift": f"the labels of {who} do not change any more",
+        "stopped_seconds": f"{who} was here {told} ago",
+        "budget_share": f"{told} of the label budget are left",
+    }[was.rule]

@@ -212,9 +212,12 @@ class AssignmentSearch:
         engine.advance(row.slot)
         engine.drain()
         price = None if engine.price is None else engine.price * scale
+        [event] = decode([row])
+        assert isinstance(event, Assigned)
+        went = {b.item: str(b.labeler) for b in event.assignments}
         for a in self._assigned(row):
             others = [
-                Alternative(name, _scaled(gain, scale))
+                Alternative(name, _scaled(gain, scale), went.get(name))
                 for name, gain in engine.ranking(a.labeler, OTHERS + 1)
                 if name != a.item
             ][:OTHERS]

@@ -9,12 +9,13 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
+from collections.abc import Callable
 from typing import Final
 
 from venire.errors import VenireError
 from venire.model import StreamStatus
 from venire.service.console_messages import AlarmsView, AlarmView
-from venire.service.reports.alarm_rules import Finding, Watched, findings
+from venire.service.reports.alarm_rules import Finding, Watched, findings, settled
 from venire.service.reports.event_json import alarm_view
 from venire.service.reports.skill_report import Skill, Skills
 from venire.service.reports.trends import Trends
@@ -98,8 +99,9 @@ class AlarmOperations:
         now = self.runtime.clock.monotonic()
         watched = [self._watched(live, name, skills, now)
                    for name in sorted(live.labelers.seated - live.trusted)]  # fmt: skip
-        found = findings(live.settings, insights(live, 0, now), trends, watched)
-        rows = self._changes(live, found)
+        measured = insights(live, 0, now), trends, watched
+        found = findings(live.settings, *measured)
+        rows = self._changes(live, found, lambda was: settled(was, live.settings, *measured))
         if rows:
             hooks = [DeliveryRow(hook, stream, row.n, 0, row.at, kind="alarm")
                      for hook in live.hooks for row in rows]  # fmt: skip
@@ -122,7 +124,9 @@ class AlarmOperations:
             self._skills[live.name] = now, skills
         return skills
 
-    def _changes(self, live: LiveStream, found: list[Finding]) -> list[AlarmRow]:
+    def _changes(
+        self, live: LiveStream, found: list[Finding], settle: Callable[[Finding], Finding]
+    ) -> list[AlarmRow]:
         """The rows of what is newly broken, and of what has been kept for a while."""
         broken = {(one.rule, one.subject): one for one in found}
         rows = []
@@ -137,7 +141,7 @@ class AlarmOperations:
             if self._quiet[(live.name, *key)] >= CLEAR_AFTER:
                 del self._quiet[(live.name, *key)]
                 was = Finding(*key, row.value, row.threshold, row.message)
-                rows.append(self._row(live, was, False))
+                rows.append(self._row(live, settle(was), False))
         return rows
 
     def _row(self, live: LiveStream, one: Finding, raised: bool) -> AlarmRow:
@@ -151,5 +155,5 @@ class AlarmOperations:
             _log.warning("alarm in stream %r: %s: %s", live.name, rule, message)
         else:
             del live.alarms[rule, subject]
-            _log.warning("no more alarm in stream %r: %s (was: %s)", live.name, rule, message)
+            _log.warning("no more alarm in stream %r: %s: %s", live.name, rule, message)
         return row

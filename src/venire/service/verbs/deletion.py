@@ -16,7 +16,7 @@ from typing import Final
 from venire.errors import StateError, StoreDown
 from venire.model import StreamStatus
 from venire.service.actors import Actor, audit_row
-from venire.service.admin_messages import AuditView, Deleted, Erased
+from venire.service.admin_messages import AuditView, Deleted, Erased, invitations_of
 from venire.service.reports.archived import find
 from venire.service.reports.skill_report import Skills
 from venire.service.runtime.runtime import Runtime
@@ -31,6 +31,7 @@ from venire.storage import (
     AddAudit,
     Change,
     DeleteStream,
+    DropMeta,
     ErasePayload,
     ItemRow,
     MarkDeleted,
@@ -139,6 +140,7 @@ class DeletionOperations:
         """Delete a closed stream permanently, with everything that belongs to it."""
         runtime, kept = self.runtime, kept_under(name)
         taught = await runtime.read_committed(runtime.storage.meta, kept)
+        invited = await runtime.read(runtime.storage.metas, invitations_of(name))
         live = await runtime.live_stream(name)
         if live.status not in (StreamStatus.CLOSED, StreamStatus.ARCHIVED):
             raise StateError(f"stream {name!r} is {live.status}: close it before deleting it")
@@ -146,6 +148,7 @@ class DeletionOperations:
         had = {"items": len(live.open) + live.exit_n, "labels": statistics.labels, "events": live.n}
         batch = Batch()
         batch.first = [MarkDeleted(name, at), SetMeta(erased_upto(name), "")]
+        batch.first += [DropMeta(one) for one in invited]
         if taught or live.pupil.version or live.settings.student is not None:
             batch.first += [SetMeta(kept, ""), SetMeta(lessons_under(name), "")]
         batch.audit = [audit_row(actor, at, "stream.delete", name, **had)]

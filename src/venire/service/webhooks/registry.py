@@ -18,6 +18,7 @@ from venire.service.webhooks.deliveries import Deliveries
 from venire.service.webhooks.posting import Poster
 from venire.service.webhooks.signing import shown
 from venire.service.webhooks.targets import resolve
+from venire.service.webhooks.texts import Format, address_of, format_of, kept_as, text_of
 from venire.storage import (
     AddAudit,
     AddWebhook,
@@ -49,7 +50,9 @@ class Webhooks:
         """Close the connections; what is pending is sent after the next start."""
         await self._poster.close()
 
-    async def add(self, stream: str, url: str, actor: Actor | str = PROGRAM) -> WebhookView:
+    async def add(
+        self, stream: str, url: str, actor: Actor | str = PROGRAM, format: Format = "json"
+    ) -> WebhookView:
         """Register a webhook for a stream's exits and revisions; the view has the secret, once."""
         await self._runtime.live_stream(stream)
         try:
@@ -58,7 +61,7 @@ class Webhooks:
             raise InputError(str(error)) from None
         live = await self._runtime.live_stream(stream)
         secret, at = shown(new_secret()), self._runtime.clock.wall()
-        row = WebhookRow(new_id("wh"), stream, url, secret, at)
+        row = WebhookRow(new_id("wh"), stream, kept_as(url, format), secret, at)
         live.hooks[row.id] = None
         entry = audit_row(actor, at, "webhook.add", stream, row.id, url=url)
         await self._runtime.write([AddWebhook(row), AddAudit([entry])])
@@ -111,7 +114,9 @@ class Webhooks:
     async def ping(self, stream: str, webhook: str) -> int:
         """Send a test message and return the HTTP status; `FetchError` if there is no answer."""
         row = await self._row(stream, webhook)
-        body = {"type": "ping", "stream": stream, "timestamp": self._runtime.clock.wall()}
+        body: dict[str, object] = {"text": text_of(stream, None)}
+        if format_of(row.url) == "json":
+            body = {"type": "ping", "stream": stream, "timestamp": self._runtime.clock.wall()}
         status, _ = await self._poster.post(row, new_id("msg"), compact(body).encode())
         if 200 <= status < 300:
             self.deliveries.unpause(webhook)  # it has recovered
@@ -182,5 +187,13 @@ def _delivery_view(row: DeliveryRow) -> DeliveryView:
 
 
 def _webhook_view(row: WebhookRow, secret: str | None = None) -> WebhookView:
-    kept = row.id, row.stream, row.url, row.created_at
-    return WebhookView(*kept, active=True, secret=secret, old_secret_until=row.old_until)
+    return WebhookView(
+        row.id,
+        row.stream,
+        address_of(row.url),
+        row.created_at,
+        active=True,
+        secret=secret,
+        old_secret_until=row.old_until,
+        format=format_of(row.url),
+    )

@@ -1,9 +1,8 @@
 """The verdicts of a stream, with the items, what they left with, and posteriors.
 
 A store keeps the verdict of an item and its confidence, as it left and as it was revised. The
-probabilities of the other classes are those of `Auto`, learned when they are exported, from all
-labels and all gold of the stream: labels that came late count too, so the most probable class may
-be another than the verdict.
+probability of the verdict is its confidence; what is left of 1 is divided among the other classes
+as `Auto` sees them, learned when they are exported, from all labels and all gold of the stream.
 """
 
 from __future__ import annotations
@@ -44,8 +43,28 @@ def verdict_rows(
     shares = _posteriors(storage, stream, classes)
     none = (None,) * len(classes)
     named = tuple(f"p({name})" for name in classes)
-    rows = ((*row, *shares.get(row[0], none)) for row in _rows(storage, stream))
+    rows = (
+        (*row, *agreeing(shares.get(row[0], none), classes, row[1], row[2]))
+        for row in _rows(storage, stream)
+    )
     return (*COLUMNS, *named), rows
+
+
+def agreeing(
+    shares: tuple[float | None, ...], classes: tuple[str, ...], verdict: str | None, sure: float
+) -> tuple[float | None, ...]:
+    """The probabilities of the classes, in which that of the verdict is its confidence.
+
+    >>> agreeing((0.6, 0.3, 0.1), ("a", "b", "c"), "a", 0.8)
+    (0.8, 0.15, 0.05)
+    """
+    if verdict not in classes or sure is None or None in shares:
+        return shares
+    place = classes.index(verdict)
+    others = sum(p for j, p in enumerate(shares) if j != place and p is not None)
+    even = 1 / max(len(shares) - 1, 1)
+    rest = [(p or 0.0) / others if others > 1e-9 else even for p in shares]
+    return tuple(sure if j == place else round(p * (1 - sure), 12) for j, p in enumerate(rest))
 
 
 def _rows(storage: Storage, stream: str) -> Iterator[tuple[Any, ...]]:

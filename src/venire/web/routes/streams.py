@@ -19,7 +19,7 @@ from venire.web.access import Caller
 from venire.web.answers import body, dumps, json_answer, says
 from venire.web.beside import beside
 from venire.web.blind import Blind
-from venire.web.bodies import NewStream, read, read_object, refused
+from venire.web.bodies import TREES, read_object, read_stream, refused
 from venire.web.everywhere import all_streams
 from venire.web.guard import Gate, by_hand, caller
 from venire.web.parameters import Stream, stream_parameter
@@ -57,7 +57,7 @@ class StreamRoutes:
             responses=says(
                 409, 413, 415, 422, ok=201, text="The stream exists with these settings."
             ),
-            openapi_extra=body("NewStream", example=EXAMPLE),
+            openapi_extra=_as_trees(body("NewStream", example=EXAMPLE)),
         )
         seen = says(404, 422, text="The stream as it is now.")
         route(one, "GET", self.show, response_model=StreamView, responses=seen)
@@ -97,7 +97,7 @@ class StreamRoutes:
     @by_hand
     async def create(self, request: Request) -> Response:
         """Create a stream; idempotent for the same name and settings."""
-        new = await read(request, NewStream)
+        new = await read_stream(request)
         settings = StreamSettings.model_validate(new.model_dump(exclude={"name"}))
         made = await self._service.create_stream(new.name, settings, caller(request).actor)
         if self._gate.peers is not None:
@@ -157,6 +157,13 @@ class StreamRoutes:
         self, request: Request, stream: str, verb: Callable[[str, Actor], Awaitable[StreamView]]
     ) -> Response:
         return json_answer(await verb(stream, caller(request).actor))
+
+
+def _as_trees(described: dict[str, Any]) -> dict[str, Any]:
+    """The description of a body that may also be TOML or YAML."""
+    content = described["requestBody"]["content"]
+    content |= {kind: {"schema": {"type": "string"}} for kind in TREES}
+    return described
 
 
 def _seen_by(who: Caller, view: StreamView) -> StreamView:

@@ -75,9 +75,9 @@ class WebhookRoutes:
     @by_hand
     async def create(self, request: Request) -> Response:
         """Send exits and revisions to an address, signed as Standard Webhooks."""
-        url = (await read(request, WebhookBody)).url
+        asked = await read(request, WebhookBody)
         stream, actor = request.path_params["stream"], caller(request).actor
-        return json_answer(await self._hooks.add(stream, url, actor), 201)
+        return json_answer(await self._hooks.add(stream, asked.url, actor, asked.format), 201)
 
     async def remove(self, request: Request, stream: Stream, webhook: Webhook) -> Response:
         """Remove a webhook."""

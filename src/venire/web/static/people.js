@@ -4,6 +4,7 @@
 const people = document.getElementById("people");
 const said = document.getElementById("people-status");
 const dialog = document.getElementById("token");
+const stream = `/v1/streams/${encodeURIComponent(people.dataset.stream)}`;
 const base = `/v1/streams/${encodeURIComponent(people.dataset.stream)}/labelers`;
 
 async function call(method, path, body) {
@@ -59,4 +60,52 @@ document.getElementById("add-labeler").addEventListener("submit", async (event) 
   if (form.competence.value) member.competence = Number(form.competence.value);
   if (form.trusted.checked) member.trusted = true;
   if (await call("POST", base, member)) location.reload();
+});
+
+// invitations
+
+const links = document.getElementById("links");
+
+async function copy(button, text) {
+  const copied = await navigator.clipboard?.writeText(text.textContent).then(() => true, () => false);
+  if (copied) button.textContent = "Copied";
+  else getSelection().selectAllChildren(text);
+}
+
+function listed(name, made) {
+  const row = document.createElement("li");
+  const who = document.createElement("bdi");
+  who.textContent = name ?? "whoever opens it";
+  const link = document.createElement("code");
+  link.textContent = location.origin + made.path;
+  link.tabIndex = 0;
+  const button = document.createElement("button");
+  button.type = "button";
+  button.textContent = "Copy";
+  button.setAttribute("aria-label", `copy the link of ${who.textContent}`);
+  button.addEventListener("click", () => copy(button, link));
+  row.append(who, link, button);
+  return row;
+}
+
+document.getElementById("invite").addEventListener("submit", async (event) => {
+  event.preventDefault();
+  const written = document.getElementById("invite-names").value.split("\n").map((name) => name.trim()).filter(Boolean);
+  const days = Number(document.getElementById("invite-days").value);
+  const once = document.getElementById("invite-once").checked;
+  const box = links.querySelector("ul");
+  box.replaceChildren();
+  for (const name of written.length ? written : [null]) {
+    const made = await call("POST", `${stream}/invitations`, { labeler: name, days, once });
+    if (!made) break;
+    box.append(listed(name, made));
+  }
+  if (box.children.length) links.showModal();
+});
+links.addEventListener("close", () => location.reload());
+
+document.getElementById("invitations")?.addEventListener("click", async (event) => {
+  const row = event.target.closest("[data-uninvite]")?.closest("[data-invitation]");
+  if (!row || !confirm("Revoke this invitation? Who came by it is signed out.")) return;
+  if (await call("DELETE", `${stream}/invitations/${row.dataset.invitation}`)) location.reload();
 });
