@@ -49,12 +49,12 @@ def export(
     labels: task,worker,label, as CSV or Parquet, which venire aggregate and crowd-kit read.
     verdicts: the items that have left, with their content, their verdicts and how they left; as a
     .dataset for Hugging Face datasets. revisions: verdicts that changed after their item had left.
-    gold: what trusted labelers and admins said of items, and which of them were drawn to be
-    audited. notes: comments and flags of labelers, and what they were not sure of. log: every
-    event, one JSON object per line. label-studio: tasks with annotations and the verdicts as
-    predictions, a JSON list that Label Studio imports; its tags are called label and item, or as in
-    the --label-config. The server may be running. With --verdicts and --tasks, no server is needed:
-    what Label Studio exported gets the verdicts of venire aggregate.
+    gold: what trusted labelers and admins said of items, which of them were drawn to be audited,
+    and what was corrected. notes: comments and flags of labelers, and what they were not sure of.
+    log: every event, one JSON object per line. label-studio: tasks with annotations and the
+    verdicts as predictions, a JSON list that Label Studio imports; its tags are called label and
+    item, or as in the --label-config. The server may be running. With --verdicts and --tasks, no
+    server is needed: what Label Studio exported gets the verdicts of venire aggregate.
     """
     chosen = _control(what, label_config, control)
     if verdicts is not None or tasks is not None:
@@ -177,10 +177,10 @@ def _gold(storage: Storage, stream: str, to: Path) -> int:
         drawn = {row.item: row.verdict for row in storage.checks(stream)}
         rows = [
             (row.item, row.label, row.at, row.source, row.actor, row.item in drawn,
-             drawn.get(row.item))
+             drawn.get(row.item), row.earlier)
             for row in storage.all_gold(stream)
         ]  # fmt: skip
-        names = ("task", "label", "at", "source", "actor", "drawn", "verdict")
+        names = ("task", "label", "at", "source", "actor", "drawn", "verdict", "corrected")
         write_outputs([Output(to, names, rows)])
     return len(rows)
 

@@ -14,7 +14,6 @@ __all__ = [
     "AlarmView",
     "AlarmsView",
     "ArchivedStream",
-    "GoldView",
     "ItemSummary",
     "ItemsPage",
     "Mix",
@@ -108,11 +107,11 @@ class Reviewed:
     """The outcome of a review: `before` is the verdict that was judged, `label` is now gold.
 
     A verdict that is overridden is revised: see the item's revisions. Nothing changes for one that
-    was judged the same before.
+    was judged the same before. With `corrected`, it had been judged otherwise.
     """
 
     item: str
-    outcome: Literal["confirmed", "overridden"]
+    outcome: Literal["confirmed", "overridden", "corrected"]
     before: str | None
     label: str
 
@@ -128,21 +127,6 @@ class SentBackView:
     item: str
     follow_up: str
     min_confidence: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class GoldView:
-    """Gold: what somebody trusted said of an item, when, who, and how it came.
-
-    `source` is `audit` for a drawn audit, `review` for a review, `sent` for gold that was sent.
-    """
-
-    item: str
-    label: str
-    at: float
-    source: str
-    actor: str
-    key: str | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -224,6 +224,10 @@ class StreamSettings(PageSettings):
         correlation of their errors. Labelers who have not come yet may be named.
     audit_share
         The share of the verdicts, drawn at random, that is audited by a trusted labeler.
+    audit_at_least
+        So many audits of each class of verdicts, or all that there are: of the first ones of a
+        class every one is drawn, of the next as many every second, then every fourth, down to
+        `audit_share`. 0: all verdicts are drawn alike.
     student
         A model that learns from the verdicts and labels every item, `{"field": "text"}`. Its label
         counts in `min_labels` and `max_overlap`, and costs nothing; budgets must be in money.
@@ -261,6 +265,7 @@ class StreamSettings(PageSettings):
     costs: Annotated[tuple[ErrorCost, ...], Field(max_length=10_000)] = ()
     families: Annotated[dict[Name, Name], Field(max_length=10_000)] = {}  # noqa: RUF012 # pydantic copies it
     audit_share: Annotated[float, Field(ge=0, le=1)] = 0.0
+    audit_at_least: Annotated[int, Field(ge=0, le=1_000_000)] = 0
     student: StudentSettings | None = None
     alarms: AlarmRules = AlarmRules()
     retention: Retention = Retention()

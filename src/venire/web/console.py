@@ -122,6 +122,9 @@ class ConsoleRoutes(PageRoutes):
         left = shown.status == ItemStatus.LEFT and shown.gold is None
         due = judges and left and await service.is_due(stream, item)
         one = {"item": shown.id, "verdict": shown.verdict} if judges and left and not due else None
+        told["corrects"] = None
+        if judges and shown.status == ItemStatus.LEFT and shown.gold is not None:
+            told["corrects"] = {"item": shown.id, "verdict": shown.gold, "corrects": True}
         layout = await service.layout(stream)
         pictures = await asyncio.to_thread(pictures_of, shown.payload, layout)
         return self._console(

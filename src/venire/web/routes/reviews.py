@@ -55,11 +55,14 @@ class ReviewRoutes:
 
     @by_hand
     async def review(self, request: Request) -> Response:
-        """Confirm or override a verdict: the label becomes gold, and the verdict. Idempotent."""
+        """Confirm or override a verdict: the label becomes gold, and the verdict. Idempotent.
+
+        With `correct`, what was judged otherwise before is corrected.
+        """
         sent, stream = await read(request, ReviewBody), request.path_params["stream"]
         who = caller(request).actor
         return json_answer(
-            await self._service.review(stream, sent.item, sent.label, sent.note, who)
+            await self._service.review(stream, sent.item, sent.label, sent.note, who, sent.correct)
         )
 
     @by_hand
@@ -78,7 +81,7 @@ class ReviewRoutes:
         ] = None,
         limit: Limit = 1000,
     ) -> Response:
-        """All gold, by item: who said it, when, and whether by an audit, a review or otherwise."""
+        """All gold, by item: who said it, when, how it came, and what was corrected."""
         found = await self._service.gold(stream, after, limit)
         return await lines_answer(found, {})
 
