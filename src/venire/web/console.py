@@ -124,7 +124,7 @@ class ConsoleRoutes(PageRoutes):
         one = {"item": shown.id, "verdict": shown.verdict} if judges and left and not due else None
         told["corrects"] = None
         if judges and shown.status == ItemStatus.LEFT and shown.gold is not None:
-            told["corrects"] = {"item": shown.id, "verdict": shown.gold, "corrects": True}
+            told["corrects"] = {"item": shown.id, "verdict": shown.gold}
         layout = await service.layout(stream)
         pictures = await asyncio.to_thread(pictures_of, shown.payload, layout)
         return self._console(

@@ -60,23 +60,23 @@ def test_gold_in_every_format(served: InProcess) -> None:
 
 def test_gold_is_corrected_by_file_by_review_and_on_the_page(served: InProcess) -> None:
     kind = {"content-type": "text/csv"}
-    served.call("POST", GOLD, content="item,label\r\np4,ok\r\n", headers=kind)
-    csv = "item,label\r\np4,spam\r\np5,ok\r\n"
+    served.call("POST", GOLD, content="item,label\r\np10,ok\r\n", headers=kind)
+    csv = "item,label\r\np10,spam\r\np11,ok\r\n"
     found = served.call("POST", f"{GOLD}?correct=true", content=csv, headers=kind).json()
     assert (found["accepted"], found["corrected"], found["refused"]) == (1, 1, 0)
     assert (
         served.call("POST", f"{GOLD}?correct=maybe", content=csv, headers=kind).status_code == 422
     )
-    page = served.call("GET", "/streams/posts/items/p4").text
+    page = served.call("GET", "/streams/posts/items/p10").text
     assert "Correct the gold" in page
     assert page.count('<span class="state">corrected</span>') == 1
-    review = {"item": "p4", "label": "ok"}
+    review = {"item": "p10", "label": "ok"}
     again = served.call("POST", "/v1/streams/posts/reviews", json=review)
     assert (again.status_code, again.json()["error"]["code"]) == (409, "conflict")
     done = served.call("POST", "/v1/streams/posts/reviews", json={**review, "correct": True})
     assert done.json()["outcome"] == "corrected"
     listed = [json.loads(line) for line in served.call("GET", GOLD).text.splitlines()]
-    [row] = [row for row in listed if row["item"] == "p4"]
+    [row] = [row for row in listed if row["item"] == "p10"]
     assert (row["label"], [was["label"] for was in row["earlier"]]) == ("ok", ["ok", "spam"])
 
 
