@@ -19,8 +19,8 @@ import numpy as np
 from benchmarks.gold import Score, mean_of, scored
 from benchmarks.real_data import load
 from venire.estimators import Auto
+from venire.experiments.common.scores import aggregated, streamed
 from venire.experiments.equal_labels.buying import buy
-from venire.experiments.equal_labels.measures import aggregated, streamed
 from venire.experiments.equal_labels.replay import Replay
 
 SETS: Final = (

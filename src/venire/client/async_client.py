@@ -135,10 +135,18 @@ class AsyncClient:
         return await self._do(calls.find_items(stream, cursor, limit, search))
 
     async def reviews(
-        self, stream: str, kind: str | None = None, cursor: str | None = None, limit: int = 20
+        self,
+        stream: str,
+        kind: str | None = None,
+        cursor: str | None = None,
+        limit: int = 20,
+        order: str | None = None,
     ) -> dict[str, Any]:
-        """Verdicts that wait for a reviewer: audits that are due, then the least confident."""
-        return await self._do(calls.reviews(stream, kind, cursor, limit))
+        """Verdicts that wait for a reviewer: audits that are due, then the least confident.
+
+        With the order "telling", those whose truth tells most about who is right.
+        """
+        return await self._do(calls.reviews(stream, kind, cursor, limit, order))
 
     async def review(
         self, stream: str, item: str, label: str, note: str | None = None, correct: bool = False

@@ -219,9 +219,11 @@ def find_items(stream: str, cursor: str | None, limit: int, search: Mapping[str,
     return Call("GET", stream_path(stream, "items"), Answer.json, params)
 
 
-def reviews(stream: str, kind: str | None, cursor: str | None, limit: int) -> Call[Any]:
+def reviews(
+    stream: str, kind: str | None, cursor: str | None, limit: int, order: str | None = None
+) -> Call[Any]:
     """A page of reviews."""
-    asked = {"kind": kind, "cursor": cursor, "limit": limit}
+    asked = {"kind": kind, "cursor": cursor, "limit": limit, "order": order}
     params = {name: str(value) for name, value in asked.items() if value is not None}
     return Call("GET", stream_path(stream, "reviews"), Answer.json, params)
 

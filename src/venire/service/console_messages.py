@@ -77,6 +77,7 @@ class ReviewItem:
     The kind is `audit` for a verdict that was drawn at random: it is shown without verdict and
     labels, since whoever knows them tends to agree. Others are `disputed` where labels differ from
     the verdict, and `doubtful` where none does. `votes` says how often each class was said.
+    `reason` says why its truth tells something, in the order of what tells most.
     """
 
     item: str
@@ -87,19 +88,22 @@ class ReviewItem:
     verdict: str | None = None
     confidence: float | None = None
     votes: dict[str, int] = field(default_factory=dict)
+    reason: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class ReviewsPage:
-    """Verdicts that wait for a reviewer: audits first, then the least confident ones.
+    """Verdicts that wait for a reviewer: audits first, then in the order that was asked for.
 
-    `audits_due` counts the audits; `next` is the cursor for more, None at the end.
+    `audits_due` counts the audits; `next` is the cursor for more, None at the end. `words` say what
+    the answers so far tell about who is right, and whether more would pay.
     """
 
     stream: str
     audits_due: int
     items: tuple[ReviewItem, ...]
     next: str | None
+    words: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
