@@ -41,6 +41,7 @@ QUALITY = {
     "families": "families",
     "first-run": "first_run",
     "gold": "gold",
+    "gold-streams": "gold_streams",
     "guarantee": "guarantee",
     "judge-panels": "judge_panels",
     "judges": "judges",

@@ -121,7 +121,8 @@ class GoldGiven:
     """Somebody who is trusted said what the class of an item is.
 
     `before` is the verdict that it had left with, or was revised to; None while it is open, or
-    where that is not known. `labels` is how many labels that was by.
+    where that is not known. `labels` is how many labels that was by. `corrects` is what was said
+    to be its class before, if that was wrong.
     """
 
     slot: int
@@ -129,6 +130,7 @@ class GoldGiven:
     label: Hashable
     before: Verdict | None = None
     labels: int = 0
+    corrects: Hashable | None = None
 
     @property
     def revision(self) -> Revision | None:

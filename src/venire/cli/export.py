@@ -49,12 +49,12 @@ def export(
     labels: task,worker,label, as CSV or Parquet, which venire aggregate and crowd-kit read.
     verdicts: the items that have left, with their content, their verdicts and how they left; as a
     .dataset for Hugging Face datasets. revisions: verdicts that changed after their item had left.
-    gold: what trusted labelers and admins said of items, and which of them were drawn to be
-    audited. notes: comments and flags of labelers, and what they were not sure of. log: every
-    event, one JSON object per line. label-studio: tasks with annotations and the verdicts as
-    predictions, a JSON list that Label Studio imports; its tags are called label and item, or as in
-    the --label-config. The server may be running. With --verdicts and --tasks, no server is needed:
-    what Label Studio exported gets the verdicts of venire aggregate.
+    gold: what trusted labelers and admins said of items, which of them were drawn to be audited,
+    and what was corrected. notes: comments and flags of labelers, and what they were not sure of.
+    log: every event, one JSON object per line. label-studio: tasks with annotations and the
+    verdicts as predictions, a JSON list that Label Studio imports; its tags are called label and
+    item, or as in the --label-config. The server may be running. With --verdicts and --tasks, no
+    server is needed: what Label Studio exported gets the verdicts of venire aggregate.
     """
     from venire.storage.maintenance.tables import TABLES
 

@@ -186,12 +186,13 @@ def _label(row: LabelLike) -> dict[str, str]:
 
 
 def add_gold(
-    stream: str, gold: Mapping[str, str] | Iterable[tuple[str, str]]
+    stream: str, gold: Mapping[str, str] | Iterable[tuple[str, str]], correct: bool = False
 ) -> Call[dict[str, Any]]:
-    """Add gold."""
+    """Add gold, or correct it."""
     pairs = gold.items() if isinstance(gold, Mapping) else gold
     body = _json([{"item": item, "label": label} for item, label in pairs])
-    return Call("POST", stream_path(stream, "gold"), Answer.json, {}, body)
+    how = {"correct": "true"} if correct else {}
+    return Call("POST", stream_path(stream, "gold"), Answer.json, how, body)
 
 
 def audits(stream: str, level: float) -> Call[Any]:
@@ -218,11 +219,18 @@ def find_items(stream: str, cursor: str | None, limit: int, search: Mapping[str,
     return Call("GET", stream_path(stream, "items"), Answer.json, params)
 
 
-def reviews(stream: str, kind: str | None, cursor: str | None, limit: int) -> Call[Any]:
+def reviews(
+    stream: str, kind: str | None, cursor: str | None, limit: int, order: str | None = None
+) -> Call[Any]:
     """A page of reviews."""
-    asked = {"kind": kind, "cursor": cursor, "limit": limit}
+    asked = {"kind": kind, "cursor": cursor, "limit": limit, "order": order}
     params = {name: str(value) for name, value in asked.items() if value is not None}
     return Call("GET", stream_path(stream, "reviews"), Answer.json, params)
+
+
+def rates(stream: str, level: float) -> Call[Any]:
+    """The rates of a stream, by audits."""
+    return get(stream_path(stream, "rates"), level=f"{level!r}")
 
 
 def panel(stream: str, want: float | None) -> Call[Any]:

@@ -136,14 +136,28 @@ class Client:
         return self._do(calls.find_items(stream, cursor, limit, search))
 
     def reviews(
-        self, stream: str, kind: str | None = None, cursor: str | None = None, limit: int = 20
+        self,
+        stream: str,
+        kind: str | None = None,
+        cursor: str | None = None,
+        limit: int = 20,
+        order: str | None = None,
     ) -> dict[str, Any]:
-        """Verdicts that wait for a reviewer: audits that are due, then the least confident."""
-        return self._do(calls.reviews(stream, kind, cursor, limit))
+        """Verdicts that wait for a reviewer: audits that are due, then the least confident.
 
-    def review(self, stream: str, item: str, label: str, note: str | None = None) -> dict[str, Any]:
-        """Confirm or override the verdict of an item: the label becomes gold."""
-        told = {"item": item, "label": label, **({"note": note} if note else {})}
+        With the order "telling", those whose truth tells most about who is right.
+        """
+        return self._do(calls.reviews(stream, kind, cursor, limit, order))
+
+    def review(
+        self, stream: str, item: str, label: str, note: str | None = None, correct: bool = False
+    ) -> dict[str, Any]:
+        """Confirm or override the verdict of an item: the label becomes gold.
+
+        What was judged otherwise before is refused, unless this is to `correct` it.
+        """
+        more = {"note": note or None, "correct": correct or None}
+        told = {"item": item, "label": label, **{k: v for k, v in more.items() if v is not None}}
         return self._do(calls.send(stream_path(stream, "reviews"), told))
 
     def send_back(
@@ -228,10 +242,16 @@ class Client:
         return self._do(calls.add_labels(stream, labels, leased))
 
     def add_gold(
-        self, stream: str, gold: Mapping[str, str] | Iterable[tuple[str, str]]
+        self,
+        stream: str,
+        gold: Mapping[str, str] | Iterable[tuple[str, str]],
+        correct: bool = False,
     ) -> dict[str, Any]:
-        """Add gold, {item: label}: with an admin key, or that of a trusted labeler."""
-        return self._do(calls.add_gold(stream, gold))
+        """Add gold, {item: label}: with an admin key, or that of a trusted labeler.
+
+        Other gold for the same item is refused, or with `correct` takes its place.
+        """
+        return self._do(calls.add_gold(stream, gold, correct))
 
     # reading
 
@@ -282,6 +302,10 @@ class Client:
     def agreement(self, stream: str) -> dict[str, Any]:
         """How the labelers agree with gold, and with each other."""
         return self._do(calls.get(stream_path(stream, "agreement")))
+
+    def rates(self, stream: str, level: float = 0.95) -> dict[str, Any]:
+        """Share, precision and recall of each class, with intervals, by audits."""
+        return self._do(calls.rates(stream, level))
 
     def panel(self, stream: str, want: float | None = None) -> dict[str, Any]:
         """What each labeler brings and costs, and the cheapest panel of the wanted accuracy."""

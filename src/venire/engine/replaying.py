@@ -126,7 +126,10 @@ def _redo(s: Scheduler, event: Event) -> None:
         case Withdrawn():
             s.withdraw(event.item)
         case GoldGiven():
-            s.gold(event.item, event.label, event.before, event.labels, warn=False)
+            s.gold(
+                event.item, event.label, event.before, event.labels,
+                corrects=event.corrects, warn=False,
+            )  # fmt: skip
         case Revised(revision=r):
             s.revise(r.item, r.verdict, r.before, r.labels)
         case Changed():

@@ -178,6 +178,7 @@ class Scheduler(Pictured):
         before: Verdict | None = None,
         labels: int = 0,
         *,
+        corrects: Hashable | None = None,
         warn: bool = True,
     ) -> bool:
         """Somebody who is trusted says what the class of an item is; False: it teaches nothing.
@@ -187,6 +188,9 @@ class Scheduler(Pictured):
         labels count as right or wrong when competences are learned, unless it has left and is not
         remembered (see `remember`): then only its verdict is revised, with a warning.
 
+        Gold that was wrong is corrected by saying what it `corrects`: from the next time that
+        competences are learned, nothing follows from it any more.
+
         >>> s = Scheduler([Labeler("ann", 0.9)], classes=["spam", "ok"])
         >>> s.arrive(Item("post-1"))
         >>> s.gold("post-1", "ok")
@@ -194,8 +198,12 @@ class Scheduler(Pictured):
         >>> s.observe(Label("post-1", "ann", "spam"))
         >>> s.verdict("post-1")
         Verdict(label='ok', confidence=1.0)
+        >>> s.gold("post-1", "spam", corrects="ok")
+        True
+        >>> s.verdict("post-1").label
+        'spam'
         """
-        taught = self._labelling.gold(item, label, before, labels)
+        taught = self._labelling.gold(item, label, before, labels, corrects)
         if warn and not taught:
             warnings.warn(
                 f"item {item!r} has left and is no longer remembered (remember="

@@ -14,7 +14,6 @@ __all__ = [
     "AlarmView",
     "AlarmsView",
     "ArchivedStream",
-    "GoldView",
     "ItemSummary",
     "ItemsPage",
     "Mix",
@@ -78,6 +77,7 @@ class ReviewItem:
     The kind is `audit` for a verdict that was drawn at random: it is shown without verdict and
     labels, since whoever knows them tends to agree. Others are `disputed` where labels differ from
     the verdict, and `doubtful` where none does. `votes` says how often each class was said.
+    `reason` says why its truth tells something, in the order of what tells most.
     """
 
     item: str
@@ -88,19 +88,22 @@ class ReviewItem:
     verdict: str | None = None
     confidence: float | None = None
     votes: dict[str, int] = field(default_factory=dict)
+    reason: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class ReviewsPage:
-    """Verdicts that wait for a reviewer: audits first, then the least confident ones.
+    """Verdicts that wait for a reviewer: audits first, then in the order that was asked for.
 
-    `audits_due` counts the audits; `next` is the cursor for more, None at the end.
+    `audits_due` counts the audits; `next` is the cursor for more, None at the end. `words` say what
+    the answers so far tell about who is right, and whether more would pay.
     """
 
     stream: str
     audits_due: int
     items: tuple[ReviewItem, ...]
     next: str | None
+    words: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,11 +111,11 @@ class Reviewed:
     """The outcome of a review: `before` is the verdict that was judged, `label` is now gold.
 
     A verdict that is overridden is revised: see the item's revisions. Nothing changes for one that
-    was judged the same before.
+    was judged the same before. With `corrected`, it had been judged otherwise.
     """
 
     item: str
-    outcome: Literal["confirmed", "overridden"]
+    outcome: Literal["confirmed", "overridden", "corrected"]
     before: str | None
     label: str
 
@@ -128,21 +131,6 @@ class SentBackView:
     item: str
     follow_up: str
     min_confidence: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class GoldView:
-    """Gold: what somebody trusted said of an item, when, who, and how it came.
-
-    `source` is `audit` for a drawn audit, `review` for a review, `sent` for gold that was sent.
-    """
-
-    item: str
-    label: str
-    at: float
-    source: str
-    actor: str
-    key: str | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,8 @@ __all__ = [
     "EventView",
     "ExitView",
     "GoldIn",
+    "GoldSaid",
+    "GoldView",
     "Insights",
     "ItemIn",
     "ItemView",
@@ -166,10 +168,11 @@ class Outcome:
     """The outcome of a label or gold sent in bulk; `code` and `message` say why it was refused.
 
     Codes: unknown_class, unknown_labeler, unknown_item, not_allowed, not_given, panel_full,
-    changed. Gold that was accepted may have the code not_learned: its item is forgotten.
+    changed. Gold that was taken may have the code not_learned: its item is forgotten. Gold that
+    takes the place of other gold is corrected.
     """
 
-    status: Literal["accepted", "exists", "late", "refused"]
+    status: Literal["accepted", "exists", "late", "refused", "corrected"]
     code: str | None = None
     message: str | None = None
 
@@ -189,12 +192,40 @@ class LabelView:
 
 
 @dataclass(frozen=True, slots=True)
+class GoldSaid:
+    """What somebody trusted said of an item, when, who, and how it came.
+
+    `source` is `audit` for a drawn audit, `review` for a review, `sent` for gold that was sent.
+    """
+
+    label: str
+    at: float
+    source: str
+    actor: str
+    key: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class GoldView:
+    """The gold of an item, as in `GoldSaid`; `earlier` is what was corrected, the first first."""
+
+    item: str
+    label: str
+    at: float
+    source: str
+    actor: str
+    key: str | None
+    earlier: tuple[GoldSaid, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class ItemView:
     """An item and its state: `posterior` while it is open, `exit` once it has left.
 
     `verdict` and `confidence` are current: by the labels so far while the item is open, and
     afterwards by its last revision, or by its exit if there is none. `follow_up` is the item as
-    which it was sent back for more labels, `follows` the one that was sent back as this.
+    which it was sent back for more labels, `follows` the one that was sent back as this. `gold` is
+    what somebody trusted said, `gold_said` who, when, and what that corrected.
     """
 
     id: str
@@ -218,6 +249,7 @@ class ItemView:
     notes: tuple[NoteView, ...] = ()
     follows: str | None = None
     follow_up: str | None = None
+    gold_said: GoldView | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,9 +7,11 @@ from typing import Literal
 
 __all__ = [
     "AgreementView",
+    "ClassRates",
     "Compared",
     "ConfusionView",
     "GoldAgreement",
+    "IntervalView",
     "LabelerView",
     "Lesson",
     "LessonsView",
@@ -17,6 +19,8 @@ __all__ = [
     "PairAgreement",
     "PanelMemberView",
     "PanelView",
+    "RateView",
+    "RatesView",
     "WhatIfView",
 ]
 
@@ -232,3 +236,56 @@ class WhatIfView:
     ran_out: float
     idle: float
     notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class IntervalView:
+    """An estimate between its two ends; None where nothing is known."""
+
+    estimate: float | None
+    low: float | None
+    high: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class RateView:
+    """A rate of the verdicts, as `venire estimate` states it: `gold_only` by audits alone.
+
+    `worth` is how many audits would by themselves say as much; `gold` of `items` were audited.
+    """
+
+    estimate: float | None
+    low: float | None
+    high: float | None
+    level: float
+    gold_only: IntervalView
+    worth: float | None
+    gold: int
+    items: int
+
+
+@dataclass(frozen=True, slots=True)
+class ClassRates:
+    """A class: its share of the items, and how right and how complete verdicts of it are."""
+
+    share: RateView
+    precision: RateView
+    recall: RateView
+
+
+@dataclass(frozen=True, slots=True)
+class RatesView:
+    """The rates of a stream by its audits, over the latest items that could have been drawn.
+
+    `drawn` of the `items` were drawn, `gold` of those have an answer, and `passed_over` have none
+    though later ones do: each end of an interval is as if these spoke against it.
+    """
+
+    stream: str
+    level: float
+    items: int
+    drawn: int
+    gold: int
+    passed_over: int
+    due: int
+    classes: dict[str, ClassRates]

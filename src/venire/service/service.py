@@ -123,7 +123,7 @@ class Service:
         self.labelers, self.insights = reads.labelers, reads.insights
         self.relations = reads.relations
         self.overview = reads.overview
-        self.panel, self.trends = reads.panel, reads.trends_view
+        self.panel, self.trends, self.rates = reads.panel, reads.trends_view, reads.rates
         self.confusion, self.lessons, self.what_if = reads.confusion, reads.lessons, reads.what_if
 
         self.find_items = FindOperations(self.runtime).find_items

@@ -247,6 +247,10 @@ class StreamSettings(PageSettings):
     they count for as many votes as they are worth. Labelers who have not come yet may be named."""
     audit_share: Share = 0.0
     """The share of the verdicts, drawn at random, that a trusted labeler audits."""
+    audit_at_least: Annotated[int, Field(ge=0, le=1_000_000), Unit("of each class")] = 0
+    """So many audits of each class of verdicts, or all that there are: of the first ones of a class
+    every one is drawn, of the next as many every second, then every fourth, down to `audit_share`.
+    0: all verdicts are drawn alike."""
     student: StudentSettings | None = None
     """A model that learns from the verdicts and labels every item, `{"field": "text"}`. Its label
     counts in `min_labels` and `max_overlap`, and costs nothing; budgets must be in money."""

@@ -224,8 +224,12 @@ class Storage(Ownership, HistoryReads):
         """Gold by item, from the one behind `after`."""
 
     @abstractmethod
+    def gold_among(self, stream: str, items: Iterable[str]) -> list[GoldRow]:
+        """The gold of some items."""
+
     def gold_of(self, stream: str, items: Iterable[str]) -> dict[str, str]:
         """Those of the items that have gold, and what it is."""
+        return {row.item: row.label for row in self.gold_among(stream, items)}
 
     @abstractmethod
     def alarms(self, stream: str, after: int = 0, limit: int | None = None) -> list[AlarmRow]:

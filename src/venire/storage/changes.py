@@ -64,6 +64,7 @@ __all__ = [
     "AddWebhook",
     "ArchiveStream",
     "Change",
+    "CorrectGold",
     "DeleteStream",
     "DropAlarms",
     "DropHistory",
@@ -157,6 +158,13 @@ class AddChecks:
 @dataclass(frozen=True, slots=True)
 class AddGold:
     """Gold of items; a second one for the same item is refused."""
+
+    rows: Sequence[GoldRow]
+
+
+@dataclass(frozen=True, slots=True)
+class CorrectGold:
+    """Gold that was wrong, as it is now; an item without gold is refused."""
 
     rows: Sequence[GoldRow]
 
@@ -412,6 +420,7 @@ Change: TypeAlias = (
     | AddRevisions
     | AddChecks
     | AddGold
+    | CorrectGold
     | AddAlarms
     | DropAlarms
     | AddFollows

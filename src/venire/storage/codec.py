@@ -247,13 +247,14 @@ def _read_part(slot: int, body: Any) -> ClosedPart:
 
 def _gold(event: GoldGiven) -> Any:
     before = None if event.before is None else _verdict(event.before)
-    return [event.item, _scalar(event.label), before, int(event.labels)]
+    body = [event.item, _scalar(event.label), before, int(event.labels)]
+    return body if event.corrects is None else [*body, _scalar(event.corrects)]
 
 
 def _read_gold(slot: int, body: Any) -> GoldGiven:
-    item, label, before, labels = body
+    item, label, before, labels, *corrects = body
     was = None if before is None else Verdict(before[0], float(before[1]))
-    return GoldGiven(slot, item, label, was, labels)
+    return GoldGiven(slot, item, label, was, labels, *corrects)
 
 
 def _changed(event: Changed) -> Any:

@@ -175,13 +175,15 @@ class CheckRow(NamedTuple):
     at: float
     share: float
     verdict: str
+    extra: bool = False
 
 
 class GoldRow(NamedTuple):
-    """What somebody who is trusted said of an item; never changed.
+    """What somebody who is trusted said of an item.
 
     `source` is `audit` for the answer to a drawn audit, `sent` for gold that was sent; `actor` and
-    `key` say by whom.
+    `key` say by whom. `earlier` is what was corrected, the first first, as JSON: label, at, source,
+    actor and key of each.
     """
 
     stream: str
@@ -191,6 +193,7 @@ class GoldRow(NamedTuple):
     source: str
     actor: str
     key: str | None = None
+    earlier: str | None = None
 
 
 class LabelRow(NamedTuple):

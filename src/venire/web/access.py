@@ -65,6 +65,7 @@ ROLES: Final = MappingProxyType[str, frozenset[Role] | None](
         "GET /v1/streams/{stream}/agreement": _READERS,
         "GET /v1/streams/{stream}/panel": _READERS,
         "GET /v1/streams/{stream}/confusion": _READERS,
+        "GET /v1/streams/{stream}/rates": _READERS,
         "GET /v1/streams/{stream}/lessons": _READERS,
         "POST /v1/streams/{stream}/what-if": _READERS,
         "GET /v1/streams/{stream}/insights": _READERS,

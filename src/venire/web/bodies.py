@@ -231,13 +231,17 @@ class InvitationBody(BaseModel):
 
 
 class ReviewBody(BaseModel):
-    """A review: the class that the item is, and a note for the audit trail."""
+    """A review: the class that the item is, and a note for the audit trail.
+
+    With `correct`, gold that says otherwise is corrected; it is refused without.
+    """
 
     model_config = ConfigDict(extra="forbid")
 
     item: Id
     label: Name
     note: Annotated[str, Field(max_length=2000)] | None = None
+    correct: bool = False
 
 
 class SendBackBody(BaseModel):

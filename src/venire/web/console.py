@@ -16,7 +16,7 @@ from pydantic import BeforeValidator, Field
 from venire.model import ExitReason, ItemStatus, Role
 from venire.service.admin_messages import KeyView
 from venire.service.settings import StreamSettings
-from venire.service.verbs.reviewing import Kind
+from venire.service.verbs.reviewing import Kind, Order
 from venire.web.access import ROLES, Caller
 from venire.web.blind import Blind, blind_for
 from venire.web.everywhere import all_streams
@@ -148,6 +148,9 @@ class ConsoleRoutes(PageRoutes):
         left = shown.status == ItemStatus.LEFT and shown.gold is None
         due = judges and left and await service.is_due(stream, item)
         one = {"item": shown.id, "verdict": shown.verdict} if judges and left and not due else None
+        told["corrects"] = None
+        if judges and shown.status == ItemStatus.LEFT and shown.gold is not None:
+            told["corrects"] = {"item": shown.id, "verdict": shown.gold}
         layout = await service.layout(stream)
         pictures = await asyncio.to_thread(pictures_of, shown.payload, layout)
         return self._console(
@@ -160,11 +163,12 @@ class ConsoleRoutes(PageRoutes):
         stream: Stream,
         kind: Annotated[Kind | None, Query()] = None,
         cursor: Cursor = None,
+        order: Annotated[Order, Query()] = "doubt",
     ) -> Response:
         """The verdicts that wait for a reviewer, with a form for each."""
         service = self._gate.service
         view, layout = await service.stream(stream), await service.layout(stream)
-        found = await service.reviews(stream, kind, cursor)
+        found = await service.reviews(stream, kind, cursor, order=order)
         payloads = await service.payloads(stream, [one.item for one in found.items])
         pictures = await asyncio.to_thread(
             lambda: {item: pictures_of(payload, layout) for item, payload in payloads.items()}
@@ -172,8 +176,9 @@ class ConsoleRoutes(PageRoutes):
         asked = {"kind": kind} if kind else {}
         more = None if found.next is None else urlencode({**asked, "cursor": found.next})
         return self._console(
-            "reviews.html", request, view, found=found, kind=kind, more=more, pictures=pictures
-        )
+            "reviews.html", request, view, found=found, kind=kind, more=more, pictures=pictures,
+            order=order,
+        )  # fmt: skip
 
     async def labelers(self, request: Request, stream: Stream) -> Response:
         """Who labels the stream: skills, keys, agreement with gold and with each other."""

@@ -4,11 +4,21 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Final, TypeAlias
 
-from fastapi import Path, Query
+from fastapi import Path, Query, Request
 
 from venire.service.settings import LONGEST_ID, STREAM_NAME
+from venire.web.errors import RequestError
 
-__all__ = ["Item", "Limit", "Stream", "Wait", "stream_parameter", "token_parameter"]
+__all__ = [
+    "Item",
+    "Limit",
+    "Stream",
+    "Wait",
+    "flag",
+    "flag_parameter",
+    "stream_parameter",
+    "token_parameter",
+]
 
 SLUG: Final = f"^{STREAM_NAME}$"
 LONGEST_WAIT: Final = 3600
@@ -51,3 +61,22 @@ def _path_parameter(
         "schema": {"type": "string", **schema},
     }
     return {"parameters": [parameter], **extra}
+
+
+def flag(request: Request, name: str) -> bool:
+    """A query parameter that is true or false, of a route that reads its request itself."""
+    text = request.query_params.get(name, "false").lower()
+    if text not in ("true", "false"):
+        raise RequestError(422, "invalid", f"got {name}={text!r}", hint="expected true or false")
+    return text == "true"
+
+
+def flag_parameter(name: str, description: str, extra: dict[str, Any]) -> dict[str, Any]:
+    """The documentation of a route with such a parameter."""
+    parameter = {
+        "name": name,
+        "in": "query",
+        "description": description,
+        "schema": {"type": "boolean", "default": False},
+    }
+    return {**extra, "parameters": [*extra["parameters"], parameter]}

@@ -80,7 +80,7 @@ class StreamPageRoutes(ConsoleRoutes):
         a `labeler`, and `?part=panel`.
         """
         part = request.query_params.get("part")
-        if part in ("confusion", "panel"):
+        if part in ("confusion", "panel", "rates"):
             return await self._part(request, stream, part)
         service, blind = self._gate.service, await self._blind(request, stream)
         view = blind.stream(await service.stream(stream))
@@ -116,6 +116,8 @@ class StreamPageRoutes(ConsoleRoutes):
             (await self._blind(request, stream)).check_log()
             if part == "confusion":
                 shown["found"] = await service.confusion(stream, labeler)
+            elif part == "rates":
+                shown["found"] = await service.rates(stream)
             else:
                 shown["found"] = await self._gate.long_poll(request, service.panel(stream))
         except VenireError as error:

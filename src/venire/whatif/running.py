@@ -38,7 +38,7 @@ from venire.events import (
     Revised,
     Withdrawn,
 )
-from venire.model import Assignment, Bounds, Exit, ExitReason, ItemId, Label, LabelerId
+from venire.model import Assignment, Bounds, Exit, ExitReason, ItemId, Label, LabelerId, Verdict
 from venire.scheduling.by_name import learning_named, policy_named
 from venire.scheduling.state.desk import PENDING
 from venire.whatif.missing import Drawn
@@ -213,10 +213,18 @@ class _Running:
         """Tell the class of an item, unless it was withdrawn."""
         exit, is_open = self.out.exits.get(event.item), self._is_open(event.item)
         self.out.gold_moved += is_open == (event.item in self.gone)
-        if is_open and event.item not in self.engine.state.gold:  # what is known stays
-            self.engine.gold(event.item, event.label)
-        elif exit is not None and not is_open:
-            self.engine.gold(event.item, event.label, exit.verdict, exit.labels, warn=False)
+        if is_open:
+            known = self.engine.state.gold.get(event.item)
+            if known is None or event.corrects is not None:  # what is known stays
+                wrong = None if known is None else self.engine.classes[known]
+                self.engine.gold(event.item, event.label, corrects=wrong)
+        elif exit is not None:
+            before, wrong = exit.verdict, event.corrects
+            if wrong is not None:
+                before = Verdict(wrong, 1.0)
+            self.engine.gold(
+                event.item, event.label, before, exit.labels, corrects=wrong, warn=False
+            )
 
     # labels
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -41,7 +42,8 @@ def served() -> Iterator[InProcess]:
 
 def test_gold_in_every_format(served: InProcess) -> None:
     one = served.call("POST", GOLD, json={"item": "p0", "label": "ok"})
-    assert one.json() == {"accepted": 1, "exists": 0, "refused": 0, "refusals": [], "notes": []}
+    counts = {"accepted": 1, "exists": 0, "corrected": 0, "refused": 0}
+    assert one.json() == {**counts, "refusals": [], "notes": []}
     listed = served.call("POST", GOLD, json=[{"item": "p0", "label": "ok"}])
     assert listed.json()["exists"] == 1
     csv = "item,label\r\np1,spam\r\np2,ok\r\n"
@@ -54,6 +56,28 @@ def test_gold_in_every_format(served: InProcess) -> None:
     assert (found["refusals"][0]["row"], found["refusals"][0]["code"]) == (1, "changed")
     item = served.call("GET", "/v1/streams/posts/items/p0").json()
     assert (item["verdict"], item["gold"], item["exit"]["verdict"]) == ("ok", "ok", "spam")
+
+
+def test_gold_is_corrected_by_file_by_review_and_on_the_page(served: InProcess) -> None:
+    kind = {"content-type": "text/csv"}
+    served.call("POST", GOLD, content="item,label\r\np10,ok\r\n", headers=kind)
+    csv = "item,label\r\np10,spam\r\np11,ok\r\n"
+    found = served.call("POST", f"{GOLD}?correct=true", content=csv, headers=kind).json()
+    assert (found["accepted"], found["corrected"], found["refused"]) == (1, 1, 0)
+    assert (
+        served.call("POST", f"{GOLD}?correct=maybe", content=csv, headers=kind).status_code == 422
+    )
+    page = served.call("GET", "/streams/posts/items/p10").text
+    assert "Correct the gold" in page
+    assert page.count('<span class="state">corrected</span>') == 1
+    review = {"item": "p10", "label": "ok"}
+    again = served.call("POST", "/v1/streams/posts/reviews", json=review)
+    assert (again.status_code, again.json()["error"]["code"]) == (409, "conflict")
+    done = served.call("POST", "/v1/streams/posts/reviews", json={**review, "correct": True})
+    assert done.json()["outcome"] == "corrected"
+    listed = [json.loads(line) for line in served.call("GET", GOLD).text.splitlines()]
+    [row] = [row for row in listed if row["item"] == "p10"]
+    assert (row["label"], [was["label"] for was in row["earlier"]]) == ("ok", ["ok", "spam"])
 
 
 @pytest.mark.parametrize(

@@ -35,6 +35,7 @@ ASKED = [
     *(f"items?{bound}_confidence=0.9&limit=1" for bound in ("min", "max")),
     *(f"items?labeler={name}&limit=1" for name in ("ann", "bob")),
     *("items?limit=1", "items?status=left&limit=1", "items?text=text"),
+    *("reviews?order=telling", "reviews?order=telling&kind=disputed", "rates?level=0.9"),
     *("reviews?limit=1", "reviews?kind=doubtful&limit=1", "reviews?kind=disputed", "exits?after=1"),
     *("items/i1", "items/i2", "items/i0", "items/i2/explain?beliefs=true", "items/i1/explain"),
     *(

@@ -104,12 +104,60 @@ def test_gold_once_given_stays() -> None:
     events = len(s.log)
     s.gold("a", "ok")
     assert len(s.log) == events
-    with pytest.raises(StateError, match="gold cannot be changed"):
+    with pytest.raises(StateError, match="say corrects='ok' to correct it"):
         s.gold("a", "spam")
     with pytest.raises(InputError, match="expected one of"):
         s.gold("a", "eggs")
     with pytest.raises(InputError, match="never arrived"):
         s.gold("z", "ok")
+
+
+def test_gold_is_corrected() -> None:
+    """Of an open item and of one that has left; the log says what was wrong."""
+    s = known()
+    s.arrive(Item("a"))
+    s.gold("a", "ok")
+    with pytest.raises(StateError, match="is 'ok', got 'spam' in place of None"):
+        s.gold("a", "spam")
+    with pytest.raises(InputError, match="expected another class"):
+        s.gold("a", "ok", corrects="ok")
+    assert s.gold("a", "spam", corrects="ok")
+    assert s.verdict("a").label == "spam"
+    labelled(s, "b", "spam")
+    exits = {}
+    for _ in range(5):
+        exits |= {e.item: e for e in s.close()}
+        for a in s.assign():
+            s.observe(Label(a.item, a.labeler, "spam"))
+    s.gold("b", "ok", exits["b"].verdict, exits["b"].labels)
+    s.gold("b", "spam", Verdict("ok", 1.0), exits["b"].labels, corrects="ok")
+    event = s.log[-1]
+    assert isinstance(event, GoldGiven)
+    assert event.revision is not None
+    assert (event.corrects, event.revision.verdict) == ("ok", Verdict("spam", 1.0))
+    assert exits["a"].verdict == Verdict("spam", 1.0)
+    again = decode(encode("posts", 0, 1.0, s.log))
+    assert again == list(s.log)
+    assert same(known().replay(again), s)
+
+
+def test_nothing_is_left_of_gold_that_was_corrected() -> None:
+    """Once competences are learned again, they are those of somebody who never erred."""
+    right, wrong = learner(), learner()
+    for s in (right, wrong):
+        collude(s, 60, gold=0)
+    left = [e.item for event in right.log if isinstance(event, Closed) for e in event.exits][:30]
+    for item in left:
+        right.gold(item, CLASSES[0], Verdict(CLASSES[1], 0.7), 2)
+        wrong.gold(item, CLASSES[1], Verdict(CLASSES[1], 0.7), 2)
+    for s in (right, wrong):
+        s.advance(s.slot + 100)
+    assert right.competences != wrong.competences
+    for item in left:
+        wrong.gold(item, CLASSES[0], Verdict(CLASSES[1], 1.0), 2, corrects=CLASSES[1])
+    for s in (right, wrong):
+        s.advance(s.slot + 100)
+    assert right.competences == wrong.competences
 
 
 @pytest.mark.parametrize("revisions", [0, 10])

@@ -157,6 +157,60 @@ async def test_outcomes_of_gold() -> None:
 
 
 @running
+async def test_gold_is_corrected_and_who_did_it_is_kept() -> None:
+    async with bench(**AUDITED) as b:
+        await decide(b, "p1", "p2", "p3")
+        await b.add("open")
+        rows = [GoldIn("p1", "ok"), GoldIn("p2", "spam"), GoldIn("open", "ok")]
+        await b.service.add_gold("posts", rows, ME)
+        assert (await b.service.audits("posts")).overall.wrong == 1
+        with pytest.raises(Conflict, match="correct=true"):
+            await b.service.review("posts", "p1", "spam", None, "chief")
+        await b.pass_time(1)
+        done = await b.service.review("posts", "p1", "spam", "a slip", "chief", correct=True)
+        assert (done.outcome, done.before, done.label) == ("corrected", "ok", "spam")
+        rows = [GoldIn("p2", "spam"), GoldIn("open", "spam"), GoldIn("p3", "ok")]
+        told = await b.service.add_gold("posts", rows, ME, correct=True)
+        assert [one.status for one in told] == ["exists", "corrected", "accepted"]
+        view = await b.service.audits("posts")
+        assert (view.overall.wrong, view.overall.audited, view.gold) == (1, 3, 4)
+        item = await b.service.item("posts", "p1")
+        assert (item.gold, item.verdict) == ("spam", "spam")
+        assert [(r.before, r.verdict) for r in item.revisions] == [("spam", "ok"), ("ok", "spam")]
+        assert item.gold_said is not None
+        assert (item.gold_said.actor, item.gold_said.source) == ("chief", "review")
+        [was] = item.gold_said.earlier
+        assert (was.label, was.actor, was.key, was.source) == ("ok", str(ME), ME.key, "sent")
+        assert was.at < item.gold_said.at
+        trail = [line for line in await b.service.audit() if line.action == "gold.correct"]
+        assert [(line.subject, line.actor, line.details) for line in trail] == [
+            ("p1", "chief", {"before": "ok", "label": "spam", "note": "a slip"}),
+            ("open", str(ME), {"before": "ok", "label": "spam"}),
+        ]
+    intact(b)
+    async with bench(b.storage, b.clock) as again:
+        assert await again.service.audits("posts") == view
+        assert await again.service.item("posts", "p1") == item
+        assert (await again.service.item("posts", "open")).verdict == "spam"
+
+
+@running
+async def test_a_review_of_a_follow_up_corrects_both() -> None:
+    async with bench(panel=PANEL) as b:
+        await decide(b, "p1")
+        again = (await b.service.send_back("posts", "p1", "chief")).follow_up
+        await b.pass_time(1000)
+        if again in [row.id for row in b.storage.items("posts") if row.status == "open"]:
+            await b.service.add_labels("posts", [(again, "ann", "ok"), (again, "bob", "ok")])
+            await b.pass_time(10)
+        await b.service.review("posts", again, "ok", None, "chief")
+        await b.service.review("posts", again, "spam", None, "chief", correct=True)
+        for name in (again, "p1"):
+            assert (await b.service.item("posts", name)).gold == "spam"
+    intact(b)
+
+
+@running
 async def test_gold_of_an_item_that_is_forgotten_says_that_it_teaches_nothing() -> None:
     server = ServiceSettings(remember_items=1)
     async with bench(server=server, learning="while-serving", panel=PANEL) as b:

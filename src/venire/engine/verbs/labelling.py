@@ -144,18 +144,28 @@ class Labelling:
         state.bounded.release(touch, state.slot, bar)
         state.write(Released(state.slot, item, labeler, bar))
 
-    def gold(self, item: ItemId, label: Hashable, before: Verdict | None, labels: int) -> bool:
+    def gold(
+        self,
+        item: ItemId,
+        label: Hashable,
+        before: Verdict | None,
+        labels: int,
+        corrects: Hashable | None,
+    ) -> bool:
         """The class of an item is known; whether its labels can be learned from, if any are."""
         state, registry = self._state, self._state.registry
         code = registry.class_of(item, label)
+        if corrects is not None and registry.class_of(item, corrects) == code:
+            raise InputError(f"got {label!r} to correct {corrects!r}, expected another class")
         if item in registry.row:
             known = state.gold.get(item)
             if known == code:
                 return True
-            if known is not None:
+            now = None if known is None else registry.classes[known]
+            if now != corrects:
                 raise StateError(
-                    f"the gold of item {item!r} is {registry.classes[known]!r}, got {label!r}: "
-                    "gold cannot be changed"
+                    f"the gold of item {item!r} is {now!r}, got {label!r} in place of "
+                    f"{corrects!r}: say corrects={now!r} to correct it"
                 )
             state.gold[item], before, labels = code, None, 0
         elif item in state.departed.items:
@@ -170,7 +180,7 @@ class Labelling:
         serial = registry.serial_of(item)
         if state.learner is not None and serial is not None:
             state.learner.gold(serial, code)
-        state.write(GoldGiven(state.slot, item, label, before, labels))
+        state.write(GoldGiven(state.slot, item, label, before, labels, corrects))
         return state.learner is None or serial is not None
 
     def revise(self, item: ItemId, verdict: Verdict, before: Verdict, labels: int) -> None:

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, Literal, get_args
 
@@ -70,8 +70,11 @@ def buy(
     labels: float,
     policy: Policy | None = None,
     learning: Learning | None = None,
+    gold: Mapping[int, int] | None = None,
 ) -> Bought:
     """Serve the stream with `labels` labels per item, with venire's defaults unless given.
+
+    `gold` are items whose class somebody says when they leave, as in an audit.
 
     >>> rows = [(i, w, i % 2) for i in range(40) for w in "abc"]
     >>> stream = Replay.of(LabelTable.from_rows(rows), np.arange(40) % 2, seed=0)
@@ -83,7 +86,7 @@ def buy(
         raise UnknownName("mode", mode, MODES)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # few labels cause warnings; the result is scored
-        return _Buyer(replay, mode, labels, policy, learning).run()
+        return _Buyer(replay, mode, labels, policy, learning, gold or {}).run()
 
 
 class _Buyer:
@@ -96,8 +99,9 @@ class _Buyer:
         labels: float,
         policy: Policy | None,
         learning: Learning | None,
+        gold: Mapping[int, int],
     ) -> None:
-        self.replay, self.mode, self.labels = replay, mode, labels
+        self.replay, self.mode, self.labels, self.gold = replay, mode, labels, gold
         table = replay.table
         items = len(table.items)
         self.scheduler = Scheduler(
@@ -106,7 +110,7 @@ class _Buyer:
             policy or Realised(),
             LearnWhileServing() if learning is None else copy.deepcopy(learning),
             bounds=Bounds(min_confidence=ENOUGH, deadline=DEADLINE),
-            remember=0,
+            remember=None if gold else 0,
         )
         self.bought: list[tuple[int, int, int]] = []
         self.verdict = np.full(items, -1)
@@ -176,3 +180,5 @@ class _Buyer:
             self.verdict[i] = -1 if e.verdict.label is None else e.verdict.label
             self.confidence[i] = e.verdict.confidence
             self.response[i] = e.slot - e.arrival
+            if i in self.gold:
+                self.scheduler.gold(e.item, self.gold[i], e.verdict, e.labels)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from typing import Any
 
@@ -21,14 +22,31 @@ from venire.events import (
 )
 from venire.model import ExitReason, NoteKind, Revision
 from venire.service.console_messages import AlarmView
-from venire.service.messages import ExitView, LabelView, NoteView, RevisionView
-from venire.storage import AlarmRow, EventRow, ItemRow, LabelRow, NoteRow, RevisionRow, decode
+from venire.service.messages import (
+    ExitView,
+    GoldSaid,
+    GoldView,
+    LabelView,
+    NoteView,
+    RevisionView,
+)
+from venire.storage import (
+    AlarmRow,
+    EventRow,
+    GoldRow,
+    ItemRow,
+    LabelRow,
+    NoteRow,
+    RevisionRow,
+    decode,
+)
 from venire.storage.slot_parts import ClosedPart
 
 __all__ = [
     "alarm_view",
     "event_body",
     "exit_view",
+    "gold_view",
     "label_view",
     "note_view",
     "number",
@@ -97,8 +115,9 @@ def _body(event: Event) -> dict[str, Any]:
             return _revision(revision)
         case Withdrawn(item=item):
             return {"item": item}
-        case GoldGiven(item=item, label=label):
-            return {"item": item, "label": label}
+        case GoldGiven(item=item, label=label, corrects=wrong):
+            told = {"item": item, "label": label}
+            return told if wrong is None else {**told, "corrects": wrong}
         case Changed():
             kin = {} if event.families is None else {"families": dict(event.families)}
             return {"policy": event.policy, "learning": event.learning, **kin}
@@ -179,3 +198,9 @@ def label_view(row: LabelRow) -> LabelView:
     """A label of an item."""
     how = row.lead_seconds, row.source, row.key
     return LabelView(row.labeler, row.said, row.at, row.slot, bool(row.late), *how)
+
+
+def gold_view(row: GoldRow) -> GoldView:
+    """Gold of an item, and what it corrected."""
+    earlier = tuple(GoldSaid(*said) for said in json.loads(row.earlier or "[]"))
+    return GoldView(row.item, row.label, row.at, row.source, row.actor, row.key, earlier)

@@ -105,7 +105,8 @@ class Skills:
     async def of(self, live: LiveStream) -> dict[str, Skill]:
         """The skills of a stream's labelers."""
         async with self._busy:
-            now, labels = self._runtime.clock.monotonic(), live.statistics.labels + live.checks.gold
+            now, labels = self._runtime.clock.monotonic(), live.statistics.labels
+            labels += live.checks.gold + live.checks.corrected
             classes, families = live.settings.classes, live.settings.families
             at, by, report = self._kept.get(live.name, (-CACHE_SECONDS, (0, {}), Report({})))
             if now - at >= CACHE_SECONDS and by != (labels, families):

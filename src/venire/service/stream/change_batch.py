@@ -24,6 +24,7 @@ from venire.storage import (
     AuditRow,
     Change,
     CheckRow,
+    CorrectGold,
     DeliveryRow,
     EndLeases,
     EventRow,
@@ -51,6 +52,7 @@ _ORDER: tuple[tuple[str, Callable[[Sequence[Any]], Change]], ...] = (
     ("revisions", AddRevisions),
     ("checks", AddChecks),
     ("gold", AddGold),
+    ("corrections", CorrectGold),
     ("deliveries", AddDeliveries),
     ("audit", AddAudit),
 )
@@ -71,6 +73,7 @@ class Batch:
     __slots__ = (
         "audit",
         "checks",
+        "corrections",
         "deliveries",
         "earlier",
         "ends",
@@ -104,6 +107,7 @@ class Batch:
         self.revisions: list[RevisionRow] = []
         self.checks: list[CheckRow] = []
         self.gold: list[GoldRow] = []
+        self.corrections: list[GoldRow] = []
         self.deliveries: list[DeliveryRow] = []
         self.audit: list[AuditRow] = []
         self.last: list[Change] = []

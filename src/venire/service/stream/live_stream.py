@@ -307,8 +307,11 @@ class LiveStream:
             lease = self.leases.of_pair(exit.item, labeler)
             if lease is not None:
                 self.leases.item_left(lease)
-        share = self.settings.audit_share if status == ItemStatus.LEFT else 0.0
-        batch.checks += self.checks.draw(self.name, exit.item, verdict, share, moment.wall)
+        if status == ItemStatus.LEFT:
+            how = self.settings.audit_share, moment.wall, self.settings.audit_at_least
+            batch.checks += self.checks.draw(self.name, exit.item, verdict, *how)
+        else:
+            self.checks.open_gold.discard(exit.item)
         if status == ItemStatus.WITHDRAWN:
             self.statistics.withdrawn += 1
             return

@@ -150,7 +150,9 @@ def _load_rows(storage: Storage, live: LiveStream, moment: Moment) -> None:
     drawn = storage.checks(name)
     live.checks.load(drawn, storage.gold_of(name, [row.item for row in drawn]))
     live.checks.open_gold = set(storage.gold_of(name, live.open))
-    live.checks.gold = sum(1 for _ in storage.all_gold(name))
+    for gold in storage.all_gold(name):
+        live.checks.gold += 1
+        live.checks.corrected += gold.earlier is not None
     live.segment = next(iter(storage.segments(name)[-1:]), None)
     live.hooks = {hook.id: None for hook in storage.webhooks(name)}
     live.exit_n, live.revision_n, live.note_n = counts.exits, counts.revisions, counts.notes

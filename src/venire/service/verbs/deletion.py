@@ -216,7 +216,7 @@ def _notes_of(storage: Storage, stream: str, item: str) -> list[Change]:
     """What takes the notes on an item out of the audit trail."""
     found: list[Change] = []
     for row in storage.all_audit(stream):
-        if row.subject == item and row.action in ("item.review", "item.send_back"):
+        if row.subject == item and row.action in ("item.review", "item.send_back", "gold.correct"):
             details = json.loads(row.details)
             if details.pop("note", None):
                 found.append(RetellAudit(row.n, json.dumps({**details, "note": ""})))

@@ -11,8 +11,9 @@ from venire.audits import ErrorBound
 from venire.audits.betting import check_level
 from venire.errors import Archived, Conflict, InputError, StateError, TooMuch
 from venire.service.actors import PROGRAM, Actor, audit_row
-from venire.service.console_messages import GoldView, Reviewed
-from venire.service.messages import Answer, AuditsView, BoundView, GoldIn, Outcome
+from venire.service.console_messages import Reviewed
+from venire.service.messages import Answer, AuditsView, BoundView, GoldIn, GoldView, Outcome
+from venire.service.reports.event_json import gold_view
 from venire.service.runtime.in_chunks import chunks, committed, run_chunk
 from venire.service.runtime.runtime import Runtime
 from venire.service.stream.change_batch import Batch
@@ -69,11 +70,16 @@ class GoldOperations:
         return labeler in (await self.runtime.live_stream(stream)).trusted
 
     async def add_gold(
-        self, stream: str, rows: Sequence[GoldIn], actor: Actor | str = PROGRAM
+        self,
+        stream: str,
+        rows: Sequence[GoldIn],
+        actor: Actor | str = PROGRAM,
+        correct: bool = False,
     ) -> list[Outcome]:
         """Add gold of any items; the outcome of each. The same again changes nothing.
 
-        The verdict of an item that has left becomes the gold, as a revision.
+        The verdict of an item that has left becomes the gold, as a revision. Other gold for the
+        same item is refused, or with `correct` takes the place of what was said before.
         """
         runtime, most = self.runtime, self.runtime.settings.max_batch
         if len(rows) > most:
@@ -85,7 +91,7 @@ class GoldOperations:
             async for _, part in chunks(runtime, stream, len(rows)):
                 live, known = await self._look_up(stream, rows[part], known)
                 batch, moment = Batch(Actor.of(actor).key), runtime.moment()
-                step = partial(_add, live, rows[part], known, actor, batch, moment)
+                step = partial(_add, live, rows[part], known, actor, batch, moment, correct)
                 outcomes += await run_chunk(runtime, live, batch, part, step, commits)
             await committed(commits)
         return outcomes
@@ -107,9 +113,18 @@ class GoldOperations:
         return made
 
     async def review(
-        self, stream: str, item: str, label: str, note: str | None, actor: Actor | str
+        self,
+        stream: str,
+        item: str,
+        label: str,
+        note: str | None,
+        actor: Actor | str,
+        correct: bool = False,
     ) -> Reviewed:
-        """Confirm or override the verdict of an item that has left; the label becomes gold."""
+        """Confirm or override the verdict of an item that has left; the label becomes gold.
+
+        What was judged otherwise before stays, unless this is to `correct` it.
+        """
         row = GoldIn(item, label)
         async with self._lock(stream):
             live, known = await self._look_up(stream, [row], KnownGold.nothing())
@@ -122,20 +137,22 @@ class GoldOperations:
                     "gold, with which it will leave"
                 )
             batch, moment = Batch(Actor.of(actor).key), self.runtime.moment()
-            outcome = take_gold(live, [row], known, "review", actor, batch, moment)[0]
+            verdict = known.left[item][0] if item in known.left else None
+            how = actor, batch, moment, correct, note
+            outcome = take_gold(live, [row], known, "review", *how)[0]
             if outcome.status == "refused":
                 await self.runtime.flush()
                 raise _ERRORS.get(outcome.code or "", StateError)(outcome.message)
-            verdict, _ = known.left[item]
-            before = None if verdict.label is None else str(verdict.label)
+            before = None if verdict is None or verdict.label is None else str(verdict.label)
             if outcome.status == "accepted":
                 told = {"verdict": before, "label": label, **({"note": note} if note else {})}
                 name, at = "item.review", moment.wall
                 batch.audit.append(audit_row(actor, at, name, stream, item, **told))
-                if original is not None:
-                    first = [GoldIn(original, label)]
-                    take_gold(live, first, known, "review", actor, batch, moment)
+            if original is not None and outcome.status in ("accepted", "corrected"):
+                take_gold(live, [GoldIn(original, label)], known, "review", *how)
             await self.runtime.commit(live, batch)
+        if outcome.status == "corrected":
+            return Reviewed(item, "corrected", before, label)
         return Reviewed(item, "confirmed" if before == label else "overridden", before, label)
 
     async def gold(self, stream: str, after: str | None, limit: int) -> list[GoldView]:
@@ -143,7 +160,7 @@ class GoldOperations:
         await self.runtime.live_stream(stream)
         read = self.runtime.storage.gold
         rows = await self.runtime.read_committed(read, stream, after, limit)
-        return [GoldView(*row[1:]) for row in rows]
+        return [gold_view(row) for row in rows]
 
     def _lock(self, stream: str) -> asyncio.Lock:
         return self._locks.setdefault(stream, asyncio.Lock())
@@ -174,8 +191,9 @@ def _add(
     actor: Actor | str,
     batch: Batch,
     moment: Moment,
+    correct: bool,
 ) -> list[Outcome]:
-    outcomes = take_gold(live, rows, known, "sent", actor, batch, moment)
+    outcomes = take_gold(live, rows, known, "sent", actor, batch, moment, correct)
     if batch.gold:
         subject = batch.gold[0].item if len(batch.gold) == 1 else None
         entry = audit_row(actor, moment.wall, "gold.add", live.name, subject, taken=len(batch.gold))

@@ -10,6 +10,7 @@ import json
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any, Final, TypeVar
 
+from venire.audits.betting import check_level
 from venire.errors import NotFound, StateError, StreamElsewhere, StreamLoading
 from venire.model import ItemStatus, NoteKind
 from venire.service.console_messages import TrendsView
@@ -27,18 +28,21 @@ from venire.service.panel_messages import (
     LabelerView,
     LessonsView,
     PanelView,
+    RatesView,
     WhatIfView,
 )
 from venire.service.reports.archived import check_cursor, find
 from venire.service.reports.event_json import (
     event_body,
     exit_view,
+    gold_view,
     label_view,
     note_view,
     revision_view,
 )
 from venire.service.reports.explain import explain
 from venire.service.reports.panel import panel_of
+from venire.service.reports.rates import audited_of, rates_over
 from venire.service.reports.skill_report import MIN_LABELS, Skill, Skills
 from venire.service.reports.trends import Trends
 from venire.service.reports.what_if import what_if_of
@@ -191,6 +195,15 @@ class ReadOperations:
         """What each labeler brings and costs, and the cheapest panel of the wanted accuracy."""
         return await panel_of(self.runtime, stream, want)
 
+    async def rates(self, stream: str, level: float = 0.95) -> RatesView:
+        """How often each class comes, and how right and complete its verdicts are, by audits."""
+        check_level(level)
+        runtime, live = self.runtime, await self.runtime.live_stream(stream)
+        checks, classes, due = live.checks.copy(), live.settings.classes, len(live.checks.waiting)
+        given = runtime.storage, stream, checks, live.exit_n
+        found = await runtime.read_committed(audited_of, *given)
+        return await runtime.threads.compute(rates_over, stream, classes, found, level, due)
+
     async def what_if(self, stream: str, plan: Plan, drawn: bool = False) -> WhatIfView:
         """What another plan would have bought; `drawn`: also by labels the log does not hold."""
         return await what_if_of(self.runtime, stream, plan, drawn)
@@ -231,7 +244,7 @@ async def item_view(runtime: Runtime, stream: str, item: str) -> ItemView:
     live = await runtime.live_stream(stream)
     await runtime.flush()
     row = await runtime.read(runtime.storage.item, stream, item)
-    gold = await runtime.read(runtime.storage.gold_of, stream, [item])
+    gold = await runtime.read(runtime.storage.gold_among, stream, [item])
     if row is None:
         _, row, labels, revisions, notes = await find(runtime, stream, item)
     else:
@@ -268,10 +281,11 @@ async def item_view(runtime: Runtime, stream: str, item: str) -> ItemView:
         revisions=tuple(revision_view(revision) for revision in revisions),
         key=row.key,
         min_confidence=row.min_confidence,
-        gold=gold.get(item),
+        gold=gold[0].label if gold else None,
         notes=tuple(note_view(note) for note in notes),
         follows=live.follow_ups.original.get(item),
         follow_up=live.follow_ups.latest.get(item),
+        gold_said=gold_view(gold[0]) if gold else None,
     )
 
 

@@ -1,22 +1,26 @@
-"""The verdicts that wait for a reviewer: audits that are due, then the least confident ones."""
+"""The verdicts that wait for a reviewer: audits that are due, then the doubtful or telling ones."""
 
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from itertools import islice
 from typing import Final, Literal
 
+from venire.model import ItemStatus
 from venire.service.console_messages import ReviewItem, ReviewsPage
 from venire.service.cursors import opened, sealed
 from venire.service.reports.excerpts import excerpt_of
+from venire.service.reports.telling import Telling, Told, reason_of
 from venire.service.runtime.runtime import Runtime
 from venire.service.stream.live_stream import LiveStream
 from venire.storage import ItemRow, Storage
 from venire.storage.search import EXCERPT
 
-__all__ = ["Kind", "ReviewOperations"]
+__all__ = ["Kind", "Order", "ReviewOperations"]
 
 Kind = Literal["audit", "disputed", "doubtful"]
+Order = Literal["doubt", "telling"]
 
 #: Seconds to look in one request; verdicts to look at before the clock is read again.
 SEARCH_SECONDS: Final = 0.1
@@ -28,12 +32,24 @@ class ReviewOperations:
 
     def __init__(self, runtime: Runtime) -> None:
         self.runtime = runtime
+        self.telling = Telling(runtime)
 
     async def reviews(
-        self, stream: str, kind: Kind | None = None, cursor: str | None = None, limit: int = 20
+        self,
+        stream: str,
+        kind: Kind | None = None,
+        cursor: str | None = None,
+        limit: int = 20,
+        order: Order = "doubt",
     ) -> ReviewsPage:
-        """A page of the verdicts that wait; of one kind, or of all."""
+        """A page of the verdicts that wait; of one kind, or of all.
+
+        The least confident first, or with the order "telling" those whose truth tells most about
+        who is right, as `venire ask` has them; of these there is one page.
+        """
         live = await self.runtime.live_stream(stream)
+        if order == "telling":
+            return await self._most_telling(live, kind, limit)
         told = None if cursor is None else opened(live.checks.secret, cursor)
         place: tuple[float, int] | None = None if told is None else tuple(told)
         due = len(live.checks.waiting)
@@ -71,6 +87,23 @@ class ReviewOperations:
             if row is not None
         ]
 
+    async def _most_telling(self, live: LiveStream, kind: Kind | None, limit: int) -> ReviewsPage:
+        runtime, due = self.runtime, len(live.checks.waiting)
+        found = await self._audits(live, limit) if kind in (None, "audit") else []
+        told = await self.telling.of(live) if kind != "audit" else Told()
+        names = [str(one.item) for one in told.asked]
+        rows = await runtime.read_committed(_rows, runtime.storage, live.name, names)
+        votes = await runtime.read(_votes, runtime.storage, live.name, list(rows.values()))
+        for one in told.asked:
+            row = rows.get(str(one.item))
+            waits = row is not None and row.id not in live.checks.waiting
+            if row is None or not waits or row.id in live.follow_ups.latest:
+                continue
+            item = replace(_review_item(row, votes[row.id]), reason=reason_of(one))
+            if kind in (None, item.kind) and len(found) < limit:
+                found.append(item)
+        return ReviewsPage(live.name, due, tuple(found), None, told.words)
+
     async def _doubts(
         self, live: LiveStream, kind: Kind | None, place: tuple[float, int] | None, limit: int
     ) -> tuple[list[ReviewItem], tuple[float, int] | None]:
@@ -89,6 +122,17 @@ class ReviewOperations:
             if len(found) == limit:
                 return found, place
         return found, place if len(rows) == scan else None
+
+
+def _rows(storage: Storage, stream: str, items: list[str]) -> dict[str, ItemRow]:
+    """Those of the items that left with a verdict and have no gold."""
+    gold = storage.gold_of(stream, items)
+    rows = (storage.item(stream, item) for item in items if item not in gold)
+    return {
+        row.id: row
+        for row in rows
+        if row is not None and row.status == ItemStatus.LEFT and row.verdict is not None
+    }
 
 
 def _votes(storage: Storage, stream: str, rows: list[ItemRow]) -> dict[str, Counter[str]]:

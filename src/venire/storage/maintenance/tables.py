@@ -77,10 +77,12 @@ def _revisions(storage: Storage, stream: str) -> Table:
 def _gold(storage: Storage, stream: str) -> Table:
     drawn = {row.item: row.verdict for row in storage.checks(stream)}
     rows = (
-        (row.item, row.label, row.at, row.source, row.actor, row.item in drawn, drawn.get(row.item))
+        (row.item, row.label, row.at, row.source, row.actor, row.item in drawn,
+         drawn.get(row.item), row.earlier)
         for row in storage.all_gold(stream)
-    )
-    return Table(("task", "label", "at", "source", "actor", "drawn", "verdict"), rows)
+    )  # fmt: skip
+    names = ("task", "label", "at", "source", "actor", "drawn", "verdict", "corrected")
+    return Table(names, rows)
 
 
 def _notes(storage: Storage, stream: str) -> Table:

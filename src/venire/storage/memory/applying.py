@@ -82,6 +82,14 @@ def _add_gold(t: Tables, change: c.AddGold) -> None:
         t.new(t.of(t.gold, row.stream), row.item, row)
 
 
+def _correct_gold(t: Tables, change: c.CorrectGold) -> None:
+    for row in change.rows:
+        rows = t.gold.get(row.stream, {})
+        if row.item not in rows:
+            raise StoreError("gold to correct is unknown")
+        t.put(rows, row.item, row)
+
+
 def _add_alarms(t: Tables, change: c.AddAlarms) -> None:
     for row in change.rows:
         t.new(t.of(t.alarms, row.stream), row.n, row)
@@ -279,6 +287,7 @@ _APPLY: dict[type, Callable[[Tables, Any], None]] = {
     c.AddRevisions: _add_revisions,
     c.AddChecks: _add_checks,
     c.AddGold: _add_gold,
+    c.CorrectGold: _correct_gold,
     c.AddAlarms: _add_alarms,
     c.DropAlarms: _drop_alarms,
     c.AddFollows: _add_follows,

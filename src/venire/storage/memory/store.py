@@ -226,10 +226,10 @@ class MemoryStorage(MemoryHistory):
         table = self.tables.gold.get(stream, {})
         return self._sorted(table, lambda row: after is None or row.item > after)[:limit]
 
-    def gold_of(self, stream: str, items: Iterable[str]) -> dict[str, str]:
-        """Which items have gold."""
+    def gold_among(self, stream: str, items: Iterable[str]) -> list[GoldRow]:
+        """The gold of some items."""
         table = self.tables.gold.get(stream, {})
-        return {item: table[item].label for item in items if item in table}
+        return [table[item] for item in items if item in table]
 
     def alarms(self, stream: str, after: int = 0, limit: int | None = None) -> list[AlarmRow]:
         """Alarms, in that order."""

@@ -209,9 +209,8 @@ class SqlReading(Storage):
     def checks(self, stream: str, after: int = 0, limit: int | None = None) -> list[CheckRow]:
         """Drawn verdicts, in that order."""
         n = t.checks.c.n
-        return self._all(
-            CheckRow, q.of_stream(t.checks, stream).where(n > after).order_by(n), limit
-        )
+        query = q.of_stream(t.checks, stream).where(n > after).order_by(n)
+        return [row._replace(extra=bool(row.extra)) for row in self._all(CheckRow, query, limit)]
 
     def gold(
         self, stream: str, after: str | None = None, limit: int | None = None
@@ -222,9 +221,10 @@ class SqlReading(Storage):
             query = query.where(t.gold.c.item > after)
         return self._all(GoldRow, query, limit)
 
-    def gold_of(self, stream: str, items: Iterable[str]) -> dict[str, str]:
-        """Which items have gold."""
-        return dict(self._among((t.gold.c.item, t.gold.c.label), stream, items))
+    def gold_among(self, stream: str, items: Iterable[str]) -> list[GoldRow]:
+        """The gold of some items."""
+        found = self._among((t.gold.c.item, *t.gold.c), stream, items)
+        return [GoldRow(*row[1:]) for row in found]
 
     def alarms(self, stream: str, after: int = 0, limit: int | None = None) -> list[AlarmRow]:
         """Alarms, in that order."""

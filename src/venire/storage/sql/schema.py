@@ -17,7 +17,7 @@ from venire.storage.sql.tables import metadata
 __all__ = ["HEAD", "VERSION_TABLE", "check_version", "upgrade", "version_of"]
 
 #: The version that this code reads and writes.
-HEAD = "0013"
+HEAD = "0014"
 
 VERSION_TABLE = "venire_version"
 

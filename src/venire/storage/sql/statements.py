@@ -95,6 +95,11 @@ _DROP_ALARMS = Statement(
     "DELETE FROM alarms WHERE stream = ? AND n <= ? AND n NOT IN "
     "(SELECT max(n) FROM alarms WHERE stream = ? GROUP BY rule, subject)"
 )
+_CORRECT = Statement(
+    "UPDATE gold SET label = ?, at = ?, source = ?, actor = ?, key = ?, earlier = ? "
+    "WHERE stream = ? AND item = ?",
+    exact="gold to correct is unknown",
+)
 _SETTLE = Statement("UPDATE follows SET settled_at = ? WHERE stream = ? AND item = ?")
 _RETELL = Statement("UPDATE audit SET details = ? WHERE n = ?")
 _ARCHIVE = Statement(
@@ -254,6 +259,7 @@ _SINGLE: dict[type, Callable[[Any], list[tuple[Statement, tuple[Any, ...]]]]] = 
         (_ERASE_NOTES, (change.stream, change.item)),
     ],
     c.DropAlarms: lambda change: [(_DROP_ALARMS, (change.stream, change.n, change.stream))],
+    c.CorrectGold: lambda change: [(_CORRECT, (*row[2:], *row[:2])) for row in change.rows],
     c.SettleFollow: lambda change: [(_SETTLE, (change.at, change.stream, change.item))],
     c.RetellAudit: lambda change: [(_RETELL, (change.details, change.n))],
     c.ArchiveStream: lambda change: [(_ARCHIVE, (change.at, change.stream))],

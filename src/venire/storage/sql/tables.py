@@ -148,6 +148,7 @@ checks = Table(
     _time("at"),
     Column("share", Double, nullable=False),
     _text("verdict"),
+    Column("extra", Boolean, nullable=False),
     PrimaryKeyConstraint("stream", "n", name="checks_key"),
     UniqueConstraint("stream", "item", name="checks_item"),
 )
@@ -162,6 +163,7 @@ gold = Table(
     _text("source"),
     _text("actor"),
     _text("key", nullable=True),
+    _text("earlier", nullable=True),
     PrimaryKeyConstraint("stream", "item", name="gold_key"),
 )
 

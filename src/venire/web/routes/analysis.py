@@ -6,7 +6,7 @@ from typing import Annotated
 
 from fastapi import FastAPI, Query, Request, Response
 
-from venire.service.panel_messages import ConfusionView, LessonsView, WhatIfView
+from venire.service.panel_messages import ConfusionView, LessonsView, RatesView, WhatIfView
 from venire.web.answers import body, json_answer, says
 from venire.web.blind import blind_for
 from venire.web.bodies import read
@@ -17,6 +17,8 @@ from venire.web.plans import PlanBody, plan_of
 __all__ = ["AnalysisRoutes"]
 
 EXAMPLE = {"policy": "fixed-overlap:3", "without": ["ann"], "money": 50}
+
+LEVEL = "The probability with which each interval holds, if one looks once."
 
 Labeler = Annotated[str, Query(description="The id of the labeler.", min_length=1, max_length=200)]
 
@@ -40,6 +42,14 @@ class AnalysisRoutes:
             responses=says(404, 409, 422, text="The learned confusion matrix."),
         )
         app.add_api_route(
+            f"{one}/rates",
+            self.rates,
+            methods=["GET"],
+            tags=["reading"],
+            response_model=RatesView,
+            responses=says(404, 409, 422, text="The rates, with their intervals."),
+        )
+        app.add_api_route(
             f"{one}/lessons",
             self.lessons,
             methods=["GET"],
@@ -61,6 +71,16 @@ class AnalysisRoutes:
         """How often a labeler says each class of items of each true class, as learned."""
         (await blind_for(self._service, caller(request), stream)).check_log()
         return json_answer(await self._service.confusion(stream, labeler))
+
+    async def rates(
+        self,
+        request: Request,
+        stream: Stream,
+        level: Annotated[float, Query(description=LEVEL, gt=0, lt=1)] = 0.95,
+    ) -> Response:
+        """How often each class comes, and how right and complete its verdicts are, by audits."""
+        (await blind_for(self._service, caller(request), stream)).check_log()
+        return json_answer(await self._service.rates(stream, level))
 
     async def lessons(self, request: Request, stream: Stream) -> Response:
         """How the student of a stream learned, version by version."""

@@ -13,11 +13,12 @@ from venire.web.blind import Blind
 from venire.web.bodies import CSV, GoldBody, read_list
 from venire.web.errors import RequestError
 from venire.web.guard import Gate, by_hand, caller
-from venire.web.parameters import Stream, stream_parameter
+from venire.web.parameters import Stream, flag, flag_parameter, stream_parameter
 
 __all__ = ["GoldRoutes"]
 
 EXAMPLE = [{"item": "post-1", "label": "ok"}]
+CORRECT = "Gold that says otherwise than before takes its place; it is refused without."
 LEVEL = "The probability with which each bound holds."
 
 
@@ -44,7 +45,11 @@ class GoldRoutes:
             methods=["POST"],
             tags=["work"],
             responses=says(403, 404, 409, 413, 415, 422, text="The outcome of the gold."),
-            openapi_extra=stream_parameter(body("GoldBody", lists=True, example=EXAMPLE)),
+            openapi_extra=flag_parameter(
+                "correct",
+                CORRECT,
+                stream_parameter(body("GoldBody", lists=True, example=EXAMPLE)),
+            ),
         )
 
     async def audits(
@@ -63,15 +68,21 @@ class GoldRoutes:
 
     @by_hand
     async def add_gold(self, request: Request) -> Response:
-        """Add gold of any items, idempotent; verdicts become the gold. Gold is never changed."""
+        """Add gold of any items, idempotent; verdicts become the gold.
+
+        Other gold for the same item is refused, or with `correct=true` takes its place: who
+        corrected what is kept, and what had been learned from it is learned again.
+        """
         stream, most = request.path_params["stream"], self._gate.settings.max_batch
         if not await self._may_judge(request, stream):
             raise _not_trusted(caller(request).labeler)
         rows = await read_list(
             request, GoldBody, most, lambda _, row: GoldIn(row["item"], row["label"]), CSV
         )
-        outcomes = await self._service.add_gold(stream, rows, caller(request).actor)
-        return await outcomes_answer(outcomes, "accepted", "exists", "refused", notes=True)
+        correct = flag(request, "correct")
+        outcomes = await self._service.add_gold(stream, rows, caller(request).actor, correct)
+        counts = "accepted", "exists", "corrected", "refused"
+        return await outcomes_answer(outcomes, *counts, notes=True)
 
     async def _may_judge(self, request: Request, stream: str) -> bool:
         """Whether the caller is an admin, a reviewer, or a labeler whom the stream trusts."""

@@ -8,7 +8,7 @@ from fastapi import FastAPI, Query, Request, Response
 
 from venire.service.console_messages import Reviewed, ReviewsPage, SentBackView
 from venire.service.settings import LONGEST_ID
-from venire.service.verbs.reviewing import Kind
+from venire.service.verbs.reviewing import Kind, Order
 from venire.web.answers import body, json_answer, lines_answer, says
 from venire.web.bodies import NDJSON, ReviewBody, SendBackBody, read
 from venire.web.guard import Gate, by_hand, caller
@@ -16,6 +16,7 @@ from venire.web.parameters import Limit, Stream, stream_parameter
 
 __all__ = ["ReviewRoutes"]
 
+ORDER = "The least confident first, or those whose truth tells most about who is right."
 EXAMPLE = {"item": "post-1", "label": "ok", "note": "a quotation"}
 BACK = {"item": "post-1", "min_confidence": 0.95}
 
@@ -49,17 +50,21 @@ class ReviewRoutes:
             str | None, Query(description="The `next` of an earlier answer.", max_length=100)
         ] = None,
         limit: Annotated[int, Query(description="Maximum number of results.", ge=1, le=500)] = 20,
+        order: Annotated[Order, Query(description=ORDER)] = "doubt",
     ) -> Response:
-        """Audits that are due, then the least confident verdicts without gold."""
-        return json_answer(await self._service.reviews(stream, kind, cursor, limit))
+        """Audits that are due, then verdicts without gold: the least confident, or most telling."""
+        return json_answer(await self._service.reviews(stream, kind, cursor, limit, order))
 
     @by_hand
     async def review(self, request: Request) -> Response:
-        """Confirm or override a verdict: the label becomes gold, and the verdict. Idempotent."""
+        """Confirm or override a verdict: the label becomes gold, and the verdict. Idempotent.
+
+        With `correct`, what was judged otherwise before is corrected.
+        """
         sent, stream = await read(request, ReviewBody), request.path_params["stream"]
         who = caller(request).actor
         return json_answer(
-            await self._service.review(stream, sent.item, sent.label, sent.note, who)
+            await self._service.review(stream, sent.item, sent.label, sent.note, who, sent.correct)
         )
 
     @by_hand
@@ -78,7 +83,7 @@ class ReviewRoutes:
         ] = None,
         limit: Limit = 1000,
     ) -> Response:
-        """All gold, by item: who said it, when, and whether by an audit, a review or otherwise."""
+        """All gold, by item: who said it, when, how it came, and what was corrected."""
         found = await self._service.gold(stream, after, limit)
         return await lines_answer(found, {})
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import FastAPI, Query, Request, Response
 
@@ -19,7 +19,14 @@ from venire.web.bodies import LabelBody, ReleaseBody, SaidBody, read, read_list
 from venire.web.errors import RequestError
 from venire.web.guard import Gate, by_hand, caller
 from venire.web.layouts import lay_out
-from venire.web.parameters import Stream, Wait, stream_parameter, token_parameter
+from venire.web.parameters import (
+    Stream,
+    Wait,
+    flag,
+    flag_parameter,
+    stream_parameter,
+    token_parameter,
+)
 
 __all__ = ["WorkRoutes"]
 
@@ -30,13 +37,9 @@ REASON = {
     "description": "Why: " + ", ".join(NoWork),
     "schema": {"type": "string", "enum": list(NoWork)},
 }
-LEASED = {
-    "name": "leased",
-    "in": "query",
-    "description": "Only labels of items that their labeler holds or held, unless the stream has "
-    "unasked_labels.",
-    "schema": {"type": "boolean", "default": False},
-}
+LEASED = (
+    "Only labels of items that their labeler holds or held, unless the stream has unasked_labels."
+)
 EXAMPLE = [{"item": "post-1", "labeler": "ann", "said": "ok"}]
 
 
@@ -91,8 +94,8 @@ class WorkRoutes:
             methods=["POST"],
             tags=["work"],
             responses=says(404, 409, 413, 415, 422, text="The outcome of the labels."),
-            openapi_extra=_with_leased(
-                stream_parameter(body("LabelBody", lists=True, example=EXAMPLE))
+            openapi_extra=flag_parameter(
+                "leased", LEASED, stream_parameter(body("LabelBody", lists=True, example=EXAMPLE))
             ),
         )
 
@@ -188,21 +191,10 @@ class WorkRoutes:
             request.path_params["stream"],
             labels,
             who.actor,
-            own=bound is not None or _leased(request),
+            own=bound is not None or flag(request, "leased"),
         )
         return await outcomes_answer(outcomes, "accepted", "exists", "late", "refused")
 
 
 def _laid_out(leases: list[Lease], blocks: Sequence[Block]) -> list[Lease]:
     return [replace(x, shown=tuple(lay_out(x.payload, x.item, blocks))) for x in leases]
-
-
-def _with_leased(extra: dict[str, Any]) -> dict[str, Any]:
-    return {**extra, "parameters": [*extra["parameters"], LEASED]}
-
-
-def _leased(request: Request) -> bool:
-    text = request.query_params.get("leased", "false").lower()
-    if text not in ("true", "false"):
-        raise RequestError(422, "invalid", f"got leased={text!r}", hint="expected true or false")
-    return text == "true"

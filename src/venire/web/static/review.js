@@ -1,15 +1,20 @@
-// Sends reviews: one form for each verdict. What is sent cannot be changed, so nothing is sent by a
-// single key: a number chooses the class, Enter sends the form that has the focus.
+// Sends reviews: one form for each verdict. What is sent is gold, so nothing is sent by a single
+// key: a number chooses the class, Enter sends the form that has the focus.
 "use strict";
 
 const list = document.getElementById("reviews");
 const stream = encodeURIComponent(list.dataset.stream);
 const forms = [...list.querySelectorAll("form.judge")];
-const SAID = { confirmed: "confirmed", overridden: "overridden; the item is revised" };
+const SAID = {
+  confirmed: "confirmed",
+  overridden: "overridden; the item is revised",
+  corrected: "corrected; what was learned from it is learned again",
+};
 
 function label(form) {
-  const { verdict } = form.dataset;
-  if (verdict !== "") form.querySelector("button").textContent = form.label.value === verdict ? "Confirm" : "Override";
+  const { verdict, corrects } = form.dataset;
+  if (corrects !== undefined) form.querySelector("button").disabled = form.label.value === verdict;
+  else if (verdict !== "") form.querySelector("button").textContent = form.label.value === verdict ? "Confirm" : "Override";
 }
 
 function move(from, step) {
@@ -24,6 +29,7 @@ async function send(form) {
   form.dataset.sending = "1";
   const sent = { item: form.dataset.item, label: form.label.value };
   if (form.note.value) sent.note = form.note.value;
+  if (form.dataset.corrects !== undefined) sent.correct = true;
   const answer = await fetch(`/v1/streams/${stream}/reviews`, {
     method: "POST",
     headers: { "content-type": "application/json" },
@@ -99,7 +105,8 @@ bulk?.querySelector("form").addEventListener("submit", async (event) => {
   event.preventDefault();
   const status = bulk.querySelector("[role=status]");
   status.textContent = "sending…";
-  const answer = await fetch(`/v1/streams/${encodeURIComponent(bulk.dataset.stream)}/gold`, {
+  const how = event.target.correct.checked ? "?correct=true" : "";
+  const answer = await fetch(`/v1/streams/${encodeURIComponent(bulk.dataset.stream)}/gold${how}`, {
     method: "POST",
     headers: { "content-type": "text/csv" },
     body: event.target.file.files[0],
@@ -110,5 +117,5 @@ bulk?.querySelector("form").addEventListener("submit", async (event) => {
     return;
   }
   const refused = [...said.refusals, ...said.notes].slice(0, 5).map((one) => `row ${one.row + 1}: ${one.message}`);
-  status.textContent = [`${said.accepted} taken, ${said.exists} known already, ${said.refused} refused`, ...refused].join("; ");
+  status.textContent = [`${said.accepted} taken, ${said.corrected} corrected, ${said.exists} known already, ${said.refused} refused`, ...refused].join("; ");
 });

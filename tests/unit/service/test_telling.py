@@ -1,0 +1,106 @@
+"""The order of reviews by what tells most: that of `venire ask`, without what is hidden."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tests.unit.service.support import bench, running
+from venire.estimators.questions import questions
+from venire.labels import LabelTable
+from venire.service.messages import GoldIn
+from venire.service.reports.telling import asked_of, reason_of
+from venire.storage import (
+    AddGold,
+    AddItems,
+    AddLabels,
+    AddStream,
+    GoldRow,
+    ItemRow,
+    LabelRow,
+    MemoryStorage,
+    StreamRow,
+)
+
+CLASSES = ("spam", "ok")
+
+
+def stored(gold: dict[str, str]) -> tuple[MemoryStorage, list[tuple[str, str, str]]]:
+    """Three who repeat each other, and one who is right."""
+    rng = np.random.default_rng(0)
+    truth = rng.integers(2, size=120)
+    herd = np.where(rng.random(120) < 0.6, truth, 1 - truth)
+    good = np.where(rng.random(120) < 0.95, truth, 1 - truth)
+    said = dict.fromkeys(("ann", "bob", "cec"), herd) | {"dan": good}
+    rows = [(f"i{i}", who, CLASSES[x[i]]) for i in range(120) for who, x in said.items()]
+    storage = MemoryStorage()
+    items = [ItemRow("posts", f"i{i}", "d", "{}", 1.0, None, "[]", 0, 0.0) for i in range(120)]
+    labels = [
+        LabelRow("posts", *row, float(n), 0, False, None, "bulk") for n, row in enumerate(rows)
+    ]
+    known = [GoldRow("posts", item, label, 1.0, "sent", "me") for item, label in gold.items()]
+    storage.write([AddStream(StreamRow("posts", 0.0)), AddItems(items), AddLabels(labels)])
+    storage.write([AddGold(known)])
+    return storage, rows
+
+
+def test_it_is_the_order_of_ask_without_what_is_due() -> None:
+    gold = {f"i{i}": "spam" for i in range(5)}
+    storage, rows = stored(gold)
+    due, drawn = frozenset({"i9", "i30"}), frozenset({"i0", "i9", "i30"})
+    told = asked_of(storage, "posts", CLASSES, due, drawn)
+    left = [row for row in reversed(rows) if row[0] not in due]
+    plain = questions(
+        LabelTable.from_rows(left, classes=CLASSES), 100, gold, asked=set(gold) - {"i0"}
+    )
+    assert (told.asked, told.words) == (plain.asked, plain.words)
+    assert not {one.item for one in told.asked} & (due | set(gold))
+
+
+def test_labels_of_what_is_due_have_no_part() -> None:
+    storage, rows = stored({})
+    other = MemoryStorage()
+    names = {row[0] for row in rows}
+    items = [ItemRow("posts", name, "d", "{}", 1.0, None, "[]", 0, 0.0) for name in sorted(names)]
+    turned = [
+        (item, who, CLASSES[CLASSES.index(x) ^ 1] if item == "i7" else x) for item, who, x in rows
+    ]
+    labels = [
+        LabelRow("posts", *row, float(n), 0, False, None, "bulk") for n, row in enumerate(turned)
+    ]
+    other.write([AddStream(StreamRow("posts", 0.0)), AddItems(items), AddLabels(labels)])
+    hidden = frozenset({"i7"})
+    one, two = (asked_of(x, "posts", CLASSES, hidden, hidden) for x in (storage, other))
+    assert one == two
+
+
+def test_nobody_to_compare_tells_nothing() -> None:
+    storage = MemoryStorage()
+    storage.write([AddStream(StreamRow("posts", 0.0))])
+    assert asked_of(storage, "posts", CLASSES, frozenset(), frozenset()) == ((), ())
+
+
+@running
+async def test_reviews_have_that_order_and_say_why() -> None:
+    more: dict[str, Any] = {"policy": "fixed-overlap:3"}
+    async with bench(**more) as b:
+        names = [f"i{k}" for k in range(30)]
+        await b.add(*names)
+        said = {"ann": "spam", "bob": "spam", "cec": "ok"}
+        rows = [
+            (i, who, x if k % 3 else "spam") for k, i in enumerate(names) for who, x in said.items()
+        ]
+        await b.service.add_labels("posts", rows)
+        await b.pass_time(30)
+        page = await b.service.reviews("posts", order="telling", limit=5)
+        told = asked_of(b.storage, "posts", CLASSES, frozenset(), frozenset())
+        assert [one.item for one in page.items] == [one.item for one in told.asked[:5]]
+        assert [one.reason for one in page.items] == [reason_of(one) for one in told.asked[:5]]
+        assert (page.words, page.next) == (told.words, None)
+        first = page.items[0].item
+        await b.service.add_gold("posts", [GoldIn(first, "ok")])
+        again = await b.service.reviews("posts", order="telling", limit=5)
+        assert first not in [one.item for one in again.items]
+        plain = await b.service.reviews("posts", limit=5)
+        assert all(one.reason is None for one in plain.items)
