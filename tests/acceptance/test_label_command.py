@@ -119,6 +119,39 @@ def test_targets_and_costs(capsys: pytest.CaptureFixture[str]) -> None:
     assert record["budget"] is None
 
 
+def test_a_guarantee_by_gold_that_tests_and_not_teaches(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    rows = Path("truth.csv").read_text().splitlines()
+    drawn = random.Random(3).sample(rows[1:], 100)
+    Path("gold.csv").write_text("\n".join(["task,label,drawn", *(f"{x},sample" for x in drawn)]))
+    teach = [row for row in rows[1:] if row not in drawn][:30]
+    dated = [f"{row},2026-11-16,{'asked' if n < 5 else ''}" for n, row in enumerate(teach)]
+    Path("teach.csv").write_text("\n".join(["task,label,date,drawn", *dated]))
+    command = ["label", "--recorded", "labels.csv", "--labels-per-item", "4", "--out", "v.jsonl"]
+    promise = ["--guarantee", "0.7", "--guarantee-gold", "gold.csv"]
+    more = ["--gold", "teach.csv", "--report", "r.html", "--target", "0.99"]
+    assert main([*command, *promise, *more, "--json"]) == 0
+    said = capsys.readouterr()
+    assert "25 gold labels can show at most 96.7 %" in " ".join(said.err.split())
+    record = json.loads(said.out)
+    held = record["guarantee"]
+    assert held["verdicts"] == 170
+    assert record["confidence"] == (
+        "checked on 25 gold labels (5 more were asked), of 16 November 2026"
+    )
+    verdicts = [json.loads(line) for line in Path("v.jsonl").read_text().splitlines()]
+    right = dict(row.split(",") for row in rows[1:])
+    marked = [row for row in verdicts if row["guaranteed"] == "yes"]
+    assert len(marked) == held["guaranteed"] > 50
+    assert sum(str(row["label"]) != right[str(row["task"])] for row in marked) <= 0.3 * len(marked)
+    assert "<h2>Guarantee</h2>" in Path("r.html").read_text()
+    assert main([*command, "--guarantee", "0.7", "--gold", "gold.csv"]) == 0
+    assert "however often you look" in capsys.readouterr().out
+    assert main([*command, *promise, "--gold", "gold.csv"]) == 2
+    assert "gold that teaches or tests" in " ".join(capsys.readouterr().err.split())
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

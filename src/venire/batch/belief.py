@@ -22,6 +22,7 @@ n has labelled counts for 1 - kinship of its evidence.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Hashable
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -79,18 +80,20 @@ def believe(
     families: Families | None = None,
     seed: int = 0,
     gold: Gold | None = None,
+    asked: Collection[Hashable] = (),
 ) -> Belief:
     """Learn the labelers from the labels, and read off what each item's verdict may cost.
 
     The verdict on an item with `gold` is known. Its risk is what it would be without: labels of
-    such items tell who is right, so they are bought like any other.
+    such items tell who is right, so they are bought like any other. `asked` are gold items that
+    were chosen, and not drawn at random.
 
     >>> said = np.array([[0, 0, 0], [1, 1, 1], [0, 1, 1], [0, -1, -1]])
     >>> belief = believe(LabelTable.from_matrix(said))
     >>> belief.verdict.tolist(), bool(belief.risk[2] > belief.risk[1])
     ([0, 1, 1, 0], True)
     """
-    fitted = Auto(families, seed=seed).fit(table, gold)
+    fitted = Auto(families, seed=seed).fit(table, gold, asked)
     q = fitted.posteriors_
     verdict, risk, rival = decide(q, costs)
     if fitted.checked_ is not None:

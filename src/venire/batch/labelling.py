@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -46,6 +46,7 @@ def label(
     student: Teachable | None = None,
     families: Families | None = None,
     gold: Gold | None = None,
+    asked: Collection[Hashable] = (),
 ) -> Labelled:
     """Label a batch of items: ask the labelers, one round after the other, where it pays most.
 
@@ -87,6 +88,8 @@ def label(
         what the labelers say themselves (`Caller.family`, `family:` of a judge).
     gold
         Known right labels of some items, to learn from in every round (docs/gold.md).
+    asked
+        Those of the items with gold that were chosen (`questions`), and not drawn at random.
 
     Examples
     --------
@@ -103,7 +106,8 @@ def label(
     work_items, callers = as_items(items), as_callers(labelers)
     limit = check_limits(work_items, callers, budget, target)
     kin = families or {c.id: c.family for c in callers if c.family is not None}
-    work = replace(Work.of(work_items, [c.id for c in callers], target), families=kin or None)
+    work = Work.of(work_items, [c.id for c in callers], target)
+    work = replace(work, families=kin or None, asked=frozenset(asked))
     shown = [item.content for item in work_items]
     pupil = None if student is None else student.join_batch(shown)
     with ExitStack() as stack:
@@ -126,6 +130,7 @@ def label_recorded(
     contents: Mapping[Any, Any] | None = None,
     families: Families | None = None,
     gold: Gold | None = None,
+    asked: Collection[Hashable] = (),
 ) -> Labelled:
     """Try a budget on labels that are there already: only those that are bought are looked at.
 
@@ -151,7 +156,8 @@ def label_recorded(
         if contents is None:
             raise InputError("got a student without contents, expected what it is to look at")
         pupil = student.join_batch([contents.get(item) for item in table.items])
-    source, work = Recorded(table, price), replace(recorded_work(table, target), families=families)
+    source, work = Recorded(table, price), recorded_work(table, target)
+    work = replace(work, families=families, asked=frozenset(asked))
     return _run(work, source, limit, costs, seed, truth, progress, pupil, gold)
 
 

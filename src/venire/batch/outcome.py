@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import date
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -178,6 +179,13 @@ class Labelled:
         (40, 8)
         """
         return frame_of(self.columns(), backend)
+
+    def of_day(self, day: date | None) -> Labelled:
+        """The same, with the day of the gold that confidences were checked on."""
+        if self.checked is None or day is None:
+            return self
+        known = self.checked._replace(day=day)
+        return replace(self, checked=known, rests_on=known.rests_on)
 
     @property
     def expected_accuracy(self) -> float:

@@ -158,7 +158,8 @@ def hear(
     voices = book.voices(source.confidence)
     table = book.table(source.classes, voices)
     table = table if pupil is None else pupil.join(table, now)
-    belief = believe(table, costs, _families(book.work, voices), seed, said_so_far(gold, table))
+    known, kin = said_so_far(gold, table), _families(book.work, voices)
+    belief = believe(table, costs, kin, seed, known, book.work.asked)
     return table, belief if voices is None else heard(belief, voices)
 
 

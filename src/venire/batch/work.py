@@ -108,7 +108,8 @@ def _item(one: Any, place: int) -> BatchItem:
 class Work:
     """All entries, by item: labeler `labeler[e]` may label item i for e in `start[i]:start[i + 1]`.
 
-    `families` says which labelers may share errors (`Auto`).
+    `families` says which labelers may share errors (`Auto`), `asked` which gold items were chosen,
+    and not drawn at random.
 
     >>> work = Work.of(as_items({"a": "", "b": ""}), ["ann", "bob"])
     >>> work.start.tolist(), work.labeler.tolist(), work.item.tolist()
@@ -122,6 +123,7 @@ class Work:
     weight: Floats
     target: Floats
     families: Families | None = None
+    asked: frozenset[Any] = frozenset()
 
     @property
     def item(self) -> Ints:

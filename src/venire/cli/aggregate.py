@@ -14,6 +14,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from venire.cli import clusters, screen
+from venire.cli.guarantees import (
+    GUARANTEE,
+    GUARANTEE_GOLD,
+    GUARANTEE_LEVEL,
+    Promise,
+    promise_of,
+)
 from venire.cli.tables import FAMILIES, MERGE, WIDE, columns_of, families_of, gold_of, repeats_of
 from venire.cli.worlds import names_of
 from venire.errors import InputError
@@ -48,12 +55,6 @@ SEED = "Seed of the draw that breaks ties. [default: 0]"
 GOLD = "Known true labels to learn from: a file with task,label and optionally date."
 COSTS = "What errors cost, truth:verdict=cost, as in toxic:ok=10; the others cost 1."
 OUT = "Write the verdicts, .csv, .parquet, .jsonl or .dataset: task,label,confidence,entropy."
-GUARANTEE = (
-    "Mark verdicts of which this share is right, as 0.95, whatever the labelers do, by gold that "
-    "was drawn at random: --gold, or --guarantee-gold if --gold is to teach."
-)
-GUARANTEE_LEVEL = "With --guarantee: the probability with which it holds. [default: 0.95]"
-GUARANTEE_GOLD = "With --guarantee: gold drawn at random, that only tests: a file with task,label."
 PROBABILITIES = "With --out: also the probability of each class, one column each."
 SKILLS = "Write the skills, .csv, .parquet or .jsonl: worker,labels,skill,low,high."
 
@@ -100,18 +101,21 @@ def aggregate(
     from venire.labels.sources.text import like
 
     named, called = names_of(classes), columns_of(columns, COLUMNS, wide)
-    if guarantee is not None and guarantee_gold is None and gold is not None:
-        screen.warn("with --guarantee the gold of --gold tests and does not teach")
-        guarantee_gold, gold = Path(gold), None
+    source = located(labels)
+    gold, promise = promise_of(guarantee, guarantee_level, guarantee_gold, gold)
+    if promise is not None and (cluster is not None or clusters.is_several(source)):
+        raise InputError(
+            "--guarantee is for one file of labels: write the verdicts with --out, then use venire "
+            "audit guarantee"
+        )
     given = {"--gold": gold, "--costs": costs, "--families": families, "--guarantee": guarantee}
-    _check_guarantee(guarantee, guarantee_level, guarantee_gold, cluster, source := located(labels))
     method = _method(method, ordinal, numeric, classes, probabilities, seed, given)
     charged: Costs = costs_of_text(costs) if costs else {}
     if probabilities and out is None:
         raise InputError("--probabilities needs --out: give the file for the verdicts")
     kept = repeats_of(repeats)
     right_in, gold_in = (None if p is None else located(p) for p in (truth, gold))
-    every = (source, right_in, gold_in, families, guarantee_gold)
+    every = (source, right_in, gold_in, families, promise and promise.gold)
     sources = [path for path in every if path is not None]
     check_targets([path for path in (out, skills) if path is not None], sources)
     if numeric:
@@ -146,11 +150,8 @@ def aggregate(
         cost_matrix(charged, tuple(table.classes))  # an unknown class is refused before the work
         fitted = _fit(estimator, table, gold_in, called)
         seconds = round(time.perf_counter() - start, 6)
-        held = None
-        if guarantee is not None and guarantee_gold is not None:
-            teaching = gold_in, (called[0], called[2])
-            shares = guarantee, 0.95 if guarantee_level is None else guarantee_level
-            held = _guaranteed(fitted, charged, teaching, guarantee_gold, shares)
+        teaching = gold_in, (called[0], called[2])
+        held = None if promise is None else _guaranteed(fitted, charged, teaching, promise)
         _write(fitted, out, probabilities, skills, charged, held)
         paid = _cost(fitted, right, charged)
         if as_json:
@@ -178,55 +179,24 @@ def _summary(
     return "\n".join([*summary(method, fitted, right, seconds), *costs, *promised])
 
 
-def _check_guarantee(
-    right: float | None,
-    level: float | None,
-    gold: Path | None,
-    cluster: str | None,
-    labels: PathOrAddress,
-) -> None:
-    """Refuse what does not go with a guarantee, before anything is read."""
-    if right is None and (level is not None or gold is not None):
-        name = "--guarantee-gold" if level is None else "--guarantee-level"
-        raise InputError(f"{name} needs --guarantee: the share of right verdicts, as 0.95")
-    if right is None:
-        return
-    if gold is None:
-        raise InputError(
-            "--guarantee needs --gold or --guarantee-gold: labels of tasks that were drawn at "
-            "random, as by venire audit draw"
-        )
-    if cluster is not None or clusters.is_several(labels):
-        raise InputError(
-            "--guarantee is for one file of labels: write the verdicts with --out, then use venire "
-            "audit guarantee"
-        )
-
-
 def _guaranteed(
     fitted: BaseEstimator,
     costs: Costs | None,
     teaching: tuple[PathOrAddress | None, tuple[str, str]],
-    gold: Path,
-    shares: tuple[float, float],
+    promise: Promise,
 ) -> Guarantee:
     """Which verdicts are guaranteed, by gold that did not teach them."""
-    from venire.audits import guarantee
-    from venire.cli.guarantees import drawn_gold, no_overlap
     from venire.estimators.frames import verdict_columns
     from venire.files import read_verdicts
 
     columns = verdict_columns(fitted, False, costs)
     verdicts = {str(t): str(x) for t, x in zip(columns["task"], columns["label"], strict=True)}
     sure = dict(zip(verdicts, columns["confidence"], strict=True))
-    known = drawn_gold(gold, verdicts)
-    if teaching[0] is not None:
-        if not isinstance(teaching[0], Path):
-            raise InputError("--guarantee needs a --gold of this machine: copy the file first")
-        taught = read_verdicts(teaching[0], teaching[1])
-        no_overlap(taught, known)
-        verdicts = {task: label for task, label in verdicts.items() if task not in taught}
-    return guarantee(verdicts, sure, known, *shares)
+    if teaching[0] is not None and not isinstance(teaching[0], Path):
+        raise InputError("--guarantee needs a --gold of this machine: copy the file first")
+    taught = {} if teaching[0] is None else read_verdicts(teaching[0], teaching[1])
+    promise.check(verdicts, taught)
+    return promise.kept(verdicts, sure, taught)
 
 
 def _fit(

@@ -10,11 +10,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from venire.cli import screen
 from venire.errors import InputError
 
 if TYPE_CHECKING:
+    from venire.audits import Guarantee
     from venire.batch import Labelled, Progress
     from venire.budget import Budget
+    from venire.cli.guarantees import Promise
+    from venire.files.audits import KnownLabels
     from venire.student import Student
 
 __all__ = [
@@ -33,11 +37,14 @@ __all__ = [
     "TARGET",
     "TRUTH",
     "budget_of",
+    "check_promise",
     "check_report",
     "gold_of_file",
+    "kept_promise",
     "say_labelled",
     "student_of",
     "truth_of",
+    "warn_target",
     "watched",
     "write_labelled",
 ]
@@ -98,11 +105,25 @@ def truth_of(path: Path | None) -> dict[Any, Any] | None:
     return None if path is None else dict(read_verdicts(path))
 
 
-def gold_of_file(path: Path | None) -> dict[Any, Any] | None:
+def gold_of_file(path: Path | None) -> KnownLabels:
     """The known labels of a file that is to be learned from; those not filled in are skipped."""
     from venire.files import read_known
+    from venire.files.audits import KnownLabels
 
-    return None if path is None else dict(read_known(path).labels)
+    return KnownLabels({}, None, frozenset()) if path is None else read_known(path)
+
+
+def warn_target(target: float | None, gold: KnownLabels) -> None:
+    """Say it if a target is above what so little gold can show."""
+    from venire.estimators.truth.calibration import most_shown
+
+    drawn = len(gold.labels) - len(gold.asked)
+    most = most_shown(drawn)
+    if target is not None and target > most:
+        screen.warn(
+            f"{drawn:,} gold labels can show at most {100 * most:.1f} %, so no verdict reaches "
+            f"--target {target:g}: give more gold, or a lower target"
+        )
 
 
 def write_labelled(
@@ -112,29 +133,60 @@ def write_labelled(
     probabilities: bool = False,
     more: Iterable[str] = (),
     labels_out: Path | None = None,
+    held: Guarantee | None = None,
 ) -> None:
     """Write the verdicts, the labels and the report, with `more` HTML at its end."""
+    from venire.cli.guarantees import guarantee_html
     from venire.files import columns_output, write_outputs
 
     outputs = []
     if out is not None:
-        verdicts = columns_output(out, done.columns(probabilities))
+        columns = done.columns(probabilities)
+        if held is not None:
+            marks = ["yes" if str(task) in held.tasks else "no" for task in columns["task"]]
+            columns["guaranteed"] = marks
+        verdicts = columns_output(out, columns)
         outputs.append(verdicts._replace(classes=list(done.table.classes)))
     if labels_out is not None:
         outputs.append(columns_output(labels_out, done.bought()))
     write_outputs(outputs)
     if report is not None:
-        done.write_report(report, more)
+        done.write_report(report, [*([] if held is None else guarantee_html(held)), *more])
 
 
-def say_labelled(done: Labelled, as_json: bool, more: dict[str, Any] | None = None) -> None:
+def check_promise(promise: Promise | None, tasks: Iterable[Any], taught: Any) -> None:
+    """Refuse gold that cannot test before anything is paid."""
+    if promise is not None:
+        promise.check(map(str, tasks), set(map(str, taught or ())))
+
+
+def kept_promise(promise: Promise | None, done: Labelled, taught: Any) -> Guarantee | None:
+    """Which verdicts are guaranteed; what nobody labelled counts as wrong."""
+    if promise is None:
+        return None
+    rows = list(done.rows())
+    verdicts = {str(task): "" if label is None else str(label) for task, label, *_ in rows}
+    sure = {str(row[0]): float(row[2]) for row in rows}
+    return promise.kept(verdicts, sure, set(map(str, taught or ())))
+
+
+def say_labelled(
+    done: Labelled,
+    as_json: bool,
+    more: dict[str, Any] | None = None,
+    held: Guarantee | None = None,
+) -> None:
     """Print the report, for people or as JSON, there with `more`."""
     if as_json:
-        print(json.dumps(done.record() | (more or {}), indent=2, allow_nan=False))
-    else:
-        from venire.cli.label_summary import print_labelled
+        promised = {} if held is None else {"guarantee": held.record()}
+        print(json.dumps(done.record() | promised | (more or {}), indent=2, allow_nan=False))
+        return
+    from venire.cli.guarantees import guarantee_lines
+    from venire.cli.label_summary import print_labelled
 
-        print_labelled(done)
+    print_labelled(done)
+    if held is not None:
+        print("", *guarantee_lines(held), sep="\n")
 
 
 @contextmanager

@@ -1,11 +1,12 @@
-"""What `venire audit guarantee` and `venire aggregate --guarantee` share."""
+"""What `venire audit guarantee` and `--guarantee` of aggregate, label and judge share."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from venire.cli import screen
 from venire.errors import FileError, InputError
@@ -13,10 +14,78 @@ from venire.errors import FileError, InputError
 if TYPE_CHECKING:
     from venire.audits import Guarantee
 
-__all__ = ["drawn_gold", "guarantee_file", "guarantee_lines", "no_overlap"]
+__all__ = [
+    "GUARANTEE",
+    "GUARANTEE_GOLD",
+    "GUARANTEE_LEVEL",
+    "Promise",
+    "drawn_gold",
+    "guarantee_file",
+    "guarantee_html",
+    "guarantee_lines",
+    "promise_of",
+]
+
+GUARANTEE = (
+    "Mark verdicts of which this share is right, as 0.95, whatever the labelers do, by gold that "
+    "was drawn at random: --gold, or --guarantee-gold if --gold is to teach."
+)
+GUARANTEE_LEVEL = "With --guarantee: the probability with which it holds. [default: 0.95]"
+GUARANTEE_GOLD = "With --guarantee: gold drawn at random, that only tests: a file with task,label."
 
 
-def drawn_gold(path: Path, verdicts: Mapping[str, str]) -> dict[str, str]:
+class Promise(NamedTuple):
+    """The share that is to be right, with which probability, and the gold that tests it."""
+
+    right: float
+    level: float
+    gold: Path
+
+    def check(self, tasks: Iterable[str], taught: Collection[str] = ()) -> None:
+        """Refuse gold that does not fit the tasks before anything is paid for verdicts."""
+        known = drawn_gold(self.gold, dict.fromkeys(tasks, ""))
+        both = next((task for task in known if task in taught), None)
+        if both is not None:
+            raise InputError(
+                f"task {both!r} is in --gold and in --guarantee-gold, expected gold that teaches "
+                "or tests: take it out of one of them"
+            )
+
+    def kept(
+        self,
+        verdicts: Mapping[str, str],
+        confidences: Mapping[str, float],
+        taught: Collection[str] = (),
+    ) -> Guarantee:
+        """Which verdicts are guaranteed; those on tasks whose gold taught are not tested."""
+        from venire.audits import guarantee
+
+        known = drawn_gold(self.gold, verdicts, tell=False)
+        others = {task: label for task, label in verdicts.items() if task not in taught}
+        return guarantee(others, confidences, known, self.right, self.level)
+
+
+def promise_of(
+    right: float | None, level: float | None, tests: Path | None, gold: Any
+) -> tuple[Any, Promise | None]:
+    """The gold that teaches and what is promised, by --gold and the options of a guarantee."""
+    if right is None:
+        if level is not None or tests is not None:
+            name = "--guarantee-gold" if level is None else "--guarantee-level"
+            raise InputError(f"{name} needs --guarantee: the share of right verdicts, as 0.95")
+        return gold, None
+    if tests is None and gold is None:
+        raise InputError(
+            "--guarantee needs --gold or --guarantee-gold: labels of tasks that were drawn at "
+            "random, as by venire audit draw"
+        )
+    if tests is None:
+        screen.warn("with --guarantee the gold of --gold tests and does not teach")
+        tests, gold = Path(gold), None
+    return gold, Promise(right, 0.95 if level is None else level, tests)
+
+
+def drawn_gold(path: Path, verdicts: Mapping[str, str], tell: bool = True) -> dict[str, str]:
     """The trusted labels of a file that were drawn at random from all verdicts.
 
     Those drawn as extra for their class do not count; labels that were drawn with unequal
@@ -33,14 +102,14 @@ def drawn_gold(path: Path, verdicts: Mapping[str, str]) -> dict[str, str]:
     filled = [i for i, task in enumerate(order) if found.labels[task] is not None]
     if not filled:
         raise FileError(path, None, "no label is filled in: give the trusted labels of some tasks")
-    if not (found.marked or found.probabilities):
+    if tell and not (found.marked or found.probabilities):
         screen.warn(
             "the guarantee holds if the tasks were drawn at random: draw them by venire audit draw"
         )
-    if extra:
+    if extra and tell:
         screen.warn(f"{len(extra):,} labels drawn as extra for their class do not count")
     skipped = filled[-1] + 1 - len(filled)
-    if skipped:
+    if skipped and tell:
         tasks = "1 task" if skipped == 1 else f"{skipped:,} tasks"
         screen.warn(f"{tasks} before the last label have none: the verdicts count as wrong there")
     # a label that is missing before others counts as an error, so that skipping gains nothing
@@ -106,11 +175,25 @@ def guarantee_lines(found: Guarantee) -> Iterator[str]:
         yield f"if further trusted labels err as often as these: {bought}"
 
 
-def no_overlap(teach: Mapping[Any, Any], test: Mapping[Any, Any]) -> None:
-    """Refuse gold that teaches and tests."""
-    both = next((task for task in test if task in teach), None)
-    if both is not None:
-        raise InputError(
-            f"task {both!r} is in --gold and in --guarantee-gold, expected gold that teaches or "
-            "tests: take it out of one of them"
+def guarantee_html(found: Guarantee) -> Iterator[str]:
+    """The same as a part of the page of a report."""
+    first, *rest = list(guarantee_lines(found))
+    yield "<h2>Guarantee</h2>"
+    said = [first, *rest[:1]] if found.confidence is not None else [first]
+    yield f"<p>{escape(' '.join(said))}</p>"
+    heads = ("surest", "confidence", "gold", "wrong", "at most", "passed")
+    yield '<div class="scroll"><table><thead><tr>'
+    yield "".join(f"<th>{name}</th>" for name in heads) + "</tr></thead><tbody>"
+    for row in found.curve:
+        cells = (
+            f"{100 * row.coverage:.1f} %",
+            f"{row.confidence:.4g}",
+            f"{row.audited:,}",
+            f"{row.wrong:,}",
+            f"{100 * row.bound:.1f} %",
+            "yes" if row.passed else "no",
         )
+        yield "<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>"
+    yield "</tbody></table></div>"
+    if found.more:
+        yield f'<p class="note">{escape(rest[-1])}</p>'

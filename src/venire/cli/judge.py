@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from venire.cli import batches, screen
+from venire.cli.guarantees import GUARANTEE, GUARANTEE_GOLD, GUARANTEE_LEVEL, promise_of
 
 if TYPE_CHECKING:
     from venire.budget import Budget
@@ -35,6 +36,13 @@ def judge(
     costs: Annotated[str | None, typer.Option(metavar="COSTS", help=batches.COSTS)] = None,
     truth: Annotated[Path | None, typer.Option(metavar="FILE", help=batches.TRUTH)] = None,
     gold: Annotated[Path | None, typer.Option(metavar="FILE", help=batches.GOLD)] = None,
+    guarantee: Annotated[float | None, typer.Option(metavar="X", help=GUARANTEE)] = None,
+    guarantee_level: Annotated[
+        float | None, typer.Option(metavar="X", help=GUARANTEE_LEVEL)
+    ] = None,
+    guarantee_gold: Annotated[
+        Path | None, typer.Option(metavar="FILE", help=GUARANTEE_GOLD)
+    ] = None,
     labels_out: Annotated[
         Path | None, typer.Option(metavar="FILE", help=batches.LABELS_OUT)
     ] = None,
@@ -70,13 +78,18 @@ def judge(
     from venire.costs import costs_of_text
     from venire.files import check_targets
 
-    sources = [path for path in (items, config, truth, gold) if path is not None]
+    gold, promise = promise_of(guarantee, guarantee_level, guarantee_gold, gold)
+    every = (items, config, truth, gold, promise and promise.gold)
+    sources = [path for path in every if path is not None]
     check_targets([path for path in (out, labels_out) if path is not None], sources)
     batches.check_report(report)
     batch = read_batch(items)
     limit = batches.budget_of(budget, labels, labels_per_item, len(batch))
     kept = Cache(config.with_suffix(".cache") if cache is None else cache)
     panel: list[AnyJudge] = []
+    known = batches.gold_of_file(gold)
+    batches.check_promise(promise, [item.id for item in batch], known.labels)
+    batches.warn_target(target, known)
     try:
         panel += judges_of(config, kept)
         if dry_run:
@@ -96,14 +109,16 @@ def judge(
                 truth=batches.truth_of(truth),
                 progress=watch,
                 student=batches.student_of(student),
-                gold=batches.gold_of_file(gold),
-            )
+                gold=known.labels or None,
+                asked=known.asked,
+            ).of_day(known.day)
     finally:
         close_labelers(panel)
         kept.close()
     said = judges_record(panel, done.table, done.codes)
-    batches.write_labelled(done, out, report, probabilities, judges_html(said), labels_out)
-    batches.say_labelled(done, as_json, said)
+    held = batches.kept_promise(promise, done, known.labels)
+    batches.write_labelled(done, out, report, probabilities, judges_html(said), labels_out, held)
+    batches.say_labelled(done, as_json, said, held)
     if as_json:
         return
     print()

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from venire.cli import batches, clusters, screen
+from venire.cli.guarantees import GUARANTEE, GUARANTEE_GOLD, GUARANTEE_LEVEL, Promise, promise_of
 from venire.cli.tables import (
     MERGE,
     WIDE,
@@ -23,7 +25,8 @@ from venire.errors import InputError
 from venire.tools.addresses import located
 
 if TYPE_CHECKING:
-    from venire.batch import Labelled
+    from venire.batch import BatchItem, Labelled
+    from venire.files.audits import KnownLabels
     from venire.tools.addresses import PathOrAddress
 
 __all__ = ["label"]
@@ -59,6 +62,13 @@ def label(
     costs: Annotated[str | None, typer.Option(metavar="COSTS", help=batches.COSTS)] = None,
     truth: Annotated[Path | None, typer.Option(metavar="FILE", help=batches.TRUTH)] = None,
     gold: Annotated[Path | None, typer.Option(metavar="FILE", help=batches.GOLD)] = None,
+    guarantee: Annotated[float | None, typer.Option(metavar="X", help=GUARANTEE)] = None,
+    guarantee_level: Annotated[
+        float | None, typer.Option(metavar="X", help=GUARANTEE_LEVEL)
+    ] = None,
+    guarantee_gold: Annotated[
+        Path | None, typer.Option(metavar="FILE", help=GUARANTEE_GOLD)
+    ] = None,
     columns: Annotated[str | None, typer.Option(metavar="NAMES", help=COLUMNS)] = None,
     wide: Annotated[bool, typer.Option("--wide", help=WIDE_HELP)] = False,
     merge: Annotated[bool, typer.Option("--merge", help=MERGE_HELP)] = False,
@@ -82,6 +92,7 @@ def label(
     Everything is there at once and delay costs nothing. Interrupted with Ctrl-C, the same command
     continues where it stopped and pays for nothing twice.
     """
+    from venire.batch.files import read_batch
     from venire.batch.labelling import label_recorded
     from venire.costs import costs_of_text
     from venire.files import check_targets
@@ -92,7 +103,9 @@ def label(
     replayed |= {"--wide": wide or None, "--merge": merge or None}
     _check(items, panel, recorded, journal, out, student, replayed)
     source = None if recorded is None else located(recorded)
-    sources = [p for p in (items, panel, source, prices, families, truth, gold) if p is not None]
+    gold, promise = promise_of(guarantee, guarantee_level, guarantee_gold, gold)
+    every = (items, panel, source, prices, families, truth, gold, promise and promise.gold)
+    sources = [path for path in every if path is not None]
     check_targets([path for path in (out, labels_out) if path is not None], sources)
     batches.check_report(report)
     if probabilities and out is None:
@@ -112,7 +125,8 @@ def label(
             options["prices"] = None if prices is None else prices_of(prices, table)
             called = COLUMNS_OF_LABELS if wide else columns_of(columns, COLUMNS_OF_LABELS)
             options["families"] = families_of(families, source, table, called)
-            options["gold"] = None if gold is None else gold_of(gold, table, called).labels
+            known = batches.gold_of_file(None) if gold is None else gold_of(gold, table, called)
+            options |= _told(known, promise, table.items, target)
             done = label_recorded(table, limit, **options)
         else:
             assert items is not None
@@ -121,10 +135,23 @@ def label(
             options |= {"classes": names_of(classes), "truth": batches.truth_of(truth)}
             options["journal"] = journal or out.with_name(out.name + ".journal")
             options["student"] = batches.student_of(student)
-            options["gold"] = batches.gold_of_file(gold)
-            done = _ask(items, panel, (budget, labels, labels_per_item), options)
-    batches.write_labelled(done, out, report, probabilities, labels_out=labels_out)
-    batches.say_labelled(done, as_json)
+            known = batches.gold_of_file(gold)
+            batch = read_batch(items)
+            options |= _told(known, promise, [item.id for item in batch], target)
+            done = _ask(batch, panel, (budget, labels, labels_per_item), options)
+    done = done.of_day(known.day)
+    held = batches.kept_promise(promise, done, known.labels)
+    batches.write_labelled(done, out, report, probabilities, labels_out=labels_out, held=held)
+    batches.say_labelled(done, as_json, held=held)
+
+
+def _told(
+    known: KnownLabels, promise: Promise | None, tasks: Sequence[Any], target: float | None
+) -> dict[str, Any]:
+    """What gold there is to learn from, after checks of all gold."""
+    batches.check_promise(promise, tasks, known.labels)
+    batches.warn_target(target, known)
+    return {"gold": known.labels or None, "asked": known.asked}
 
 
 def _check(
@@ -183,19 +210,18 @@ def _table(
 
 
 def _ask(
-    items: Path,
+    batch: Sequence[BatchItem],
     panel: Path,
     budget: tuple[float | None, int | None, float | None],
     options: dict[str, Any],
 ) -> Labelled:
-    """Ask the labelers of a panel about the items of a file."""
+    """Ask the labelers of a panel about items."""
     from venire.batch.asking import close_labelers
-    from venire.batch.files import read_batch
     from venire.batch.labelling import label as run
     from venire.cli.imported import find_callable
     from venire.connectors.models import read_panel_of_models
 
-    batch, callers = read_batch(items), read_panel_of_models(panel, find_callable)
+    callers = read_panel_of_models(panel, find_callable)
     try:
         return run(batch, callers, batches.budget_of(*budget, len(batch)), **options)
     finally:

@@ -16,8 +16,9 @@ must not count in bounds and rates (`venire audit`), and carry the mark `asked`.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable
+from collections.abc import Collection, Hashable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -34,7 +35,7 @@ from venire.estimators.truth.teaching import explanations
 from venire.labels import LabelTable
 from venire.labels.sources import as_table
 
-__all__ = ["Question", "Questions", "questions"]
+__all__ = ["Camp", "Question", "Questions", "questions"]
 
 Ints = NDArray[np.int64]
 
@@ -47,6 +48,10 @@ POOL: Final = 1000
 
 #: Answers are drawn so many times.
 DRAWS: Final = 32
+
+#: A camp has the name of a beginning of so many letters or more; so many members are named.
+LEAST_NAME: Final = 3
+MOST_NAMED: Final = 3
 
 #: More answers pay as long as they may turn this share of the verdicts.
 PAYS: Final = 0.005
@@ -62,6 +67,30 @@ class Question(NamedTuple):
     verdict: Hashable
     other: Hashable
     information: float
+
+
+class Camp(NamedTuple):
+    """Labelers whose errors look alike, against all others, on the answered items.
+
+    `right` and `others` count the answers that the vote of the camp and that of the others give,
+    among the `differ` answered items on which these two votes differ.
+    """
+
+    members: tuple[Hashable, ...]
+    right: int
+    others: int
+    differ: int
+    name: str
+
+    @property
+    def words(self) -> str:
+        """Who is right where they differ."""
+        about = f"where the camp of {self.name} and the others differ"
+        if self.right == self.others:
+            return f"{about}, each is right on {self.right} of {self.differ}"
+        best, hits = ("the camp is", self.right), ("the others are", self.others)
+        who, of = best if self.right > self.others else hits
+        return f"{about}, {who} right on {of} of {self.differ}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,6 +113,8 @@ class Questions:
         How many verdicts are expected to change once it is known which explanation holds.
     items : int
         All items with labels.
+    camps : tuple of Camp
+        Labelers whose errors look alike, and who of them and the others the answers speak for.
     """
 
     asked: tuple[Question, ...]
@@ -93,6 +124,7 @@ class Questions:
     changed: int
     open: float
     items: int
+    camps: tuple[Camp, ...] = ()
 
     @property
     def pays(self) -> bool:
@@ -111,6 +143,7 @@ class Questions:
             lines.append(f"{told}{best} explains the answers best ({weight:.0%}); {change}")
         else:
             lines.append(f"no answers yet: {best} is the default ({weight:.0%} before any truth)")
+        lines += [camp.words for camp in self.camps if camp.differ]
         about = f"about {self.open:,.0f} of {self.items:,} verdicts hang on who is right"
         lines.append(
             f"{about}: {'more answers would pay' if self.pays else 'more would hardly pay'}"
@@ -128,6 +161,7 @@ class Questions:
             "open": self.open,
             "items": self.items,
             "pays": self.pays,
+            "camps": [camp._asdict() for camp in self.camps],
         }
 
 
@@ -167,7 +201,7 @@ def questions(
     >>> first = questions(table, 5)
     >>> answers = {one.item: int(truth[one.item]) for one in first.asked}
     >>> then = questions(table, 5, answers)
-    >>> then.changed > 90, then.words[0].startswith("5 of 5: 3 alone")
+    >>> then.changed > 90, then.words[0].endswith("verdicts change")
     (True, True)
     """
     if not isinstance(n, int | np.integer) or n < 1:
@@ -175,7 +209,8 @@ def questions(
     table = as_table(labels)
     default = Auto(families, seed=seed).fit(table)
     names, aggregates = explanations(table, default)
-    return chosen(table, names, aggregates, n, gold_classes(table, gold), seed, asked)
+    camps = [group.members for group in (*default.families_, *default.suspects_)]
+    return chosen(table, names, aggregates, n, gold_classes(table, gold), seed, asked, camps)
 
 
 def chosen(
@@ -186,8 +221,12 @@ def chosen(
     known: Ints | None,
     seed: int = 0,
     asked: Collection[Any] | None = None,
+    camps: Iterable[tuple[Hashable, ...]] = (),
 ) -> Questions:
-    """The same, by explanations that are there already; `known` has classes of items, or -1."""
+    """The same, by explanations that are there already; `known` has classes of items, or -1.
+
+    `camps` are labelers whose errors look alike.
+    """
     known = np.full(len(table.items), -1) if known is None else known
     answers = (
         {table.items[i] for i in np.flatnonzero(known >= 0).tolist()} if asked is None else asked
@@ -223,7 +262,44 @@ def chosen(
         changed=int((labelled & (verdicts != before)).sum()),
         open=hanging,
         items=int(labelled.sum()),
+        camps=tuple(_camp(table, members, known) for members in camps),
     )
+
+
+def _camp(table: LabelTable, members: tuple[Hashable, ...], known: Ints) -> Camp:
+    """Whom the answers speak for where a camp and the others differ; ties are no vote."""
+    mine = np.array([name in set(members) for name in table.labelers])[table.labeler]
+    there, n, K = known[table.item] >= 0, len(known), len(table.classes)
+    place = table.item * K + table.said
+    votes = [np.bincount(place[there & x], minlength=n * K).reshape(n, K) for x in (mine, ~mine)]
+    best = [np.where(_clear(vote), vote.argmax(axis=1), -1) for vote in votes]
+    differ = (best[0] != best[1]) & (best[0] >= 0) & (best[1] >= 0)
+    right, others = (int((differ & (said == known)).sum()) for said in best)
+    return Camp(members, right, others, int(differ.sum()), camp_name(members, table.labelers))
+
+
+def _clear(votes: Ints) -> NDArray[np.bool_]:
+    """Which items have one class with more votes than any other."""
+    return np.asarray((votes == votes.max(axis=1, keepdims=True)).sum(axis=1) == 1)
+
+
+def camp_name(members: Sequence[Hashable], labelers: Sequence[Hashable]) -> str:
+    """What to call a camp: the beginning that only its members' names have, or their names.
+
+    >>> camp_name(["gpt-4", "gpt-4o"], ["gpt-4", "gpt-4o", "llama"])
+    'gpt-4*'
+    >>> camp_name(["ann", "bob", "cat", "dan"], ["ann", "bob", "cat", "dan", "eve"])
+    'ann, bob and 2 more'
+    """
+    named = [str(name) for name in members]
+    alike = zip(*named, strict=False)
+    start = named[0][: sum(1 for _ in takewhile(lambda letters: len(set(letters)) == 1, alike))]
+    theirs = sum(str(name).startswith(start) for name in labelers) == len(named)
+    if theirs and len(start) >= LEAST_NAME:
+        return f"{start}*"
+    if len(named) <= MOST_NAMED:
+        return " and ".join([", ".join(named[:-1]), named[-1]])
+    return f"{', '.join(named[: MOST_NAMED - 1])} and {len(named) - MOST_NAMED + 1} more"
 
 
 class _Candidates:

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from venire.errors import InputError
-from venire.estimators.questions import _information, questions
+from venire.estimators.questions import _camp, _information, questions
 from venire.labels import LabelTable
 
 
@@ -65,3 +65,39 @@ def test_where_all_agree_nothing_is_worth_asking() -> None:
 def test_no_items_are_refused() -> None:
     with pytest.raises(InputError, match="expected how many items"):
         questions([("a", "ann", 0), ("b", "ann", 1)], 0)
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.integers(0, 10_000))
+def test_camps_against_a_plain_count(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    said = rng.integers(-1, 3, size=(40, 5))
+    table = LabelTable.from_matrix(said, classes=3)
+    known = rng.integers(-1, 3, size=40)
+    found = _camp(table, (1, 3), known)
+    counts = [0, 0, 0]
+    for row, truth in zip(said.tolist(), known.tolist(), strict=True):
+        best = []
+        for camp in ([1, 3], [0, 2, 4]):
+            votes = [sum(row[m] == k for m in camp) for k in range(3)]
+            best.append(votes.index(max(votes)) if votes.count(max(votes)) == 1 else None)
+        if truth >= 0 and None not in best and best[0] != best[1]:
+            counts = [counts[0] + (best[0] == truth), counts[1] + (best[1] == truth), counts[2] + 1]
+    assert [found.right, found.others, found.differ] == counts
+
+
+def test_camps_are_named_and_the_answers_speak_for_one() -> None:
+    rng = np.random.default_rng(4)
+    truth = rng.integers(2, size=300)
+    herd = np.where(rng.random(300) < 0.7, truth, 1 - truth)
+    rows = []
+    for i in range(300):
+        rows += [(i, f"gpt-{m}", int(herd[i])) for m in "abc"]
+        right = rng.random(3) < 0.9
+        rows += [(i, f"other {m}", int(truth[i] if right[m] else 1 - truth[i])) for m in range(3)]
+    first = questions(rows, 10)
+    found = questions(rows, 1, {q.item: int(truth[q.item]) for q in first.asked})
+    camp = next(camp for camp in found.camps if set(camp.members) == {"gpt-a", "gpt-b", "gpt-c"})
+    assert camp.others > camp.right
+    told = f"where the camp of gpt-* and the others differ, the others are right on {camp.others}"
+    assert f"{told} of {camp.differ}" in found.words

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 from venire.estimators import Auto
+from venire.estimators.truth import calibration
 from venire.estimators.truth import mixture as module
 from venire.estimators.truth.logit import fit_logit, softmax
 from venire.estimators.truth.mixture import mixture_by_gold
@@ -173,3 +174,85 @@ def test_gold_of_items_without_labels_is_known_and_teaches_nothing() -> None:
     told = Auto().fit(table, gold={2: 1})
     assert told.checked_ is None
     assert told.posteriors_[2].tolist() == [0.0, 1.0]
+
+
+def test_items_that_were_asked_weigh_less() -> None:
+    """The odds of two aggregates, less those of their masses, are to the power of ASKED."""
+    said, truth, aggregates = world(11)
+    table = LabelTable.from_matrix(said)
+    known = np.where(np.arange(len(truth)) < 9, truth, -1)
+    drawn, asked = (
+        mixture_by_gold(table, known, ("first", "second"), list(aggregates), which)
+        for which in ((), range(9))
+    )
+    assert drawn is not None
+    assert asked is not None
+    mass = module.AGGREGATES / (module.DEFAULT + 1) * np.array([module.DEFAULT, 1.0])
+    mass[0] += module.TAUGHT * (1 - drawn.gold / module.FULL)
+    odds = [np.log(one.weights[:2] / mass) for one in (drawn, asked)]
+    assert odds[1][0] - odds[1][1] == pytest.approx(module.ASKED * (odds[0][0] - odds[0][1]))
+
+
+def test_taught_votes_need_gold_labels_of_each_labeler() -> None:
+    """Sixty labelers with one gold label each teach no weights: the default has that mass."""
+    rng = np.random.default_rng(2)
+    rows = [(i, f"w{3 * i + m}", int(rng.integers(2))) for i in range(20) for m in range(3)]
+    table = LabelTable.from_rows(rows)
+    flat = np.full((20, 2), 0.5)
+    found = mixture_by_gold(table, np.array([i % 2 for i in range(20)]), ("flat",), [flat])
+    assert found is not None
+    assert found.weights[1:].sum() < module.TAUGHT / 2
+
+
+def plain_ceiling(sure: Any, wrong: Any, of: float) -> float:
+    """The highest bound among all sets of gold items that are at least as sure as some limit."""
+    every, of_wrong = calibration.PSEUDO
+    limits = [x for x in sure if x <= of] or [min(sure)]
+    found = []
+    for limit in limits:
+        there = [w for x, w in zip(sure, wrong, strict=True) if x >= limit]
+        found.append(1 - (sum(there) + of_wrong) / (len(there) + every))
+    return max(*found, 0.5)
+
+
+def plain_mean(q: Any, gold: Any, truth: Any) -> Any:
+    """The mean of (1 - h) q^t + h / K over the grid, by the probability of gold."""
+    K, found, whole = q.shape[1], np.zeros(q.shape), 0.0
+    steps = np.gradient(calibration.HAZARDS)
+    for heat in np.exp(calibration.HEATS):
+        for hazard, step in zip(calibration.HAZARDS, steps, strict=True):
+
+            def made(p: Any, heat: float = heat, hazard: float = hazard) -> Any:
+                powers = p**heat
+                return (1 - hazard) * powers / powers.sum(axis=1, keepdims=True) + hazard / K
+
+            chance = math.exp(-((math.log(heat) / calibration.HEAT_SPREAD) ** 2) / 2)
+            chance *= step * math.exp(-hazard / calibration.HAZARD)
+            chance *= math.prod(made(gold)[i, k] for i, k in enumerate(truth))
+            found, whole = found + chance * made(q), whole + chance
+    return found / whole
+
+
+@settings(max_examples=10, deadline=None)
+@given(st.integers(0, 10_000), st.integers(2, 4), st.integers(1, 40))
+def test_confidence_is_calibrated_as_in_plain_loops(seed: int, classes: int, size: int) -> None:
+    rng = np.random.default_rng(seed)
+    gold, q = (rng.dirichlet(np.full(classes, 0.3), size=n) + 1e-3 for n in (size, 50))
+    gold, q = (p / p.sum(axis=1, keepdims=True) for p in (gold, q))
+    truth = np.where(rng.random(size) < 0.8, gold.argmax(axis=1), rng.integers(classes, size=size))
+    found = calibration.fitted_calibration(gold, truth).applied(q)
+    plain = plain_mean(q, gold, truth)
+    assert np.allclose(found.sum(axis=1), 1.0)
+    if size < calibration.FEWEST:
+        assert np.allclose(found, plain, atol=0.01)  # temperatures of no weight are left out
+        return
+    heard = plain_mean(gold, gold, truth)
+    sure, wrong = heard.max(axis=1), heard.argmax(axis=1) != truth
+    for p, got in zip(plain, found, strict=True):
+        at = p.max()
+        if np.abs(sure - at).min() > 0.01:  # not at a step of the ceiling
+            assert got.max() == pytest.approx(min(at, plain_ceiling(sure, wrong, at)), abs=0.01)
+    assert found.max() <= calibration.most_shown(size) + 1e-5
+    order = np.argsort(plain.max(axis=1))
+    assert (np.diff(found.max(axis=1)[order]) > -1e-9).all()
+    assert (found.argmax(axis=1) == plain.argmax(axis=1)).all()

@@ -18,12 +18,12 @@ Each has a prior mass, that of labelers divided by their number, so that hundred
 drown the aggregates. The weight of a candidate is its prior mass times the probability it gives to
 gold, integrated over what it learns (its evidence), so learning more is no advantage in itself.
 
-Posteriors are the weighted mean. A temperature, log-normal around 1 a priori, and the share of
-items on which everybody may be wrong are fitted on the posteriors that gold items have without
-their own gold.
+Posteriors are the weighted mean; how sure to be is learned from the posteriors that gold items have
+without their own gold (`venire.estimators.truth.calibration`).
 
 Gold items that were *asked* (`venire ask`) are those on which explanations differ, and no sample of
-all items. They weigh the candidates, and teach nothing about class shares and confidence.
+all items. They weigh the candidates, with their evidence to the power of ASKED, and teach nothing
+about class shares and confidence.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ from numpy.typing import NDArray
 from scipy.special import gammaln
 
 from venire.estimators.base import Floats
+from venire.estimators.truth.calibration import Calibration, fitted_calibration
 from venire.estimators.truth.logit import Logit, fit_logit, log_sums, softmax
 from venire.estimators.truth.sample import Sample, centred, gold_sample
 from venire.estimators.votes.implied import soft_counts
@@ -54,8 +55,10 @@ LABELERS: Final = 0.15
 TAUGHT: Final = 0.25
 DEFAULT: Final = 9.0
 
-#: With fewer gold items than this, a part of the mass of the taught votes is the default's.
+#: With fewer gold items than this, or fewer gold labels of a labeler on average, a part of the mass
+#: of the taught votes is the default's.
 FULL: Final = 20
+OFTEN: Final = 3.0
 
 #: Slopes of the scaled log-posteriors, and their log-normal prior: median and spread.
 SLOPES: Final = np.exp(np.linspace(np.log(0.12), np.log(12.0), 14))
@@ -74,20 +77,17 @@ USUAL: Final = 9.0
 #: Labelers whose weight a taught vote learns: those with most gold labels.
 MOST_TAUGHT: Final = 200
 
+#: The power of the evidence of items that were asked: all explanations are at their worst on these,
+#: each in its own way, so what they give to the truth differs by more than it would elsewhere.
+ASKED: Final = 0.7
+
 #: No candidate is surer than this share allows: it is spread over all classes.
 DOUBT: Final = 0.01
-
-#: Log-temperatures tried, and the spread of their prior; shares of items on which everybody may be
-#: wrong, and the mean of their prior.
-HEATS: Final = np.linspace(np.log(0.25), np.log(5.0), 41)
-HEAT_SPREAD: Final = 0.4
-HAZARDS: Final = np.array([0.005, 0.01, 0.02, 0.03, 0.045, 0.065, 0.09, 0.12, 0.16])
-HAZARD: Final = 0.08
 
 
 @dataclass(frozen=True, eq=False)
 class Mixture:
-    """What gold teaches: the candidates, their weights, and a temperature.
+    """What gold teaches: the candidates, their weights, and how sure to be.
 
     Attributes
     ----------
@@ -103,10 +103,8 @@ class Mixture:
         Of each taught vote: weights of the aggregates, of the classes, of the labelers.
     tables : array, labelers x K (said) x K (truth)
         The probability of each class where a labeler said one.
-    temperature : float
-        What the log-posteriors are multiplied by.
-    hazard : float
-        The share of items on which no candidate is to be trusted.
+    calibration : Calibration
+        How sure to be.
     gold : int
         Gold items that were learned from.
     right : float
@@ -121,8 +119,7 @@ class Mixture:
     slopes: Floats
     taught: tuple[tuple[Floats, Floats, Floats], ...]
     tables: Floats
-    temperature: float
-    hazard: float
+    calibration: Calibration
     gold: int
     right: float
     asked: int = 0
@@ -177,20 +174,21 @@ def weighed(
     plain = _Aggregates(sample)
     votes = _taught(sample, plain.slopes, float(sizes[0] / max(sizes[1], 1)))
     tables = _Tables(sample, total(table, soft_counts, aggregates[0]), plain)
-    enough = min(1.0, len(sample.truth) / FULL)
+    heard = max(np.unique(sample.labeler).size, 1)
+    enough = min(1.0, len(sample.truth) / FULL, len(sample.labeler) / heard / OFTEN)
     masses = np.concatenate(
         [_masses(len(names)), np.full(len(REACH), enough * TAUGHT / len(REACH))]
     )
     masses[0] += (1 - enough) * TAUGHT
     evidence = np.concatenate([plain.evidence, [vote.evidence for vote in votes]])
-    evidence += np.log(np.maximum(masses, 1e-300))
-    alone = tables.evidence + np.log(LABELERS / M)
+    power = 1 - (1 - ASKED) * float(sample.asked.mean()) if len(sample.truth) else 1.0
+    evidence = power * evidence + np.log(np.maximum(masses, 1e-300))
+    alone = power * tables.evidence + np.log(LABELERS / M)
     weights = softmax(np.concatenate([evidence, alone]))
     some, single = weights[: len(evidence)], weights[len(evidence) :]
     left_out = np.concatenate([plain.left_out, [_doubted(vote.left_out) for vote in votes]])
     q = _without_own(sample, some, left_out, single, tables, plain.left_out[0])
     drawn = ~sample.asked
-    temperature, hazard = fitted_calibration(q[drawn], sample.truth[drawn])
     A, K = len(names), sample.scores.shape[2]
     split = [(w[:A] * plain.slopes, w[A : A + K], w[A + K :]) for w in _widened(sample, votes, M)]
     return Mixture(
@@ -200,35 +198,11 @@ def weighed(
         slopes=plain.slopes / sample.scales,
         taught=tuple((own / sample.scales, classes, who) for own, classes, who in split),
         tables=tables.rows,
-        temperature=temperature,
-        hazard=hazard,
+        calibration=fitted_calibration(q[drawn], sample.truth[drawn]),
         gold=len(sample.truth),
         right=float((q.argmax(axis=1) == sample.truth).sum()),
         asked=int(sample.asked.sum()),
     )
-
-
-def fitted_calibration(posteriors: Floats, truth: Ints) -> tuple[float, float]:
-    """A temperature t and a hazard h with which (1 - h) q^t + h / K predicts the truth.
-
-    They are means over their posterior. The temperature is near 1 a priori; the hazard is for items
-    on which all candidates err alike, or the truth itself is in doubt.
-
-    >>> sure = np.tile([0.99, 0.01], (40, 1))
-    >>> [round(x, 2) for x in fitted_calibration(sure, (np.arange(40) % 5 == 0).astype(int))]
-    [0.55, 0.1]
-    >>> [round(x, 2) for x in fitted_calibration(sure, np.zeros(40, int))]
-    [1.23, 0.03]
-    """
-    K = posteriors.shape[1]
-    hot = softmax(np.exp(HEATS)[:, None, None] * np.log(np.maximum(posteriors, 1e-12)))
-    told = hot[:, np.arange(len(truth)), truth]  # temperatures x items
-    mixed = (1 - HAZARDS[:, None, None]) * told + HAZARDS[:, None, None] / K
-    prior = -((HEATS / HEAT_SPREAD) ** 2) / 2 - HAZARDS[:, None] / HAZARD
-    prior = prior + np.log(np.gradient(HAZARDS))[:, None]
-    height = np.log(mixed).sum(axis=2) + prior  # hazards x temperatures
-    weight = softmax(height.ravel()).reshape(height.shape)
-    return float(np.exp(weight.sum(axis=0) @ HEATS)), float(weight.sum(axis=1) @ HAZARDS)
 
 
 class _Aggregates:
@@ -360,8 +334,7 @@ def _posteriors(table: LabelTable, mixture: Mixture, *aggregates: Floats) -> Flo
     q += mixture.single.sum() * usual
     for k in range(K):
         q[:, k] += np.bincount(item, heard * (own[:, k] - usual[item, k]), minlength=len(q))
-    hot = softmax(mixture.temperature * np.log(np.maximum(q, 1e-12)))
-    return (1 - mixture.hazard) * hot + mixture.hazard / K
+    return mixture.calibration.applied(q)
 
 
 def _scores(

@@ -114,5 +114,5 @@ def taught(
 def checked(mixture: Mixture, table: Table) -> Checked:
     """The record of a mixture on a table."""
     named = mixture.shares(table.labelers)
-    told = mixture.gold, mixture.right, mixture.temperature
+    told = mixture.gold, mixture.right, mixture.calibration.temperature
     return Checked(*told, named, asked=mixture.asked)

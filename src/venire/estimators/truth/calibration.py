@@ -1,0 +1,148 @@
+r"""How sure to be, by gold: a temperature, a hazard, and a ceiling.
+
+With q the posterior of an item, t a temperature and h the share of items on which everybody may be
+wrong, (1 - h) q^t + h / K. Some tens of gold labels do not say much about t and h, so the
+prediction is the mean over what they may be, by how well each predicts the posteriors that gold
+items have without their own gold: not knowing how sure to be makes less sure.
+
+Then no verdict is surer than gold has shown such verdicts to be. Of the n gold items that are at
+least so sure, w are wrong; with PSEUDO, which are some labels of which some are wrong,
+
+    the ceiling is 1 - (w + wrong) / (n + all),
+
+and that of less sure verdicts if it is higher. So 50 gold labels, all of them right, can show
+1 - 1/55 = 98 %, and 20 can show 96 %. With fewer there is no ceiling: they could not contradict.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from venire.estimators.truth.logit import softmax
+
+__all__ = ["FEWEST", "Calibration", "fitted_calibration", "most_shown"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+#: Log-temperatures tried, and the spread of their prior; shares of items on which everybody may be
+#: wrong, and the mean of their prior.
+HEATS: Final = np.linspace(np.log(0.25), np.log(5.0), 15)
+HEAT_SPREAD: Final = 0.4
+HAZARDS: Final = np.array([0.005, 0.01, 0.02, 0.03, 0.045, 0.065, 0.09, 0.12, 0.16])
+HAZARD: Final = 0.08
+
+#: Temperatures of less weight than this are left out.
+TRACE: Final = 1e-3
+
+#: Before any gold: of so many verdicts so many are wrong, however sure they seem.
+PSEUDO: Final = (5.0, 1.0)
+
+#: There is a ceiling from so many gold items on.
+FEWEST: Final = 20
+
+#: Of a confidence above the ceiling this much is kept, so that the order is.
+KEPT: Final = 1e-6
+
+
+class Calibration(NamedTuple):
+    """What gold says about confidences.
+
+    Attributes
+    ----------
+    temperatures, hazards, weights
+        What the log-posteriors may have to be multiplied by, the hazard with each, and how
+        probable each is.
+    confidences, ceilings
+        Where the ceiling is: that of verdicts which are at least so sure. Both rise.
+    """
+
+    temperatures: Floats
+    hazards: Floats
+    weights: Floats
+    confidences: Floats
+    ceilings: Floats
+
+    @property
+    def temperature(self) -> float:
+        """The temperature, as a mean of logarithms."""
+        return float(np.exp(self.weights @ np.log(self.temperatures)))
+
+    def applied(self, posteriors: Floats) -> Floats:
+        """The posteriors as gold has them."""
+        return self._below_ceiling(self._mean(posteriors))
+
+    def _mean(self, posteriors: Floats) -> Floats:
+        logs, K = np.log(np.maximum(posteriors, 1e-12)), posteriors.shape[-1]
+        found = np.zeros(posteriors.shape)
+        for heat, hazard, weight in zip(self.temperatures, self.hazards, self.weights, strict=True):
+            found += weight * ((1 - hazard) * softmax(heat * logs) + hazard / K)
+        return found
+
+    def _below_ceiling(self, posteriors: Floats) -> Floats:
+        if not self.ceilings.size:
+            return posteriors
+        sure = posteriors.max(axis=1)
+        place = np.searchsorted(self.confidences, sure, side="right") - 1
+        most = self.ceilings[np.maximum(place, 0)]
+        new = np.where(sure > most, most + KEPT * (sure - most), sure)
+        scale = (1 - new) / np.maximum(1 - sure, 1e-12)
+        best = np.arange(len(posteriors)), posteriors.argmax(axis=1)
+        found = np.where((new < sure)[:, None], posteriors * scale[:, None], posteriors)
+        found[best] = new
+        return np.asarray(found)
+
+
+def fitted_calibration(posteriors: Floats, truth: Ints) -> Calibration:
+    """The calibration by gold items: their posteriors without their own gold, and their truth.
+
+    The temperature is near 1 a priori; the hazard is for items on which all err alike, or the
+    truth itself is in doubt.
+
+    >>> sure, wrong = np.tile([0.99, 0.01], (40, 1)), (np.arange(40) % 5 == 0).astype(int)
+    >>> fitted_calibration(sure, wrong).applied(sure[:1]).round(2).tolist()
+    [[0.8, 0.2]]
+    >>> fitted_calibration(sure, np.zeros(40, int)).applied(sure[:1]).round(2).tolist()
+    [[0.98, 0.02]]
+    """
+    K = posteriors.shape[1]
+    hot = softmax(np.exp(HEATS)[:, None, None] * np.log(np.maximum(posteriors, 1e-12)))
+    told = hot[:, np.arange(len(truth)), truth]  # temperatures x items
+    mixed = (1 - HAZARDS[:, None, None]) * told + HAZARDS[:, None, None] / K
+    prior = -((HEATS / HEAT_SPREAD) ** 2) / 2 - HAZARDS[:, None] / HAZARD
+    prior = prior + np.log(np.gradient(HAZARDS))[:, None]
+    height = np.log(mixed).sum(axis=2) + prior  # hazards x temperatures
+    weight = softmax(height.ravel()).reshape(height.shape)
+    each = weight.sum(axis=0)
+    kept = each > TRACE
+    hazards = (HAZARDS @ weight)[kept] / each[kept]
+    found = np.exp(HEATS)[kept], hazards, each[kept] / each[kept].sum()
+    none = np.empty(0)
+    plain = Calibration(*found, none, none)
+    if len(truth) < FEWEST:
+        return plain
+    return plain._replace(**_ceilings(plain.applied(posteriors), truth))
+
+
+def most_shown(gold: int) -> float:
+    """How sure a verdict can be by so many gold items, if all of them are right.
+
+    >>> [round(most_shown(gold), 3) for gold in (0, 19, 20, 50, 100)]
+    [1.0, 1.0, 0.96, 0.982, 0.99]
+    """
+    return 1.0 if gold < FEWEST else 1 - PSEUDO[1] / (gold + PSEUDO[0])
+
+
+def _ceilings(posteriors: Floats, truth: Ints) -> dict[str, Floats]:
+    """The ceiling of verdicts that are at least as sure as each gold item, which rises."""
+    sure = posteriors.max(axis=1)
+    order = np.argsort(-sure, kind="stable")
+    wrong = np.cumsum(posteriors.argmax(axis=1)[order] != truth[order])
+    ceilings = 1 - (wrong + PSEUDO[1]) / (np.arange(1, len(order) + 1) + PSEUDO[0])
+    confidences, last = np.unique(sure[order][::-1], return_index=True)
+    # at equal confidences all of them count
+    ceilings = np.maximum.accumulate(ceilings[::-1][last])
+    return {"confidences": confidences, "ceilings": np.maximum(ceilings, 0.5)}
