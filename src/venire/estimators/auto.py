@@ -27,7 +27,12 @@ from venire.estimators.families import (
 )
 from venire.estimators.given import Gold, known_classes, settled
 from venire.estimators.screening.clones import CloneGroup, find_clones
-from venire.estimators.screening.independence import UNKNOWN, Independence, independence
+from venire.estimators.screening.independence import (
+    UNKNOWN,
+    Independence,
+    beyond_noise,
+    independence,
+)
 from venire.estimators.screening.screen import Screened, screen
 from venire.estimators.truth.teaching import ALONE, Checked, checked, taught
 from venire.estimators.votes.anchored import (
@@ -68,7 +73,9 @@ class Auto(VoteEstimator):
        of k labelers, declared or evident copies, counts for k / (1 + (k - 1) rho) votes, with the
        measured correlation rho of their errors (`venire.estimators.families`).
     2. *Is there anything to learn?* With fewer than three labelers, without items that share
-       labelers, or with labels that do not agree beyond chance, it returns the vote.
+       labelers, or with labels that do not agree beyond chance, it returns the vote; in the last
+       case unless EM explains the labels better than noise (`beyond_noise`): labelers who
+       contradict each other agree little, too.
     3. *Do labelers err independently?* If pairs of labelers are no more alike in their errors than
        EM predicts, the verdicts are EM's (`DawidSkene`; their confidence is the mean with that of
        `Anchored`, which is lower). If they clearly are, it returns the vote. If it cannot be told,
@@ -200,7 +207,10 @@ class Auto(VoteEstimator):
         voices = merge_clones(found.present, groups)
         if found.obstacle is not None and not found.faint:
             return voices, UNKNOWN
-        return voices, independence(voices, self.seed, self.threads)
+        errors = independence(voices, self.seed, self.threads)
+        if found.faint and errors.shown and not beyond_noise(voices, self.seed, self.threads):
+            return voices, UNKNOWN
+        return voices, errors
 
     def _minorities(self, groups: list[CloneGroup]) -> list[CloneGroup]:
         """Labelers whose errors look alike, if they are a minority of the panel and of no group."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from itertools import combinations
 
 import numpy as np
@@ -12,8 +13,19 @@ from numpy.typing import NDArray
 
 from venire import LabelTable
 from venire.estimators.families import weighted_posteriors, weighted_shares
-from venire.estimators.screening.independence import FEWEST_SHARED, Pairs, independence
-from venire.estimators.streaming.change import changed_since
+from venire.estimators.screening.independence import (
+    FEWEST_SHARED,
+    Pairs,
+    beyond_noise,
+    independence,
+)
+from venire.estimators.streaming.change import (
+    FEWEST_ITEMS,
+    PARTS,
+    SHIFTED,
+    changed_since,
+    latest_shares,
+)
 from venire.estimators.votes.lone import agreements, capped, prior_votes
 
 Floats = NDArray[np.float64]
@@ -92,6 +104,110 @@ def test_a_panel_that_does_not_change_is_not_found_to_have_changed() -> None:
     for seed in range(10):
         table = LabelTable.from_matrix(asked_until_two_agree(seed, 600, SKILLS))
         assert changed_since(table, rows, np.array([0.5, 0.5])) is None
+
+
+def stream(seed: int, shares: Floats, items: int, K: int) -> NDArray[np.int64]:
+    """Labels of items whose class shares are those of their row: one to three labels each."""
+    rng = np.random.default_rng(seed)
+    truth = [int(rng.choice(K, p=shares[i])) for i in range(items)]
+    rows = []
+    for i, k in enumerate(truth):
+        for m in rng.permutation(6)[: rng.integers(1, 4)]:
+            said = k if rng.random() < 0.8 else int(rng.integers(K))
+            rows.append((i, m, said, 0))
+    return np.array(rows)
+
+
+def panel(K: int, right: float = 0.8) -> Floats:
+    return np.array([right * np.eye(K) + (1 - right) / K] * 6)
+
+
+def plain_shares(items: list[list[float]]) -> tuple[list[float], float]:
+    """Ten steps of EM for class shares with a pseudo-item of each class; the log-likelihood."""
+    K = len(items[0])
+    shares = [1 / K] * K
+    for _ in range(10):
+        mass = [1.0] * K
+        for item in items:
+            total = sum(s * x for s, x in zip(shares, item, strict=True))
+            for k in range(K):
+                mass[k] += shares[k] * item[k] / total
+        shares = [m / sum(mass) for m in mass]
+    height = sum(math.log(sum(s * x for s, x in zip(shares, i, strict=True))) for i in items)
+    return shares, height
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 10_000), st.integers(2, 4), st.sampled_from([40, 130, 260]), st.booleans())
+def test_the_latest_shares_are_those_of_plain_loops(
+    seed: int, K: int, items: int, changes: bool
+) -> None:
+    rng = np.random.default_rng(seed)
+    before, after = rng.dirichlet(np.ones(K)), rng.dirichlet(np.ones(K))
+    turn = items * 2 // 3 if changes else items
+    shares = np.where(np.arange(items)[:, None] < turn, before, after)
+    labels, rows = stream(seed, shares, items, K), panel(K)
+    likely = []
+    for i in range(items):
+        own = labels[labels[:, 0] == i]
+        likely.append([math.prod(rows[m, k, said] for _, m, said, _ in own) for k in range(K)])
+    begin, expected = 0, [1 / K] * K
+    for part in PARTS:
+        first = items - items // part
+        if items - first < FEWEST_ITEMS:
+            break
+        latest, apart = plain_shares(likely[first:])
+        gain = apart + plain_shares(likely[begin:first])[1] - plain_shares(likely[begin:])[1]
+        if 2 * math.sqrt(max(gain, 0.0)) > math.sqrt(2 * K - 3) + SHIFTED:
+            begin, expected = first, latest
+    found = latest_shares(labels, rows, np.full(K, 1 / K))
+    assert found == pytest.approx(expected)
+
+
+def test_class_shares_that_an_estimator_has_wrong_have_not_changed() -> None:
+    """Nothing changes, but shares and matrices are some way off, as they are near the vote."""
+    wrong = np.array([0.35, 0.65])
+    alarms = 0
+    for seed in range(20):
+        labels = stream(seed, np.tile([0.6, 0.4], (400, 1)), 400, 2)
+        alarms += latest_shares(labels, panel(2, 0.5), wrong).tolist() != wrong.tolist()
+    assert alarms <= 1
+
+
+def test_class_shares_that_change_are_followed() -> None:
+    turned = np.where(np.arange(500)[:, None] < 350, [0.9, 0.1], [0.1, 0.9])
+    for seed in range(5):
+        found = latest_shares(stream(seed, turned, 500, 2), panel(2), np.array([0.65, 0.35]))
+        assert found[1] > 0.75
+
+
+def noise_and_camps(seed: int) -> list[NDArray[np.int64]]:
+    """Labels of 12 who guess, and of seven who know and five who say the opposite."""
+    rng = np.random.default_rng(seed)
+    truth = rng.integers(2, size=(150, 1))
+    skills = [0.85] * 7 + [0.15] * 5
+    camps = np.where(rng.random((150, 12)) < skills, truth, 1 - truth)
+    asked = rng.random((150, 12)) < 0.5
+    return [np.where(asked, x, -1) for x in (rng.integers(2, size=(150, 12)), camps)]
+
+
+def test_em_is_not_believed_in_noise_and_is_where_camps_contradict_each_other() -> None:
+    for seed in range(5):
+        noise, camps = (LabelTable.from_matrix(said, 2) for said in noise_and_camps(seed))
+        assert independence(noise).shown  # and yet
+        assert not beyond_noise(noise)
+        assert beyond_noise(camps)
+
+
+@settings(max_examples=10, deadline=None)
+@given(st.integers(0, 10_000))
+def test_what_is_beyond_noise_does_not_depend_on_the_order(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    said = rng.integers(-1, 2, (40, 5))
+    rows = [(f"i{i}", f"m{m}", int(said[i, m])) for i, m in np.argwhere(said >= 0)]
+    mixed = [rows[k] for k in rng.permutation(len(rows))]
+    one, other = (beyond_noise(LabelTable.from_rows(x)) for x in (rows, mixed))
+    assert one == other
 
 
 @settings(deadline=None)

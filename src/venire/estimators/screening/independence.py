@@ -20,6 +20,9 @@ number of labelers, classes and labels.
 
 Where the excess is small, EM is right to trust its labelers; where it is not, no method that works
 from labels alone is safe, and the plain vote is the one that nobody's agreement can bend.
+
+Noise errs independently too, and EM finds experts in it. Where labels hardly agree beyond chance
+the fit must be one that noise does not have (`beyond_noise`).
 """
 
 from __future__ import annotations
@@ -34,10 +37,19 @@ from venire.estimators.base import Floats
 from venire.estimators.dawid_skene.estimator import DawidSkene
 from venire.estimators.screening.clones import manageable
 from venire.labels import LabelTable
+from venire.labels.counts import said_counts
 from venire.labels.partitions import Table
 from venire.labels.stable_draws import item_draws, label_draws
 
-__all__ = ["DEPENDENT", "UNKNOWN", "USUAL", "Independence", "Pairs", "independence"]
+__all__ = [
+    "DEPENDENT",
+    "UNKNOWN",
+    "USUAL",
+    "Independence",
+    "Pairs",
+    "beyond_noise",
+    "independence",
+]
 
 Ints = NDArray[np.int64]
 
@@ -58,6 +70,9 @@ DRAWS, DRAWS_OF_FEW, FEW_PAIRS = 2, 4, 200
 
 #: How closely EM is followed on tables that were drawn; it starts from what they were drawn from.
 _ROUGHLY: Final = 1e-4
+
+#: How many standard errors the likelihood of EM is above that of noise where it knows something.
+CLEAR: Final = 3.0
 
 #: The misfit of independent errors is seldom above this.
 USUAL: Final = 1.1
@@ -137,6 +152,47 @@ def independence(labels: Table, seed: int = 0, threads: int | None = None) -> In
             refit.fit(again)
             drawn.append(pairs.misfit(again.said, refit.posteriors_, refit.confusions_))
     return Independence(found - float(np.mean(drawn)), *seen)
+
+
+def beyond_noise(labels: Table, seed: int = 0, threads: int | None = None) -> bool:
+    """Whether EM explains the labels better than it explains noise.
+
+    In noise, labels have nothing in common: those of each labeler are dealt out anew to the items
+    that it labelled. What EM gains in likelihood there over labels that tell nothing is about half
+    a chi-square, whose variance is its mean.
+
+    >>> rng = np.random.default_rng(0)
+    >>> truth = rng.integers(2, size=(200, 1))
+    >>> said = np.where(rng.random((200, 6)) < [0.9, 0.9, 0.9, 0.1, 0.1, 0.1], truth, 1 - truth)
+    >>> beyond_noise(LabelTable.from_matrix(said))
+    True
+    >>> beyond_noise(LabelTable.from_matrix(rng.integers(2, size=(200, 6))))
+    False
+    """
+    table = manageable(labels, FEWEST_SHARED, seed)[0]
+    counts = said_counts(table).astype(np.float64)
+    habits = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
+    nothing = float((counts * np.log(np.where(counts > 0, habits, 1.0))).sum())
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # noise has many explanations
+        gains = [
+            float(DawidSkene(threads=threads, tol=_ROUGHLY).fit(t).log_likelihood_ or 0.0) - nothing
+            for t in (table, *(_dealt(table, seed + 4 * draw) for draw in range(DRAWS)))
+        ]
+    usual = max(float(np.mean(gains[1:])), 1.0)
+    return gains[0] > usual + CLEAR * float(np.sqrt(usual))
+
+
+def _dealt(table: LabelTable, seed: int) -> LabelTable:
+    """The table in which what each labeler said is dealt out anew to the items it labelled.
+
+    Draws depend on the names of items and labelers, not on the order of the labels.
+    """
+    given, taken = (np.lexsort((label_draws(table, s), table.labeler)) for s in (seed, seed + 2))
+    said = table.said.copy()
+    said[taken] = table.said[given]
+    names = table.items, table.labelers, table.classes
+    return LabelTable.from_codes(table.item, table.labeler, said, *names)
 
 
 class Pairs(NamedTuple):

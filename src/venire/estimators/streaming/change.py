@@ -8,8 +8,8 @@ changes. Two things show that something has:
   `independence`), or that was another time. Then older labels are forgotten. The sequential test
   of each labeler (`drift`) finds one who changes; this finds many who change together, who are each
   other's witnesses.
-- **Classes.** The class shares of the latest items, under the same confusion matrices, are what
-  they are in the whole window up to chance, or they count instead. Nothing is forgotten: how
+- **Classes.** The class shares of the latest items are those of the items before them up to
+  chance, both under the same confusion matrices, or they count instead. Nothing is forgotten: how
   labelers label does not depend on how frequent the classes are.
 """
 
@@ -38,8 +38,9 @@ PARTS: Final = (2, 4, 8, 16)
 SHARED: Final = 8.0
 FEWEST_ITEMS: Final = 30
 
-#: What differs by this many standard errors has changed.
+#: Labelers, and class shares, that differ by this many standard errors have changed.
 CLEAR: Final = 4.0
+SHIFTED: Final = 3.0
 
 #: The excess of a misfit over what is usual is at least this if labelers have changed: scores of
 #: many pairs are not independent of each other, and vary by more than their number says.
@@ -80,7 +81,11 @@ def changed_since(table: LabelTable, confusions: Floats, priors: Floats) -> int 
 
 
 def latest_shares(labels: Ints, confusions: Floats, priors: Floats) -> Floats:
-    """The class shares of the latest items where they clearly differ from the window's.
+    """The class shares of the latest items where they clearly differ from those before.
+
+    Shares of two parts of the window explain its labels better than the same for both, by the
+    likelihood ratio. Both are fitted here, under the same matrices: an estimator may learn shares
+    in another way, and items with few labels say little about them.
 
     >>> rng = np.random.default_rng(0)
     >>> truth = np.repeat([0, 1], [900, 100])
@@ -88,25 +93,28 @@ def latest_shares(labels: Ints, confusions: Floats, priors: Floats) -> Floats:
     >>> labels = np.array([(i, m, said[i, m], 0) for i in range(1000) for m in range(3)])
     >>> rows = np.array([[[0.9, 0.1], [0.1, 0.9]]] * 3)
     >>> latest_shares(labels, rows, np.array([0.9, 0.1])).round(1).tolist()
-    [0.2, 0.8]
+    [0.0, 1.0]
+    >>> latest_shares(labels[:2700], rows, np.array([0.7, 0.3])).tolist()
+    [0.7, 0.3]
     """
     _, logs = opinions(labels, confusions, np.ones(len(priors)))
-    items, found = len(logs), priors
+    items, begin, found, together = len(logs), 0, priors, _shares(logs)[1]
+    usual = np.sqrt(2 * len(priors) - 3)  # of the root of a chi-square, doubled (Fisher)
     for part in PARTS:
-        latest = logs[items - items // part :]
-        if len(latest) < FEWEST_ITEMS:
+        first = items - items // part
+        if items - first < FEWEST_ITEMS:
             break
-        shares = _shares(latest, found)
-        error = np.sqrt(found * (1 - found) / len(latest)) + 1e-9
-        if (np.abs(shares - found) > CLEAR * error).any():
-            found = shares
+        shares, apart = _shares(logs[first:])
+        gain = apart + _shares(logs[begin:first])[1] - together
+        if 2 * np.sqrt(max(gain, 0.0)) > usual + SHIFTED:
+            begin, found, together = first, shares, apart
     return found
 
 
-def _shares(logs: Floats, start: Floats) -> Floats:
-    """The class shares that items have, given how probable their labels are in each class."""
-    shares = (start + 1 / len(start)) / 2
+def _shares(logs: Floats) -> tuple[Floats, float]:
+    """The class shares of items, given how probable their labels are in each class; how likely."""
+    shares = np.full(logs.shape[1], 1 / logs.shape[1])
     for _ in range(_STEPS):
         mass = posteriors(logs + np.log(shares)).sum(axis=0) + 1.0
         shares = mass / mass.sum()
-    return np.asarray(shares)
+    return np.asarray(shares), float(np.logaddexp.reduce(logs + np.log(shares), axis=1).sum())
