@@ -275,7 +275,9 @@ def _camp(table: LabelTable, members: tuple[Hashable, ...], known: Ints) -> Camp
     best = [np.where(_clear(vote), vote.argmax(axis=1), -1) for vote in votes]
     differ = (best[0] != best[1]) & (best[0] >= 0) & (best[1] >= 0)
     right, others = (int((differ & (said == known)).sum()) for said in best)
-    return Camp(members, right, others, int(differ.sum()), camp_name(members, table.labelers))
+    return Camp(
+        members, right, others, int(differ.sum()), camp_name(members, tuple(table.labelers))
+    )
 
 
 def _clear(votes: Ints) -> NDArray[np.bool_]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -124,7 +126,7 @@ def test_gold_is_corrected() -> None:
     assert s.gold("a", "spam", corrects="ok")
     assert s.verdict("a").label == "spam"
     labelled(s, "b", "spam")
-    exits = {}
+    exits: dict[Any, Any] = {}
     for _ in range(5):
         exits |= {e.item: e for e in s.close()}
         for a in s.assign():
