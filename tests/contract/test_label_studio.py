@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from tests.marks import nightly
 from tests.studio.double import ANNOTATORS, OWNER
 from tests.studio.servers import CONFIG, Studio, running
 from venire.connectors.label_studio import LabelStudio, StudioDown, StudioError, read_export
@@ -26,7 +27,7 @@ ANN, BOB = ANNOTATORS[:2]
 KIND = find_control(CONFIG)
 
 
-@pytest.fixture(scope="module", params=["double", pytest.param("real", marks=pytest.mark.slow)])
+@pytest.fixture(scope="module", params=["double", nightly("real")])
 def studio(request: pytest.FixtureRequest, tmp_path_factory: Any) -> Iterator[Studio]:
     folder: Path = tmp_path_factory.mktemp(request.param)
     with running(folder, real=request.param == "real") as found:

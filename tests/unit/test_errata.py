@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import brentq
 
 from tests import reference
+from tests.marks import nightly
 from tests.reference import PlainItem, PlainWorld
 from tests.strategies import Instance, instances
 from tests.unit.estimators.reference import online_learn
@@ -386,9 +387,7 @@ def test_13_what_the_optimum_earns_is_known_within_a_percent() -> None:
     assert 0.98 < run.utility / found.bound <= run.utility / found.lower <= 1
 
 
-@pytest.mark.parametrize(
-    ("labelers", "most"), [(100, 0.062), pytest.param(200, 0.06, marks=pytest.mark.slow)]
-)
+@pytest.mark.parametrize(("labelers", "most"), [(100, 0.062), nightly(200, 0.06)])
 def test_13_eq_7_is_at_most_0_06_on_the_stream_of_erratum_4(labelers: int, most: float) -> None:
     """The certificate of the larger stream takes eight times as long."""
     p = labeler_of(0.015)

@@ -22,6 +22,7 @@ from pathlib import Path
 import pytest
 
 from tests.integration.web.harness import STREAM, Process, serving, until
+from tests.marks import nightly
 from venire.cli import main
 from venire.client import Nothing, ServerError, Work
 
@@ -108,7 +109,7 @@ def test_a_server_without_file_descriptors_says_so_and_goes_on(tmp_path: Path) -
         assert told["process_open_fds"] < told["process_max_fds"]
 
 
-@pytest.mark.parametrize("seconds", [5, pytest.param(30, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("seconds", [5, nightly(30)])
 def test_a_database_that_is_away_for_seconds_is_waited_for(
     seconds: int, new_url: Callable[[str], str], postgres: str, tmp_path: Path
 ) -> None:

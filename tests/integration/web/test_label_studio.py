@@ -24,6 +24,7 @@ import pytest
 
 from tests.forked import FORKS, Forked
 from tests.integration.web.harness import SOURCE, Process, serving, until
+from tests.marks import nightly
 from tests.studio.double import ANNOTATORS, OWNER
 from tests.studio.people import KIND, Somebody
 from tests.studio.servers import Studio, running
@@ -223,9 +224,9 @@ def test_forty_tasks_and_four_people(tmp_path: Path) -> None:
     ("victims", "kills"),
     [
         ("sync studio server", KILLS),
-        pytest.param("sync", 25, marks=pytest.mark.slow),
-        pytest.param("studio", 25, marks=pytest.mark.slow),
-        pytest.param("sync studio server", 25, marks=pytest.mark.slow),
+        nightly("sync", 25),
+        nightly("studio", 25),
+        nightly("sync studio server", 25),
     ],
 )
 @pytest.mark.timeout(1200)

@@ -14,6 +14,7 @@ pytest.importorskip("pyarrow", reason="pip install 'venire[data]'")
 
 from pyarrow import fs
 
+from tests.marks import nightly
 from tests.unit.cluster import s3
 from tests.unit.cluster.tables import assert_same
 from tests.unit.cluster.test_loading import A, B, write
@@ -26,7 +27,7 @@ from venire.labels.sources import as_truth
 KEYS = {"AWS_ACCESS_KEY_ID": "key", "AWS_SECRET_ACCESS_KEY": "secret"}
 
 
-@pytest.fixture(scope="module", params=["found", pytest.param("installed", marks=pytest.mark.slow)])
+@pytest.fixture(scope="module", params=["found", nightly("installed")])
 def server(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[str]:

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.marks import nightly
 from tests.strategies import Instance, instances
 from tests.unit.scheduling import market_reference as plain
 from tests.unit.scheduling.test_policies import in_names, steps
@@ -84,7 +85,7 @@ def test_in_the_papers_setting_it_is_never_below_algorithm_1(seed: int) -> None:
     assert ratio >= 0.999
 
 
-@pytest.mark.parametrize("slots", [100, 1_000, pytest.param(10_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("slots", [100, 1_000, nightly(10_000)])
 @pytest.mark.parametrize("policy", [Waterfill(), LookAhead()], ids=lambda p: p.name)
 def test_in_the_papers_setting_never_below_algorithm_1_on_ten_seeds(
     policy: Policy, slots: int

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.marks import nightly
 from tests.unit.service.support import Bench, bench, running, settings_of
 from venire import ErrorBound
 from venire.errors import Conflict, InputError, NotFound
@@ -373,7 +374,7 @@ def test_draws_are_random_independent_of_each_other_and_secret() -> None:
     assert (more | ~one).all()  # a larger share draws these and more
 
 
-@pytest.mark.parametrize("runs", [40, pytest.param(200, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("runs", [40, nightly(200)])
 def test_the_bound_covers_under_peeking_whatever_is_answered_first(runs: int) -> None:
     """A stream of verdicts, 10 % wrong; whoever answers takes the right ones first.
 
