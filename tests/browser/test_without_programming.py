@@ -159,8 +159,9 @@ def test_an_upload_goes_on_after_an_interruption(
         sent.append(route.request.url)
         if len(sent) == 2:
             error = {"error": {"code": "x", "message": "out of order", "retryable": False}}
-            return route.fulfill(status=500, json=error)
-        return route.continue_()
+            route.fulfill(status=500, json=error)
+        else:
+            route.continue_()
 
     page.route("**/upload?**", pass_on)
     page.set_input_files("#file", str(file))
