@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.browser.test_console import Hook
 from tests.browser.test_pages import ready, sign_in
 from tests.integration.web.harness import Process, serving, until
 
@@ -21,7 +22,8 @@ POSTS = 300
 def process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Process]:
     """A server on which there is nothing yet."""
     folder: Path = tmp_path_factory.mktemp("serve")
-    with serving(f"sqlite:///{folder}/venire.db", folder) as server:
+    private = {"VENIRE_ALLOW_PRIVATE_WEBHOOKS": "true"}
+    with serving(f"sqlite:///{folder}/venire.db", folder, **private) as server:
         yield server
 
 
@@ -112,6 +114,7 @@ def test_from_nothing_to_an_export(
     with process.client() as client:  # only to wait until the verdicts are there
         until(lambda: client.insights("posts")["exits"] >= 8)
     page.click("nav.tabs >> text=Reviews")
+    page.click("nav.tabs >> text=low confidence")  # not the audits, which are drawn and blind
     page.wait_for_selector("form.judge")
     plain(page)
     page.locator("form.judge button.primary").first.click()
@@ -188,3 +191,72 @@ def test_settings_are_pasted(page: Any, process: Process) -> None:
     page.wait_for_url("**/streams/pasted/upload?made=1")
     with process.client() as client:
         assert client.stream("pasted")["settings"]["min_labels"] == 2
+
+
+def test_costs_panel_and_layout_are_tables_with_a_preview(
+    page: Any, process: Process, check_access: Callable[[Any, str], None]
+) -> None:
+    with process.client(timeout=200) as client:
+        blocks = [{"field": "a", "title": "A"}, {"field": "b", "beside": True}]
+        panel = [{"id": "ann", "price": 0.5}, {"id": "bob"}]
+        client.create_stream("forms", classes=["keep", "remove"], panel=panel, layout=blocks)
+    sign_in(page, process, process.key)
+    page.goto(f"{process.url}/streams/forms/settings")
+    for title in ("Panel", "What errors cost", "What labelers see"):
+        page.click(f"#settings summary h2:text-is('{title}')")
+    costs = page.locator("[data-rows=set-costs]")
+    costs.get_by_role("button", name="Add a row").click()
+    costs.get_by_label("truth").select_option("remove")
+    costs.get_by_label("verdict").select_option("keep")
+    costs.get_by_label("cost", exact=True).fill("20")
+    shown = costs.locator(".preview tr >> nth=2").locator("th, td").all_inner_texts()
+    assert shown == ["remove", "20", "0"]
+    members = page.locator("[data-rows=set-panel]")
+    members.get_by_role("button", name="Remove").nth(1).click()
+    members.get_by_label("trusted").check()
+    assert page.locator(".page > div").count() == 1  # one beside the other
+    check_access(page, "tables of settings")
+    page.locator("details.json summary").nth(1).click()
+    page.fill("#set-panel", '[{"id": "ann", "trusted": true}, {"id": "cat"}]')  # and back
+    assert members.get_by_label("id").nth(1).input_value() == "cat"
+    page.click("#settings .save button.primary")
+    page.wait_for_selector("#said:has-text('saved as version 2')")
+    with process.client() as client:
+        kept = client.stream("forms")["settings"]
+    assert kept["costs"] == [{"truth": "remove", "verdict": "keep", "cost": 20}]
+    assert [(one["id"], one["trusted"]) for one in kept["panel"]] == [("ann", True), ("cat", False)]
+    assert [one["field"] for one in kept["layout"]] == ["a", "b"]
+
+
+def test_webhooks_are_added_tested_and_removed(
+    page: Any, process: Process, check_access: Callable[[Any, str], None]
+) -> None:
+    hook = Hook()
+    page.on("dialog", lambda asked: asked.accept())
+    with process.client(timeout=200) as client:
+        client.create_stream("told", classes=["a", "b"], slot_seconds=600)
+    sign_in(page, process, process.key)
+    page.goto(f"{process.url}/streams/told/webhooks")
+    page.fill("#hook-url", hook.url)
+    page.click("#add-hook button")
+    page.wait_for_selector("[data-do=test]")
+    page.click("[data-do=test]")
+    page.wait_for_selector("#hook-said:has-text('The test arrived (answer 204)')")
+    assert hook.got == [{"text": "told: this is a test of the webhook, and it works"}]
+    check_access(page, "webhooks")
+    page.fill("#hook-url", "http://127.0.0.1:9/")
+    page.select_option("#hook-format", "json")
+    page.click("#add-hook button")
+    page.wait_for_selector("#secret[open]")
+    assert page.inner_text("#secret-text").startswith("whsec_")
+    page.click("#secret button")
+    page.wait_for_selector("[data-do=test] >> nth=1")
+    page.locator("[data-do=test]").nth(1).click()
+    page.wait_for_selector("#hook-said:has-text('The test failed')")
+    page.locator("[data-do=remove]").nth(1).click()
+    until(lambda: page.locator("[data-do=remove]").count() == 1)
+    with process.client() as client:
+        [kept] = client.webhooks("told")
+    assert (kept["format"], kept["url"]) == ("text", hook.url)
+    hook.server.shutdown()
+    hook.server.server_close()

@@ -10,7 +10,6 @@ import csv
 import io
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice, zip_longest
-from pathlib import Path
 from typing import Annotated, Any, Final, Literal, NotRequired, TypeVar
 
 from fastapi.exceptions import RequestValidationError
@@ -19,8 +18,6 @@ from pydantic_core import from_json, to_json
 from starlette.requests import Request
 from typing_extensions import TypedDict
 
-from venire.errors import FileError
-from venire.files.trees import parse_tree
 from venire.model import Role
 from venire.service.keys.invitations import MOST_DAYS
 from venire.service.keys.keyring import MAX_DAYS
@@ -34,8 +31,8 @@ from venire.web.plans import PlanBody
 __all__ = [
     "BODIES",
     "CSV",
+    "JSON",
     "NDJSON",
-    "TREES",
     "GoldBody",
     "InvitationBody",
     "ItemBody",
@@ -56,18 +53,14 @@ __all__ = [
     "faults_of",
     "item_of",
     "media_type",
+    "parsed",
     "read",
     "read_list",
-    "read_stream",
 ]
 
 NDJSON: Final = "application/x-ndjson"
 JSON: Final = "application/json"
 CSV: Final = "text/csv"
-
-#: Settings of a stream as people write them, by type, and the most bytes of them: YAML is slow.
-TREES: Final = {"application/toml": "toml", "application/yaml": "yaml"}
-LONGEST_TREE: Final = 64 * 1024
 
 #: Longer bodies are parsed in a thread; this many bytes take about a millisecond.
 LONG_BODY: Final = 50_000
@@ -314,39 +307,7 @@ async def read(request: Request, model: type[M]) -> M:
     media_type(request, (JSON,))
     body = await request.body()
     _check_values(body)
-    return await _aside(body, lambda: _model(model, body))
-
-
-async def read_stream(request: Request) -> NewStream:
-    """A stream to create: JSON, or TOML or YAML as `venire stream` takes it."""
-    kind = media_type(request, (JSON, *TREES))
-    if kind == JSON:
-        return await read(request, NewStream)
-    body = await request.body()
-    if len(body) > LONGEST_TREE:
-        raise RequestError(
-            413,
-            "body_too_large",
-            f"got {len(body):,} bytes of {TREES[kind].upper()}, expected at most {LONGEST_TREE:,}",
-            hint="send JSON",
-        )
-    return await beside(lambda: _of_tree(body, Path(f"stream.{TREES[kind]}")))
-
-
-def _of_tree(body: bytes, name: Path) -> NewStream:
-    r"""The stream of a text of settings.
-
-    >>> _of_tree(b"name: posts\nclasses: [spam, ok]\nmin_labels: 2", Path("stream.yaml")).min_labels
-    2
-    """
-    try:
-        content = parse_tree(body.decode("utf-8-sig"), name).content
-    except UnicodeDecodeError:
-        raise FileError(name, None, "this is not UTF-8 text") from None
-    if not isinstance(content, dict):
-        got = type(content).__name__
-        raise FileError(name, None, f"got a {got}, expected settings such as name: posts")
-    return _model(NewStream, to_json(content, fallback=str))
+    return await _aside(body, lambda: parsed(model, body))
 
 
 async def _aside(body: bytes, work: Callable[[], T]) -> T:
@@ -354,7 +315,8 @@ async def _aside(body: bytes, work: Callable[[], T]) -> T:
     return work() if len(body) < LONG_BODY else await beside(work)
 
 
-def _model(model: type[M], body: bytes) -> M:
+def parsed(model: type[M], body: bytes) -> M:
+    """The model of a JSON text."""
     try:
         return model.model_validate_json(body, strict=True)
     except ValidationError as error:

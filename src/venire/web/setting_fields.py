@@ -1,15 +1,16 @@
 """The settings of a stream as the fields of a form.
 
-Every setting that can be changed has a field. What is a list or an object is a text of JSON, but
-for the rules of alarms, the daily budget and the retention, of which each part has a field of its
-own. An empty field of a number means none.
+Every setting that can be changed has a field. Of the rules of alarms, the daily budget and the
+retention each part has a field of its own. A list of records, such as the panel, and a text for
+each name are tables, a row for each, beside their JSON; other lists and objects are JSON alone. An
+empty field of a number means none.
 """
 
 from __future__ import annotations
 
 import json
 import typing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Annotated, Any, Final, Literal
 
@@ -24,7 +25,7 @@ from venire.service.units import Unit
 
 __all__ = ["Field", "groups_of"]
 
-Kind = Literal["number", "text", "flag", "long", "json"]
+Kind = Literal["number", "text", "flag", "long", "json", "choice"]
 
 #: What belongs together, in the order of the form.
 GROUPS: Final = MappingProxyType(
@@ -39,7 +40,10 @@ GROUPS: Final = MappingProxyType(
         "Alarms": ["alarms"],
         "How long history stays": ["retention"],
         "Labelling page": ["ahead", "undo_seconds", "guidelines"],
-        "As JSON": ["panel", "student", "costs", "descriptions", "layout", "practice"],
+        "Panel": ["panel"],
+        "What errors cost": ["costs"],
+        "What labelers see": ["layout", "descriptions", "practice"],
+        "Student": ["student"],
     }
 )
 
@@ -53,7 +57,8 @@ PARTS: Final = MappingProxyType[str, type[BaseModel]](
 class Field:
     """A field: its name, how it is entered, its value as text, and what its declaration says.
 
-    That is a hint, known values, the unit of a number, and its least and greatest value.
+    That is a hint, known values, the unit of a number, and its least and greatest value. `columns`
+    are those of a table; one of two columns called `name` and `text` is an object in JSON.
     """
 
     name: str
@@ -64,6 +69,17 @@ class Field:
     unit: str = ""
     least: float | None = None
     most: float | None = None
+    columns: tuple[Field, ...] = ()
+
+    @property
+    def as_columns(self) -> str:
+        """The columns as the page's script reads them."""
+        told = [
+            {"name": one.name, "kind": one.kind, "label": one.label, "options": one.options}
+            | {"value": one.value, "least": one.least, "most": one.most}
+            for one in self.columns
+        ]
+        return json.dumps(told)
 
     @property
     def label(self) -> str:
@@ -87,7 +103,10 @@ def groups_of(settings: StreamSettings) -> list[tuple[str, list[Field]]]:
     named = {"classes", *(name for names in GROUPS.values() for name in names)}
     others = {"More": [name for name in values if name not in named]}
     return [
-        (title, [field for name in names for field in _fields(name, values[name])])
+        (
+            title,
+            [_within(field, settings) for name in names for field in _fields(name, values[name])],
+        )
         for title, names in [*GROUPS.items(), *others.items()]
         if names
     ]
@@ -100,6 +119,33 @@ def _fields(name: str, value: Any) -> list[Field]:
     return [_field(f"{name}.{k}", about, (value or {}).get(k)) for k, about in parts.items()]
 
 
+def _within(field: Field, settings: StreamSettings) -> Field:
+    """The field, in whose columns classes are chosen among those of the stream."""
+    if field.name not in ("costs", "descriptions"):
+        return field
+    columns = [
+        replace(one, kind="choice", options=settings.classes)
+        if one.name in ("truth", "verdict", "name")
+        else one
+        for one in field.columns
+    ]
+    return replace(field, columns=tuple(columns))
+
+
+def _columns(kind: Any) -> tuple[Field, ...]:
+    """The columns of a list of records, or of a text for each name; none of what is neither."""
+    inner = typing.get_args(kind)
+    if typing.get_origin(kind) is dict and _plain(inner[1]) == [str]:
+        return Field("name", "text", ""), Field("text", "text", "")
+    if typing.get_origin(kind) is not tuple or not issubclass(inner[0], BaseModel):
+        return ()
+    found = [
+        _field(name, about, None if about.is_required() else about.default)
+        for name, about in inner[0].model_fields.items()
+    ]
+    return () if any(one.kind == "json" for one in found) else tuple(found)
+
+
 def _field(name: str, about: FieldInfo, value: Any) -> Field:
     kind = _kind(name, about.annotation)
     value = int(value) if isinstance(value, float) and value.is_integer() else value
@@ -110,7 +156,9 @@ def _field(name: str, about: FieldInfo, value: Any) -> Field:
     least = min((x for one in said for x in _bound(one, "ge", "gt")), default=None)
     most = max((x for one in said for x in _bound(one, "le", "lt")), default=None)
     unit = next((one.name for one in said if isinstance(one, Unit)), "")
-    return Field(name, kind, text, hint, _options(name), unit, least, most)
+    options = typing.get_args(about.annotation) if kind == "choice" else _options(name)
+    columns = _columns(about.annotation) if kind == "json" else ()
+    return Field(name, kind, text, hint, options, unit, least, most, columns)
 
 
 def _said(about: FieldInfo) -> list[Any]:
@@ -148,12 +196,16 @@ def _json(value: Any) -> str:
 
 def _kind(name: str, kind: Any) -> Kind:
     """How a value of this type is entered."""
+    if typing.get_origin(kind) is Literal:
+        return "choice"
     types = set(_plain(kind))
     if types <= {int, float, type(None)}:
         return "number"
     if types == {bool}:
         return "flag"
-    return ("long" if name == "guidelines" else "text") if types == {str} else "json"
+    if types <= {str, type(None)}:
+        return "long" if name == "guidelines" else "text"
+    return "json"
 
 
 def _plain(kind: Any) -> list[Any]:

@@ -19,7 +19,8 @@ from tests.integration.web.harness import STREAM, Process
 from venire.web.access import ROLES
 
 PAGES = {"GET /", "GET /docs", "GET /work", "GET /live", "POST /sign-in", "POST /sign-out"}
-PAGES |= {"GET /sign-in", "GET /audit", "GET /archived"}
+PAGES |= {"GET /sign-in", "GET /audit", "GET /archived", "GET /new-stream"}
+PAGES |= {"GET /join/{stream}", "POST /join/{stream}"}
 PAGES |= {route for route in ROLES if route.startswith("GET /streams/")}
 #: A log that is followed has no end; it is tested by itself.
 ENDLESS = {"GET /v1/streams/{stream}/events"}

@@ -9,7 +9,14 @@ import pytest
 from pydantic import BaseModel
 
 from venire.service.retention import Retention
-from venire.service.settings import MIN_SLOT, AlarmRules, DailyBudget, StreamSettings, changed
+from venire.service.settings import (
+    MIN_SLOT,
+    MOST_AHEAD,
+    AlarmRules,
+    DailyBudget,
+    StreamSettings,
+    changed,
+)
 from venire.web import setting_fields
 from venire.web.presets import PRESETS
 from venire.web.setting_fields import groups_of
@@ -68,7 +75,7 @@ def test_every_field_has_a_sentence_and_numbers_have_units_and_bounds_of_the_dec
     numbers = [field for field in fields.values() if field.kind == "number"]
     assert [field.name for field in numbers if not field.unit or field.least is None] == []
     assert fields["slot_seconds"].least == MIN_SLOT
-    assert (fields["alarms.accuracy"].most, fields["max_overlap"].least) == (1, 1)
+    assert [fields[name].most for name in ("alarms.accuracy", "ahead")] == [1, MOST_AHEAD]
     models: list[type[BaseModel]] = [AlarmRules, DailyBudget, Retention]
     assert list(setting_fields.PARTS.values()) == models
 

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from typing import Any
+from pathlib import Path
+from typing import Any, Final
 
 from fastapi import FastAPI, Request, Response
 from pydantic import ValidationError
+from pydantic_core import to_json
 
+from venire.errors import FileError
+from venire.files.trees import parse_tree
 from venire.model import Role
 from venire.service.actors import Actor
 from venire.service.console_messages import ArchivedStream
@@ -19,12 +23,17 @@ from venire.web.access import Caller
 from venire.web.answers import body, dumps, json_answer, says
 from venire.web.beside import beside
 from venire.web.blind import Blind
-from venire.web.bodies import TREES, read_object, read_stream, refused
+from venire.web.bodies import JSON, NewStream, media_type, parsed, read, read_object, refused
+from venire.web.errors import RequestError
 from venire.web.everywhere import all_streams
 from venire.web.guard import Gate, by_hand, caller
 from venire.web.parameters import Stream, stream_parameter
 
 __all__ = ["StreamRoutes"]
+
+#: Settings of a stream as people write them, by type, and the most bytes of them: YAML is slow.
+TREES: Final = {"application/toml": "toml", "application/yaml": "yaml"}
+LONGEST_TREE: Final = 64 * 1024
 
 EXAMPLE = {"name": "posts", "classes": ["spam", "ok"], "panel": [{"id": "ann"}, {"id": "bob"}]}
 
@@ -157,6 +166,38 @@ class StreamRoutes:
         self, request: Request, stream: str, verb: Callable[[str, Actor], Awaitable[StreamView]]
     ) -> Response:
         return json_answer(await verb(stream, caller(request).actor))
+
+
+async def read_stream(request: Request) -> NewStream:
+    """A stream to create: JSON, or TOML or YAML as `venire stream` takes it."""
+    kind = media_type(request, (JSON, *TREES))
+    if kind == JSON:
+        return await read(request, NewStream)
+    body = await request.body()
+    if len(body) > LONGEST_TREE:
+        raise RequestError(
+            413,
+            "body_too_large",
+            f"got {len(body):,} bytes of {TREES[kind].upper()}, expected at most {LONGEST_TREE:,}",
+            hint="send JSON",
+        )
+    return await beside(lambda: _of_tree(body, Path(f"stream.{TREES[kind]}")))
+
+
+def _of_tree(body: bytes, name: Path) -> NewStream:
+    r"""The stream of a text of settings.
+
+    >>> _of_tree(b"name: posts\nclasses: [spam, ok]\nmin_labels: 2", Path("stream.yaml")).min_labels
+    2
+    """
+    try:
+        content = parse_tree(body.decode("utf-8-sig"), name).content
+    except UnicodeDecodeError:
+        raise FileError(name, None, "this is not UTF-8 text") from None
+    if not isinstance(content, dict):
+        got = type(content).__name__
+        raise FileError(name, None, f"got a {got}, expected settings such as name: posts")
+    return parsed(NewStream, to_json(content, fallback=str))
 
 
 def _as_trees(described: dict[str, Any]) -> dict[str, Any]:

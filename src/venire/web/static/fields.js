@@ -21,7 +21,7 @@ function tell(field, fault) {
   hint(field).textContent = fault ?? hints.get(field.name);
   hint(field).classList.toggle("wrong", Boolean(fault));
   field.setAttribute("aria-invalid", String(Boolean(fault)));
-  if (fault && field.closest("details")) field.closest("details").open = true;
+  for (let box = fault && field.closest("details"); box; box = box.parentElement.closest("details")) box.open = true;
 }
 
 function changes() {
