@@ -225,7 +225,8 @@ class ItemView:
     `verdict` and `confidence` are current: by the labels so far while the item is open, and
     afterwards by its last revision, or by its exit if there is none. `follow_up` is the item as
     which it was sent back for more labels, `follows` the one that was sent back as this. `gold` is
-    what somebody trusted said, `gold_said` who, when, and what that corrected.
+    what somebody trusted said, `gold_said` who, when, and what that corrected. `rests_on` says in
+    words what the confidence rests on, and whether that is stale; None where it is hidden.
     """
 
     id: str
@@ -250,6 +251,7 @@ class ItemView:
     follows: str | None = None
     follow_up: str | None = None
     gold_said: GoldView | None = None
+    rests_on: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

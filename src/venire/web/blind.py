@@ -53,6 +53,8 @@ class Blind:
 
     def item(self, view: ItemView) -> ItemView:
         """An item, without its verdict and its labels if it is due."""
+        if self.due:  # it is said by sums, too
+            view = replace(view, rests_on=None)
         if view.id not in self.due:
             return view
         left = None if view.exit is None else self._exit(view.exit)

@@ -11,6 +11,7 @@ from venire.web.errors import RequestError
 
 __all__ = [
     "Item",
+    "Level",
     "Limit",
     "Stream",
     "Wait",
@@ -29,6 +30,9 @@ Item: TypeAlias = Annotated[
     Path(description="The id of the item.", max_length=LONGEST_ID, pattern=r"^[^\x00-\x1f\x7f]+$"),
 ]
 Limit: TypeAlias = Annotated[int, Query(description="Maximum number of results.", ge=1, le=10_000)]
+Level: TypeAlias = Annotated[
+    float, Query(description="The probability with which each bound holds.", gt=0, lt=1)
+]
 Wait: TypeAlias = Annotated[
     float,
     Query(

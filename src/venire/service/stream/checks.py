@@ -46,6 +46,7 @@ class Checks:
 
     `open_gold` are open items whose class is known already: their verdicts are not the labelers',
     and are not drawn. `gold` counts all gold of the stream, `corrected` what of it was corrected.
+    `last_checked` is when the last of the checked verdicts was made.
 
     >>> checks = Checks(b"secret")
     >>> checks.load([CheckRow("posts", 1, "a", 0.0, 0.02, "ok")], {})
@@ -66,19 +67,21 @@ class Checks:
     extra: set[str] = field(default_factory=set)
     shares: dict[str, float] = field(default_factory=dict)
     drawn_of: Counter[str] = field(default_factory=Counter)
+    times: dict[str, float] = field(default_factory=dict)
+    last_checked: float | None = None
 
     def load(self, rows: Iterable[CheckRow], gold: Mapping[str, str]) -> None:
         """Begin with what the store has: the draws, and the gold of these items."""
         for row in rows:
             self._note(row)
             if row.item in gold:
-                self.wrong[row.item] = gold[row.item] != row.verdict
+                self._judge(row.item, gold[row.item])
             else:
                 self.waiting[row.item] = None
 
     def _note(self, row: CheckRow) -> None:
         self.verdicts[row.item] = row.verdict
-        self.shares[row.item] = row.share
+        self.shares[row.item], self.times[row.item] = row.share, row.at
         self.drawn_of[row.verdict] += 1
         if row.extra:
             self.extra.add(row.item)
@@ -124,8 +127,14 @@ class Checks:
         if item not in self.waiting:
             return False
         del self.waiting[item]
-        self.wrong[item] = label != self.verdicts[item]
+        self._judge(item, label)
         return True
+
+    def _judge(self, item: str, label: str) -> None:
+        """A drawn verdict was checked; the last of those by when it left."""
+        self.wrong[item] = label != self.verdicts[item]
+        at = self.times[item]
+        self.last_checked = at if self.last_checked is None else max(self.last_checked, at)
 
     def correct(self, item: str, label: str) -> None:
         """The gold of an item was wrong: it is this."""

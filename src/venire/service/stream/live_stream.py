@@ -151,6 +151,7 @@ class LiveStream:
         self.checks, self.pupil, self.follow_ups = Checks(), StreamPupil(), FollowUps()
         self.hooks: dict[str, None] = {}
         self.alarms: dict[tuple[str, str], AlarmRow] = {}  # those that are on
+        self.basis: tuple[int, tuple[float, str] | None] = (0, None)  # version; what changed when
         self.alarm_n = 0
         self.resumed: list[HeldLease] = []
         self.spent = False

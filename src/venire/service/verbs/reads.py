@@ -32,6 +32,7 @@ from venire.service.panel_messages import (
     WhatIfView,
 )
 from venire.service.reports.archived import check_cursor, find
+from venire.service.reports.basis import TRUSTED, last_change, rests_on
 from venire.service.reports.event_json import (
     event_body,
     exit_view,
@@ -50,7 +51,7 @@ from venire.service.runtime.runtime import Runtime
 from venire.service.stream.live_stream import LiveStream
 from venire.service.stream.log_position import LogPosition
 from venire.service.stream.slot_clock import quantile
-from venire.storage import EventRow
+from venire.storage import EventRow, ItemRow
 from venire.storage.codec import kind_of
 from venire.whatif import Plan
 
@@ -286,7 +287,17 @@ async def item_view(runtime: Runtime, stream: str, item: str) -> ItemView:
         follows=live.follow_ups.original.get(item),
         follow_up=live.follow_ups.latest.get(item),
         gold_said=gold_view(gold[0]) if gold else None,
+        rests_on=TRUSTED if gold else await _basis(runtime, live, row),
     )
+
+
+async def _basis(runtime: Runtime, live: LiveStream, row: ItemRow) -> str:
+    """What the confidence of an item rests on."""
+    if live.basis[0] != live.version:
+        rows = await runtime.read(runtime.storage.settings, live.name)
+        live.basis = live.version, last_change(rows)
+    shifted = any(rule == "mix_shift" for rule, _ in live.alarms)
+    return rests_on(live.checks, row.left_at, live.basis[1], shifted)
 
 
 def event_view(row: EventRow) -> EventView:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import FastAPI, Query, Request, Response
 
@@ -11,14 +11,12 @@ from venire.web.answers import body, json_answer, says
 from venire.web.blind import blind_for
 from venire.web.bodies import read
 from venire.web.guard import Gate, by_hand, caller
-from venire.web.parameters import Stream, stream_parameter
+from venire.web.parameters import Level, Stream, stream_parameter
 from venire.web.plans import PlanBody, plan_of
 
 __all__ = ["AnalysisRoutes"]
 
 EXAMPLE = {"policy": "fixed-overlap:3", "without": ["ann"], "money": 50}
-
-LEVEL = "The probability with which each interval holds, if one looks once."
 
 Labeler = Annotated[str, Query(description="The id of the labeler.", min_length=1, max_length=200)]
 
@@ -33,30 +31,14 @@ class AnalysisRoutes:
     def add(self, app: FastAPI) -> None:
         """Add the routes."""
         one = "/v1/streams/{stream}"
-        app.add_api_route(
-            f"{one}/confusion",
-            self.confusion,
-            methods=["GET"],
-            tags=["reading"],
-            response_model=ConfusionView,
-            responses=says(404, 409, 422, text="The learned confusion matrix."),
-        )
-        app.add_api_route(
-            f"{one}/rates",
-            self.rates,
-            methods=["GET"],
-            tags=["reading"],
-            response_model=RatesView,
-            responses=says(404, 409, 422, text="The rates, with their intervals."),
-        )
-        app.add_api_route(
-            f"{one}/lessons",
-            self.lessons,
-            methods=["GET"],
-            tags=["reading"],
-            response_model=LessonsView,
-            responses=says(404, 422, text="The latest versions of the student, in order."),
-        )
+        for path, endpoint, model, text in (
+            ("confusion", self.confusion, ConfusionView, "The learned confusion matrix."),
+            ("rates", self.rates, RatesView, "The rates, with their intervals."),
+            ("lessons", self.lessons, LessonsView, "The latest versions of the student, in order."),
+        ):
+            told = says(404, *([] if path == "lessons" else [409]), 422, text=text)
+            how: dict[str, Any] = {"methods": ["GET"], "tags": ["reading"], "response_model": model}
+            app.add_api_route(f"{one}/{path}", endpoint, responses=told, **how)
         app.add_api_route(
             f"{one}/what-if",
             self.what_if,
@@ -72,12 +54,7 @@ class AnalysisRoutes:
         (await blind_for(self._service, caller(request), stream)).check_log()
         return json_answer(await self._service.confusion(stream, labeler))
 
-    async def rates(
-        self,
-        request: Request,
-        stream: Stream,
-        level: Annotated[float, Query(description=LEVEL, gt=0, lt=1)] = 0.95,
-    ) -> Response:
+    async def rates(self, request: Request, stream: Stream, level: Level = 0.95) -> Response:
         """How often each class comes, and how right and complete its verdicts are, by audits."""
         (await blind_for(self._service, caller(request), stream)).check_log()
         return json_answer(await self._service.rates(stream, level))

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-from fastapi import FastAPI, Query, Request, Response
+from fastapi import FastAPI, Request, Response
 
 from venire.model import Role
 from venire.service.messages import AuditsView, GoldIn
@@ -13,13 +11,12 @@ from venire.web.blind import Blind
 from venire.web.bodies import CSV, GoldBody, read_list
 from venire.web.errors import RequestError
 from venire.web.guard import Gate, by_hand, caller
-from venire.web.parameters import Stream, flag, flag_parameter, stream_parameter
+from venire.web.parameters import Level, Stream, flag, flag_parameter, stream_parameter
 
 __all__ = ["GoldRoutes"]
 
 EXAMPLE = [{"item": "post-1", "label": "ok"}]
 CORRECT = "Gold that says otherwise than before takes its place; it is refused without."
-LEVEL = "The probability with which each bound holds."
 
 
 class GoldRoutes:
@@ -52,12 +49,7 @@ class GoldRoutes:
             ),
         )
 
-    async def audits(
-        self,
-        request: Request,
-        stream: Stream,
-        level: Annotated[float, Query(description=LEVEL, gt=0, lt=1)] = 0.95,
-    ) -> Response:
+    async def audits(self, request: Request, stream: Stream, level: Level = 0.95) -> Response:
         """What accuracy audits prove: bounds on the rate of errors that hold at all times."""
         listed = await self._may_judge(request, stream)
         if not listed and caller(request).role == Role.LABELER:
