@@ -139,7 +139,9 @@ class Questions:
         if self.gold:
             hits, of = self.right.get(best, (0, 0))
             told = f"{hits} of {of}: " if of else ""
-            change = f"{self.changed:,} verdict{'' if self.changed == 1 else 's'} change"
+            change = (
+                "1 verdict changes" if self.changed == 1 else f"{self.changed:,} verdicts change"
+            )
             lines.append(f"{told}{best} explains the answers best ({weight:.0%}); {change}")
         else:
             lines.append(f"no answers yet: {best} is the default ({weight:.0%} before any truth)")
