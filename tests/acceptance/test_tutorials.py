@@ -127,7 +127,7 @@ def the_second_idea_pays_in_bursts(newcomer: Newcomer) -> None:
 def half_an_hour_pays(newcomer: Newcomer) -> None:
     wrong = numbers(re.findall(r"tasks: ([\d.]+)% of the verdicts", "".join(newcomer.said)))
     assert wrong[0] > 20 > wrong[1] > 10 > wrong[2]
-    low, high = numbers(re.findall(r"([\d.]+) to ([\d.]+) %", newcomer.said[-1])[0])  # type: ignore[arg-type]
+    low, high = numbers(re.findall(r"([\d.]+) to ([\d.]+) %", newcomer.said[-1])[0])
     assert 50 < low < 59.4 < high
 
 

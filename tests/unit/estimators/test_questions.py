@@ -96,7 +96,8 @@ def test_camps_are_named_and_the_answers_speak_for_one() -> None:
         right = rng.random(3) < 0.9
         rows += [(i, f"other {m}", int(truth[i] if right[m] else 1 - truth[i])) for m in range(3)]
     first = questions(rows, 10)
-    found = questions(rows, 1, {q.item: int(truth[q.item]) for q in first.asked})
+    right_label = dict(enumerate(truth.tolist()))
+    found = questions(rows, 1, {q.item: right_label[q.item] for q in first.asked})  # type: ignore[index] # items are numbers
     camp = next(camp for camp in found.camps if set(camp.members) == {"gpt-a", "gpt-b", "gpt-c"})
     assert camp.others > camp.right
     told = f"where the camp of gpt-* and the others differ, the others are right on {camp.others}"

@@ -212,7 +212,7 @@ def plain_ceiling(sure: Any, wrong: Any, of: float) -> float:
     for limit in limits:
         there = [w for x, w in zip(sure, wrong, strict=True) if x >= limit]
         found.append(1 - (sum(there) + of_wrong) / (len(there) + every))
-    return max(*found, 0.5)
+    return float(max(*found, 0.5))
 
 
 def plain_mean(q: Any, gold: Any, truth: Any) -> Any:
