@@ -22,7 +22,12 @@ TUTORIALS = sorted((ROOT / "docs" / "tutorials").glob("*.md"))
 NUMBER = r"\d[\d,]*(?:\.\d+)?(?:e-?\d+)?"
 
 #: How far a number may be from the one that is shown; without an entry, as far as it likes.
-CLOSE = {"aggregate-a-table": 0.05, "own-policy": 0.05, "judge-answers": 0.15}
+CLOSE = {
+    "aggregate-a-table": 0.05,
+    "own-policy": 0.05,
+    "judge-answers": 0.15,
+    "ask-an-expert": 0.05,
+}
 
 
 def pattern(line: str) -> str:
@@ -120,11 +125,19 @@ def the_second_idea_pays_in_bursts(newcomer: Newcomer) -> None:
     assert (newcomer.folder / "compared" / "index.html").exists()
 
 
+def half_an_hour_pays(newcomer: Newcomer) -> None:
+    wrong = numbers(re.findall(r"tasks: ([\d.]+)% of the verdicts", "".join(newcomer.said)))
+    assert wrong[0] > 20 > wrong[1] > 10 > wrong[2]
+    low, high = numbers(re.findall(r"([\d.]+) to ([\d.]+) %", newcomer.said[-1])[0])
+    assert 50 < low < 59.4 < high
+
+
 CHECKS: dict[str, Callable[[Newcomer], None]] = {
     "judge-answers": the_better_system_is_found,
     "moderate-a-stream": the_person_gets_what_programs_cannot_decide,
     "aggregate-a-table": the_table_is_better_than_a_majority,
     "label-images": the_team_has_labelled_everything,
+    "ask-an-expert": half_an_hour_pays,
     "own-policy": the_second_idea_pays_in_bursts,
 }
 

@@ -43,6 +43,7 @@ HOW_TO: Final = (
 KINDS: Final[dict[str, Sequence[str]]] = {
     "Tutorials": (
         "tutorials/judge-answers",
+        "tutorials/ask-an-expert",
         "tutorials/moderate-a-stream",
         "tutorials/aggregate-a-table",
         "tutorials/label-images",

@@ -14,13 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from venire.cli import clusters, screen
-from venire.cli.guarantees import (
-    GUARANTEE,
-    GUARANTEE_GOLD,
-    GUARANTEE_LEVEL,
-    Promise,
-    promise_of,
-)
+from venire.cli.guarantees import Level, Promise, RightShare, TestingGold, promise_of
 from venire.cli.tables import FAMILIES, MERGE, WIDE, columns_of, families_of, gold_of, repeats_of
 from venire.cli.worlds import names_of
 from venire.errors import InputError
@@ -74,13 +68,9 @@ def aggregate(
     gold: Annotated[str | None, typer.Option(metavar="FILE", help=GOLD)] = None,
     costs: Annotated[str | None, typer.Option(metavar="COSTS", help=COSTS)] = None,
     families: Annotated[Path | None, typer.Option(metavar="FILE", help=FAMILIES)] = None,
-    guarantee: Annotated[float | None, typer.Option(metavar="X", help=GUARANTEE)] = None,
-    guarantee_level: Annotated[
-        float | None, typer.Option(metavar="X", help=GUARANTEE_LEVEL)
-    ] = None,
-    guarantee_gold: Annotated[
-        Path | None, typer.Option(metavar="FILE", help=GUARANTEE_GOLD)
-    ] = None,
+    guarantee: RightShare = None,
+    guarantee_level: Level = None,
+    guarantee_gold: TestingGold = None,
     out: Annotated[Path | None, typer.Option(metavar="FILE", help=OUT)] = None,
     probabilities: Annotated[bool, typer.Option("--probabilities", help=PROBABILITIES)] = False,
     skills: Annotated[Path | None, typer.Option(metavar="FILE", help=SKILLS)] = None,

@@ -6,7 +6,9 @@ import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+
+import typer
 
 from venire.cli import screen
 from venire.errors import FileError, InputError
@@ -15,10 +17,10 @@ if TYPE_CHECKING:
     from venire.audits import Guarantee
 
 __all__ = [
-    "GUARANTEE",
-    "GUARANTEE_GOLD",
-    "GUARANTEE_LEVEL",
+    "Level",
     "Promise",
+    "RightShare",
+    "TestingGold",
     "drawn_gold",
     "guarantee_file",
     "guarantee_html",
@@ -32,6 +34,11 @@ GUARANTEE = (
 )
 GUARANTEE_LEVEL = "With --guarantee: the probability with which it holds. [default: 0.95]"
 GUARANTEE_GOLD = "With --guarantee: gold drawn at random, that only tests: a file with task,label."
+
+#: The three options.
+RightShare = Annotated[float | None, typer.Option(metavar="X", help=GUARANTEE)]
+Level = Annotated[float | None, typer.Option(metavar="X", help=GUARANTEE_LEVEL)]
+TestingGold = Annotated[Path | None, typer.Option(metavar="FILE", help=GUARANTEE_GOLD)]
 
 
 class Promise(NamedTuple):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from venire.cli import batches, screen
-from venire.cli.guarantees import GUARANTEE, GUARANTEE_GOLD, GUARANTEE_LEVEL, promise_of
+from venire.cli.guarantees import Level, RightShare, TestingGold, promise_of
 
 if TYPE_CHECKING:
     from venire.budget import Budget
@@ -36,13 +36,9 @@ def judge(
     costs: Annotated[str | None, typer.Option(metavar="COSTS", help=batches.COSTS)] = None,
     truth: Annotated[Path | None, typer.Option(metavar="FILE", help=batches.TRUTH)] = None,
     gold: Annotated[Path | None, typer.Option(metavar="FILE", help=batches.GOLD)] = None,
-    guarantee: Annotated[float | None, typer.Option(metavar="X", help=GUARANTEE)] = None,
-    guarantee_level: Annotated[
-        float | None, typer.Option(metavar="X", help=GUARANTEE_LEVEL)
-    ] = None,
-    guarantee_gold: Annotated[
-        Path | None, typer.Option(metavar="FILE", help=GUARANTEE_GOLD)
-    ] = None,
+    guarantee: RightShare = None,
+    guarantee_level: Level = None,
+    guarantee_gold: TestingGold = None,
     labels_out: Annotated[
         Path | None, typer.Option(metavar="FILE", help=batches.LABELS_OUT)
     ] = None,

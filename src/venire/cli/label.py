@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from venire.cli import batches, clusters, screen
-from venire.cli.guarantees import GUARANTEE, GUARANTEE_GOLD, GUARANTEE_LEVEL, Promise, promise_of
+from venire.cli.guarantees import Level, Promise, RightShare, TestingGold, promise_of
 from venire.cli.tables import (
     MERGE,
     WIDE,
@@ -62,13 +62,9 @@ def label(
     costs: Annotated[str | None, typer.Option(metavar="COSTS", help=batches.COSTS)] = None,
     truth: Annotated[Path | None, typer.Option(metavar="FILE", help=batches.TRUTH)] = None,
     gold: Annotated[Path | None, typer.Option(metavar="FILE", help=batches.GOLD)] = None,
-    guarantee: Annotated[float | None, typer.Option(metavar="X", help=GUARANTEE)] = None,
-    guarantee_level: Annotated[
-        float | None, typer.Option(metavar="X", help=GUARANTEE_LEVEL)
-    ] = None,
-    guarantee_gold: Annotated[
-        Path | None, typer.Option(metavar="FILE", help=GUARANTEE_GOLD)
-    ] = None,
+    guarantee: RightShare = None,
+    guarantee_level: Level = None,
+    guarantee_gold: TestingGold = None,
     columns: Annotated[str | None, typer.Option(metavar="NAMES", help=COLUMNS)] = None,
     wide: Annotated[bool, typer.Option("--wide", help=WIDE_HELP)] = False,
     merge: Annotated[bool, typer.Option("--merge", help=MERGE_HELP)] = False,

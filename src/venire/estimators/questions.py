@@ -32,7 +32,7 @@ from venire.estimators.given import Gold, gold_classes
 from venire.estimators.truth.mixture import Mixture, candidate_rows, weighed
 from venire.estimators.truth.sample import gold_sample
 from venire.estimators.truth.teaching import explanations
-from venire.labels import LabelTable
+from venire.labels import LabelTable, Names
 from venire.labels.sources import as_table
 
 __all__ = ["Camp", "Question", "Questions", "questions"]
@@ -49,9 +49,8 @@ POOL: Final = 1000
 #: Answers are drawn so many times.
 DRAWS: Final = 32
 
-#: A camp has the name of a beginning of so many letters or more; so many members are named.
-LEAST_NAME: Final = 3
-MOST_NAMED: Final = 3
+#: A camp goes by a common beginning of so many letters or more, or else by so many members.
+NAMED: Final = 3
 
 #: More answers pay as long as they may turn this share of the verdicts.
 PAYS: Final = 0.005
@@ -139,7 +138,9 @@ class Questions:
         if self.gold:
             hits, of = self.right.get(best, (0, 0))
             told = f"{hits} of {of}: " if of else ""
-            change = f"{self.changed:,} verdict{'' if self.changed == 1 else 's'} change"
+            change = (
+                "1 verdict changes" if self.changed == 1 else f"{self.changed:,} verdicts change"
+            )
             lines.append(f"{told}{best} explains the answers best ({weight:.0%}); {change}")
         else:
             lines.append(f"no answers yet: {best} is the default ({weight:.0%} before any truth)")
@@ -285,7 +286,7 @@ def _clear(votes: Ints) -> NDArray[np.bool_]:
     return np.asarray((votes == votes.max(axis=1, keepdims=True)).sum(axis=1) == 1)
 
 
-def camp_name(members: Sequence[Hashable], labelers: Sequence[Hashable]) -> str:
+def camp_name(members: Sequence[Hashable], labelers: Names) -> str:
     """What to call a camp: the beginning that only its members' names have, or their names.
 
     >>> camp_name(["gpt-4", "gpt-4o"], ["gpt-4", "gpt-4o", "llama"])
@@ -297,11 +298,11 @@ def camp_name(members: Sequence[Hashable], labelers: Sequence[Hashable]) -> str:
     alike = zip(*named, strict=False)
     start = named[0][: sum(1 for _ in takewhile(lambda letters: len(set(letters)) == 1, alike))]
     theirs = sum(str(name).startswith(start) for name in labelers) == len(named)
-    if theirs and len(start) >= LEAST_NAME:
+    if theirs and len(start) >= NAMED:
         return f"{start}*"
-    if len(named) <= MOST_NAMED:
+    if len(named) <= NAMED:
         return " and ".join([", ".join(named[:-1]), named[-1]])
-    return f"{', '.join(named[: MOST_NAMED - 1])} and {len(named) - MOST_NAMED + 1} more"
+    return f"{', '.join(named[: NAMED - 1])} and {len(named) - NAMED + 1} more"
 
 
 class _Candidates:
