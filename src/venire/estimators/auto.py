@@ -28,6 +28,7 @@ from venire.estimators.families import (
 from venire.estimators.given import Gold, known_classes, settled
 from venire.estimators.screening.clones import CloneGroup, find_clones
 from venire.estimators.screening.independence import (
+    FAINT_SHARED,
     UNKNOWN,
     Independence,
     beyond_noise,
@@ -207,10 +208,12 @@ class Auto(VoteEstimator):
         voices = merge_clones(found.present, groups)
         if found.obstacle is not None and not found.faint:
             return voices, UNKNOWN
-        errors = independence(voices, self.seed, self.threads)
-        if found.faint and errors.shown and not beyond_noise(voices, self.seed, self.threads):
-            return voices, UNKNOWN
-        return voices, errors
+        if not found.faint:
+            return voices, independence(voices, self.seed, self.threads)
+        errors = independence(voices, self.seed, self.threads, FAINT_SHARED)
+        if errors.refuted or (errors.shown and beyond_noise(voices, self.seed, self.threads)):
+            return voices, errors
+        return voices, UNKNOWN
 
     def _minorities(self, groups: list[CloneGroup]) -> list[CloneGroup]:
         """Labelers whose errors look alike, if they are a minority of the panel and of no group."""

@@ -12,8 +12,11 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from venire import LabelTable
+from venire.estimators.auto import Auto, Basis
 from venire.estimators.families import weighted_posteriors, weighted_shares
 from venire.estimators.screening.independence import (
+    ENOUGH_SHARED,
+    FAINT_SHARED,
     FEWEST_SHARED,
     Pairs,
     beyond_noise,
@@ -197,6 +200,19 @@ def test_em_is_not_believed_in_noise_and_is_where_camps_contradict_each_other() 
         assert independence(noise).shown  # and yet
         assert not beyond_noise(noise)
         assert beyond_noise(camps)
+        assert Auto().fit(noise).basis_ is Basis.VOTE
+        assert Auto().fit(camps).basis_ is Basis.EM
+
+
+def test_contrary_camps_are_told_apart_with_few_items_in_common() -> None:
+    """The vote knows nothing there; where labels agree as usual more is asked for."""
+    for seed in (1, 2, 3):
+        said = noise_and_camps(seed)[1][:40]
+        camps = Auto().fit(LabelTable.from_matrix(said, 2))
+        assert FAINT_SHARED <= camps.independence_.shared < ENOUGH_SHARED
+        assert camps.basis_ is Basis.EM
+        said[:, 7:] = np.where(said[:, 7:] >= 0, 1 - said[:, 7:], -1)
+        assert Auto().fit(LabelTable.from_matrix(said, 2)).basis_ is Basis.NEAR
 
 
 @settings(max_examples=10, deadline=None)

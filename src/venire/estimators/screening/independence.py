@@ -61,6 +61,10 @@ DEPENDENT: Final = 1.0
 FEWEST_SHARED: Final = 3
 ENOUGH_SHARED: Final = 12.0
 
+#: Where labels hardly agree beyond chance the vote knows nothing either, and fewer in the mean are
+#: enough for an EM that is `beyond_noise`.
+FAINT_SHARED: Final = 6.0
+
 #: In a panel of up to so many a few who share errors may be the majority. There independence is not
 #: shown with fewer items in common, and an excess of two standard errors refutes it.
 SMALL_PANEL, MANY_SHARED = 9, 100.0
@@ -82,13 +86,14 @@ class Independence(NamedTuple):
     """What the labels of pairs say about the independence of errors.
 
     `excess` is how much larger the misfit is than under independence; `pairs` of so many `labelers`
-    were compared, on `shared` items each in the mean.
+    were compared, on `shared` items each in the mean, of which `least` were asked for.
     """
 
     excess: float
     pairs: int
     shared: float
     labelers: int
+    least: float = ENOUGH_SHARED
 
     @property
     def enough(self) -> bool:
@@ -98,7 +103,7 @@ class Independence(NamedTuple):
     @property
     def shown(self) -> bool:
         """Whether labelers were seen to err independently."""
-        least = MANY_SHARED if self.small else ENOUGH_SHARED
+        least = MANY_SHARED if self.small else self.least
         return self.shared >= least and self.excess <= INDEPENDENT
 
     @property
@@ -117,8 +122,10 @@ class Independence(NamedTuple):
 UNKNOWN: Final = Independence(np.nan, 0, 0.0, 0)
 
 
-def independence(labels: Table, seed: int = 0, threads: int | None = None) -> Independence:
-    """Test whether the labelers of a table err independently.
+def independence(
+    labels: Table, seed: int = 0, threads: int | None = None, least: float = ENOUGH_SHARED
+) -> Independence:
+    """Test whether the labelers of a table err independently, with `least` items in common.
 
     A table of more than five million pairs of labels is sampled by items.
 
@@ -133,8 +140,8 @@ def independence(labels: Table, seed: int = 0, threads: int | None = None) -> In
     """
     table = manageable(labels, FEWEST_SHARED, seed)[0]
     pairs = Pairs.of(table)
-    seen = pairs.compared.size, pairs.shared, pairs.labelers
-    if pairs.shared < ENOUGH_SHARED:
+    seen = pairs.compared.size, pairs.shared, pairs.labelers, least
+    if pairs.shared < least:
         return Independence(np.nan, *seen)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a panel that EM cannot explain shows in the misfit
