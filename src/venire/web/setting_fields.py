@@ -19,7 +19,7 @@ from pydantic.fields import FieldInfo
 from venire.scheduling import Learning, Policy
 from venire.scheduling.by_name import KNOWN, exported
 from venire.service.retention import Retention
-from venire.service.settings import AlarmRules, DailyBudget, StreamSettings
+from venire.service.settings import LATER, AlarmRules, DailyBudget, StreamSettings
 
 __all__ = ["Field", "groups_of"]
 
@@ -37,7 +37,7 @@ GROUPS: Final = MappingProxyType(
         "Checks": ["audit_share", "revisions"],
         "Alarms": ["alarms"],
         "How long history stays": ["retention"],
-        "Labelling page": ["ahead", "undo_seconds", "guidelines"],
+        "Labelling page": ["ahead", "undo_seconds", "show_left", "guidelines"],
         "As JSON": ["panel", "student", "costs", "descriptions", "layout", "practice"],
     }
 )
@@ -69,6 +69,7 @@ HINTS: Final = MappingProxyType(
         "retention.delete": "delete instead of archiving, for good",
         "unasked_labels": "labelers may label what they were not assigned",
         "ahead": "items that a person may hold beyond the capacity",
+        "show_left": "the labelling page says how many open items its labeler has not answered",
         "guidelines": "how to label, in Markdown",
     }
 )
@@ -102,7 +103,7 @@ def groups_of(settings: StreamSettings) -> list[tuple[str, list[Field]]]:
     >>> [(field.name, field.value) for field in groups[0][1]][:2]
     [('min_labels', '1'), ('max_overlap', '5')]
     """
-    values = {"families": settings.families} | settings.model_dump(mode="json")  # also if empty
+    values = {name: getattr(settings, name) for name in LATER} | settings.model_dump(mode="json")
     named = {"classes", *(name for names in GROUPS.values() for name in names)}
     others = {"More": [name for name in values if name not in named]}
     return [
