@@ -40,6 +40,7 @@ QUALITY = {
     "costs": "costs",
     "families": "families",
     "first-run": "first_run",
+    "footprint": "footprint",
     "gold": "gold",
     "guarantee": "guarantee",
     "judge-panels": "judge_panels",

@@ -22,7 +22,15 @@ from venire.service.tokens import hashed, lease_token
 from venire.storage import LeaseEnd
 
 __all__ = [
-    *("Grant", "bar", "give_back", "grant", "rename", "seat", "unanswered", "view", "why_nothing"),
+    "Grant",
+    "bar",
+    "give_back",
+    "grant",
+    "rename",
+    "seat",
+    "unanswered",
+    "view",
+    "why_nothing",
 ]
 
 #: Open items that are looked at one by one for what a labeler has left: a few milliseconds.
