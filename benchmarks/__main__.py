@@ -40,6 +40,7 @@ QUALITY = {
     "costs": "costs",
     "families": "families",
     "first-run": "first_run",
+    "footprint": "footprint",
     "gold": "gold",
     "gold-streams": "gold_streams",
     "guarantee": "guarantee",

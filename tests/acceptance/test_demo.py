@@ -19,6 +19,7 @@ from tests.integration.web.harness import until
 from venire.cli import main
 from venire.cli.demo import demo
 from venire.experiments.digits import LEARNING_SLOTS, METHODS
+from venire.experiments.digits.equal import TITLES
 
 VENIRE = [sys.executable, "-c", "from venire.cli import main; raise SystemExit(main())"]
 
@@ -58,7 +59,8 @@ def test_prints_plain_lines_and_a_table_of_all_methods(
 ) -> None:
     assert "\x1b" not in finished.stdout
     assert re.search(r"^slot 400: 1,197 arrived, .* right$", finished.stdout, re.MULTILINE)
-    table = finished.stdout.partition("Mean over 2 streams")[2]
+    first, _, table = finished.stdout.partition("Mean over 2 streams")
+    assert all(title in first for title in TITLES.values())  # equal labels and money come first
     for method in METHODS:
         assert all(part in table for part in method.title.split(", "))
 
@@ -67,8 +69,10 @@ def test_saves_picture_table_and_record(
     finished: subprocess.CompletedProcess[str], folder: Path
 ) -> None:
     saved = folder / "venire-demo"
-    assert sorted(p.name for p in saved.iterdir()) == ["demo.csv", "demo.json", "demo.png"]
-    assert (saved / "demo.png").read_bytes().startswith(b"\x89PNG\r\n\x1a\n")
+    names = ["demo.csv", "demo.json", "demo.png", "equal.png"]
+    assert sorted(p.name for p in saved.iterdir()) == names
+    for name in names[2:]:
+        assert (saved / name).read_bytes().startswith(b"\x89PNG\r\n\x1a\n")
     assert json.loads((saved / "demo.json").read_text())["seeds"] == [0, 1]
 
 

@@ -56,6 +56,9 @@ def tone() -> str:
 
 
 LONG = "The quick brown fox jumps over the lazy dog. " * 12
+CODE = (
+    "Use **sorted**:\n\n```python\ndef top(xs):\n    return sorted(xs)[-3:]\n```\n\n- quick\n- it"
+)
 #: Of each layout: the payload, and the stream's layout.
 LAYOUTS: dict[str, tuple[Any, list[dict[str, Any]]]] = {
     "text": ("Buy cheap watches now!\n\nOffer ends today.", []),
@@ -69,6 +72,7 @@ LAYOUTS: dict[str, tuple[Any, list[dict[str, Any]]]] = {
     "table": ({"name": "Ann", "age": 41, "address": {"city": "Ulm"}, "note": LONG}, []),
     "markdown": ({"answer": EVIL + "\n\n- one\n- two\n\n| a | b |\n|-|-|\n| 1 | 2 |"},
                  [{"field": "answer", "show": "markdown"}]),
+    "pair-in-markdown": ({"prompt": "Sort `xs`.", "response_a": CODE, "response_b": LONG}, []),
     "highlight": ({"text": "Call +49 170 1234 today", "spans": [[5, 17]], "from": {"url": "x.de"}},
                   [{"field": "text", "highlight": "spans", "title": "Post"}, {"field": "from"}]),
     "right-to-left": ({"prompt": "ما هي عاصمة فرنسا؟", "response": "عاصمة فرنسا هي باريس."}, []),
@@ -289,6 +293,56 @@ def test_practice_gives_feedback_and_no_label(
         page.reload()
         shows(page, "first")  # once is enough
         assert client.insights("school")["labels"] == 0
+
+
+def test_when_nothing_is_left_the_page_says_so_with_what_was_done(
+    page: Any, process: Process, check_access: Check
+) -> None:
+    names = [f"topic {n}" for n in range(12)]
+    with process.client() as client:
+        fill(client, "last", "one", "two", "three", classes=names, undo_seconds=600, show_left=True)
+        token = client.create_key(" ", "labeler", "dan")["token"]
+        open_at(page, process, token, "last")
+        assert page.inner_text("form.who").split() == ["dan", "·", "labeler", "Sign", "out"]
+        until(lambda: "3 left" in page.inner_text("#left"))
+        press_all(page, "11")
+        shows(page, "three")
+        assert (page.inner_text("#done"), page.inner_text("#left").strip()) == ("2", "· 1 left")
+        page.keyboard.type("topic 3")
+        page.keyboard.press("Enter")
+        until(lambda: "Nothing is left for you" in page.inner_text("#status"))
+        assert "You have given 3 labels today." in page.inner_text("#status")
+        assert (page.inner_text("#payload"), page.input_value("#filter")) == ("", "")
+        assert page.inner_text("#left").strip() == "· 0 left"
+        assert said(client, "last", 3) == []  # all can be undone, and count
+        check_access(page, "nothing left")
+        picture(page, "nothing-left")
+        page.keyboard.press("Shift+U")
+        shows(page, "three")
+        assert (page.inner_text("#done"), page.inner_text("#left").strip()) == ("2", "· 1 left")
+        page.keyboard.press("2")
+        until(lambda: "3 labels today" in page.inner_text("#status"))
+        page.reload()
+        until(lambda: "3 labels today" in page.inner_text("#status"))
+        client.add_items("last", [{"id": "i9", "payload": "more"}])
+        shows(page, "more")
+
+
+def test_on_a_phone_the_item_has_the_room_and_keys_are_not_shown(
+    browser: Any, process: Process, ann: str
+) -> None:
+    with process.client() as client:
+        fill(client, "phone", LAYOUTS["pair-in-markdown"][0], guidelines=GUIDELINES)
+    window = browser.new_context(viewport={"width": 360, "height": 740}, has_touch=True)
+    page = window.new_page()
+    open_at(page, process, ann, "phone")
+    assert page.locator("#work kbd:visible").count() == 0
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360
+    top, buttons = (page.locator(at).bounding_box() for at in ("#payload", ".answers"))
+    assert top["y"] < 0.2 * 740
+    assert buttons["height"] < 0.15 * 740
+    picture(page, "phone")
+    window.close()
 
 
 def press_all(page: Any, keys: str) -> None:

@@ -23,7 +23,7 @@ __all__ = ["demo"]
 SEED = "Seed of the stream that is shown; the comparison uses the seeds from it on."
 SEEDS = "How many streams to compare."
 LEARNING_SLOTS = "Length of the learning phase of the paper's algorithm (T_L)."
-OUT = "Folder for demo.png, demo.csv and demo.json."
+OUT = "Folder for demo.png, equal.png, demo.csv and demo.json."
 LIVE = "Animate the run, for about 8 s. Off without a terminal."
 SERVE = "Serve the stream as a console in the browser, labelled while you watch, until Ctrl-C."
 PORT = "With --serve: the port; 0 for any free one."
@@ -56,7 +56,8 @@ def demo(
     from venire.experiments.common.drawing import require_matplotlib
     from venire.experiments.common.files import make_folder
     from venire.experiments.digits import METHODS, load_job, report
-    from venire.experiments.digits.picture import save_picture
+    from venire.experiments.digits.equal import equal_rows
+    from venire.experiments.digits.picture import save_equal, save_picture
     from venire.experiments.digits.view import introduce
 
     start = time.perf_counter()
@@ -79,10 +80,11 @@ def demo(
     record = report.document(job, trials, learning_slots)
     report.save(out, record)
     save_picture(out / "demo.png", job, trials)
+    save_equal(out / "equal.png", equal_rows(job, trials))
     if as_json:
         print(json.dumps(record, indent=2))
         return
-    _conclude(console, trials, out, time.perf_counter() - start)
+    _conclude(console, job, trials, out, time.perf_counter() - start)
 
 
 def _serve(seed: int, port: int, browser: bool, keep: Path | None, as_json: bool) -> None:
@@ -164,11 +166,18 @@ def _show(console: Console, job: DigitJob, seed: int, live: bool) -> None:
     watch(job, progress, console, seconds=8.0 if live else 0.0)
 
 
-def _conclude(console: Console, trials: list[Trial], out: Path, seconds: float) -> None:
-    from venire.experiments.digits.report import NOTES, as_table
+def _conclude(
+    console: Console, job: DigitJob, trials: list[Trial], out: Path, seconds: float
+) -> None:
+    from venire.experiments.digits.equal import equal_rows
+    from venire.experiments.digits.report import EQUAL_NOTES, NOTES, as_equal_table, as_table
 
+    console.print()
+    console.print(as_equal_table(equal_rows(job, trials), console.options.ascii_only))
+    console.print(EQUAL_NOTES, highlight=False)
     console.print()
     console.print(as_table(trials, console.options.ascii_only))
     console.print(NOTES, highlight=False)
-    saved = f"\nSaved {out / 'demo.png'}, demo.csv and demo.json. That took {seconds:.0f} s."
+    files = f"{out / 'demo.png'}, equal.png, demo.csv and demo.json"
+    saved = f"\nSaved {files}. That took {seconds:.0f} s."
     console.print(saved, markup=False, highlight=False, soft_wrap=True)

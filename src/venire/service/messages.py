@@ -120,7 +120,10 @@ class NoteView:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a labeler has come: its labels since a time, and all of them."""
+    """How far a labeler has come: its labels since a time, and all of them.
+
+    `left` is how many open items it has not answered, if the stream has `show_left`.
+    """
 
     stream: str
     labeler: str
@@ -128,6 +131,7 @@ class Progress:
     labels: int
     total: int
     unsure: int
+    left: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -85,6 +85,8 @@ class PageSettings(BaseModel):
     undo_seconds: Annotated[float, Field(ge=0, le=600, allow_inf_nan=False), Unit("seconds")] = 30.0
     """For how long the labelling page keeps an answer, so that it can be undone; at most the last
     ten of them."""
+    show_left: bool = False
+    """Whether the labelling page says how many open items its labeler has not answered."""
 
     def check_classes(self, classes: tuple[str, ...]) -> None:
         """`ValueError` if a description or a practice item names a class that there is not."""
@@ -103,5 +105,5 @@ def page_of(settings: dict[str, Any]) -> dict[str, Any]:
     >>> page_of({"classes": ["a", "b"], "guidelines": "Look twice.", "panel": []})
     {'classes': ['a', 'b'], 'guidelines': 'Look twice.'}
     """
-    seen = ("classes", "guidelines", "descriptions", "layout", "ahead", "undo_seconds")
+    seen = ("classes", "guidelines", "descriptions", "layout", "ahead", "undo_seconds", "show_left")
     return {name: settings[name] for name in seen if name in settings}

@@ -30,6 +30,7 @@ from venire.service.units import Unit
 from venire.student import Student
 
 __all__ = [
+    "LATER",
     "LONGEST_ID",
     "MOST_AHEAD",
     "STREAM_NAME",
@@ -52,6 +53,9 @@ STREAM_NAME: Final = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
 
 #: Maximum length of an item's id, in characters.
 LONGEST_ID: Final = 200
+
+#: Settings that are not stored while they are empty, so that servers from before them read streams.
+LATER: Final = frozenset({"families", "show_left"})
 
 #: The shortest slot, in seconds: the server has to close every one.
 MIN_SLOT: Final = 0.01
@@ -265,9 +269,9 @@ class StreamSettings(PageSettings):
 
     @model_serializer(mode="wrap")
     def _without_nothing(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """All fields; no families are left out, as in settings from before there were any."""
+        """All fields; those of `LATER` are left out if empty, as in settings from before them."""
         fields: dict[str, Any] = write(self)
-        return fields if self.families else {k: v for k, v in fields.items() if k != "families"}
+        return {k: v for k, v in fields.items() if k not in LATER or getattr(self, k)}
 
     @model_validator(mode="after")
     def _together(self) -> Self:

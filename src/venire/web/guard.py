@@ -218,9 +218,11 @@ class Guarded(APIRoute):
             else super().get_route_handler()
         )
         gate, record = self.gate, self.gate.metrics.recorder(method, self.path_format)
+        path = self.path_format
 
         async def handler(request: Request) -> Response:
             start = time.perf_counter()
+            request.scope["venire.route"] = path
             try:
                 response = await gate.serve(request, route, inner)
             except Exception as error:

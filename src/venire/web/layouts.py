@@ -37,6 +37,16 @@ LONGEST_PATH: Final = 200
 #: Characters of an image that the console shows: a page may have twenty of them.
 LONGEST_PICTURE: Final = 400_000
 
+#: Marks of Markdown: a block of code in fences; a heading, a row below the head of a table, a
+#: second entry of a list, words in bold, code in a line, a link.
+_FENCED: Final = re.compile(r"^ {0,3}(`{3,}|~{3,})[^`\n]*\n(?s:.*?)^ {0,3}\1", re.M)
+_MARKED: Final = re.compile(
+    r"^ {0,3}#{1,6} +\S|^ {0,3}\|?(?: *:?-{2,}:? *\|)+(?: *:?-{2,}:?)? *$"
+    r"|^ {0,3}(?:[-*+]|\d{1,3}[.)]) +\S.*\n+ {0,3}(?:[-*+]|\d{1,3}[.)]) +\S"
+    r"|\*\*[^*\s][^*\n]*\*\*|`[^`\n]+`|\]\(https?://",
+    re.M,
+)
+
 #: Names of fields, by what they hold. Of two responses, the pairs of names that are usual.
 IMAGES: Final = ("image", "image_url", "picture")
 AUDIOS: Final = ("audio", "audio_url", "sound")
@@ -47,8 +57,11 @@ PAIRS: Final = (
     ("response_a", "response_b"),
     ("answer_a", "answer_b"),
     ("output_a", "output_b"),
+    ("completion_a", "completion_b"),
     ("response_1", "response_2"),
     ("response1", "response2"),
+    ("answer_1", "answer_2"),
+    ("output_1", "output_2"),
     ("a", "b"),
     ("A", "B"),
     ("left", "right"),
@@ -163,11 +176,31 @@ def _markdown(text: str) -> Part:
 def _plain(value: Any) -> Part:
     """A value by its own shape: an image, a sound, a table, or text."""
     if isinstance(value, str):
-        kind = "image" if _IMAGE.match(value) else "audio" if _AUDIO.match(value) else "text"
-        return Part(kind, value)
+        if _IMAGE.match(value) or _AUDIO.match(value):
+            return Part("image" if _IMAGE.match(value) else "audio", value)
+        return _post(value)
     if isinstance(value, Mapping) and value:
         return _table(value)
     return Part("code" if isinstance(value, list | Mapping) else "text", _text(value))
+
+
+def _post(text: str) -> Part:
+    r"""What somebody wrote, as it was written; Markdown where it has a block of code in fences.
+
+    >>> _post("**Buy** now").kind, _post("Why?\n```\nx = 1\n```").kind
+    ('text', 'markdown')
+    """
+    return _markdown(text) if is_short(text) and _FENCED.search(text) else Part("text", text)
+
+
+def _speech(text: str, title: str) -> Part:
+    """A prompt, a response or a message: Markdown if it has the marks of that.
+
+    >>> _speech("Use `sort`.", "Response").kind, _speech("2 * 3 * 4 = 24", "Response").kind
+    ('markdown', 'text')
+    """
+    marked = is_short(text) and (_MARKED.search(text) or _FENCED.search(text))
+    return replace(_markdown(text) if marked else _plain(text), title=title)
 
 
 def _text(value: Any) -> str:
@@ -264,7 +297,7 @@ def _messages(found: Any) -> list[Part]:
         return []
     if not all(isinstance(x, Mapping) and isinstance(x.get("content"), str) for x in found):
         return []
-    return [replace(_plain(x["content"]), title=_title(str(x.get("role", "")))) for x in found]
+    return [_speech(x["content"], _title(str(x.get("role", "")))) for x in found]
 
 
 def _named(payload: Mapping[str, Any]) -> list[Part]:
@@ -275,17 +308,17 @@ def _named(payload: Mapping[str, Any]) -> list[Part]:
     two = next((pair for pair in PAIRS if len(_some(payload, pair)) == 2), None)
     listed = payload.get("responses")
     if isinstance(listed, list) and len(listed) == 2 and all(isinstance(x, str) for x in listed):
-        answers = [Part("text", text, title) for text, title in zip(listed, "AB", strict=True)]
+        answers = [_speech(text, title) for text, title in zip(listed, "AB", strict=True)]
     elif two is not None and (prompts or two != ("a", "b")):
-        answers = [Part("text", payload[name], _title(name)) for name in two]
+        answers = [_speech(payload[name], _title(name)) for name in two]
     else:
-        answers = [Part("text", payload[n], _title(n)) for n in _some(payload, RESPONSES)[:1]]
+        answers = [_speech(payload[n], _title(n)) for n in _some(payload, RESPONSES)[:1]]
     if len(answers) == 2:
         answers[1] = replace(answers[1], beside=True)
     if not answers:
         named = texts or (prompts if parts else [])
-        return parts + [Part("text", payload[name]) for name in named]
-    parts += [Part("text", payload[name], _title(name)) for name in [*prompts, *texts]]
+        return parts + [_post(payload[name]) for name in named]
+    parts += [_speech(payload[name], _title(name)) for name in [*prompts, *texts]]
     return parts + answers
 
 

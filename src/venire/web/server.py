@@ -17,6 +17,7 @@ from contextlib import ExitStack, asynccontextmanager
 from types import FrameType
 
 import uvicorn
+from starlette.types import ASGIApp
 from structlog import get_logger
 
 from venire.errors import InputError, StoreDown, StoreInUse
@@ -28,6 +29,7 @@ from venire.web.app import create_app
 from venire.web.front import Front
 from venire.web.log import as_line, configure_log, library_level, unknown_variables
 from venire.web.protocol import timed
+from venire.web.request_log import logged
 from venire.web.settings import ServerSettings
 
 __all__ = ["run_server"]
@@ -57,9 +59,10 @@ async def _serve(settings: ServerSettings, tell: Tell) -> None:
     if settings.shared and settings.standby:
         raise InputError("got both shared and standby: servers that share need no standby")
     waits = settings.standby or settings.shared
-    server = _Server(settings)
     with ExitStack() as closing:
         sockets = [closing.enter_context(one) for one in _bound(settings)]
+        front = Front()
+        server = _Server(settings, front, closing.enter_context(logged(front, settings)))
         storage = None if waits else open_storage(settings.storage, copy=settings.upgrade_copy)
         leading = asyncio.create_task(_lead(settings, storage, server, tell))
         try:
@@ -227,10 +230,10 @@ def service_settings(settings: ServerSettings) -> ServiceSettings:
 class _Server(uvicorn.Server):
     """Uvicorn, with an event for when it listens, and a shutdown that ends long polls."""
 
-    def __init__(self, settings: ServerSettings) -> None:
-        self.front = Front()
+    def __init__(self, settings: ServerSettings, front: Front, app: ASGIApp) -> None:
+        self.front = front
         config = uvicorn.Config(
-            self.front,
+            app,
             host=settings.host,
             port=settings.port,
             http=timed(settings.header_timeout, settings.body_timeout),
@@ -238,7 +241,8 @@ class _Server(uvicorn.Server):
             lifespan="off",
             log_config=None,
             log_level=library_level(settings),
-            access_log=settings.log_level == "debug",
+            proxy_headers=False,  # nothing depends on who a proxy says has called
+            access_log=False,  # Uvicorn's has paths, with the tokens of assignments
             server_header=False,
             timeout_graceful_shutdown=max(1, round(settings.grace)),
             timeout_keep_alive=75,

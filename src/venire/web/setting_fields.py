@@ -20,7 +20,7 @@ from pydantic.fields import FieldInfo
 from venire.scheduling import Learning, Policy
 from venire.scheduling.by_name import KNOWN, exported
 from venire.service.retention import Retention
-from venire.service.settings import AlarmRules, DailyBudget, StreamSettings
+from venire.service.settings import LATER, AlarmRules, DailyBudget, StreamSettings
 from venire.service.units import Unit
 
 __all__ = ["Field", "groups_of"]
@@ -39,7 +39,7 @@ GROUPS: Final = MappingProxyType(
         "Checks": ["audit_share", "audit_at_least", "revisions"],
         "Alarms": ["alarms"],
         "How long history stays": ["retention"],
-        "Labelling page": ["ahead", "undo_seconds", "guidelines"],
+        "Labelling page": ["ahead", "undo_seconds", "show_left", "guidelines"],
         "Panel": ["panel"],
         "What errors cost": ["costs"],
         "What labelers see": ["layout", "descriptions", "practice"],
@@ -99,7 +99,7 @@ def groups_of(settings: StreamSettings) -> list[tuple[str, list[Field]]]:
     >>> [(field.name, field.value) for field in groups[0][1]][:2]
     [('min_labels', '1'), ('max_overlap', '5')]
     """
-    values = {"families": settings.families} | settings.model_dump(mode="json")  # also if empty
+    values = {name: getattr(settings, name) for name in LATER} | settings.model_dump(mode="json")
     named = {"classes", *(name for names in GROUPS.values() for name in names)}
     others = {"More": [name for name in values if name not in named]}
     return [

@@ -87,3 +87,5 @@ class ServerSettings(BaseSettings):
     """The format of the log."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     """The log level."""
+    access_log: bool | None = None
+    """Whether the log has a line for each request; by default if it is JSON, or with debug."""

@@ -87,11 +87,14 @@ class InProcess:
 
 
 @contextmanager
-def in_process(clock: Clock | None = None, **settings: Any) -> Iterator[InProcess]:
+def in_process(
+    clock: Clock | None = None, around: Callable[[Any], Any] | None = None, **settings: Any
+) -> Iterator[InProcess]:
     with open_storage("memory:") as storage:
         service = Service(storage, clock)
         app = create_app(service, ServerSettings(**{"rate": 0, **settings}))
-        with TestClient(app, raise_server_exceptions=False) as http:
+        served = app if around is None else around(app)
+        with TestClient(served, raise_server_exceptions=False) as http:
             assert http.portal is not None
             admin = http.portal.call(service.start)
             assert admin is not None

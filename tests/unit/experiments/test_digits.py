@@ -25,6 +25,7 @@ from venire.experiments.digits import (
     Score,
     Trial,
     compare,
+    equal,
     hire,
     load_job,
     picture,
@@ -238,6 +239,43 @@ class TestServed:
         body = b64decode(as_png(image).partition(",")[2])
         drawn = np.asarray(Image.open(io.BytesIO(body)), dtype=float)[6::12, 6::12]
         assert np.abs(drawn / 255 - (1 - image)).max() <= 0.5 / 255 + 1e-9
+
+
+class TestEqual:
+    def test_rivals_spend_what_venire_has_spent(self, job: DigitJob, trials: list[Trial]) -> None:
+        rows = equal.equal_rows(job, trials)
+        assert {row.key for row in rows} == set(equal.TITLES)
+        for seed in (0, 1):
+            by = {row.key: row for row in rows if row.seed == seed}
+            ours = by["venire"]
+            assert (ours.labels, ours.money) == (by["venire-revised"].labels, ours.money)
+            for rival in ("labels-ds", "labels-majority"):
+                assert by[rival].labels == ours.labels
+            for rival in ("money-ds", "money-majority"):  # within one label of the dearest
+                assert 0 <= ours.money - by[rival].money <= max(job.prices)
+            score = by_key(trials, "venire").score
+            if seed == 0:
+                assert ours.right == score.right_of_all
+
+    def test_a_revised_verdict_is_the_last_that_the_log_has(
+        self, job: DigitJob, trials: list[Trial]
+    ) -> None:
+        trial = by_key(trials, "venire")
+        assert trial.revised is not None
+        changed = trial.revised.verdict != trial.outcome.verdict
+        assert 0 < changed.sum() < len(changed) / 2
+        assert (trial.revised.labels == trial.outcome.labels).all()
+
+    def test_the_picture_and_the_table_have_every_way(
+        self, job: DigitJob, trials: list[Trial], tmp_path: Path
+    ) -> None:
+        rows = equal.equal_rows(job, trials)
+        picture.save_equal(tmp_path / "equal.png", rows)
+        assert (tmp_path / "equal.png").read_bytes().startswith(b"\x89PNG\r\n\x1a\n")
+        out = io.StringIO()
+        Console(file=out, width=80).print(report.as_equal_table(rows))
+        assert max(map(len, out.getvalue().splitlines())) <= 80
+        assert all(title in out.getvalue() for title in equal.TITLES.values())
 
 
 class TestReport:

@@ -6,6 +6,7 @@ import pytest
 
 from tests.unit.service.support import Flaky, bench, running
 from venire.errors import Conflict, InputError, NotFound, StateError
+from venire.model import NoWork
 from venire.service import Lease, Nothing
 
 
@@ -155,6 +156,25 @@ async def test_why_there_is_nothing() -> None:
         assert await b.why("cec") == "all_leased"
         await b.service.withdraw("posts", "p1")
         assert await b.why("cec") == "closed"
+
+
+@running
+async def test_who_holds_all_that_is_open_is_not_told_that_others_do() -> None:
+    """The labelling page holds what was answered as long as it can be undone."""
+    async with bench(show_left=True) as b:
+        await b.add("p1")
+        await b.add("p2")
+        await b.take("ann")
+        second = await b.service.next("posts", "ann", 0.0, None, ahead=5)
+        assert isinstance(second, Lease)
+        found = await b.service.next("posts", "ann", 0.0, None, ahead=5)
+        assert found == Nothing(NoWork.NONE_FOR_YOU)
+        assert (await b.service.progress("posts", "ann", 0.0)).left == 2
+        await b.service.label(str(second.token), "ok")
+        assert (await b.service.progress("posts", "ann", 0.0)).left == 1
+        assert (await b.service.progress("posts", "bob", 0.0)).left == 2
+    async with bench() as b:
+        assert (await b.service.progress("posts", "ann", 0.0)).left is None
 
 
 @running

@@ -76,6 +76,34 @@ def test_the_shape_decides(payload: Any, shown: list[tuple[str, str, str]]) -> N
     assert [(part["kind"], part.get("title", ""), part["text"]) for part in parts] == shown
 
 
+FENCED = "Use this:\n```python\nx = 1\n```"
+
+
+@pytest.mark.parametrize(
+    ("payload", "kinds"),
+    [
+        ({"prompt": "Sort it", "response_a": FENCED, "response_b": "- one\n- two"},
+         ["text", "markdown", "markdown"]),
+        ({"prompt": "p", "answer_1": "**no**", "answer_2": "no"}, ["text", "markdown", "text"]),
+        ({"question": "# Task\nAdd.", "answer": "|a|b|\n|-|-|\n|--|--|"}, ["markdown", "markdown"]),
+        ([{"role": "user", "content": "`ls`?"}, {"role": "bot", "content": "2 * 3 * 4"}],
+         ["markdown", "text"]),
+        ({"text": FENCED}, ["markdown"]),
+        (FENCED, ["markdown"]),
+        ("**FREE** [click](https://x.example)", ["text"]),  # a post is judged as it was written
+        ({"text": "#tag - one\n\nsnake_case_name"}, ["text"]),
+        ({"response": "```\nnever closed"}, ["text"]),
+        ({"response": FENCED + "x" * 30_000}, ["text"]),
+    ],
+)  # fmt: skip
+def test_what_has_the_marks_of_markdown_is_drawn_as_such(payload: Any, kinds: list[str]) -> None:
+    parts = lay_out(payload, "i")
+    assert [part["kind"] for part in parts] == kinds
+    for part in parts:
+        if "```python" in str(payload) and part["kind"] == "markdown" and "Use" in part["text"]:
+            assert "<pre><code>x = 1" in part["text"]
+
+
 def test_only_the_second_response_stands_beside() -> None:
     parts = lay_out({"prompt": "p", "a": "x", "b": "y"}, "i")
     assert [part.get("beside", False) for part in parts] == [False, False, True]

@@ -6,6 +6,7 @@ view.py         the job as it goes, on a terminal or in plain lines
 served.py       the stream as a server gets it
 crowd.py        the labelers as clients of a server
 comparison.py   the same streams under other rules
+equal.py        the simplest rivals at equal labels and equal money
 outcome.py      what came of a stream, and what is counted of it
 report.py       the table, on the screen and in files
 picture.py      the picture

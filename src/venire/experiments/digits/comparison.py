@@ -32,10 +32,14 @@ Floats = NDArray[np.float64]
 
 
 class Result(NamedTuple):
-    """What came of a stream and, where any were learned, the competences at its end."""
+    """What came of a stream; where any were learned, the competences at its end.
+
+    Of venire also its verdicts as revised to the end, which need no more labels.
+    """
 
     outcome: Outcome
     learned: Floats | None = None
+    revised: Outcome | None = None
 
 
 Way = Callable[[DigitJob, int, int, int], Result]
@@ -59,6 +63,7 @@ class Trial:
     outcome: Outcome
     score: Score
     learned: Floats | None = None
+    revised: Outcome | None = None
 
     def record(self) -> dict[str, Any]:
         """One flat row of the saved table."""
@@ -78,12 +83,13 @@ def _with_student(job: DigitJob, seed: int, _: int, slots: int) -> Result:
 
 
 def _served(job: DigitJob, seed: int, slots: int, student: Student | None) -> Result:
-    scheduler = hire(job)
+    scheduler = hire(job, revisions=len(job.names))
     for _ in work(job, scheduler, seed, slots, student):
         pass
     believed = scheduler.competences or {}
     learned = np.array([believed.get(name, np.nan) for name in job.labelers])
-    return Result(Outcome.of_log(job, seed, slots, scheduler.log), learned)
+    outcome = Outcome.of_log(job, seed, slots, scheduler.log)
+    return Result(outcome, learned, outcome.revised(job, seed, scheduler.log))
 
 
 def _paper(job: DigitJob, seed: int, learning_slots: int, slots: int) -> Result:
@@ -174,8 +180,8 @@ def compare(
     """
     for seed in seeds:
         for method in methods:
-            outcome, learned = method.run(job, seed, learning_slots, slots)
-            yield Trial(method, seed, outcome, outcome.score, learned)
+            outcome, learned, revised = method.run(job, seed, learning_slots, slots)
+            yield Trial(method, seed, outcome, outcome.score, learned, revised)
 
 
 def mean_and_spread(trials: Sequence[Trial], method: Method, measure: str) -> tuple[float, float]:

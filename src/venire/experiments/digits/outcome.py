@@ -107,6 +107,17 @@ class Outcome:
         truth = items.truth.astype(np.int64)
         return cls(slots, items.weight, truth, arrival, exit, waiting, verdict, labels, money)
 
+    def revised(self, job: DigitJob, seed: int, log: Iterable[Event]) -> Outcome:
+        """The same with the verdicts that the scheduler has come to by the end of its log."""
+        items = job.world(seed).items(self.slots)
+        row = {items.name(i): i for i in range(len(items))}
+        verdict = self.verdict.copy()
+        for event in log:
+            for one in event.revisions if isinstance(event, Closed) else ():
+                said = one.verdict.label
+                verdict[row[one.item]] = -1 if said is None else said
+        return self.decided_by(verdict)
+
     def decided_by(self, verdict: Ints) -> Outcome:
         """The same with other verdicts for those that had one."""
         return replace(self, verdict=np.where(self.verdict >= 0, verdict, -1))

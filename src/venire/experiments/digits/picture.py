@@ -11,13 +11,14 @@ from numpy.typing import NDArray
 
 from venire.experiments.common import drawing
 from venire.experiments.digits.comparison import METHODS, Trial, mean_and_spread
+from venire.experiments.digits.equal import Row, summary
 from venire.experiments.digits.panel import RATE, SLOTS, DigitJob
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["draw", "save_picture"]
+__all__ = ["draw", "save_equal", "save_picture"]
 
 Floats = NDArray[np.float64]
 
@@ -55,6 +56,32 @@ _APART = 0.058
 def save_picture(path: Path, job: DigitJob, trials: Sequence[Trial]) -> None:
     """Draw and save; the folder must exist."""
     draw(job, trials).savefig(path, dpi=160)
+
+
+def save_equal(path: Path, rows: Sequence[Row]) -> None:
+    """Draw the right verdicts at equal labels and equal money, and save that."""
+    drawing.require_matplotlib()
+    from matplotlib.figure import Figure
+
+    ways = summary(rows)[::-1]
+    figure = Figure(figsize=(9, 0.42 * len(ways) + 1.0), layout="constrained")
+    axes = figure.subplots()
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.grid(axis="x", color="0.9", linewidth=0.8)
+    axes.set_axisbelow(True)
+    colours = ["#0072B2" if str(way["key"]).startswith("venire") else "0.35" for way in ways]
+    right = [100 * float(way["right"]) for way in ways]
+    bars = [100 * float(way["right_spread"]) for way in ways]
+    for height, way in enumerate(ways):
+        dot = {"fmt": "o", "color": colours[height], "ms": 8, "capsize": 4}
+        axes.errorbar(right[height], height, xerr=bars[height], **dot)
+        spent = f"{right[height]:.1f} %, {way['labels']:.1f} labels, {way['money']:.3f} money"
+        place = right[height] + bars[height] + 0.6
+        axes.annotate(spent, (place, height), va="center", fontsize=10)
+    axes.set_yticks(range(len(ways)), [str(way["title"]) for way in ways])
+    axes.set(xlim=(65, 106), xlabel="right verdicts, of all images, %")
+    axes.set_xticks(range(65, 101, 5))
+    figure.savefig(path, dpi=110)
 
 
 def draw(job: DigitJob, trials: Sequence[Trial]) -> Figure:

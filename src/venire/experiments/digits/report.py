@@ -12,10 +12,11 @@ from rich.table import Table
 
 from venire.experiments.common.files import as_csv
 from venire.experiments.digits.comparison import METHODS, Method, Trial, mean_and_spread
+from venire.experiments.digits.equal import Row, equal_rows, summary
 from venire.experiments.digits.outcome import Score
 from venire.experiments.digits.panel import RATE, SLOTS, TRAINING_IMAGES, DigitJob
 
-__all__ = ["NOTES", "as_table", "document", "save"]
+__all__ = ["EQUAL_NOTES", "NOTES", "as_equal_table", "as_table", "document", "save"]
 
 #: heading, measure, factor, decimals
 _COLUMNS = (
@@ -26,6 +27,15 @@ _COLUMNS = (
     ("\nmoney\neach", "money_per_item", 1.0, 2),
     ("slots\nto\nexit", "response", 1.0, 2),
     ("true\nutility\neach", "true_utility", 1.0, 2),
+)
+
+EQUAL_TITLE = "At equal labels and equal money"
+
+EQUAL_NOTES = (
+    "Rivals spread as many labels as venire bought, or as much money, evenly over the same images, "
+    "on labelers drawn at random, and take as long as they like. They decide at the end; venire "
+    "decides at once, and again at the end by the same labels. Which judge is best is known by the "
+    "truth."
 )
 
 NOTES = (
@@ -54,6 +64,21 @@ def as_table(trials: Sequence[Trial], ascii_only: bool = False) -> Table:
     return table
 
 
+def as_equal_table(rows: Sequence[Row], ascii_only: bool = False) -> Table:
+    """Venire beside the simplest rivals that spend as much: the first table."""
+    sign, several = "+-" if ascii_only else "±", len({row.seed for row in rows}) > 1
+    table = Table(title=EQUAL_TITLE, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD)
+    table.padding, table.show_edge = (0, 1), False
+    table.add_column("with the same labels or money", no_wrap=True)
+    for heading in ("right, of all, %", "labels each", "money each"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for one in summary(rows):
+        right = f"{100 * float(one['right']):.1f}"
+        right += f" {sign}{100 * float(one['right_spread']):.1f}" if several else ""
+        table.add_row(str(one["title"]), right, f"{one['labels']:.2f}", f"{one['money']:.3f}")
+    return table
+
+
 def _cell(
     trials: Sequence[Trial], method: Method, sign: str, measure: str, factor: float, decimals: int
 ) -> str:
@@ -78,6 +103,7 @@ def document(job: DigitJob, trials: Sequence[Trial], learning_slots: int) -> dic
             {"labeler": n, "kind": k, "capacity": c, "price": price, "competence": float(p)}
             for n, k, c, price, p in panel
         ],
+        "equal": summary(equal_rows(job, trials)),
         "methods": [_summary(trials, method) for method in METHODS],
         "trials": [trial.record() for trial in trials],
         "learned": {

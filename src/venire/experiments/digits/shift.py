@@ -69,11 +69,16 @@ class Progress:
         )
 
 
-def hire(job: DigitJob) -> Scheduler:
-    """A scheduler that knows what its labelers cost and how many labels a slot they give."""
+def hire(job: DigitJob, revisions: int = 0) -> Scheduler:
+    """A scheduler that knows what its labelers cost and how many labels a slot they give.
+
+    With `revisions` it goes on to revise so many of the latest verdicts.
+    """
     terms = zip(job.labelers, job.capacity, job.prices, strict=True)
     panel = [Labeler(name, capacity=n, price=price) for name, n, price in terms]
-    return Scheduler(panel, tuple(job.table.classes), learning=LearnWhileServing())
+    return Scheduler(
+        panel, tuple(job.table.classes), learning=LearnWhileServing(), revisions=revisions
+    )
 
 
 def work(

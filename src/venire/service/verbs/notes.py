@@ -109,7 +109,8 @@ class NoteOperations:
         read = self.runtime.storage.labels_since
         labels = await self.runtime.read_committed(read, stream, since, labeler)
         total, unsure = (0, 0) if record is None else (record.labels, record.unsure)
-        return Progress(stream, labeler, since, labels, total, unsure)
+        left = grants.unanswered(live, labeler) if live.settings.show_left else None
+        return Progress(stream, labeler, since, labels, total, unsure, left)
 
 
 def _note(

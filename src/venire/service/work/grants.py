@@ -10,7 +10,7 @@ import contextlib
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from venire.errors import InputError, NotFound, StateError, TooMuch
 from venire.model import Assignment, Labeler, LeaseStatus, NoWork, StreamStatus
@@ -21,7 +21,20 @@ from venire.service.stream.live_stream import LiveStream, Moment
 from venire.service.tokens import hashed, lease_token
 from venire.storage import LeaseEnd
 
-__all__ = ["Grant", "bar", "give_back", "grant", "rename", "seat", "view", "why_nothing"]
+__all__ = [
+    "Grant",
+    "bar",
+    "give_back",
+    "grant",
+    "rename",
+    "seat",
+    "unanswered",
+    "view",
+    "why_nothing",
+]
+
+#: Open items that are looked at one by one for what a labeler has left: a few milliseconds.
+MOST_COUNTED: Final = 20_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +180,9 @@ def why_nothing(live: LiveStream, labeler: str, ahead: int = 0) -> NoWork:
         return NoWork.BUDGET_SPENT
     for lease in live.leases:
         entry = live.open.get(lease.item)
-        if entry is not None and labeler not in entry.labels and entry.may(labeler):
+        if entry is None or labeler in entry.labels or labeler in entry.holders:
+            continue  # its own leases are of answers that it may still undo
+        if entry.may(labeler):
             return NoWork.ALL_LEASED
     return NoWork.NONE_FOR_YOU
 
@@ -179,6 +194,18 @@ def _why_no_audit(live: LiveStream, labeler: str, ahead: int) -> NoWork:
         return NoWork.ALL_LEASED
     closed = live.status == StreamStatus.CLOSED and not live.open
     return NoWork.CLOSED if closed else NoWork.EMPTY
+
+
+def unanswered(live: LiveStream, labeler: str) -> int:
+    """How many open items a labeler may answer and has not; a trusted one has audits instead.
+
+    Of more than `MOST_COUNTED` open items it is the number of all of them.
+    """
+    if labeler in live.trusted:
+        return sum((item, labeler) not in live.checks.barred for item in live.checks.waiting)
+    if len(live.open) > MOST_COUNTED:
+        return len(live.open)
+    return sum(x.may(labeler) and labeler not in x.labels for x in live.open.values())
 
 
 def give_back(

@@ -18,6 +18,7 @@ const payload = document.getElementById("payload");
 const heldLine = document.getElementById("held");
 const noteLine = document.getElementById("note");
 const doneCount = document.getElementById("done");
+const leftLine = document.getElementById("left"); // null unless the stream wants to say what is left
 const button = (id) => document.getElementById(id);
 const answering = [...Classes.buttons, button("unsure"), button("comment"), button("flag")];
 
@@ -27,7 +28,9 @@ let held = []; // answers that can still be undone, oldest first; said null: not
 let asking = false; // whether a request for work is running
 let reason = ""; // why there was no work
 let away = new Set(); // the items of answers being sent
-let done = 0;
+let done = 0; // labels of today, of which those held can still be undone
+let accepted = 0; // those of them that the server has got from this page
+let left = null; // open items without an answer of this labeler, if that is known
 let looking = null; // the timer until keys apply to the item on the screen
 let input = performance.now(); // when somebody last did something
 
@@ -42,7 +45,15 @@ function clear(text) {
 
 function say(text) {
   // Show why there is nothing to label, unless an item has come.
-  if (current === null) clear(text);
+  if (current !== null) return;
+  clear(text);
+  Classes.clear();
+}
+
+function sayNothing() {
+  // Nothing to label: why, and what one has done.
+  const why = REASONS[reason] ?? reason;
+  say(done === 0 ? why : `${why} You have given ${done.toLocaleString("en")} ${done === 1 ? "label" : "labels"} today.`);
 }
 
 function note(text) {
@@ -101,13 +112,13 @@ const nameOf = (answer) => (answer.said === null ? "“not sure”" : `“${answ
 // getting work
 
 const REASONS = {
-  empty: "nothing to label; waiting for items…",
-  all_leased: "all open items are leased to others; waiting…",
-  none_for_you: "nothing for you at the moment; waiting…",
-  paused: "the stream is paused; waiting…",
-  closed: "the stream is closed and everything is labelled: thank you",
-  over_capacity: "you hold the maximum number of items; waiting…",
-  budget_spent: "the label budget is spent; waiting…",
+  empty: "There is nothing to label. New items will appear here.",
+  all_leased: "All other open items are being labelled by others. What is left of them will appear here.",
+  none_for_you: "Nothing is left for you. New items will appear here.",
+  paused: "The stream is paused. Work will appear here when it goes on.",
+  closed: "The stream is closed and everything is labelled: thank you.",
+  over_capacity: "You hold as many items as you may. Waiting…",
+  budget_spent: "The budget for labels is spent. Work will appear here when there is more.",
 };
 
 async function ask() {
@@ -148,6 +159,7 @@ function receive(work) {
   if (known) Object.assign(known, { token: work.token, ttl: work.ttl, over: false });
   lease(known ?? work);
   if (known || away.has(work.item)) return false;
+  reason = "";
   drawn(work);
   queue.push(work);
   if (current === null) show(queue.shift());
@@ -160,10 +172,10 @@ async function goOn() {
     await sent(held[0], current === null ? Math.min(HOLD_ALONE, undoTime) : 0);
     return true;
   }
-  const leased = reason === "over_capacity" || reason === "all_leased";
+  const leased = reason === "over_capacity" || reason === "all_leased" || reason === "none_for_you";
   const idle = mine().length === 0 && away.size === 0;
   if (leased && idle && (await resumeHeldWork())) return true;
-  say(REASONS[reason] ?? reason);
+  sayNothing();
   return false;
 }
 
@@ -191,8 +203,9 @@ function answer(said) {
   made.settled = new Promise((resolve) => (made.settle = resolve));
   held.push(made);
   Notes.add(made);
+  count(made, 1);
   if (queue.length > 0) show(queue.shift());
-  else if (reason) statusLine.textContent = REASONS[reason] ?? reason;
+  else if (reason && reason !== "over_capacity") sayNothing();
   sent(made, undoTime);
   if (held.length > Notes.KEPT) flush(held[0]);
   list();
@@ -206,7 +219,7 @@ function sent(made, after) {
   return made.settled;
 }
 
-async function flush(made, counts = true) {
+async function flush(made) {
   if (made.state !== "held") return made.settled;
   take(made, "sending");
   away.add(made.work.item);
@@ -216,9 +229,11 @@ async function flush(made, counts = true) {
   away.delete(made.work.item);
   made.state = "sent";
   list();
-  if (!reply.ok) note(`${nameOf(made)} was refused: ${await Server.fault(reply)}`);
-  else if (made.said !== null && counts) {
-    count(1);
+  if (!reply.ok) {
+    if (made.counted) count(made, -1);
+    note(`${nameOf(made)} was refused: ${await Server.fault(reply)}`);
+  } else if (made.said !== null && made.counted) {
+    accepted += 1;
     const outcome = await reply.json().catch(() => null);
     if (outcome?.late) note(`${nameOf(made)} arrived after the verdict; it is kept for learning`);
   }
@@ -238,6 +253,7 @@ function reopen(made) {
   if (made.state !== "held") return note("too late to undo: the label has been sent");
   Notes.remove(made);
   take(made, "undone");
+  count(made, -1);
   if (current !== null && !current.practice) {
     current.took = performance.now() - current.began;
     queue.unshift(current);
@@ -252,15 +268,29 @@ function undo() {
   else note(done === 0 ? "nothing to undo" : "too late to undo: the label has been sent");
 }
 
-function count(more) {
-  done += more;
-  doneCount.textContent = String(done);
+function count(made, more) {
+  // An answer was given, or taken back.
+  made.counted = more > 0;
+  if (made.said !== null) done += more;
+  if (left !== null) left = Math.max(0, left - more);
+  drawCounts();
 }
 
-async function countToday() {
+function drawCounts() {
+  doneCount.textContent = done.toLocaleString("en");
+  if (left !== null && leftLine !== null) leftLine.textContent = ` · ${left.toLocaleString("en")} left`;
+}
+
+async function countToday(first) {
+  // What the server counts, and the answers given here that it has not got yet.
   const midnight = new Date().setHours(0, 0, 0, 0) / 1000;
   const path = `/v1/streams/${stream}/progress?labeler=${labeler}&since=${midnight}`;
-  count((await Server.read(path))?.labels ?? 0);
+  const known = await Server.read(path);
+  if (known === null) return;
+  if (first) done += Math.max(0, known.labels - accepted);
+  if (known.left !== null) left = Math.max(0, known.left - held.length - away.size);
+  drawCounts();
+  if (first && current === null && reason) sayNothing();
 }
 
 // leases
@@ -387,7 +417,8 @@ function practise() {
 }
 
 // What a page that went away, perhaps with its browser, had not sent is sent first: twice does no harm.
-Promise.all(Notes.left().map((made) => flush(made, false))).then(countToday);
+Promise.all(Notes.left().map(flush)).then(() => countToday(true));
+if (leftLine !== null) setInterval(() => document.hidden || countToday(false), 30000);
 list();
 if (matchMedia("(max-width: 60rem)").matches) button("guidelines")?.removeAttribute("open");
 if (Practice.wanted()) practise();

@@ -162,7 +162,10 @@ const Draw = (() => {
 
   function excerpt(shown) {
     // The beginning of a payload, in a line.
-    const words = shown.map((one) => (one.kind === "text" || one.kind === "code" ? one.text : one.kind));
+    const words = shown.map((one) => {
+      if (one.kind === "markdown") return markdown(one.text).textContent;
+      return one.kind === "text" || one.kind === "code" ? one.text : one.kind;
+    });
     return words.join(" ").replace(/\s+/g, " ").slice(0, 80);
   }
 
