@@ -53,19 +53,10 @@ AUDIOS: Final = ("audio", "audio_url", "sound")
 PROMPTS: Final = ("prompt", "question", "instruction", "input", "query")
 RESPONSES: Final = ("response", "answer", "output", "completion", "reply")
 TEXTS: Final = ("text", "content", "body", "message", "comment")
+_SIDES: Final = (("_a", "_b"), ("_1", "_2"), ("1", "2"))
 PAIRS: Final = (
-    ("response_a", "response_b"),
-    ("answer_a", "answer_b"),
-    ("output_a", "output_b"),
-    ("completion_a", "completion_b"),
-    ("response_1", "response_2"),
-    ("response1", "response2"),
-    ("answer_1", "answer_2"),
-    ("output_1", "output_2"),
-    ("a", "b"),
-    ("A", "B"),
-    ("left", "right"),
-    ("chosen", "rejected"),
+    *((f"{name}{one}", f"{name}{two}") for name in RESPONSES for one, two in _SIDES),
+    *(("a", "b"), ("A", "B"), ("left", "right"), ("chosen", "rejected")),
 )
 
 

@@ -156,10 +156,7 @@ class RequestLog:
         self._app, self._lines = app, lines
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one request."""
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
+        """Serve one request: the server speaks HTTP alone."""
         begun, status, sent = time.perf_counter(), None, 0
 
         async def counted(message: Message) -> None:

@@ -114,7 +114,7 @@ class Outcome:
         verdict = self.verdict.copy()
         for event in log:
             for one in event.revisions if isinstance(event, Closed) else ():
-                said = one.verdict.label
+                said: Any = one.verdict.label  # a digit
                 verdict[row[one.item]] = -1 if said is None else said
         return self.decided_by(verdict)
 

@@ -73,8 +73,8 @@ def save_equal(path: Path, rows: Sequence[Row]) -> None:
     right = [100 * float(way["right"]) for way in ways]
     bars = [100 * float(way["right_spread"]) for way in ways]
     for height, way in enumerate(ways):
-        dot = {"fmt": "o", "color": colours[height], "ms": 8, "capsize": 4}
-        axes.errorbar(right[height], height, xerr=bars[height], **dot)
+        at, wide, colour = right[height], bars[height], colours[height]
+        axes.errorbar(at, height, xerr=wide, fmt="o", color=colour, ms=8, capsize=4)
         spent = f"{right[height]:.1f} %, {way['labels']:.1f} labels, {way['money']:.3f} money"
         place = right[height] + bars[height] + 0.6
         axes.annotate(spent, (place, height), va="center", fontsize=10)
