@@ -117,5 +117,5 @@ bulk?.querySelector("form").addEventListener("submit", async (event) => {
     return;
   }
   const refused = [...said.refusals, ...said.notes].slice(0, 5).map((one) => `row ${one.row + 1}: ${one.message}`);
-  status.textContent = [`${said.accepted} taken, ${said.corrected} corrected, ${said.exists} known already, ${said.refused} refused`, ...refused].join("; ");
+  status.textContent = [`${said.accepted} taken, ${said.corrected ? `${said.corrected} corrected, ` : ""}${said.exists} known already, ${said.refused} refused`, ...refused].join("; ");
 });
