@@ -35,7 +35,7 @@ from venire.estimators.truth.teaching import explanations
 from venire.labels import LabelTable, Names
 from venire.labels.sources import as_table
 
-__all__ = ["Camp", "Question", "Questions", "questions"]
+__all__ = ["Camp", "Question", "Questions", "camp_name", "questions"]
 
 Ints = NDArray[np.int64]
 
