@@ -29,7 +29,7 @@ CEILINGS: Final = {
     "lines of the file of Algorithm 1": 100,
     "lines of a function": 100,
     "longest import chain from web": 42,
-    "duplicate pairs": 150,
+    "duplicate pairs": 155,
     "private reaches": 6,
     "edits to add a policy": 2,
 }
