@@ -168,8 +168,11 @@ class Driven:
     def give_gold(self) -> None:
         if self.s.outstanding and self.chance(0.1):
             item = self.s.outstanding[0]
-            if item not in self.s.state.gold:
+            known = self.s.state.gold.get(item)
+            if known is None:
                 self.s.gold(item, "keep")
+            elif CLASSES[known] == "keep":
+                self.s.gold(item, "remove", corrects="keep")
         left = list(self.s.state.registry.left)
         if left and self.chance(0.2):
             exits = {e.item: e for x in self.s.log if hasattr(x, "exits") for e in x.exits}
