@@ -60,8 +60,9 @@ def test_every_answer_is_declared(
             case.query["wait"] = 0
         body = case.meta.components.get(ParameterLocation.BODY) if case.meta else None
         excluded = list(EXCLUDED)
-        if body is None or body.mode != GenerationMode.NEGATIVE:
-            # what was wrong may be the stream or the key, which are put right here
+        if body is None or body.mode != GenerationMode.NEGATIVE or path.endswith("/upload"):
+            # what was wrong may be the stream or the key, which are put right here; and a file is
+            # any text: "null" is a table with a header and no rows
             excluded.append(schemathesis.checks.negative_data_rejection)
         case.call_and_validate(headers=headers, timeout=30, excluded_checks=excluded)
 

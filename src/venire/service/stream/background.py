@@ -159,15 +159,16 @@ class ThreadPools:
         kind = _kind(settings)
         if self.is_warm(settings):
             return
-        if kind not in self._warm:
+        warming = self._warm.get(kind)
+        if warming is None:
             loop = asyncio.get_running_loop()
             warming = self._warm[kind] = loop.run_in_executor(self._compilers, warm_up, settings)
             self._compiling = loop.time(), Notice.functions
             warming.add_done_callback(lambda done: self._warmed(kind, done))
-        await asyncio.wait({self._warm[kind]}, timeout=patience)
-        if kind in self._warm and not self._warm[kind].done():
+        await asyncio.wait({warming}, timeout=patience)
+        if not warming.done():
             raise StreamLoading(compiling=self._seconds_left())
-        await asyncio.shield(self._warm[kind])
+        warming.result()
 
     def _seconds_left(self) -> float:
         """For about how long it is still compiled, by the pace so far."""
