@@ -169,7 +169,7 @@ def test_only_what_was_drawn_counts(storage: MemoryStorage) -> None:
     chosen = [("p22", "remove", 99.0), ("p23", "remove", 99.0), ("p40", "remove", 1.0)]
     rows = [GoldRow("posts", item, label, at, "sent", "me") for item, label, at in told + chosen]
     storage.write([AddGold(rows)])
-    found = audited_of(storage, "posts", checks, 60)
+    found = audited_of(storage, "posts", checks.shares, 60)
     assert set(found.verdicts) == {f"p{k:02}" for k in range(20, 60) if k != 40}
     assert found.gold == {item: "keep" for item, _, _ in told}
     assert found.passed_over == ("p30",)
@@ -189,6 +189,6 @@ def test_only_what_was_drawn_counts(storage: MemoryStorage) -> None:
 
 
 def test_without_audits_there_are_no_rates(storage: MemoryStorage) -> None:
-    found = audited_of(storage, "posts", Checks(), 60)
+    found = audited_of(storage, "posts", {}, 60)
     view = rates_over("posts", CLASSES, found, 0.95, 0)
     assert (view.gold, view.classes) == (0, {})

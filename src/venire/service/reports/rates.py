@@ -15,7 +15,6 @@ from typing import Any, Final, NamedTuple
 from venire.audits.rates import Rate, precision_of, recall_of, share_of
 from venire.model import ItemStatus
 from venire.service.panel_messages import ClassRates, IntervalView, RatesView, RateView
-from venire.service.stream.checks import Checks
 from venire.storage import GoldRow, ItemRow, Storage
 
 __all__ = ["Audited", "audited_of", "rates_over"]
@@ -39,8 +38,11 @@ class Audited(NamedTuple):
     passed_over: tuple[str, ...]
 
 
-def audited_of(storage: Storage, stream: str, checks: Checks, last: int) -> Audited:
-    """The latest verdicts, up to number `last`, that could have been drawn, and their audits."""
+def audited_of(storage: Storage, stream: str, shares: dict[str, float], last: int) -> Audited:
+    """The latest verdicts, up to number `last`, that could have been drawn, and their audits.
+
+    `shares` are the probabilities of those that were drawn, in order.
+    """
     on = _times(storage, stream)
     verdicts: dict[str, str] = {}
     confidences: dict[str, float] = {}
@@ -54,7 +56,7 @@ def audited_of(storage: Storage, stream: str, checks: Checks, last: int) -> Audi
     for row in rows:
         if row.id not in gold or not _before(gold[row.id], row):
             verdicts[row.id], confidences[row.id] = str(row.verdict), row.confidence or 0.0
-    drawn = {item: share for item, share in checks.shares.items() if item in verdicts}
+    drawn = {item: share for item, share in shares.items() if item in verdicts}
     answered = {item: gold[item].label for item in drawn if item in gold}
     places = [n for n, item in enumerate(drawn) if item in answered]
     upto = list(drawn)[: places[-1] + 1] if places else []

@@ -19,7 +19,7 @@ import hashlib
 import hmac
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import lru_cache
 
 from venire.audits import ErrorBound
@@ -141,10 +141,6 @@ class Checks:
         self.corrected += 1
         if item in self.wrong:
             self.wrong[item] = label != self.verdicts[item]
-
-    def copy(self) -> Checks:
-        """As it is now, for a thread."""
-        return replace(self, shares=dict(self.shares))
 
     @property
     def due(self) -> list[str]:

@@ -200,8 +200,8 @@ class ReadOperations:
         """How often each class comes, and how right and complete its verdicts are, by audits."""
         check_level(level)
         runtime, live = self.runtime, await self.runtime.live_stream(stream)
-        checks, classes, due = live.checks.copy(), live.settings.classes, len(live.checks.waiting)
-        given = runtime.storage, stream, checks, live.exit_n
+        classes, due = live.settings.classes, len(live.checks.waiting)
+        given = runtime.storage, stream, dict(live.checks.shares), live.exit_n
         found = await runtime.read_committed(audited_of, *given)
         return await runtime.threads.compute(rates_over, stream, classes, found, level, due)
 
