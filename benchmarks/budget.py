@@ -222,7 +222,7 @@ def draw(rows: Sequence[dict[str, Any]], path: Path) -> None:
     """Right verdicts against labels an item, a panel for each kind of set."""
     from matplotlib import pyplot as plt
 
-    from venire.experiments.common.drawing import COLOURS, look
+    from venire_research.common.drawing import COLOURS, look
 
     found = mean_right(rows)
     have = {key[0] for key in found}

@@ -61,7 +61,7 @@ MANY = {
 
 async def fill(service: Any, items: int) -> None:
     """A stream with some open items, behind a history that is written straight into the store."""
-    from venire.service import ItemIn, StreamSettings
+    from venire.server import ItemIn, StreamSettings
 
     await service.create_stream("s", StreamSettings.model_validate(known()), "benchmark")
     await service.add_items("s", [ItemIn(f"open-{n}", {"text": "open"}) for n in range(1000)])
@@ -81,7 +81,7 @@ def known() -> dict[str, Any]:
 
 async def fill_many(service: Any, streams: int) -> None:
     """Many streams, each with a history of the last hour; every tenth is closed, or archived."""
-    from venire.service import ItemIn, StreamSettings
+    from venire.server import ItemIn, StreamSettings
 
     draw, settings = random.Random(0), StreamSettings.model_validate(known())
     for n in range(streams):
@@ -100,7 +100,7 @@ def history(
     draw: random.Random, first: int, end: int, begun: float, stream: str = "s"
 ) -> list[Any]:
     """Items that have left, and their labels."""
-    from venire.storage import AddItems, AddLabels, ExitRow, ItemRow, LabelRow, LeaveItems
+    from venire.server.store import AddItems, AddLabels, ExitRow, ItemRow, LabelRow, LeaveItems
 
     items, exits, labels = [], [], []
     for n in range(first, end):
@@ -134,7 +134,7 @@ async def ask(service: Any, paths: dict[str, str]) -> None:
     """Ask for each path in turn, and print how long it took."""
     import httpx2
 
-    from venire.web import ServerSettings, create_app
+    from venire.server import ServerSettings, create_app
 
     key = (await service.keys.create("benchmark", "admin")).token
     app = create_app(service, ServerSettings(rate=0))
@@ -162,8 +162,8 @@ async def ask(service: Any, paths: dict[str, str]) -> None:
 
 async def run(url: str, number: int, works: tuple[Any, Any]) -> None:
     """Fill, start again, and measure."""
-    from venire.service import Service
-    from venire.storage import open_storage
+    from venire.server import Service
+    from venire.server.store import open_storage
 
     for work in works:
         with open_storage(url) as storage:

@@ -80,8 +80,8 @@ async def access_log(rounds: int, size: int) -> None:
     from starlette.types import Message, Receive, Scope, Send
 
     from venire.model import Role
-    from venire.web.access import Caller
-    from venire.web.request_log import RequestLines, RequestLog
+    from venire.server.edge.access import Caller
+    from venire.server.edge.request_log import RequestLines, RequestLog
 
     async def empty(scope: Scope, receive: Receive, send: Send) -> None:
         await send({"type": "http.response.start", "status": 200, "headers": []})

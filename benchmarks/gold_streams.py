@@ -19,9 +19,9 @@ import numpy as np
 from benchmarks.gold import Score, mean_of, scored
 from benchmarks.real_data import load
 from venire.estimators import Auto
-from venire.experiments.common.scores import aggregated, streamed
-from venire.experiments.equal_labels.buying import buy
-from venire.experiments.equal_labels.replay import Replay
+from venire_research.common.scores import aggregated, streamed
+from venire_research.equal_labels.buying import buy
+from venire_research.equal_labels.replay import Replay
 
 SETS: Final = (
     "bluebird", "temp", "dtype_athlete", "rte", "mtbench_judges", "fact_eval", "llmbar", "web",

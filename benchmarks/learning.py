@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from venire import Algorithm2, Greedy, Learning, LearnWhileServing, Poisson, World, simulate
 from venire.errors import FetchError
-from venire.experiments.common.label_sets import Sets
+from venire_research.common.label_sets import Sets
 
 Floats = NDArray[np.float64]
 

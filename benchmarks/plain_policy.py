@@ -6,8 +6,8 @@ import time
 from collections.abc import Sequence
 
 from venire import Greedy, Policy, PythonPolicy, Run, World, simulate
-from venire.experiments.regimes.suite import regimes_named
 from venire.scheduling import ItemView, LabelerView
+from venire_research.regimes.suite import regimes_named
 
 REGIMES = ("paper", "bursts", "overload", "counterexample")
 SEEDS = 3

@@ -79,8 +79,8 @@ async def slots(service: Any, found: dict[str, Any]) -> None:
 
 def settings(**more: Any) -> Any:
     """The defaults, and a panel."""
-    from venire.service import StreamSettings
-    from venire.service.settings import Member
+    from venire.server import StreamSettings
+    from venire.server.settings import Member
 
     panel = tuple(Member(id=f"m{n}") for n in range(PEOPLE))
     return StreamSettings(classes=("spam", "ok"), panel=panel, slot_seconds=LONG, **more)
@@ -88,9 +88,9 @@ def settings(**more: Any) -> Any:
 
 async def started(url: str, archive: Path | None = None) -> tuple[Any, Any, float, float]:
     """A service on a store, and the CPU seconds and the seconds that its start took."""
-    from venire.service import Service, ServiceSettings
-    from venire.service.stream import engine_setup
-    from venire.storage import open_storage
+    from venire.server import Service, ServiceSettings
+    from venire.server.store import open_storage
+    from venire.server.stream import engine_setup
 
     engine_setup.warm_up(settings())
     engine_setup.warm_up(settings(policy="fixed-overlap:5"))
@@ -108,7 +108,7 @@ def peak() -> float:
 
 async def fill_open(url: str, count: int, payload: int) -> dict[str, Any]:
     """A stream with so many open items, all but a few without a label; then no clean end."""
-    from venire.service import ItemIn
+    from venire.server import ItemIn
 
     _, service, _, _ = await started(url)
     await service.create_stream("s", settings(), actor="benchmark")
@@ -128,7 +128,7 @@ async def fill_open(url: str, count: int, payload: int) -> dict[str, Any]:
 
 async def fill_labels(url: str, count: int) -> dict[str, Any]:
     """A stream through which so many labels have gone, five for each item; a clean end."""
-    from venire.service import ItemIn
+    from venire.server import ItemIn
 
     _, service, _, _ = await started(url)
     await service.create_stream("s", settings(policy="fixed-overlap:5"), actor="benchmark")
@@ -163,8 +163,8 @@ async def start(url: str, work: bool) -> dict[str, Any]:
 
 def verified(url: str) -> dict[str, Any]:
     """Check the whole log of a store, and again what is new; beside it, only read all of it."""
-    from venire.storage import open_storage
-    from venire.storage.maintenance.verify import verify
+    from venire.server.store import open_storage
+    from venire.server.store.maintenance.verify import verify
 
     found: dict[str, Any] = {}
     with open_storage(url, owner=False) as storage:
@@ -183,7 +183,7 @@ def verified(url: str) -> dict[str, Any]:
 
 def read(storage: Any) -> None:
     """The least that anybody does who looks at a whole store: read its rows, decode its events."""
-    from venire.storage import decode
+    from venire.server.store import decode
 
     with storage.frozen():
         for row in storage.all_events("s"):
@@ -195,9 +195,9 @@ def read(storage: Any) -> None:
 
 def archived(url: str) -> dict[str, Any]:
     """Archive all but the last items that left."""
-    from venire.storage import open_storage
-    from venire.storage.history.moving import archive_stream
-    from venire.storage.history.planning import Keep
+    from venire.server.store import open_storage
+    from venire.server.store.history.moving import archive_stream
+    from venire.server.store.history.planning import Keep
 
     path = Path(url.removeprefix("sqlite:///"))
     archive, begun, wall = Path(f"{path}.archive"), cpu(), time.perf_counter()
@@ -212,8 +212,8 @@ def archived(url: str) -> dict[str, Any]:
 
 async def serving(url: str) -> dict[str, Any]:
     """What requests wait while a server archives all but the last items, and while it does not."""
-    from venire.service import ItemIn
-    from venire.storage import changes as c
+    from venire.server import ItemIn
+    from venire.server.store import changes as c
 
     storage, service, _, _ = await started(url, archive=Path(f"{url[10:]}.archive"))
     taken: list[tuple[float, float]] = []

@@ -27,7 +27,7 @@ from benchmarks.postgres import database_processes, new_database, postgres, proc
 from benchmarks.wires import Wire, expect, spread, stream
 from venire import AsyncClient
 from venire.client import Work
-from venire.storage import open_storage
+from venire.server.store import open_storage
 
 PEOPLE, STREAMS, CONNECTIONS, TASKS = 10, 12, 60, 16
 OWNER, ANY, CLIENT = "the owner", "any", "the owner, by the client itself"

@@ -34,9 +34,9 @@ ITEMS, LABELLED, POLL = 300, 150, 0.1
 
 async def fill(url: str, small: int, huge: int) -> None:
     """Make the streams, print a key, and end as if killed."""
-    from venire.service import ItemIn, Service, ServiceSettings, StreamSettings
-    from venire.service.settings import Member
-    from venire.storage import open_storage
+    from venire.server import ItemIn, Service, ServiceSettings, StreamSettings
+    from venire.server.settings import Member
+    from venire.server.store import open_storage
 
     service = Service(open_storage(url), settings=ServiceSettings(max_batch=100_000))
     await service.start()

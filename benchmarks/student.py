@@ -29,11 +29,11 @@ from numpy.typing import NDArray
 from venire.batch import label_recorded
 from venire.budget import Budget
 from venire.engine import Scheduler
-from venire.experiments.digits import load_job
 from venire.labels import LabelTable
 from venire.model import Item, Label, Labeler
 from venire.scheduling import LearnWhileServing
 from venire.student import Student
+from venire_research.digits import load_job
 
 LABELS = (1.0, 1.5, 2.0, 3.0, 4.0)
 RATE, PRICE = 3.0, 1e-3

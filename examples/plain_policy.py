@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import venire as vn
-from venire.experiments.regimes import compare
 from venire.scheduling import ItemView, LabelerView
 from venire.testing import check_policy
+from venire_research.regimes import compare
 
 
 @dataclass(frozen=True)

@@ -8,15 +8,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from venire.experiments.regimes import compare
-from venire.scheduling.algorithm1.build import compiled
-from venire.scheduling.algorithm1.labeler_turn import begin_serving, enqueue, make_turn, move
-from venire.scheduling.algorithm1.ready_queues import dequeue, release
 from venire.scheduling.base import Kernels, Policy
-from venire.scheduling.policies.baselines.overlap import plan_exit, satisfied, set_target, take
-from venire.scheduling.state.desk import Desk, room
+from venire.scheduling.kernel.build import compiled
+from venire.scheduling.kernel.desk import Desk, room
+from venire.scheduling.kernel.queues import (
+    begin_serving,
+    dequeue,
+    enqueue,
+    make_turn,
+    move,
+    release,
+)
+from venire.scheduling.policies.baselines import plan_exit, satisfied, set_target, take
 from venire.testing import check_policy
 from venire.tools.compiling import inlined, kernel
+from venire_research.regimes import compare
 
 LEAST, MOST = -1.0, 1e300
 

@@ -61,7 +61,7 @@ def data() -> Path:
 def _compiled() -> Iterator[None]:
     """Requests wait for the compiler: what no other test has used takes long on a busy machine."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("venire.service.verbs.streams.COMPILING", 280.0)
+        patch.setattr("venire.server.operations.streams.COMPILING", 280.0)
         yield
 
 

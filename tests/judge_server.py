@@ -124,10 +124,16 @@ def truth(text: str) -> tuple[str, float]:
 
 def answer(fault: str, asked: Any, says: Mapping[str, str]) -> dict[str, Any]:
     """A chat completion, perhaps of no use."""
-    user = asked["messages"][-1]["content"]
+    user = text_of(asked["messages"][-1]["content"])
     label, sure = truth(user)
     label = next((said for word, said in says.items() if word in user), label)
-    good = json.dumps({"label": label})
+    form = asked.get("response_format", {}).get("json_schema", {}).get("schema", {})
+    why = (
+        {"rationale": f"It reads: {user[-20:]}"}
+        if "rationale" in form.get("properties", ())
+        else {}
+    )
+    good = json.dumps({**why, "label": label})
     content, finish, refusal = {
         "fenced": (f"Sure!\n```json\n{good}\n```", "stop", None),
         "plain": (f"{label.upper()}.", "stop", None),
@@ -149,6 +155,11 @@ def answer(fault: str, asked: Any, says: Mapping[str, str]) -> dict[str, Any]:
         choice["logprobs"] = {"content": in_tokens(good, label, sure)}
     usage = {"prompt_tokens": 40, "completion_tokens": 5, "total_tokens": 45}
     return {"object": "chat.completion", "choices": [choice], "usage": usage}
+
+
+def text_of(content: Any) -> str:
+    """The text of a message, which may have parts."""
+    return content if isinstance(content, str) else "".join(p.get("text", "") for p in content)
 
 
 def in_tokens(text: str, label: str, sure: float) -> list[dict[str, Any]]:

@@ -6,7 +6,7 @@ import psycopg  # noqa: F401
 import uvloop  # noqa: F401
 
 from venire.cli import serve  # noqa: F401
-from venire.web.server import prepare
+from venire.server.process import prepare
 
 prepare()
 gc.freeze()  # or else collecting garbage would copy the pages that the forks share

@@ -9,8 +9,8 @@ import numpy as np
 from venire import Bounds, Greedy, Item, Label, Labeler, Scheduler
 from venire.events import Closed, Withdrawn
 from venire.model import ExitReason
-from venire.service.settings import StreamSettings, as_body
-from venire.storage import (
+from venire.server.settings import StreamSettings, as_body
+from venire.server.store import (
     AddEvents,
     AddItems,
     AddLabels,
@@ -32,7 +32,7 @@ from venire.storage import (
     StreamRow,
     encode,
 )
-from venire.storage.contents import digest_of
+from venire.server.store.contents import digest_of
 
 PANEL = [Labeler("ann", 0.9), Labeler("bob", 0.8), Labeler("eve", 0.7, capacity=2)]
 

@@ -23,14 +23,14 @@ from venire import (
     World,
     simulate,
 )
-from venire.experiments.regimes import compare
-from venire.experiments.reproduction.literal import LiteralGreedy
 from venire.scheduling.by_name import exported, policy_named
-from venire.scheduling.policies.plain.views import ItemView, LabelerView
-from venire.service import StreamSettings
-from venire.service.reports import skill_report
-from venire.service.stream import engine_setup
+from venire.scheduling.policies.plain import ItemView, LabelerView
+from venire.server import StreamSettings
+from venire.server.reports import skill_report
+from venire.server.stream import engine_setup
 from venire.testing import check_competence, check_learning, check_policy
+from venire_research.regimes import compare
+from venire_research.reproduction.literal import LiteralGreedy
 
 #: The longest first, so that the processes end together.
 SLOW = ("lookahead", "realised", "waterfill", "greedy")

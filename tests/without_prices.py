@@ -16,8 +16,8 @@ from pathlib import Path
 import numpy as np
 
 from venire import LearnWhileServing, Policy, Run, scheduling, simulate
-from venire.experiments.regimes import regimes_named
-from venire.experiments.regimes.suite import REGIMES
+from venire_research.regimes import regimes_named
+from venire_research.regimes.suite import REGIMES
 
 STORED = Path(__file__).parent / "data" / "without-prices.json"
 

@@ -24,12 +24,12 @@ __all__ = ["CEILINGS", "above", "measure"]
 
 #: What each may be at most, a little above what it is: nobody makes it worse by mistake.
 CEILINGS: Final = {
-    "largest folders": 50,
+    "largest folders": 42,
     "lines of a file": 560,
-    "lines of the file of Algorithm 1": 100,
+    "lines of the file of Algorithm 1": 160,
     "lines of a function": 100,
-    "longest import chain from web": 42,
-    "duplicate pairs": 155,
+    "longest import chain from the server": 42,
+    "duplicate pairs": 140,
     "private reaches": 6,
     "edits to add a policy": 2,
 }
@@ -47,7 +47,7 @@ def measure(root: Path) -> dict[str, Any]:
     """All figures of the package in `root/src/venire`."""
     modules = read_package(root / "src" / "venire")
     folders = _folders(modules)
-    chain = longest_chain(modules, "venire.web")
+    chain = longest_chain(modules, "venire.server")
     private = set().union(*(_private(module) for module in modules.values()))
     reaches = sorted(reach for module in modules.values() for reach in _reaches(module, private))
     policies = _mentions(modules)
@@ -60,7 +60,7 @@ def measure(root: Path) -> dict[str, Any]:
         "lines of a function": _spread(
             [_length(f) for m in modules.values() for f in _functions(m.tree)]
         ),
-        "longest import chain from web": {"modules": len(chain), "chain": chain},
+        "longest import chain from the server": {"modules": len(chain), "chain": chain},
         "duplicate pairs": [f"{a}:{i} ~ {b}:{j}" for a, i, b, j in pairs(_written(modules))],
         "private reaches": reaches,
         "edits to add a policy": {"policy": least, "places": policies[least]},

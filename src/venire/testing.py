@@ -24,8 +24,8 @@ from venire.engine import Scheduler
 from venire.estimators.base import BaseEstimator
 from venire.labels import LabelTable
 from venire.model import Assignment, Bounds, Exit, ExitReason, Item, Label, Labeler
-from venire.scheduling.algorithm1.greedy import Greedy
 from venire.scheduling.base import Learner, Learning, Policy
+from venire.scheduling.policies.greedy import Greedy
 from venire.simulation import Poisson, World, simulate
 from venire.simulation.inputs import stream_of
 from venire.simulation.items import Items

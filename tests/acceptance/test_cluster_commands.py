@@ -16,7 +16,7 @@ from distributed import LocalCluster
 from tests.unit.cluster.tables import crowd
 from tests.unit.simulation.points import count
 from venire.cli import main
-from venire.cli.parallel import say_long
+from venire_research.commands.parallel import say_long
 
 
 @pytest.fixture(scope="module")

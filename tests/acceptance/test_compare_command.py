@@ -18,7 +18,7 @@ import pytest
 import venire
 from tests.unit.simulation.points import count
 from venire import FixedOverlap, Greedy, simulate
-from venire.experiments.regimes import COLUMNS, REGIMES, regimes_named
+from venire_research.regimes import COLUMNS, REGIMES, regimes_named
 
 VENIRE = [sys.executable, "-m", "venire", "compare"]
 SMALL = ("--regime", "bursts", "--regime", "overload", "--quick", "--no-certificate")
@@ -143,8 +143,8 @@ def test_errors_are_one_line_and_leave_nothing(
 def test_without_label_sets_it_says_what_is_left_out(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from venire.cli import compare
-    from venire.experiments.regimes import suite
+    from venire_research.commands import compare
+    from venire_research.regimes import suite
 
     some = tuple(regime for regime in REGIMES if regime.name in {"paper", "dog"})
     monkeypatch.setattr(suite, "REGIMES", some)

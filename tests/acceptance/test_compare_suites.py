@@ -18,8 +18,8 @@ import pytest
 import venire
 from tests.unit.experiments.test_equal_labels import write_set
 from tests.unit.simulation.points import count
-from venire.experiments.equal_labels.measures import COLUMNS, measure
-from venire.experiments.trust import WORLDS
+from venire_research.equal_labels.measures import COLUMNS, measure
+from venire_research.trust import WORLDS
 
 VENIRE = [sys.executable, "-m", "venire", "compare"]
 ROOT = Path(__file__).parent.parent.parent

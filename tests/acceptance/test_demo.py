@@ -17,9 +17,9 @@ import pytest
 import venire
 from tests.integration.web.harness import until
 from venire.cli import main
-from venire.cli.demo import demo
-from venire.experiments.digits import LEARNING_SLOTS, METHODS
-from venire.experiments.digits.equal import TITLES
+from venire_research.commands.demo import demo
+from venire_research.digits import LEARNING_SLOTS, METHODS
+from venire_research.digits.equal import TITLES
 
 VENIRE = [sys.executable, "-c", "from venire.cli import main; raise SystemExit(main())"]
 

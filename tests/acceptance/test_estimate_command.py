@@ -129,10 +129,10 @@ def test_warnings_say_what_is_assumed(capsys: pytest.CaptureFixture[str]) -> Non
     gold = drawn()
     text = Path(gold).read_text().replace(",sample", ",").splitlines()
     Path("gold.csv").write_text("\n".join([text[0], text[1].replace("ok", ""), *text[2:]]))
-    assert main(["estimate", "verdicts.csv", "--gold", "gold.csv", "--of", "spam"]) == 0
-    said = capsys.readouterr().err
-    assert "if the tasks were drawn at random" in said
-    assert "no verdict and no trusted label is 'spam'" in said
+    assert main(["estimate", "verdicts.csv", "--gold", "gold.csv", "--of", "ok"]) == 0
+    assert "if the tasks were drawn at random" in capsys.readouterr().err
+    assert main(["estimate", "verdicts.csv", "--gold", "gold.csv", "--of", "spam"]) == 2
+    assert "no verdict and no trusted label is 'spam'" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

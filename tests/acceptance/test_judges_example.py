@@ -48,8 +48,10 @@ def test_the_page_lists_every_key_of_a_judge() -> None:
 
 
 def test_the_file_of_the_page_can_be_read(tmp_path: Path) -> None:
-    whole, pair = re.findall(r"```yaml\n(.*?)```", PAGE, re.S)
+    whole, reasons, pair = re.findall(r"```yaml\n(.*?)```", PAGE, re.S)
     (tmp_path / "judges.yaml").write_text(whole)
     assert [judge.id for judge in read_judges(tmp_path / "judges.yaml")] == ["strict", "local"]
+    (tmp_path / "reasons.yaml").write_text(reasons + "judges:\n  - {id: a, model: m}\n")
+    assert read_judges(tmp_path / "reasons.yaml")[0].rationale
     (tmp_path / "pair.yaml").write_text(pair + "judges:\n  - {id: a, model: m}\n")
     assert read_judges(tmp_path / "pair.yaml")[0].pair == ("first", "second")

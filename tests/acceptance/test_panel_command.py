@@ -11,7 +11,7 @@ import pytest
 
 from tests.stored import play
 from venire.cli import main
-from venire.storage import open_storage
+from venire.server.store import open_storage
 
 SKILLS = {"gpt": 0.9, "llama": 0.8, "palm": 0.78, "copy": 0.8, "coin": 0.52}
 PRICES = {"gpt": 30, "llama": 1, "palm": 1, "copy": 5, "coin": 2}
@@ -101,3 +101,9 @@ def test_a_stream_is_replayed(capsys: pytest.CaptureFixture[str], tmp_path: Path
     assert "not in the log and were drawn from the learned confusion matrices" in drawn
     error = run(capsys, "replay", "--storage", url, "--panel-without", "ev", code=2)
     assert "unknown labeler 'ev': did you mean 'eve'?" in error
+    Path("gold.csv").write_text("task,label\nitem-0-0,spam\nitem-0-1,ok\n")
+    taught = run(capsys, "replay", "--storage", url, "--gold", "gold.csv")
+    assert "gold labels teach, each from when its item leaves" in taught
+    Path("gold.csv").write_text("task,label\nnot-there,ok\n")
+    error = run(capsys, "replay", "--storage", url, "--gold", "gold.csv", code=2)
+    assert "none of its tasks is among the labels'" in error

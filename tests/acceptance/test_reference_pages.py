@@ -13,7 +13,6 @@ import typer
 import venire as vn
 from venire.batch.files import KEYS
 from venire.cli import COMMANDS, MODULES
-from venire.experiments.regimes.files import FILES
 from venire.files import (
     assignments_output,
     drawn_output,
@@ -25,8 +24,9 @@ from venire.files import (
 )
 from venire.labels.sources import COLUMNS, COMPARISON_COLUMNS, TRUTH_COLUMNS
 from venire.model import ExitReason
-from venire.storage import RevisionRow
-from venire.storage.maintenance.verdicts import COLUMNS as STREAM_VERDICTS
+from venire.server.store import RevisionRow
+from venire.server.store.maintenance.verdicts import COLUMNS as STREAM_VERDICTS
+from venire_research.regimes.files import FILES
 
 DOCS = Path(__file__).parent.parent.parent / "docs"
 GLOSSARY = (DOCS / "glossary.md").read_text()
@@ -48,8 +48,8 @@ def rows(page: str) -> dict[str, list[str]]:
 
 def paths_of(command: str) -> list[str]:
     """The files of a command as its help names them: `--out`, or `LABELS` for an argument."""
-    module = MODULES.get(command, command)
-    function = getattr(import_module(f"venire.cli.{module}"), module)
+    module = MODULES.get(command, f"venire.cli.{command}")
+    function = getattr(import_module(module), module.rpartition(".")[2])
     found = []
     for name, hint in get_type_hints(function, include_extras=True).items():
         kinds = get_args(hint) or (hint,)

@@ -18,8 +18,8 @@ import pytest
 
 import venire
 from tests.unit.simulation.points import count
-from venire.experiments.figures import ORDER
-from venire.simulation.sweeps.store import Store
+from venire_research.figures import ORDER
+from venire_research.sweeps.store import Store
 
 VENIRE = [sys.executable, "-m", "venire", "reproduce"]
 REAL = {"bird-regret", "bird-learning", "dog-regret", "dog-learning"}

@@ -13,14 +13,13 @@ from typing import Any
 import pytest
 
 from tests.acceptance.newcomer import Newcomer, rows_of
-from venire.service import StreamSettings
-from venire.service.runtime.health import Condition
-from venire.service.runtime.webhook_counts import Tally
-from venire.service.settings import LATER
-from venire.storage import WriterStats
-from venire.web import ServerSettings
-from venire.web.access import ROLES
-from venire.web.metrics import Metrics
+from venire.server import ServerSettings, StreamSettings
+from venire.server.edge.access import ROLES
+from venire.server.edge.metrics import Metrics
+from venire.server.runtime.health import Condition
+from venire.server.runtime.webhook_counts import Tally
+from venire.server.settings import LATER
+from venire.server.store import WriterStats
 
 ROOT = Path(__file__).parent.parent.parent
 PAGE = (ROOT / "docs" / "serve.md").read_text()

@@ -11,22 +11,22 @@ from typing import Any
 
 import pytest
 
+from tests.store.battery_history import everything
+from tests.store.store import MemoryStorage
 from tests.stored import play
 from venire.cli import main
-from venire.storage import (
+from venire.server.store import (
     AddAudit,
     AddStream,
     AuditRow,
     DeleteStream,
     ErasePayload,
     MarkDeleted,
-    MemoryStorage,
     PurgeStream,
     Storage,
     StreamRow,
     open_storage,
 )
-from venire.storage.testing_history import everything
 
 Run = Callable[..., Any]
 

@@ -90,7 +90,7 @@ def test_a_viewer_sees_sparklines_and_no_buttons(page: Any, process: Process) ->
     page.wait_for_selector("#posts .spark")
     assert page.locator("#posts .spark").count() == 2
     told = page.get_attribute("#posts [data-figure=rate] .spark", "aria-label")
-    assert told.startswith("exits a minute: 0 an hour ago,")
+    assert told.startswith("items that left per minute: 0 an hour ago,")
     assert told.endswith("at most 5")
     page.wait_for_timeout(1500)  # also what comes live
     assert page.locator("#overview button").count() == 0

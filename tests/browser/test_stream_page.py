@@ -60,7 +60,9 @@ def drawn(page: Any) -> None:
 def test_plotly_draws_every_chart_without_inline_styles(overview: Any, process: Process) -> None:
     drawn(overview)
     titles = overview.locator("figcaption span").all_inner_texts()
-    assert {"mix of verdicts", "mix of votes", "arrivals and exits a minute"} <= set(titles)
+    assert {"mix of verdicts", "mix of votes", "items per minute that arrived and left"} <= set(
+        titles
+    )
     assert {"time to the verdict", "money an item", "agreement with the panel"} <= set(titles)
     assert overview.locator(".drawing > svg").count() == 0  # the server's drawings are replaced
     assert overview.evaluate("document.querySelectorAll('style').length") <= 1

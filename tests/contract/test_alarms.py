@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from venire.errors import StoreError
-from venire.storage import (
+from venire.server.store import (
     AddAlarms,
     AddAudit,
     AddStream,

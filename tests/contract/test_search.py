@@ -10,7 +10,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from venire.storage import (
+from tests.store.store import MemoryStorage
+from venire.server.store import (
     AddChecks,
     AddGold,
     AddItems,
@@ -24,7 +25,6 @@ from venire.storage import (
     ItemSearch,
     LabelRow,
     LeaveItems,
-    MemoryStorage,
     RevisionRow,
     Storage,
     StreamRow,

@@ -11,9 +11,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.store.battery import check_storage, everything
+from tests.store.store import MemoryStorage
 from tests.stored import play
 from venire.errors import InputError, StoreDown, StoreError
-from venire.storage import (
+from venire.server.store import (
     AddAudit,
     AddEvents,
     AddItems,
@@ -36,7 +38,6 @@ from venire.storage import (
     LeaseRow,
     LeaveItems,
     MarkDeleted,
-    MemoryStorage,
     PurgeStream,
     RevokeKey,
     SaveSnapshot,
@@ -46,19 +47,19 @@ from venire.storage import (
     StreamRow,
     open_storage,
 )
-from venire.storage.maintenance.archive import read_archive, write_archive
-from venire.storage.maintenance.verify import verify
-from venire.storage.testing import check_storage, everything
+from venire.server.store.maintenance.archive import read_archive, write_archive
+from venire.server.store.maintenance.verify import verify
 
 NewUrl = Callable[[str], str]
 
-KINDS = ["memory", "sqlite", "postgres"]
+KINDS = ["plain", "memory", "sqlite", "postgres"]
 DATABASES = ["sqlite", "postgres"]
 
 
 @pytest.fixture(params=KINDS)
 def storage(request: pytest.FixtureRequest, new_url: NewUrl) -> Iterator[Storage]:
-    with open_storage(new_url(request.param)) as opened:
+    plain = request.param == "plain"
+    with MemoryStorage() if plain else open_storage(new_url(request.param)) as opened:
         yield opened
 
 

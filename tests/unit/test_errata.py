@@ -23,14 +23,14 @@ from tests.strategies import Instance, instances
 from tests.unit.estimators.reference import online_learn
 from venire import Algorithm2, Greedy, Item, Labeler, OneCoin, World, simulate
 from venire.estimators.one_coin.spectral import spectral_start
-from venire.experiments.common.statistics import growth
-from venire.experiments.figures import synthetic_regret
 from venire.labels import LabelTable
 from venire.model import Assignment
 from venire.paper import lemmas
 from venire.paper.accuracy import evidence
 from venire.paper.utility import f, gain, reach, residual, u
-from venire.scheduling.state.desk import REASONS
+from venire.scheduling.kernel.desk import REASONS
+from venire_research.common.statistics import growth
+from venire_research.figures import synthetic_regret
 
 Ints = NDArray[np.int64]
 

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from venire import model
-from venire.scheduling.state import desk
-from venire.storage import rows
-from venire.storage.sql import tables
+from venire.scheduling.kernel import desk
+from venire.server.store import rows
+from venire.server.store.sql import tables
 
 ROOT = Path(__file__).parent.parent.parent
 SERVE = (ROOT / "docs" / "serve.md").read_text()
@@ -88,7 +88,7 @@ def test_the_documentation_lists_every_word() -> None:
 
 
 def test_the_page_of_labelers_has_words_for_every_reason() -> None:
-    script = (ROOT / "src/venire/web/static/work.js").read_text()
+    script = (ROOT / "src/venire/server/pages/static/work.js").read_text()
     block = script.partition("const REASONS = {")[2].partition("}")[0]
     assert re.findall(r"^  (\w+):", block, re.MULTILINE) == list(model.NoWork)
 

@@ -23,6 +23,7 @@ HOW_TO: Final = (
     "models",
     "student",
     "label-studio",
+    "traces",
     "mcp",
     "costs",
     "prices",

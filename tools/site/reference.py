@@ -88,10 +88,10 @@ def _option(parameter: Any) -> str:
 
 def http_api() -> str:
     """Every route, with its roles, parameters and body, by the OpenAPI document."""
-    from venire.service import Service
-    from venire.storage import open_storage
-    from venire.web.app import create_app
-    from venire.web.reference import sections
+    from venire.server import Service
+    from venire.server.app import create_app
+    from venire.server.pages.reference import sections
+    from venire.server.store import open_storage
 
     lines = ["# HTTP API", "Made from the OpenAPI document, which a server has at `/openapi.json`."]
     described = create_app(Service(open_storage("memory:"))).openapi()

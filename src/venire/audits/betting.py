@@ -47,7 +47,7 @@ SLACK: Final = 1e-6
 
 
 def log_capital(rate: ArrayLike, wrong: ArrayLike, audited: ArrayLike) -> Floats:
-    """The logarithm of the capital against a rate, after so many errors in so many audits.
+    """The logarithm of the capital against a rate, after a number of audits and the errors in them.
 
     >>> float(log_capital(0.5, 0, 1))  # 1/0.5 times the integral of (1-q)/0.5 from 0 to 0.5
     0.405465...

@@ -72,7 +72,7 @@ def log_evidence(wrong: ArrayLike, audited: ArrayLike, size: int, most: int) -> 
 
 
 class Cuts(NamedTuple):
-    """Where the surest verdicts are parted from the others: at most so many of each part are."""
+    """The thresholds that part the surest verdicts from the others, at most the given number."""
 
     confidence: Floats
     size: Ints
@@ -158,7 +158,8 @@ class Guarantee:
     curve
         What is known at each threshold, the surest verdicts first.
     more
-        How much would be guaranteed with so many more trusted labels, if these err as often.
+        How much would be guaranteed with that number of further trusted labels, if errors stay as
+        frequent.
     verdicts
         How many there are.
     tasks
@@ -292,7 +293,7 @@ def _through(cuts: Cuts, seen: Curve, right: float, level: float) -> Bools:
 
 
 def allowed(size: Ints, right: float) -> list[int]:
-    """How many of so many verdicts may be wrong.
+    """The number of verdicts, out of a given number, that may be wrong.
 
     >>> allowed(np.array([10, 100]), 0.95)
     [0, 5]

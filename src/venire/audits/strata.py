@@ -22,7 +22,7 @@ LEAST = 2
 
 
 def halvings(gold: int) -> int:
-    """How often the cells of a verdict are halved, for so many trusted labels.
+    """How often the cells of a verdict are halved, given the number of trusted labels.
 
     >>> halvings(50), halvings(100), halvings(500)
     (0, 1, 2)

@@ -40,7 +40,8 @@ class Live:
     `price` is what a label of each labeler costs on average so far, `most` the most that one has
     cost; `open` says who can be asked; `ended` that nothing chosen could be paid any more;
     `trouble` who was away last, and why;
-    `confidence` is how sure each entry's answer was, NaN where it was not said; None if none was.
+    `confidence` is how sure each entry's answer was, NaN where it was not said; None if none was;
+    `rationales` are the reasons that were given, by entry.
     """
 
     def __init__(
@@ -66,10 +67,11 @@ class Live:
         self._given = np.zeros(len(callers), np.int64)
         self._spent, self._labels = 0.0, 0
         self.confidence: Floats | None = None
+        self.rationales: dict[int, str] = {}
         self._known: dict[tuple[str, str], Answer] = {}
         self._away: set[tuple[str, str]] = set()
         for e in () if journal is None else journal.entries:
-            self._known[e.item, e.labeler] = Answer(e.label, e.cost, e.confidence)
+            self._known[e.item, e.labeler] = Answer(e.label, e.cost, e.confidence, e.rationale)
             self._pay(e.cost)
         self._calls = _Calls()
         self._pools = [ThreadPoolExecutor(c.parallel, f"venire-{c.id}") for c in callers]
@@ -122,7 +124,9 @@ class Live:
         )
 
     def _hear(self, entry: int, answer: Answer) -> None:
-        """Keep how sure an answer was."""
+        """Keep how sure an answer was, and why."""
+        if answer.rationale is not None:
+            self.rationales[entry] = answer.rationale
         if answer.confidence is not None:
             if self.confidence is None:
                 self.confidence = np.full(len(self._item), np.nan)
@@ -266,7 +270,7 @@ class Live:
                     f"labeler {name[1]!r} said {answer.label!r}, expected text or a number"
                 )
             cost = float(answer.cost or 0.0)
-            rows.append(Entry(*name, answer.label, cost, answer.confidence))
+            rows.append(Entry(*name, answer.label, cost, answer.confidence, answer.rationale))
             self._known[name] = answer
             self._pay(answer.cost)
             m = int(self._work.labeler[e])

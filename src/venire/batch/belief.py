@@ -40,7 +40,8 @@ __all__ = ["Belief", "believe", "decide"]
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-#: Two labelers are compared on so many items or more, and half of what is seen is believed at SEEN.
+#: Two labelers are compared on at least this number of items; at SEEN items, half of what is seen
+#: is believed.
 FEWEST_SHARED: Final = 8
 SEEN: Final = 20.0
 

@@ -1,9 +1,9 @@
 r"""The journal: every answer that was paid for, on disk before the next one is asked for.
 
 A file of JSON Lines. The first line names the items by a digest; each other line is an answer:
-item, labeler, label (null: there was none), cost, and the confidence if it was said. A run that was
-interrupted begins by reading it: an answer that is there is not asked for again. A line that was
-cut off is dropped, with its answer.
+item, labeler, label (null: there was none), cost, and confidence and rationale if they were said. A
+run that was interrupted begins by reading it: an answer that is there is not asked for again. A
+line that was cut off is dropped, with its answer.
 """
 
 from __future__ import annotations
@@ -35,10 +35,13 @@ class Entry(NamedTuple):
     label: Any
     cost: float
     confidence: float | None = None
+    rationale: str | None = None
 
     def row(self) -> list[Any]:
-        """As a line of the journal: without a confidence that was not said."""
-        return list(self if self.confidence is not None else self[:4])
+        """As a line of the journal: without what was not said at its end."""
+        if self.rationale is not None:
+            return list(self)
+        return list(self[:5] if self.confidence is not None else self[:4])
 
 
 def digest_of(items: Iterable[str]) -> str:
@@ -60,7 +63,7 @@ class Journal:
     ...         journal.append([Entry("a", "ann", "spam", 0.5)])
     ...     with Journal(path, ["a", "b"]) as journal:
     ...         print(journal.entries)
-    [Entry(item='a', labeler='ann', label='spam', cost=0.5, confidence=None)]
+    [Entry(item='a', labeler='ann', label='spam', cost=0.5, confidence=None, rationale=None)]
     """
 
     def __init__(self, path: str | Path, items: Sequence[str]) -> None:
@@ -111,7 +114,7 @@ class Journal:
             )
         for number, line in enumerate(lines[1:], 2):
             row = _parsed(line)
-            if not (isinstance(row, list) and len(row) in (4, 5)):
+            if not (isinstance(row, list) and 4 <= len(row) <= 6):
                 message = "is no answer of a labeler: the file is damaged, remove this line"
                 raise FileError(self.path, number, message)
             self.entries.append(Entry(*row))

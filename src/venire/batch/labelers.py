@@ -14,22 +14,23 @@ from venire.model import MOST_PRICE
 
 __all__ = ["Answer", "Answering", "Caller", "NoAnswer", "as_answer", "as_callers"]
 
-#: A function of many items is called with up to so many at a time, if it does not say how many.
+#: A function of many items is called with at most this number at a time, unless it says how many.
 MANY: Final = 256
 
 
 class Answer(NamedTuple):
-    """What a labeler said, what it cost if that is not the price of every label, and how sure.
+    """What a labeler said, what it cost if that is not the price of every label, how sure, and why.
 
     The confidence, if there is one, is not believed: `venire.batch.voices` says what becomes of it.
 
-    >>> Answer("spam", cost=0.0012, confidence=0.9)
-    Answer(label='spam', cost=0.0012, confidence=0.9)
+    >>> Answer("spam", cost=0.0012, confidence=0.9).confidence
+    0.9
     """
 
     label: Hashable
     cost: float | None = None
     confidence: float | None = None
+    rationale: str | None = None
 
 
 class NoAnswer(VenireError):
@@ -49,15 +50,15 @@ class NoAnswer(VenireError):
 class Answering(Protocol):
     """A labeler that is an object: an `id`, and `answer`, which may be a coroutine function.
 
-    It may have a `price`, a `parallel` (how many calls may run at a time), a `many` (it takes lists
-    of up to so many items), a `family` (others of it may share its errors) and a `stopped` (why it
+    It may have a `price`, a `parallel` (how many calls may run at a time), a `many` (the longest
+    list of items it takes), a `family` (others of it may share its errors) and a `stopped` (why it
     will not answer any more). Judges and models are such objects.
     """
 
     id: str
 
     def answer(self, item: Any) -> Any:
-        """Label an item: a label, or an object with `label`, `cost` and `confidence`."""
+        """Label an item: a label, or an object with `label`, `cost`, `confidence`, `rationale`."""
 
 
 @dataclass(frozen=True)
@@ -155,10 +156,10 @@ def as_answer(said: Any, price: float) -> Answer:
 
     >>> as_answer("spam", 0.5).cost, as_answer(Answer("ok", 0.1), 0.5).cost
     (0.5, 0.1)
-    >>> as_answer(NoAnswer("an empty text"), 0.5)
-    Answer(label=None, cost=0.0, confidence=None)
-    >>> as_answer({"spam": 0.9, "ok": 0.1}, 0.5)
-    Answer(label='spam', cost=0.5, confidence=0.9)
+    >>> as_answer(NoAnswer("an empty text"), 0.5)[:2]
+    (None, 0.0)
+    >>> as_answer({"spam": 0.9, "ok": 0.1}, 0.5)[:3]
+    ('spam', 0.5, 0.9)
     """
     if isinstance(said, NoAnswer):
         return Answer(None, said.cost)
@@ -168,7 +169,9 @@ def as_answer(said: Any, price: float) -> Answer:
         return Answer(_plain(said), price)
     cost, sure = getattr(said, "cost", None), getattr(said, "confidence", None)
     sure = None if sure is None or not math.isfinite(sure) else float(sure)
-    return Answer(_plain(said.label), price if cost is None else float(cost), sure)
+    why = getattr(said, "rationale", None)
+    paid = price if cost is None else float(cost)
+    return Answer(_plain(said.label), paid, sure, why if isinstance(why, str) else None)
 
 
 def _of_shares(said: Mapping[Any, Any], price: float) -> Answer:

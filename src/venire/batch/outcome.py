@@ -41,6 +41,10 @@ Ints = NDArray[np.int64]
 MOST_LEFT_OUT = 50
 
 
+#: The items of a report whose rationales are shown.
+SHOWN_REASONS = 20
+
+
 class LabelerReport(NamedTuple):
     """One labeler of a batch.
 
@@ -98,6 +102,8 @@ class Labelled:
         With gold: which explanations it speaks for (`Auto.checked_`).
     panel : int
         How many labelers were asked: the first ones of the table; a student comes after them.
+    said : dict
+        Confidence and rationale of labels that came with them, by (item, labeler).
     """
 
     table: LabelTable
@@ -121,6 +127,7 @@ class Labelled:
     rests_on: str = ALONE
     checked: Checked | None = None
     panel: int = 0
+    said: Mapping[tuple[Any, Any], tuple[float | None, str | None]] = field(default_factory=dict)
     _paid: Floats = field(default_factory=lambda: np.empty(0), repr=False)
     _price: Floats = field(default_factory=lambda: np.empty(0), repr=False)
 
@@ -156,6 +163,8 @@ class Labelled:
     def bought(self) -> dict[str, list[Any]]:
         """The labels that were bought, as columns that `as_table` takes: task, worker, label.
 
+        Also `confidence` and `rationale`, where labelers stated any.
+
         >>> from venire.batch import label_recorded
         >>> done = label_recorded([(i, w, i % 2) for i in range(9) for w in "abc"], 12.0)
         >>> [len(column) for column in done.bought().values()]
@@ -164,11 +173,43 @@ class Labelled:
         table = self.table
         asked = np.flatnonzero(table.labeler < self.panel)
         item, who, said = (a[asked].tolist() for a in (table.item, table.labeler, table.said))
-        return {
+        found = {
             "task": [table.items[i] for i in item],
             "worker": [table.labelers[m] for m in who],
             "label": [table.classes[k] for k in said],
         }
+        told = [
+            self.said.get(row, (None, None)) for row in zip(*list(found.values())[:2], strict=True)
+        ]
+        for place, name in enumerate(("confidence", "rationale")):
+            column = [one[place] for one in told]
+            if any(value is not None for value in column):
+                found[name] = column
+        return found
+
+    def explained(self, most: int = SHOWN_REASONS) -> list[dict[str, Any]]:
+        """The items with rationales whose verdicts are least sure: what was said of each, and why.
+
+        >>> from venire.batch import label_recorded
+        >>> label_recorded([(i, w, i % 2) for i in range(9) for w in "abc"], 12.0).explained()
+        []
+        """
+        with_reasons = {item for (item, _), (_, why) in self.said.items() if why}
+        rows = sorted(
+            (r for r in self.rows() if r[0] in with_reasons), key=lambda r: (r[2], str(r[0]))
+        )
+        votes: dict[Any, list[dict[str, Any]]] = {row[0]: [] for row in rows[:most]}
+        bought = self.bought()
+        for item, labeler, label in zip(*list(bought.values())[:3], strict=True):
+            if item in votes:
+                sure, why = self.said.get((item, labeler), (None, None))
+                votes[item].append(
+                    {"labeler": labeler, "label": label, "confidence": sure, "rationale": why}
+                )
+        return [
+            {"item": item, "label": label, "confidence": sure, "votes": votes[item]}
+            for item, label, sure, *_ in rows[:most]
+        ]
 
     def to_frame(self, backend: Backend | None = None) -> Any:
         """The verdicts as a dataframe of pandas, polars or pyarrow, with p(class).
@@ -280,6 +321,7 @@ class Labelled:
             "confidence": self.rests_on,
             "checked": self.checked and self.checked.record(),
             **({} if self.student is None else {"student": self.student}),
+            **({"explained": shown} if (shown := self.explained()) else {}),
         }
 
     def html(self, more: Iterable[str] = ()) -> str:
@@ -374,9 +416,25 @@ def settle(
         fitted.rests_on_,
         fitted.checked_,
         len(work.labelers),
+        _said(book, source),
         paid.astype(np.float64),
         np.concatenate([source.price, np.zeros(voices)]),
     )
+
+
+def _said(book: Book, source: Source) -> dict[tuple[Any, Any], tuple[float | None, str | None]]:
+    """Confidence and rationale of the labels that have one, by item and labeler."""
+    sure, work = source.confidence, book.work
+    known = set(source.rationales)
+    if sure is not None:
+        known |= set(np.flatnonzero(~np.isnan(sure)).tolist())
+    item, found = work.item, {}
+    for e in sorted(known):
+        if book.said[e] >= 0:
+            value = None if sure is None or np.isnan(sure[e]) else float(sure[e])
+            name = work.items[item[e]], work.labelers[work.labeler[e]]
+            found[name] = value, source.rationales.get(e)
+    return found
 
 
 def _told(pupil: Pupil, bought: LabelTable, reached: float | None, seed: int) -> dict[str, Any]:

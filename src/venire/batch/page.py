@@ -51,6 +51,7 @@ def _page(record: dict[str, Any], more: Iterable[str]) -> Iterator[str]:
     yield "<h2>Labelers</h2>"
     yield from (f"<p>{escape(line)}</p>" for line in record["relations"])
     yield from _labelers(record["labelers"])
+    yield from _explained(record.get("explained", ()))
     yield from more
     yield "</body>\n</html>"
 
@@ -93,6 +94,21 @@ def _labelers(labelers: Sequence[dict[str, Any]]) -> Iterator[str]:
         "labeler were left out and the skills learned again; nobody else is asked in their "
         "place.</p>"
     )
+
+
+def _explained(items: Sequence[dict[str, Any]]) -> Iterator[str]:
+    """What labelers said of the least sure items, and why."""
+    if items:
+        yield "<h2>Why</h2>"
+        yield f'<p class="note">What was said of the {len(items):,} least sure items.</p>'
+    for one in items:
+        sure = _percent(one["confidence"])
+        yield f"<h3>{escape(str(one['item']))}: {escape(str(one['label']))}, {sure}</h3><ul>"
+        for vote in one["votes"]:
+            said = f"{vote['labeler']}: {vote['label']}"
+            why = f" {escape(vote['rationale'])}" if vote["rationale"] else ""
+            yield f"<li><b>{escape(said)}</b>{why}</li>"
+        yield "</ul>"
 
 
 def _chart(curve: Sequence[dict[str, Any]]) -> Iterator[str]:

@@ -51,6 +51,7 @@ class Recorded:
         self.ended = False
         self.trouble: str | None = None
         self.confidence: Floats | None = None
+        self.rationales: dict[int, str] = {}
         self._labeler, self._said = table.labeler, table.said
 
     def ask(self, entries: Ints) -> tuple[Ints, Floats]:

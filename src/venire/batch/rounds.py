@@ -35,7 +35,7 @@ Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
 
-#: The labels of a round, as a share of those that are there, and at least so many.
+#: The labels of a round, as a share of those that there are, and the least number.
 GROWTH: Final = 0.05
 LEAST: Final = 10
 
@@ -53,7 +53,7 @@ ENOUGH: Final = 0.001
 #: A label counts for at least this share of the dearest one's price, free ones too.
 CHEAPEST: Final = 0.02
 
-#: The curve has a point whenever there are so many times the labels of the last one.
+#: The curve has a point whenever the labels have grown by this factor since the last one.
 SHOWN: Final = 1.25
 
 #: Without a target, a verdict of this confidence counts as sure.
@@ -74,7 +74,7 @@ class Progress(NamedTuple):
 
 
 class Point(NamedTuple):
-    """A point of the curve: after so many labels and so much money, what was expected.
+    """A point of the curve: what was expected after a number of labels and an amount of money.
 
     `right` is the share of right verdicts among the items of known truth, None without truth.
     """
@@ -94,6 +94,7 @@ class Source(Protocol):
     ended: bool
     trouble: str | None
     confidence: Floats | None
+    rationales: dict[int, str]
 
     @property
     def classes(self) -> tuple[Hashable, ...]:

@@ -25,7 +25,7 @@ __all__ = ["Voices", "edge", "heard", "owned", "voices_of"]
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-#: A labeler has one voice until so many of its answers had a confidence.
+#: A labeler has one voice until this number of its answers had a confidence.
 FEWEST: Final = 20
 
 

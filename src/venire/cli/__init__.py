@@ -1,7 +1,7 @@
 """The `venire` command line: one thin module per command.
 
-A command is a module of this package with a function of the same name, listed in `COMMANDS`; a
-command whose name Python keeps for itself has another module, in `MODULES`.
+A command is a module of this package with a function of the same name, listed in `COMMANDS`; one
+that lies elsewhere, or whose name Python keeps for itself, has its module in `MODULES`.
 Modules are imported on demand, and import heavy dependencies inside their functions, so that
 `venire --help` is quick.
 """
@@ -54,8 +54,14 @@ COMMANDS = (
     "warm-up",
 )
 
-#: Commands whose module cannot have their name.
-MODULES = {"import": "importing", "warm-up": "warm_up"}
+#: The modules of commands that are not in a module of this package with their name.
+MODULES = {
+    "import": "venire.cli.importing",
+    "warm-up": "venire.cli.warm_up",
+    "demo": "venire_research.commands.demo",
+    "compare": "venire_research.commands.compare",
+    "reproduce": "venire_research.commands.reproduce",
+}
 
 #: Typer's own errors about options and arguments.
 _USAGE_ERROR: Any = typer.BadParameter.__mro__[1]
@@ -104,8 +110,8 @@ def make_app(commands: Sequence[str] = COMMANDS) -> typer.Typer:
     )
     app.callback(invoke_without_command=True)(_venire)
     for command in commands:
-        module = MODULES.get(command, command)
-        app.command(command)(getattr(import_module(f"{__name__}.{module}"), module))
+        module = MODULES.get(command, f"{__name__}.{command}")
+        app.command(command)(getattr(import_module(module), module.rpartition(".")[2]))
     return app
 
 

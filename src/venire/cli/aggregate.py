@@ -359,7 +359,7 @@ def _truth(truth: PathOrAddress | None, table: Table, columns: tuple[str, str]) 
 
 
 def _strange(table: LabelTable, right: NDArray[np.int64]) -> list[Any]:
-    """An item whose truth is no class."""
+    """An item whose truth is not one of the classes."""
     return [table.items[i] for i in (right == len(table.classes)).nonzero()[0][:1].tolist()]
 
 

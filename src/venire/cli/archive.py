@@ -14,15 +14,15 @@ from venire.cli.stores import StorageUrl, chosen_stream, open_guest
 from venire.errors import InputError
 
 if TYPE_CHECKING:
-    from venire.storage import SegmentRow, Storage
-    from venire.storage.history.finding import ArchivedItem
+    from venire.server.store import SegmentRow, Storage
+    from venire.server.store.history.finding import ArchivedItem
 
 __all__ = ["archive"]
 
 FOLDER = "The folder of the archive; created if there is none."
 STREAM = "Which stream. [default: the only one]"
-DAYS = "Archive what happened more than so many days ago."
-ITEMS = "Archive all but the last so many items that left."
+DAYS = "Archive what happened more than this number of days ago."
+ITEMS = "Archive all items except this number of those that left last."
 ITEM = "Print this archived item, with its labels, as JSON."
 ERASE = "Erase the payload of this archived item for good."
 RESTORE = "Bring the last segment back into the store; with --all every one."
@@ -67,7 +67,7 @@ def archive(
 
 
 def _owned(url: str) -> Storage:
-    from venire.storage import open_storage
+    from venire.server.store import open_storage
 
     if url.startswith("memory:"):
         raise InputError("got memory:, which is always empty when opened: give a file's URL")
@@ -82,8 +82,8 @@ def _archive(
     items: int | None,
     as_json: bool,
 ) -> None:
-    from venire.storage.history.moving import archive_stream
-    from venire.storage.history.planning import Keep
+    from venire.server.store.history.moving import archive_stream
+    from venire.server.store.history.planning import Keep
 
     if (days is not None and days < 0) or (items is not None and items < 0):
         raise InputError("got a negative --older-than-days or --keep-items, expected 0 or more")
@@ -107,8 +107,8 @@ def _line(row: SegmentRow) -> str:
 
 
 def _erase(url: str, stream: str | None, folder: Path, item: str, as_json: bool) -> None:
-    from venire.storage import AddAudit, AuditRow
-    from venire.storage.history.finding import erase_archived
+    from venire.server.store import AddAudit, AuditRow
+    from venire.server.store.history.finding import erase_archived
 
     with _owned(url) as storage:
         name = chosen_stream(storage, stream)
@@ -123,7 +123,7 @@ def _erase(url: str, stream: str | None, folder: Path, item: str, as_json: bool)
 
 
 def _restore(url: str, stream: str | None, folder: Path, every: bool, as_json: bool) -> None:
-    from venire.storage.history.moving import restore_segment
+    from venire.server.store.history.moving import restore_segment
 
     back: list[SegmentRow] = []
     with _owned(url) as storage, screen.working("restoring") as working:
@@ -141,7 +141,7 @@ def _restore(url: str, stream: str | None, folder: Path, every: bool, as_json: b
 
 
 def _show(url: str, stream: str | None, folder: Path, item: str) -> None:
-    from venire.storage.history.finding import find_archived
+    from venire.server.store.history.finding import find_archived
 
     with open_guest(url) as storage:
         found = find_archived(storage, chosen_stream(storage, stream), item, folder)
@@ -160,7 +160,7 @@ def _plain(found: ArchivedItem) -> dict[str, Any]:
 
 
 def _list(url: str, stream: str | None, folder: Path, as_json: bool) -> None:
-    from venire.storage.history.files import SegmentFiles
+    from venire.server.store.history.files import SegmentFiles
 
     with open_guest(url) as storage:
         rows = storage.segments(chosen_stream(storage, stream))

@@ -64,7 +64,7 @@ def ask(
     if as_json:
         print(json.dumps(found.record(), indent=2, allow_nan=False, default=str))
     else:
-        _print(found, labels, out)
+        _print(found, labels, gold, out)
 
 
 def _output(out: Path, found: Questions) -> Any:
@@ -85,7 +85,7 @@ def _output(out: Path, found: Questions) -> Any:
     )
 
 
-def _print(found: Questions, labels: Path, out: Path | None) -> None:
+def _print(found: Questions, labels: Path, gold: Path | None, out: Path | None) -> None:
     for line in found.words:
         print(line)
     if found.gold:
@@ -95,6 +95,7 @@ def _print(found: Questions, labels: Path, out: Path | None) -> None:
             if weight >= 0.01:
                 print(f"  {weight:4.0%}  {name}{told}")
     if out is not None:
-        print(f"fill in the labels of {out}, as somebody trusted sees them; then:")
+        also = f", and add the rows of {gold} to it" if gold is not None else ""
+        print(f"fill in the labels of {out}, as somebody trusted sees them{also}; then:")
         print(f"  venire ask {labels} --gold {out}        what they say")
         print(f"  venire aggregate {labels} --gold {out}  verdicts that follow them")

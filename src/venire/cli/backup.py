@@ -48,15 +48,15 @@ def backup(
 
 
 def _restore(url: str, source: Path) -> dict[str, object]:
-    from venire.storage import open_storage
-    from venire.storage.maintenance.archive import read_archive
+    from venire.server.store import open_storage
+    from venire.server.store.maintenance.archive import read_archive
 
     with open_storage(url) as storage:
         return {"storage": storage.url, "path": str(source), "rows": read_archive(storage, source)}
 
 
 def _write(url: str, target: Path) -> dict[str, object]:
-    from venire.storage.maintenance.archive import write_archive
+    from venire.server.store.maintenance.archive import write_archive
 
     if not target.parent.is_dir():
         raise InputError(f"there is no folder {target.parent}: create it first")
@@ -64,7 +64,7 @@ def _write(url: str, target: Path) -> dict[str, object]:
         done: dict[str, object] = {"storage": storage.url, "path": str(target)}
         if target.suffix == ".ndjson":
             return {**done, "rows": write_archive(storage, target)}
-        from venire.storage.sql.sqlite import SqliteStorage
+        from venire.server.store.sql.sqlite import SqliteStorage
 
         if not isinstance(storage, SqliteStorage):
             raise InputError(f"got --to {target}, expected a name that ends with .ndjson")

@@ -1,4 +1,4 @@
-"""`--cluster`: a Dask cluster in the place of one process, and when it would pay."""
+"""`--jobs` and `--cluster`: several processes, or a Dask cluster, in the place of one process."""
 
 from __future__ import annotations
 
@@ -15,9 +15,20 @@ from venire.tools.addresses import Address, PathOrAddress, located, readable
 if TYPE_CHECKING:
     from venire.labels.partitions import Table
 
-__all__ = ["CLUSTER", "REPARTITION", "client_of", "hint", "is_several", "read_files", "refuse"]
+__all__ = [
+    "CLUSTER",
+    "JOBS",
+    "REPARTITION",
+    "client_of",
+    "hint",
+    "is_several",
+    "read_files",
+    "refuse",
+    "worker_count",
+]
 
 CLUSTER = "Work on a Dask cluster: the address of its scheduler, or local to start one here."
+JOBS = "Processes to run at once. [default: one for each core]"
 REPARTITION = "Of several files: move labels until each task has all of its own in one partition."
 
 #: Bytes that one process needs for a label, at most, as measured (docs/cluster.md): while it reads
@@ -34,7 +45,7 @@ APART: Final = (
     "and take {:.1f} GB, or "
 )
 
-#: So many files, and so many bytes of a text, are looked at for how many labels there are.
+#: How many files, and how many bytes of a text, are read to estimate the number of labels.
 SAMPLE: Final = 10
 FIRST: Final = 1 << 16
 
@@ -43,6 +54,15 @@ LIMITS: Final = (
     Path("/sys/fs/cgroup/memory.max"),
     Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"),
 )
+
+
+def worker_count(jobs: int | None, cluster: str | None = None) -> int:
+    """How many processes to run: `jobs`, validated, or one for each core."""
+    if jobs is not None and cluster is not None:
+        raise InputError("got --jobs and --cluster, expected one of them: a cluster has workers")
+    if jobs is not None and not 1 <= jobs <= 1024:
+        raise InputError(f"got --jobs {jobs}, expected 1 to 1024 processes")
+    return jobs or len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else jobs or 2
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""`venire connect`: a stream together with a program in which people label already."""
+"""`venire connect`: a stream in step with a program in which people or judges label already."""
 
 from __future__ import annotations
 
@@ -7,28 +7,40 @@ import json
 import logging
 import os
 import signal
-from typing import TYPE_CHECKING, Annotated
+from contextlib import AsyncExitStack
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from venire.cli import screen
+from venire.cli.importing import TRACED, Name
 from venire.errors import InputError, UnknownName
 
 if TYPE_CHECKING:
-    from venire.connectors.label_studio import Sync, Tally
+    from venire.client import AsyncClient
+    from venire.connectors.rounds import Rounds, Tally
 
 __all__ = ["connect"]
 
-PROGRAMS = ("label-studio",)
+PROGRAMS = ("label-studio", *TRACED)
 
-PROGRAM = "The program: label-studio."
-STREAM = "The stream; its classes are those of the project."
-PROJECT = "The number of the project, as in its address."
-URL = "The address of Label Studio."
-TOKEN_ENV = "The environment variable that has the token: a personal access token, or a legacy one."
-LABELER = "Who takes part, EMAIL or EMAIL=LABELER; repeat it. [default: users on the panel, or all]"
-CONTROL = "The control of the labelling config that says the class. [default: the only one]"
-CREATE = "Create the stream, with the classes of the project, if there is none."
+PROGRAM = f"The program: {', '.join(PROGRAMS[:-1])} or {PROGRAMS[-1]}."
+STREAM = "The stream; its classes are those of the project, or of the annotations."
+PROJECT = "Label Studio: the number of the project, as in its address. Others: its name."
+URL = "The address of the program. [default: its usual port on this machine]"
+TOKEN_ENV = (
+    "With label-studio: the environment variable that has the token, a personal access token or a "
+    "legacy one. [default: LABEL_STUDIO_API_KEY]"
+)
+LABELER = (
+    "With label-studio: who takes part, EMAIL or EMAIL=LABELER; repeat it. "
+    "[default: users on the panel, or all]"
+)
+CONTROL = (
+    "With label-studio: the control of the labelling config that says the class. "
+    "[default: the only one]"
+)
+CREATE = "Create the stream if there is none, with the classes of the project or annotations."
 SERVER = "The venire server; several on one store with commas between them."
 KEY = "An admin key; preferably given as VENIRE_KEY."
 EVERY = "Seconds between two rounds."
@@ -38,11 +50,10 @@ UNTIL_IDLE = "Stop after this many seconds with nothing to do."
 def connect(
     program: Annotated[str, typer.Argument(metavar="PROGRAM", help=PROGRAM)],
     stream: Annotated[str, typer.Option(metavar="NAME", help=STREAM)],
-    project: Annotated[int, typer.Option(metavar="N", help=PROJECT)],
-    url: Annotated[str, typer.Option(metavar="URL", help=URL)] = "http://127.0.0.1:8080",
-    token_env: Annotated[
-        str, typer.Option(metavar="NAME", help=TOKEN_ENV)
-    ] = "LABEL_STUDIO_API_KEY",
+    project: Annotated[str, typer.Option(metavar="PROJECT", help=PROJECT)],
+    name: Name = None,
+    url: Annotated[str | None, typer.Option(metavar="URL", help=URL)] = None,
+    token_env: Annotated[str | None, typer.Option(metavar="NAME", help=TOKEN_ENV)] = None,
     labeler: Annotated[list[str] | None, typer.Option(metavar="WHO", help=LABELER)] = None,
     control: Annotated[str | None, typer.Option(metavar="NAME", help=CONTROL)] = None,
     create: Annotated[bool, typer.Option("--create", help=CREATE)] = False,
@@ -56,34 +67,40 @@ def connect(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print a JSON object a round.")] = False,
 ) -> None:
-    """Let a stream decide who labels what in a project of Label Studio.
+    """Keep a stream in step with a project of Label Studio, Phoenix or MLflow.
 
-    Tasks become items; everybody has a tab with the tasks to label; annotations become labels;
-    tasks that are done are closed, with the verdict as a prediction. One line says what a round
-    did. Ctrl-C or SIGTERM ends it; a new start goes on where it was.
+    Label Studio: tasks become items; everybody has a tab with the tasks to label; annotations
+    become labels; tasks that are done are closed, with the verdict as a prediction. Phoenix,
+    MLflow: traces become items, annotations or feedback labels, expectations gold; verdicts are
+    written back as annotations or feedback of venire. One line says what a round did. Ctrl-C or
+    SIGTERM ends it; a new start goes on where it was.
     """
     if program not in PROGRAMS:
         raise UnknownName("program", program, PROGRAMS)
     if not key:
         raise InputError("no key was given: use --key, or set VENIRE_KEY")
-    token = os.environ.get(token_env, "").strip()
-    if not token:
-        raise InputError(
-            f"the environment variable {token_env} is empty, expected the token of Label Studio: "
-            "export it, or name another with --token-env"
-        )
+    studio = {"--token-env": token_env, "--labeler": labeler, "--control": control}
+    for option, given in ({"--name": name} if program not in TRACED else studio).items():
+        if given:
+            raise InputError(f"{option} is not for {program}: drop it")
     logging.getLogger("httpx2").setLevel(logging.WARNING)
     from venire.client import AsyncClient
-    from venire.connectors.label_studio import LabelStudio, Sync
 
     async def run() -> Tally:
-        async with LabelStudio(url, token, project) as studio, AsyncClient(server, key) as panel:
-            sync = Sync(studio, panel, stream, project, control=control, named=labeler or ())
+        async with AsyncExitStack() as opened:
+            panel = await opened.enter_async_context(AsyncClient(server, key))
+            sync: Any  # each has a create_stream of its own
+            if program in TRACED:
+                sync = await _traces(opened, program, url, project, name, panel, stream)
+            else:
+                token = _token(token_env or "LABEL_STUDIO_API_KEY")
+                sync = await _studio(opened, url, token, project, panel, stream, control, labeler)
             sync.say, sync.on_round = screen.say, lambda done: _say_round(sync, done, as_json)
             _on_signal(sync)
             if create:
                 await sync.create_stream()
-            return await sync.run(every, until_idle)
+            done: Tally = await sync.run(every, until_idle)
+            return done
 
     total = asyncio.run(run())
     if as_json:
@@ -92,15 +109,61 @@ def connect(
         print(f"in all: {total}")
 
 
-def _say_round(sync: Sync, done: Tally, as_json: bool) -> None:
-    held = len(sync.desk.tokens)
+async def _traces(
+    opened: AsyncExitStack,
+    program: str,
+    url: str | None,
+    project: str,
+    name: str | None,
+    panel: AsyncClient,
+    stream: str,
+) -> Rounds:
+    from venire.connectors.traces import source_of
+    from venire.connectors.traces.sync import TraceSync
+
+    source = await opened.enter_async_context(source_of(program, url, project, name))
+    return TraceSync(source, panel, stream)
+
+
+async def _studio(
+    opened: AsyncExitStack,
+    url: str | None,
+    token: str,
+    project: str,
+    panel: AsyncClient,
+    stream: str,
+    control: str | None,
+    labeler: list[str] | None,
+) -> Rounds:
+    from venire.connectors.label_studio import LabelStudio, Sync
+
+    if not project.isdecimal():
+        raise InputError(f"got --project {project!r}, expected the number that its address has")
+    api = LabelStudio(url or "http://127.0.0.1:8080", token, int(project))
+    studio = await opened.enter_async_context(api)
+    return Sync(studio, panel, stream, int(project), control=control, named=labeler or ())
+
+
+def _token(variable: str) -> str:
+    token = os.environ.get(variable, "").strip()
+    if not token:
+        raise InputError(
+            f"the environment variable {variable} is empty, expected the token of Label Studio: "
+            "export it, or name another with --token-env"
+        )
+    return token
+
+
+def _say_round(sync: Rounds, done: Tally, as_json: bool) -> None:
+    state = sync.state
     if as_json:
-        print(json.dumps({**done.counts(), "in_tabs": held}), flush=True)
+        print(json.dumps({**done.counts(), **state}), flush=True)
     else:
-        print(f"{done}; {held:,} in tabs", flush=True)
+        held = [f"{count:,} {name.replace('_', ' ')}" for name, count in state.items()]
+        print("; ".join([str(done), *held]), flush=True)
 
 
-def _on_signal(sync: Sync) -> None:
+def _on_signal(sync: Rounds) -> None:
     loop = asyncio.get_running_loop()
     for sign in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(sign, sync.stop)

@@ -90,7 +90,9 @@ def estimate(
     groups = _groups(items, by, judged.verdicts, wins)
     if of is not None and of not in judged.verdicts.values() and of not in known.values():
         classes = ", ".join(sorted(set(judged.verdicts.values()))[:20])
-        screen.warn(f"no verdict and no trusted label is {of!r}; the verdicts are {classes}")
+        raise InputError(
+            f"no verdict and no trusted label is {of!r}, expected one of {classes}: correct --of"
+        )
     report = _report(judged, known, chances, of, wins and named, groups, against, options)
     if as_json:
         print(json.dumps(_record(report, options), indent=2, allow_nan=False))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Callable
 from functools import partial
@@ -11,29 +12,35 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from venire.cli import screen
+from venire.cli.importing import TRACED, Name, Project
 from venire.cli.stores import StorageUrl, chosen_stream, open_guest
 from venire.errors import InputError, UnknownName
 
 if TYPE_CHECKING:
+    from venire.connectors.traces.source import Source
     from venire.files.label_config import Control
-    from venire.storage import Storage
+    from venire.server.store import Storage
 
 __all__ = ["export"]
 
 STREAM = "Which stream. [default: the only one]"
-WHAT = "labels, verdicts, revisions, gold, notes, log or label-studio."
-TO = "The file to write; all but log and label-studio: .csv, .parquet, .jsonl or .dataset."
+WHAT = "labels, verdicts, revisions, gold, notes, log, label-studio, phoenix or mlflow."
+TO = (
+    "The file to write; all but log and label-studio: .csv, .parquet, .jsonl or .dataset. With "
+    "phoenix, mlflow: the address of the program."
+)
 PROBABILITIES = "With verdicts: also the probability of each class, by all labels of today."
 LABEL_CONFIG = "With label-studio: the project's labelling config (XML), for the names of its tags."
 CONTROL = "With --label-config: the control that says the class. [default: the only one]"
 VERDICTS = (
-    "With label-studio: verdicts of a file, as venire aggregate writes them, not of a stream."
+    "With label-studio, phoenix, mlflow: verdicts of a file, as venire aggregate writes them."
 )
+SKILLS = "With phoenix, mlflow: skills of venire aggregate, which the reasons then name."
 TASKS = "With --verdicts: the tasks, as Label Studio exported them (JSON)."
 
 
 def export(
-    to: Annotated[Path, typer.Option(metavar="FILE", help=TO)],
+    target: Annotated[str, typer.Option("--to", metavar="FILE", help=TO)],
     storage: StorageUrl = "sqlite:///venire.db",
     stream: Annotated[str | None, typer.Option(metavar="NAME", help=STREAM)] = None,
     what: Annotated[str, typer.Option(metavar="WHAT", help=WHAT)] = "labels",
@@ -42,6 +49,9 @@ def export(
     control: Annotated[str | None, typer.Option(metavar="NAME", help=CONTROL)] = None,
     verdicts: Annotated[Path | None, typer.Option(metavar="FILE", help=VERDICTS)] = None,
     tasks: Annotated[Path | None, typer.Option(metavar="FILE", help=TASKS)] = None,
+    skills: Annotated[Path | None, typer.Option(metavar="FILE", help=SKILLS)] = None,
+    project: Project = None,
+    name: Name = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Write a stream's labels, verdicts, revisions, gold, log, or all of it for Label Studio.
@@ -54,10 +64,19 @@ def export(
     log: every event, one JSON object per line. label-studio: tasks with annotations and the
     verdicts as predictions, a JSON list that Label Studio imports; its tags are called label and
     item, or as in the --label-config. The server may be running. With --verdicts and --tasks, no
-    server is needed: what Label Studio exported gets the verdicts of venire aggregate.
+    server is needed: what Label Studio exported gets the verdicts of venire aggregate. phoenix,
+    mlflow: --verdicts become annotations or assessments named venire at the address --to.
     """
-    from venire.storage.maintenance.tables import TABLES
+    from venire.server.store.maintenance.tables import TABLES
 
+    if what in TRACED:
+        from venire.connectors.traces import source_of
+
+        _traces_with(source_of(what, target, project, name), verdicts, skills, as_json)
+        return
+    if skills is not None or project is not None or name is not None:
+        raise InputError("--skills, --project and --name are for --what phoenix or mlflow")
+    to = Path(target)
     chosen = _control(what, label_config, control)
     if verdicts is not None or tasks is not None:
         _say(_tasks_with(what, verdicts, tasks, chosen, to), "verdicts", what, to, as_json)
@@ -72,12 +91,32 @@ def export(
     if probabilities and what != "verdicts":
         raise InputError(f"--probabilities is for --what verdicts, not for {what}: drop it")
     with open_guest(storage) as opened:
-        name = chosen_stream(opened, stream)
+        found = chosen_stream(opened, stream)
         with screen.working(f"writing {to.name}"):
-            count = kinds[what](opened, name, to)
-        for gone in opened.segments(name)[-1:]:
-            screen.say(f"{name}: what left up to exit {gone.exits:,} is archived, and not in {to}")
-    _say(count, name, what, to, as_json)
+            count = kinds[what](opened, found, to)
+        for gone in opened.segments(found)[-1:]:
+            screen.say(f"{found}: what left up to exit {gone.exits:,} is archived, and not in {to}")
+    _say(count, found, what, to, as_json)
+
+
+def _traces_with(source: Source, verdicts: Path | None, skills: Path | None, as_json: bool) -> None:
+    """Give the verdicts of a file to a program that keeps traces."""
+    from venire.connectors.traces.source import give_verdicts
+    from venire.files import read_verdicts
+
+    if verdicts is None:
+        raise InputError("expected --verdicts, a file that venire aggregate wrote")
+    labels, sure = read_verdicts(verdicts), read_verdicts(verdicts, ("task", "confidence"))
+    found = {task: (label, float(sure[task])) for task, label in labels.items()}
+    known = {} if skills is None else read_verdicts(skills, ("worker", "skill"))
+
+    async def give() -> dict[str, int]:
+        async with source:
+            good = {name: float(skill) for name, skill in known.items() if skill}
+            return await give_verdicts(source, found, good)
+
+    done = asyncio.run(give())
+    print(json.dumps(done) if as_json else ", ".join(f"{n:,} {word}" for word, n in done.items()))
 
 
 def _say(count: int, name: str, what: str, to: Path, as_json: bool) -> None:
@@ -109,7 +148,7 @@ def _tasks_with(
 ) -> int:
     from venire.connectors.label_studio import with_verdicts
     from venire.files import read_verdicts
-    from venire.storage.maintenance.export import write_tasks
+    from venire.server.store.maintenance.export import write_tasks
 
     if verdicts is None or tasks is None or what != "label-studio":
         raise InputError("--verdicts and --tasks go together, with --what label-studio")
@@ -123,7 +162,7 @@ def _tasks_with(
 
 def _table(storage: Storage, stream: str, to: Path, *, what: str, probabilities: bool) -> int:
     from venire.files import check_targets
-    from venire.storage.maintenance.tables import write_table
+    from venire.server.store.maintenance.tables import write_table
 
     check_targets([to])
     with storage.frozen():
@@ -131,13 +170,13 @@ def _table(storage: Storage, stream: str, to: Path, *, what: str, probabilities:
 
 
 def _log(storage: Storage, stream: str, to: Path) -> int:
-    from venire.storage.maintenance.export import write_log
+    from venire.server.store.maintenance.export import write_log
 
     return write_log(storage, stream, to)
 
 
 def _label_studio(storage: Storage, stream: str, to: Path, control: Control | None) -> int:
     from venire.files.label_config import PLAIN_CONTROL
-    from venire.storage.maintenance.export import write_label_studio
+    from venire.server.store.maintenance.export import write_label_studio
 
     return write_label_studio(storage, stream, to, control or PLAIN_CONTROL)

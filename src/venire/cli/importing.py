@@ -2,43 +2,73 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from venire.errors import InputError, UnknownName
 
-__all__ = ["importing"]
+if TYPE_CHECKING:
+    from venire.connectors.traces.source import Source
 
-PROGRAMS = ("label-studio",)
+__all__ = ["TRACED", "Name", "Project", "importing"]
 
-PROGRAM = "Where the file is from: label-studio."
-FILE = "What the program exported: JSON or JSON-MIN."
+#: Programs that are read over HTTP, those of `connectors.traces`, which --help need not import.
+TRACED = ("phoenix", "mlflow")
+PROGRAMS = ("label-studio", *TRACED)
+
+PROGRAM = "Where the labels are: label-studio, phoenix or mlflow."
+FILE = "What Label Studio exported, JSON or JSON-MIN; or the address of Phoenix or MLflow."
+GOLD = "With mlflow: also write what was expected, task,label, as gold. [default: not written]"
 TO = "The table to write: .csv, .parquet or .jsonl. [default: labels.csv]"
 CONTROL = "The control that says the class, as from_name in the file. [default: the only one]"
+
+#: Where a program keeps traces, and which annotations of them are meant.
+Project = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="The project of Phoenix, the experiment of MLflow, by name."),
+]
+Name = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="The annotations of Phoenix, assessments of MLflow."),
+]
 
 
 def importing(
     program: Annotated[str, typer.Argument(metavar="PROGRAM", help=PROGRAM)],
-    file: Annotated[Path, typer.Argument(metavar="FILE", help=FILE)],
+    file: Annotated[str, typer.Argument(metavar="FILE", help=FILE)],
     to: Annotated[Path, typer.Option(metavar="FILE", help=TO)] = Path("labels.csv"),
     control: Annotated[str | None, typer.Option(metavar="NAME", help=CONTROL)] = None,
+    project: Project = None,
+    name: Name = None,
+    gold: Annotated[Path | None, typer.Option(metavar="FILE", help=GOLD)] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Turn an export of Label Studio into a table of labels: task, worker, label.
+    """Turn labels of Label Studio, Phoenix or MLflow into a table: task, worker, label.
 
-    A task is called by its number in Label Studio, a worker by the e-mail address or the number of
-    the user. Skipped tasks and annotations without exactly one class are left out, and counted.
+    Phoenix: a task is a span, a worker the identifier of an annotation or the user who made it.
+    MLflow: a task is a trace, a worker the source of a feedback. Label Studio: a task is called by
+    its number, a worker by the e-mail address or the number of the user. Skipped tasks and
+    annotations without exactly one class are left out, and counted.
     """
     from venire.connectors.label_studio import read_export
     from venire.files import Output, check_targets, write_outputs
 
     if program not in PROGRAMS:
         raise UnknownName("program", program, PROGRAMS)
-    check_targets([to], [file])
-    found = read_export(file, control)
+    if program in TRACED:
+        from venire.connectors.traces import source_of
+
+        _traced(source_of(program, file, project, name), file, to, gold, as_json)
+        return
+    if project is not None or name is not None or gold is not None:
+        raise InputError("--project, --name and --gold are for phoenix and mlflow: drop them")
+    check_targets([to], [Path(file)])
+    found = read_export(Path(file), control)
     if not found.labels:
         raise InputError(f"{file} has no label of one class: nothing was written")
     write_outputs([Output(to, ("task", "worker", "label"), found.labels)])
@@ -47,6 +77,37 @@ def importing(
         print(json.dumps({**counts, "control": found.control.name}))
         return
     print(f"{len(found.labels):,} labels of {found.control.name} in {to}")
-    if found.left_out:
-        why = ", ".join(f"{count:,} {reason}" for reason, count in found.left_out.items())
+    _say_left_out(found.left_out)
+
+
+def _say_left_out(left_out: Mapping[str, int]) -> None:
+    if left_out:
+        why = ", ".join(f"{count:,} {reason}" for reason, count in left_out.items())
         print(f"left out: {why}")
+
+
+def _traced(source: Source, url: str, to: Path, gold: Path | None, as_json: bool) -> None:
+    from venire.connectors.traces.source import Found
+    from venire.files import Output, check_targets, write_outputs
+
+    check_targets([to] if gold is None else [to, gold])
+
+    async def read() -> Found:
+        async with source:
+            return await Found.read(source)
+
+    found = asyncio.run(read())
+    if not found.labels:
+        raise InputError(f"{url} has no label in {found.traces:,} traces: nothing was written")
+    outputs = [Output(to, ("task", "worker", "label"), found.labels)]
+    if gold is not None:
+        outputs.append(Output(gold, ("task", "label"), list(found.gold.items())))
+    write_outputs(outputs)
+    if as_json:
+        counts = {"labels": len(found.labels), "gold": len(found.gold), "traces": found.traces}
+        print(json.dumps({**counts, "left_out": found.left_out, "path": str(to)}))
+        return
+    print(f"{len(found.labels):,} labels of {found.traces:,} traces in {to}")
+    if gold is not None:
+        print(f"{len(found.gold):,} expectations in {gold}")
+    _say_left_out(found.left_out)

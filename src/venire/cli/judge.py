@@ -13,7 +13,7 @@ from venire.cli.guarantees import Level, RightShare, TestingGold, promise_of
 
 if TYPE_CHECKING:
     from venire.budget import Budget
-    from venire.connectors.judges.opening import AnyJudge
+    from venire.connectors.judges.file import AnyJudge
 
 __all__ = ["judge"]
 
@@ -63,7 +63,7 @@ def judge(
     from venire.batch.files import read_batch
     from venire.batch.labelling import check_limits
     from venire.connectors.judges.cache import Cache
-    from venire.connectors.judges.opening import judges_of
+    from venire.connectors.judges.file import judges_of
     from venire.connectors.judges.report import (
         check_judges,
         forecast,
@@ -87,7 +87,7 @@ def judge(
     batches.check_promise(promise, [item.id for item in batch], known.labels)
     batches.warn_target(target, known)
     try:
-        panel += judges_of(config, kept)
+        panel += judges_of(config, kept, items.parent)
         if dry_run:
             return _say_forecast(forecast(panel, [item.content for item in batch]), limit, as_json)
         check_limits(batch, panel, limit, target)

@@ -15,7 +15,7 @@ from venire.errors import InputError, UnknownName
 from venire.model import Role
 
 if TYPE_CHECKING:
-    from venire.storage import AddAudit, KeyRow, Storage
+    from venire.server.store import AddAudit, KeyRow, Storage
 
 __all__ = ["keys"]
 
@@ -112,8 +112,8 @@ def _known(known: list[KeyRow], id: str | None) -> KeyRow:
 def _create(
     storage: Storage, role: str, labeler: str | None, name: str, days: float | None
 ) -> dict[str, Any]:
-    from venire.service.keys.keyring import new_row
-    from venire.storage import AddKey
+    from venire.server.keys.keyring import new_row
+    from venire.server.store import AddKey
 
     token, row = new_row(name, role, labeler, time.time(), days)
     storage.write([AddKey(row), _audit("key.create", row.id, role=role, labeler=labeler)])
@@ -121,8 +121,8 @@ def _create(
 
 
 def _rotate(storage: Storage, old: KeyRow, hours: float) -> dict[str, Any]:
-    from venire.service.keys.keyring import DAY, new_row
-    from venire.storage import AddKey, ExpireKey
+    from venire.server.keys.keyring import DAY, new_row
+    from venire.server.store import AddKey, ExpireKey
 
     now = time.time()
     if old.revoked_at is not None or (old.expires_at is not None and old.expires_at <= now):
@@ -135,7 +135,7 @@ def _rotate(storage: Storage, old: KeyRow, hours: float) -> dict[str, Any]:
 
 
 def _revoke(storage: Storage, row: KeyRow) -> dict[str, Any]:
-    from venire.storage import RevokeKey
+    from venire.server.store import RevokeKey
 
     now = time.time()
     storage.write([RevokeKey(row.id, now), _audit("key.revoke", row.id)])
@@ -144,8 +144,8 @@ def _revoke(storage: Storage, row: KeyRow) -> dict[str, Any]:
 
 def _audit(action: str, key: str, **details: Any) -> AddAudit:
     """An audit entry without a key: the actor has direct access to the store."""
-    from venire.service.actors import audit_row
-    from venire.storage import AddAudit
+    from venire.server.actors import audit_row
+    from venire.server.store import AddAudit
 
     try:
         user = getpass.getuser()

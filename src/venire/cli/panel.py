@@ -114,7 +114,7 @@ def _table(report: PanelReport) -> Table:
     table = Table(box=None, pad_edge=False)
     heads = ["labeler", "skill", "price", "share", "cost", "without it", "second label"]
     kappa = None if report.against is None else report.against.kappa
-    for name in (*heads, *(() if kappa is None else ("kappa",)), ""):
+    for name in (*heads, *(() if kappa is None else ("kappa", "leans to")), ""):
         words = name in ("labeler", "")
         table.add_column(name, justify="left" if words else "right", no_wrap=True)
     for m in sorted(report.members, key=lambda m: (not m.stays, -m.skill)):
@@ -128,14 +128,20 @@ def _table(report: PanelReport) -> Table:
             f"{m.cost:,.6g}",
             _percent(m.without, signed=True),
             _percent(m.second, signed=True),
-            *(() if kappa is None else (_kappa(kappa.get(m.labeler)),)),
+            *_against(report, m.labeler),
             ", ".join(notes),
         )
     return table
 
 
-def _kappa(value: float | None) -> str:
-    return "-" if value is None else f"{value:.2f}"
+def _against(report: PanelReport, labeler: Hashable) -> tuple[str, ...]:
+    """Kappa with the truth, and the class that a labeler says most too often."""
+    if report.against is None:
+        return ()
+    kappa, lean = report.against.kappa.get(labeler), report.against.leaning.get(labeler, {})
+    most = max(lean, key=lambda k: lean[k], default=None)
+    leans = "-" if most is None or lean[most] <= 0 else f"{most} {100 * lean[most]:+.1f} %"
+    return "-" if kappa is None else f"{kappa:.2f}", leans
 
 
 def _relatives(member: PanelMember) -> list[str]:

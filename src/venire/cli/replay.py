@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,11 +11,13 @@ import typer
 
 from venire.cli import screen
 from venire.cli.stores import StorageUrl, chosen_stream, open_guest
+from venire.cli.tables import gold_of
 from venire.errors import InputError
 
 if TYPE_CHECKING:
     from venire.budget import Budget
-    from venire.storage import Storage
+    from venire.model import ItemId
+    from venire.server.store import Storage
     from venire.whatif import Comparison, Paired, Recorded
 
 __all__ = ["replay"]
@@ -29,6 +31,7 @@ CONFIDENCE = "The confidence that a verdict must reach. [default: as it was]"
 OVERLAP = "The most labels of an item. [default: as it was]"
 PRICES = "What one label of each labeler costs: a file with labeler,price. [default: as in the log]"
 TRUTH = "Known true labels, to measure accuracy by: a file with task,label."
+GOLD = "Known true labels to learn from while it runs, each told when its item leaves: task,label."
 SEEDS = "How often to run it, for policies that draw at random."
 SIMULATE = "Draw the labels that the log does not hold, instead of not offering them."
 
@@ -44,6 +47,7 @@ def replay(
     max_labels: Annotated[int | None, typer.Option(metavar="N", help=OVERLAP)] = None,
     prices: Annotated[Path | None, typer.Option(metavar="FILE", help=PRICES)] = None,
     truth: Annotated[Path | None, typer.Option(metavar="FILE", help=TRUTH)] = None,
+    gold: Annotated[Path | None, typer.Option(metavar="FILE", help=GOLD)] = None,
     seeds: Annotated[int, typer.Option(metavar="N", help=SEEDS)] = 1,
     simulate_missing: Annotated[bool, typer.Option("--simulate-missing", help=SIMULATE)] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
@@ -65,8 +69,14 @@ def replay(
         from venire.files import read_prices
 
         recorded.prices |= read_prices(prices)
+    asked: frozenset[ItemId] = frozenset()
+    if gold is not None:
+        from venire.labels.sources import COLUMNS
+
+        known = gold_of(gold, recorded.table(), COLUMNS)
+        plan, asked = replace(plan, gold=known.labels), known.asked
     with screen.bar(1, unit="event", last="comparing") as progress:
-        found = what_if(recorded, plan, seeds, truth, simulate_missing, progress)
+        found = what_if(recorded, plan, seeds, truth, simulate_missing, progress, asked)
     if as_json:
         print(json.dumps({"stream": name, **asdict(found)}, indent=2, allow_nan=False))
     else:
@@ -89,7 +99,7 @@ def _budget(text: str | None) -> Budget | None:
 
 
 def _recorded(storage: Storage, stream: str) -> Recorded:
-    from venire.service.reports.what_if import recorded_of
+    from venire.server.reports.what_if import recorded_of
 
     with screen.working(f"reading {stream}") as working, storage.frozen():
         return recorded_of(storage, stream, lambda n: working(f"{n:,} events"))

@@ -52,7 +52,7 @@ def _count(number: int, what: str) -> str:
 
 
 def _unfinished(run: Run) -> str:
-    from venire.scheduling.state.desk import HORIZON
+    from venire.scheduling.kernel.desk import HORIZON
 
     count = int((run.rows["reason"] == HORIZON).sum())
     return f", {count:,} still waiting at the end" if count else ""

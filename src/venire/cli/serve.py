@@ -58,7 +58,7 @@ def serve(
         "log_level": log_level,
     }
     try:
-        from venire.web.server import run_server
+        from venire.server.process import run_server
     except ImportError as error:
         raise MissingExtra(error.name or "fastapi", "serve") from error
     settings = _settings(given, config)
@@ -84,7 +84,7 @@ def _settings(given: dict[str, Any], config: Path | None = None) -> Any:
     """The settings: options override variables, which override the file, then the defaults."""
     from pydantic import ValidationError
 
-    from venire.web.settings import ServerSettings
+    from venire.server.edge.settings import ServerSettings
 
     path = config_file.config_path(config)
     written = config_file.read(path)

@@ -9,7 +9,7 @@ import typer
 from venire.errors import InputError, UnknownName
 
 if TYPE_CHECKING:
-    from venire.storage import Storage
+    from venire.server.store import Storage
 
 __all__ = ["StorageUrl", "chosen_stream", "open_guest"]
 
@@ -22,7 +22,7 @@ StorageUrl: TypeAlias = Annotated[
 
 def open_guest(url: str) -> Storage:
     """Open a store beside the server that may be using it."""
-    from venire.storage import open_storage
+    from venire.server.store import open_storage
 
     if url.startswith("memory:"):
         raise InputError("got memory:, which is always empty when opened: give a file's URL")

@@ -106,7 +106,8 @@ def _model(method: str, fitted: BaseEstimator) -> Iterator[str]:
         ended = "converged" if fitted.converged_ else "stopped before it converged"
         likelihood = fitted.log_likelihood_
         words = "" if likelihood is None else f", log-likelihood {likelihood:,.1f}"
-        yield f"fit      {fitted.n_iter_} iterations, {ended}{words}"
+        steps = f"{fitted.n_iter_} iteration{'' if fitted.n_iter_ == 1 else 's'}"
+        yield f"fit      {steps}, {ended}{words}"
 
 
 def _verdicts(fitted: BaseEstimator) -> Iterator[str]:
@@ -212,7 +213,7 @@ def _truth(fitted: BaseEstimator, right: NDArray[np.int64] | Spread | None) -> I
 
 
 def count_truth(table: LabelTable, right: NDArray[np.int64], classes: int) -> tuple[int, int, int]:
-    """Tasks of known truth, those whose truth is no class, and tasks.
+    """Tasks of known truth, those whose truth is not one of the classes, and tasks.
 
     >>> count_truth(LabelTable.from_matrix([[0], [1], [0]]), np.array([0, -1, 2]), 2)
     (2, 1, 3)

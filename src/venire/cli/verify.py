@@ -15,8 +15,8 @@ from venire.cli.stores import StorageUrl, chosen_stream, open_guest
 from venire.errors import InputError
 
 if TYPE_CHECKING:
-    from venire.storage import Storage
-    from venire.storage.maintenance.verify import Verification
+    from venire.server.store import Storage
+    from venire.server.store.maintenance.verify import Verification
 
 __all__ = ["verify"]
 
@@ -44,7 +44,7 @@ def verify(
     The server may be running.
     Exit code 1 if anything differs.
     """
-    from venire.storage.maintenance.erasure import deletions
+    from venire.server.store.maintenance.erasure import deletions
 
     traces = [] if absent is None else _search(storage, absent)
     with open_guest(storage) as opened:
@@ -73,9 +73,9 @@ def verify(
 
 def _checked(storage: Storage, stream: str, full: bool) -> Verification:
     """Check a stream against its log, and that erased payloads are gone."""
-    from venire.storage.maintenance.erasure import not_erased
-    from venire.storage.maintenance.marks import read_marks, save_marks
-    from venire.storage.maintenance.verify import verify as check
+    from venire.server.store.maintenance.erasure import not_erased
+    from venire.server.store.maintenance.marks import read_marks, save_marks
+    from venire.server.store.maintenance.verify import verify as check
 
     with screen.working(f"replaying {stream}"):
         found = check(storage, stream, () if full else read_marks(storage, stream))
@@ -85,7 +85,7 @@ def _checked(storage: Storage, stream: str, full: bool) -> Verification:
 
 def _search(url: str, text: str) -> list[str]:
     """The files of a SQLite store that contain a text; before the store is opened."""
-    from venire.storage.maintenance.erasure import found_in
+    from venire.server.store.maintenance.erasure import found_in
 
     path = url.partition(":///")[2]
     if not url.startswith("sqlite") or not Path(path).is_file():

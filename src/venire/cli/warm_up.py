@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from venire.cli import screen
-from venire.cli.parallel import JOBS, worker_count
+from venire.cli.clusters import JOBS, worker_count
 from venire.tools.extras import library
 
 if TYPE_CHECKING:
@@ -133,9 +133,9 @@ def _batch() -> None:
 
 
 def _serving(classes: tuple[str, ...]) -> None:
-    from venire.service import StreamSettings
-    from venire.service.reports import skill_report
-    from venire.service.stream import engine_setup
+    from venire.server import StreamSettings
+    from venire.server.reports import skill_report
+    from venire.server.stream import engine_setup
 
     engine_setup.warm_up(StreamSettings(classes=classes))
     skill_report.warm_up(classes)

@@ -1,10 +1,16 @@
 """The servers that a client was given: which one a request is sent to, and which one next.
 
 A server that does not answer, or answers that it cannot, is followed by the next one at once; when
-all have been tried, the client waits and begins again. Only what is safe to repeat is: a request
-that nothing received, that its server says it did not process, or that has its effect once. Answers
-of servers that share streams name the owner of the stream: requests about it go there, if its
-address is one of those given. The key is sent to no other.
+all have been tried, the client waits and begins again, no sooner than their Retry-After.
+
+Nearly all requests are idempotent: by the id of an item, the token of an assignment, or the pair of
+item and labeler the server recognises a repetition and returns the first answer. A request that
+creates something with an id chosen by the server (a key, a webhook) is repeated only if it cannot
+have been processed: after a 429, or if the connection failed. A 503 may hide a commit whose answer
+was lost, unless the server says that it did nothing.
+
+Answers of servers that share streams name the owner of the stream: requests about it go there, if
+its address is one of those given. The key is sent to no other.
 """
 
 from __future__ import annotations
@@ -13,12 +19,18 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from venire.client.backoff import NOT_PROCESSED, RETRYABLE, Backoff
 from venire.client.calls import Answer, Call
 from venire.client.types import ServerError, Unreachable
 from venire.errors import InputError
+from venire.tools.http.retries import Backoff, retry_after
 
 __all__ = ["Attempts", "Servers"]
+
+#: Statuses after which the same request may succeed, ...
+RETRYABLE: Final = frozenset({429, 502, 503, 504})
+
+#: ... and those of them after which the request was certainly not processed.
+NOT_PROCESSED: Final = frozenset({429})
 
 #: The header that names the owner of a stream.
 OWNER: Final = "venire-owner"
@@ -103,7 +115,7 @@ class Attempts:
             return None
         if not (call.idempotent or _not_processed(answer)):
             raise answer.error()
-        self._answer, self._wait = answer, max(self._wait, retry_after(answer.headers))
+        self._answer, self._wait = answer, max(self._wait, retry_after(answer.headers) or 0.0)
         if answer.status in NOT_PROCESSED:  # it is for this server that we ask too often
             return self._again(answer.error())
         return self._next(f"{answer.status} {answer.error().code}")
@@ -149,16 +161,6 @@ class Attempts:
         if len(self._tried) == 1:
             return said
         return ServerError(said.status, said.code, f"{said.message} (tried {tried})", said.hint)
-
-
-def retry_after(headers: Mapping[str, str]) -> float:
-    """The seconds of the Retry-After header, 0 without one.
-
-    >>> retry_after({"retry-after": "3"}), retry_after({})
-    (3.0, 0.0)
-    """
-    text = headers.get("retry-after", "")
-    return float(text) if text.isdigit() else 0.0
 
 
 def _not_processed(answer: Answer) -> bool:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final
 
-from venire.client.backoff import Backoff
 from venire.client.calls import Call
 from venire.client.servers import Attempts, Servers
 from venire.errors import InputError
 from venire.tools.extras import library
+from venire.tools.http.retries import Backoff
 
 __all__ = ["Settings", "http_library"]
 

@@ -22,20 +22,19 @@ import numpy as np
 
 from venire.batch import Answer, NoAnswer
 from venire.connectors.judges.checks import check_number, check_text, check_url, check_whole
-from venire.connectors.judges.http import Connections, Lost, key_of
-from venire.connectors.judges.pacing import Limits
-from venire.connectors.judges.patience import Patience, TooLong
-from venire.connectors.judges.responses import Halt, Reject, Retry, fault_of
 from venire.connectors.models import template
 from venire.connectors.models.model import Said
 from venire.connectors.models.scores import answers_of, shares_of
 from venire.errors import GaveUp, InputError, NotNow
+from venire.tools.http.connections import Connections, Lost, key_of
+from venire.tools.http.pacing import Limits, Patience, TooLong
+from venire.tools.http.retries import Halt, Reject, Retry, fault_of
 
 __all__ = ["Calling", "Endpoint", "HttpModel"]
 
 LOG = logging.getLogger("venire.models")
 
-#: A labeler is stopped after so many requests that did not do, if none ever did.
+#: A labeler is stopped after this number of failed requests if none ever succeeded.
 REJECTIONS = 10
 
 
@@ -204,7 +203,7 @@ class HttpModel(Endpoint):
     >>> model = HttpModel("m", "http://127.0.0.1:9/predict", request={"text": "{{ item.text }}"},
     ...                   label="result.label", confidence="result.score")
     >>> model.read({"result": {"label": "spam", "score": 0.9}}, 1)
-    [Answer(label='spam', cost=None, confidence=0.9)]
+    [Answer(label='spam', cost=None, confidence=0.9, rationale=None)]
     """
 
     def __init__(
@@ -239,7 +238,7 @@ class HttpModel(Endpoint):
         """The answers in the JSON; raises `LookupError` or `ValueError` if they are not there."""
         each = [said] if self._answers_at is None else template.at_path(said, self._answers_at)
         if not isinstance(each, list):
-            raise ValueError("the answers are no list")
+            raise ValueError("the answers are not a list")
         if len(each) != count:
             raise ValueError(f"{len(each)} answers to {count} items")
         return [self._one(one) for one in each]
@@ -256,7 +255,7 @@ class HttpModel(Endpoint):
                 return NoAnswer(f"labeler {self.id}: {label} is the number of no class")
             label = self._classes[label]
         if not isinstance(label, str | int) or (self._classes and label not in self._classes):
-            return NoAnswer(f"labeler {self.id}: {str(label)[:80]!r} is no class")
+            return NoAnswer(f"labeler {self.id}: {str(label)[:80]!r} is not a class")
         sure = None if self._sure is None else template.at_path(said, self._sure)
         number = isinstance(sure, int | float) and not isinstance(sure, bool)
         return Answer(label, confidence=sure if number else None)
@@ -266,7 +265,7 @@ class HttpModel(Endpoint):
         if isinstance(shares, Mapping):
             names, shares = list(shares), list(shares.values())
         if not isinstance(shares, list) or not shares:
-            raise ValueError("the probabilities are no list and no mapping")
+            raise ValueError("the probabilities are neither a list nor a mapping")
         if any(isinstance(x, bool) or not isinstance(x, int | float | None) for x in shares):
             raise ValueError("the probabilities are no numbers")
         row = np.array([np.nan if x is None else x for x in shares], np.float64)

@@ -47,7 +47,7 @@ class LabelStudioBackend(Endpoint):
     >>> backend = LabelStudioBackend("b", "http://127.0.0.1:9090", classes=["spam", "ok"])
     >>> said = {"type": "choices", "from_name": "label", "value": {"choices": ["spam"]}}
     >>> backend.read({"results": [{"result": [said], "score": 0.9}]}, 1)
-    [Answer(label='spam', cost=None, confidence=0.9)]
+    [Answer(label='spam', cost=None, confidence=0.9, rationale=None)]
     """
 
     def __init__(
@@ -113,7 +113,7 @@ class LabelStudioBackend(Endpoint):
         if len(chosen) > 1 or not isinstance(label, str):
             return NoAnswer(f"labeler {self.id}: {chosen!r} is not one choice")
         if self._classes is not None and label not in self._classes:
-            return NoAnswer(f"labeler {self.id}: {label[:80]!r} is no class")
+            return NoAnswer(f"labeler {self.id}: {label[:80]!r} is not a class")
         number = isinstance(score, int | float) and not isinstance(score, bool)
         return Answer(label, confidence=score if number else None)
 

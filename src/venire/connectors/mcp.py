@@ -112,7 +112,7 @@ class Tools:
         return await self._client.add_items(stream, items)
 
 
-#: The roles that may call each tool, as in venire.web.access; and whether it changes nothing.
+#: The roles that may call each tool, as in server.edge.access; and whether it changes nothing.
 _WORKERS: Final = (Role.ADMIN, Role.LABELER)
 _READERS: Final = (Role.ADMIN, Role.PRODUCER, Role.REVIEWER, Role.VIEWER)
 TOOLS: Final[dict[str, tuple[Sequence[Role], bool]]] = {

@@ -4,8 +4,8 @@ Bounds hold whatever the policy is. A row that must get no more labels is *retir
 into a group to which nobody belongs, so that every policy leaves it alone, and is due in this
 slot. If one of its labels in flight does not come, it goes back to where it was.
 
-A row that must get more labels than the policy finds worth it stays (`scheduling/item_limits.py`),
-and goes to a labeler who asks and gets nothing from the policy.
+A row that must get more labels than the policy finds worth it stays
+(`scheduling/kernel/limits.py`), and goes to a labeler who asks and gets nothing from the policy.
 """
 
 from __future__ import annotations
@@ -18,11 +18,7 @@ from numpy.typing import NDArray
 
 from venire.model import Bounds
 from venire.paper import utility
-from venire.scheduling.algorithm1.exit_wheel import set_due_row
-from venire.scheduling.algorithm1.incoming_labels import LABELER, ROW, VOUCHED, Bools, Ints
-from venire.scheduling.algorithm1.verdicts import revalue
-from venire.scheduling.item_limits import next_short, note_rows, note_stand, survey
-from venire.scheduling.state.desk import (
+from venire.scheduling.kernel.desk import (
     BARRED,
     BUDGET,
     CONFIDENT,
@@ -38,6 +34,9 @@ from venire.scheduling.state.desk import (
     UNDECIDED,
     Desk,
 )
+from venire.scheduling.kernel.exits import set_due_row
+from venire.scheduling.kernel.labels import LABELER, ROW, VOUCHED, Bools, Ints, revalue
+from venire.scheduling.kernel.limits import next_short, note_rows, note_stand, survey
 
 if TYPE_CHECKING:
     from venire.engine.queue import Queue

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from venire.errors import InputError
 from venire.model import ItemId
-from venire.scheduling.algorithm1.verdicts import decide_apart
 from venire.scheduling.base import Belief
+from venire.scheduling.kernel.verdicts import decide_apart
 
 __all__ = ["Departed", "Found", "Kept"]
 

@@ -47,7 +47,7 @@ class Pictured:
 
 
 def item_columns(scheduler: Scheduler, first: int | None = None) -> dict[str, list[Any]]:
-    """The columns of `Scheduler.to_frame`, of all items or of the first so many."""
+    """The columns of `Scheduler.to_frame`, of all items or of the first ones only."""
     queue, items = scheduler.state.queue, list(scheduler.outstanding[:first])
     rows = queue.desk.rows[queue.outstanding()[:first]]
     verdicts = [scheduler.verdict(item) for item in items]

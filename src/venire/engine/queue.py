@@ -13,27 +13,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from venire.scheduling.algorithm1.exit_wheel import never_due_row
-from venire.scheduling.algorithm1.incoming_labels import Bools, Ints, look_up
-from venire.scheduling.algorithm1.verdicts import (
-    believe,
-    decide_row,
-    depart,
-    let_go_row,
-    put_to_work,
-    refile_all,
-    revalue,
-)
-from venire.scheduling.base import Belief, Kernels, Policy
-from venire.scheduling.state.desk import (
+from venire.scheduling.base import PER_ROW, Belief, Kernels, Policy
+from venire.scheduling.kernel.beliefs import believe
+from venire.scheduling.kernel.build import put_to_work, refile_all
+from venire.scheduling.kernel.desk import (
     BARRED,
     EDGES,
     FREE_SHELF,
     GONE,
     GROUPS,
+    LABELER,
     OUTSTANDING,
     PENDING,
-    PER_ROW,
     POOLED,
     ROWS,
     TOUCHES,
@@ -44,7 +35,9 @@ from venire.scheduling.state.desk import (
     grow_touches,
     link,
 )
-from venire.scheduling.state.records import LABELER
+from venire.scheduling.kernel.exits import never_due_row
+from venire.scheduling.kernel.labels import Bools, Ints, look_up, revalue
+from venire.scheduling.kernel.verdicts import decide_row, depart, let_go_row
 
 __all__ = ["FILING", "Queue"]
 
@@ -236,7 +229,7 @@ class Queue:
         """The place of the first label to refuse, and what its labeler said before; or -1.
 
         BARRED instead of that: it may not label the row. There is one line for each label: row,
-        labeler, class, and 0 (see incoming_labels.py).
+        labeler, class, and 0 (see scheduling/kernel/labels.py).
         """
         held = np.empty(len(labels), np.int64)
         place = int(look_up(self.desk, labels, held))

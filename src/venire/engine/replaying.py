@@ -34,9 +34,10 @@ from venire.events import (
     Withdrawn,
 )
 from venire.model import Exit, Revision
-from venire.scheduling.algorithm1.exit_wheel import never_due_row
-from venire.scheduling.algorithm1.verdicts import depart, revalue
-from venire.scheduling.state.desk import GONE, OUTSTANDING, REASONS, TOUCHES
+from venire.scheduling.kernel.desk import GONE, OUTSTANDING, REASONS, TOUCHES
+from venire.scheduling.kernel.exits import never_due_row
+from venire.scheduling.kernel.labels import revalue
+from venire.scheduling.kernel.verdicts import depart
 
 if TYPE_CHECKING:
     from venire.engine.bounded_queue import BoundedQueue

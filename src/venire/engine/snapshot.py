@@ -32,9 +32,9 @@ from venire.engine.state import State
 from venire.engine.unpacking import Unpacking
 from venire.errors import InputError
 from venire.model import Bounds
-from venire.scheduling.base import Learning, Policy
+from venire.scheduling.base import PER_ROW, Learning, Policy
 from venire.scheduling.by_name import learning_named, policy_named
-from venire.scheduling.state.desk import PER_ROW, Desk, allocate
+from venire.scheduling.kernel.desk import Desk, allocate
 
 __all__ = ["Captured", "capture", "is_older", "unpack"]
 

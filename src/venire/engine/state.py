@@ -20,8 +20,8 @@ from venire.errors import InputError
 from venire.estimators.families import Families
 from venire.events import Event
 from venire.model import Bounds, ItemId, Labeler, LabelerId, Verdict
-from venire.scheduling.algorithm1.verdicts import check_c
 from venire.scheduling.base import Belief, Learner, Learning, Policy
+from venire.scheduling.kernel.beliefs import check_c
 
 __all__ = ["State", "no_competence"]
 

@@ -12,7 +12,7 @@ from venire.engine.heard import Heard
 from venire.engine.state import State
 from venire.model import ItemId, LabelerId, Verdict
 from venire.paper import utility
-from venire.scheduling.state.desk import COUNTER
+from venire.scheduling.kernel.desk import COUNTER
 
 __all__ = ["Views"]
 

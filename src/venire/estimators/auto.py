@@ -262,6 +262,9 @@ class Auto(VoteEstimator):
             near = Anchored(self.stranger, self.threads, seed=self.seed).fit(voices)
             return near.confusions_, near.priors_
         K = len(present.classes)
+        # Even shares, for two labelers too. Shares by agreement (`agreed_shares`) decide fewer
+        # of their ties right than a draw on 14 of 21 real sets: the class said too often seems the
+        # more frequent one.
         coin = equal_votes(present, votes, self.stranger)
         return np.tile(coin, (len(present.labelers), 1, 1)), np.full(K, 1 / K)
 

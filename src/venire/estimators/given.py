@@ -88,6 +88,11 @@ def _written(
 
 
 def _check_gold(gold: Gold, table: Table) -> None:
+    if not isinstance(gold, Mapping):
+        raise InputError(
+            f"got gold as {type(gold).__name__}, expected a mapping of item to class, such as "
+            "{'post-1': 'spam'}; `venire aggregate --gold` reads files"
+        )
     classes = set(table.classes)
     for item, name in gold.items():
         if name not in classes:

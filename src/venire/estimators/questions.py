@@ -46,10 +46,11 @@ MOST_ALONE: Final = 150
 AT_ONCE: Final = 4096
 POOL: Final = 1000
 
-#: Answers are drawn so many times.
+#: How often answers are drawn.
 DRAWS: Final = 32
 
-#: A camp goes by a common beginning of so many letters or more, or else by so many members.
+#: A camp is named by a common prefix of at least this number of letters, or by up to this number
+#: of its members.
 NAMED: Final = 3
 
 #: More answers pay as long as they may turn this share of the verdicts.

@@ -6,6 +6,9 @@ labelers of the correlation of their errors on the items that both labelled, k l
     n_eff = k / (1 + (k - 1) rho)
 
 independent ones (arXiv 2605.29800). Kappa is Cohen's: agreement with the experts beyond chance.
+
+A labeler leans towards a class if it says it more often than it is true of the same items. With
+pairs, whose classes are the sides, that is its position bias.
 """
 
 from __future__ import annotations
@@ -23,7 +26,7 @@ __all__ = ["AgainstTruth", "against_truth"]
 
 Floats = NDArray[np.float64]
 
-#: Pairs of labelers are compared on so many items of known truth or more.
+#: Pairs of labelers are compared if they share at least this number of items of known truth.
 FEWEST_SHARED: Final = 5
 
 
@@ -34,7 +37,8 @@ class AgainstTruth:
     `items` are those with a label and a known class; `labelers` are those that are compared,
     `correlation` the mean of the correlations of their errors (None if no pair can be compared),
     `votes` how many independent votes they amount to. `kappa` is each labeler's agreement with the
-    truth beyond chance, None for those without labels there.
+    truth beyond chance, None for those without labels there; `leaning` how much more often it says
+    each class than it is true of the items it labelled, as a share of these.
     """
 
     items: int
@@ -42,6 +46,7 @@ class AgainstTruth:
     correlation: float | None
     votes: float | None
     kappa: dict[Hashable, float | None]
+    leaning: dict[Hashable, dict[Hashable, float]]
 
     @property
     def words(self) -> str:
@@ -62,6 +67,10 @@ class AgainstTruth:
             "correlation": self.correlation,
             "votes": self.votes,
             "kappa": {str(name): value for name, value in self.kappa.items()},
+            "leaning": {
+                str(name): {str(k): x for k, x in lean.items()}
+                for name, lean in self.leaning.items()
+            },
         }
 
 
@@ -74,6 +83,8 @@ def against_truth(table: LabelTable, truth: NDArray[np.int64]) -> AgainstTruth:
     (0.12, 2.41)
     >>> [round(k, 2) for k in found.kappa.values()]
     [0.33, 0.33, 0.67]
+    >>> {k: round(x, 2) for k, x in found.leaning[2].items()}  # it says 1 a sixth more often
+    {0: -0.17, 1: 0.17}
     """
     known = truth >= 0
     there = known[table.item]
@@ -85,8 +96,27 @@ def against_truth(table: LabelTable, truth: NDArray[np.int64]) -> AgainstTruth:
     votes = None
     if correlation is not None:
         votes = compared / max(1 + (compared - 1) * correlation, 1e-9)
-    kappas = _kappas(table, truth, there)
-    return AgainstTruth(len(used), compared, correlation, votes, kappas)
+    kappas, leaning = _kappas(table, truth, there), _leaning(table, truth, there)
+    return AgainstTruth(len(used), compared, correlation, votes, kappas, leaning)
+
+
+def _leaning(
+    table: LabelTable, truth: NDArray[np.int64], there: NDArray[np.bool_]
+) -> dict[Hashable, dict[Hashable, float]]:
+    """How much more often each labeler says a class than it is true of what it labelled."""
+    M, K = len(table.labelers), len(table.classes)
+    place = table.labeler[there].astype(np.int64) * (K + 1)
+    said, right = (
+        np.bincount(place + np.minimum(k, K), minlength=M * (K + 1)).reshape(M, K + 1)
+        for k in (table.said[there], truth[table.item[there]])
+    )
+    given = said.sum(axis=1)
+    more = (said - right)[:, :K] / np.maximum(given, 1)[:, None]
+    return {
+        name: dict(zip(table.classes, more[m].tolist(), strict=True))
+        for m, name in enumerate(table.labelers)
+        if given[m]
+    }
 
 
 def _correlation(

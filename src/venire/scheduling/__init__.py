@@ -9,21 +9,21 @@ from typing import TYPE_CHECKING
 from venire.tools.lazy import attach
 
 if TYPE_CHECKING:
-    from venire.scheduling.algorithm1.greedy import Greedy as Greedy
     from venire.scheduling.base import Kernels as Kernels
     from venire.scheduling.base import Learning as Learning
     from venire.scheduling.base import Policy as Policy
     from venire.scheduling.learning.then_serve import Algorithm2 as Algorithm2
     from venire.scheduling.learning.then_serve import LearnThenServe as LearnThenServe
     from venire.scheduling.learning.while_serving import LearnWhileServing as LearnWhileServing
-    from venire.scheduling.policies.baselines.everyone import Everyone as Everyone
-    from venire.scheduling.policies.baselines.fixed_overlap import FixedOverlap as FixedOverlap
-    from venire.scheduling.policies.baselines.random import Random as Random
-    from venire.scheduling.policies.baselines.round_robin import RoundRobin as RoundRobin
+    from venire.scheduling.policies.baselines import Everyone as Everyone
+    from venire.scheduling.policies.baselines import FixedOverlap as FixedOverlap
+    from venire.scheduling.policies.baselines import Random as Random
+    from venire.scheduling.policies.baselines import RoundRobin as RoundRobin
+    from venire.scheduling.policies.greedy import Greedy as Greedy
     from venire.scheduling.policies.lookahead.policy import LookAhead as LookAhead
-    from venire.scheduling.policies.plain.policy import PythonPolicy as PythonPolicy
-    from venire.scheduling.policies.plain.views import ItemView as ItemView
-    from venire.scheduling.policies.plain.views import LabelerView as LabelerView
+    from venire.scheduling.policies.plain import ItemView as ItemView
+    from venire.scheduling.policies.plain import LabelerView as LabelerView
+    from venire.scheduling.policies.plain import PythonPolicy as PythonPolicy
     from venire.scheduling.policies.realised.policy import Realised as Realised
     from venire.scheduling.policies.realised.policy import RealisedProxy as RealisedProxy
     from venire.scheduling.policies.waterfill.policy import Waterfill as Waterfill

@@ -10,11 +10,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import Field, dataclass, fields, is_dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from venire.errors import InputError
 from venire.paper.accuracy import (
     clamp_competence,
     clamp_confusions,
@@ -25,13 +26,15 @@ from venire.paper.accuracy import (
     pair_evidence,
     vote_weight,
 )
-from venire.scheduling.state.desk import PER_ROW
-from venire.scheduling.state.policy_memory import PolicyMemory
 
-__all__ = ["Belief", "Kernels", "Learner", "Learning", "Policy"]
+__all__ = ["N_GAUGES", "Belief", "Kernels", "Learner", "Learning", "Policy", "PolicyMemory"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+
+
+#: Arrays with an entry for each row that some policies use: a policy says which (`Policy.per_row`).
+PER_ROW: Final = ("cases", "stalls", "bids")
 
 
 class Kernels(NamedTuple):
@@ -41,10 +44,10 @@ class Kernels(NamedTuple):
     leave(desk, row)          the row is removed from whatever the policy keeps
     serve(desk, slot)         assign this slot's work by `touch`
     settle(desk, slot)        end the slot; returns how many rows leave, listed in `desk.gone`
-    hear(desk, labels, slot, fresh)   enter labels (see incoming_labels.py)
+    hear(desk, labels, slot, fresh)   enter labels (see kernel/labels.py)
     refile(desk, rows, slot)  value these rows again and enter them, one after the other
 
-    A policy writes the first three; `algorithm1.build.compiled` makes the rest.
+    A policy writes the first three; `kernel.build.compiled` makes the rest.
     """
 
     enter: Callable[..., None]
@@ -55,14 +58,70 @@ class Kernels(NamedTuple):
     refile: Callable[..., None]
 
 
+#: The most numbers that a policy can remember.
+N_GAUGES: Final = 64
+
+#: A list of numbers begins at a multiple of this, with a cache line.
+LINE: Final = 8
+
+
+class PolicyMemory:
+    """Names for what a policy remembers from slot to slot, each with a place in `desk.gauges`.
+
+    The same place means something else to another policy, so a memory belongs to one class of
+    policies: one that replaces a policy of another class begins with an empty memory, one of the
+    same class, whatever its settings, keeps it. Its counters, the order of its queue (`key` of the
+    rows, the turn) and its pool are part of it (`forget` in kernel/desk.py). Everything else on a
+    desk is the state of items and labelers, which all policies read in the same way, or is rebuilt
+    by `refile_all`.
+
+    Parameters
+    ----------
+    names
+        Single numbers.
+    after
+        The memory of another policy that this one extends: names and places.
+    lists
+        Names of lists of numbers, and their lengths.
+
+    >>> MEMORY = PolicyMemory("price", "sold", counts=16)
+    >>> PRICE, SOLD, COUNTS = MEMORY.places
+    >>> COUNTS
+    8
+    >>> gauges = np.zeros(64)
+    >>> gauges[PRICE] = 2.5
+    >>> MEMORY.read(gauges)["price"]
+    array([2.5])
+    """
+
+    def __init__(self, *names: str, after: PolicyMemory | None = None, **lists: int) -> None:
+        self.layout: dict[str, tuple[int, int]] = {} if after is None else dict(after.layout)
+        end = max((place + size for place, size in self.layout.values()), default=0)
+        own = []
+        for name, size in [*((name, 1) for name in names), *lists.items()]:
+            if name in self.layout:
+                raise InputError(f"got {name!r} twice, expected distinct names in a memory")
+            place = end if size == 1 else -(-end // LINE) * LINE
+            end = place + size
+            self.layout[name] = place, size
+            own.append(place)
+        if end > N_GAUGES:
+            raise InputError(f"got a memory of {end} numbers, expected at most {N_GAUGES}")
+        self.places = tuple(own)
+
+    def read(self, gauges: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
+        """The values now, by name."""
+        return {name: gauges[at : at + size].copy() for name, (at, size) in self.layout.items()}
+
+
 class Policy(ABC):
     """Who labels what, and when an item leaves.
 
-    `name` is what `--policy` calls it; `built` are its kernels, from `algorithm1.build.compiled`.
+    `name` is what `--policy` calls it; `built` are its kernels, from `kernel.build.compiled`.
     `memory` names what the kernels remember in `desk.gauges` from slot to slot, and
     `counter_names` what they count in `meta[COUNTER:]`, up to eight. Both belong to the policy:
-    they are reset when it replaces a policy of another class (see state/policy_memory.py).
-    `per_row` names the arrays of `state.desk.PER_ROW` that the kernels use, by default all.
+    they are reset when it replaces a policy of another class (see `PolicyMemory`).
+    `per_row` names the arrays of `PER_ROW` that the kernels use, by default all.
     """
 
     name: ClassVar[str]
@@ -128,7 +187,7 @@ class Belief:
         cost the same.
     distinct
         For each class, whether its probabilities can be taken at their word, so that what errors
-        cost counts (`learning/distinct_classes.py`); None: of every class.
+        cost counts (`learning.estimates.distinct_classes`); None: of every class.
     """
 
     competences: Floats

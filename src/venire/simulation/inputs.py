@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from venire.paper.accuracy import evidence, on_grid
-from venire.scheduling.state.desk import Desk, add_group, allocate, bar
+from venire.scheduling.kernel.desk import Desk, add_group, allocate, bar
 from venire.simulation.items import Items
 from venire.simulation.label_source import Stream
 from venire.simulation.world import World

@@ -8,7 +8,7 @@ import numpy as np
 
 from venire.display.drawing import COLOURS, axes_for
 from venire.display.html import block, facts, table
-from venire.scheduling.state.desk import REASONS
+from venire.scheduling.kernel.desk import REASONS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -19,7 +19,7 @@ __all__ = ["item_columns", "label_columns", "plot_run", "shown_run"]
 
 
 def item_columns(run: Run, first: int | None = None) -> dict[str, list[Any]]:
-    """The columns of `Run.to_frame`, of all items or of the first so many."""
+    """The columns of `Run.to_frame`, of all items or of the first ones only."""
     rows, ledger, classes = run.rows[:first], run.ledger, run.world.classes
     columns = {
         "item": [str(run.items.name(i)) for i in range(len(rows))],

@@ -13,17 +13,11 @@ from numpy.typing import NDArray
 from venire.errors import InputError
 from venire.estimators.frames import Backend, frame_of
 from venire.model import Assignment, Exit, Verdict
-from venire.scheduling.algorithm1.greedy import Greedy
-from venire.scheduling.algorithm1.verdicts import (
-    believe,
-    check_c,
-    decide_row,
-    put_to_work,
-    refile_all,
-)
 from venire.scheduling.base import Belief, Learner, Learning, Policy
 from venire.scheduling.by_name import learning_of, policy_of
-from venire.scheduling.state.desk import (
+from venire.scheduling.kernel.beliefs import believe, check_c
+from venire.scheduling.kernel.build import put_to_work, refile_all
+from venire.scheduling.kernel.desk import (
     COUNTER,
     HORIZON,
     OUTSTANDING,
@@ -33,6 +27,8 @@ from venire.scheduling.state.desk import (
     Desk,
     grow_touches,
 )
+from venire.scheduling.kernel.verdicts import decide_row
+from venire.scheduling.policies.greedy import Greedy
 from venire.simulation.inputs import desk_of, most_in_a_slot, offline_of, stream_of
 from venire.simulation.items import Items
 from venire.simulation.label_source import Stream

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cache
 
-from venire.scheduling.algorithm1.verdicts import decide_gone
 from venire.scheduling.base import Kernels
-from venire.scheduling.state.desk import OUTSTANDING, ROWS, TOUCHES, Desk
+from venire.scheduling.kernel.desk import OUTSTANDING, ROWS, TOUCHES, Desk
+from venire.scheduling.kernel.verdicts import decide_gone
 from venire.simulation import inputs
 from venire.simulation.label_source import Stream, ask
 from venire.tools.compiling import inlined, kernel

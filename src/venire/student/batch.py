@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["StudentInBatch"]
 
-#: It is taught again when there are so many times the labels of the last time.
+#: It is taught again once the labels have grown by this factor since the last time.
 MORE: Final = 1.25
 
 

@@ -12,7 +12,7 @@ operations for every array passed to a function, thirty times the cost of a labe
 Numba optimises each function and generates machine code for it, again in everything that calls it,
 and wraps it for Python and for C. Parts need none of this: theirs is done once, in the entry point
 that they are compiled into (`_PartCode`, `_EntryCode`). Called from Python, a part is an entry
-point of its own.
+point of its own, and an entry point that another one calls is a part of that one.
 
 What is on disk is found by content: the key of a kernel holds a digest of all sources that a kernel
 may be made of, since Numba itself does not see a change in a part that comes from another file.
@@ -20,7 +20,7 @@ After a change there everything is compiled again; after installing the same ver
 Of processes that need the same kernel at the same time one compiles it (`_Turn`).
 
 A kernel may be built by a function, out of kernels that it is given (see
-`scheduling.algorithm1.build`). Numba's own key would hold these kernels pickled, which is different
+`scheduling.kernel.build`). Numba's own key would hold these kernels pickled, which is different
 in every process, so that nothing would ever be found on disk. Here the key names each of them, with
 a digest of its file.
 """
@@ -42,7 +42,7 @@ from types import FunctionType, MethodType
 from typing import Any, ClassVar, Final, TypeVar
 
 from llvmlite.binding import parse_assembly
-from numba import njit
+from numba import njit, types
 from numba.core.caching import FunctionCache
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
@@ -255,8 +255,15 @@ _PART: Final[dict[str, Any]] = {
 
 
 def kernel(function: F) -> F:
-    """Compile an entry point, and keep the result on disk until a source of kernels changes."""
-    compiled: F = _kept(njit(**_ENTRY)(function))
+    """Compile an entry point, and keep the result on disk until a source of kernels changes.
+
+    Another kernel that calls it takes it as a part.
+    """
+    entry: Any = _kept(njit(**_ENTRY)(function))
+    if hasattr(entry, "py_func"):  # with NUMBA_DISABLE_JIT nothing is compiled
+        part: Any = inlined(function)
+        entry.get_call_template, entry.get_overload = part.get_call_template, part.get_overload
+    compiled: F = entry
     return compiled
 
 
@@ -269,8 +276,22 @@ def inlined(function: F) -> F:
         part._compile_for_args = lambda *given, **named: _alone(function)._compile_for_args(
             *given, **named
         )
+        template = part.get_call_template
+        part.get_call_template = lambda given, named: template(
+            tuple(map(_wide, given)), {name: _wide(kind) for name, kind in named.items()}
+        )
     compiled: F = part
     return compiled
+
+
+def _wide(kind: Any) -> Any:
+    """The type with which a part is compiled for an argument of this one: all integers are one.
+
+    Numba would compile one for each size of integer, and for each constant that it is given.
+    """
+    kind = types.unliteral(kind)
+    small = isinstance(kind, types.Integer) and kind.bitwidth < 64
+    return types.int64 if small else kind
 
 
 @cache

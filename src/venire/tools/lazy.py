@@ -3,7 +3,7 @@
 A package says once, under `if TYPE_CHECKING`, which names it has and where they come from:
 
     if TYPE_CHECKING:
-        from venire.scheduling.algorithm1.greedy import Greedy as Greedy
+        from venire.scheduling.policies.greedy import Greedy as Greedy
     else:
         __getattr__, __dir__ = attach(__name__)
 
@@ -29,7 +29,7 @@ def attach(package: str, *others: str) -> tuple[Callable[[str], Any], Callable[[
 
     >>> find, names = attach("venire.scheduling")
     >>> "Greedy" in names(), find("Greedy").__module__
-    (True, 'venire.scheduling.algorithm1.greedy')
+    (True, 'venire.scheduling.policies.greedy')
     """
 
     def find(name: str) -> Any:

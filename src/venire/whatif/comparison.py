@@ -9,7 +9,7 @@ of all labels in the log (`venire.panels.yardstick`), and their doubt is part of
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -50,7 +50,8 @@ class Paired:
 class Comparison:
     """What a plan would have bought: of the items that left in both cases, per item.
 
-    `right` is the share of right verdicts, `labels` and `money` what was bought, `wait` the slots
+    `right` is the share of right verdicts on items without `gold` in the plan (so many of those
+    compared have some), `labels` and `money` what was bought, `wait` the slots
     to the exit. `items` arrived, `compared` left in both.
 
     How far to trust it: with nothing changed, `repeated` of the `recorded` verdicts come out as
@@ -76,6 +77,7 @@ class Comparison:
     ran_out: float
     idle: float
     notes: tuple[str, ...]
+    gold: int = 0
 
 
 def what_if(
@@ -85,6 +87,7 @@ def what_if(
     truth: Any = None,
     simulate_missing: bool = False,
     progress: Callable[[int, int], None] | None = None,
+    asked: Collection[Hashable] = (),
 ) -> Comparison:
     """Run a recorded stream again by a plan, and compare with what happened.
 
@@ -104,6 +107,8 @@ def what_if(
         only recorded labels can be had.
     progress
         Called with how much is done, of how much.
+    asked
+        Items with gold in the plan that were chosen (`questions`), and not drawn at random.
 
     Examples
     --------
@@ -123,7 +128,9 @@ def what_if(
         raise InputError(f"got {seeds} seeds, expected 1 or more")
     if not recorded.said:
         raise InputError("the log holds no label: there is nothing to replay")
-    fitted = Auto().fit(_table(recorded))
+    table = recorded.table()
+    _check_gold(table, plan)
+    fitted = Auto().fit(table, plan.gold or None, asked)
     rule = Yardstick.of_posteriors(fitted.posteriors_)
     if truth is not None:
         rule = Yardstick.of_truth(as_truth(truth, fitted.table_), len(fitted.table_.classes))
@@ -137,7 +144,7 @@ def what_if(
         for seed in range(seeds):
             drawn = Drawn(recorded, fitted, seed) if simulate_missing else None
             runs.append(rerun(recorded, plan, seed, drawn, _part(progress, 1 + seed, total)))
-    return _Judged(recorded, fitted, rule, runs).compare(truth is not None, same)
+    return _Judged(recorded, fitted, rule, runs, plan.gold).compare(truth is not None, same)
 
 
 def _part(
@@ -148,16 +155,30 @@ def _part(
     return lambda done, of: progress(number * of + done, parts * of)
 
 
-def _table(recorded: Recorded) -> LabelTable:
-    rows = ((item, labeler, said) for (item, labeler), said in recorded.said.items())
-    return LabelTable.from_rows(rows, recorded.start.classes)
+def _check_gold(table: LabelTable, plan: Plan) -> None:
+    """Refuse gold that would teach nothing, or that is of no class of the stream."""
+    odd = next((k for k in plan.gold.values() if k not in set(table.classes)), None)
+    if odd is not None:
+        raise InputError(
+            f"got gold {odd!r}, expected one of the classes {list(table.classes)}: correct it"
+        )
+    if plan.gold and not set(plan.gold).intersection(table.items):
+        raise InputError(
+            f"got gold of {next(iter(plan.gold))!r} and others, none of which has a label in the "
+            f"log, expected items such as {table.items[0]!r}"
+        )
 
 
 class _Judged:
     """The runs of a plan, by what they did with each item that left in all of them."""
 
     def __init__(
-        self, recorded: Recorded, fitted: Auto, rule: Yardstick, runs: list[Rerun]
+        self,
+        recorded: Recorded,
+        fitted: Auto,
+        rule: Yardstick,
+        runs: list[Rerun],
+        gold: Collection[ItemId],
     ) -> None:
         self.recorded, self.runs, self.rule = recorded, runs, rule
         self.row = {name: s for s, name in enumerate(fitted.table_.items)}
@@ -168,7 +189,9 @@ class _Judged:
             raise InputError("no item left both then and now, expected some: the log is too short")
         judged = [self.row.get(item, -1) for item in self.items]
         self.places = np.array(judged, np.int64)
-        self.used = (self.places >= 0) & rule.used[self.places]
+        taught = np.array([item in gold for item in self.items])
+        self.gold = int(taught.sum())
+        self.used = (self.places >= 0) & rule.used[self.places] & ~taught
 
     def compare(self, measured: bool, same: Rerun) -> Comparison:
         recorded, runs = self.recorded, self.runs
@@ -199,6 +222,7 @@ class _Judged:
             ran_out=sum(run.ran_out for run in runs) / max(left, 1),
             idle=sum(run.idle for run in runs) / max(visits, 1),
             notes=(),
+            gold=self.gold,
         )
         return replace(found, notes=tuple(notes_of(found, recorded, runs)))
 
@@ -225,7 +249,9 @@ class _Judged:
             mean = float(was.mean())
             return Paired(mean, _blocked(now), _blocked(now - was))
         if not self.used.any():
-            raise InputError("the truth of no item that left is known, expected that of some")
+            raise InputError(
+                "the truth of no item that left and is not gold is known, expected that of some"
+            )
         used, q = self.used, self.rule.q[self.places[self.used]]
         before, after = was[used], now[used]
         mean = float((before * q).sum(axis=1).mean())
@@ -239,6 +265,11 @@ def notes_of(found: Comparison, recorded: Recorded, runs: Sequence[Rerun]) -> li
         notes[0] += (
             ": another version of venire decided the others, so differences that are no larger "
             "than that may be no effect of the plan"
+        )
+    if found.gold:
+        notes.append(
+            f"{found.gold:,} gold labels teach, each from when its item leaves: right verdicts are "
+            f"counted on the other {found.compared - found.gold:,} items"
         )
     departed = [run.departed for run in runs if run.departed is not None]
     if departed:

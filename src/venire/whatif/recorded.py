@@ -9,6 +9,7 @@ from typing import NamedTuple
 from venire.engine import Scheduler
 from venire.errors import InputError
 from venire.events import Arrived, Assigned, Closed, Event, Joined, Observed, Released
+from venire.labels import LabelTable
 from venire.model import Exit, ItemId, LabelerId
 
 __all__ = ["Asked", "Pair", "Recorded"]
@@ -79,6 +80,11 @@ class Recorded:
             if progress is not None and number % 1000 == 999:
                 progress(number + 1)
         return recorded
+
+    def table(self) -> LabelTable:
+        """All labels that the log holds."""
+        rows = ((item, labeler, said) for (item, labeler), said in self.said.items())
+        return LabelTable.from_rows(rows, self.start.classes)
 
     def _note(self, number: int, event: Event) -> None:
         self.log.append(event)

@@ -12,12 +12,15 @@ then; a label that came unasked is a visit of its labeler, unless that is away, 
 student are: then it comes again while its item is open. A label that the log does not hold cannot
 be had: the labeler does not get that item, and is given the next one, unless such labels are drawn
 (`Drawn`).
+
+Gold of a plan is told when its item leaves, as an audit of every such item would: it teaches from
+then on, and its item costs as many labels as any other.
 """
 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -40,7 +43,7 @@ from venire.events import (
 )
 from venire.model import Assignment, Bounds, Exit, ExitReason, ItemId, Label, LabelerId, Verdict
 from venire.scheduling.by_name import learning_named, policy_named
-from venire.scheduling.state.desk import PENDING
+from venire.scheduling.kernel.desk import PENDING
 from venire.whatif.missing import Drawn
 from venire.whatif.recorded import Asked, Pair, Recorded
 
@@ -57,7 +60,8 @@ class Plan:
     Names of policy and learning are as `venire simulate` takes them; `without` are labelers who
     are left out. When the next label cannot be paid from the budget, nothing more is bought, and
     items leave with the labels that they have. `min_confidence` and `max_labels` bound
-    every item; a confidence that an item has of its own stays.
+    every item; a confidence that an item has of its own stays. `gold` are known classes of items,
+    to learn from; what the log says of the truth of these items does not count.
     """
 
     policy: str | None = None
@@ -66,6 +70,7 @@ class Plan:
     budget: Budget | None = None
     min_confidence: float | None = None
     max_labels: int | None = None
+    gold: Mapping[ItemId, Hashable] = field(default_factory=dict)
 
     def bounds(self, bounds: Bounds) -> Bounds:
         """The bounds with those of the plan in their place."""
@@ -175,6 +180,10 @@ class _Running:
         """These items left, where by the log those did."""
         self.out.exits.update((exit.item, exit) for exit in exits)
         self._compare(exits, then)
+        for exit in exits:
+            if exit.item in self.plan.gold:
+                label = self.plan.gold[exit.item]
+                self.engine.gold(exit.item, label, exit.verdict, exit.labels, warn=False)
 
     def _compare(self, now: object, then: object) -> None:
         if self.out.departed is None and now != then:
@@ -197,7 +206,7 @@ class _Running:
                 self.engine.leave(event.labeler)
             case Withdrawn() if self._is_open(event.item):
                 self.engine.withdraw(event.item)
-            case GoldGiven():
+            case GoldGiven() if event.item not in self.plan.gold:
                 self._give_gold(event)
             case Revised(revision=r) if r.item in self.out.exits:
                 self.engine.revise(r.item, r.verdict, r.before, r.labels)

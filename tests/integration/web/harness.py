@@ -24,9 +24,8 @@ from starlette.testclient import TestClient
 import venire
 from tests.forked import FORKS, Forked
 from venire import Client
-from venire.service import Clock, Service
-from venire.storage import open_storage
-from venire.web import ServerSettings, create_app
+from venire.server import Clock, ServerSettings, Service, create_app
+from venire.server.store import open_storage
 
 SOURCE = str(Path(venire.__file__).parent.parent)
 CLASSES = ["spam", "ok"]

@@ -15,11 +15,10 @@ from starlette.testclient import TestClient
 
 from tests.integration.web.harness import SOURCE, STREAM, InProcess, in_process, until
 from venire.model import Role
-from venire.service import ManualClock, Service
-from venire.storage import open_storage
-from venire.storage.maintenance.verify import verify
-from venire.web import ServerSettings, create_app
-from venire.web.access import ROLES
+from venire.server import ManualClock, ServerSettings, Service, create_app
+from venire.server.edge.access import ROLES
+from venire.server.store import open_storage
+from venire.server.store.maintenance.verify import verify
 
 DAY = 86_400.0
 
@@ -83,7 +82,7 @@ READ_ONLY = """
 import subprocess, sys
 from pathlib import Path
 from venire.cli import main
-from venire.storage import AddStream, StreamRow, open_storage
+from venire.server.store import AddStream, StreamRow, open_storage
 folder = Path(sys.argv[1])
 subprocess.run(["mount", "-t", "tmpfs", "tmpfs", folder], check=True)
 url = f"sqlite:///{folder}/venire.db"

@@ -20,10 +20,11 @@ import pytest
 
 from tests.integration.web.harness import Process, serving, until
 from venire.cli import main
-from venire.client import Client, ItemExit, ServerError, Work, backoff
-from venire.storage import open_storage
+from venire.client import Client, ItemExit, ServerError, Work
+from venire.server.store import open_storage
+from venire.tools.http import retries
 
-KILLS = int(os.environ.get("VENIRE_KILLS", "5"))
+KILLS = int(os.environ.get("VENIRE_KILLS", "3"))
 LABELERS = ("ann", "bob", "cat")
 SETTINGS: dict[str, Any] = {
     "classes": ["spam", "ok"],
@@ -179,5 +180,5 @@ def test_nothing_acknowledged_is_lost(
     kind: str, new_url: Callable[[str], str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # the server is up for moments only, which a patient client would miss
-    monkeypatch.setattr(backoff, "LONGEST", 0.2)
+    monkeypatch.setattr(retries, "LONGEST", 0.2)
     crash(new_url(kind), tmp_path)

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from tests.integration.web.harness import InProcess, Process, in_process, serving
-from venire.service import ManualClock
+from tests.marks import nightly
+from venire.server import ManualClock
 
 http = pytest.importorskip("httpx2")
 
@@ -42,7 +43,7 @@ def rest(connection: socket.socket) -> bytes:
     return got
 
 
-@pytest.mark.parametrize("sent", [b"", b"G", HEAD])
+@pytest.mark.parametrize("sent", [nightly(b""), nightly(b"G"), HEAD])
 def test_a_head_that_does_not_come_is_not_waited_for(strict: Process, sent: bytes) -> None:
     with connected(strict) as slow:
         begun = time.monotonic()
@@ -79,7 +80,7 @@ def test_who_takes_time_between_and_within_requests_is_served(strict: Process) -
         assert b" 422 " in rest(patient)
 
 
-@pytest.mark.parametrize("known", [True, False])
+@pytest.mark.parametrize("known", [True, nightly(False)])
 def test_a_body_that_does_not_come_is_not_waited_for(strict: Process, known: bool) -> None:
     """Nor one that comes in drops, be it refused already."""
     key = strict.key if known else "vk_unknown"

@@ -31,7 +31,7 @@ from tests.studio.servers import Studio, running
 from venire.client import Client
 from venire.connectors.label_studio.board import VERSION
 from venire.connectors.label_studio.studio import FIELD
-from venire.storage import open_storage
+from venire.server.store import open_storage
 
 KILLS = int(os.environ.get("VENIRE_KILLS", "4"))
 SETTINGS: dict[str, Any] = {

@@ -487,7 +487,7 @@ def test_a_round_that_failed_is_done_by_the_next(both: Any) -> None:
 
     async def test(b: Bench) -> None:
         async with b.sync() as sync:
-            send, left = sync.studio._send, iter(range(1, 200))
+            send, left = sync.studio._once, iter(range(1, 200))
             state = {"until": next(left), "n": 0}
 
             async def failing(*args: Any, **more: Any) -> Any:
@@ -496,7 +496,7 @@ def test_a_round_that_failed_is_done_by_the_next(both: Any) -> None:
                     raise StudioDown("down")
                 return await send(*args, **more)
 
-            sync.studio._send = failing  # type: ignore[method-assign]
+            sync.studio._once = failing  # type: ignore[method-assign]
             total = Tally()
             for _ in range(40):
                 state["n"], state["until"] = 0, next(left)
@@ -510,7 +510,7 @@ def test_a_round_that_failed_is_done_by_the_next(both: Any) -> None:
                     continue
                 if (await b.panel.stream(b.stream))["open_items"] == 0:
                     break
-            sync.studio._send = send  # type: ignore[method-assign]
+            sync.studio._once = send  # type: ignore[method-assign]
             await b.until_left(sync, 4)
             assert all(task["is_labeled"] for task in b.tasks())
             assert all(len(task["predictions"]) == 1 for task in b.tasks())

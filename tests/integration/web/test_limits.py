@@ -20,10 +20,10 @@ import pytest
 
 from tests.integration.web.harness import InProcess, in_process, until
 from venire.model import Role
-from venire.web.access import ROLES
-from venire.web.bodies import MOST_VALUES
-from venire.web.limits import BODIES, MEBIBYTE, SMALL, most_bytes
-from venire.web.server import _collect_seldom
+from venire.server.edge.access import ROLES
+from venire.server.edge.bodies import MOST_VALUES
+from venire.server.edge.limits import BODIES, MEBIBYTE, SMALL, most_bytes
+from venire.server.process import _collect_seldom
 
 STREAM = "/v1/streams/posts"
 LAYOUT: list[dict[str, Any]] = [
@@ -51,7 +51,7 @@ def refused(served: InProcess, method: str, path: str, role: str, body: bytes, *
 def test_errors_are_built_for_ten_rows_and_no_more(
     served: InProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from venire.web import bodies
+    from venire.server.edge import bodies
 
     built: list[int] = []
     original = bodies.faults_of
@@ -245,8 +245,8 @@ def _sent(kind: str) -> tuple[str, str, str, bytes]:
 
 
 def test_highlights_and_markdown_are_bounded() -> None:
-    from venire.service.page_settings import Block
-    from venire.web.layouts import MOST_PLACES, lay_out
+    from venire.server.page_settings import Block
+    from venire.server.pages.layouts import MOST_PLACES, lay_out
 
     blocks = [Block(**block) for block in LAYOUT]
     payload = {"text": "a b " * 100_000, "words": ["a"] * 200, "note": "![" * 10_000}
@@ -257,7 +257,7 @@ def test_highlights_and_markdown_are_bounded() -> None:
 
 
 def test_the_bodies_of_one_key_that_are_being_sent_are_counted() -> None:
-    from venire.web.limits import Waiting
+    from venire.server.edge.limits import Waiting
 
     sending = Waiting(3, 1, "being sent")
     with sending.one("k"), pytest.raises(Exception, match="being sent"), sending.one("k"):

@@ -18,7 +18,7 @@ from tests.integration.web.harness import SOURCE, Process
 from venire.client import AsyncClient
 from venire.connectors.mcp import TOOLS, make_server
 from venire.model import Role
-from venire.web.access import ROLES
+from venire.server.edge.access import ROLES
 
 SETTINGS: dict[str, Any] = {
     "classes": ["spam", "ok"],

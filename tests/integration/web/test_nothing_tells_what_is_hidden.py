@@ -20,8 +20,8 @@ import pytest
 from tests.integration.web.harness import InProcess, in_process, until
 from tests.integration.web.test_reviews import SETTINGS
 from venire.model import Role
-from venire.service import ManualClock
-from venire.web.access import ROLES
+from venire.server import ManualClock
+from venire.server.edge.access import ROLES
 
 API, PAGE = "/v1/streams/posts", "/streams/posts"
 HTML = {"accept": "text/html"}

@@ -47,9 +47,9 @@ FIRST_STREAM = """
 import gc, logging
 from numba.core.dispatcher import Dispatcher
 from tests.integration.web.harness import in_process
-from venire.web.log import configure_log
-from venire.web.server import prepare
-from venire.web.settings import ServerSettings
+from venire.server.edge.log import configure_log
+from venire.server.process import prepare
+from venire.server.edge.settings import ServerSettings
 
 configure_log(ServerSettings())
 for name in ("alembic.runtime.migration", "httpx2"):
@@ -167,8 +167,8 @@ def test_wrong_settings_are_told(capsys: pytest.CaptureFixture[str]) -> None:
 LOGS = """
 import logging
 import structlog
-from venire.web.log import configure_log
-from venire.web.settings import ServerSettings
+from venire.server.edge.log import configure_log
+from venire.server.edge.settings import ServerSettings
 
 configure_log(ServerSettings(log_format="json"))
 structlog.get_logger("venire").info("a slot", stream="posts")

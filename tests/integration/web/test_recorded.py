@@ -19,7 +19,7 @@ import pytest
 from tests.integration.web.harness import in_process
 from venire import Assignment, Exit, Item, Label, Labeler, Scheduler
 from venire.scheduling.by_name import policy_named
-from venire.service import ManualClock
+from venire.server import ManualClock
 from venire.simulation import Poisson, World, simulate
 
 SLOTS, SLOT_SECONDS = 40, 2.0

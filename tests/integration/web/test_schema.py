@@ -16,7 +16,8 @@ from schemathesis import GenerationMode
 from schemathesis.core.parameters import ParameterLocation
 
 from tests.integration.web.harness import STREAM, Process
-from venire.web.access import ROLES
+from tests.marks import examples
+from venire.server.edge.access import ROLES
 
 PAGES = {"GET /", "GET /docs", "GET /work", "GET /live", "POST /sign-in", "POST /sign-out"}
 PAGES |= {"GET /sign-in", "GET /audit", "GET /archived", "GET /new-stream"}
@@ -24,7 +25,6 @@ PAGES |= {"GET /join/{stream}", "POST /join/{stream}"}
 PAGES |= {route for route in ROLES if route.startswith("GET /streams/")}
 #: A log that is followed has no end; it is tested by itself.
 ENDLESS = {"GET /v1/streams/{stream}/events"}
-EXAMPLES = 12
 #: What fits the schema may still be wrong, such as a class that the stream does not have; and who
 #: may do what is tested route by route in test_roles.
 EXCLUDED = [
@@ -51,7 +51,7 @@ def test_every_answer_is_declared(
     case_of = api[path][method].as_strategy(generation_mode=mode)
     headers = {"authorization": f"Bearer {process.key}"}
 
-    @settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(examples(night=12, day=4), suppress_health_check=list(HealthCheck))
     @given(case=case_of, known=st.booleans())
     def ask(case: Any, known: bool) -> None:
         if known and "stream" in (case.path_parameters or {}):

@@ -20,7 +20,7 @@ from tests.integration.web.test_standby import standing_by
 from venire import AsyncClient, Client
 from venire.cli import main
 from venire.client import ServerError, Unreachable, Work
-from venire.service.tokens import hashed
+from venire.server.tokens import hashed
 
 
 @pytest.fixture(scope="module")

@@ -34,8 +34,8 @@ from tests.integration.web.test_crash import SETTINGS, check
 from tests.integration.web.test_sharing import health
 from tests.wire import FAULTS, Wire, wire_to
 from venire.cli import main
-from venire.client import backoff
-from venire.storage import open_storage
+from venire.server.store import open_storage
+from venire.tools.http import retries
 
 KILLS = int(os.environ.get("VENIRE_KILLS", "60"))
 SEED = int(os.environ.get("VENIRE_SEED", "26"))
@@ -59,7 +59,7 @@ LIMITS = {
 }
 #: How long a fault lasts, from and to, if it is not over at once.
 LASTS = {"SIGSTOP": (6, 18), "stall": (6, 20), "refuse": (4, 12), "slots": (5, 8)}
-DAILY = ("SIGKILL", "halfopen")  # the rest is for the night
+DAILY = ("SIGKILL",)  # the rest is for the night
 
 
 def allowance() -> float:
@@ -266,7 +266,7 @@ def faults(count: int, draw: random.Random) -> list[str]:
 def test_nothing_acknowledged_is_lost_whatever_fails(
     order: Sequence[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(backoff, "LONGEST", 0.2)
+    monkeypatch.setattr(retries, "LONGEST", 0.2)
     with running_postgres() as postgres:
         storage = new_database(postgres.get_uri(), "faults")
         with four(storage, tmp_path) as (servers, wires), ThreadPoolExecutor(16) as pool:

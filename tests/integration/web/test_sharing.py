@@ -17,7 +17,7 @@ import pytest
 from tests.conftest import new_database
 from tests.integration.web.harness import STREAM, Process, until
 from venire.client import ServerError, Work
-from venire.storage import open_storage
+from venire.server.store import open_storage
 
 NAMES = ("a", "b", "c", "d")
 

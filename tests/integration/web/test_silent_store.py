@@ -17,6 +17,7 @@ import pytest
 
 from tests.conftest import new_database
 from tests.integration.web.harness import STREAM, Process, serving, until
+from tests.marks import nightly
 from tests.wire import LASTING, Fault, Wire, wire_to
 
 #: A server that gives up after a second when it is told to stop.
@@ -88,7 +89,7 @@ def fill(server: Process) -> None:
         client.add_items("posts", [{"id": "before"}])
 
 
-@pytest.mark.parametrize("how", ["stall", "halfopen", "halfdrop"])
+@pytest.mark.parametrize("how", ["halfopen", nightly("stall"), nightly("halfdrop")])
 def test_a_server_with_a_silent_connection_tells_so_and_recovers_by_itself(
     how: Fault, wired: tuple[Wire, Process]
 ) -> None:
@@ -165,7 +166,7 @@ def test_a_server_whose_commits_hang_tells_so_and_obeys_sigterm(
         sending.join(60)
 
 
-@pytest.mark.parametrize("known", [False, True])
+@pytest.mark.parametrize("known", [nightly(False), True])
 def test_a_server_obeys_sigterm_while_its_database_is_silent(
     known: bool, new_url: Callable[[str], str], tmp_path: Path
 ) -> None:

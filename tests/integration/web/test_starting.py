@@ -15,9 +15,8 @@ import pytest
 from starlette.testclient import TestClient
 
 from tests.integration.web.harness import STREAM, Process, serving, until
-from venire.service import Service
-from venire.storage import open_storage
-from venire.web import create_app
+from venire.server import Service, create_app
+from venire.server.store import open_storage
 
 
 def test_before_it_has_started_a_server_answers_503() -> None:

@@ -14,8 +14,8 @@ import pytest
 
 from tests.integration.web.harness import STREAM, Process, until
 from tests.integration.web.test_sharing import NAMES, get, owned, several
-from venire.storage import open_storage
-from venire.storage.ownership import lock_of
+from venire.server.store import open_storage
+from venire.server.store.ownership import lock_of
 
 
 class Listener:

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 import pytest
 
 from tests.integration.web.harness import InProcess, in_process, until
-from venire.web import plotly_file
-from venire.web.plotly_file import plotly_address
+from venire.server.pages import plotly_file
+from venire.server.pages.plotly_file import plotly_address
 
 ONE = "/v1/streams/posts"
 EVIL = "</script><script>alert(1)</script>"
@@ -185,7 +185,7 @@ def test_without_the_package_the_pages_show_the_svg(
 
 
 def test_the_server_never_imports_plotly() -> None:
-    code = "import sys, venire.web.app; sys.exit('plotly' in sys.modules)"
+    code = "import sys, venire.server.app; sys.exit('plotly' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 

@@ -17,8 +17,9 @@ from tests.integration.web.shared_load import Anywhere, SharedLoad, receiving
 from tests.integration.web.test_crash import SETTINGS, check
 from tests.integration.web.test_shared_kills import check_events
 from tests.integration.web.test_sharing import owner, several
-from venire.client import Work, backoff
-from venire.storage import open_storage
+from venire.client import Work
+from venire.server.store import open_storage
+from venire.tools.http import retries
 
 
 def end(server: Process, how: signal.Signals, storage: str, servers: list[Process]) -> None:
@@ -38,7 +39,7 @@ def test_webhooks_and_events_go_on_when_servers_are_lost(
     new_url: Callable[[str], str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Every exit is told at least once, every event once and in order, whoever owns the stream."""
-    monkeypatch.setattr(backoff, "LONGEST", 0.2)
+    monkeypatch.setattr(retries, "LONGEST", 0.2)
     storage = new_url("postgres")
     with ExitStack() as stack:
         receiver = stack.enter_context(receiving())

@@ -12,7 +12,7 @@ import pytest
 
 from tests.integration.web.harness import STREAM, Process, serving, until
 from venire.client import Work
-from venire.storage import RevokeKey, open_storage
+from venire.server.store import RevokeKey, open_storage
 
 http = pytest.importorskip("httpx2")
 

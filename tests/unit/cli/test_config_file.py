@@ -92,6 +92,6 @@ def test_no_command_of_a_store_is_forgotten() -> None:
         for name in COMMANDS
         if name != "serve"
         and "storage: StorageUrl"
-        in getsource(import_module(f"venire.cli.{MODULES.get(name, name)}"))
+        in getsource(import_module(MODULES.get(name, f"venire.cli.{name}")))
     }
     assert found == set(STORE_COMMANDS)

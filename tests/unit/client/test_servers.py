@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from venire import AsyncClient, Client
 from venire.client import ServerError, Unreachable, calls
-from venire.client.backoff import Backoff
 from venire.client.calls import Answer, Call
 from venire.client.servers import Attempts, Servers
 from venire.client.transport import Settings
 from venire.errors import InputError
+from venire.tools.http.retries import Backoff
 
 A, B, C = "http://a:8400", "http://b:8400", "http://c:8400"
 GIVEN = [A, B, C]

@@ -14,14 +14,15 @@ import pytest
 
 pytest.importorskip("distributed", reason="pip install 'venire[distributed]'")
 
+from tests.marks import nightly
 from tests.unit.cluster.tables import METHODS, assert_same, crowd, divided
 from tests.unit.cluster.test_loading import A, B, write
 from venire import DawidSkene, LabelTable, partitioned
 from venire.cluster import connected
 from venire.cluster.placing import OnDask
 from venire.errors import InputError, StateError
-from venire.simulation.sweeps.executors import OnCluster, Serial
-from venire.simulation.sweeps.sweep import Point
+from venire_research.sweeps.executors import OnCluster, Serial
+from venire_research.sweeps.sweep import Point
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +31,7 @@ def client() -> Iterator[Any]:
         yield client
 
 
-@pytest.mark.parametrize("name", ["auto", "dawid-skene", "one-coin"])
+@pytest.mark.parametrize("name", ["auto", nightly("dawid-skene"), nightly("one-coin")])
 def test_a_cluster_equals_one_process(client: Any, name: str) -> None:
     table, gold = crowd(1)
     parts = divided(table, 4, OnDask(client))

@@ -18,9 +18,9 @@ pytest.importorskip("distributed", reason="pip install 'venire[distributed]'")
 from tests.unit.simulation.points import count, point
 from tests.unit.simulation.test_sweep import ROOT, alive, wait_for
 from venire.cluster import connected
-from venire.simulation.sweeps.executors import OnCluster
-from venire.simulation.sweeps.store import Store
-from venire.simulation.sweeps.sweep import sweep
+from venire_research.sweeps.executors import OnCluster
+from venire_research.sweeps.store import Store
+from venire_research.sweeps.sweep import sweep
 
 
 @pytest.fixture(scope="module")

@@ -15,11 +15,11 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from venire.cli import main
-from venire.service.runtime.health import Condition
-from venire.storage import WriterStats
-from venire.web import ServerSettings
-from venire.web.conditions import SIZES
-from venire.web.metrics import STREAM_FIGURES, Metrics
+from venire.server import ServerSettings
+from venire.server.edge.conditions import SIZES
+from venire.server.edge.metrics import STREAM_FIGURES, Metrics
+from venire.server.runtime.health import Condition
+from venire.server.store import WriterStats
 
 ROOT = Path(__file__).parent.parent.parent.parent
 DEPLOY = ROOT / "deploy"

@@ -26,9 +26,9 @@ from venire import (
     World,
     simulate,
 )
-from venire.cli.demo import demo
 from venire.display.html import block, facts, table
 from venire.model import ExitReason
+from venire_research.commands.demo import demo
 
 
 class Strict(HTMLParser):

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from venire import Budget, Greedy, InputError, Item, Label, Labeler, Scheduler
 from venire.model import Assignment
-from venire.storage import decode, encode
+from venire.server.store import decode, encode
 
 CLASSES = ["spam", "ok"]
 PANEL = [

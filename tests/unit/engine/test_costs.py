@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from venire import Exit, Item, Label, Labeler, LearnWhileServing, Realised, Scheduler
 from venire.costs import Costs
-from venire.scheduling.algorithm1.verdicts import charged, decide_apart, leaning
 from venire.scheduling.base import Belief, Floats
-from venire.scheduling.learning.distinct_classes import distinct_classes
-from venire.scheduling.learning.estimates import Guess
+from venire.scheduling.kernel.beliefs import charged, leaning
+from venire.scheduling.kernel.verdicts import decide_apart
+from venire.scheduling.learning.estimates import Guess, distinct_classes
 
 CLASSES = ("keep", "remove")
 COSTS: Costs = {("remove", "keep"): 20.0, ("keep", "remove"): 1.0}
@@ -140,6 +140,7 @@ def moderated() -> dict[str, Counter[str]]:
     return found
 
 
+@pytest.mark.slow
 def test_costs_do_not_raise_the_total_cost(moderated: dict[str, Counter[str]]) -> None:
     """The first world of docs/costs.md: a class is not taken at its word before it stands out."""
     assert moderated["with"]["verdicts"] <= 1.02 * moderated["without"]["verdicts"]  # 271, 270

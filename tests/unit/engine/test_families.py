@@ -10,7 +10,7 @@ import pytest
 from venire import FixedOverlap, Item, Label, Labeler, LearnWhileServing, Scheduler
 from venire.errors import InputError
 from venire.events import Changed
-from venire.storage import decode, encode
+from venire.server.store import decode, encode
 
 PANEL = ["llama-a", "llama-b", "llama-c", "ann", "bob"]
 KIN: dict[Any, Any] = dict.fromkeys(PANEL[:3], "llama")

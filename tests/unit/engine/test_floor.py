@@ -25,9 +25,9 @@ from venire import (
 )
 from venire.events import Changed, Closed
 from venire.model import Exit
-from venire.scheduling.state.desk import HELD, OUTSTANDING, SHORT, SURE
-from venire.storage.codec import decode, encode
-from venire.storage.rows import EventRow
+from venire.scheduling.kernel.desk import HELD, OUTSTANDING, SHORT, SURE
+from venire.server.store.codec import decode, encode
+from venire.server.store.rows import EventRow
 
 CLASSES = ("spam", "ok")
 NAMES = ("ann", "bob", "cem", "dan", "eve")

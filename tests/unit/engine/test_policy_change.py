@@ -18,7 +18,7 @@ from venire import Bounds, Item, Label, Labeler, LookAhead, Policy, Scheduler
 from venire.engine.queue import FILING
 from venire.events import Changed
 from venire.scheduling.by_name import exported, policy_named
-from venire.scheduling.state.desk import COUNTER, LEAST, POOLED, SETTING, TURN
+from venire.scheduling.kernel.desk import COUNTER, LEAST, POOLED, SETTING, TURN
 
 POLICIES = sorted(exported(Policy))
 PAIRS = list(permutations(POLICIES, 2))

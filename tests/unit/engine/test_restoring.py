@@ -27,8 +27,9 @@ from venire import (
     Waterfill,
 )
 from venire.engine.unpacking import Unpacking
-from venire.scheduling.algorithm1.verdicts import refile_all, revalue
-from venire.scheduling.state.desk import Desk
+from venire.scheduling.kernel.build import refile_all
+from venire.scheduling.kernel.desk import Desk
+from venire.scheduling.kernel.labels import revalue
 
 POLICIES = (
     Greedy(),

@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.lib.format import dtype_to_descr
 
+from tests.marks import examples
 from venire import (
     Algorithm2,
     FixedOverlap,
@@ -31,9 +32,9 @@ from venire import (
 from venire.engine.departed import Departed, Kept
 from venire.events import Closed, Event
 from venire.model import Exit, ExitReason
-from venire.scheduling.algorithm1.verdicts import decide_apart
 from venire.scheduling.base import Belief
-from venire.storage.codec import decode, encode
+from venire.scheduling.kernel.verdicts import decide_apart
+from venire.server.store.codec import decode, encode
 
 NAMES = ("ann", "bob", "cem", "dan", "eve")
 CLASSES = ("spam", "ok", "odd")
@@ -127,7 +128,7 @@ class World:
         assert not found, "an item was revised that is not among the last that left"
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@examples(night=100, day=30)
 @given(st.data())
 def test_what_is_published_is_what_the_labels_say_by_now(data: st.DataObject) -> None:
     world = World(begin(data.draw(st.sampled_from([0, 2, 5]))), data)

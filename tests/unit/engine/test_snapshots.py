@@ -9,9 +9,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.marks import examples
 from venire import (
     Bounds,
     DawidSkene,
@@ -157,7 +158,7 @@ BOUNDS = st.one_of(
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")  # labels are drawn by lot
-@settings(max_examples=40)
+@examples(night=40, day=15)
 @given(policy=POLICIES, learning=LEARNING, bounds=BOUNDS, slots=st.integers(0, 25))
 def test_whatever_the_settings_are_it_goes_on_to_the_bit(
     policy: Policy, learning: Learning | None, bounds: Bounds | None, slots: int

@@ -14,7 +14,7 @@ from venire.costs import Costs, cost_matrix
 from venire.errors import InputError
 from venire.events import Changed
 from venire.model import Bounds, ExitReason
-from venire.storage import decode, encode
+from venire.server.store import decode, encode
 
 CLASSES = ["ok", "toxic"]
 PANEL = [Labeler(f"m{k}", p) for k, p in enumerate((0.9, 0.8, 0.8, 0.7, 0.7, 0.6))]

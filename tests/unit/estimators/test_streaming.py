@@ -261,6 +261,7 @@ def test_a_batch_larger_than_the_window() -> None:
     assert np.mean([stream.labels_[i] == truth[i] for i in range(500)]) > 0.9
 
 
+@pytest.mark.slow
 def test_memory_is_bounded() -> None:
     stream = Streaming((0, 1), range(20), max_items=200, drift=0.05)
     rng = np.random.default_rng(0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -161,12 +162,13 @@ def test_a_judge_who_knows_better_than_all_is_found() -> None:
     table = LabelTable.from_matrix(np.column_stack([*follow, expert]))
     told = Auto().fit(table, gold={i: int(truth[i]) for i in range(20)})
     right = np.mean([told.labels_[i] == truth[i] for i in range(20, 400)])
-    alone = np.mean([Auto().fit(table).labels_[i] == truth[i] for i in range(20, 400)])
+    untold = Auto().fit(table)
+    alone = np.mean([untold.labels_[i] == truth[i] for i in range(20, 400)])
     assert right > 0.85 > 0.7 > alone
     assert told.checked_ is not None
     assert told.rests_on_ == "checked on 20 gold labels"
     assert next(iter(told.checked_.explanations)) in ("6 alone", "taught by gold")
-    assert Auto().fit(table).rests_on_ == "by labels alone"
+    assert untold.rests_on_ == "by labels alone"
 
 
 def test_gold_of_items_without_labels_is_known_and_teaches_nothing() -> None:
@@ -256,3 +258,32 @@ def test_confidence_is_calibrated_as_in_plain_loops(seed: int, classes: int, siz
     order = np.argsort(plain.max(axis=1))
     assert (np.diff(found.max(axis=1)[order]) > -1e-9).all()
     assert (found.argmax(axis=1) == plain.argmax(axis=1)).all()
+
+
+@settings(max_examples=10, deadline=None)
+@given(st.integers(0, 10_000), st.integers(2, 4), st.integers(0, 25))
+def test_votes_taught_by_asked_items_abstain_where_nothing_is_contested(
+    seed: int, classes: int, drawn: int
+) -> None:
+    rng = np.random.default_rng(seed)
+    table = LabelTable.from_matrix(rng.integers(classes, size=(60, 4)), classes=classes)
+    aggregates = [rng.dirichlet(np.full(classes, 0.3), size=60) for _ in range(2)]
+    known = np.where(np.arange(60) < 10 + drawn, rng.integers(classes, size=60), -1)
+    found = mixture_by_gold(table, known, ["a", "b"], aggregates, set(range(10)))
+    assert found is not None
+    rows = module.candidate_rows(table, found, *aggregates)
+    free = module.candidate_rows(table, replace(found, contested=None), *aggregates)
+    if drawn >= module.FULL:
+        assert found.contested is None
+        return
+    floored = np.maximum(aggregates[0], 1e-4)
+    sure = [max(q) / sum(q) for q in floored.tolist()]
+    limit = np.quantile(sure[:10], module.CONTESTED)
+    assert found.contested == pytest.approx(limit)
+    for i in range(60):
+        agree = aggregates[0][i].argmax() == aggregates[1][i].argmax()
+        silent = agree and sure[i] > limit + 1e-9
+        for vote in (2, 3):
+            expected = rows[0, i] if silent else free[vote, i]
+            if abs(sure[i] - limit) > 1e-9:
+                assert np.allclose(rows[vote, i], expected)

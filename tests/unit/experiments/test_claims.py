@@ -6,8 +6,8 @@ import math
 
 import pytest
 
-from venire.experiments.common.statistics import Estimate
-from venire.experiments.reproduction.claims import Claim, about, at_least, at_most
+from venire_research.common.statistics import Estimate
+from venire_research.reproduction.claims import Claim, about, at_least, at_most
 
 
 @pytest.mark.parametrize(

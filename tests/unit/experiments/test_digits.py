@@ -15,8 +15,11 @@ from rich.console import Console
 from venire.engine import Scheduler
 from venire.errors import MissingExtra
 from venire.events import Assigned, Closed
-from venire.experiments.common.drawing import require_matplotlib
-from venire.experiments.digits import (
+from venire.model import Labeler
+from venire.scheduling import Algorithm2, FixedOverlap, Greedy, LearnWhileServing, Realised
+from venire.simulation import Run, simulate
+from venire_research.common.drawing import require_matplotlib
+from venire_research.digits import (
     LEARNING_SLOTS,
     METHODS,
     DigitJob,
@@ -32,12 +35,9 @@ from venire.experiments.digits import (
     report,
     work,
 )
-from venire.experiments.digits.comparison import mean_and_spread
-from venire.experiments.digits.served import arrivals, as_png
-from venire.experiments.digits.view import View, introduce, watch
-from venire.model import Labeler
-from venire.scheduling import Algorithm2, FixedOverlap, Greedy, LearnWhileServing, Realised
-from venire.simulation import Run, simulate
+from venire_research.digits.comparison import mean_and_spread
+from venire_research.digits.served import arrivals, as_png
+from venire_research.digits.view import View, introduce, watch
 
 SLOTS = 120
 

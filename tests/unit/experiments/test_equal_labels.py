@@ -14,7 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from venire.errors import InputError, UnknownName
-from venire.experiments.equal_labels import (
+from venire.labels import LabelTable
+from venire.scheduling import LearnWhileServing
+from venire_research.equal_labels import (
     MODES,
     PLAIN_LOOP,
     RULE,
@@ -28,15 +30,13 @@ from venire.experiments.equal_labels import (
     sets_in,
     two_plus_one,
 )
-from venire.experiments.equal_labels.buying import Mode
-from venire.experiments.equal_labels.measures import COLUMNS, OURS, cell
-from venire.experiments.equal_labels.replay import DEADLINE, SLOTS
-from venire.experiments.equal_labels.rivals import shares
-from venire.experiments.equal_labels.summary import concluding, sheets, skipped, summarise
-from venire.labels import LabelTable
-from venire.scheduling import LearnWhileServing
-from venire.simulation.sweeps.store import Store
-from venire.simulation.sweeps.sweep import Point
+from venire_research.equal_labels.buying import Mode
+from venire_research.equal_labels.measures import COLUMNS, OURS, cell
+from venire_research.equal_labels.replay import DEADLINE, SLOTS
+from venire_research.equal_labels.rivals import shares
+from venire_research.equal_labels.summary import concluding, sheets, skipped, summarise
+from venire_research.sweeps.store import Store
+from venire_research.sweeps.sweep import Point
 
 Triple = tuple[int, int, int]
 
@@ -125,7 +125,7 @@ def test_what_is_bought_is_the_budget_and_of_the_set(mode: Mode, labels: float) 
 
 
 def test_nothing_is_bought_before_it_may_be(monkeypatch: pytest.MonkeyPatch) -> None:
-    from venire.experiments.equal_labels import buying
+    from venire_research.equal_labels import buying
 
     spent: list[tuple[int, int]] = []
     told = buying._Buyer._note
@@ -243,7 +243,7 @@ def test_the_plain_loop_asks_for_the_most_doubtful_item_first(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Nobody is learned here: a label of an open item never makes a surer one come first."""
-    module: Any = import_module("venire.experiments.equal_labels.plain_loop")
+    module: Any = import_module("venire_research.equal_labels.plain_loop")
     monkeypatch.setattr(module, "OFTEN", 2.0)
     stream, votes = crowd(200, 10, 6, right=0.7), np.zeros((200, 2), np.int64)
     bought = module._Loop._buy

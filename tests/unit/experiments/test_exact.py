@@ -10,14 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from venire.errors import InputError
-from venire.experiments.reproduction import exact
-from venire.experiments.reproduction.exact import (
+from venire.paper.accuracy import accuracy, accuracy_lower_bound, accuracy_upper_bound, verdict
+from venire_research.reproduction import exact
+from venire_research.reproduction.exact import (
     accuracy_by_size,
     best_c,
     exact_accuracy,
     implied_c,
 )
-from venire.paper.accuracy import accuracy, accuracy_lower_bound, accuracy_upper_bound, verdict
 
 PANELS = st.lists(
     st.one_of(st.sampled_from([0.5, 0.6, 0.75, 0.9, 0.99]), st.floats(0.5, 0.999)),

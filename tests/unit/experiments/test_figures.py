@@ -12,13 +12,13 @@ import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure as Canvas
 
-from venire.experiments.common import drawing
-from venire.experiments.common.label_sets import Sets
-from venire.experiments.figures import ORDER
-from venire.experiments.reproduction import measures
-from venire.experiments.reproduction.figure import Findings, Plan, all_figures
-from venire.experiments.reproduction.report import Section, command_of, save, stem_of
-from venire.simulation.sweeps.sweep import Point
+from venire_research.common import drawing
+from venire_research.common.label_sets import Sets
+from venire_research.figures import ORDER
+from venire_research.reproduction import measures
+from venire_research.reproduction.figure import Findings, Plan, all_figures
+from venire_research.reproduction.report import Section, command_of, save, stem_of
+from venire_research.sweeps.sweep import Point
 
 
 def made_up(point: Point) -> Any:

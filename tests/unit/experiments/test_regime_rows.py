@@ -29,20 +29,20 @@ from venire import (
     simulate,
 )
 from venire.errors import InputError, UnknownName
-from venire.experiments.regimes import COLUMNS, REGIMES, SUITE, Regime, compare, regimes_named
-from venire.experiments.regimes.comparison import default_policies
-from venire.experiments.regimes.files import FILES, save
-from venire.experiments.regimes.hindsight import BEST_OVERLAP, MOST
-from venire.experiments.regimes.measures import Stream, served
-from venire.experiments.regimes.page import Setting, page
-from venire.experiments.regimes.picture import draw, picture
-from venire.experiments.regimes.suite import divide
-from venire.experiments.regimes.summary import MEASURES, Table, summarise
-from venire.experiments.regimes.table import as_tables
 from venire.scheduling.base import Policy
 from venire.scheduling.by_name import exported, policy_named
 from venire.simulation import Run
-from venire.simulation.sweeps.store import Store
+from venire_research.regimes import COLUMNS, REGIMES, SUITE, Regime, compare, regimes_named
+from venire_research.regimes.comparison import default_policies
+from venire_research.regimes.files import FILES, save
+from venire_research.regimes.hindsight import BEST_OVERLAP, MOST
+from venire_research.regimes.measures import Stream, served
+from venire_research.regimes.page import Setting, page
+from venire_research.regimes.picture import draw, picture
+from venire_research.regimes.suite import divide
+from venire_research.regimes.summary import MEASURES, Table, summarise
+from venire_research.regimes.table import as_tables
+from venire_research.sweeps.store import Store
 
 MADE = [regime for regime in REGIMES if regime.uses is None]
 REAL = [regime for regime in REGIMES if regime.uses is not None]

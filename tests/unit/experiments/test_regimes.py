@@ -13,11 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from venire import Greedy, Labeler, World, simulate
-from venire.experiments.regimes import REGIMES, SUITE, Regime, regimes_named
-from venire.experiments.regimes.replayed import right_shares, slots_of
 from venire.labels import LabelTable
 from venire.simulation.inputs import stream_of
 from venire.simulation.label_source import ask
+from venire_research.regimes import REGIMES, SUITE, Regime, regimes_named
+from venire_research.regimes.replayed import right_shares, slots_of
 
 MADE = [regime for regime in REGIMES if regime.uses is None]
 REAL = [regime for regime in REGIMES if regime.uses is not None]

@@ -10,23 +10,24 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-import venire.experiments.figures
+import venire
+import venire_research.figures
 from tests import reference
 from tests.reference import PlainItem, PlainWorld
 from tests.strategies import Instance, instances
 from venire import Algorithm2, Greedy, Item, Labeler, LabelTable, World, simulate
 from venire.cli import main
 from venire.errors import FetchError, FileError, UnknownName
-from venire.experiments.common import fingerprint
-from venire.experiments.common.label_sets import Sets, share_right
-from venire.experiments.common.statistics import band, growth
-from venire.experiments.figures import ORDER
-from venire.experiments.reproduction import measures
-from venire.experiments.reproduction.figure import Plan, all_figures, figures_named
-from venire.experiments.reproduction.literal import LiteralGreedy
-from venire.experiments.reproduction.search import search
-from venire.experiments.reproduction.sources import BIRD, DOG, DOG_BINARY, SYNTHETIC, world_of
-from venire.experiments.reproduction.trials import Trials
+from venire_research.common import fingerprint
+from venire_research.common.label_sets import Sets, share_right
+from venire_research.common.statistics import band, growth
+from venire_research.figures import ORDER
+from venire_research.reproduction import measures
+from venire_research.reproduction.figure import Plan, all_figures, figures_named
+from venire_research.reproduction.literal import LiteralGreedy
+from venire_research.reproduction.search import search
+from venire_research.reproduction.sources import BIRD, DOG, DOG_BINARY, SYNTHETIC, world_of
+from venire_research.reproduction.trials import Trials
 
 HORIZONS = [30, 100, 101, 400]
 
@@ -147,11 +148,11 @@ def test_a_figure_is_added_by_adding_a_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "mine.py").write_text(
-        "from venire.experiments.figures.errata import Errata\n"
+        "from venire_research.figures.errata import Errata\n"
         "class Mine(Errata):\n    name = 'mine'\n"
         "FIGURE = Mine()\n"
     )
-    package = venire.experiments.figures
+    package = venire_research.figures
     monkeypatch.setattr(package, "__path__", [*package.__path__, str(tmp_path)])
     assert list(all_figures()) == [*ORDER, "mine"]
 
@@ -235,18 +236,18 @@ def test_a_change_of_the_sources_changes_the_key(
     keys = set()
     for text in ("RHO = 0.01\n", "RHO = 0.02\n"):
         file.write_text(text)
-        digest = fingerprint.digest_of(tmp_path, ["inner"])
+        digest = fingerprint.digest_of(["inner"], {"inner": tmp_path})
         monkeypatch.setattr(fingerprint, "sources_digest", lambda digest=digest: digest)
         keys.add(measures.point("counterexample", {"labelers": 10}).key)
     assert len(keys) == 2
 
 
 def test_the_digest_is_of_every_source_that_it_names() -> None:
-    package = Path(venire.__file__).parent
-    assert [name for name in fingerprint.SOURCES if not (package / name).exists()] == []
-    assert fingerprint.sources_digest() == fingerprint.digest_of(package)
-    file = Path(measures.__file__).relative_to(package).as_posix()
-    assert file in fingerprint.SOURCES
+    roots = [Path(str(module.__file__)).parents[1] for module in (venire, venire_research)]
+    found = [name for name in fingerprint.SOURCES if any((root / name).exists() for root in roots)]
+    assert tuple(found) == fingerprint.SOURCES
+    assert fingerprint.sources_digest() == fingerprint.digest_of()
+    assert Path(measures.__file__).relative_to(roots[1]).as_posix() in fingerprint.SOURCES
 
 
 def test_the_counterexample_is_that_of_the_errata() -> None:

@@ -13,11 +13,11 @@ import pytest
 
 from venire import FixedOverlap, LearnThenServe, LearnWhileServing, Realised, World, simulate
 from venire.errors import UnknownName
-from venire.experiments.trust import WORLDS, compare, labels_of, measure, world_named
-from venire.experiments.trust.posts import JUDGES, posts
-from venire.experiments.trust.summary import concluding, sheets, summarise
-from venire.simulation.sweeps.store import Store
-from venire.simulation.sweeps.sweep import Point
+from venire_research.sweeps.store import Store
+from venire_research.sweeps.sweep import Point
+from venire_research.trust import WORLDS, compare, labels_of, measure, world_named
+from venire_research.trust.posts import JUDGES, posts
+from venire_research.trust.summary import concluding, sheets, summarise
 
 ROOT = Path(__file__).parent.parent.parent.parent
 

@@ -14,12 +14,13 @@ from pyarrow import parquet
 
 import venire as vn
 from tests.integration.web.harness import SOURCE
+from tests.store.store import MemoryStorage
 from tests.stored import play
 from venire.cli import main
 from venire.errors import FileError, InputError
 from venire.files import check_targets, to_dataset
-from venire.storage import MemoryStorage, open_storage
-from venire.storage.maintenance.verdicts import verdict_rows
+from venire.server.store import open_storage
+from venire.server.store.maintenance.verdicts import verdict_rows
 
 ROWS = [(f"i{i}", w, ("ok", "spam", "odd")[i % 3]) for i in range(30) for w in "abcde"]
 

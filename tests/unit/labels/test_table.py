@@ -3,6 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.marks import examples
 from venire.errors import InputError
 from venire.labels import LabelTable
 from venire.labels.sorting import is_sorted, offsets, sort_labels
@@ -33,6 +34,7 @@ def test_repeats_keep_the_first_or_the_last(given_rows: list[tuple[int, int, int
             LabelTable.from_codes(item, labeler, said, *names)
 
 
+@examples(night=200, day=20)
 @given(rows)
 def test_the_compiled_sort_equals_the_plain_one(given_rows: list[tuple[int, int, int]]) -> None:
     item, labeler, said = np.array(given_rows).T

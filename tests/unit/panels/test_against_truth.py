@@ -40,6 +40,8 @@ def test_against_plain_loops(seed: int) -> None:
         for c in range(3)
     )
     assert found.kappa[0] == pytest.approx((agreed - chance) / (1 - chance))
+    more = [np.mean([(said[i, 0] == c) * 1.0 - (truth[i] == c) for i in mine]) for c in range(3)]
+    assert list(found.leaning[0].values()) == pytest.approx(more)
 
 
 def test_copies_are_one_vote() -> None:

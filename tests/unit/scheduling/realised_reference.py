@@ -18,14 +18,13 @@ from tests.reference import PlainWorld
 from venire.paper.accuracy import on_grid
 from venire.paper.utility import reach, residual
 from venire.scheduling.base import Belief
+from venire.scheduling.kernel.desk import N_BINS
 from venire.scheduling.policies.realised import (
     arrival_rates,
-    further_labels,
     item_value,
     policy,
     queue_price,
 )
-from venire.scheduling.state.desk import N_BINS
 
 
 def plain(function: Any) -> Callable[..., Any]:
@@ -34,7 +33,7 @@ def plain(function: Any) -> Callable[..., Any]:
 
 
 reserve_price = plain(item_value.reserve_price)
-loss_after = plain(further_labels.loss_after)
+loss_after = plain(item_value.loss_after)
 bin_of, edge = plain(queue_price.bin_of), plain(queue_price.edge)
 
 Bins = list[list[float]]

@@ -29,7 +29,7 @@ for policy in (Greedy(), FixedOverlap(2)):
     s.join(Labeler("cem", 0.8))
     s.close()
     kernels = policy.kernels()
-    every = {k.__name__: k.stats for k in (*kernels, run_of(kernels))}
+    every = {name: k.stats for name, k in {**kernels._asdict(), "run": run_of(kernels)}.items()}
     loaded = [name for name, stats in every.items() if stats.cache_hits]
     compiled = [name for name, stats in every.items() if stats.cache_misses]
     found[policy.name] = [given, loaded, compiled]

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from venire import LabelTable
 from venire.estimators.calibration import certainty, residual_dependence
 from venire.scheduling import LearnThenServe
-from venire.scheduling.algorithm1.verdicts import decide_apart
 from venire.scheduling.base import Belief
+from venire.scheduling.kernel.verdicts import decide_apart
 
 
 @given(st.integers(2, 4), st.integers(0, 2**32), st.floats(0.1, 0.9))

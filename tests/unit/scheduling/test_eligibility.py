@@ -6,16 +6,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from venire.scheduling.state.desk import (
-    SERVING,
-    TOUCHES,
-    Desk,
-    add_group,
-    allocate,
-    bar,
-    link,
-)
-from venire.scheduling.state.eligibility import (
+from venire.scheduling.kernel.desk import SERVING, TOUCHES, Desk, add_group, allocate, bar, link
+from venire.scheduling.kernel.eligibility import (
     any_eligible,
     best_reach,
     eligible_count,
@@ -24,7 +16,7 @@ from venire.scheduling.state.eligibility import (
     may_take,
     next_eligible,
 )
-from venire.scheduling.state.heap import make_heap
+from venire.scheduling.kernel.queues import make_heap
 from venire.tools.compiling import inlined
 
 LABELERS = 6

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from venire import Algorithm2, Auto, Greedy, LabelTable, LearnThenServe, World, simulate
-from venire.experiments.trust import measure
 from venire.scheduling import FixedOverlap, Realised
 from venire.scheduling.by_name import learning_named
+from venire_research.trust import measure
 
 
 @pytest.mark.parametrize("policy", [Realised(), FixedOverlap(3)], ids=lambda p: p.name)

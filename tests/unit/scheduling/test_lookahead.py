@@ -6,19 +6,19 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 from scipy.sparse import csr_matrix
 
+from tests.marks import examples
 from tests.unit.scheduling import market_reference as plain
 from tests.unit.scheduling.market_reference import STEP, Bid
 from venire import Bursty, InputError, LookAhead, Poisson, Waterfill, World, simulate
-from venire.scheduling.policies.lookahead.bids import sorted_bids
+from venire.scheduling.kernel.desk import Desk, allocate
 from venire.scheduling.policies.lookahead.forecast import AHEAD, forecast, note_arrivals
-from venire.scheduling.policies.lookahead.plan import fill, plan_price
+from venire.scheduling.policies.lookahead.plan import fill, plan_price, sorted_bids
 from venire.scheduling.policies.waterfill.market import open_stall
-from venire.scheduling.state.desk import Desk, allocate
 
 QUEUES = st.lists(st.tuples(st.floats(1.0, 100.0), st.integers(0, 5)), min_size=1, max_size=15)
 
@@ -67,7 +67,7 @@ def program(bids: list[Bid], now: float, later: float, horizon: int) -> float:
     return -float(linprog(columns, matrix, limits).fun)
 
 
-@settings(max_examples=100)
+@examples(night=100, day=30)
 @given(items=QUEUES, cap=st.floats(0.5, 20.0), now=st.floats(0.1, 5.0), later=st.floats(0.1, 5.0))
 def test_the_price_of_a_plan_is_that_of_the_plain_reference(
     items: list[tuple[float, int]], cap: float, now: float, later: float

@@ -20,7 +20,7 @@ from venire import (
 from venire.cli.simulate import simulate as command
 from venire.scheduling.base import Learning, Policy
 from venire.scheduling.by_name import exported, learning_named, policy_named
-from venire.service.settings import StreamSettings
+from venire.server.settings import StreamSettings
 
 
 def test_policies_by_name() -> None:

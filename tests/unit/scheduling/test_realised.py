@@ -32,10 +32,10 @@ from venire import (
     simulate,
 )
 from venire.costs import Costs, cost_matrix
-from venire.scheduling.algorithm1.verdicts import believe
 from venire.scheduling.base import Belief, Learner, Learning
-from venire.scheduling.policies.realised import further_labels, item_value
-from venire.scheduling.state.desk import OUTSTANDING, ROWS, SETTING, TOUCHES, allocate, link
+from venire.scheduling.kernel.beliefs import believe
+from venire.scheduling.kernel.desk import OUTSTANDING, ROWS, SETTING, TOUCHES, allocate, link
+from venire.scheduling.policies.realised import item_value
 from venire.simulation.inputs import stream_of
 from venire.simulation.label_source import ask
 from venire.testing import drive
@@ -451,9 +451,9 @@ def test_more_evidence_never_makes_a_verdict_worse(
     q: float, weight: float, evidence: float
 ) -> None:
     left = item_value.SHARE * weight * math.sqrt(q * (1 - q))
-    after = further_labels.loss_after(weight, weight * q, left, True, evidence, 0.001)
+    after = item_value.loss_after(weight, weight * q, left, True, evidence, 0.001)
     assert 0 <= after <= max(left, weight * q) * (1 + 1e-9)
-    more = further_labels.loss_after(weight, weight * q, left, True, 2 * evidence, 0.001)
+    more = item_value.loss_after(weight, weight * q, left, True, 2 * evidence, 0.001)
     assert more <= after * (1 + 1e-9)
 
 
@@ -468,9 +468,9 @@ def test_the_loss_after_more_labels_is_about_what_counting_gives(lead: int) -> N
         for_it = (1 - q) * ways * p**k * (1 - p) ** (more - k)
         against = q * ways * (1 - p) ** k * p ** (more - k)
         exact += min(for_it, against)
-    believed = q - further_labels.TRUST * (q - exact)
+    believed = q - item_value.TRUST * (q - exact)
     left = 10.0  # so that it does not matter
-    after = further_labels.loss_after(1.0, q, left, True, more * e, e)
+    after = item_value.loss_after(1.0, q, left, True, more * e, e)
     if lead > more:  # they cannot turn the verdict
         assert exact == pytest.approx(q)
         assert after > q

@@ -13,9 +13,8 @@ from tests.strategies import Instance, instances
 from tests.unit.scheduling.market_reference import supply
 from tests.unit.scheduling.test_policies import steps
 from venire import Greedy, Item, Labeler, LookAhead, Policy, Waterfill, World, simulate
-from venire.scheduling.policies.waterfill.market import open_stall
-from venire.scheduling.policies.waterfill.supply import supply_of
-from venire.scheduling.state.desk import Desk, add_group, allocate, bar
+from venire.scheduling.kernel.desk import Desk, add_group, allocate, bar
+from venire.scheduling.policies.waterfill.market import open_stall, supply_of
 from venire.testing import drive
 
 

@@ -24,8 +24,8 @@ from venire import (
     World,
     simulate,
 )
+from venire.scheduling.kernel.desk import Desk, allocate
 from venire.scheduling.policies.waterfill.market import choose, find_price, open_stall
-from venire.scheduling.state.desk import Desk, allocate
 from venire.testing import drive
 
 #: Competence of a labeler whose label is worth 0.01.

@@ -4,10 +4,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from tests.marks import examples, nightly
 from venire import (
     Algorithm2,
     DawidSkene,
@@ -29,11 +30,11 @@ from venire import (
     simulate,
 )
 from venire.errors import UnknownName
-from venire.experiments.common.label_sets import Sets
 from venire.scheduling.base import Learner
 from venire.scheduling.by_name import learning_named
-from venire.scheduling.learning.periods import GROWTH, Periods
+from venire.scheduling.learning.while_serving import GROWTH, Periods
 from venire.simulation import Run
+from venire_research.common.label_sets import Sets
 
 PAPER: NDArray[np.float64] = 0.9 - 0.005 * np.arange(1, 31, dtype=np.float64)
 
@@ -132,6 +133,7 @@ def test_any_estimator(estimator: OneCoin | DawidSkene) -> None:
     assert run.normalised_regret < 4
 
 
+@pytest.mark.slow
 def test_bird_with_full_matrices_and_no_truth(data: Path) -> None:
     """At least 80 % of the verdicts are right, where the genie's one-coin gets some 72 %."""
     found = Sets(data).load("bluebird")
@@ -153,14 +155,14 @@ def test_four_classes() -> None:
 # the feedback loop
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, nightly(1), nightly(2)])
 def test_who_begins_with_bad_luck_is_found_again(seed: int) -> None:
     world = unlucky(seed, 200)
     run = simulate(world, Greedy(), learning=LearnWhileServing("one-coin"), slots=2_500)
     assert late_share(run, 0, 1_500) > 0.9
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", [0, nightly(1)])
 @pytest.mark.parametrize(
     "policy", [Waterfill(), LookAhead(), Realised(), RealisedProxy()], ids=lambda p: p.name
 )
@@ -240,7 +242,7 @@ def test_who_is_reliably_wrong_is_taken_by_the_contrary() -> None:
 # drift
 
 
-@pytest.mark.parametrize("model", ["one-coin", "dawid-skene"])
+@pytest.mark.parametrize("model", ["one-coin", nightly("dawid-skene")])
 def test_a_labeler_that_gets_worse_is_followed(model: str) -> None:
     after = PAPER.copy()
     after[0] = 0.6
@@ -317,7 +319,7 @@ def test_late_labels_are_learned_from() -> None:
     assert s.competences["ann"] > 0.8 > 0.5 >= s.competences["cat"]
 
 
-@settings(max_examples=15, deadline=None)
+@examples(night=15, day=6)
 @given(st.integers(0, 1000), st.integers(0, 60), st.integers(1, 40), st.booleans())
 def test_a_snapshot_anywhere_goes_on_to_the_bit(
     seed: int, stop: int, window: int, one_coin: bool

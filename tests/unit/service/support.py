@@ -9,17 +9,11 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
+from tests.store.store import MemoryStorage
 from venire.errors import StoreDown
-from venire.service import (
-    ItemIn,
-    Lease,
-    ManualClock,
-    Service,
-    ServiceSettings,
-    StreamSettings,
-)
-from venire.service.stream.live_stream import LiveStream
-from venire.storage import Change, MemoryStorage
+from venire.server import ItemIn, Lease, ManualClock, Service, ServiceSettings, StreamSettings
+from venire.server.store import Change
+from venire.server.stream.live_stream import LiveStream
 
 PANEL = (
     {"id": "ann", "competence": 0.9},

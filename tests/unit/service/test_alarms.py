@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 
 from tests.unit.service.support import Bench, Flaky, bench, running, settings_of
 from venire.model import StreamStatus
-from venire.service.console_messages import Mix, TrendsView
-from venire.service.messages import GoldIn, Insights
-from venire.service.reports.alarm_rules import Finding, Watched, findings, settled
-from venire.service.reports.trends import trends_over
-from venire.service.settings import AlarmRules, StreamSettings
-from venire.storage import Exited, LabelRow
+from venire.server.console_messages import Mix, TrendsView
+from venire.server.messages import GoldIn, Insights
+from venire.server.reports.alarm_rules import Finding, Watched, findings, settled
+from venire.server.reports.trends import trends_over
+from venire.server.settings import AlarmRules, StreamSettings
+from venire.server.store import Exited, LabelRow
 
 CALM = Insights(
     stream="s", status=StreamStatus.RUNNING, slot=0, open_items=5, leased_items=0,
@@ -193,7 +193,7 @@ async def test_requests_are_served_between_the_checks_of_two_streams() -> None:
 async def test_old_alarms_are_dropped_and_those_that_are_on_stay(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("venire.service.verbs.alarms.KEPT_ALARMS", 3)
+    monkeypatch.setattr("venire.server.operations.alarms.KEPT_ALARMS", 3)
     async with bench(alarms={"queue": 1, "oldest_seconds": 1000}) as b:
         await b.add("p1")
         await b.pass_time(1001)

@@ -12,10 +12,10 @@ from tests.unit.service.support import Bench, Flaky, bench, running, settings_of
 from venire import LearnWhileServing, Scheduler
 from venire.engine import queue
 from venire.errors import TooMuch
-from venire.scheduling.algorithm1 import verdicts
-from venire.service import ItemIn, Lease, Nothing, ServiceSettings
-from venire.service.stream.live_stream import LARGE_STREAM, LiveStream
-from venire.service.work.labels import MAX_NEWCOMERS
+from venire.scheduling.kernel import build
+from venire.server import ItemIn, Lease, Nothing, ServiceSettings
+from venire.server.stream.labels import MAX_NEWCOMERS
+from venire.server.stream.live_stream import LARGE_STREAM, LiveStream
 
 OPEN: dict[str, Any] = {"open_panel": True, "learning": "while-serving", "panel": ()}
 
@@ -106,7 +106,7 @@ def test_labelers_who_join_one_after_the_other_are_filed_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     calls: list[int] = []
-    filing = verdicts.refile_all
+    filing = build.refile_all
 
     def counted(*args: Any) -> int:
         calls.append(1)

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
+from tests.store.store import MemoryStorage
 from tests.unit.service.support import Bench, bench, running
 from venire.errors import StateError
-from venire.service.messages import GoldIn
-from venire.storage import MemoryStorage
-from venire.storage.maintenance.archive import read_archive, write_archive
-from venire.storage.maintenance.verify import verify
+from venire.server.messages import GoldIn
+from venire.server.store.maintenance.archive import read_archive, write_archive
+from venire.server.store.maintenance.verify import verify
 
 
 async def put_away(b: Bench) -> None:

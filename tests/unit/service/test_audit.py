@@ -3,8 +3,8 @@
 import json
 
 from tests.unit.service.support import bench, running
-from venire.service import ItemIn, ServiceSettings
-from venire.service.actors import Actor
+from venire.server import ItemIn, ServiceSettings
+from venire.server.actors import Actor
 
 ME = Actor("Ann's laptop", "key_me")
 

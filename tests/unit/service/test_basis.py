@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from tests.unit.service.support import bench, running
-from venire.service.messages import GoldIn
-from venire.service.reports.basis import BasisChange, rests_on
-from venire.service.stream.checks import Checks
-from venire.storage import CheckRow
+from venire.server.messages import GoldIn
+from venire.server.reports.basis import BasisChange, rests_on
+from venire.server.store import CheckRow
+from venire.server.stream.checks import Checks
 
 DAY = 86_400.0
 PANEL: tuple[dict[str, Any], ...] = (

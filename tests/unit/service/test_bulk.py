@@ -12,10 +12,10 @@ import pytest
 
 from tests.unit.service.support import Bench, Flaky, bench, running, settings_of
 from venire.engine import Scheduler
-from venire.service import ItemIn, Lease
-from venire.service.runtime.in_chunks import CHUNK, MAX_UNCOMMITTED, THREAD_FROM
-from venire.service.stream.live_stream import LARGE_STREAM
-from venire.web.answers import dumps, long_answer
+from venire.server import ItemIn, Lease
+from venire.server.edge.answers import dumps, long_answer
+from venire.server.runtime.in_chunks import CHUNK, MAX_UNCOMMITTED, THREAD_FROM
+from venire.server.stream.live_stream import LARGE_STREAM
 
 OPEN: dict[str, Any] = {"open_panel": True, "learning": "while-serving", "panel": ()}
 

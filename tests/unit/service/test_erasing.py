@@ -6,13 +6,14 @@ from pathlib import Path
 
 import pytest
 
+from tests.store.store import MemoryStorage
 from tests.unit.service.support import Flaky, asleep, bench, running, settings_of, until
 from venire.errors import Conflict, NotFound, StateError, StoreDown
-from venire.service import ItemIn, Lease, Service
-from venire.service.verbs import deletion
-from venire.storage import ERASED, MarkDeleted, MemoryStorage, open_storage
-from venire.storage.maintenance.erasure import Deletion, deletions, found_in, not_erased
-from venire.storage.maintenance.verify import verify
+from venire.server import ItemIn, Lease, Service
+from venire.server.operations import deletion
+from venire.server.store import ERASED, MarkDeleted, open_storage
+from venire.server.store.maintenance.erasure import Deletion, deletions, found_in, not_erased
+from venire.server.store.maintenance.verify import verify
 
 SECRET = "what somebody said in confidence"
 

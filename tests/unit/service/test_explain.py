@@ -11,10 +11,10 @@ import pytest
 
 from tests.unit.service.support import Bench, Flaky, bench, running
 from venire.errors import TooMuch
-from venire.service import ServiceSettings
-from venire.service.reports import log_replay
-from venire.service.stream.background import MAX_EXPLANATIONS
-from venire.storage import EventRow
+from venire.server import ServiceSettings
+from venire.server.reports import log_replay
+from venire.server.store import EventRow
+from venire.server.stream.background import MAX_EXPLANATIONS
 
 
 class Slow(Flaky):

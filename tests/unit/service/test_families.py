@@ -13,12 +13,12 @@ from venire import panel_report
 from venire.engine import Scheduler
 from venire.estimators import Auto
 from venire.labels import LabelTable
-from venire.service.reports.skill_report import measure
-from venire.service.reports.what_if import events_of
-from venire.service.settings import StreamSettings, as_body, changed, of_body
-from venire.storage import LabelRow
-from venire.web.rendering import changed_settings
-from venire.web.setting_fields import groups_of
+from venire.server.pages.rendering import changed_settings
+from venire.server.pages.setting_fields import groups_of
+from venire.server.reports.skill_report import measure
+from venire.server.reports.what_if import events_of
+from venire.server.settings import StreamSettings, as_body, changed, of_body
+from venire.server.store import LabelRow
 
 NAMES = ("llama-a", "llama-b", "llama-c", "ann", "bob")
 KIN = dict.fromkeys(NAMES[:3], "llama")

@@ -10,9 +10,9 @@ from tests.unit.service.support import Bench, Flaky, asleep, bench, running, set
 from venire.engine import Scheduler
 from venire.errors import Conflict, StoreDown
 from venire.model import NoWork
-from venire.service import ItemIn, LabelIn, Lease, Nothing, ServiceSettings
-from venire.service.stream.live_stream import LiveStream
-from venire.storage import ItemRow
+from venire.server import ItemIn, LabelIn, Lease, Nothing, ServiceSettings
+from venire.server.store import ItemRow
+from venire.server.stream.live_stream import LiveStream
 
 
 async def recovered(b: Bench) -> None:
@@ -243,7 +243,7 @@ async def test_a_restart_goes_on_where_it_was_to_the_bit() -> None:
         assert {id: entry.labels for id, entry in after.live.open.items()} == state
         assert [(x.item, x.labeler) for x in after.live.leases] == leases
         first = after.storage.snapshots("posts")[0]
-    from venire.storage import decode
+    from venire.server.store import decode
 
     engine = Scheduler.restore(first.body)  # and from the log alone
     engine.follow(decode(b.storage.events("posts")))

@@ -11,10 +11,10 @@ from venire.engine import Scheduler
 from venire.model import Bounds
 from venire.scheduling import Policy
 from venire.scheduling.by_name import exported
-from venire.service import Lease
-from venire.service.messages import ExitView
-from venire.storage import SaveSnapshot
-from venire.storage.maintenance.verify import verify
+from venire.server import Lease
+from venire.server.messages import ExitView
+from venire.server.store import SaveSnapshot
+from venire.server.store.maintenance.verify import verify
 
 NAMES = ("ann", "bob", "cec")
 

@@ -9,17 +9,18 @@ import numpy as np
 import pytest
 
 from tests.marks import nightly
+from tests.store.battery import everything
+from tests.store.store import MemoryStorage
 from tests.unit.service.support import Bench, bench, running, settings_of
 from venire import ErrorBound
 from venire.errors import Conflict, InputError, NotFound
-from venire.service import ItemIn, ServiceSettings
-from venire.service.actors import Actor
-from venire.service.messages import GoldIn, Outcome
-from venire.service.stream.checks import Checks, drawn
-from venire.storage import CheckRow, MemoryStorage, open_storage
-from venire.storage.maintenance.archive import read_archive, write_archive
-from venire.storage.maintenance.verify import verify
-from venire.storage.testing import everything
+from venire.server import ItemIn, ServiceSettings
+from venire.server.actors import Actor
+from venire.server.messages import GoldIn, Outcome
+from venire.server.store import CheckRow, open_storage
+from venire.server.store.maintenance.archive import read_archive, write_archive
+from venire.server.store.maintenance.verify import verify
+from venire.server.stream.checks import Checks, drawn
 
 PANEL: tuple[dict[str, Any], ...] = (
     {"id": "ann", "competence": 0.9},
@@ -374,11 +375,11 @@ def test_draws_are_random_independent_of_each_other_and_secret() -> None:
     assert (more | ~one).all()  # a larger share draws these and more
 
 
-@pytest.mark.parametrize("runs", [40, nightly(200)])
+@pytest.mark.parametrize("runs", [20, nightly(200)])
 def test_the_bound_covers_under_peeking_whatever_is_answered_first(runs: int) -> None:
     """A stream of verdicts, 10 % wrong; whoever answers takes the right ones first.
 
-    A bound that ignored what was left out is broken in every run, so that 40 tell them apart.
+    A bound that ignored what was left out is broken in every run, so that 20 tell them apart.
     """
     rng = np.random.default_rng(0)
     broken = 0

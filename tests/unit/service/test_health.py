@@ -11,8 +11,8 @@ import pytest
 
 from tests.unit.service.support import Flaky, bench, running, until
 from venire.errors import StoreDown
-from venire.service import ItemIn, ManualClock
-from venire.service.runtime.health import HealthMonitor
+from venire.server import ItemIn, ManualClock
+from venire.server.runtime.health import HealthMonitor
 
 
 @pytest.fixture

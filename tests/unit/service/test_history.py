@@ -11,14 +11,14 @@ import pytest
 
 from tests.unit.service.support import Bench, Flaky, bench, running
 from venire.errors import Archived, Conflict, FileError, InputError, NotFound
-from venire.service import ItemIn, ServiceSettings
-from venire.service.messages import GoldIn
-from venire.service.verbs import history
-from venire.storage import DropHistory, open_storage
-from venire.storage.history.files import SegmentFiles, SegmentWriter
-from venire.storage.history.moving import Steps, restore_segment
-from venire.storage.maintenance.verify import verify
-from venire.storage.rows import SegmentRow
+from venire.server import ItemIn, ServiceSettings
+from venire.server.messages import GoldIn
+from venire.server.operations import history
+from venire.server.store import DropHistory, open_storage
+from venire.server.store.history.files import SegmentFiles, SegmentWriter
+from venire.server.store.history.moving import Steps, restore_segment
+from venire.server.store.maintenance.verify import verify
+from venire.server.store.rows import SegmentRow
 
 DAY = 86_400.0
 

@@ -6,13 +6,14 @@ import threading
 
 import pytest
 
+from tests.store.store import MemoryStorage
 from tests.unit.service.support import bench, running
 from venire.errors import InputError, NotFound
-from venire.service import Service
-from venire.service.actors import Actor
-from venire.service.keys.sessions import MAX_PER_KEY
-from venire.service.tokens import hashed
-from venire.storage import AddKey, KeyRow, MemoryStorage, RevokeKey, SetMeta
+from venire.server import Service
+from venire.server.actors import Actor
+from venire.server.keys.sessions import MAX_PER_KEY
+from venire.server.store import AddKey, KeyRow, RevokeKey, SetMeta
+from venire.server.tokens import hashed
 
 
 @running

@@ -6,8 +6,8 @@ import pytest
 
 from tests.unit.service.support import PANEL, asleep, bench, running
 from venire.errors import InputError, NotFound, TooMuch
-from venire.service import ItemIn, LabelIn, Lease, ServiceSettings
-from venire.service.actors import Actor
+from venire.server import ItemIn, LabelIn, Lease, ServiceSettings
+from venire.server.actors import Actor
 
 
 @running

@@ -22,7 +22,7 @@ from hypothesis.stateful import (
 
 from tests.unit.service.support import Flaky, settings_of
 from venire.errors import Conflict, StateError, StoreDown
-from venire.service import ItemIn, Lease, ManualClock, Nothing, Service
+from venire.server import ItemIn, Lease, ManualClock, Nothing, Service
 
 NAMES = ("ann", "bob", "cec")
 CAPACITY = {"ann": 2, "bob": 1, "cec": 1}

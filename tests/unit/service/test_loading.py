@@ -9,13 +9,13 @@ import pytest
 from sqlalchemy import event
 
 from tests.unit.service.support import Bench, Flaky, bench, running
-from venire.service import ItemIn, Lease
-from venire.service.stream import live_stream
-from venire.service.stream.leases import LeaseIndex
-from venire.service.stream.live_stream import LARGE_PAYLOAD
-from venire.service.stream.load import load
-from venire.storage import open_storage
-from venire.storage.sql.writing import SqlStorage
+from venire.server import ItemIn, Lease
+from venire.server.store import open_storage
+from venire.server.store.sql.writing import SqlStorage
+from venire.server.stream import live_stream
+from venire.server.stream.leases import LeaseIndex
+from venire.server.stream.live_stream import LARGE_PAYLOAD
+from venire.server.stream.load import load
 
 
 @running

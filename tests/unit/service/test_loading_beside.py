@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 
 from tests.unit.service.support import Flaky, bench, running, settings_of, until
 from venire.errors import NotFound, StoreDown, StreamDown, StreamLoading
-from venire.service import ItemIn, Lease, ManualClock, Service
-from venire.service.runtime import loading
-from venire.service.runtime.loading import BESIDE
-from venire.service.stream import background
-from venire.service.stream.background import LOADERS
-from venire.service.verbs import streams
-from venire.storage import SettingsRow, SnapshotRow
+from venire.server import ItemIn, Lease, ManualClock, Service
+from venire.server.operations import streams
+from venire.server.runtime import loading
+from venire.server.runtime.loading import BESIDE
+from venire.server.store import SettingsRow, SnapshotRow
+from venire.server.stream import background
+from venire.server.stream.background import LOADERS
 
 
 class Held(Flaky):
@@ -136,7 +136,7 @@ async def test_who_waits_too_long_is_told_to_come_again(monkeypatch: pytest.Monk
     storage = await filled(posts=1)
     service = Service(storage, ManualClock())
     monkeypatch.setattr(loading.Loading.load, "__defaults__", (0.02,))
-    monkeypatch.setattr("venire.service.verbs.streams.PATIENCE", 0.02)
+    monkeypatch.setattr("venire.server.operations.streams.PATIENCE", 0.02)
     with storage.holding("posts"):
         await service.start(wait=False)
         with pytest.raises(StreamLoading, match="'posts' is still being loaded"):
@@ -309,7 +309,7 @@ async def test_a_stream_that_fails_on_its_way_into_memory_leaves_nothing_behind(
         raise ArithmeticError("no")
 
     with monkeypatch.context() as patch:
-        patch.setattr("venire.service.stream.live_stream.LiveStream.reconcile", fail)
+        patch.setattr("venire.server.stream.live_stream.LiveStream.reconcile", fail)
         async with bench(storage) as b:
             assert b.service.set_aside == {"posts": "ArithmeticError: no"}
             assert not b.service.runtime.streams

@@ -7,8 +7,8 @@ import pytest
 from tests.unit.service.support import asleep, bench, running
 from venire.errors import InputError, NotFound, StateError
 from venire.model import NoteKind
-from venire.service import Lease
-from venire.storage.maintenance.verify import verify
+from venire.server import Lease
+from venire.server.store.maintenance.verify import verify
 
 
 @running

@@ -8,7 +8,7 @@ import pytest
 from tests.unit.service.support import Bench, bench, running
 from venire import panel_report
 from venire.errors import InputError, NotFound, StateError
-from venire.service.reports import panel
+from venire.server.reports import panel
 
 
 async def labelled(b: Bench, items: int) -> list[tuple[str, str, str]]:

@@ -2,11 +2,11 @@
 
 from pathlib import Path
 
+from tests.store.store import MemoryStorage
 from tests.unit.service.support import bench, running
-from venire.service import Lease
-from venire.storage import MemoryStorage
-from venire.storage.maintenance.archive import read_archive
-from venire.storage.maintenance.verify import verify
+from venire.server import Lease
+from venire.server.store.maintenance.archive import read_archive
+from venire.server.store.maintenance.verify import verify
 
 DATA = Path(__file__).parents[2] / "data"
 

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.store.store import MemoryStorage
 from venire.audits.rates import precision_of, recall_of, share_of
 from venire.model import ItemStatus
-from venire.service.reports.rates import Audited, audited_of, rates_over
-from venire.service.stream.checks import Checks, drawn
-from venire.storage import (
+from venire.server.reports.rates import Audited, audited_of, rates_over
+from venire.server.store import (
     AddChecks,
     AddGold,
     AddItems,
@@ -25,10 +25,10 @@ from venire.storage import (
     GoldRow,
     ItemRow,
     LeaveItems,
-    MemoryStorage,
     SettingsRow,
     StreamRow,
 )
+from venire.server.stream.checks import Checks, drawn
 
 CLASSES = ("remove", "keep")
 

@@ -7,9 +7,9 @@ import pytest
 
 from tests.unit.service.support import bench, running
 from venire.errors import NotFound
-from venire.service import Lease, ServiceSettings
-from venire.service.reports.skill_report import Report, measure
-from venire.storage import LabelRow
+from venire.server import Lease, ServiceSettings
+from venire.server.reports.skill_report import Report, measure
+from venire.server.store import LabelRow
 
 
 @running

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from venire.errors import InputError
-from venire.service import ServiceSettings, SystemClock
-from venire.service.webhooks import targets
-from venire.service.webhooks.posting import Poster
-from venire.storage.rows import WebhookRow
+from venire.server import ServiceSettings, SystemClock
+from venire.server.store.rows import WebhookRow
+from venire.server.webhooks.posting import Poster
+from venire.tools.http import targets
 
 #: Both are of this machine; the first stands for a public address.
 PUBLIC, PRIVATE = "127.0.0.2", "127.0.0.1"

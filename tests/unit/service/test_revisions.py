@@ -12,17 +12,18 @@ from typing import Any
 
 import pytest
 
+from tests.store.battery import everything
+from tests.store.store import MemoryStorage
 from tests.unit.service.support import Bench, bench, running
 from tests.unit.service.test_webhooks import LOCAL, receiver, send, signed
 from venire.cli.export import export
 from venire.errors import InputError, NotFound
-from venire.service.messages import EventView
-from venire.service.settings import StreamSettings
-from venire.storage import MemoryStorage, RevisionRow, Storage, open_storage
-from venire.storage.maintenance.archive import read_archive, write_archive
-from venire.storage.maintenance.export import label_studio_tasks
-from venire.storage.maintenance.verify import verify
-from venire.storage.testing import everything
+from venire.server.messages import EventView
+from venire.server.settings import StreamSettings
+from venire.server.store import RevisionRow, Storage, open_storage
+from venire.server.store.maintenance.archive import read_archive, write_archive
+from venire.server.store.maintenance.export import label_studio_tasks
+from venire.server.store.maintenance.verify import verify
 
 SETTINGS: dict[str, Any] = {
     "panel": tuple({"id": name} for name in ("ann", "bob", "cec", "odd")),
@@ -176,7 +177,7 @@ async def test_revisions_are_exported(tmp_path: Path) -> None:
     url, target = f"sqlite:///{tmp_path}/venire.db", tmp_path / "revisions.csv"
     with open_storage(url) as storage:
         read_archive(storage, tmp_path / "all.ndjson")
-    export(target, url, "posts", "revisions")
+    export(str(target), url, "posts", "revisions")
     with open(target, newline="") as file:
         [row] = csv.DictReader(file)
     assert tuple(row) == RevisionRow._fields[1:]

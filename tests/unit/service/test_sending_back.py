@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
+from tests.store.battery import everything
+from tests.store.store import MemoryStorage
 from tests.unit.service.support import Bench, bench, running
 from venire.errors import InputError, NotFound, StateError
-from venire.service.actors import Actor
-from venire.service.messages import GoldIn
-from venire.storage import MemoryStorage
-from venire.storage.maintenance.archive import read_archive, write_archive
-from venire.storage.maintenance.verify import verify
-from venire.storage.testing import everything
+from venire.server.actors import Actor
+from venire.server.messages import GoldIn
+from venire.server.store.maintenance.archive import read_archive, write_archive
+from venire.server.store.maintenance.verify import verify
 
 PANEL: tuple[dict[str, Any], ...] = tuple(
     {"id": name, "competence": p}

@@ -8,12 +8,13 @@ from typing import Any
 
 import pytest
 
+from tests.store.store import MemoryStorage
 from tests.unit.service.support import Flaky, bench, running, settings_of
 from venire.engine import engine_version
 from venire.errors import StreamDown
-from venire.service import ItemIn, Lease
-from venire.storage import EngineRow, MemoryStorage
-from venire.storage.maintenance.verify import verify
+from venire.server import ItemIn, Lease
+from venire.server.store import EngineRow
+from venire.server.store.maintenance.verify import verify
 
 
 async def filled() -> Flaky:

@@ -9,10 +9,10 @@ from contextlib import asynccontextmanager
 import pytest
 
 from tests.unit.service.support import running
-from venire.service import Service
-from venire.service.runtime.fair_shares import Plan
-from venire.storage import Members, open_storage
-from venire.storage.ownership import lock_of
+from venire.server import Service
+from venire.server.runtime.fair_shares import Plan
+from venire.server.store import Members, open_storage
+from venire.server.store.ownership import lock_of
 
 pytest.importorskip("psycopg")
 

@@ -16,17 +16,18 @@ from typing import Any
 import pytest
 
 from tests.marks import nightly
+from tests.store.store import MemoryStorage
 from tests.unit.service.support import Bench, bench, running, settings_of, until
 from tests.unit.service.test_revisions import SETTINGS, learn
 from tests.unit.service.test_webhooks import LOCAL
 from venire.errors import StoreDown
 from venire.events import Closed
-from venire.service import ItemIn
-from venire.service.reports.what_if import events_of
-from venire.storage import AddEvents, Change, MemoryStorage, Storage, open_storage
-from venire.storage.maintenance.export import log_lines
-from venire.storage.maintenance.verify import verify
-from venire.storage.rows import EngineRow
+from venire.server import ItemIn
+from venire.server.reports.what_if import events_of
+from venire.server.store import AddEvents, Change, Storage, open_storage
+from venire.server.store.maintenance.export import log_lines
+from venire.server.store.maintenance.verify import verify
+from venire.server.store.rows import EngineRow
 
 #: Of twenty exits and one revision: the last two exits and the revision are one transaction.
 WRITTEN = [*["closing"] * 7, "closed"]
@@ -35,8 +36,8 @@ PARTS = 7
 
 @pytest.fixture(autouse=True)
 def _small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("venire.service.stream.live_stream.MAX_PART", 3)
-    monkeypatch.setattr("venire.service.webhooks.deliveries.POLL_SECONDS", 3600.0)
+    monkeypatch.setattr("venire.server.stream.live_stream.MAX_PART", 3)
+    monkeypatch.setattr("venire.server.webhooks.deliveries.POLL_SECONDS", 3600.0)
 
 
 class Crash:
@@ -248,8 +249,8 @@ KILLED = """
 import asyncio, os, signal, sys
 from tests.unit.service.support import bench
 from tests.unit.service.test_revisions import SETTINGS, learn
-from venire.service.stream import live_stream
-from venire.storage import LeaveItems, open_storage
+from venire.server.stream import live_stream
+from venire.server.store import LeaveItems, open_storage
 
 live_stream.MAX_PART = 3
 storage, left = open_storage(sys.argv[1]), int(sys.argv[2])

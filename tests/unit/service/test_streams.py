@@ -5,9 +5,9 @@ from pydantic import ValidationError
 
 from tests.unit.service.support import Flaky, bench, running, settings_of
 from venire.errors import Conflict, InputError, NotFound, StateError, TooMuch
-from venire.service import ItemIn, Lease, ServiceSettings, StreamSettings
-from venire.service.stream.change_batch import Batch
-from venire.service.verbs.streams import StreamOperations
+from venire.server import ItemIn, Lease, ServiceSettings, StreamSettings
+from venire.server.operations.streams import StreamOperations
+from venire.server.stream.change_batch import Batch
 
 
 @running

@@ -16,12 +16,12 @@ from pydantic import ValidationError
 
 from tests.unit.service.support import Bench, bench, running, settings_of, until
 from venire.errors import InputError
-from venire.service import ItemIn, StreamSettings
-from venire.service.runtime import students
-from venire.service.runtime.students import kept_under, lessons_under
-from venire.service.stream.live_stream import LiveStream
-from venire.storage import SetMeta, open_storage
-from venire.storage.maintenance.verify import verify
+from venire.server import ItemIn, StreamSettings
+from venire.server.runtime import students
+from venire.server.runtime.students import kept_under, lessons_under
+from venire.server.store import SetMeta, open_storage
+from venire.server.store.maintenance.verify import verify
+from venire.server.stream.live_stream import LiveStream
 
 PANEL = tuple({"id": name, "price": 0.001} for name in ("ann", "bob", "cec"))
 TAUGHT: dict[str, Any] = {

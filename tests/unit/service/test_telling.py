@@ -6,12 +6,13 @@ from typing import Any
 
 import numpy as np
 
+from tests.store.store import MemoryStorage
 from tests.unit.service.support import bench, running
 from venire.estimators.questions import questions
 from venire.labels import LabelTable
-from venire.service.messages import GoldIn
-from venire.service.reports.telling import asked_of, reason_of
-from venire.storage import (
+from venire.server.messages import GoldIn
+from venire.server.reports.telling import asked_of, reason_of
+from venire.server.store import (
     AddGold,
     AddItems,
     AddLabels,
@@ -19,7 +20,6 @@ from venire.storage import (
     GoldRow,
     ItemRow,
     LabelRow,
-    MemoryStorage,
     StreamRow,
 )
 

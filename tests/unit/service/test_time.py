@@ -6,9 +6,9 @@ import pytest
 from pydantic import ValidationError
 
 from tests.unit.service.support import bench, running, settings_of, until
-from venire.service import ItemIn, ManualClock, ServiceSettings
-from venire.service.runtime.ticker import RELOAD_SECONDS
-from venire.service.settings import as_body, of_body
+from venire.server import ItemIn, ManualClock, ServiceSettings
+from venire.server.runtime.ticker import RELOAD_SECONDS
+from venire.server.settings import as_body, of_body
 
 
 class Slow(ManualClock):
@@ -81,7 +81,7 @@ async def test_a_stream_that_fails_stops_neither_the_others_nor_the_clock(
 async def test_loops_beside_the_requests_survive_what_nobody_foresaw(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("venire.service.webhooks.deliveries.POLL_SECONDS", 0.01)
+    monkeypatch.setattr("venire.server.webhooks.deliveries.POLL_SECONDS", 0.01)
     async with bench(server=ServiceSettings(key_refresh_seconds=0.01)) as b:
         calls = dict.fromkeys(("tick", "send_due", "refresh"), 0)
         for owner, name in (

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.service.support import bench, running
-from venire.service.reports.trends import Known, trends_over
-from venire.storage import Exited, LabelRow
+from venire.server.reports.trends import Known, trends_over
+from venire.server.store import Exited, LabelRow
 
 KNOWN = Known({"ann": 0.5, "bob": 2.0}, frozenset({"pupil"}))
 WHO = ("ann", "bob", "pupil")

@@ -8,7 +8,7 @@ import pytest
 from tests.unit.service.support import Flaky, asleep, bench, running, until
 from venire.errors import TooMuch
 from venire.model import Assignment, NoWork
-from venire.service import Lease, Nothing, ServiceSettings
+from venire.server import Lease, Nothing, ServiceSettings
 
 
 @running

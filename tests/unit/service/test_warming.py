@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from venire.engine import bounded_queue
-from venire.service import StreamSettings
-from venire.service.stream.engine_setup import warm_up
+from venire.server import StreamSettings
+from venire.server.stream.engine_setup import warm_up
 
 KERNELS = ("next_short", "note_rows", "note_stand", "survey")
 

@@ -21,9 +21,9 @@ import trustme
 
 from tests.unit.service.support import Bench, bench, running, until
 from venire.errors import FetchError, InputError, NotFound
-from venire.service import ServiceSettings
-from venire.service.webhooks.targets import check_url, is_public, resolve
-from venire.storage import DeliveryRow, UpdateDelivery
+from venire.server import ServiceSettings
+from venire.server.store import DeliveryRow, UpdateDelivery
+from venire.tools.http.targets import check_url, is_public, resolve
 
 LOCAL = ServiceSettings(allow_private_webhooks=True)
 
@@ -31,7 +31,7 @@ LOCAL = ServiceSettings(allow_private_webhooks=True)
 @pytest.fixture(autouse=True)
 def _only_when_told_to(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is sent beside the tests: what is under way already would be waited for by nobody."""
-    monkeypatch.setattr("venire.service.webhooks.deliveries.POLL_SECONDS", 3600.0)
+    monkeypatch.setattr("venire.server.webhooks.deliveries.POLL_SECONDS", 3600.0)
 
 
 class Receiver:
@@ -478,7 +478,7 @@ async def test_what_another_server_has_sent_meanwhile_is_not_sent_again(
 async def test_a_webhook_may_be_removed_while_it_is_looked_at(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("venire.service.webhooks.deliveries.POLL_SECONDS", 3600.0)  # no polls
+    monkeypatch.setattr("venire.server.webhooks.deliveries.POLL_SECONDS", 3600.0)  # no polls
     async with receiver() as r, bench(server=LOCAL, policy="fixed-overlap:1") as b:
         hook = await b.service.webhooks.add("posts", r.url)
         await one_exit(b, "p1")
@@ -576,7 +576,7 @@ async def over_tls(
         return made
 
     monkeypatch.setattr("httpcore2.default_ssl_context", context)
-    monkeypatch.setattr("venire.service.webhooks.deliveries.POLL_SECONDS", 3600.0)  # no polls
+    monkeypatch.setattr("venire.server.webhooks.deliveries.POLL_SECONDS", 3600.0)  # no polls
     monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", tls.look_up)
     async with (
         receiver("hooks.example", tls.context) as r,

@@ -12,9 +12,9 @@ import pytest
 from tests.unit.service.support import Bench, bench, running, until
 from venire import Budget, Plan, what_if
 from venire.errors import InputError, NotFound, StateError, TooMuch, UnknownName
-from venire.service.messages import GoldIn
-from venire.service.reports import what_if as report
-from venire.service.stream import background
+from venire.server.messages import GoldIn
+from venire.server.reports import what_if as report
+from venire.server.stream import background
 
 PANEL = [
     {"id": m, "competence": c, "price": 0.5} for m, c in (("ann", 0.9), ("bob", 0.8), ("cec", 0.7))

@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
+from tests.store.store import MemoryStorage
 from tests.unit.service.support import Bench, bench, running
 from venire.errors import StateError
-from venire.service import ItemIn, Lease
-from venire.storage import MemoryStorage, Storage, open_storage
-from venire.storage.maintenance.verify import verify
+from venire.server import ItemIn, Lease
+from venire.server.store import Storage, open_storage
+from venire.server.store.maintenance.verify import verify
 
 SETTINGS = {
     "bounded": {"max_overlap": 3, "min_confidence": 0.97, "min_labels": 2},

@@ -7,7 +7,7 @@ import pytest
 from tests.unit.service.support import Flaky, bench, running
 from venire.errors import Conflict, InputError, NotFound, StateError
 from venire.model import NoWork
-from venire.service import Lease, Nothing
+from venire.server import Lease, Nothing
 
 
 @running
@@ -249,7 +249,7 @@ async def test_what_is_held_can_be_taken_up_again_under_a_new_token() -> None:
 @running
 async def test_a_large_payload_is_read_when_it_is_handed_out() -> None:
     async with bench() as b:
-        from venire.service import ItemIn
+        from venire.server import ItemIn
 
         text = "x" * 100_000
         await b.service.add_items("posts", [ItemIn("p1", text)])

@@ -9,9 +9,9 @@ import time
 from contextlib import closing
 from pathlib import Path
 
-from venire.simulation.sweeps.executors import OnCluster, Processes
-from venire.simulation.sweeps.store import Store
-from venire.simulation.sweeps.sweep import Point, sweep
+from venire_research.sweeps.executors import OnCluster, Processes
+from venire_research.sweeps.store import Store
+from venire_research.sweeps.sweep import Point, sweep
 
 
 def square(x: int, log: str | None = None, seconds: float = 0.0) -> dict[str, int]:

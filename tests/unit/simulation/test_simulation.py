@@ -33,7 +33,7 @@ from venire import (
 )
 from venire.paper.accuracy import evidence, posterior, verdict
 from venire.paper.utility import realised_utility, true_utility, u
-from venire.scheduling.state.desk import HORIZON
+from venire.scheduling.kernel.desk import HORIZON
 from venire.simulation.arrivals import Arrivals
 from venire.simulation.inputs import stream_of
 from venire.simulation.label_source import ask

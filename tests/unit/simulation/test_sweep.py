@@ -15,9 +15,9 @@ import pytest
 from tests.unit.simulation import points
 from tests.unit.simulation.points import point
 from venire.errors import FileError, InputError, StateError
-from venire.simulation.sweeps.executors import Executor, Processes, Serial
-from venire.simulation.sweeps.store import Store
-from venire.simulation.sweeps.sweep import Point, sweep
+from venire_research.sweeps.executors import Executor, Processes, Serial
+from venire_research.sweeps.store import Store
+from venire_research.sweeps.sweep import Point, sweep
 
 ROOT = Path(__file__).parents[3]
 

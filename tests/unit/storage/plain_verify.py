@@ -9,8 +9,8 @@ from typing import Any
 from venire import Scheduler
 from venire.events import Arrived, Assigned, Closed, Observed, Withdrawn
 from venire.model import ExitReason, ItemStatus, LeaseStatus
-from venire.storage import Storage, decode
-from venire.storage.contents import is_content_of
+from venire.server.store import Storage, decode
+from venire.server.store.contents import is_content_of
 
 
 def plain_differences(storage: Storage, stream: str, after: int = 0) -> set[str]:

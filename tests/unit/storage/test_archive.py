@@ -18,22 +18,23 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.marks import nightly
+from tests.store.battery import everything
+from tests.store.store import MemoryStorage
 from tests.stored import play
 from venire.cli import main
 from venire.errors import FileError, StoreDown, StoreError
-from venire.storage import (
+from venire.server.store import (
     AddSegment,
     AddStream,
     Change,
-    MemoryStorage,
     SegmentRow,
     StreamRow,
     open_storage,
 )
-from venire.storage.history.finding import remove_files
-from venire.storage.maintenance.archive import read_archive, write_archive
-from venire.storage.maintenance.verify import verify
-from venire.storage.testing import everything
+from venire.server.store.history.finding import remove_files
+from venire.server.store.maintenance.archive import read_archive, write_archive
+from venire.server.store.maintenance.verify import verify
 
 OLD = Path(__file__).parent.parent.parent / "data" / "archive-1.ndjson"
 
@@ -140,8 +141,8 @@ def test_an_archive_of_an_earlier_version_is_restored_with_a_warning(
 RESTORE_AND_DIE = """
 import os, signal, sys
 from pathlib import Path
-from venire.storage import AddLabels, open_storage
-from venire.storage.maintenance.archive import read_archive
+from venire.server.store import AddLabels, open_storage
+from venire.server.store.maintenance.archive import read_archive
 
 storage = open_storage(sys.argv[1])
 write = storage.write
@@ -156,7 +157,7 @@ read_archive(storage, Path(sys.argv[2]))
 """
 
 
-@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+@pytest.mark.parametrize("kind", ["sqlite", nightly("postgres")])
 def test_a_store_whose_restore_was_killed_is_refused(
     archive: Path, new_url: Callable[[str], str], kind: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

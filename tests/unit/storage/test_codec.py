@@ -25,7 +25,7 @@ from venire.events import (
     Withdrawn,
 )
 from venire.model import Assignment, Bounds, Exit, ExitReason, Item, Label, Labeler, Verdict
-from venire.storage import EventRow, decode, encode
+from venire.server.store import EventRow, decode, encode
 
 SLOTS = st.integers(0, 2**50)
 NAMES = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)

@@ -15,23 +15,24 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.marks import nightly
+from tests.store.battery_history import everything
+from tests.store.store import MemoryStorage
 from tests.stored import play
 from venire.errors import FileError, NotFound, StoreError
-from venire.storage import (
+from venire.server.store import (
     AddNotes,
     AddWebhook,
     DeliveryRow,
     ErasePayload,
-    MemoryStorage,
     NoteRow,
     Storage,
     WebhookRow,
     open_storage,
 )
-from venire.storage.changes import AddDeliveries
-from venire.storage.history.files import SegmentFiles
-from venire.storage.history.finding import erase_archived, find_archived
-from venire.storage.history.moving import (
+from venire.server.store.changes import AddDeliveries
+from venire.server.store.history.files import SegmentFiles
+from venire.server.store.history.finding import erase_archived, find_archived
+from venire.server.store.history.moving import (
     Steps,
     archive_stream,
     drops,
@@ -39,9 +40,8 @@ from venire.storage.history.moving import (
     restore_segment,
     write_segment,
 )
-from venire.storage.history.planning import Keep, next_segment
-from venire.storage.maintenance.verify import verify
-from venire.storage.testing_history import everything
+from venire.server.store.history.planning import Keep, next_segment
+from venire.server.store.maintenance.verify import verify
 
 FEW = Steps(items=2, events=7)
 ALL = Keep(items=0)
@@ -162,7 +162,7 @@ def test_a_kill_while_files_are_written_leaves_none_in_their_place(
         raise Killed
 
     with monkeypatch.context() as patch:
-        patch.setattr("venire.storage.history.files._write_json", killed)
+        patch.setattr("venire.server.store.history.files._write_json", killed)
         with pytest.raises(Killed):
             archive_stream(storage, "posts", tmp_path, ALL, 9e9)
     assert not (tmp_path / "posts" / "000001").exists()
@@ -317,9 +317,9 @@ def test_damage_after_a_mark_is_found() -> None:
 _KILLED = """
 import os, sys
 from pathlib import Path
-from venire.storage import open_storage
-from venire.storage.history.moving import Steps, archive_stream
-from venire.storage.history.planning import Keep
+from venire.server.store import open_storage
+from venire.server.store.history.moving import Steps, archive_stream
+from venire.server.store.history.planning import Keep
 url, archive, last = sys.argv[1], Path(sys.argv[2]), int(sys.argv[3])
 steps = iter(range(1000))
 def tell(_):

@@ -9,15 +9,16 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.store.store import MemoryStorage
 from tests.stored import Stored, play
 from tests.unit.storage.plain_verify import plain_differences
 from venire import Label
 from venire.events import Observed
-from venire.storage import AddEvents, LabelRow, MemoryStorage, encode
-from venire.storage.maintenance import compared
-from venire.storage.maintenance.compared import Compared
-from venire.storage.maintenance.verify import verify
-from venire.storage.rows import ItemRow
+from venire.server.store import AddEvents, LabelRow, encode
+from venire.server.store.maintenance import compared
+from venire.server.store.maintenance.compared import Compared
+from venire.server.store.maintenance.verify import verify
+from venire.server.store.rows import ItemRow
 
 PLAYED = MemoryStorage()
 play(PLAYED, slots=14)

@@ -17,8 +17,9 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 import venire
+from tests.marks import nightly
 from venire.errors import InputError, StoreDown, StoreError, StoreInUse
-from venire.storage import (
+from venire.server.store import (
     AddEvents,
     AddKey,
     AddStream,
@@ -32,12 +33,12 @@ from venire.storage import (
     Writer,
     open_storage,
 )
-from venire.storage.sql import schema, servers
-from venire.storage.sql.postgres import PostgresStorage
+from venire.server.store.sql import schema, servers
+from venire.server.store.sql.postgres import PostgresStorage
 
 psycopg = pytest.importorskip("psycopg")
 
-LOCK_TIMEOUT = "venire.storage.sql.postgres._LOCK_TIMEOUT"
+LOCK_TIMEOUT = "venire.server.store.sql.postgres._LOCK_TIMEOUT"
 
 
 @pytest.fixture
@@ -296,7 +297,7 @@ def test_an_upgrade_waits_for_servers_of_the_version_before_and_for_no_stranger(
 START = """
 import sys
 from venire.errors import StoreInUse
-from venire.storage import open_storage
+from venire.server.store import open_storage
 while True:
     try:
         open_storage(sys.argv[1], address=sys.argv[2]).close()
@@ -314,7 +315,7 @@ def test_servers_that_make_a_store_at_the_same_time_do_so_once(url: str) -> None
     open_storage(url).close()
 
 
-@pytest.mark.parametrize("address", [None, A])
+@pytest.mark.parametrize("address", [nightly(None), A])
 def test_an_owner_that_was_stopped_in_a_transaction_is_ended_by_who_waits(
     address: str | None, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -10,9 +10,9 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 
-from venire.storage import open_storage, rows
-from venire.storage.sql import schema, tables
-from venire.storage.sql.writing import SqlStorage
+from venire.server.store import open_storage, rows
+from venire.server.store.sql import schema, tables
+from venire.server.store.sql.writing import SqlStorage
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"])

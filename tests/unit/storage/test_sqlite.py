@@ -17,8 +17,9 @@ from typing import Any
 import pytest
 from sqlalchemy import event
 
+from tests.store.battery import everything
 from venire.errors import StoreDown, StoreError
-from venire.storage import (
+from venire.server.store import (
     AddItems,
     AddStream,
     AddWebhook,
@@ -29,11 +30,10 @@ from venire.storage import (
     Writer,
     open_storage,
 )
-from venire.storage.maintenance.archive import write_archive
-from venire.storage.maintenance.verify import verify
-from venire.storage.sql import schema, sqlite
-from venire.storage.sql.sqlite import SqliteStorage
-from venire.storage.testing import everything
+from venire.server.store.maintenance.archive import write_archive
+from venire.server.store.maintenance.verify import verify
+from venire.server.store.sql import schema, sqlite
+from venire.server.store.sql.sqlite import SqliteStorage
 
 DATA = Path(__file__).parent.parent.parent / "data"
 
@@ -252,7 +252,7 @@ def test_a_copy_is_a_store(tmp_path: Path) -> None:
 
 WRITE_FOREVER = """
 import sys
-from venire.storage import SetMeta, Writer, open_storage
+from venire.server.store import SetMeta, Writer, open_storage
 with open_storage(sys.argv[1]) as storage, Writer(storage) as writer:
     n = 0
     while True:

@@ -16,9 +16,10 @@ from typing import Any
 import pytest
 
 import venire
+from tests.marks import nightly
 from venire.errors import StoreInUse
-from venire.storage import AddEvents, AddStream, EventRow, Storage, StreamRow, open_storage
-from venire.storage.sql import postgres
+from venire.server.store import AddEvents, AddStream, EventRow, Storage, StreamRow, open_storage
+from venire.server.store.sql import postgres
 
 psycopg = pytest.importorskip("psycopg")
 
@@ -28,7 +29,7 @@ A, B = "http://a:8400", "http://b:8400"
 OWNER = """
 import sys
 from venire.errors import StoreDown
-from venire.storage import AddEvents, AddStream, EventRow, StreamRow, open_storage
+from venire.server.store import AddEvents, AddStream, EventRow, StreamRow, open_storage
 
 url, address = sys.argv[1], sys.argv[2] or None
 with open_storage(url, address=address) as storage:
@@ -102,7 +103,7 @@ def take(url: str, address: str | None) -> Storage:
         return storage
 
 
-@pytest.mark.parametrize("address", [None, A])
+@pytest.mark.parametrize("address", [nightly(None), A])
 def test_an_owner_that_is_stopped_in_a_copy_loses_the_store_and_writes_nothing(
     address: str | None, url: str
 ) -> None:

@@ -12,27 +12,27 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.store.battery import everything
+from tests.store.store import MemoryStorage
 from tests.stored import play
 from venire import Item
-from venire.service import ItemIn
-from venire.service.verbs.intake import contents
-from venire.storage import (
+from venire.server import ItemIn
+from venire.server.operations.intake import contents
+from venire.server.store import (
     AddItems,
     AddSettings,
     ItemRow,
-    MemoryStorage,
     SaveSnapshot,
     SettingsRow,
     SnapshotRow,
     open_storage,
 )
-from venire.storage.contents import compact, digest_of, is_content_of
-from venire.storage.maintenance.archive import read_archive, write_archive
-from venire.storage.maintenance.export import label_studio_tasks
-from venire.storage.maintenance.verify import verify
-from venire.storage.sql.sqlite import SqliteStorage
-from venire.storage.sql.tables import metadata
-from venire.storage.testing import everything
+from venire.server.store.contents import compact, digest_of, is_content_of
+from venire.server.store.maintenance.archive import read_archive, write_archive
+from venire.server.store.maintenance.export import label_studio_tasks
+from venire.server.store.maintenance.verify import verify
+from venire.server.store.sql.sqlite import SqliteStorage
+from venire.server.store.sql.tables import metadata
 
 
 @pytest.fixture(scope="module")

@@ -10,8 +10,9 @@ from concurrent.futures import Future
 
 import pytest
 
+from tests.store.store import MemoryStorage
 from venire.errors import StoreDown
-from venire.storage import AddStream, Change, MemoryStorage, SetMeta, StreamRow, Writer
+from venire.server.store import AddStream, Change, SetMeta, StreamRow, Writer
 
 
 class Gate(MemoryStorage):

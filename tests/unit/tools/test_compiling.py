@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from numba import njit
 
@@ -132,6 +133,27 @@ def test_a_part_called_from_python_is_an_entry_point_of_its_own() -> None:
     assert eighth(8.0) == 1.0
     assert sixteenth(8.0) == 0.5
     assert quarter(8.0) == 2.0
+
+
+def test_a_part_is_compiled_once_for_all_sizes_of_integer_and_an_entry_point_may_be_one() -> None:
+    @inlined
+    def twice(x: int) -> int:
+        return 2 * x
+
+    @kernel
+    def inner(x: int) -> int:
+        return twice(x) + twice(3)
+
+    @kernel
+    def outer(values: Any) -> int:
+        return inner(values[0]) + twice(values[1])
+
+    largest = np.iinfo(np.int32).max
+    assert outer(np.array([largest, largest], np.int32)) == 4 * largest + 6
+    compiled: Any = twice
+    if hasattr(compiled, "overloads"):  # not with NUMBA_DISABLE_JIT
+        assert [list(map(str, given)) for given in compiled.overloads] == [["int64"]]
+    assert inner(1) == 8
 
 
 def test_the_notice_comes_once_and_only_where_somebody_waits(

@@ -21,8 +21,8 @@ for part in split(label, size=10):
 
 FILES = {
     "__init__.py": '__all__ = ["Greedy"]\nfrom VENIRE.scheduling import Greedy\n',
-    "web/__init__.py": "from VENIRE.web.app import run\n",
-    "web/app.py": "from VENIRE.scheduling import greedy\n\n\ndef run():\n    greedy._hidden()\n",
+    "server/__init__.py": "from VENIRE.server.app import run\n",
+    "server/app.py": "from VENIRE.scheduling import greedy\n\n\ndef run():\n    greedy._hidden()\n",
     "scheduling/__init__.py": '__all__ = ["Greedy"]\nfrom VENIRE.scheduling.greedy import Greedy\n',
     "scheduling/greedy.py": "from VENIRE.errors import Fault\n\n\nclass Greedy(Policy):\n"
     '    """One."""\n\n\ndef _hidden():\n    """Said.\n\n    More.\n    """\n    a = 1\n'
@@ -46,10 +46,12 @@ def test_what_is_counted(root: Path) -> None:
     found = measure(root)
     assert found["modules"] == 8
     assert found["largest folders"]["venire"] == 3
-    chain = ["web", "web.app", "scheduling.greedy", "errors"]
-    assert found["longest import chain from web"]["chain"] == [f"venire.{name}" for name in chain]
+    chain = ["server", "server.app", "scheduling.greedy", "errors"]
+    assert found["longest import chain from the server"]["chain"] == [
+        f"venire.{name}" for name in chain
+    ]
     assert found["duplicate pairs"] == ["venire/one.py:2 ~ venire/two.py:2"]
-    assert found["private reaches"] == ["venire.web.app:5 _hidden"]
+    assert found["private reaches"] == ["venire.server.app:5 _hidden"]
     places = ["venire:1", "venire:2", "venire.scheduling:1", "venire.scheduling:2"]
     assert sorted(found["edits to add a policy"]["places"]) == sorted(places)
     assert found["public names"] == {"of venire": 1, "of all modules": 2}
@@ -68,7 +70,7 @@ def test_what_is_above_its_ceiling_is_said_and_fails(
     monkeypatch.setitem(CEILINGS, "edits to add a policy", 4)
     assert main(["--root", str(root), "--ceilings"]) == 0
     monkeypatch.setitem(CEILINGS, "duplicate pairs", 0)
-    monkeypatch.setitem(CEILINGS, "longest import chain from web", 3)
+    monkeypatch.setitem(CEILINGS, "longest import chain from the server", 3)
     assert len(above(found)) == 2
 
 

@@ -8,9 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from venire.service.console_messages import Period
-from venire.service.panel_messages import Lesson
-from venire.web.charts import HEIGHT, WIDTH, Chart, lesson_chart, student_charts, trend_charts
+from venire.server.console_messages import Period
+from venire.server.pages.charts import (
+    HEIGHT,
+    WIDTH,
+    Chart,
+    lesson_chart,
+    student_charts,
+    trend_charts,
+)
+from venire.server.panel_messages import Lesson
 
 SHARES = st.floats(0, 1)
 

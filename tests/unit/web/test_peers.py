@@ -12,9 +12,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from venire.errors import StreamElsewhere
-from venire.storage import Members
-from venire.web import peers
-from venire.web.guard import Gate
+from venire.server.edge import peers
+from venire.server.edge.guard import Gate
+from venire.server.store import Members
 
 
 class Sharing:

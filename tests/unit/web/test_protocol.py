@@ -10,8 +10,8 @@ import uvicorn
 from starlette.types import Receive, Scope, Send
 from uvicorn.server import ServerState
 
-from venire.web import protocol
-from venire.web.protocol import LONGEST_HEAD, READ, timed
+from venire.server.edge import protocol
+from venire.server.edge.protocol import LONGEST_HEAD, READ, timed
 
 pytestmark = pytest.mark.anyio
 

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from venire.web.relay import AHEAD, Connection, Connections, Lost, Reply, request_bytes
+from venire.server.edge.relay import AHEAD, Connection, Connections, Lost, Reply, request_bytes
 
 GET = request_bytes("GET", b"/", [(b"host", b"a")], b"")
 Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]

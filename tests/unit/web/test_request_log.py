@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from tests.integration.web.harness import STREAM, in_process
-from venire.web.request_log import Request, RequestLines, RequestLog, wanted
-from venire.web.settings import ServerSettings
+from venire.server.edge.request_log import Request, RequestLines, RequestLog, wanted
+from venire.server.edge.settings import ServerSettings
 
 
 def test_a_line_has_the_template_of_the_route_and_neither_key_nor_payload_nor_token() -> None:

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from venire.cli import main
-from venire.web import server
-from venire.web.settings import ServerSettings
+from venire.server import process as server
+from venire.server.edge.settings import ServerSettings
 
 DOCS = Path(__file__).parents[3] / "docs"
 

@@ -8,8 +8,11 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from venire.service.retention import Retention
-from venire.service.settings import (
+from venire.server.pages import setting_fields
+from venire.server.pages.presets import PRESETS
+from venire.server.pages.setting_fields import groups_of
+from venire.server.retention import Retention
+from venire.server.settings import (
     MIN_SLOT,
     MOST_AHEAD,
     AlarmRules,
@@ -17,9 +20,6 @@ from venire.service.settings import (
     StreamSettings,
     changed,
 )
-from venire.web import setting_fields
-from venire.web.presets import PRESETS
-from venire.web.setting_fields import groups_of
 
 SETTINGS = StreamSettings.model_validate(
     {

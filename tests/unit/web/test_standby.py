@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from venire.errors import StoreInUse
-from venire.web import ServerSettings, server
+from venire.server import ServerSettings
+from venire.server import process as server
 
 
 @pytest.mark.parametrize("shared", [False, True])

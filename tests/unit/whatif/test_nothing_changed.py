@@ -9,9 +9,10 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.marks import examples
 from venire import (
     Bounds,
     Budget,
@@ -181,7 +182,7 @@ class Driven:
 
 
 @given(worlds)
-@settings(deadline=None)
+@examples(night=100, day=20)
 def test_with_nothing_changed_the_verdicts_are_those_of_the_log(world: dict[str, Any]) -> None:
     driven = Driven(world)
     recorded = Recorded.of(driven.start, driven.s.log)
@@ -241,7 +242,7 @@ def test_streams_of_this_test_have_verdicts_labels_gold_and_releases() -> None:
         max_labels=st.sampled_from([None, 2]),
     ),
 )
-@settings(deadline=None)
+@examples(night=100, day=20)
 def test_whatever_is_changed_only_labels_of_the_log_are_had(
     world: dict[str, Any], plan: Plan
 ) -> None:
@@ -260,7 +261,7 @@ def test_whatever_is_changed_only_labels_of_the_log_are_had(
 
 
 @given(worlds)
-@settings(deadline=None, max_examples=10)
+@examples(night=20, day=5)
 def test_a_plan_that_says_what_was_departs_nowhere(world: dict[str, Any]) -> None:
     driven = Driven(world | {"policy": Realised()})
     recorded = Recorded.of(driven.start, driven.s.log)

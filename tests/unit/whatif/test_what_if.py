@@ -254,3 +254,31 @@ def test_a_plan_that_allows_fewer_labels_than_the_least_lowers_that_too() -> Non
     bounds = Bounds(min_labels=3, max_labels=5)
     assert Plan(max_labels=2).bounds(bounds) == Bounds(min_labels=2, max_labels=2)
     assert Plan().bounds(bounds) == bounds
+
+
+def test_gold_teaches_from_when_its_item_leaves_and_is_not_scored() -> None:
+    start, s, truth = run(200, seed=6, policy=policy_named("fixed-overlap:2"))
+    recorded = Recorded.of(start, s.log)
+    known = {f"i{n}": int(k) for n, k in enumerate(truth)}
+    gold = {name: known[name] for name in list(known)[:150]}
+    plan = Plan(learning="while-serving", gold=gold)
+    again, without = rerun(recorded, plan), rerun(recorded, Plan(learning="while-serving"))
+    first = next(iter(gold))
+    assert again.exits[first] == without.exits[first]
+    assert any(again.exits[name].verdict != exit.verdict for name, exit in without.exits.items())
+
+    found = what_if(recorded, plan, truth=known)
+    rest = [name for name in known if name not in gold]
+    right = [again.exits[name].verdict.label == known[name] for name in rest]
+    assert found.gold == 150
+    assert found.measures["right"].would_be.value == pytest.approx(np.mean(right))
+    assert any("150 gold labels teach" in note and "other 50 items" in note for note in found.notes)
+
+
+def test_gold_that_cannot_teach_is_refused() -> None:
+    start, s, _ = run(20, seed=6)
+    recorded = Recorded.of(start, s.log)
+    with pytest.raises(InputError, match="expected one of the classes"):
+        what_if(recorded, Plan(gold={"i0": "spam"}))
+    with pytest.raises(InputError, match="none of which has a label in the log"):
+        what_if(recorded, Plan(gold={"nobody": 1}))

@@ -22,6 +22,7 @@ from venire.connectors.judges.checks import (
     check_url,
     check_whole,
 )
+from venire.connectors.judges.prompt import NOT_SURE
 from venire.connectors.judges.usage import Price
 
 __all__ = ["JudgeConfig"]
@@ -64,6 +65,12 @@ class JudgeConfig:
     price: Price = field(default_factory=Price)
     pair: tuple[str, str] | None = None
     family: str | None = None
+    rationale: bool = False
+    not_sure: bool = False
+    reference: str | None = None
+    answer_first: str = ""
+    files: str | None = None
+    fetch_private: bool = False
     extra: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
@@ -80,6 +87,8 @@ class JudgeConfig:
         values.setdefault("api_key_env", OPENAI_KEY if "base_url" not in values else None)
         config = cls(**values, extra=extra)
         config._check_pair()
+        if config.not_sure and NOT_SURE in config.classes:
+            raise BadKey(("not_sure",), f'and a class called "{NOT_SURE}": drop one of them')
         return config
 
     def _check_pair(self) -> None:
@@ -134,4 +143,10 @@ _CHECKS: Mapping[str, Callable[[Path, Any], Any]] = {
     "price": _price,
     "pair": _pair,
     "family": check_name,
+    "rationale": check_truth,
+    "not_sure": check_truth,
+    "reference": check_text,
+    "answer_first": check_text,
+    "files": check_text,
+    "fetch_private": check_truth,
 }

@@ -12,17 +12,26 @@ alone will do too.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from venire.connectors.judges.cache import Cache
 from venire.connectors.judges.checks import BadKey, shown_path
 from venire.connectors.judges.config import JudgeConfig
+from venire.connectors.judges.judge import Judge
+from venire.connectors.judges.media import Media
+from venire.connectors.judges.pairs import PairJudge
 from venire.errors import FileError
 from venire.files.trees import Tree, read_tree
 from venire.tools.csv_rows import shown
 
-__all__ = ["read_judges"]
+__all__ = ["AnyJudge", "judges_of", "open_judges", "read_judges"]
+
+AnyJudge = Judge | PairJudge
 
 
 def read_judges(path: str | Path) -> tuple[JudgeConfig, ...]:
@@ -46,7 +55,9 @@ def read_judges(path: str | Path) -> tuple[JudgeConfig, ...]:
                 path, tree, where, f"is {shown(str(judge))}, expected id, model, prompt and so on"
             )
         try:
-            configs.append(JudgeConfig.read({**shared, **judge}))
+            read = JudgeConfig.read({**shared, **judge})
+            folder = read.files and str(path.parent / read.files)
+            configs.append(replace(read, files=folder))
         except BadKey as bad:
             own = isinstance(bad.path[0], int) or bad.path[0] in judge or bad.path[0] not in shared
             full = (*where, *bad.path) if own else bad.path
@@ -71,3 +82,37 @@ def _parts(path: Path, content: Any) -> tuple[dict[str, Any], list[Any], tuple[s
 
 def _error(path: Path, tree: Tree, where: tuple[str | int, ...], message: str) -> FileError:
     return FileError(path, tree.line(where), f"{shown_path(where)} {message}")
+
+
+@asynccontextmanager
+async def open_judges(
+    path: str | Path, cache: str | Path | None = None
+) -> AsyncIterator[dict[str, AnyJudge]]:
+    """The judges of a file by name; their answers are kept in the file `cache`, if one is given."""
+    kept = Cache(cache)
+    judges: dict[str, AnyJudge] = {}
+    try:
+        judges |= {judge.id: judge for judge in judges_of(path, kept)}
+        yield judges
+    finally:
+        await asyncio.gather(*(judge.close() for judge in judges.values()))
+        kept.close()
+
+
+def judges_of(path: str | Path, cache: Cache, files: str | Path | None = None) -> list[AnyJudge]:
+    """The judges of a file, which the caller closes.
+
+    `files` is the folder of images and sounds where the file of judges names none.
+    """
+    media: dict[tuple[str, bool], Media] = {}
+    judges: list[AnyJudge] = []
+    for config in read_judges(path):
+        folder = config.files or files
+        shared = (str(folder), config.fetch_private)
+        seen = media.setdefault(shared, Media(folder, config.fetch_private))
+        try:
+            judge = Judge(config, cache, seen)
+        except BadKey as bad:
+            raise FileError(path, None, f"judge {config.id}: {bad}") from None
+        judges.append(judge if config.pair is None else PairJudge(judge))
+    return judges

@@ -3,33 +3,43 @@
 A question is sent when the limits allow it. A 429 makes the whole judge wait for as long as the
 server asks; other faults are retried up to `num_retries` times; an answer that is no label is asked
 for again twice. What remains is a `JudgeFault`. A server that knows no `response_format` or no
-log-probabilities is asked without them from then on.
+log-probabilities is asked without them from then on. With `answer_first` the judge is asked for an
+answer of its own before it sees what it judges, once for all items with the same question.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
-from typing import Any, Self
+from dataclasses import dataclass, replace
+from typing import Any, Self, TypeVar
 
-from venire.connectors.judges.answers import Answer, pooled
+from venire.connectors.judges.answers import (
+    Answer,
+    JudgeFault,
+    NoLabel,
+    NotSure,
+    Stopped,
+    Unavailable,
+    pooled,
+)
 from venire.connectors.judges.cache import Cache, digest
-from venire.connectors.judges.confidence import label_confidence
 from venire.connectors.judges.config import JudgeConfig
-from venire.connectors.judges.faults import JudgeFault, NoLabel, Stopped, Unavailable
-from venire.connectors.judges.http import Connections, Lost, key_of
-from venire.connectors.judges.pacing import Limits
-from venire.connectors.judges.patience import Patience, TooLong
-from venire.connectors.judges.prompt import Prompt, schema
-from venire.connectors.judges.reading import read_label
-from venire.connectors.judges.responses import Completion, Halt, Reject, Retry, classify
+from venire.connectors.judges.media import Media
+from venire.connectors.judges.prompt import NOT_SURE, Message, Prompt, guessed_tokens, schema
+from venire.connectors.judges.reading import label_confidence, read_label, read_rationale
+from venire.connectors.judges.responses import Completion, classify
 from venire.connectors.judges.usage import Usage, tokens
-from venire.errors import InputError
+from venire.errors import FetchError, InputError
+from venire.tools.http.connections import Connections, Lost, key_of
+from venire.tools.http.pacing import Limits, Patience, TooLong
+from venire.tools.http.retries import Halt, Reject, Retry
 
 __all__ = ["Judge"]
+
+T = TypeVar("T")
 
 LOG = logging.getLogger("venire.judges")
 
@@ -39,10 +49,10 @@ RE_ASKS = 2
 #: Seconds that the first question waits for an answer, and between its tries if nobody listens.
 PROBE_SECONDS, PROBES = 10.0, (0.2, 0.5)
 
-#: Tokens of an item and of an answer, as long as nothing is known.
-GUESSED_INPUT, GUESSED_OUTPUT = 200, 10
+#: Tokens of an item, of a label and of some sentences, as long as nothing is known.
+GUESSED_INPUT, GUESSED_OUTPUT, GUESSED_TEXT = 200, 10, 100
 
-#: A judge is stopped after so many rejections in a row for reasons that are not the item's.
+#: A judge is stopped after this number of rejections in a row that are not the item's fault.
 REJECTIONS = 10
 
 #: What a rejection says about a feature that the server does not know.
@@ -50,6 +60,14 @@ _WORDS = {
     "response_format": ("response_format", "response format", "json_schema", "json schema"),
     "logprobs": ("logprob",),
 }
+
+
+@dataclass
+class _Question:
+    """What is asked; without classes, the judge answers in its own words."""
+
+    messages: list[Message]
+    classes: tuple[str, ...] = ()
 
 
 class Judge:
@@ -63,12 +81,25 @@ class Judge:
     'strict'
     """
 
-    def __init__(self, config: JudgeConfig, cache: Cache | None = None) -> None:
-        """`cache` may be shared by several judges."""
+    def __init__(
+        self,
+        config: JudgeConfig,
+        cache: Cache | None = None,
+        media: Media | None = None,
+    ) -> None:
+        """`cache` and `media` may be shared by several judges."""
         self.id, self.config, self.usage = config.id, config, Usage()
         self.family = config.family
         self._cache = Cache() if cache is None else cache
-        self._prompt = Prompt(config.prompt, config.system)
+        self._media = media or Media(config.files, config.fetch_private)
+        self._prompt = Prompt(
+            config.prompt,
+            config.system,
+            answer_first=config.answer_first,
+            reference=config.reference,
+            rationale=config.rationale,
+            not_sure=config.not_sure,
+        )
         key = key_of(f"judge {config.id}", config.api_key_env)
         url = f"{config.base_url}/chat/completions"
         self._http = Connections(url, config.timeout, config.max_parallel, key)
@@ -76,6 +107,7 @@ class Judge:
         given = {"logprobs"} if config.logprobs else set()
         self._features = given | ({"response_format"} - set(config.extra))
         self._rejected = 0
+        self._answering: dict[str, asyncio.Event] = {}
         self.stopped: str | None = None
 
     async def __aenter__(self) -> Self:
@@ -100,7 +132,13 @@ class Judge:
         if usage.labels and usage.cost:
             return usage.cost / usage.labels
         read = len(config.prompt + config.system) // 4 + GUESSED_INPUT
-        return config.votes * config.price.of(read, GUESSED_OUTPUT)
+        own = len(config.answer_first) // 4 + GUESSED_INPUT if config.answer_first else 0
+        asked = config.votes * self.config.price.of(read, self._guessed_output)
+        return asked + self.config.price.of(own, own and GUESSED_TEXT)
+
+    @property
+    def _guessed_output(self) -> int:
+        return GUESSED_TEXT if self.config.rationale else GUESSED_OUTPUT
 
     async def answer(self, item: Any, classes: Sequence[str] | None = None) -> Answer:
         """Label an item; raises a `JudgeFault` if there is no label.
@@ -113,11 +151,11 @@ class Judge:
 
     async def ask(self, item: Any, classes: Sequence[str] | None = None) -> Answer:
         """As `answer`, for an answer that is only a part of a label, and is not counted as one."""
-        known = self.classes(classes)
-        messages = self._prompt.messages(item, known)
+        known, (own, cost) = self.classes(classes), await self._own_answer(item)
+        messages = self._prompt.messages(item, known, own)
         votes = (self._vote(messages, tuple(known), n) for n in range(self.config.votes))
         said = await asyncio.gather(*votes, return_exceptions=True)
-        return self._counted(said, tuple(known))
+        return self._counted(said, tuple(known), cost)
 
     async def probe(self, item: Any, classes: Sequence[str] | None = None) -> str:
         """Ask one question, without retries that take long, to see whether there are answers.
@@ -126,14 +164,17 @@ class Judge:
         the address is refused. A judge that is busy or slow is not at fault: that is returned.
         """
         known = tuple(self.classes(classes))
-        messages = self._prompt.messages(item, self.classes(classes))
+        own = "" if self.config.answer_first else None
+        messages = self._prompt.messages(item, self.classes(classes), own)
+        await self._media.filled(messages)
         key = self._key(messages, 0)
         if self._cache.get(key) is not None:
             return ""
+        question = _Question(messages, known)
         for wait in (*PROBES, None):
             try:
                 async with asyncio.timeout(PROBE_SECONDS):
-                    got, features = await self._send(messages, known)
+                    got, features = await self._send(question)
             except TimeoutError:
                 return f"judge {self.id} did not answer within {PROBE_SECONDS:g} seconds"
             if isinstance(got, Retry) and got.kind == "no response" and wait is not None:
@@ -151,10 +192,9 @@ class Judge:
                 self._reject(got, features)
             return ""
         self.usage.pay(self.config.price, got.usage)
-        _, label = _read(got, known)
-        if label is not None:
-            sure = label_confidence(got.tokens, label, known) if got.tokens else None
-            self._cache.put(key, {"label": label, "confidence": sure})
+        answer = self._read(got, known)[1]
+        if answer is not None:
+            self._keep(key, answer)
         return ""
 
     def forecast(self, items: Sequence[Any]) -> tuple[int, int, int]:
@@ -163,15 +203,32 @@ class Judge:
         Tokens are those of the questions that would be asked, four characters each.
         """
         known, asked, cached, read = self.classes(), 0, 0, 0
+        questions: set[str] = set()
         for item in items:
-            messages = self._prompt.messages(item, known)
+            own = None
+            if self.config.answer_first:
+                first = self._prompt.question(item)
+                key = self._key(first, "own")
+                held = self._cache.get(key)
+                own = str(held["text"]) if held else "x" * 4 * GUESSED_TEXT
+                if key not in questions:
+                    questions.add(key)
+                    cached += held is not None
+                    asked += held is None
+                    read += 0 if held else guessed_tokens(first)
+            messages = self._prompt.messages(item, known, own)
             for n in range(self.config.votes):
                 if self._cache.get(self._key(messages, n)) is not None:
                     cached += 1
                     continue
                 asked += 1
-                read += sum(len(one["content"]) for one in messages) // 4
+                read += guessed_tokens(messages)
         return asked, cached, read
+
+    @property
+    def written(self) -> int:
+        """About how many tokens an answer has, for forecasts."""
+        return self._guessed_output
 
     def classes(self, classes: Sequence[str] | None = None) -> Mapping[str, str]:
         """The classes with their descriptions: its own, which must be those of the stream."""
@@ -185,71 +242,124 @@ class Judge:
             )
         return own or dict.fromkeys(classes or (), "")
 
-    def _counted(self, said: Sequence[Answer | BaseException], classes: Sequence[str]) -> Answer:
-        """The answer of all votes; more than half of them must be there."""
+    def _counted(
+        self, said: Sequence[Answer | BaseException], classes: Sequence[str], cost: float
+    ) -> Answer:
+        """The answer of all votes, of which more than half must be there; `cost` comes on top."""
         votes = [one for one in said if isinstance(one, Answer)]
         faults = [one for one in said if isinstance(one, BaseException)]
         for fault in faults:
             if not isinstance(fault, JudgeFault):
                 raise fault
-        cost = sum(one.cost for one in said if isinstance(one, Answer | JudgeFault))
+        cost += sum(one.cost for one in said if isinstance(one, Answer | JudgeFault))
         if 2 * len(votes) <= len(said):
             worst = min(faults, key=_severity)
             assert isinstance(worst, JudgeFault)
             worst.cost = cost
             raise worst
         if self.config.votes == 1:
-            return votes[0]
+            return replace(votes[0], cost=cost)
         shares = pooled(votes, classes)
         best = max(shares.values())
         label = next((one.label for one in votes if shares[one.label] == best), votes[0].label)
-        return Answer(label, shares[label], cost)
+        why = next((one.rationale for one in votes if one.label == label and one.rationale), None)
+        return Answer(label, shares[label], cost, why)
 
-    async def _vote(
-        self, messages: list[dict[str, str]], classes: tuple[str, ...], n: int
-    ) -> Answer:
+    async def _own_answer(self, item: Any) -> tuple[str | None, float]:
+        """What the judge answers itself, and what that cost; asked once for each question."""
+        if not self.config.answer_first:
+            return None, 0.0
+        messages = self._prompt.question(item)
+        key = self._key(messages, "own")
+        while True:
+            held = self._cache.get(key)
+            if held is not None and isinstance(held.get("text"), str):
+                self.usage.cached += 1
+                return held["text"], 0.0
+            if key not in self._answering:
+                break
+            await self._answering[key].wait()
+        self._answering[key] = asyncio.Event()
+        try:
+            text, cost = await self._until(_Question(messages), _own_text)
+            self._cache.put(key, {"text": text})
+        finally:
+            self._answering.pop(key).set()
+        return text, cost
+
+    async def _vote(self, messages: list[Message], classes: tuple[str, ...], n: int) -> Answer:
         """One answer, out of the cache or of the model."""
         key = self._key(messages, n)
         held = self._cache.get(key)
-        if held is not None and held.get("label") in classes:
+        known = (*classes, NOT_SURE) if self.config.not_sure else classes
+        if held is not None and held.get("label") in known:
             self.usage.cached += 1
-            return Answer(held["label"], held.get("confidence"))
-        answer = await self._ask(messages, classes)
-        self._cache.put(key, {"label": answer.label, "confidence": answer.confidence})
+            kept = Answer(held["label"], held.get("confidence"), 0.0, held.get("rationale"))
+            return self._told(kept)
+        question = _Question(messages, classes)
+        answer, spent = await self._until(question, lambda done: self._read(done, classes))
+        self._keep(key, answer)
+        return self._told(replace(answer, cost=spent))
+
+    def _told(self, answer: Answer) -> Answer:
+        """The answer, unless it is "not sure"."""
+        if self.config.not_sure and answer.label == NOT_SURE:
+            self.usage.unsure += 1
+            raise NotSure(self.id, "it is not sure", answer.cost)
         return answer
 
-    def _key(self, messages: list[dict[str, str]], n: int) -> str:
+    def _keep(self, key: str, answer: Answer) -> None:
+        kept: dict[str, Any] = {"label": answer.label, "confidence": answer.confidence}
+        if answer.rationale is not None:
+            kept["rationale"] = answer.rationale
+        self._cache.put(key, kept)
+
+    def _key(self, messages: list[Message], n: int | str) -> str:
         """The name under which the cache keeps the n-th answer."""
         config = self.config
-        asked = {"url": config.base_url, "model": config.model, "messages": messages, "vote": n}
+        try:
+            named = self._media.named(messages)
+        except InputError as fault:
+            raise self._no_file(fault) from None
+        asked = {"url": config.base_url, "model": config.model, "messages": named, "vote": n}
         return digest({**asked, "extra": config.extra, "logprobs": config.logprobs})
 
-    async def _ask(self, messages: list[dict[str, str]], classes: tuple[str, ...]) -> Answer:
-        """Ask until there is a label."""
+    def _read(self, done: Completion, classes: Sequence[str]) -> tuple[str, Answer | None]:
+        """The label of an answer with confidence and rationale, or why it has none."""
+        known = [*classes, NOT_SURE] if self.config.not_sure else classes
+        why = _unusable(done)
+        label = None if why else read_label(done.text, known)
+        if label is None:
+            return why or ("no class" if done.text.strip() else "empty"), None
+        sure = label_confidence(done.tokens, label, known) if done.tokens else None
+        why_so = read_rationale(done.text) if self.config.rationale else None
+        return "", Answer(label, sure, 0.0, why_so)
+
+    async def _until(
+        self, question: _Question, read: Callable[[Completion], tuple[str, T | None]]
+    ) -> tuple[T, float]:
+        """Ask until an answer can be read; also, what that cost."""
         spent, why = 0.0, ""
         for _ in range(1 + RE_ASKS):
             try:
-                done = await self._complete(messages, classes)
+                done = await self._complete(question)
             except JudgeFault as fault:
                 fault.cost += spent
                 raise
             spent += self.usage.pay(self.config.price, done.usage)
-            why, label = _read(done, classes)
-            if label is not None:
-                sure = label_confidence(done.tokens, label, classes) if done.tokens else None
-                return Answer(label, sure, spent)
+            why, found = read(done)
+            if found is not None:
+                return found, spent
             self.usage.faults[why] += 1
         raise NoLabel(self.id, f"no label, asked {1 + RE_ASKS} times: {why}", spent)
 
-    async def _complete(
-        self, messages: list[dict[str, str]], classes: tuple[str, ...]
-    ) -> Completion:
+    async def _complete(self, question: _Question) -> Completion:
         """Send a question until there is an answer to it."""
         patience = Patience(self._limits, self.config.num_retries)
         while True:
             if self.stopped is not None:
                 raise Stopped(self.id, self.stopped)
-            got, features = await self._send(messages, classes)
+            got, features = await self._send(question)
             if isinstance(got, Completion):
                 self._rejected = 0
                 return got
@@ -266,27 +376,36 @@ class Judge:
                     raise Unavailable(self.id, str(end)) from None
 
     def _body(
-        self, messages: list[dict[str, str]], classes: tuple[str, ...], features: frozenset[str]
+        self, question: _Question, messages: list[Message], features: frozenset[str]
     ) -> dict[str, Any]:
         body: dict[str, Any] = {"model": self.config.model, "messages": messages}
-        if "response_format" in features:
-            body["response_format"] = schema(classes)
-        if "logprobs" in features:
+        classes, config = question.classes, self.config
+        if classes and "response_format" in features:
+            body["response_format"] = schema(classes, config.rationale, config.not_sure)
+        if classes and "logprobs" in features:
             body |= {"logprobs": True, "top_logprobs": min(20, max(5, len(classes)))}
-        return body | {key: value for key, value in self.config.extra.items() if value is not None}
+        extra = {key: value for key, value in config.extra.items() if value is not None}
+        if not classes:  # an answer of its own has no form
+            extra.pop("response_format", None)
+        return body | extra
 
     async def _send(
-        self, messages: list[dict[str, str]], classes: tuple[str, ...]
+        self, question: _Question
     ) -> tuple[Completion | Retry | Reject | Halt, frozenset[str]]:
         """Send one request, when the limits allow it; also, with which features."""
-        guess = sum(len(one["content"]) for one in messages) // 4 + 20
+        try:
+            messages = await self._media.filled(question.messages)
+        except (InputError, FetchError) as fault:
+            raise self._no_file(fault) from None
+        guess = guessed_tokens(messages) + 20
         async with self._limits.turn(guess):
             features = frozenset(self._features)
             if self.stopped is not None:
                 return Halt(self.stopped), features
             self.usage.requests += 1
             try:
-                got = classify(*await self._http.post(self._body(messages, classes, features)))
+                body = self._body(question, messages, features)
+                got = classify(*await self._http.post(body))
             except Lost as lost:
                 self.usage.unpriced += lost.sent
                 got = Retry("no response", str(lost))
@@ -298,6 +417,11 @@ class Judge:
             self.usage.faults[got.kind] += 1
             self.usage.unpriced += got.kind == "broken answer"
         return replace(got, why=self._http.scrub(got.why)), features
+
+    def _no_file(self, why: Exception) -> NoLabel:
+        """The item names a file that cannot be sent."""
+        self.usage.faults["no file"] += 1
+        return NoLabel(self.id, str(why))
 
     def _reject(self, got: Reject, features: frozenset[str]) -> None:
         """Drop the feature that the server does not know; else this item has no label."""
@@ -322,14 +446,17 @@ class Judge:
         return Stopped(self.id, self.stopped)
 
 
-def _read(done: Completion, classes: Sequence[str]) -> tuple[str, str | None]:
-    """The label of an answer, or why it has none."""
+def _unusable(done: Completion) -> str:
+    """Why an answer counts for nothing, whatever it says."""
     if done.refusal or done.finish == "content_filter":
-        return "refused", None
-    if done.finish in ("length", "error"):
-        return "truncated", None
-    label = read_label(done.text, classes)
-    return ("" if label is not None else "no class" if done.text.strip() else "empty"), label
+        return "refused"
+    return "truncated" if done.finish in ("length", "error") else ""
+
+
+def _own_text(done: Completion) -> tuple[str, str | None]:
+    """The text of an answer of its own."""
+    why = _unusable(done)
+    return why or "empty", (done.text.strip() or None) if not why else None
 
 
 def _severity(fault: BaseException) -> int:

@@ -14,8 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
-from venire.connectors.judges.answers import Answer, pooled
-from venire.connectors.judges.faults import JudgeFault, NoLabel
+from venire.connectors.judges.answers import Answer, JudgeFault, NoLabel, pooled
 from venire.connectors.judges.judge import Judge
 from venire.errors import InputError
 
@@ -120,6 +119,11 @@ class PairJudge:
         """Ask one question about one order, to see whether there are answers (`Judge.probe`)."""
         return await self._judge.probe(item, classes)
 
+    @property
+    def written(self) -> int:
+        """About how many tokens an answer has, for forecasts."""
+        return self._judge.written
+
     def forecast(self, items: Sequence[Any]) -> tuple[int, int, int]:
         """How many questions all items are in both orders (`Judge.forecast`)."""
         return self._judge.forecast([one for item in items for one in (item, self._swapped(item))])
@@ -160,4 +164,6 @@ class PairJudge:
             self.usage.faults["order decides"] += 1
             raise NoLabel(self.id, "its answer depends on the order of the two", cost)
         self.usage.labels += 1
-        return Answer(label, shares[label], cost)
+        both = ((straight.label, straight.rationale), (turned.label, swapped.rationale))
+        why = next((text for said, text in both if said == label and text), None)
+        return Answer(label, shares[label], cost, why)

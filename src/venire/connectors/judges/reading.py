@@ -1,18 +1,31 @@
-"""A label out of the text of an answer, or none: when in doubt, none.
+"""What the text of an answer says: the label, why, and how sure; when in doubt, no label.
 
 Taken are a JSON object with `label`, also inside a code fence or among other text, and a text that
 is the name of a class and nothing else. Several objects must agree. A name somewhere in a sentence
 is not taken: "not spam" is not spam.
+
+How sure a judge is comes from the log-probabilities of its tokens. The answer is
+`{"label": "spam"}`, in tokens; each comes with the most probable alternatives. Walking over the
+tokens of the value, the confidence is the product of
+
+    P(tokens that continue the label) / P(tokens that continue any class),
+
+the chain rule over the classes that are still possible. Tokens that all classes share say nothing,
+and where one class is the beginning of another, the token that ends the value tells them apart.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import re
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
 
-__all__ = ["read_label"]
+__all__ = ["label_confidence", "read_label", "read_rationale"]
+
+#: Characters of a rationale that are kept.
+MOST_RATIONALE: Final = 2_000
 
 _THOUGHTS = re.compile(r"\A.*</think(?:ing)?>", re.S)
 _FENCE = re.compile(r"\A```\w*\n?(.*?)\n?```\Z", re.S)
@@ -33,6 +46,17 @@ def read_label(text: str, classes: Sequence[str]) -> str | None:
         fenced = _FENCE.match(text)
         said = {(fenced[1] if fenced else text).strip().strip("\"'`*.").strip()}
     return _class(said.pop(), classes) if len(said) == 1 else None
+
+
+def read_rationale(text: str) -> str | None:
+    """Why the judge says so: the `rationale` of the object that has the label.
+
+    >>> read_rationale('{"rationale": " It sells watches. ", "label": "spam"}')
+    'It sells watches.'
+    """
+    found = [one for one in _objects(_THOUGHTS.sub("", text)) if "label" in one]
+    said = found[-1].get("rationale") if found else None
+    return (said.strip()[:MOST_RATIONALE] or None) if isinstance(said, str) else None
 
 
 def _as_text(value: Any) -> str:
@@ -58,3 +82,71 @@ def _objects(text: str) -> Iterator[dict[str, Any]]:
         else:
             yield found
         at = text.find("{", end)
+
+
+def label_confidence(tokens: Any, label: str, classes: Sequence[str]) -> float | None:
+    """The probability of the label among the classes; None if the tokens do not tell.
+
+    >>> top = [{"token": "sp", "logprob": math.log(0.6)}, {"token": "ok", "logprob": math.log(0.2)}]
+    >>> said = [{"token": "sp", "logprob": math.log(0.6), "top_logprobs": top},
+    ...         {"token": "am", "logprob": 0.0, "top_logprobs": []}]
+    >>> round(label_confidence(said, "spam", ["spam", "ok"]), 3)
+    0.75
+    """
+    if not isinstance(tokens, list) or not all(_is_token(token) for token in tokens):
+        return None
+    text = "".join(token["token"] for token in tokens)
+    start = _start(text, label)
+    if start is None:
+        return None
+    sure = 1.0
+    for before, token in _inside(tokens, start, start + len(label) + 1):  # and what ends it
+        sure *= _share(before, token, label, classes)
+    return sure
+
+
+def _is_token(token: Any) -> bool:
+    return isinstance(token, Mapping) and isinstance(token.get("token"), str)
+
+
+def _start(text: str, label: str) -> int | None:
+    """Where the value of `label` begins; without JSON, where the text names the class."""
+    found = list(re.finditer(r'"label"\s*:\s*"?' + re.escape(label), text, re.I))
+    if found:
+        return found[-1].end() - len(label)
+    at = text.casefold().find(label.casefold())
+    return at if at >= 0 and text.strip().strip("\"'`*.").casefold() == label.casefold() else None
+
+
+def _inside(
+    tokens: list[Mapping[str, Any]], start: int, end: int
+) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    """The tokens that overlap the value, and where in the value each begins (below 0: before)."""
+    at = 0
+    for token in tokens:
+        if at < end and at + len(token["token"]) > start:
+            yield at - start, token
+        at += len(token["token"])
+
+
+def _share(before: int, token: Mapping[str, Any], label: str, classes: Sequence[str]) -> float:
+    """The share of the label in the mass of the alternatives that continue any class."""
+    others = token.get("top_logprobs") or []
+    mass = {one["token"]: one.get("logprob") for one in [*others, token] if _is_token(one)}
+    lead, said = token["token"][: max(0, -before)], label[: max(0, before)]
+    own = whole = 0.0
+    for text, logprob in mass.items():
+        if not isinstance(logprob, int | float) or not text.startswith(lead):
+            continue
+        p, after = math.exp(min(0.0, logprob)), said + text[len(lead) :]
+        own += p * _continues(after, label)
+        whole += p * any(_continues(after, name) for name in classes)
+    return own / whole if whole > 0 else 1.0
+
+
+def _continues(text: str, name: str) -> bool:
+    """Whether a text may be the beginning of a class, or of the class and what follows it."""
+    text, name = text.casefold(), name.casefold()
+    return bool(text) and (
+        name.startswith(text) or re.match(re.escape(name) + r"\W", text) is not None
+    )

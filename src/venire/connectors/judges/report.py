@@ -15,9 +15,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from venire.connectors.judges.faults import JudgeFault
-from venire.connectors.judges.judge import GUESSED_OUTPUT
-from venire.connectors.judges.opening import AnyJudge
+from venire.connectors.judges.answers import JudgeFault
+from venire.connectors.judges.file import AnyJudge
 from venire.connectors.judges.pairs import PairJudge
 from venire.errors import InputError
 from venire.labels import LabelTable
@@ -58,7 +57,7 @@ def forecast(judges: Sequence[AnyJudge], items: Sequence[Any]) -> dict[str, Any]
     rows: list[dict[str, Any]] = []
     for judge in judges:
         asked, cached, read = judge.forecast(items)
-        written = asked * GUESSED_OUTPUT
+        written = asked * judge.written
         cost = judge.config.price.of(read, written)
         rows.append(
             {
@@ -216,6 +215,8 @@ def _win_words(row: Mapping[str, Any]) -> str:
 def _row_words(row: Mapping[str, Any]) -> str:
     words = [f"{row['requests']:,} requests", f"{row['cached']:,} from the cache"]
     words += [f"cost {row['cost']:.6g}"]
+    if row["unsure"]:
+        words.append(f"not sure {row['unsure']:,} times")
     if row["agreement"] is not None:
         words.append(f"agrees with others in {_percent(row['agreement'])}")
     words.append(f"faults: {_fault_words(row)}" if row["faults"] else "no faults")

@@ -33,10 +33,12 @@ class Usage:
     """Counts of one judge since it was opened.
 
     `unpriced` are requests that may have cost something, but the answer did not say what: time-outs
-    and broken answers. Tokens of answers that were no labels count like any others.
+    and broken answers. Tokens of answers that were no labels count like any others. `unsure` are
+    answers "not sure".
     """
 
     labels: int = 0
+    unsure: int = 0
     cached: int = 0
     requests: int = 0
     unpriced: int = 0
@@ -73,6 +75,7 @@ class Usage:
         """
         tail = ", ".join(f"{kind}: {n:,}" for kind, n in sorted(self.faults.items()))
         lost = f", {self.unpriced:,} requests of unknown cost" if self.unpriced else ""
+        lost += f", {self.unsure:,} not sure" if self.unsure else ""
         return (
             f"{self.labels:,} labels, {self.requests:,} requests, "
             f"{self.cached:,} answers from the cache, "

@@ -8,7 +8,8 @@ from typing import Any
 
 from venire.client import Work
 from venire.connectors.crew import CrewReport, Hand, OpenClient, Ready, work_together
-from venire.connectors.judges.opening import AnyJudge
+from venire.connectors.judges.answers import NotSure
+from venire.connectors.judges.file import AnyJudge
 from venire.connectors.judges.pairs import PairJudge
 
 __all__ = ["JudgeReport", "label_stream"]
@@ -44,9 +45,12 @@ async def label_stream(
     return [_with_usage(report, judges[report.id]) for report in reports]
 
 
-def _call(judge: AnyJudge) -> Callable[[Work], Awaitable[str]]:
-    async def label(work: Work) -> str:
-        return (await judge.answer(work.payload, work.classes)).label
+def _call(judge: AnyJudge) -> Callable[[Work], Awaitable[str | None]]:
+    async def label(work: Work) -> str | None:
+        try:
+            return (await judge.answer(work.payload, work.classes)).label
+        except NotSure:
+            return None  # the worker abstains
 
     return label
 

@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from venire.connectors.label_studio.hearing import annotator
 from venire.connectors.label_studio.studio import FIELD, LabelStudio
+from venire.connectors.rounds import Verdict
 from venire.files.label_config import Control
 
-__all__ = ["VERSION", "Verdict", "changes", "put"]
+__all__ = ["VERSION", "changes", "put"]
 
 #: The model version of the predictions.
 VERSION: Final = "venire"
-
-
-class Verdict(NamedTuple):
-    """With what an item left; `label` is None for one that left without labels."""
-
-    label: str | None
-    confidence: float
 
 
 def changes(

@@ -12,15 +12,12 @@ import json
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
-from email.utils import parsedate_to_datetime
-from typing import Any, Final, NamedTuple, Self
-from urllib.parse import urlsplit
+from datetime import datetime
+from typing import Any, Final
 
-from venire.client.transport import http_library
-from venire.connectors.judges.http import PLAIN, TooLarge, content_of
-from venire.errors import InputError, VenireError
-from venire.tools.untrusted import parse_json
+from venire.tools.http.connections import ApiDown as StudioDown
+from venire.tools.http.connections import ApiError as StudioError
+from venire.tools.http.connections import JsonApi, are
 
 __all__ = ["FIELD", "LabelStudio", "StudioDown", "StudioError", "User", "holding"]
 
@@ -30,26 +27,8 @@ FIELD: Final = "venire_for"
 #: Tasks in one request.
 PAGE: Final = 100
 
-#: Bytes of an answer: a page of tasks holds their data and all their annotations.
-MOST: Final = 128 * 1024 * 1024
-
 #: Seconds for which an access token is used; it lasts 300.
 ACCESS_SECONDS: Final = 240.0
-
-#: Statuses after which the same request may succeed.
-AGAIN: Final = frozenset({408, 429, 500, 502, 503, 504})
-
-
-class StudioError(VenireError):
-    """Label Studio refused a request; `status` is that of its response."""
-
-    def __init__(self, message: str, status: int = 0) -> None:
-        self.status = status
-        super().__init__(message)
-
-
-class StudioDown(VenireError):
-    """Label Studio cannot be reached, or cannot answer now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +53,7 @@ def _where(column: str, operator: str, kind: str, value: Any) -> dict[str, Any]:
     return {"filter": f"filter:tasks:{column}", "operator": operator, "type": kind, "value": value}
 
 
-class LabelStudio:
+class LabelStudio(JsonApi):
     """One project of a Label Studio.
 
     async with LabelStudio("http://127.0.0.1:8080", token, 7) as studio:
@@ -82,41 +61,35 @@ class LabelStudio:
     """
 
     def __init__(self, url: str, token: str, project: int, timeout: float = 60.0) -> None:
-        if urlsplit(url).scheme not in ("http", "https"):
-            raise InputError(f"got the address {url!r}, expected that of Label Studio: http://...")
-        self.url, self._token, self._project = url.rstrip("/"), token.strip(), project
-        self._httpx = http_library()
-        self._http = self._httpx.AsyncClient(
-            timeout=timeout, headers={"user-agent": "venire", **PLAIN}
-        )
+        self._token, self._project = token.strip(), project
         self._access, self._until = "", 0.0
-        self.now = datetime.now(UTC)
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *error: object) -> None:
-        await self._http.aclose()
+        hints = {
+            401: "expected a valid token: take one from Account & Settings in Label Studio; legacy "
+            "tokens must be enabled for the organisation",
+            403: "the owner of the token may not do this",
+            404: f"expected Label Studio with project {project}: check --url and --project",
+        }
+        super().__init__("Label Studio", url, {}, secret=self._token, hints=hints, timeout=timeout)
 
     async def project(self) -> dict[str, Any]:
         """The project: its `title`, its `label_config`."""
         path = f"/api/projects/{self._project}"
         found: dict[str, Any] = await self._call("GET", path)
-        if not _are([found], {"title": str, "label_config": str}):
+        if not are([found], {"title": str, "label_config": str}):
             raise self._odd(path)
         return found
 
     async def users(self) -> list[User]:
         """Everybody in the organisation."""
         rows = await self._call("GET", "/api/users")
-        if not _are(rows, {"id": int, "email": str}):
+        if not are(rows, {"id": int, "email": str}):
             raise self._odd("/api/users")
         return [User(row["id"], row["email"]) for row in rows if row["email"] != "Deleted"]
 
     async def tabs(self) -> list[dict[str, Any]]:
         """The tabs (views) of the project, for all users."""
         rows = await self._call("GET", "/api/dm/views", params={"project": self._project})
-        if not _are(rows, {"id": int, "data": dict | None}):
+        if not are(rows, {"id": int, "data": dict | None}):
             raise self._odd("/api/dm/views")
         return list(rows)
 
@@ -192,129 +165,39 @@ class LabelStudio:
             "query": json.dumps(query),
         }
         found: dict[str, Any] = await self._call("GET", "/api/tasks", params=params)
-        if not _are([found], {"tasks": list, "total": int}) or not all(
+        if not are([found], {"tasks": list, "total": int}) or not all(
             map(_is_task, found["tasks"])
         ):
             raise self._odd("/api/tasks")
         return found
 
     def _odd(self, path: str) -> StudioError:
-        return StudioError(
-            f"{self.url}{path} answers with something else than Label Studio does: is this its "
-            "address, and is it of version 1.8 or later?"
-        )
+        return self.odd(path, "1.8")
 
     async def _call(
         self, method: str, path: str, body: Any = None, params: Mapping[str, Any] | None = None
     ) -> Any:
-        headers = {"authorization": await self._authorization()}
-        got = await self._send(method, path, json=body, params=params, headers=headers)
-        if got.status_code >= 300:
-            raise self._error(method, path, got)
-        return _parsed(got, f"{method} {self.url}{path}") if got.content else None
-
-    async def _send(self, method: str, path: str, **more: Any) -> Any:
-        try:
-            async with self._http.stream(method, f"{self.url}{path}", **more) as coming:
-                content = await content_of(coming, MOST)
-                got = _Answer(coming.status_code, coming.headers, content)
-        except TooLarge as fault:
-            raise StudioError(f"{method} {self.url}{path}: {fault}") from None
-        except self._httpx.RequestError as fault:
-            why = str(fault) or type(fault).__name__
-            raise StudioDown(f"Label Studio at {self.url} cannot be reached: {why}") from None
-        if got.status_code in AGAIN:
-            raise StudioDown(f"Label Studio cannot answer {method} {path}: {_detail(got)}")
-        self._set_clock(got.headers.get("date", ""))
-        return got
-
-    def _set_clock(self, date: str) -> None:
-        """What time Label Studio has, by its answers: `updated_at` is by that clock."""
-        try:
-            self.now = parsedate_to_datetime(date).astimezone(UTC) - timedelta(seconds=1)
-        except (ValueError, TypeError, OverflowError):
-            self.now = datetime.now(UTC)
+        return await self.call(
+            method, path, body, params, {"authorization": await self._authorization()}
+        )
 
     async def _authorization(self) -> str:
         if self._token.count(".") != 2:
             return f"Token {self._token}"
         if time.monotonic() > self._until:
             path = "/api/token/refresh"
-            got = await self._send("POST", path, json={"refresh": self._token})
-            if got.status_code >= 300:
-                raise self._error("POST", path, got)
-            said = _parsed(got, path)
-            if not _are([said], {"access": str}) or not said["access"].isascii():
+            said = await self.call("POST", path, {"refresh": self._token})
+            if not are([said], {"access": str}) or not said["access"].isascii():
                 raise self._odd(path)
             self._access = said["access"]
             self._until = time.monotonic() + ACCESS_SECONDS
         return f"Bearer {self._access}"
 
-    def _error(self, method: str, path: str, got: Any) -> StudioError:
-        told = f"{method} {self.url}{path}: got {got.status_code}, {_detail(got)}"
-        hints = {
-            401: "expected a valid token: take one from Account & Settings in Label Studio; legacy "
-            "tokens must be enabled for the organisation",
-            403: "the owner of the token may not do this",
-            404: f"expected Label Studio with project {self._project}: check --url and --project",
-        }
-        if 300 <= got.status_code < 400:
-            hint = f"it redirects to {got.headers.get('location')}: give the final address"
-        else:
-            hint = hints.get(got.status_code, "")
-        return StudioError(f"{told}{': ' if hint else ''}{hint}", got.status_code)
-
-
-class _Answer(NamedTuple):
-    """A response that was read, and is not too long."""
-
-    status_code: int
-    headers: Mapping[str, str]
-    content: bytes
-
-    @property
-    def text(self) -> str:
-        return self.content.decode(errors="replace")
-
-    def json(self) -> Any:
-        return parse_json(self.content)
-
-
-def _are(rows: Any, fields: Mapping[str, Any]) -> bool:
-    """Whether these are objects that have the fields, each of its type.
-
-    >>> _are([{"id": 7}], {"id": int}), _are([{"id": "7"}], {"id": int}), _are("x", {})
-    (True, False, False)
-    """
-    return isinstance(rows, list) and all(
-        isinstance(row, dict)
-        and all(name in row and isinstance(row[name], kind) for name, kind in fields.items())
-        for row in rows
-    )
-
 
 def _is_task(task: Any) -> bool:
     made = {"id": int, "result": object, "completed_by": object, "was_cancelled": object}
     return (
-        _are([task], {"id": int, "data": dict, "overlap": int, "is_labeled": bool})
-        and _are(task.get("annotations"), {**made, "updated_at": str})
-        and _are(task.get("predictions"), {"id": int, "result": object, "model_version": object})
+        are([task], {"id": int, "data": dict, "overlap": int, "is_labeled": bool})
+        and are(task.get("annotations"), {**made, "updated_at": str})
+        and are(task.get("predictions"), {"id": int, "result": object, "model_version": object})
     )
-
-
-def _parsed(got: Any, what: str) -> Any:
-    try:
-        return got.json()
-    except ValueError:
-        kind = got.headers.get("content-type", "no type")
-        raise StudioError(
-            f"{what}: got {kind}, expected JSON: is this the address of Label Studio?"
-        ) from None
-
-
-def _detail(got: Any) -> str:
-    try:
-        said = got.json()
-        return str(said.get("validation_errors") or said.get("detail") or said)[:300]
-    except (ValueError, AttributeError):
-        return f"{got.status_code} {got.text[:100]!r}"

@@ -8,21 +8,19 @@ either side, or of itself, the next round finds the leases in venire and the res
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any
 
 from venire.client import AsyncClient, ServerError, Unreachable
 from venire.connectors.label_studio.board import put
 from venire.connectors.label_studio.desk import Desk
 from venire.connectors.label_studio.hearing import Hearing
-from venire.connectors.label_studio.intake import Intake
-from venire.connectors.label_studio.leaving import Leaving
 from venire.connectors.label_studio.people import Person, choose_people, make_tabs
 from venire.connectors.label_studio.reading import Reader
-from venire.connectors.label_studio.studio import LabelStudio, StudioDown, StudioError
+from venire.connectors.label_studio.studio import FIELD, LabelStudio, StudioDown, StudioError
 from venire.connectors.label_studio.tally import Tally
+from venire.connectors.rounds import Intake, Leaving, Rounds, ensure_stream
 from venire.errors import InputError
 from venire.files.label_config import Control, find_control
 
@@ -31,23 +29,8 @@ __all__ = ["Sync"]
 #: Seconds between two looks at the users; requests that change tasks at once.
 USERS_SECONDS, WRITERS = 60.0, 4
 
-#: The settings of a stream that is made here: people take minutes, and few label everything.
-FOR_PEOPLE: Final = {
-    "min_confidence": 0.95,
-    "max_overlap": 3,
-    "default_weight": 1000.0,
-    "slot_seconds": 10.0,
-    "lease_floor_seconds": 300.0,
-}
 
-#: Statuses of the server after which the next round may succeed.
-BUSY: Final = frozenset({429, 500, 502, 503, 504})
-
-#: The longest pause after a failure, in seconds.
-LONGEST_PAUSE: Final = 30.0
-
-
-class Sync:
+class Sync(Rounds):
     """Connects a project of Label Studio with a stream.
 
     async with LabelStudio(url, token, 7) as studio, AsyncClient(server, key) as panel:
@@ -73,64 +56,25 @@ class Sync:
         say: Callable[[str], None] = lambda line: None,
         on_round: Callable[[Tally], None] = lambda tally: None,
     ) -> None:
-        self.studio, self.panel, self.stream = studio, panel, stream
-        self.desk, self.total, self.on_round = Desk(panel, stream, project), Tally(), on_round
-        self._control_name, self._named, self.say = control, named, say
-        self._intake, self._leaving = Intake(self.desk), Leaving(self.desk)
+        super().__init__(panel, stream, Tally(), say, on_round)
+        self.studio, self.desk = studio, Desk(panel, stream, project)
+        self._control_name, self._named = control, named
+        self._intake, self._leaving = Intake(panel, stream), Leaving(panel, stream)
         self._reader = Reader(studio, sweep)
         self._hearing: Hearing | None = None
         self._people: list[Person] = []
         self._seen_users = 0.0
         self._tally = Tally()
-        self._stop = asyncio.Event()
-        self._told: set[str] = set()
-        self._failed = ""
 
-    def stop(self) -> None:
-        """End after the round that is running."""
-        self._stop.set()
+    @property
+    def finished(self) -> bool:
+        """Whether the stream is closed, and nobody holds anything."""
+        return self.desk.finished
 
-    async def run(self, every: float = 2.0, until_idle: float | None = None) -> Tally:
-        """Run rounds until `stop`, or until the stream is closed and empty.
-
-        With `until_idle`, also after that many seconds in which there was nothing to do. In the end
-        what people still hold is released and taken out of their tabs.
-        """
-        await self.open()
-        last, pause = time.monotonic(), every
-        while not self._stop.is_set() and not self.desk.finished:
-            try:
-                done = await self.round()
-            except (StudioDown, Unreachable, ServerError) as fault:
-                if isinstance(fault, ServerError) and fault.status not in BUSY:
-                    raise
-                self._fail(str(fault))
-                last, pause = time.monotonic(), min(LONGEST_PAUSE, 2 * pause)
-            else:
-                self._failed, pause = "", every
-                if done:
-                    last = time.monotonic()
-                    self._report(done)
-            if until_idle is not None and time.monotonic() - last > until_idle:
-                break
-            await self._wait(pause)
-        await self.close()
-        return self.total
-
-    def _fail(self, why: str) -> None:
-        """Say why a round failed, unless the one before failed so too."""
-        if why != self._failed:
-            self.say(f"{why}: trying again")
-        self._failed = why
-
-    def _report(self, done: Tally) -> None:
-        for line in done.refusals:
-            self.say(line)
-        self.on_round(done)
-
-    async def _wait(self, seconds: float) -> None:
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._stop.wait(), seconds)
+    @property
+    def state(self) -> dict[str, int]:
+        """The tasks that stand in tabs."""
+        return {"in_tabs": len(self.desk.tokens)}
 
     async def create_stream(self) -> None:
         """Create the stream with the classes of the project, unless there is one."""
@@ -139,8 +83,7 @@ class Sync:
             raise InputError(
                 f"the choices of {control.name} come with each task: create the stream"
             )
-        if self.stream not in [one["name"] for one in await self.panel.streams()]:
-            await self.panel.create_stream(self.stream, classes=control.classes, **FOR_PEOPLE)
+        await ensure_stream(self.panel, self.stream, control.classes)
 
     async def _control(self) -> Control:
         return find_control((await self.studio.project())["label_config"], self._control_name)
@@ -152,8 +95,7 @@ class Sync:
         _check_classes(settings["classes"], control, self.stream)
         self._hearing, self._people = Hearing(self.desk, control), []
         await self._meet()
-        await self._leaving.read()
-        self.desk.dirty.clear()  # the first pass comes to all tasks
+        await self._leaving.read()  # the first pass comes to all tasks
         await self.desk.restore(self._labelers())
         self.desk.dirty |= {task["id"] for task in await self.studio.handed_out()}
         self._reader.begin()
@@ -183,15 +125,15 @@ class Sync:
         tally = self._tally
         await self._meet()
         tasks = await self._reader.read()
-        await self._intake.add(tasks.values(), tally)
+        await self._add(tasks.values(), tally)
         await self.hearing.hear(tasks.values(), tally)
-        await self._leaving.read()
+        await self._leave()
         tally.ended += len(await self.desk.refresh())
         before = set(self.desk.tokens)
         for labeler, why in (await self.desk.ask(self._labelers())).items():
             self._tell(f"{labeler} gets no work: {why}")
         if self.desk.finished:
-            await self._leaving.read()  # the last items may have left since, and no round follows
+            await self._leave()  # the last items may have left since, and no round follows
         given = set(self.desk.tokens) - before
         tally.given += len(given)
         again = {task for task, _ in given} & set(tasks)  # what was annotated unasked, now asked
@@ -203,6 +145,26 @@ class Sync:
         self._tally = Tally()
         return tally
 
+    async def _add(self, tasks: Iterable[Mapping[str, Any]], tally: Tally) -> None:
+        await self._intake.add({self.desk.item(one["id"]): _payload(one) for one in tasks}, tally)
+
+    async def _leave(self) -> None:
+        """Note what has left; its tasks are looked at."""
+        left = map(self.desk.task, await self._leaving.read())
+        self.desk.dirty |= {task for task in left if task is not None}
+
+    async def _withdraw(self, task: int) -> None:
+        """Withdraw the item of a task that is deleted; its leases end with it."""
+        try:
+            await self.panel.withdraw(self.stream, self.desk.item(task))
+            self.say(f"task {task} is deleted in Label Studio: its item is withdrawn")
+        except ServerError as error:
+            if error.status not in (404, 409):  # it was never sent, or has left
+                raise
+        for key in [key for key in self.desk.tokens if key[0] == task]:
+            self.desk.drop(key)
+        self.desk.dirty.discard(task)
+
     def _labelers(self) -> list[str]:
         return [person.labeler for person in self._people]
 
@@ -211,8 +173,8 @@ class Sync:
         wanted = sorted(self.desk.dirty - set(seen))
         found = {task["id"]: task for task in await self.studio.tasks(wanted)}
         for task in set(wanted) - set(found):
-            await self._intake.withdraw(task, self.say)
-        await self._intake.add(found.values(), tally)
+            await self._withdraw(task)
+        await self._add(found.values(), tally)
         await self.hearing.hear(found.values(), tally)
         return found
 
@@ -232,7 +194,7 @@ class Sync:
     async def _put(self, task: Mapping[str, Any], tally: Tally) -> None:
         emails = {person.labeler: person.email for person in self._people}
         holders = [emails[name] for name in self.desk.holders(task["id"]) if name in emails]
-        verdict = self._leaving.verdicts.get(task["id"])
+        verdict = self._leaving.verdicts.get(self.desk.item(task["id"]))
         try:
             closed = await put(self.studio, self.hearing.control, task, holders, verdict)
         except StudioError as error:
@@ -258,11 +220,9 @@ class Sync:
         if self._tally:
             self._report(self._tally)
 
-    def _tell(self, line: str) -> None:
-        """Say something that may come up in every round, once."""
-        if line not in self._told:
-            self._told.add(line)
-            self.say(line)
+
+def _payload(task: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in task["data"].items() if name != FIELD}
 
 
 def _check_classes(classes: Sequence[str], control: Control, stream: str) -> None:

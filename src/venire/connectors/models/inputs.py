@@ -10,7 +10,7 @@ from venire.errors import InputError
 
 __all__ = ["Inputs"]
 
-#: After so many items without the field, and none with it, the field is the mistake.
+#: After this number of items without the field, and none with it, the name of the field is wrong.
 NEVER: Final = 10
 
 

@@ -52,7 +52,7 @@ def answers_of(
 
     >>> found = answers_of(np.array([[0.9, 0.1], [np.nan, np.nan]]), ["ham", "spam"])
     >>> found[0], str(found[1])
-    (Answer(label='ham', cost=None, confidence=0.9), 'the model gave no number')
+    (Answer(label='ham', cost=None, confidence=0.9, rationale=None), 'the model gave no number')
     """
     names = range(shares.shape[1]) if classes is None else classes
     if shares.ndim != 2 or shares.shape[1] != len(names):

@@ -11,7 +11,7 @@ from venire.engine.state import State
 from venire.errors import InputError, StateError
 from venire.events import Arrived, Assigned, GoldGiven, Observed, Released, Revised, Withdrawn
 from venire.model import Assignment, Item, ItemId, Label, LabelerId, Revision, Verdict
-from venire.scheduling.state.desk import PENDING, TOUCHES
+from venire.scheduling.kernel.desk import PENDING, TOUCHES
 
 __all__ = ["Labelling"]
 

@@ -13,9 +13,9 @@ from venire.errors import StateError
 from venire.estimators.families import Families
 from venire.events import Changed, Joined, Left
 from venire.model import Bounds, Labeler, LabelerId
-from venire.scheduling.algorithm1.verdicts import check_c
 from venire.scheduling.base import Learning
 from venire.scheduling.by_name import learning_named, policy_named
+from venire.scheduling.kernel.beliefs import check_c
 
 __all__ = ["Settings"]
 

@@ -10,7 +10,7 @@ from venire.engine.state import State
 from venire.engine.untracked import untracked
 from venire.events import Closed
 from venire.model import Exit, ExitReason, Revision
-from venire.scheduling.state.desk import REASONS
+from venire.scheduling.kernel.desk import REASONS
 
 __all__ = ["Slots"]
 

@@ -21,7 +21,7 @@ HIDDEN, FEW_PAIRS = 30.0, 300.0
 
 
 def certain_share(rho: float, pairs: float) -> float:
-    """What is left of the log-odds of labels whose errors correlate by `rho` on so many pairs.
+    """What is left of the log-odds of labels whose errors correlate by `rho` over some pairs.
 
     >>> round(certain_share(0.1, 300), 2), certain_share(-0.1, 300)
     (0.4, 1.0)

@@ -65,8 +65,8 @@ ENOUGH_SHARED: Final = 12.0
 #: enough for an EM that is `beyond_noise`.
 FAINT_SHARED: Final = 6.0
 
-#: In a panel of up to so many a few who share errors may be the majority. There independence is not
-#: shown with fewer items in common, and an excess of two standard errors refutes it.
+#: In a panel of up to this size, a few who share errors may be the majority. There independence is
+#: not shown with fewer items in common, and an excess of two standard errors refutes it.
 SMALL_PANEL, MANY_SHARED = 9, 100.0
 
 #: Tables that are drawn from the model: more where few pairs leave more to chance.
@@ -85,8 +85,8 @@ USUAL: Final = 1.1
 class Independence(NamedTuple):
     """What the labels of pairs say about the independence of errors.
 
-    `excess` is how much larger the misfit is than under independence; `pairs` of so many `labelers`
-    were compared, on `shared` items each in the mean, of which `least` were asked for.
+    `excess` is how much larger the misfit is than under independence; `pairs` of `labelers` were
+    compared, on `shared` items each in the mean, of which `least` were asked for.
     """
 
     excess: float

@@ -17,6 +17,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
+from scipy.special import bdtrc, betaln, ndtri, xlog1py, xlogy
 
 from venire.estimators.base import Floats
 from venire.labels import LabelTable
@@ -143,12 +144,12 @@ def _standing_out(
     counts: PairCounts, l: Floats, a: NDArray[np.int64], b: NDArray[np.int64]
 ) -> Floats:
     """Z of each pair against the product of its l, in units of the panel's own spread."""
-    from scipy.stats import binom, norm  # half a second, which no server should wait for
-
     n, x = counts.shared[a, b], counts.agree[a, b]
     expected = np.clip(counts.chance[a, b] + counts.scale[a, b] * l[a] * l[b], 1e-9, 1 - 1e-9)
-    tail = binom.sf(x, n, expected) + 0.5 * binom.pmf(x, n, expected)
-    z = np.clip(norm.isf(np.clip(tail, 1e-300, 1.0)), -_EXTREME, _EXTREME)
+    # the binomial tail, half of x itself included; scipy.stats takes a second to import
+    log = xlogy(x, expected) + xlog1py(n - x, -expected) - betaln(n - x + 1, x + 1) - np.log1p(n)
+    tail = bdtrc(x, n.astype(np.int64), expected) + 0.5 * np.exp(log)
+    z = np.clip(-ndtri(np.clip(tail, 1e-300, 1.0)), -_EXTREME, _EXTREME)
     if not z.size:
         return np.asarray(z)
     middle = np.median(z)

@@ -38,10 +38,11 @@ HAZARD: Final = 0.08
 #: Temperatures of less weight than this are left out.
 TRACE: Final = 1e-3
 
-#: Before any gold: of so many verdicts so many are wrong, however sure they seem.
+#: The prior before any gold: a number of verdicts, and how many of them are wrong however sure
+#: they seem.
 PSEUDO: Final = (5.0, 1.0)
 
-#: There is a ceiling from so many gold items on.
+#: The number of gold items from which on there is a ceiling.
 FEWEST: Final = 20
 
 #: Of a confidence above the ceiling this much is kept, so that the order is.
@@ -128,7 +129,7 @@ def fitted_calibration(posteriors: Floats, truth: Ints) -> Calibration:
 
 
 def most_shown(gold: int) -> float:
-    """How sure a verdict can be by so many gold items, if all of them are right.
+    """How sure a verdict can be, given the number of gold items, if all of them are right.
 
     >>> [round(most_shown(gold), 3) for gold in (0, 19, 20, 50, 100)]
     [1.0, 1.0, 0.96, 0.982, 0.99]

@@ -22,8 +22,10 @@ Posteriors are the weighted mean; how sure to be is learned from the posteriors 
 without their own gold (`venire.estimators.truth.calibration`).
 
 Gold items that were *asked* (`venire ask`) are those on which explanations differ, and no sample of
-all items. They weigh the candidates, with their evidence to the power of ASKED, and teach nothing
-about class shares and confidence.
+all items. They weigh the candidates, with their evidence to the power of ASKED; the class shares
+of the taught votes and the calibration are learned without them. A vote that they taught has seen
+contested items only: where all aggregates agree, and the default is surer than on CONTESTED of the
+asked items, it abstains and the default speaks, until FULL items were drawn at random.
 """
 
 from __future__ import annotations
@@ -81,6 +83,9 @@ MOST_TAUGHT: Final = 200
 #: each in its own way, so what they give to the truth differs by more than it would elsewhere.
 ASKED: Final = 0.7
 
+#: Where the default is surer than on this share of the asked items, an item is not like them.
+CONTESTED: Final = 0.75
+
 #: No candidate is surer than this share allows: it is spread over all classes.
 DOUBT: Final = 0.01
 
@@ -111,6 +116,9 @@ class Mixture:
         Gold items whose verdict is right without their own gold.
     asked : int
         How many of them were asked, and not drawn.
+    contested : float or None
+        How sure the default is at most where taught votes know better than all aggregates; None if
+        they may speak everywhere.
     """
 
     names: tuple[str, ...]
@@ -123,6 +131,7 @@ class Mixture:
     gold: int
     right: float
     asked: int = 0
+    contested: float | None = None
 
     def posteriors(self, table: Table, aggregates: Sequence[Any]) -> Any:
         """The posteriors of all items, or of each partition."""
@@ -202,7 +211,16 @@ def weighed(
         gold=len(sample.truth),
         right=float((q.argmax(axis=1) == sample.truth).sum()),
         asked=int(sample.asked.sum()),
+        contested=_contested(sample),
     )
+
+
+def _contested(sample: Sample) -> float | None:
+    """How sure the default is on the asked items, most of them; None if enough were drawn."""
+    if not sample.asked.any() or (~sample.asked).sum() >= FULL:
+        return None
+    sure = softmax(sample.scores[0, sample.asked] * sample.scales[0]).max(axis=1)
+    return float(np.quantile(sure, CONTESTED))
 
 
 class _Aggregates:
@@ -321,8 +339,13 @@ def candidate_rows(table: LabelTable, mixture: Mixture, *aggregates: Floats) -> 
     """What each aggregate and each taught vote says of each item, candidates x items x K."""
     scores = [centred(q) for q in aggregates]
     rows = [softmax(slope * x) for slope, x in zip(mixture.slopes, scores, strict=True)]
-    rows += [softmax(_scores(table, scores, *vote)) for vote in mixture.taught]
-    return _doubted(np.array(rows))
+    taught = [softmax(_scores(table, scores, *vote)) for vote in mixture.taught]
+    if mixture.contested is not None:
+        said = np.array([q.argmax(axis=1) for q in aggregates])
+        plain = (said == said[0]).all(axis=0)
+        plain &= softmax(scores[0]).max(axis=1) > mixture.contested
+        taught = [np.where(plain[:, None], rows[0], vote) for vote in taught]
+    return _doubted(np.array(rows + taught))
 
 
 def _posteriors(table: LabelTable, mixture: Mixture, *aggregates: Floats) -> Floats:

@@ -16,7 +16,7 @@ __all__ = ["MOST_GOLD", "Sample", "centred", "gold_sample"]
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-#: With more gold items than this, so many of them, evenly spread, are learned from: by then every
+#: With more gold items than this, only this number, evenly spread, is learned from: by then every
 #: weight is known, and a stream that learns anew all the time must not slow down.
 MOST_GOLD: Final = 1000
 

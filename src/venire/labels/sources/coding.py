@@ -95,7 +95,9 @@ def _scattered(values: NDArray[Any]) -> Coded:
         rank[order] = np.arange(order.size, dtype=np.int32)
         return Coded(rank[codes], _names(distinct[order]))
     made = pa.array(values).dictionary_encode()
-    return Coded(made.indices.to_numpy(), _names(made.dictionary.to_numpy()))
+    return Coded(
+        np.asarray(np.from_dlpack(made.indices), np.int32), _names(made.dictionary.to_numpy())
+    )
 
 
 def _names(distinct: NDArray[Any], truths: bool = False) -> Names:
@@ -151,9 +153,10 @@ def _arrow_kind(values: Any, kind: Any, column: str) -> Coded:
     if not pa.types.is_dictionary(values.type):
         values = values.dictionary_encode()  # and here all of them have the same
     chunks = values.chunks
-    made = _whole(np.concatenate([chunk.indices.to_numpy() for chunk in chunks]))
-    taken = chunks[0].dictionary.take(pa.array(np.asarray(made.names, np.int64)))
-    return _checked(Coded(made.codes, tuple(taken.to_pylist())), column)
+    # by neither `to_numpy` nor `pa.array`: both import pandas where it is installed, a second
+    made = _whole(np.concatenate([np.from_dlpack(chunk.indices) for chunk in chunks]))
+    names = chunks[0].dictionary.to_pylist()
+    return _checked(Coded(made.codes, tuple(names[i] for i in made.names)), column)
 
 
 def _checked(made: Coded, column: str) -> Coded:

@@ -27,14 +27,9 @@ from venire.estimators.by_name import estimator_of
 from venire.estimators.one_coin.estimator import OneCoin
 from venire.labels import LabelTable
 from venire.paper.accuracy import clamp_competence
-from venire.scheduling.algorithm1.build import compiled
-from venire.scheduling.algorithm1.exit_wheel import set_due
-from venire.scheduling.algorithm1.labeler_turn import begin_serving
 from venire.scheduling.base import Belief, Ints, Kernels, Learner, Learning, Policy
-from venire.scheduling.learning.distinct_classes import distinct_classes
-from venire.scheduling.learning.estimates import RHO, Estimate
-from venire.scheduling.learning.periods import LONGEST, Periods
-from venire.scheduling.state.desk import (
+from venire.scheduling.kernel.build import compiled
+from venire.scheduling.kernel.desk import (
     DROPPED,
     LEARNING,
     OUTSTANDING,
@@ -44,7 +39,11 @@ from venire.scheduling.state.desk import (
     room,
     touch,
 )
-from venire.scheduling.state.eligibility import may_take
+from venire.scheduling.kernel.eligibility import may_take
+from venire.scheduling.kernel.exits import set_due
+from venire.scheduling.kernel.queues import begin_serving
+from venire.scheduling.learning.estimates import RHO, Estimate, distinct_classes
+from venire.scheduling.learning.while_serving import LONGEST, Periods
 from venire.tools.compiling import kernel
 from venire.tools.draws import below
 

@@ -2,7 +2,7 @@
 
 Everybody is assumed to be better than chance at first (Beta(7, 3)), the policy serves with that
 from the first slot, and every label says something about who gave it, however few labels an item
-has. At the end of a period (see `periods`) the belief is recomputed from the labels of the window,
+has. At the end of a period (see below) the belief is recomputed from the labels of the window,
 by the estimator that `aggregate` uses too (`venire.estimators.Auto`), starting from the vote:
 earlier beliefs have no influence, so no belief can reinforce itself. Four things could go wrong.
 
@@ -30,13 +30,21 @@ votes are equal.
 **Drift.** Labels count for as long as the window holds them, which is best while nobody changes,
 until the sequential test of a labeler (`venire.estimators.streaming.drift`) raises an alarm: then
 its labels so far are forgotten, and it is learned again.
+
+**Periods.** Time is divided into periods that grow geometrically, each a quarter as long as all the
+time before it, up to a longest one; from then on all have that length, so that change is followed
+however late it comes. The first slots of a period, a small share of them, are for exploring.
+Competences are updated at the end of a period and at the end of its exploration.
 """
 
 from __future__ import annotations
 
+import math
+from bisect import bisect_right
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import ClassVar, Literal, get_args
+from functools import cache
+from typing import ClassVar, Final, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,11 +54,15 @@ from venire.estimators.auto import Auto
 from venire.estimators.base import BaseEstimator
 from venire.estimators.by_name import estimator_of
 from venire.scheduling.base import Belief, Ints, Learner, Learning, Policy
-from venire.scheduling.learning.distinct_classes import distinct_classes
-from venire.scheduling.learning.estimates import BETTER_THAN_CHANCE, Arrays, Estimate, Memory
-from venire.scheduling.learning.periods import Periods
+from venire.scheduling.learning.estimates import (
+    BETTER_THAN_CHANCE,
+    Arrays,
+    Estimate,
+    Memory,
+    distinct_classes,
+)
 
-__all__ = ["LearnWhileServing"]
+__all__ = ["GROWTH", "LONGEST", "LearnWhileServing", "Periods"]
 
 Model = Literal["dawid-skene", "one-coin"]
 
@@ -256,3 +268,48 @@ class _WhileServing(Learner):
         self.estimate.restore(parts)
         self.distinct = state["distinct"].copy() if "distinct" in state else self._distinct()
         self._believe()
+
+
+#: The length of a period over all the time before it.
+GROWTH: Final = 0.25
+
+#: The usual length of the longest period, in slots.
+LONGEST: Final = 100
+
+
+@dataclass(frozen=True)
+class Periods:
+    """Periods of at most `longest` slots, a share `explore` of each for exploring.
+
+    >>> periods = Periods(longest=100, explore=0.05)
+    >>> [periods.of(slot) for slot in (0, 7, 50, 10_000)]
+    [(0, 1), (7, 1), (41, 10), (9957, 100)]
+    >>> periods.next_refresh(41), periods.next_refresh(42), periods.next_refresh(51)
+    (41, 50, 51)
+    """
+
+    longest: int
+    explore: float
+
+    def of(self, slot: int) -> tuple[int, int]:
+        """The first slot and the length of the period that this slot is in."""
+        starts = _growing(self.longest)
+        if slot >= starts[-1]:
+            return slot - (slot - starts[-1]) % self.longest, self.longest
+        k = bisect_right(starts, slot)
+        return starts[k - 1], starts[k] - starts[k - 1]
+
+    def next_refresh(self, slot: int) -> int:
+        """The first slot, this one or a later one, that ends a period or its exploration."""
+        start, length = self.of(slot)
+        explored = start + math.ceil(self.explore * length) - 1
+        return explored if slot <= explored else start + length - 1
+
+
+@cache
+def _growing(longest: int) -> tuple[int, ...]:
+    """The first slots of the periods, up to the first one of the longest length."""
+    starts = [0]
+    while (length := max(1, int(GROWTH * starts[-1]))) < longest:
+        starts.append(starts[-1] + length)
+    return tuple(starts)

@@ -19,11 +19,11 @@ from __future__ import annotations
 import math
 from typing import Final
 
+from venire.scheduling.base import PolicyMemory
+from venire.scheduling.kernel.desk import PRICED, ROWS, Desk
+from venire.scheduling.kernel.eligibility import new_stamp
 from venire.scheduling.policies.waterfill.market import labels_that_pay
 from venire.scheduling.policies.waterfill.policy import MEMORY as SALES
-from venire.scheduling.state.desk import PRICED, ROWS, Desk
-from venire.scheduling.state.eligibility import new_stamp
-from venire.scheduling.state.policy_memory import PolicyMemory
 from venire.tools.compiling import inlined
 
 __all__ = ["AHEAD", "MEMORY", "SLOTS", "add_kinds", "forecast", "note_arrivals", "note_price"]

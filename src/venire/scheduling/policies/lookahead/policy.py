@@ -5,13 +5,13 @@ without delay. But an item that is served later gets a lower price, for one unit
 and the more there is to gain of an item, the more it gains by a lower price. So in each slot the
 queue is planned over this slot and the next ones (plan.py), with what they will bring as far as
 it can be forecast (forecast.py), and the items that the plan serves in this slot are assigned
-labelers (prepaid_delay.py); those that it serves later must wait, unless labelers are left over.
+labelers (`prepay`); those that it serves later must wait, unless labelers are left over.
 
 The plan of a short queue is the optimum of the linear program. In a long queue similar items are
-grouped (bids.py). The time for it is bounded, by a count of operations and not by a clock, so
-that a log replays to the same schedule anywhere: `budget` operations a slot, some ten nanoseconds
-each. A queue for which even the grouped plan would take more is served by water-filling. The
-counters say how often each happened, among the servings that assigned anything:
+grouped (`grouped_bids`). The time for it is bounded, by a count of operations and not by a clock,
+so that a log replays to the same schedule anywhere: `budget` operations a slot, some ten
+nanoseconds each. A queue for which even the grouped plan would take more is served by
+water-filling. The counters say how often each happened, among the servings that assigned anything:
 
     planned    the queue item by item
     grouped    similar items together
@@ -28,16 +28,11 @@ from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from venire.errors import InputError
-from venire.scheduling.algorithm1.build import compiled
-from venire.scheduling.algorithm1.exit_wheel import make_settle
-from venire.scheduling.algorithm1.labeler_turn import begin_serving
-from venire.scheduling.base import Floats, Kernels, Policy
-from venire.scheduling.policies.lookahead.bids import (
-    CELLS,
-    grouped_bids,
-    pick_smallest,
-    sorted_bids,
-)
+from venire.scheduling.base import Floats, Kernels, Policy, PolicyMemory
+from venire.scheduling.kernel.build import compiled
+from venire.scheduling.kernel.desk import COUNTER, SETTING, STALLS, TOUCHES, Desk
+from venire.scheduling.kernel.exits import make_settle
+from venire.scheduling.kernel.queues import begin_serving
 from venire.scheduling.policies.lookahead.forecast import (
     MEMORY,
     SLOTS,
@@ -46,21 +41,27 @@ from venire.scheduling.policies.lookahead.forecast import (
     note_arrivals,
     note_price,
 )
-from venire.scheduling.policies.lookahead.plan import fill, plan_price
-from venire.scheduling.policies.waterfill.market import STEP, choose, find_price, surplus
+from venire.scheduling.policies.lookahead.plan import (
+    CELLS,
+    fill,
+    grouped_bids,
+    pick_smallest,
+    plan_price,
+    sorted_bids,
+)
+from venire.scheduling.policies.waterfill.market import STEP, choose, find_price, supply_of, surplus
 from venire.scheduling.policies.waterfill.policy import (
     PRICE,
     anybody_free,
     enter,
+    give,
     leave,
     left_of,
     note_sales,
+    prepay,
+    restore,
     value_served,
 )
-from venire.scheduling.policies.waterfill.prepaid_delay import give, prepay, restore
-from venire.scheduling.policies.waterfill.supply import supply_of
-from venire.scheduling.state.desk import COUNTER, SETTING, STALLS, TOUCHES, Desk
-from venire.scheduling.state.policy_memory import PolicyMemory
 from venire.tools.compiling import inlined, kernel
 
 __all__ = ["LookAhead"]

@@ -14,18 +14,18 @@ from __future__ import annotations
 import math
 from typing import Final
 
-from venire.scheduling.policies.realised.by_cost import by_cost
+from venire.scheduling.base import PolicyMemory
+from venire.scheduling.kernel.desk import COSTLY, PRICED, SETTING, Desk
+from venire.scheduling.kernel.eligibility import new_stamp
 from venire.scheduling.policies.realised.item_value import (
     BY_LABELS,
     SHARE,
+    by_cost,
     one_label,
+    plan_to_buy,
     reserve_price,
 )
-from venire.scheduling.policies.realised.money import plan_to_buy
 from venire.scheduling.policies.realised.queue_price import FLOW, NOW, STAY, add, bin_of
-from venire.scheduling.state.desk import COSTLY, PRICED, SETTING, Desk
-from venire.scheduling.state.eligibility import new_stamp
-from venire.scheduling.state.policy_memory import PolicyMemory
 from venire.tools.compiling import inlined, kernel
 
 __all__ = ["FLOOR", "MEMORY", "PRICE", "SLOTS", "expect", "remember", "usual_arrivals"]

@@ -37,7 +37,28 @@ of the odds by 2 acosh(exp(e))). People err together on hard items, so that labe
 are worth less than that; TRUST is how much of it is believed. A row has the choice to buy all that
 its labelers can give, at that.
 
-Where labels cost money, reserve and cap follow from whom the row would pay (money.py).
+**Errors that do not cost the same** (`by_cost`). Of an item of class j with probability q_j, the
+verdict v costs sum_j q_j C_jv. The verdict is the one of least cost; s is the class that costs most
+if it is the truth. Write
+
+    x = sum_j q_j C_jv        what is lost with the verdict
+    y = q_v C_vs              what is lost with s instead
+
+Between two classes this is the same as equal costs with other odds: what is lost is (x + y) times
+the chance x / (x + y) of being wrong, and labels change that as they change any odds. So an item
+is valued as one with the weight w (x + y) and that chance; with all costs 1, x + y is 1.
+
+**Money** (`plan_to_buy`). Labelers go in increasing price of evidence (`by_merit` in
+kernel/beliefs.py). The first k of those who may label a row give it evidence x for money c, and
+with them it gains
+
+    loss - (loss with x) - c
+
+Its reserve is the largest (gain - cost of the delay) / x over k. Its plan is the k of the largest
+gain: the cheap ones, and dear ones where what the others leave to gain is worth it. The plan's
+evidence is its cap and c / x its `rate`. Its `limit` is the largest (gain + c) / x, the most that
+it would pay for evidence if there were none at a better price: who is in the plan may have no time.
+It refuses labelers who cost more than that for their evidence.
 """
 
 from __future__ import annotations
@@ -47,17 +68,8 @@ from typing import Final
 
 from venire.model import MOST_WEIGHT
 from venire.paper import utility
-from venire.scheduling.policies.realised.by_cost import by_cost
-from venire.scheduling.policies.realised.further_labels import (
-    BY_EVIDENCE,
-    BY_LABELS,
-    evidence_of,
-    loss_after,
-)
-from venire.scheduling.policies.realised.money import plan_to_buy
-from venire.scheduling.policies.realised.queue_price import bin_of
-from venire.scheduling.state.desk import BARRED, COSTLY, PENDING, PRICED, SETTING, Desk
-from venire.scheduling.state.eligibility import (
+from venire.scheduling.kernel.desk import BARRED, COSTLY, PENDING, PRICED, SETTING, Desk
+from venire.scheduling.kernel.eligibility import (
     eligible_count,
     first_eligible,
     first_unmarked,
@@ -66,6 +78,7 @@ from venire.scheduling.state.eligibility import (
     new_stamp,
     next_eligible,
 )
+from venire.scheduling.policies.realised.queue_price import bin_of
 from venire.tools.compiling import inlined, kernel
 
 __all__ = [
@@ -73,10 +86,14 @@ __all__ = [
     "BY_LABELS",
     "FEW",
     "SHARE",
+    "TRUST",
     "appraise",
+    "by_cost",
     "evidence_of",
     "gain_of",
+    "loss_after",
     "one_label",
+    "plan_to_buy",
     "reserve_price",
     "rest_of",
     "sum_panel",
@@ -351,3 +368,109 @@ def gain_of(desk: Desk, labeler: int, row: int) -> float:
         return more
     less: float = desk.cases[row].left * reach(e)
     return less
+
+
+BY_EVIDENCE: Final = 0
+BY_LABELS: Final = 1
+
+#: How much of what further labels would gain, when those there are agree, is believed.
+TRUST: Final = 0.5
+
+
+@inlined
+def evidence_of(desk: Desk, labeler: int, pair: int) -> float:
+    """The evidence of one label of this labeler for a pair of classes."""
+    if desk.meta[SETTING] == BY_EVIDENCE:
+        own: float = desk.panel[labeler].evidence
+        return own
+    classes = len(desk.scores)
+    told: float = desk.pairs[labeler, pair // classes, pair % classes]
+    return told
+
+
+@inlined
+def below(x: float) -> float:
+    """The chance that a standard normal number is below x."""
+    return 0.5 * math.erfc(-x / math.sqrt(2.0))
+
+
+@inlined
+def loss_after(
+    weight: float,
+    loss: float,
+    left: float,
+    told: bool,
+    evidence: float,
+    least: float,
+    trust: float = TRUST,
+) -> float:
+    """What is lost if a row leaves with more evidence, of `least` in a label.
+
+    `told` if any labels tell of it now; `trust` is how much of what they would gain is believed.
+    """
+    most = left * math.exp(-evidence)
+    if not told or evidence <= 0.0 or loss <= 0.0:
+        return most
+    q = min(0.5, loss / weight)
+    lead, spread, one = math.log((1.0 - q) / q), math.sqrt(8.0 * evidence), min(least, evidence)
+    if evidence / one * 2.0 * math.acosh(math.exp(one)) <= lead:
+        return most
+    stays_wrong = q * below((lead - 4.0 * evidence) / spread)
+    turns_wrong = (1.0 - q) * below(-(lead + 4.0 * evidence) / spread)
+    return min(most, loss - trust * (loss - weight * (stays_wrong + turns_wrong)))
+
+
+@inlined
+def by_cost(desk: Desk, wrong: float) -> tuple[int, float, float]:
+    """The pair of classes that matters, the chance of being wrong, and the scale of the weight.
+
+    `desk.scores` are those of the row, and `wrong` is the chance that the most probable class is
+    not the true one: so the others sum to that.
+    """
+    scores, costs, classes = desk.scores, desk.costs, len(desk.scores)
+    top = scores[0]
+    for j in range(1, classes):
+        top = max(top, scores[j])
+    verdict, least = classes - 1, math.inf
+    for v in range(classes - 1, -1, -1):
+        cost = 0.0
+        for j in range(classes):
+            cost += math.exp(scores[j] - top) * costs[j, v]
+        if cost < least:
+            verdict, least = v, cost
+    second, most = -1, -1.0
+    for j in range(classes - 1, -1, -1):
+        if j != verdict and math.exp(scores[j] - top) * costs[j, verdict] > most:
+            second, most = j, math.exp(scores[j] - top) * costs[j, verdict]
+    x = least * (1.0 - wrong)
+    y = math.exp(scores[verdict] - top) * costs[verdict, second] * (1.0 - wrong)
+    pair = min(verdict, second) * classes + max(verdict, second)
+    return pair, x / (x + y), x + y
+
+
+@inlined
+def plan_to_buy(
+    desk: Desk, pair: int, away: bool, who: tuple[int, bool], row: tuple[float, float, float, bool]
+) -> tuple[float, float, float, float, float]:
+    """Where labels cost money: reserve for a slot of delay and for none; cap, rate and limit.
+
+    `who` is a stamp, and whether those with it may label the row, or all others. `row` is weight,
+    loss, left and whether any labels tell of it.
+    """
+    stamp, marked = who
+    weight, loss, left, told = row
+    labels = 0
+    x = money = best = later = now = cap = rate = limit = 0.0
+    for m in desk.order:
+        p = desk.panel[m]
+        e = evidence_of(desk, m, pair)
+        if e <= 0.0 or (p.mark == stamp) != marked or (p.capacity <= 0 and not away):
+            continue
+        x, money = x + e, money + p.price
+        labels += 1
+        gain = loss - loss_after(weight, loss, left, told, x, x / labels, 1.0) - money
+        later, now = max(later, (gain - 1.0) / x), max(now, gain / x)
+        limit = max(limit, (gain + money) / x)
+        if gain > best:
+            best, cap, rate = gain, x, money / x
+    return later, now, cap, rate, limit

@@ -37,11 +37,20 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
-from venire.scheduling.algorithm1.build import compiled
-from venire.scheduling.algorithm1.exit_wheel import never_due, waits
-from venire.scheduling.algorithm1.labeler_turn import begin_serving, enqueue, make_turn, move
-from venire.scheduling.algorithm1.ready_queues import release
-from venire.scheduling.base import Floats, Kernels, Policy
+from venire.scheduling.base import Floats, Kernels, Policy, PolicyMemory
+from venire.scheduling.kernel.build import compiled
+from venire.scheduling.kernel.desk import (
+    EXHAUSTED,
+    GONE,
+    N_BINS,
+    NO_GAIN,
+    POOLED,
+    Desk,
+    room,
+    touch,
+)
+from venire.scheduling.kernel.exits import never_due, waits
+from venire.scheduling.kernel.queues import begin_serving, enqueue, make_turn, move, release
 from venire.scheduling.policies.realised.arrival_rates import (
     FLOOR,
     MEMORY,
@@ -70,8 +79,6 @@ from venire.scheduling.policies.realised.queue_price import (
     find_price,
 )
 from venire.scheduling.policies.realised.scarce_labelers import rehearse
-from venire.scheduling.state.desk import EXHAUSTED, GONE, N_BINS, NO_GAIN, POOLED, Desk, room, touch
-from venire.scheduling.state.policy_memory import PolicyMemory
 from venire.tools.compiling import inlined, kernel
 
 __all__ = ["Realised", "RealisedProxy"]

@@ -26,7 +26,7 @@ from __future__ import annotations
 import math
 from typing import Final, TypeAlias
 
-from venire.scheduling.state.desk import N_BINS, Desk
+from venire.scheduling.kernel.desk import N_BINS, Desk
 from venire.tools.compiling import inlined, kernel
 
 __all__ = [
@@ -61,7 +61,7 @@ COLUMNS: Final = 9
 #: must not make a queue a slot longer.
 ROUND: Final = 1e-9
 
-#: Arrivals go on for at most so many times as long as they have gone on.
+#: Arrivals are expected to go on for at most this multiple of the time that they have gone on.
 LASTS: Final = 4.0
 
 #: Bursts count in full when the queue is at least this many slots long.

@@ -22,10 +22,10 @@ from __future__ import annotations
 
 from typing import Final
 
+from venire.scheduling.kernel.desk import POOLED, Desk
+from venire.scheduling.kernel.eligibility import first_eligible, labeler_at, next_eligible
+from venire.scheduling.kernel.queues import make_heap
 from venire.scheduling.policies.realised.item_value import evidence_of, rest_of
-from venire.scheduling.state.desk import POOLED, Desk
-from venire.scheduling.state.eligibility import first_eligible, labeler_at, next_eligible
-from venire.scheduling.state.heap import make_heap
 from venire.tools.compiling import inlined, kernel
 
 __all__ = ["rehearse"]

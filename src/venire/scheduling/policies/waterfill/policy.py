@@ -3,15 +3,20 @@
 Algorithm 1 requires that every single label pays for the whole delay of its item. Where one label
 is worth little, no item gets any, although many labels together would pay: f is not submodular
 (docs/errata.md). Here an item buys as much evidence as it wants at the price at which total demand
-(market.py) meets what the panel can give in the slot (supply.py), and pays for its delay once.
+(market.py) meets what the panel can give in the slot, and pays for its delay once.
 Items that buy are assigned labelers as in Algorithm 1, with the delay counted as paid
-(prepaid_delay.py). An item leaves when all eligible labelers together would not pay for one more
+(`prepay`). An item leaves when all eligible labelers together would not pay for one more
 slot:
 
     w exp(-E) (1 - exp(-evidence of all unused)) <= t + 1 - t_last
 
 Where labels cost money, "all" are those whose labels add more than they cost, less what they cost.
 Where single labels pay, it does what Algorithm 1 does, or nearly.
+
+**Prepaid delay.** The delay that a row pays for a label in this slot is paid once, however many
+labels it gets. Algorithm 1 charges it to the first label alone, so where one label is worth less
+than a slot, no label is the first. Here a policy chooses the rows to serve; they are in a queue
+before all others, without a delay, so that labels for them compete by what they add.
 """
 
 from __future__ import annotations
@@ -20,12 +25,19 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
-from venire.scheduling.algorithm1.build import compiled
-from venire.scheduling.algorithm1.exit_wheel import set_due
-from venire.scheduling.algorithm1.gain import file_row
-from venire.scheduling.algorithm1.labeler_turn import begin_serving, make_for_served
-from venire.scheduling.algorithm1.ready_queues import dequeue
-from venire.scheduling.base import Floats, Kernels, Policy
+from venire.scheduling.base import Floats, Kernels, Policy, PolicyMemory
+from venire.scheduling.kernel.build import compiled
+from venire.scheduling.kernel.desk import EXHAUSTED, NO_GAIN, STALLS, TOUCHES, Desk, room
+from venire.scheduling.kernel.eligibility import eligible_count
+from venire.scheduling.kernel.exits import set_due
+from venire.scheduling.kernel.queues import (
+    begin_serving,
+    dequeue,
+    enqueue,
+    make_for_served,
+    make_turn,
+)
+from venire.scheduling.policies.greedy import bound, file_row, refile_at, score, take
 from venire.scheduling.policies.waterfill.market import (
     STEP,
     choose,
@@ -33,15 +45,11 @@ from venire.scheduling.policies.waterfill.market import (
     find_price,
     on_sale,
     open_stall,
+    supply_of,
 )
-from venire.scheduling.policies.waterfill.prepaid_delay import give, prepay, restore
-from venire.scheduling.policies.waterfill.supply import supply_of
-from venire.scheduling.state.desk import EXHAUSTED, NO_GAIN, STALLS, TOUCHES, Desk, room
-from venire.scheduling.state.eligibility import eligible_count
-from venire.scheduling.state.policy_memory import PolicyMemory
 from venire.tools.compiling import inlined, kernel
 
-__all__ = ["Waterfill"]
+__all__ = ["Waterfill", "give", "prepay", "restore"]
 
 FAR: Final = 2.0**62
 
@@ -154,3 +162,55 @@ class Waterfill(Policy):
     def price(self, gauges: Floats) -> float | None:
         """The price in the last slot in which work was assigned."""
         return math.exp(float(gauges[PRICE]) * STEP)
+
+
+@inlined
+def score_chosen(desk: Desk, labeler: int, row: int, rank: int, slot: int) -> float:
+    return score(desk, labeler, row, rank, slot) if rank > slot else -1.0
+
+
+@inlined
+def bound_chosen(desk: Desk, labeler: int, rank: int, slot: int) -> float:
+    return bound(desk, labeler, rank, slot) if rank > slot else -1.0
+
+
+@inlined
+def refile(desk: Desk, row: int, slot: int) -> None:
+    refile_at(desk, row, slot + 1 if desk.rows[row].paid == slot else desk.rows[row].last)
+
+
+take_turn = make_turn(score, bound, take, refile)
+take_chosen = make_turn(score_chosen, bound_chosen, take, refile)
+
+
+@inlined
+def prepay(desk: Desk, count: int, slot: int) -> None:
+    """Count the delay of the chosen rows as paid: they come before all others."""
+    for i in range(count):
+        row = desk.chosen[i]
+        desk.rows[row].paid = slot
+        dequeue(desk, row)
+        enqueue(desk, row, slot + 1)
+
+
+@inlined
+def give(desk: Desk, slot: int, chosen_only: bool) -> None:
+    """Every labeler with room takes the rows of the largest gain, the best labeler first."""
+    for m in desk.order:
+        if desk.panel[m].reach <= 0.0:
+            break
+        if room(desk, m) > 0:
+            if chosen_only:
+                take_chosen(desk, m, slot, desk.panel[m].price)
+            else:
+                take_turn(desk, m, slot, desk.panel[m].price)
+
+
+@inlined
+def restore(desk: Desk, count: int) -> None:
+    """Put the chosen rows where they belong."""
+    for i in range(count):
+        row = desk.chosen[i]
+        desk.rows[row].paid = -1
+        dequeue(desk, row)
+        enqueue(desk, row, desk.rows[row].last)

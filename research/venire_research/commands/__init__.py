@@ -1,0 +1,1 @@
+"""The commands `venire demo`, `compare` and `reproduce`."""

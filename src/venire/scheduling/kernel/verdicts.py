@@ -1,0 +1,225 @@
+"""The verdict on an item: the weighted majority of its labels (paper, eq. 1) and its confidence."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from venire.scheduling.base import Belief, Floats, Ints
+from venire.scheduling.kernel.beliefs import charged, leaning
+from venire.scheduling.kernel.desk import (
+    BARRED,
+    BELIEVED,
+    CERTAINTY,
+    COSTLY,
+    PENDING,
+    Desk,
+)
+from venire.tools.compiling import inlined, kernel
+
+__all__ = [
+    "add_up",
+    "add_votes",
+    "confidence_in",
+    "decide_apart",
+    "decide_gone",
+    "decide_row",
+    "depart",
+    "let_go_row",
+]
+
+
+def decide_apart(
+    belief: Belief | None,
+    classes: int,
+    start: Ints,
+    labelers: Ints,
+    said: Ints,
+    costs: Floats | None = None,
+) -> tuple[Ints, Floats]:
+    """The verdicts on items that are on no desk: classes (-1: no label) and confidences.
+
+    Item i has the labels start[i] to start[i + 1] - 1, the newest first, as on a desk; the result
+    is that of `decide`, to the bit.
+
+    >>> import numpy as np
+    >>> start, who, said = np.array([0, 2, 2]), np.array([0, 1]), np.array([1, 0])
+    >>> found, sure = decide_apart(Belief(np.array([0.9, 0.6])), 2, start, who, said)
+    >>> found.tolist(), sure.round(2).tolist()
+    ([1, -1], [0.86, 0.0])
+    """
+    found, sure = np.empty(len(start) - 1, np.int64), np.empty(len(start) - 1)
+    votes = np.zeros((1, classes, classes)) if belief is None else belief.votes(classes)
+    lean, scores = leaning(belief, classes), np.zeros(classes)
+    certain = 1.0 if belief is None else belief.certainty
+    costs = charged(belief, costs)
+    rows = start, labelers, said, found, sure
+    square = 1.0 - np.eye(classes) if costs is None else costs
+    _decide_all(belief is not None, certain, votes, lean, scores, costs is not None, square, *rows)
+    return found, sure
+
+
+@kernel
+def _decide_all(
+    believed: bool,
+    certain: float,
+    votes: Floats,
+    lean: Floats,
+    scores: Floats,
+    costly: bool,
+    costs: Floats,
+    start: Ints,
+    labelers: Ints,
+    said: Ints,
+    found: Ints,
+    sure: Floats,
+) -> None:
+    for i in range(len(found)):
+        for j in range(len(scores)):
+            scores[j] = lean[j]
+        for k in range(start[i], start[i + 1]):
+            if believed:
+                for j in range(len(scores)):
+                    scores[j] += votes[labelers[k], said[k], j]
+            else:
+                scores[said[k]] += 1.0
+        best, count = verdict_by(scores, lean, certain, costly, costs), start[i + 1] - start[i]
+        found[i] = best if count > 0 else -1
+        sure[i] = confidence_in(scores, believed, certain, best, count)
+
+
+@inlined
+def let_go(desk: Desk, row: int) -> None:
+    """Cancel the labels in flight of a row that has left."""
+    k = desk.rows[row].head
+    while k >= 0 and desk.rows[row].pending > 0:
+        if desk.touches[k].said == PENDING:
+            desk.touches[k].said = BARRED
+            desk.panel[desk.touches[k].labeler].inflight -= 1
+            desk.panel[desk.touches[k].labeler].load -= 1
+            desk.rows[row].pending -= 1
+            desk.rows[row].labels -= 1
+        k = desk.touches[k].next
+
+
+@inlined
+def add_votes(desk: Desk, row: int, coming: int = -1) -> int:
+    """Add the votes of the labels of a row to the scores; returns how many labels there are.
+
+    With `coming`, of the labels in flight instead, as if they will say that class.
+    """
+    scores, votes = desk.scores, 0
+    k = desk.rows[row].head
+    while k >= 0:
+        said = desk.touches[k].said
+        if coming >= 0:
+            said = coming if said == PENDING else BARRED
+        if said >= 0:
+            m = desk.touches[k].labeler
+            for j in range(len(scores)):
+                scores[j] += desk.votes[m, said, j]
+            votes += 1
+        k = desk.touches[k].next
+    return votes
+
+
+@inlined
+def best_of(scores: Floats) -> int:
+    """The class of the highest score; a tie goes to the later one."""
+    best = len(scores) - 1
+    for j in range(len(scores) - 2, -1, -1):
+        if scores[j] > scores[best]:
+            best = j
+    return best
+
+
+@inlined
+def verdict_by(scores: Floats, lean: Floats, certain: float, costly: bool, costs: Floats) -> int:
+    """The class of the highest score or, where errors do not cost the same, of least cost.
+
+    Costs are expected under the class shares, `lean`, times what the labels say to the power of
+    `certain`: that labels share errors makes them worth less, and no class more frequent. Of two
+    verdicts that cost the same, the more probable counts; a tie goes to the later class.
+    """
+    best = best_of(scores)
+    if not costly:
+        return best
+    top = -math.inf
+    for j in range(len(scores)):
+        top = max(top, lean[j] + certain * (scores[j] - lean[j]))
+    chosen, least = -1, math.inf
+    for v in range(len(scores) - 1, -1, -1):
+        cost = 0.0
+        for j in range(len(scores)):
+            cost += math.exp(lean[j] + certain * (scores[j] - lean[j]) - top) * costs[j, v]
+        if chosen < 0 or cost < least or (cost == least and scores[v] > scores[chosen]):
+            chosen, least = v, cost
+    return chosen
+
+
+@inlined
+def add_up(desk: Desk, row: int) -> tuple[int, int]:
+    """Score the classes by the labels of a row: the verdict, and how many labels there are."""
+    for j in range(len(desk.scores)):
+        desk.scores[j] = desk.lean[j]
+    votes = add_votes(desk, row)
+    certain, costly = desk.bounds[CERTAINTY], desk.meta[COSTLY] != 0
+    best = verdict_by(desk.scores, desk.lean, certain, costly, desk.costs)
+    return best, votes
+
+
+@inlined
+def confidence_in(scores: Floats, believed: bool, certain: float, best: int, votes: int) -> float:
+    """The posterior of a class by the scores; its share of votes while nothing is known.
+
+    The log-odds are multiplied by `certain` (see `Belief.certainty`).
+    """
+    total = 1.0
+    if votes == 0:
+        return 0.0
+    for j in range(len(scores)):
+        if j != best:
+            total += math.exp(certain * (scores[j] - scores[best]))
+    return 1.0 / total if believed else scores[best] / votes
+
+
+@inlined
+def decide(desk: Desk, row: int) -> None:
+    """Write the verdict of a row and its confidence; a tie goes to the later class.
+
+    The confidence is the posterior of the verdict; while nothing is known of the labelers it
+    is the share of the votes.
+    """
+    best, votes = add_up(desk, row)
+    desk.rows[row].verdict = best if votes > 0 else -1
+    believed, certain = desk.meta[BELIEVED] != 0, desk.bounds[CERTAINTY]
+    desk.rows[row].confidence = confidence_in(desk.scores, believed, certain, best, votes)
+
+
+@inlined
+def decide_gone(desk: Desk, count: int) -> None:
+    """Write the verdicts of the rows that have just left."""
+    for i in range(count):
+        decide(desk, desk.gone[i])
+
+
+@kernel
+def decide_row(desk: Desk, row: int) -> None:
+    """Write the verdict of one row by what is believed now."""
+    decide(desk, row)
+
+
+@kernel
+def let_go_row(desk: Desk, row: int) -> None:
+    """Cancel the labels in flight of one row."""
+    let_go(desk, row)
+
+
+@kernel
+def depart(desk: Desk, rows: Any) -> None:
+    """Write the verdicts of rows that leave, and cancel their labels in flight."""
+    for i in range(len(rows)):
+        decide(desk, rows[i])
+        let_go(desk, rows[i])

@@ -1,1 +1,0 @@
-"""Baselines: random, round-robin, fixed overlap, everyone."""

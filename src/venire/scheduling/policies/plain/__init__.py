@@ -1,1 +1,0 @@
-"""Policies in ordinary Python: what they are shown, and what calls them."""

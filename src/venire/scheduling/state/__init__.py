@@ -1,1 +1,0 @@
-"""The state of a schedule: record arrays, and what every policy does with them."""

@@ -1,0 +1,157 @@
+"""The application: routes, pages, limits and error handlers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from fastapi import FastAPI
+from fastapi.openapi.utils import get_openapi
+from pydantic import TypeAdapter
+from starlette.staticfiles import StaticFiles
+
+from venire import __version__
+from venire.server.edge.access import ROLES
+from venire.server.edge.answers import REF, ErrorAnswer
+from venire.server.edge.bodies import BODIES
+from venire.server.edge.errors import add_handlers
+from venire.server.edge.guard import Gate, Guarded
+from venire.server.edge.limits import BodyLimit
+from venire.server.edge.peers import Peers
+from venire.server.edge.proofs import Proving
+from venire.server.edge.settings import ServerSettings
+from venire.server.pages.console import ConsoleRoutes
+from venire.server.pages.pages import STATIC, PageRoutes
+from venire.server.pages.plotly_file import PLOTLY_PATH, send_plotly
+from venire.server.pages.stream_pages import StreamPageRoutes
+from venire.server.routes.analysis import AnalysisRoutes
+from venire.server.routes.erasing import EraseRoutes
+from venire.server.routes.exports import ExportRoutes
+from venire.server.routes.finding import FindRoutes
+from venire.server.routes.gold import GoldRoutes
+from venire.server.routes.invitations import InvitationRoutes
+from venire.server.routes.items import ItemRoutes
+from venire.server.routes.keys import KeyRoutes
+from venire.server.routes.labelers import LabelerRoutes
+from venire.server.routes.notes import NoteRoutes
+from venire.server.routes.operations import OperationRoutes
+from venire.server.routes.reviews import ReviewRoutes
+from venire.server.routes.streams import StreamRoutes
+from venire.server.routes.uploads import UploadRoutes
+from venire.server.routes.webhooks import WebhookRoutes
+from venire.server.routes.work import WorkRoutes
+from venire.server.service import Service
+from venire.server.settings import StreamSettings
+
+__all__ = ["create_app"]
+
+ABOUT = "Items in, work out, labels in, verdicts out. Send a key as `Authorization: Bearer vk_...`."
+
+#: The header of answers about a stream, where servers share the streams of a store.
+OWNER: Final[Mapping[str, Any]] = {
+    "description": "With several servers on one store: the address of the one that owns the "
+    "stream. Requests that are sent there are not passed on.",
+    "schema": {"type": "string"},
+}
+
+#: Routes are matched in this order: busiest first.
+PARTS = (
+    WorkRoutes,
+    ItemRoutes,
+    UploadRoutes,
+    ExportRoutes,
+    NoteRoutes,
+    FindRoutes,
+    AnalysisRoutes,
+    GoldRoutes,
+    ReviewRoutes,
+    StreamRoutes,
+    LabelerRoutes,
+    InvitationRoutes,
+    WebhookRoutes,
+    KeyRoutes,
+    EraseRoutes,
+    OperationRoutes,
+    PageRoutes,
+    ConsoleRoutes,
+    StreamPageRoutes,
+)
+
+
+def create_app(service: Service, settings: ServerSettings | None = None) -> FastAPI:
+    """The ASGI application for a service, which may start later.
+
+    >>> from venire.server import Service
+    >>> from venire.server.store import open_storage
+    >>> app = create_app(Service(open_storage("memory:")))
+    >>> "/v1/streams" in app.openapi()["paths"]
+    True
+    """
+    settings = settings or ServerSettings()
+    gate = Gate(service, settings)
+    app = FastAPI(
+        title="venire",
+        version=__version__,
+        docs_url=None,
+        redoc_url=None,
+        openapi_url=None,
+        redirect_slashes=False,
+    )
+    app.router.route_class = type("GuardedHere", (Guarded,), {"gate": gate})
+    app.state.gate = gate
+    if service.runtime.storage.shared:
+        gate.peers = Peers(gate)
+    for part in PARTS:
+        part(gate).add(app)
+    app.add_route(PLOTLY_PATH, send_plotly)
+    app.mount("/static", StaticFiles(directory=STATIC), name="static")
+    app.add_middleware(BodyLimit, most=settings.max_body)
+    if service.runtime.storage.shared:
+        app.add_middleware(Proving, secret=service.runtime.storage.secret)
+    add_handlers(app)
+    app.openapi = lambda: _openapi(app)  # type: ignore[method-assign]
+    return app
+
+
+def _openapi(app: FastAPI) -> dict[str, Any]:
+    """The OpenAPI document, with the bodies that routes read themselves, keys and roles."""
+    if app.openapi_schema is None:
+        described = get_openapi(
+            title="venire", version=__version__, routes=app.routes, description=ABOUT
+        )
+        components = described.setdefault("components", {})
+        components.setdefault("schemas", {}).update(_body_schemas())
+        components["securitySchemes"] = {"key": {"type": "http", "scheme": "bearer"}}
+        components["headers"] = {"VenireOwner": OWNER}
+        for path, methods in described["paths"].items():
+            for method, operation in methods.items():
+                _say_owner(f"{method.upper()} {path}", operation["responses"])
+                roles = ROLES[f"{method.upper()} {path}"]
+                if roles is not None:
+                    operation["security"] = [{"key": []}]
+                    operation["x-roles"] = sorted(roles)
+        app.openapi_schema = described
+    return app.openapi_schema
+
+
+def _say_owner(route: str, responses: dict[str, Any]) -> None:
+    """Document the header of the answers about a stream."""
+    if "{stream}" in route or "{token}" in route or route == "POST /v1/streams":
+        for status, response in responses.items():
+            if status != "401":
+                named = response.setdefault("headers", {})
+                named["Venire-Owner"] = {"$ref": "#/components/headers/VenireOwner"}
+
+
+def _body_schemas() -> dict[str, Any]:
+    models = (*BODIES, ErrorAnswer)
+    adapters = [(model, "validation", TypeAdapter(model)) for model in models]
+    _, schemas = TypeAdapter.json_schemas(adapters, ref_template=REF)  # type: ignore[arg-type]
+    bodies: dict[str, Any] = schemas["$defs"]
+    changes = StreamSettings.model_json_schema(ref_template=REF)
+    changes.pop("$defs", None)
+    changes["properties"].pop("classes")
+    changes.pop("required")
+    changes["title"] = "StreamChanges"
+    changes["description"] = "Settings to change; the others stay as they are."
+    return {**bodies, "StreamChanges": changes}

@@ -1,0 +1,1 @@
+"""What every request goes through: limits, roles, sessions, errors, other servers."""

@@ -1,0 +1,201 @@
+"""API keys: 256-bit tokens of which the store keeps only the SHA-256; they may expire.
+
+All keys are in memory, so authentication needs no I/O; they are reloaded every few seconds to pick
+up keys created or revoked by another process. The time of last use is written lazily, at most once
+a minute for each key.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import builtins
+import contextlib
+import logging
+from dataclasses import replace
+from typing import Final
+
+from venire.errors import InputError, NotFound, StoreError
+from venire.model import Role
+from venire.server.actors import PROGRAM, Actor, audit_row
+from venire.server.admin_messages import KeyView, NewKey
+from venire.server.runtime.runtime import Runtime
+from venire.server.store import AddAudit, AddKey, Change, ExpireKey, KeyRow, RevokeKey, TouchKey
+from venire.server.tokens import hashed, new_id, new_key
+
+__all__ = ["DAY", "MAX_DAYS", "Keyring", "new_row"]
+
+#: Seconds between two writes of a key's last use.
+LAST_USE_SECONDS: Final = 60.0
+
+#: Seconds in a day, and the longest validity of a key in days.
+DAY, MAX_DAYS = 86_400.0, 36_500
+
+_log = logging.getLogger("venire.service")
+
+
+class Keyring:
+    """The keys of a server."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+        self._by_hash: dict[str, KeyView] = {}
+        self._by_id: dict[str, KeyView] = {}
+        self._used: dict[str, float] = {}
+        self._written: dict[str, float] = {}
+        self._lock = asyncio.Lock()  # a read begun before a write must not replace it
+
+    async def start(self) -> str | None:
+        """Load the keys; returns the token of a first admin key if there were none."""
+        await self.refresh()
+        first = None
+        if not self._by_hash:
+            first = (await self.create("first admin", Role.ADMIN, actor="the first start")).token
+        self._runtime.spawn(self._refresh_forever())
+        return first
+
+    async def stop(self) -> None:
+        """Write the times of last use."""
+        with contextlib.suppress(StoreError):
+            await self._write_uses(0.0)
+
+    async def create(
+        self,
+        name: str,
+        role: str,
+        labeler: str | None = None,
+        actor: Actor | str = PROGRAM,
+        days: float | None = None,
+    ) -> NewKey:
+        """Create a key, valid for `days` if given; its token cannot be shown again."""
+        if role not in set(Role):
+            raise InputError(f"got the role {role!r}, expected one of {', '.join(Role)}")
+        if (role == Role.LABELER) != (labeler is not None):
+            raise InputError(
+                f"got the role {role!r} and the labeler {labeler!r}, expected a labeler's name "
+                "for the role labeler, and for no other"
+            )
+        at = self._runtime.clock.wall()
+        if days is not None and not 0 < days <= MAX_DAYS:
+            raise InputError(f"got {days!r} days, expected more than 0, at most {MAX_DAYS:,}")
+        token, row = new_row(name, role, labeler, at, days)
+        entry = audit_row(actor, at, "key.create", None, row.id, role=role, labeler=labeler)
+        return await self._add(token, row, [AddAudit([entry])])
+
+    async def rotate(
+        self, key: str, actor: Actor | str = PROGRAM, overlap: float = 86_400.0
+    ) -> NewKey:
+        """Replace a key; the old one stays valid for `overlap` seconds, or until it expires.
+
+        The new key has the same validity period as the old one.
+        """
+        await self.refresh()
+        old = self.valid(key)
+        if old is None:
+            raise NotFound("key", key, "it is unknown, revoked or expired")
+        at = self._runtime.clock.wall()
+        days = None if old.expires_at is None else (old.expires_at - old.created_at) / DAY
+        token, row = new_row(old.name, old.role, old.labeler, at, days)
+        entry = audit_row(actor, at, "key.rotate", None, key, new=row.id)
+        return await self._add(token, row, [ExpireKey(key, at + overlap), AddAudit([entry])])
+
+    async def _add(self, token: str, row: KeyRow, more: builtins.list[Change]) -> NewKey:
+        view = _key_view(row)
+        async with self._lock:
+            await self._runtime.write([AddKey(row), *more])
+            self._by_hash[row.hash] = self._by_id[row.id] = view
+        with contextlib.suppress(StoreError):  # other changes are picked up soon in any case
+            await self.refresh()
+        return NewKey(token, view)
+
+    async def list(self) -> builtins.list[KeyView]:
+        """All keys, including revoked ones, oldest first."""
+        await self.refresh()
+        views = [self._seen(view) for view in self._by_hash.values()]
+        return sorted(views, key=lambda view: (view.created_at, view.id))
+
+    async def revoke(self, key: str, actor: Actor | str = PROGRAM) -> KeyView:
+        """Revoke a key; idempotent."""
+        await self.refresh()
+        known = next((view for view in self._by_hash.values() if view.id == key), None)
+        if known is None:
+            raise NotFound("key", key)
+        if known.revoked_at is None:
+            async with self._lock:
+                at = self._runtime.clock.wall()
+                entry = audit_row(actor, at, "key.revoke", None, key)
+                await self._runtime.write([RevokeKey(key, at), AddAudit([entry])])
+            await self.refresh()
+        return next(view for view in self._by_hash.values() if view.id == key)
+
+    def authenticate(self, token: str) -> KeyView | None:
+        """The valid key of a token, or None; needs no I/O."""
+        return self._if_valid(self._by_hash.get(hashed(token)))
+
+    def valid(self, key: str) -> KeyView | None:
+        """A key by its id, if it is valid."""
+        return self._if_valid(self._by_id.get(key))
+
+    def _if_valid(self, view: KeyView | None) -> KeyView | None:
+        now = self._runtime.clock.wall()
+        if view is None or view.revoked_at is not None:
+            return None
+        if view.expires_at is not None and view.expires_at <= now:
+            return None
+        self._used[view.id] = now
+        return view
+
+    async def refresh(self) -> None:
+        """Reload all keys."""
+        async with self._lock:
+            rows = await self._runtime.read_committed(self._runtime.storage.keys)
+            self._by_hash = {row.hash: _key_view(row) for row in rows}
+            self._by_id = {view.id: view for view in self._by_hash.values()}
+
+    def _seen(self, view: KeyView) -> KeyView:
+        """The view with the time of last use, if that is later than the stored one."""
+        used = self._used.get(view.id)
+        if used is None or (view.last_used_at or 0.0) >= used:
+            return view
+        return replace(view, last_used_at=used)
+
+    async def _refresh_forever(self) -> None:
+        while True:
+            await asyncio.sleep(self._runtime.settings.key_refresh_seconds)
+            try:
+                await self.refresh()
+                await self._write_uses(LAST_USE_SECONDS)
+            except StoreError:
+                pass  # the store is down: go on with the keys in memory
+            except Exception:
+                _log.exception("reloading the keys failed; retrying")
+
+    async def _write_uses(self, at_least: float) -> None:
+        now = self._runtime.clock.monotonic()
+        due: builtins.list[Change] = []
+        for key, at in tuple(self._used.items()):
+            if now - self._written.get(key, -LAST_USE_SECONDS) >= at_least:
+                due.append(TouchKey(key, at))
+                self._written[key] = now
+                del self._used[key]
+        if due:
+            await self._runtime.write(due)
+
+
+def new_row(
+    name: str, role: str, labeler: str | None, at: float, days: float | None
+) -> tuple[str, KeyRow]:
+    """A new key: its token, and its row in the store.
+
+    >>> token, row = new_row("a screen", "viewer", None, 0.0, days=1)
+    >>> row.expires_at, row.hash == hashed(token)
+    (86400.0, True)
+    """
+    token, until = new_key(), None if days is None else at + days * DAY
+    row = KeyRow(new_id("key"), hashed(token), role, labeler, name, at, expires_at=until)
+    return token, row
+
+
+def _key_view(row: KeyRow) -> KeyView:
+    role = Role(row.role)
+    times = row.created_at, row.last_used_at, row.revoked_at, row.expires_at
+    return KeyView(row.id, row.name, role, row.labeler, *times)

@@ -1,0 +1,438 @@
+"""Pulling work, labelling, heartbeats, releases, and labels in bulk."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, Final
+
+from venire.errors import (
+    Archived,
+    Conflict,
+    InputError,
+    NotFound,
+    StateError,
+    StoreDown,
+    StreamElsewhere,
+    TooMuch,
+)
+from venire.model import LeaseStatus, NoWork, StreamStatus
+from venire.server.actors import PROGRAM, Actor, audit_row
+from venire.server.messages import Answer, LabelIn, Lease, Nothing, Outcome
+from venire.server.operations.gold import GoldOperations
+from venire.server.runtime.in_chunks import CHUNK, chunks, committed, run_chunk
+from venire.server.runtime.runtime import Runtime
+from venire.server.store import RenewLease, Storage
+from venire.server.stream import grants
+from venire.server.stream.change_batch import Batch
+from venire.server.stream.labels import (
+    EXISTS,
+    Known,
+    Row,
+    accept_labels,
+    answer,
+    answer_existing,
+    classify,
+    newcomer_cuts,
+    unknown_rows,
+)
+from venire.server.stream.leases import HeldLease
+from venire.server.stream.live_stream import LiveStream, Moment
+from venire.server.stream.offers import Offer
+from venire.server.stream.waiting_room import Waiter
+from venire.server.tokens import hashed
+
+__all__ = ["LabellingOperations"]
+
+_LABELER: Final = re.compile(r"[^\x00-\x1f\x7f\ud800-\udfff]{1,200}")
+
+
+class LabellingOperations:
+    """Leases work to labelers, and accepts their labels."""
+
+    def __init__(self, runtime: Runtime, gold: GoldOperations) -> None:
+        self.runtime, self.settings, self._gold = runtime, runtime.settings, gold
+
+    async def next(
+        self,
+        stream: str,
+        labeler: str,
+        wait: float = 0.0,
+        key: str | None = None,
+        ahead: int = 0,
+    ) -> Lease | Nothing:
+        """Lease the next item, waiting up to `wait` seconds; `key` is the id of the caller's key.
+
+        The labeler may hold `ahead` items beyond its capacity, as far as the stream allows it.
+        Cancel the call when the client disconnects: no lease is left behind.
+        """
+        check_name(labeler)
+        runtime, live = self.runtime, await self.runtime.live_stream(stream)
+        runtime.offers.dispatch(stream)  # those already waiting come first
+        if live.busy is not None:
+            live = await runtime.live_stream(stream)
+        if live.status == StreamStatus.ARCHIVED:
+            return Nothing(NoWork.CLOSED)
+        batch, moment = Batch(key), runtime.moment()
+        grants.seat(live, labeler, batch, moment)
+        if live.is_large and not live.engine.is_filed:
+            runtime.commit(live, batch)
+            live, batch, moment = await runtime.live_stream(stream), Batch(key), runtime.moment()
+        given = grants.grant(live, {labeler: key}, batch, moment, ahead).get(labeler)
+        done = runtime.commit(live, batch)
+        if given is not None:
+            return await self._deliver(Offer(live, given, done))
+        why = grants.why_nothing(live, labeler, ahead)
+        await done
+        if wait <= 0 or why == NoWork.CLOSED:
+            return Nothing(why)
+        seconds = min(wait, self.settings.max_wait_seconds)
+        return await self._wait(stream, seconds, labeler, key, ahead)
+
+    async def _wait(
+        self, stream: str, seconds: float, labeler: str, key: str | None, ahead: int
+    ) -> Lease | Nothing:
+        """Wait for work; goes on waiting if the commit of an offer fails."""
+        runtime = self.runtime
+        if runtime.waiting >= self.settings.max_waiting:
+            raise TooMuch(
+                f"{runtime.waiting:,} requests are waiting for work, the limit", retry_after=1
+            )
+        seconds_now = asyncio.get_running_loop().time
+        until = seconds_now() + seconds
+        runtime.waiting += 1
+        try:
+            while True:
+                waiter: Waiter[Offer] = Waiter(labeler, key, ahead)
+                offer = await self._wait_for_offer(stream, waiter, until - seconds_now())
+                try:
+                    if offer is None:
+                        live = await runtime.live_stream(stream)
+                        return Nothing(grants.why_nothing(live, labeler, ahead))
+                    return await self._deliver(offer)
+                except StreamElsewhere:
+                    raise
+                except StoreDown:
+                    if seconds_now() >= until or not runtime.running:
+                        raise
+                    runtime.offers.wake(stream)
+        finally:
+            runtime.waiting -= 1
+
+    async def _wait_for_offer(
+        self, stream: str, waiter: Waiter[Offer], seconds: float
+    ) -> Offer | None:
+        """Wait for an offer; release it if the client disconnects at that moment."""
+        try:
+            return await self.runtime.offers.room(stream).wait(waiter, seconds)
+        except asyncio.CancelledError:
+            if waiter.given is not None:
+                self._release_later(waiter.given)
+            raise
+
+    async def _deliver(self, offer: Offer) -> Lease:
+        """Return a lease once it is committed; release it if the client is gone or that fails.
+
+        The stream may be reloaded meanwhile: a committed lease remains valid.
+        """
+        live, grant, done = offer
+        entry, moment = live.open.get(grant.held.item), self.runtime.moment()
+        kept = None if entry is None else entry.payload
+        try:
+            await asyncio.shield(done)
+            payload = await self._payload(live.name, grant.held.item, kept)
+        except (asyncio.CancelledError, StoreDown):
+            self._release_later(offer)
+            raise
+        return grants.view(live, grant.held, grant.token, payload, moment, grant.gain)
+
+    async def _payload(self, stream: str, item: str, kept: str | None) -> Any:
+        """The payload of an item: in memory if it is short, else read and parsed in threads."""
+        if kept is not None:
+            return json.loads(kept)
+        row = await self.runtime.read(self.runtime.storage.item, stream, item)
+        return None if row is None else await self.runtime.read(json.loads, row.payload)
+
+    def _release_later(self, offer: Offer) -> None:
+        """Release an offer that did not reach its client."""
+
+        async def later() -> None:
+            try:
+                await asyncio.shield(offer.done)  # others may await it too
+                await self.release(offer.grant.token)
+            except (StoreDown, NotFound, StateError):
+                pass  # it was never committed, or has ended
+
+        self.runtime.spawn(later())
+
+    async def label(
+        self,
+        token: str,
+        said: str,
+        labeler: str | None = None,
+        key: str | None = None,
+        seconds: float | None = None,
+    ) -> Answer:
+        """Label a leased item. Repeating the label returns the first answer, another `Conflict`.
+
+        With `labeler`, only that labeler's leases are found. `key` is the id of the sender's key,
+        which is stored with the label. `seconds` is how long the labeler took, if less than since
+        the lease began: the item may have waited behind another.
+        """
+        runtime, token = self.runtime, hashed(token)
+        await runtime.ready()
+        first = runtime.lease_index.answers.get(token)
+        if first is None:
+            found = await self.find_lease(token, labeler)
+            if not isinstance(found, Answer):
+                return await self._answer(*found, said, key, seconds)
+            first = found
+        _check_owner(first.labeler, labeler)
+        await runtime.flush()
+        return _same_answer(first, said)
+
+    async def _answer(
+        self,
+        live: LiveStream,
+        lease: HeldLease,
+        expired: bool,
+        said: str,
+        key: str | None,
+        seconds: float | None,
+    ) -> Answer:
+        if lease.labeler in live.trusted and lease.item not in live.open:
+            return await self._gold.answer(live.name, lease, expired, said, key)
+        runtime, row = self.runtime, (lease.item, lease.labeler, said)
+        known = Known()
+        if unknown_rows(live, [row], known):
+            known = await self._ask_store(live.name, [row])
+            live = await runtime.live_stream(live.name)
+        live.labelers.record(lease.labeler)  # a lease entitles to a label
+        outcome = classify(live, row, known)
+        if outcome.status == "refused":
+            await runtime.flush()  # the reason for the refusal must be on disk
+            raise _ERRORS.get(outcome.code or "", StateError)(outcome.message)
+        batch, moment = Batch(key), runtime.moment()
+        if outcome is EXISTS:  # it was sent without the lease
+            made = answer_existing(live, lease, said, expired, batch, moment)
+        else:
+            made = answer(live, lease, said, batch, moment, expired, seconds)
+        await runtime.commit(live, batch)
+        return made
+
+    async def find_lease(
+        self, key: str, labeler: str | None
+    ) -> tuple[LiveStream, HeldLease, bool] | Answer:
+        """A lease by the hash of its token, and whether it has ended; or its answer."""
+        runtime = self.runtime
+        for _ in range(2):
+            await runtime.ready()
+            name = runtime.lease_index.streams.get(key)
+            if name is not None:
+                live = await runtime.writable(name)
+                held = live.leases.get(key)
+                if held is not None:
+                    _check_owner(held.labeler, labeler)
+                    return live, held, False
+            if key in runtime.lease_index.answers:
+                return runtime.lease_index.answers[key]
+            if key in runtime.lease_index.lapsed:
+                name, held = runtime.lease_index.lapsed[key]
+                _check_owner(held.labeler, labeler)
+                return await runtime.writable(name), held, True
+            row = await runtime.read_committed(runtime.storage.lease, key)
+            if row is None:
+                raise NotFound("assignment", None, "this token is unknown")
+            _check_owner(row.labeler, labeler)
+            if row.answer is not None:
+                return Answer(**json.loads(row.answer))
+            live = await runtime.writable(row.stream)
+            if row.status != LeaseStatus.OPEN:
+                over = HeldLease(
+                    key, row.item, row.labeler, row.given_at, None, row.ttl, 0.0, False
+                )
+                return live, over, True
+        raise StoreDown("the stream was reloaded meanwhile: try again")
+
+    async def heartbeat(self, token: str, labeler: str | None = None) -> float:
+        """Renew a lease and return its new expiry time; `StateError` if it has ended."""
+        found = await self.find_lease(hashed(token), labeler)
+        if isinstance(found, Answer) or found[2]:
+            raise StateError("the lease has ended: it was labelled, released, or it expired")
+        live, lease, _ = found
+        if lease.labeler in live.settings.retired:
+            raise StateError(f"labeler {lease.labeler!r} is retired: its leases are not renewed")
+        runtime, moment, s = self.runtime, self.runtime.moment(), live.settings
+        live.labelers.touch(lease.labeler, moment.now)
+        ttl = live.lead_times.ttl(lease.labeler, s.lease_floor_seconds, s.lease_ceiling_seconds)
+        live.leases.renew(lease.token_hash, moment.now + ttl)
+        held_for = lease.lead(moment.now)
+        lease.ttl = ttl + (0.0 if held_for is None else held_for)
+        batch = Batch()
+        batch.last = [RenewLease(lease.token_hash, lease.ttl)]
+        await runtime.commit(live, batch)
+        return moment.wall + ttl
+
+    async def release(
+        self, token: str, bar: bool = False, labeler: str | None = None, key: str | None = None
+    ) -> None:
+        """Release a lease; with `bar` the labeler is not assigned the item again."""
+        found = await self.find_lease(hashed(token), labeler)
+        if isinstance(found, Answer):
+            raise StateError("the item is already labelled: there is nothing to release")
+        live, lease, expired = found
+        batch = Batch(key)
+        if not expired:
+            moment = self.runtime.moment()
+            live.labelers.touch(lease.labeler, moment.now)
+            grants.give_back(live, lease, LeaseStatus.RELEASED, bar, batch, moment)
+        await self.runtime.commit(live, batch)
+
+    async def add_labels(
+        self,
+        stream: str,
+        labels: Sequence[LabelIn | tuple[str, str, str]],
+        actor: Actor | str = PROGRAM,
+        own: bool = False,
+    ) -> list[Outcome]:
+        """Add labels without leases, (item, labeler, said); the outcome of each.
+
+        `own` means that a labeler sends its own labels: then only items that it holds or held are
+        accepted, unless the stream's `unasked_labels` allows others.
+        """
+        runtime, live, key = (
+            self.runtime,
+            await self.runtime.writable(stream),
+            Actor.of(actor).key,
+        )
+        if len(labels) > self.settings.max_batch:
+            most = self.settings.max_batch
+            raise TooMuch(f"got {len(labels):,} labels in one request, expected at most {most:,}")
+        rows: list[Row] = await runtime.threads.scan(len(labels) > CHUNK, _checked, labels)
+        live, known = await self._look_up(live, rows, Known())
+        given = await self._given(live, rows) if own else None
+        live = await runtime.live_stream(stream)
+        outcomes: list[Outcome] = []
+        cuts = await runtime.threads.scan(len(rows) > CHUNK, newcomer_cuts, live, rows)
+        live = await runtime.live_stream(stream)
+        commits = [runtime.commit(live, Batch())]
+        async for live, part in chunks(runtime, stream, len(rows), cuts):
+            live, known = await self._look_up(live, rows[part], known)
+            bound = None if live.settings.unasked_labels else given
+            batch, moment = Batch(key), runtime.moment()
+            step = partial(_accept, live, rows[part], known, batch, moment, bound, actor)
+            outcomes += await run_chunk(runtime, live, batch, part, step, commits)
+        await committed(commits)
+        return outcomes
+
+    async def _given(self, live: LiveStream, rows: Sequence[Row]) -> set[tuple[str, str]]:
+        """The (item, labeler) pairs of the rows that have or had a lease."""
+        held = live.leases.of_pair
+        pairs = {(row[0], row[1]) for row in rows if held(row[0], row[1]) is None}
+        found = await self.runtime.read_committed(self.runtime.storage.given, live.name, pairs)
+        return found | {(row[0], row[1]) for row in rows} - pairs
+
+    async def _look_up(
+        self, live: LiveStream, rows: Sequence[Row], known: Known
+    ) -> tuple[LiveStream, Known]:
+        """Look up in the store the rows that are not in memory."""
+        many = len(rows) > CHUNK
+        while unclear := await self.runtime.threads.scan(many, unknown_rows, live, rows, known):
+            more = await self._ask_store(live.name, unclear)
+            known = Known(
+                known.items | more.items,
+                {**known.said, **more.said},
+                known.asked | more.asked,
+                known.archived | more.archived,
+            )
+            live = await self.runtime.live_stream(live.name)
+        return live, known
+
+    async def _ask_store(self, stream: str, rows: Sequence[Row]) -> Known:
+        runtime = self.runtime
+        await runtime.flush()
+        return await runtime.read(_known, runtime.storage, stream, rows)
+
+    async def held(
+        self, stream: str, labeler: str, new_tokens: bool = False, key: str | None = None
+    ) -> list[Lease]:
+        """A labeler's open leases. With `new_tokens` each gets a new token, replacing the old.
+
+        Otherwise the leases carry no token: only its hash is stored.
+        """
+        runtime, live = self.runtime, await self.runtime.live_stream(stream)
+        moment, batch = runtime.moment(), Batch(key)
+        leases = [lease for lease in live.leases if lease.labeler == labeler]
+        tokens = [grants.rename(live, x, batch, moment) if new_tokens else None for x in leases]
+        kept = [live.open[x.item].payload if x.item in live.open else None for x in leases]
+        await runtime.commit(live, batch)
+        found = []
+        for lease, token, text in zip(leases, tokens, kept, strict=True):
+            payload = await self._payload(stream, lease.item, text)
+            found.append(grants.view(live, lease, token, payload, moment))
+        return found
+
+
+_ERRORS: Final[dict[str, type[Exception]]] = {
+    "unknown_class": InputError,
+    "changed": Conflict,
+    "not_allowed": StateError,
+    "archived": Archived,
+}
+
+
+def _checked(labels: Sequence[LabelIn | Row]) -> list[Row]:
+    """Labels as rows; an error if a labeler's name is invalid."""
+    rows = [x if isinstance(x, tuple) else (x.item, x.labeler, x.said) for x in labels]
+    for name in {row[1] for row in rows}:
+        check_name(name)
+    return rows
+
+
+def _known(storage: Storage, stream: str, rows: Sequence[Row]) -> Known:
+    """Look up items and their labels in the store."""
+    items = {row[0] for row in rows}
+    found = storage.known_ids(stream, items)
+    said = storage.said(stream, [(row[0], row[1]) for row in rows])
+    gone = storage.archived(stream, items - found.keys())
+    return Known(set(found), said, items, set(gone))
+
+
+def _accept(
+    live: LiveStream,
+    rows: Sequence[Row],
+    known: Known,
+    batch: Batch,
+    moment: Moment,
+    given: set[tuple[str, str]] | None,
+    actor: Actor | str,
+) -> list[Outcome]:
+    """Take a chunk of a request's labels; the outcome of each."""
+    outcomes = accept_labels(live, rows, known, batch, moment, given)
+    if batch.labels:
+        entry = audit_row(actor, moment.wall, "labels.add", live.name, taken=len(batch.labels))
+        batch.audit.append(entry)
+    return outcomes
+
+
+def check_name(labeler: str) -> None:
+    """Validate the name of a labeler."""
+    if not isinstance(labeler, str) or not _LABELER.fullmatch(labeler):
+        raise InputError(f"got the labeler {labeler!r}, expected 1 to 200 printable characters")
+
+
+def _check_owner(owner: str, labeler: str | None) -> None:
+    if labeler is not None and owner != labeler:
+        raise NotFound("assignment", None, f"the token was not issued to {labeler!r}")
+
+
+def _same_answer(first: Answer, said: str) -> Answer:
+    if first.said != said:
+        raise Conflict(
+            f"this assignment is already labelled {first.said!r}, got {said!r}: a label cannot be "
+            "changed"
+        )
+    return first

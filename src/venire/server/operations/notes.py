@@ -1,0 +1,129 @@
+"""What labelers say beside their labels: comments, flags, and that they are not sure."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+from venire.errors import InputError, StateError
+from venire.model import LeaseStatus, NoteKind
+from venire.server.messages import Answer, NoteView, Progress
+from venire.server.operations.labelling import LabellingOperations
+from venire.server.reports.event_json import note_view
+from venire.server.runtime.runtime import Runtime
+from venire.server.store import NoteRow
+from venire.server.stream import grants
+from venire.server.stream.change_batch import Batch
+from venire.server.stream.live_stream import LiveStream, Moment
+from venire.server.tokens import hashed
+
+__all__ = ["LONGEST_NOTE", "NoteOperations"]
+
+#: Maximum length of a note, in characters.
+LONGEST_NOTE: Final = 2_000
+
+
+class NoteOperations:
+    """Takes and lists the notes of labelers."""
+
+    def __init__(self, runtime: Runtime, labelling: LabellingOperations) -> None:
+        self.runtime, self._labelling = runtime, labelling
+        self._one = asyncio.Lock()  # of two that are the same, the second finds the first
+
+    async def abstain(self, token: str, labeler: str | None = None, key: str | None = None) -> None:
+        """The labeler of a lease is not sure: the item goes to others, and that is counted.
+
+        Sent again it changes nothing.
+        """
+        found = await self._labelling.find_lease(hashed(token), labeler)
+        if isinstance(found, Answer):
+            raise StateError("the item is already labelled: it is too late to be unsure of it")
+        live, lease, ended = found
+        async with self._one:
+            known = await self._noted(live.name, lease.item, lease.labeler, NoteKind.UNSURE, "")
+            live = await self.runtime.live_stream(live.name)
+            batch, moment = Batch(key), self.runtime.moment()
+            if not ended and live.leases.get(lease.token_hash) is lease:
+                grants.give_back(live, lease, LeaseStatus.RELEASED, True, batch, moment)
+            else:
+                grants.bar(live, lease, batch, moment)
+            if not known:
+                live.labelers.touch(lease.labeler, moment.now).unsure += 1
+                _note(live, lease.item, lease.labeler, NoteKind.UNSURE, "", batch, moment)
+            done = self.runtime.commit(live, batch)
+        await done
+
+    async def add_note(
+        self,
+        token: str,
+        kind: NoteKind,
+        text: str = "",
+        labeler: str | None = None,
+        key: str | None = None,
+    ) -> None:
+        """Comment on the item of a lease, or flag it; also after it was answered.
+
+        The same note again changes nothing.
+        """
+        if kind == NoteKind.UNSURE or len(text) > LONGEST_NOTE:
+            raise InputError(
+                f"got a note of the kind {kind} with {len(text):,} characters, expected comment or "
+                f"flag, and at most {LONGEST_NOTE:,}"
+            )
+        if kind == NoteKind.COMMENT and not text.strip():
+            raise InputError("got a comment without a text, expected one: or send a flag")
+        found = await self._labelling.find_lease(hashed(token), labeler)
+        if isinstance(found, Answer):
+            stream, item, who = found.stream, found.item, found.labeler
+            await self.runtime.writable(stream)
+        else:
+            stream, item, who = found[0].name, found[1].item, found[1].labeler
+        async with self._one:
+            known = await self._noted(stream, item, who, kind, text)
+            live = await self.runtime.live_stream(stream)
+            batch = Batch(key)
+            if not known:
+                _note(live, item, who, kind, text, batch, self.runtime.moment())
+            done = self.runtime.commit(live, batch)
+        await done
+
+    async def _noted(self, stream: str, item: str, labeler: str, kind: str, text: str) -> bool:
+        """Whether the labeler has said this of the item before."""
+        read = self.runtime.storage.notes
+        rows = await self.runtime.read_committed(read, stream, 0, None, item)
+        return any((row.labeler, row.kind, row.text) == (labeler, kind, text) for row in rows)
+
+    async def notes(
+        self, stream: str, after: int = 0, limit: int = 1000, item: str | None = None
+    ) -> list[NoteView]:
+        """The notes after a cursor, oldest first; of one item, or all."""
+        await self.runtime.live_stream(stream)
+        read = self.runtime.storage.notes
+        rows = await self.runtime.read_committed(read, stream, after, limit, item)
+        return [note_view(row) for row in rows]
+
+    async def progress(self, stream: str, labeler: str, since: float) -> Progress:
+        """How many labels a labeler has given since a time, and in all."""
+        live = await self.runtime.live_stream(stream)
+        record = live.labelers.get(labeler)
+        read = self.runtime.storage.labels_since
+        labels = await self.runtime.read_committed(read, stream, since, labeler)
+        total, unsure = (0, 0) if record is None else (record.labels, record.unsure)
+        left = grants.unanswered(live, labeler) if live.settings.show_left else None
+        return Progress(stream, labeler, since, labels, total, unsure, left)
+
+
+def _note(
+    live: LiveStream,
+    item: str,
+    labeler: str,
+    kind: NoteKind,
+    text: str,
+    batch: Batch,
+    moment: Moment,
+) -> None:
+    """Number a note, count it, and have it written."""
+    live.note_n += 1
+    live.notes[kind] += 1
+    row = NoteRow(live.name, live.note_n, item, labeler, kind, text, moment.wall, batch.key)
+    batch.notes.append(row)

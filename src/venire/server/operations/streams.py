@@ -1,0 +1,416 @@
+"""Creating, changing, pausing and closing streams, and adding items to them."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import re
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, Final
+
+from pydantic import ValidationError
+
+from venire.engine import engine_version
+from venire.errors import (
+    Conflict,
+    InputError,
+    NotFound,
+    StateError,
+    StoreDown,
+    StreamElsewhere,
+    StreamLoading,
+    TooMuch,
+    VenireError,
+)
+from venire.model import ItemStatus, StreamStatus
+from venire.server.actors import PROGRAM, Actor, audit_row
+from venire.server.console_messages import ArchivedStream
+from venire.server.messages import Added, ItemIn, ItemView, SettingsVersion, StreamView
+from venire.server.operations.intake import Intake, contents, known_contents
+from venire.server.operations.reads import item_view, stream_view
+from venire.server.page_settings import Block, Practice
+from venire.server.retention import check_retention
+from venire.server.runtime.in_chunks import CHUNK, chunks, committed, run_chunk
+from venire.server.runtime.loading import PATIENCE
+from venire.server.runtime.runtime import Runtime
+from venire.server.settings import (
+    STREAM_NAME,
+    StreamSettings,
+    as_body,
+    changed,
+    first_fault,
+    of_body,
+)
+from venire.server.store import (
+    AddEngine,
+    AddSettings,
+    AddStream,
+    ArchiveStream,
+    Change,
+    EngineRow,
+    SaveSnapshot,
+    SetStatus,
+    SettingsRow,
+    SnapshotRow,
+    Storage,
+    StreamRow,
+)
+from venire.server.store.contents import is_large
+from venire.server.stream.change_batch import Batch
+from venire.server.stream.engine_setup import apply_settings, check_new, new_engine
+from venire.server.stream.live_stream import LiveStream, Moment
+
+__all__ = ["StreamOperations"]
+
+_NAME: Final = re.compile(STREAM_NAME)
+
+#: Seconds for which a request waits until what its stream runs on is compiled.
+COMPILING: Final = 10.0
+
+#: The action that leads to a status, for the audit trail.
+_ACTIONS: Final = {
+    StreamStatus.PAUSED: "pause",
+    StreamStatus.RUNNING: "resume",
+    StreamStatus.CLOSED: "close",
+    StreamStatus.ARCHIVED: "archive",
+}
+
+
+class StreamOperations:
+    """Creates and changes streams, and adds items to them."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self.runtime, self.settings = runtime, runtime.settings
+
+    async def create_stream(
+        self, name: str, settings: StreamSettings, actor: Actor | str
+    ) -> StreamView:
+        """Create a stream; idempotent for the same name and settings."""
+        if not _NAME.fullmatch(name):
+            raise InputError(
+                f"got the stream name {name!r}, expected letters, digits, '.', '_' and '-', "
+                "at most 64, the first a letter or a digit"
+            )
+        async with self.runtime.sharing.creating(name):
+            return await self._create_here(name, settings, actor)
+
+    async def _create_here(
+        self, name: str, settings: StreamSettings, actor: Actor | str
+    ) -> StreamView:
+        runtime = self.runtime
+        try:
+            return await self._existing(await runtime.live_stream(name), settings)
+        except NotFound:
+            check_new(settings)
+            check_retention(settings.retention, self.settings.archive)
+            await runtime.threads.warm(settings, COMPILING)
+            engine = await runtime.threads.compute(
+                new_engine, settings, self.settings.remember_items
+            )
+        with contextlib.suppress(NotFound):  # or somebody else was faster
+            return await self._existing(await runtime.live_stream(name), settings)
+        if name in runtime.deleting:
+            raise Conflict(f"stream {name!r} is being deleted: create it again when that is done")
+        other = runtime.streams.get(name)
+        if other is not None:
+            return await self._existing(other, settings)
+        if not runtime.sharing.holds(name):
+            raise StreamElsewhere(name)
+        if not runtime.accepting:
+            raise StoreDown("the store does not accept writes at the moment: try again")
+        live = LiveStream(name, engine, settings, runtime.moment(), runtime.lease_index)
+        done = self._create(live, actor)
+        await done
+        return stream_view(live)
+
+    def _create(self, live: LiveStream, actor: Actor | str) -> asyncio.Future[None]:
+        """Write a new stream: the first version of its settings, and an empty snapshot."""
+        settings, at = live.settings, self.runtime.clock.wall()
+        live.created_at = at
+        names = {member.id for member in settings.asked}
+        live.labelers.seat(settings.panel, names)
+        batch = Batch()
+        batch.first = [
+            AddStream(StreamRow(live.name, at)),
+            AddSettings(SettingsRow(live.name, 1, at, str(actor), as_body(settings, live.status))),
+            AddEngine(EngineRow(live.name, 0, engine_version(), at)),
+            SaveSnapshot(SnapshotRow(live.name, 0, at, live.engine.snapshot())),
+        ]
+        batch.audit = [audit_row(actor, at, "stream.create", live.name)]
+        self.runtime.loading.void(live.name)  # who looks for it in the store is too early
+        self.runtime.add(live)
+        return self.runtime.commit(live, batch)
+
+    async def _existing(self, live: LiveStream, settings: StreamSettings) -> StreamView:
+        """The existing stream, once it is on disk; `Conflict` if its settings differ."""
+        view, same = stream_view(live), live.settings == settings
+        await self.runtime.flush()
+        if not same:
+            raise Conflict(
+                f"stream {live.name!r} exists with other settings: change them, or choose "
+                "another name"
+            )
+        return view
+
+    async def stream(self, name: str) -> StreamView:
+        """A stream as it is now."""
+        live = await self.runtime.live_stream(name)
+        view = stream_view(live)
+        await self.runtime.flush()
+        return view
+
+    async def layout(self, name: str) -> tuple[Block, ...]:
+        """What the labelling page shows of a stream's payloads, block by block."""
+        return (await self.runtime.live_stream(name)).settings.layout
+
+    async def practice(self, name: str) -> tuple[Practice, ...]:
+        """The items of a stream to practise with."""
+        return (await self.runtime.live_stream(name)).settings.practice
+
+    async def streams(self) -> list[StreamView]:
+        """All streams in service on this server, by name; those that are archived are not."""
+        if not await self.runtime.loading.settled(PATIENCE):
+            raise StreamLoading
+        rows = await self.runtime.read_committed(self.runtime.storage.streams)
+        rows = [row for row in rows if row.archived_at is None]
+        aside, ours = self.runtime.set_aside, self.runtime.sharing.holds
+        views = []
+        for name in [row.name for row in rows if row.name not in aside and ours(row.name)]:
+            with contextlib.suppress(StreamElsewhere):  # it was given up meanwhile
+                views.append(stream_view(await self.runtime.live_stream(name)))
+        await self.runtime.flush()
+        return views
+
+    async def archived(self) -> list[ArchivedStream]:
+        """The streams that are archived, by name."""
+        rows = await self.runtime.read_committed(self.runtime.storage.streams)
+        return await self.runtime.read(_archived, self.runtime.storage, rows)
+
+    async def change_stream(
+        self,
+        name: str,
+        changes: dict[str, Any] | Callable[[StreamSettings], dict[str, Any]],
+        actor: Actor | str,
+        action: str = "stream.change",
+        subject: str | None = None,
+    ) -> StreamView:
+        """Change some of the settings of a running stream; each change is a new version.
+
+        `changes` may follow from the settings of now. The audit trail has it as `action`.
+        """
+        runtime, live = self.runtime, await self.runtime.writable(name)
+        new = _new_settings(live, changes)
+        if not runtime.threads.is_warm(new):
+            await runtime.threads.warm(new, COMPILING)
+            live = await runtime.writable(name)
+            new = _new_settings(live, changes)
+        if new.retention != live.settings.retention:
+            check_retention(new.retention, self.settings.archive)
+        if new == live.settings:
+            view = stream_view(live)
+            await runtime.flush()
+            return view
+        changed_names = sorted(x for x in type(new).model_fields if _differ(live.settings, new, x))
+        try:
+            self._apply(live, new)
+        except VenireError:
+            runtime.drop(live)  # the engine may be half changed
+            raise
+        moment, batch = runtime.moment(), Batch()
+        live.slots.rate(moment.now, new.slot_seconds)
+        batch.first = [self._new_version(live, actor)]
+        details = {"version": live.version, "changed": changed_names}
+        batch.audit = [audit_row(actor, moment.wall, action, name, subject, **details)]
+        live.collect(batch, moment)
+        return await self._commit(live, batch)
+
+    def _apply(self, live: LiveStream, new: StreamSettings) -> None:
+        budget = new.label_budget
+        spent = budget is not None and live.statistics.labels >= budget
+        live.spent = spent and not live.leases.in_flight
+        seated = apply_settings(live.engine, live.settings, new, live.labelers.seated, live.spent)
+        live.labelers.seat(new.panel, seated)
+        live.settings = new
+
+    def _new_version(self, live: LiveStream, actor: Actor | str) -> AddSettings:
+        """A new version of a stream's settings."""
+        live.version += 1
+        body = as_body(live.settings, live.status)
+        return AddSettings(
+            SettingsRow(live.name, live.version, self.runtime.clock.wall(), str(actor), body)
+        )
+
+    async def _commit(self, live: LiveStream, batch: Batch) -> StreamView:
+        view, done = stream_view(live), self.runtime.commit(live, batch)
+        self.runtime.offers.wake(live.name)
+        await done
+        return view
+
+    async def settings_history(self, name: str) -> list[SettingsVersion]:
+        """Every version of a stream's settings, oldest first."""
+        await self.runtime.live_stream(name)
+        rows = await self.runtime.read_committed(self.runtime.storage.settings, name)
+        return [
+            SettingsVersion(
+                row.version, row.at, row.actor, status, settings.model_dump(mode="json")
+            )
+            for row, (settings, status) in ((row, of_body(row.body)) for row in rows)
+        ]
+
+    async def pause(self, name: str, actor: Actor | str) -> StreamView:
+        """Stop handing out work and stop the slot clock; labels and items are still accepted."""
+        live = await self.runtime.writable(name)
+        if live.status == StreamStatus.CLOSED:
+            raise StateError(f"stream {name!r} is closed: it cannot be paused")
+        return await self._set_status(live, StreamStatus.PAUSED, actor)
+
+    async def resume(self, name: str, actor: Actor | str) -> StreamView:
+        """Resume a paused stream; a closed stream stays closed."""
+        live = await self.runtime.writable(name)
+        if live.status == StreamStatus.CLOSED:
+            raise StateError(f"stream {name!r} is closed: it cannot be resumed")
+        return await self._set_status(live, StreamStatus.RUNNING, actor)
+
+    async def close(self, name: str, actor: Actor | str) -> StreamView:
+        """Drain the stream: no new items, the open ones are finished."""
+        return await self._set_status(await self.runtime.writable(name), StreamStatus.CLOSED, actor)
+
+    async def archive(self, name: str, actor: Actor | str) -> StreamView:
+        """Put a closed stream away: it can only be read, and is loaded when it is."""
+        live = await self.runtime.live_stream(name)
+        if live.status != StreamStatus.ARCHIVED and (
+            live.status != StreamStatus.CLOSED or live.open
+        ):
+            raise StateError(
+                f"stream {name!r} is {live.status} and has {len(live.open):,} open items, expected "
+                "a closed one without: close it, and wait until its items have left"
+            )
+        view = await self._set_status(live, StreamStatus.ARCHIVED, actor)
+        await self.runtime.snapshot(live)
+        await self.runtime.flush()
+        self.runtime.put_away(live)
+        return view
+
+    async def restore(self, name: str, actor: Actor | str) -> StreamView:
+        """Bring an archived stream back, closed as it was."""
+        live = await self.runtime.live_stream(name)
+        if live.status != StreamStatus.ARCHIVED:
+            raise StateError(f"stream {name!r} is {live.status}, expected an archived one")
+        return await self._set_status(live, StreamStatus.CLOSED, actor)
+
+    async def _set_status(
+        self, live: LiveStream, status: StreamStatus, actor: Actor | str
+    ) -> StreamView:
+        batch = Batch()
+        if status != live.status:
+            at, before = self.runtime.clock.wall(), live.status
+            live.status = status
+            switch = live.slots.pause if status == StreamStatus.PAUSED else live.slots.resume
+            switch(self.runtime.clock.monotonic())
+            written: Change = SetStatus(live.name, status)
+            if StreamStatus.ARCHIVED in (before, status):
+                written = ArchiveStream(live.name, at if status == StreamStatus.ARCHIVED else None)
+            batch.first = [written, self._new_version(live, actor)]
+            action = "restore" if before == StreamStatus.ARCHIVED else _ACTIONS[status]
+            batch.audit = [audit_row(actor, at, f"stream.{action}", live.name)]
+        return await self._commit(live, batch)
+
+    # items
+
+    async def add_items(
+        self, stream: str, items: Sequence[ItemIn], actor: Actor | str = PROGRAM
+    ) -> list[Added]:
+        """Add items; idempotent for the same id and content, `Conflict` for other content."""
+        runtime, key = self.runtime, Actor.of(actor).key
+        await runtime.writable(stream)
+        self._limit(len(items))
+        much = len(items) > CHUNK or any(is_large(item.payload) for item in items)
+        sent = await runtime.threads.scan(much, contents, items)
+        known = await runtime.read(known_contents, runtime.storage, stream, list(sent))
+        intake = Intake(items, sent, known)
+        added: list[Added] = []
+        commits: list[asyncio.Future[None]] = []
+        async with runtime.intake.setdefault(stream, asyncio.Lock()):
+            try:
+                count, moment = 0, runtime.moment()
+                async for live, part in chunks(runtime, stream, len(items)):
+                    count += len(intake.sort_out(live, part, moment)[0])
+            except Conflict:
+                await runtime.flush()  # the reason for the conflict must be on disk
+                raise
+            if count:
+                self.check_room(await runtime.live_stream(stream), count)
+            async for live, part in chunks(runtime, stream, len(items)):
+                batch = Batch(key)
+                step = partial(_enter, live, intake, part, batch, runtime.moment(), actor)
+                added += await run_chunk(runtime, live, batch, part, step, commits)
+                runtime.students.look(live)
+        await committed(commits)
+        return added
+
+    def check_room(self, live: LiveStream, count: int) -> None:
+        """Refuse new items if the stream is closed, or would have too many."""
+        if live.status in (StreamStatus.CLOSED, StreamStatus.ARCHIVED):
+            raise StateError(f"stream {live.name!r} is {live.status}: it accepts no new items")
+        most = self.settings.max_open_items
+        if len(live.open) + count > most:
+            raise TooMuch(
+                f"{len(live.open):,} items are open and {count:,} were sent, expected at most "
+                f"{most:,} open items",
+                retry_after=10,
+            )
+
+    def _limit(self, count: int) -> None:
+        if count > self.settings.max_batch:
+            raise TooMuch(f"got {count:,} items, expected at most {self.settings.max_batch:,}")
+
+    async def withdraw(self, stream: str, item: str, actor: Actor | str = PROGRAM) -> ItemView:
+        """Withdraw an item without a verdict; idempotent."""
+        live = await self.runtime.writable(stream)
+        if item in live.open:
+            batch, moment = Batch(Actor.of(actor).key), self.runtime.moment()
+            live.withdraw(item, batch, moment)
+            batch.audit = [audit_row(actor, moment.wall, "item.withdraw", stream, item)]
+            await self.runtime.commit(live, batch)
+        view = await item_view(self.runtime, stream, item)
+        if view.status == ItemStatus.LEFT:
+            raise StateError(f"item {item!r} has already left, as {view.verdict!r}")
+        return view
+
+
+def _enter(
+    live: LiveStream, intake: Intake, part: slice, batch: Batch, moment: Moment, actor: Actor | str
+) -> list[Added]:
+    """Add a chunk of a request's items; the outcome for each."""
+    fresh, added = intake.sort_out(live, part, moment, batch.key)
+    live.arrive(fresh, batch, moment)
+    if fresh:
+        entry = audit_row(actor, moment.wall, "items.add", live.name, created=len(fresh))
+        batch.audit.append(entry)
+    return added
+
+
+def _archived(storage: Storage, rows: Sequence[StreamRow]) -> list[ArchivedStream]:
+    return [
+        ArchivedStream(row.name, row.created_at, row.archived_at, counts.exits, counts.labels)
+        for row, counts in ((row, storage.counts(row.name)) for row in rows if row.archived_at)
+        if row.archived_at is not None
+    ]
+
+
+def _differ(old: StreamSettings, new: StreamSettings, name: str) -> bool:
+    return bool(getattr(old, name) != getattr(new, name))
+
+
+def _new_settings(
+    live: LiveStream, changes: dict[str, Any] | Callable[[StreamSettings], dict[str, Any]]
+) -> StreamSettings:
+    """The settings of a stream after a change, validated."""
+    try:
+        new = changed(live.settings, changes(live.settings) if callable(changes) else changes)
+    except ValidationError as error:
+        raise InputError(first_fault(error)) from None
+    if new.classes != live.settings.classes:
+        raise InputError("the classes of a stream cannot be changed: create another stream")
+    return new

@@ -1,0 +1,1 @@
+"""The pages: console, labelling page, sign-in, documentation."""

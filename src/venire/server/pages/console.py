@@ -1,0 +1,257 @@
+"""The console: pages with which people oversee a stream.
+
+Whatever a page shows or does is also an API call, under the same roles.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Annotated, Any
+from urllib.parse import urlencode
+
+from fastapi import FastAPI, Query, Request, Response
+from pydantic import BeforeValidator, Field
+
+from venire.model import ExitReason, ItemStatus, Role
+from venire.server.admin_messages import KeyView
+from venire.server.edge.access import ROLES, Caller
+from venire.server.edge.blind import Blind, blind_for
+from venire.server.edge.everywhere import all_streams
+from venire.server.edge.guard import Gate, caller
+from venire.server.edge.parameters import Item, Stream
+from venire.server.operations.reviewing import Kind, Order
+from venire.server.pages.layouts import pictures_of
+from venire.server.pages.pages import PageRoutes
+from venire.server.pages.rendering import payload_of, times
+from venire.server.pages.story import chart_of, story_of
+from venire.server.routes.exports import formats
+from venire.server.routes.finding import Searched
+from venire.server.settings import StreamSettings
+
+__all__ = ["ConsoleRoutes"]
+
+#: Rows on a page.
+ROWS = 50
+
+#: Labelers in the table of agreement.
+MATRIX = 15
+
+#: The pages of a stream, by path.
+PAGES = (
+    ("", "Overview"),
+    ("/items", "Items"),
+    ("/upload", "Add items"),
+    ("/reviews", "Reviews"),
+    ("/labelers", "Labelers"),
+    ("/export", "Export"),
+    ("/webhooks", "Webhooks"),
+    ("/what-if", "What if"),
+    ("/settings", "Settings"),
+)
+
+Named = Annotated[
+    Annotated[str, Field(max_length=200)] | None,
+    BeforeValidator(lambda value: value or None),
+    Query(),
+]
+Cursor = Annotated[str | None, Query(max_length=2000)]
+
+
+class ConsoleRoutes(PageRoutes):
+    """Items, reviews and the audit log; `StreamPageRoutes` has the stream itself."""
+
+    def __init__(self, gate: Gate) -> None:
+        """Behind a gate."""
+        super().__init__(gate)
+        self._templates.filters.update(times=times, payload=payload_of)
+
+    def add(self, app: FastAPI) -> None:
+        """Add the pages."""
+        one = "/streams/{stream}"
+        for path, endpoint in (
+            ("/audit", self.audit),
+            ("/archived", self.archived),
+            (f"{one}/items", self.items),
+            (f"{one}/upload", self.upload),
+            (f"{one}/export", self.export),
+            (f"{one}/webhooks", self.webhooks),
+            (f"{one}/reviews", self.reviews),
+            (f"{one}/labelers", self.labelers),
+            (f"{one}/items/{{item:path}}", self.item),
+        ):
+            app.add_api_route(path, endpoint, methods=["GET"], include_in_schema=False)
+
+    async def items(
+        self, request: Request, stream: Stream, search: Searched, cursor: Cursor = None
+    ) -> Response:
+        """The items of a stream, with a form to search them."""
+        view = await self._gate.service.stream(stream)
+        blind = await self._blind(request, stream)
+        found = await self._gate.service.find_items(stream, blind.search(search), cursor, ROWS)
+        found = blind.page(found)
+        asked = {name: value for name, value in request.query_params.items() if value}
+        asked.pop("cursor", None)
+        more = None if found.next is None else urlencode({**asked, "cursor": found.next})
+        return self._console(
+            "items.html",
+            request,
+            view,
+            found=found.items,
+            more=more,
+            first=cursor is None,
+            asked=asked,
+            statuses=list(ItemStatus),
+            reasons=[reason for reason in ExitReason if reason != ExitReason.HORIZON],
+        )
+
+    async def upload(self, request: Request, stream: Stream) -> Response:
+        """Items by upload of a file."""
+        view = await self._gate.service.stream(stream)
+        made = bool(request.query_params.get("made"))
+        return self._console(
+            "upload.html", request, view, made=made, most=self._gate.settings.max_body
+        )
+
+    async def export(self, request: Request, stream: Stream) -> Response:
+        """What can be had as a file."""
+        view = await self._gate.service.stream(stream)
+        return self._console("export.html", request, view, formats=formats())
+
+    async def webhooks(self, request: Request, stream: Stream) -> Response:
+        """Who is told what happens in the stream, and what could not be delivered."""
+        view, hooks = await self._gate.service.stream(stream), self._gate.service.webhooks
+        listed = [(one, await hooks.dead(stream, one.id)) for one in await hooks.list(stream)]
+        return self._console("webhooks.html", request, view, hooks=listed)
+
+    async def item(self, request: Request, stream: Stream, item: Item) -> Response:
+        """An item: what it is, what became of it, and its story.
+
+        The story is replayed from the log, which may take a while: the page asks for it on its
+        own, with `?story=part`, or all at once, with `?story=whole`.
+        """
+        service, how = self._gate.service, request.query_params.get("story")
+        view = await service.stream(stream)
+        blind = await self._blind(request, stream)
+        shown, hidden = blind.item(await service.item(stream, item)), item in blind.due
+        told: dict[str, Any] = {"lines": [] if hidden else None, "chart": None, "complete": True}
+        told["hidden"] = hidden
+        if how in ("part", "whole") and not hidden:
+            explained = await self._gate.long_poll(request, service.explain(stream, item, True))
+            told |= {
+                "lines": story_of(shown, explained),
+                "chart": chart_of(explained.beliefs),
+                "complete": explained.complete,
+            }
+        page = "story.html" if how == "part" else "item.html"
+        judges = may(caller(request), "/streams/{stream}/reviews")
+        left = shown.status == ItemStatus.LEFT and shown.gold is None
+        due = judges and left and await service.is_due(stream, item)
+        one = {"item": shown.id, "verdict": shown.verdict} if judges and left and not due else None
+        told["corrects"] = None
+        if judges and shown.status == ItemStatus.LEFT and shown.gold is not None:
+            told["corrects"] = {"item": shown.id, "verdict": shown.gold}
+        layout = await service.layout(stream)
+        pictures = await asyncio.to_thread(pictures_of, shown.payload, layout)
+        return self._console(
+            page, request, view, item=shown, pictures=pictures, one=one, due=due, **told
+        )
+
+    async def reviews(
+        self,
+        request: Request,
+        stream: Stream,
+        kind: Annotated[Kind | None, Query()] = None,
+        cursor: Cursor = None,
+        order: Annotated[Order, Query()] = "doubt",
+    ) -> Response:
+        """The verdicts that wait for a reviewer, with a form for each."""
+        service = self._gate.service
+        view, layout = await service.stream(stream), await service.layout(stream)
+        found = await service.reviews(stream, kind, cursor, order=order)
+        payloads = await service.payloads(stream, [one.item for one in found.items])
+        pictures = await asyncio.to_thread(
+            lambda: {item: pictures_of(payload, layout) for item, payload in payloads.items()}
+        )
+        asked = {"kind": kind} if kind else {}
+        more = None if found.next is None else urlencode({**asked, "cursor": found.next})
+        return self._console(
+            "reviews.html", request, view, found=found, kind=kind, more=more, pictures=pictures,
+            order=order,
+        )  # fmt: skip
+
+    async def labelers(self, request: Request, stream: Stream) -> Response:
+        """Who labels the stream: skills, keys, agreement with gold and with each other."""
+        service, who = self._gate.service, caller(request)
+        view, blind = await service.stream(stream), await self._blind(request, stream)
+        agreement = blind.agreement(await service.agreement(stream, wait=False))
+        keys: dict[str, list[Any]] = {}
+        for key in await service.keys.list() if who.role == Role.ADMIN else ():
+            if key.labeler is not None and _is_valid(key):
+                keys.setdefault(key.labeler, []).append(key)
+        listed = blind.labelers(await service.labelers(stream, wait=False))
+        busiest = sorted(listed, key=lambda one: (-one.labels, one.id))
+        paired = {name for pair in agreement.pairs for name in (pair.first, pair.second)}
+        names = [one.id for one in busiest if one.id in paired]
+        pairs = {(x.first, x.second): x for x in agreement.pairs}
+        return self._console(
+            "people.html",
+            request,
+            view,
+            admin=who.role == Role.ADMIN,
+            labelers=sorted(listed, key=lambda one: (one.retired, one.id)),
+            voices=StreamSettings.model_validate(view.settings).voices,  # of its student
+            agreement=agreement,
+            gold={one.labeler: one for one in agreement.gold},
+            keys=keys,
+            invitations=await service.invitations.list(stream) if who.role == Role.ADMIN else [],
+            names=names[:MATRIX],
+            more_names=len(names) > MATRIX,
+            pairs=pairs | {(b, a): x for (a, b), x in pairs.items()},
+        )
+
+    async def archived(self, request: Request) -> Response:
+        """The streams that are archived."""
+        found = await self._gate.service.archived()
+        return self._page("archived.html", caller(request), streams=found)
+
+    async def _blind(self, request: Request, stream: str) -> Blind:
+        return await blind_for(self._gate.service, caller(request), stream)
+
+    async def audit(
+        self,
+        request: Request,
+        stream: Named = None,
+        action: Named = None,
+        before: Annotated[int | None, Query(ge=0, le=2**53)] = None,
+    ) -> Response:
+        """Who did what, the latest first."""
+        service = self._gate.service
+        rows = await service.recent_audit(before, ROWS, stream, action)
+        asked = {k: v for k, v in (("stream", stream), ("action", action)) if v}
+        more = urlencode({**asked, "before": rows[-1].n}) if len(rows) == ROWS else None
+        who, streams = caller(request), [one.name for one in await all_streams(self._gate, request)]
+        return self._page(
+            "audit.html", who, rows=rows, asked=asked, more=more, streams=streams, first=not before
+        )
+
+    def _console(self, template: str, request: Request, stream: Any, **more: Any) -> Response:
+        """A page about a stream."""
+        who = caller(request)
+        pages = [page for page in PAGES if may(who, f"/streams/{{stream}}{page[0]}")]
+        return self._page(template, who, stream=stream, pages=pages, **more)
+
+
+def _is_valid(key: KeyView) -> bool:
+    """Whether a key was neither revoked nor has expired; to ask the keyring would be to use it."""
+    return key.revoked_at is None and (key.expires_at is None or key.expires_at > time.time())
+
+
+def may(who: Caller, path: str) -> bool:
+    """Whether somebody may see a page.
+
+    >>> from venire.model import Role
+    >>> may(Caller("k", "Ann", Role.VIEWER, None), "/streams/{stream}/reviews")
+    False
+    """
+    return who.role in (ROLES[f"GET {path}"] or ())

@@ -1,0 +1,328 @@
+"""The pages: sign-in, the overview, the labelling page, the documentation.
+
+They are rendered by the server, need no other host, and load no scripts but their own (enforced by
+the Content-Security-Policy). A payload is shown as text, or as an image if it is one, never as
+HTML.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlencode
+
+from fastapi import FastAPI, Request, Response
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from starlette.responses import HTMLResponse, RedirectResponse
+
+from venire import __version__
+from venire.errors import Conflict, InputError
+from venire.model import ExitReason, Role, StreamStatus
+from venire.server.edge.access import COOKIE, Caller, caller_of, foreign
+from venire.server.edge.answers import event, json_answer, says
+from venire.server.edge.blind import Blind
+from venire.server.edge.errors import RequestError
+from venire.server.edge.everywhere import all_insights, all_streams
+from venire.server.edge.guard import Gate, by_hand, caller
+from venire.server.edge.server_sent_events import follow
+from venire.server.pages.markdown import as_html
+from venire.server.pages.reference import sections
+from venire.server.pages.rendering import percent, times
+from venire.server.pages.sparkline import sparkline
+
+__all__ = ["STATIC", "PageRoutes"]
+
+STATIC = Path(__file__).parent / "static"
+PERIOD = 1.0
+
+#: So many classes have a digit as their key.
+DIGITS = 9
+
+#: The only targets to which signing in redirects.
+WORK = ("/work?", "/streams/")
+
+
+class PageRoutes:
+    """The HTML pages."""
+
+    def __init__(self, gate: Gate) -> None:
+        """Behind a gate."""
+        self._gate = gate
+        self._overview: dict[Role, tuple[float, str]] = {}
+        self._templates = Environment(
+            loader=PackageLoader("venire.server.pages"),
+            autoescape=True,
+            undefined=StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+        )
+        self._templates.filters.update(seconds=seconds, number=number, percent=percent)
+        self._templates.filters.update(sparkline=sparkline, times=times)
+        self._templates.globals.update(ExitReason=ExitReason, Role=Role)
+        hosts = [host.strip() for host in gate.settings.image_hosts.split(",") if host.strip()]
+        self._images = " ".join(host if "://" in host else f"https://{host}" for host in hosts)
+
+    def add(self, app: FastAPI) -> None:
+        """Add the pages."""
+        self._app = app
+        self._gate.error_page = self.error
+        for path, method, endpoint in (
+            ("/", "GET", self.home),
+            ("/sign-in", "POST", self.sign_in),
+            ("/sign-in", "GET", self.sign_in_by_link),
+            ("/sign-out", "POST", self.sign_out),
+            ("/join/{stream}", "GET", self.invited),
+            ("/join/{stream}", "POST", self.join),
+            ("/live", "GET", self.live),
+            ("/work", "GET", self.work),
+            ("/docs", "GET", self.docs),
+        ):
+            app.add_api_route(path, endpoint, methods=[method], include_in_schema=False)
+        app.add_api_route(
+            "/openapi.json",
+            self.openapi,
+            methods=["GET"],
+            tags=["operations"],
+            responses=says(text="The OpenAPI document."),
+        )
+
+    @by_hand
+    async def home(self, request: Request) -> Response:
+        """The overview, or the sign-in page."""
+        token = request.cookies.get(COOKIE)
+        key = self._gate.service.sessions.key_of(token) if token else None
+        if key is None and token:
+            await self._gate.catch_up()
+            key = self._gate.service.sessions.key_of(token)
+        if key is None:
+            to = request.query_params.get("to")
+            return self._page("sign_in.html", None, wrong=token is not None, to=to)
+        if key.role == Role.LABELER:
+            return RedirectResponse("/work", 303)
+        who = caller_of(key)
+        return self._page("home.html", who, overview=await self._render_overview(request, who))
+
+    @by_hand
+    async def sign_in(self, request: Request) -> Response:
+        """Exchange a key for a session cookie."""
+        if foreign(request):
+            raise RequestError(403, "foreign_page", "this came from another site")
+        form = parse_qs((await request.body()).decode(errors="replace"))
+        token, to = form.get("key", [""])[0].strip(), form.get("to", [""])[0]
+        key = self._gate.service.keys.authenticate(token) if token else None
+        if key is None and token:
+            await self._gate.catch_up()
+            key = self._gate.service.keys.authenticate(token)
+        if key is None:
+            return self._page("sign_in.html", None, status=401, wrong=True, to=to)
+        home = "/work" if key.role == Role.LABELER else "/"
+        seconds = self._gate.settings.session_hours * 3600
+        session = await self._gate.service.sessions.begin(key, seconds)
+        return self._signed_in(request, session, to if to.startswith(WORK) else home)
+
+    @by_hand
+    async def sign_in_by_link(self, request: Request) -> Response:
+        """Sign in with the token of a session that was begun for this link; it works once."""
+        token = request.query_params.get("link", "")
+        sessions = self._gate.service.sessions
+        session = None if foreign(request) else await sessions.exchange(token)
+        if session is None:
+            return self._page("sign_in.html", None, status=401, wrong="link", to=None)
+        return self._signed_in(request, session, "/")
+
+    @by_hand
+    async def invited(self, request: Request) -> Response:
+        """Where the link of an invitation leads: its token is behind the #, and is not sent.
+
+        So it is in no log, and whoever only looks at the link, as chats do, does not use it up.
+        """
+        return self._page("join.html", None, view=None, token="", wrong="", name="")
+
+    @by_hand
+    async def join(self, request: Request) -> Response:
+        """Look at an invitation, or accept it and go on to the labelling page."""
+        if foreign(request):
+            raise RequestError(403, "foreign_page", "this came from another site")
+        form = parse_qs((await request.body()).decode(errors="replace"))
+        token, name = form.get("token", [""])[0], form.get("name", [""])[0]
+        stream, wrong, status = request.path_params["stream"], "", 200
+        invitations = self._gate.service.invitations
+        view = await invitations.look(stream, token)
+        if view is not None and "accept" in form:
+            try:
+                longest = self._gate.settings.session_hours * 3600
+                session = await invitations.accept(stream, token, name, longest)
+            except (Conflict, InputError) as error:
+                wrong, status = str(error), 409 if isinstance(error, Conflict) else 422
+            else:
+                if session is not None:
+                    return self._signed_in(
+                        request, session, f"/work?{urlencode({'stream': stream})}"
+                    )
+                view = None
+        if view is None:
+            wrong, status = (
+                "This link has been used, was revoked or has expired: ask for another.",
+                401,
+            )
+        return self._page(
+            "join.html", None, status=status, view=view, token=token, wrong=wrong, name=name
+        )
+
+    def _signed_in(self, request: Request, session: str, to: str) -> Response:
+        """Go on to a page, with the cookie of a session."""
+        response = RedirectResponse(to, 303)
+        secure = self._gate.settings.secure_cookies or over_https(request)
+        age = round(self._gate.settings.session_hours * 3600)
+        response.set_cookie(
+            COOKIE, session, max_age=age, httponly=True, samesite="strict", secure=secure
+        )
+        return response
+
+    @by_hand
+    async def sign_out(self, request: Request) -> Response:
+        """End the session."""
+        if foreign(request):
+            raise RequestError(403, "foreign_page", "this came from another site")
+        response = RedirectResponse("/", 303)
+        await self._gate.service.sessions.end(request.cookies.get(COOKIE, ""))
+        response.delete_cookie(COOKIE, httponly=True, samesite="strict")
+        return response
+
+    @by_hand
+    async def live(self, request: Request) -> Response:
+        """The overview as server-sent events, whenever it changes."""
+        who = caller(request)
+
+        async def changes() -> AsyncIterator[bytes]:
+            shown = ""
+            while True:
+                overview = await self._render_overview(request, who)
+                if overview != shown:
+                    shown = overview
+                    yield event("overview", {"html": overview})
+                await asyncio.sleep(PERIOD)
+
+        return follow(self._gate, request, changes())
+
+    @by_hand
+    async def work(self, request: Request) -> Response:
+        """The labelling page, or the choice of a stream."""
+        who, service = caller(request), self._gate.service
+        name = request.query_params.get("stream")
+        labeler = who.bound_to() or request.query_params.get("labeler")
+        if not name or not labeler:
+            known = await all_streams(self._gate, request)
+            streams = [one for one in known if one.status != StreamStatus.CLOSED or one.open_items]
+            first = next((one.name for one in streams if one.open_items), name)
+            return self._page("choose.html", who, streams=streams, labeler=labeler, first=first)
+        stream = await service.stream(name)
+        desk = await asyncio.to_thread(_desk, stream.settings)
+        return self._page("work.html", who, stream=stream, labeler=labeler, **desk)
+
+    @by_hand
+    async def docs(self, request: Request) -> Response:
+        """The documentation of the API."""
+        described = self._app.openapi()
+        return self._page("docs.html", caller(request), sections=sections(described))
+
+    async def openapi(self) -> Response:
+        """The OpenAPI document."""
+        return json_answer(self._app.openapi())
+
+    def error(self, request: Request, fault: RequestError) -> Response:
+        """The error page."""
+        who = getattr(request.state, "caller", None)
+        return self._page("error.html", who, fault.status, fault=fault)
+
+    async def _render_overview(self, request: Request, who: Caller) -> str:
+        """The statistics of all streams as HTML; rendered at most once a second for each role.
+
+        Admins see what they may do with a stream beside it; reviewers not what is hidden.
+        """
+        at, shown = self._overview.get(who.role, (-PERIOD, ""))
+        now = time.monotonic()
+        if now - at >= PERIOD:
+            service, blind = self._gate.service, Blind(frozenset(), who.role == Role.REVIEWER)
+            shown = self._templates.get_template("overview.html").render(
+                streams=[blind.insights(one) for one in await all_insights(self._gate, request)],
+                up=service.up,
+                aside=service.set_aside,
+                loading=service.loading,
+                admin=who.role == Role.ADMIN,
+            )
+            self._overview[who.role] = now, shown
+        return shown
+
+    def _page(self, template: str, who: Caller | None, status: int = 200, **more: Any) -> Response:
+        page = self._templates.get_template(template).render(who=who, version=__version__, **more)
+        policy = (
+            "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
+            f"img-src data: {self._images}; media-src data: {self._images}; form-action 'self'; "
+            "base-uri 'none'; frame-ancestors 'none'"
+        )
+        headers = {
+            "content-security-policy": policy,
+            "x-content-type-options": "nosniff",
+            "referrer-policy": "same-origin",
+            "cache-control": "no-store",
+        }
+        return HTMLResponse(page, status, headers)
+
+
+def _desk(settings: dict[str, Any]) -> dict[str, Any]:
+    """What the labelling page needs of a stream's settings."""
+    classes, about = settings["classes"], settings["descriptions"]
+    practice = json.dumps(settings["practice"], sort_keys=True).encode()
+    return {
+        "settings": settings,
+        "classes": classes,
+        "many": len(classes) > DIGITS,
+        "guidelines": as_html(settings["guidelines"]),
+        "descriptions": {name: as_html(about[name]) for name in classes if name in about},
+        "hints": {
+            name: text.strip().splitlines()[0] for name, text in about.items() if text.strip()
+        },
+        "guided": bool(settings["guidelines"].strip() or about),
+        "practised": hashlib.sha256(practice).hexdigest()[:12],
+    }
+
+
+def over_https(request: Request) -> bool:
+    """Whether the browser uses HTTPS, directly or by the headers of a proxy.
+
+    The headers may be forged: the only effect is a cookie that is sent over HTTPS alone.
+    """
+    proxied = request.headers.get("x-forwarded-proto", "").partition(",")[0].strip().lower()
+    forwarded = request.headers.get("forwarded", "").lower().replace('"', "")
+    return "https" in (request.url.scheme, proxied) or "proto=https" in forwarded
+
+
+def seconds(value: float | None) -> str:
+    """A time span for people.
+
+    >>> seconds(0.25), seconds(75), seconds(7300), seconds(None)
+    ('0.2 s', '1 min 15 s', '2 h 1 min', '–')
+    """
+    if value is None:
+        return "–"
+    if value < 60:
+        return f"{value:.1f} s" if value < 10 else f"{value:.0f} s"
+    whole = round(value)
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    return f"{whole // 3600} h {whole % 3600 // 60} min"
+
+
+def number(value: float | None, digits: int = 0) -> str:
+    """A number for people.
+
+    >>> number(12345), number(0.5, 2), number(None)
+    ('12,345', '0.50', '–')
+    """
+    return "–" if value is None else f"{value:,.{digits}f}"

@@ -1,0 +1,189 @@
+"""The story of an item in words and a picture: what happened, and how the belief moved.
+
+Everything comes from the item and its explanation, which anybody can get from the API; here it is
+put into sentences, in the order of time, and into the points of a chart.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from venire.server.explanation_messages import Belief, Explanation, Given
+from venire.server.messages import ItemView, LabelView
+from venire.server.pages.rendering import percent
+
+__all__ = ["Chart", "Line", "chart_of", "story_of"]
+
+#: How many classes the picture shows: those that are most probable at the end.
+CURVES: Final = 4
+
+#: The size of the picture, and the margins for numbers and names.
+WIDTH, HEIGHT, LEFT, BOTTOM = 720, 220, 44, 26
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A sentence of the story: when, what kind of thing happened, and what."""
+
+    at: float
+    kind: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """The probability of a class over time: its name, the points of its line, where it ends."""
+
+    name: str
+    points: str
+    last: float
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """The picture: curves, the names below, and one sentence for those who cannot see it."""
+
+    curves: tuple[Curve, ...]
+    ticks: tuple[tuple[float, str], ...]
+    summary: str
+    width: int = WIDTH
+    height: int = HEIGHT
+
+
+def story_of(item: ItemView, told: Explanation) -> list[Line]:
+    """What happened to an item, the earliest first."""
+    after = _after_labels(told.beliefs)
+    lines = [Line(item.arrived_at, "arrived", _arrived(item))]
+    lines += [Line(given.at, "asked", _asked(given)) for given in told.given]
+    lines += [
+        Line(label.at, "late" if label.late else "label", _labelled(label, after))
+        for label in item.labels
+    ]
+    lines += [Line(b.at, "learned", _learned(b)) for b in told.beliefs if b.why == "learned"]
+    if item.exit is not None:
+        lines.append(Line(item.exit.at, "left", _left(item, told)))
+    for revision in item.revisions:
+        said = f"The verdict was revised from {revision.before} to {revision.verdict}"
+        why = "by gold" if revision.confidence == 1 else f"at {percent(revision.confidence)}"
+        lines.append(Line(revision.at, "revised", f"{said}, {why}."))
+    order = ("arrived", "asked", "label", "learned", "left", "late", "revised")
+    return sorted(lines, key=lambda line: (line.at, order.index(line.kind)))
+
+
+def _arrived(item: ItemView) -> str:
+    only = "" if item.eligible is None else f" Only {_names(item.eligible)} may label it."
+    barred = f" {_names(item.excluded)} may not label it." if item.excluded else ""
+    return f"It arrived in slot {item.arrived_slot}, worth {item.weight:g}.{only}{barred}"
+
+
+def _asked(given: Given) -> str:
+    text = f"{given.labeler} was asked"
+    if given.gain is not None:
+        text += f", because a label was worth {given.gain:.3g}"
+    if given.price:
+        text += f" (a unit of evidence cost {given.price:.3g})"
+    return f"{text}{_instead(given)}."
+
+
+def _instead(given: Given) -> str:
+    """What the labeler was not asked, and why it was not that."""
+    others = [(one.gain, one) for one in given.alternatives if one.gain is not None]
+    if not others or given.gain is None:
+        return ""
+    gain, best = others[0]
+    if gain <= given.gain:
+        return f"; the next best was {best.item}, worth {gain:.3g}"
+    if best.given_to is not None and best.given_to != given.labeler:
+        return f"; {best.item}, worth {gain:.3g}, went to {best.given_to} at the same time"
+    return (
+        f"; a label of {best.item} alone was worth more, {gain:.3g}, but the policy looks at more "
+        "than the next label"
+    )
+
+
+def _labelled(label: LabelView, after: dict[str, tuple[Belief, Belief]]) -> str:
+    text = f"{label.labeler} said {label.said}"
+    if label.lead_seconds is not None:
+        text += f" after {label.lead_seconds:.1f} s"
+    if label.late:
+        return f"{text}, when the item had left."
+    if label.labeler in after:
+        before, now = after[label.labeler]
+        was, became = before.posterior[label.said], now.posterior[label.said]
+        moved = "rose" if became > was else "fell"
+        text += f": the belief in {label.said} {moved} from {percent(was)} to {percent(became)}"
+    return f"{text}."
+
+
+def _learned(belief: Belief) -> str:
+    name, p = _most(belief.posterior)
+    return (
+        "The stream learned more about its labelers: by the same labels, "
+        f"{name} is now {percent(p)}."
+    )
+
+
+def _left(item: ItemView, told: Explanation) -> str:
+    exit = item.exit
+    assert exit is not None
+    if exit.verdict is None:
+        return f"It left without a verdict: {told.why}."
+    many = "one label" if exit.labels == 1 else f"{exit.labels} labels"
+    return (
+        f"It left as {exit.verdict} with {many}, confidence {percent(exit.confidence)}, because "
+        f"{told.why}."
+    )
+
+
+def chart_of(beliefs: Sequence[Belief]) -> Chart | None:
+    """The picture of how the belief moved; None if it never did.
+
+    >>> chart_of([]) is None
+    True
+    """
+    if len(beliefs) < 2:
+        return None
+    last = beliefs[-1].posterior
+    names = sorted(last, key=lambda name: -last[name])[:CURVES]
+    step = (WIDTH - LEFT) / len(beliefs)
+    places = [LEFT + step * k for k in range(len(beliefs))]
+    curves = tuple(
+        Curve(name, _points(places, [b.posterior[name] for b in beliefs]), last[name])
+        for name in names
+    )
+    ticks = tuple((x, b.labeler or b.why) for x, b in zip(places, beliefs, strict=True))
+    (first, p), (final, q) = _most(beliefs[0].posterior), _most(last)
+    return Chart(
+        curves,
+        ticks,
+        f"The belief began with {first} at {percent(p)} and ended with {final} at {percent(q)}, "
+        f"after {sum(b.why == 'label' for b in beliefs)} labels.",
+    )
+
+
+def _points(places: Sequence[float], values: Sequence[float]) -> str:
+    """A line that stays at each value until the next."""
+    found: list[str] = []
+    for k, (x, p) in enumerate(zip(places, values, strict=True)):
+        y = f"{10 + (1 - p) * (HEIGHT - BOTTOM - 10):.1f}"
+        if k:
+            found.append(f"{x:.1f},{found[-1].partition(',')[2]}")
+        found.append(f"{x:.1f},{y}")
+    return " ".join([*found, f"{WIDTH},{found[-1].partition(',')[2]}"])
+
+
+def _after_labels(beliefs: Sequence[Belief]) -> dict[str, tuple[Belief, Belief]]:
+    """For each labeler, the beliefs before and after its label."""
+    pairs = itertools.pairwise(beliefs)
+    return {now.labeler: (before, now) for before, now in pairs if now.labeler is not None}
+
+
+def _most(posterior: dict[str, float]) -> tuple[str, float]:
+    return max(posterior.items(), key=lambda pair: pair[1])
+
+
+def _names(names: Iterable[str]) -> str:
+    return ", ".join(names)

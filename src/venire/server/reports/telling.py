@@ -1,0 +1,101 @@
+"""Which verdicts a reviewer should see first: those whose truth tells most about who is right.
+
+They are chosen as `venire ask` chooses (`venire.estimators.questions`), by the latest labels and
+gold of a stream. Items that wait for an audit have no part in it, not even by their labels: what is
+hidden from reviewers must not show in an order either.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+from weakref import WeakKeyDictionary
+
+from venire.estimators.families import Families
+from venire.estimators.questions import Question, questions
+from venire.labels import LabelTable
+from venire.server.runtime.runtime import Runtime
+from venire.server.store import Storage
+from venire.server.stream.live_stream import LiveStream
+
+__all__ = ["Telling", "Told", "asked_of", "reason_of"]
+
+#: How many of the latest labels to look at, how many items to list, and seconds to keep a list.
+LABELS: Final = 20_000
+MOST: Final = 100
+CACHE_SECONDS: Final = 30.0
+
+
+class Told(NamedTuple):
+    """What to ask, the most telling first, and what the answers so far say, in words."""
+
+    asked: tuple[Question, ...] = ()
+    words: tuple[str, ...] = ()
+
+
+class _Kept(NamedTuple):
+    """A list, when and by which labels and gold it was made, and what was due then."""
+
+    at: float
+    by: tuple[int, ...]
+    due: frozenset[str]
+    told: Told
+
+
+class Telling:
+    """The list of each stream; made anew when labels or gold came, at most every half minute."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+        self._kept: WeakKeyDictionary[LiveStream, _Kept] = WeakKeyDictionary()
+        self._busy = asyncio.Lock()
+
+    async def of(self, live: LiveStream) -> Told:
+        """The list of a stream. Whoever has gold since is still in it."""
+        async with self._busy:
+            runtime, checks = self._runtime, live.checks
+            by = live.statistics.labels, checks.gold, checks.corrected
+            now, due = runtime.clock.monotonic(), frozenset(checks.waiting)
+            kept = self._kept.get(live)
+            fresh = kept is not None and (kept.by == by or now - kept.at < CACHE_SECONDS)
+            if kept is not None and fresh and due <= kept.due:
+                return kept.told
+            settings, drawn = live.settings, frozenset(checks.verdicts)
+            given = live.name, settings.classes, due, drawn, settings.families
+            await runtime.flush()
+            told = await runtime.threads.compute(asked_of, runtime.storage, *given)
+            self._kept[live] = _Kept(now, by, due, told)
+            return told
+
+
+def asked_of(
+    storage: Storage,
+    stream: str,
+    classes: Sequence[str],
+    due: frozenset[str],
+    drawn: frozenset[str],
+    families: Families | None = None,
+) -> Told:
+    """The items to ask about, without those that are due or open."""
+    labels = storage.recent_labels(stream, 0.0, limit=LABELS)
+    rows = [(row.item, row.labeler, row.said) for row in labels if row.item not in due]
+    if len({row[1] for row in rows}) < 2:
+        return Told()
+    gold = storage.gold_of(stream, {row[0] for row in rows})
+    table = LabelTable.from_rows(rows, classes=tuple(classes))
+    chosen = frozenset(gold) - drawn
+    found = questions(table, MOST, gold or None, asked=chosen, families=families)
+    return Told(found.asked, found.words)
+
+
+def reason_of(question: Question) -> str:
+    """Why an item is worth a look.
+
+    >>> reason_of(Question("post-1", "spam", "ok", 0.413))
+    'those who say spam and those who say ok cannot both be right: its truth tells 0.41 bits'
+    """
+    return (
+        f"those who say {question.verdict} and those who say {question.other} cannot both be "
+        f"right: its truth tells {question.information:.2f} bits"
+    )

@@ -1,0 +1,400 @@
+"""Settings of a stream, and of the service as a whole.
+
+`StreamSettings` is the body of `POST /v1/streams`; the store keeps every version of it. Every field
+except `classes` may be changed while the stream runs.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Hashable
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal, Self
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    SerializerFunctionWrapHandler,
+    ValidationError,
+    model_serializer,
+    model_validator,
+)
+
+from venire.costs import MOST_COST
+from venire.model import MOST_CAPACITY, MOST_PRICE, MOST_WEIGHT
+from venire.server.page_settings import MOST_AHEAD, Name, PageSettings
+from venire.server.retention import Retention
+from venire.server.units import Unit
+from venire.student import Student
+
+__all__ = [
+    "LATER",
+    "LONGEST_ID",
+    "MOST_AHEAD",
+    "STREAM_NAME",
+    "AlarmRules",
+    "DailyBudget",
+    "ErrorCost",
+    "Member",
+    "Name",
+    "ServiceSettings",
+    "StreamSettings",
+    "StudentSettings",
+    "as_body",
+    "changed",
+    "first_fault",
+    "of_body",
+]
+
+#: The pattern of a stream's name, which is part of URL paths.
+STREAM_NAME: Final = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
+
+#: Maximum length of an item's id, in characters.
+LONGEST_ID: Final = 200
+
+#: Settings that are not stored while they are empty, so that servers from before them read streams.
+LATER: Final = frozenset({"families", "show_left"})
+
+#: The shortest slot, in seconds: the server has to close every one.
+MIN_SLOT: Final = 0.01
+
+#: Maximum of the setting `revisions`.
+MAX_REVISIONS: Final = 100_000
+
+Seconds = Annotated[float, Field(gt=0, le=10 * 365 * 86_400, allow_inf_nan=False), Unit("seconds")]
+SlotSeconds = Annotated[
+    float, Field(ge=MIN_SLOT, le=10 * 365 * 86_400, allow_inf_nan=False), Unit("seconds")
+]
+Weight = Annotated[float, Field(gt=0, le=MOST_WEIGHT, allow_inf_nan=False)]
+Share = Annotated[float, Field(ge=0, le=1), Unit("0 to 1")]
+Count = Annotated[int, Field(ge=0, le=2**31 - 1)]
+
+
+class Member(BaseModel):
+    """A labeler on the panel: a record, a program or a model.
+
+    `capacity` is how many items it may hold at once. `competence` is the probability that its label
+    is right, if known; otherwise it is learned. `price` is what one label of it costs, in the unit
+    of the items' weights. `kind` is a note for people. What a `trusted` one says is gold: it is
+    given verdicts to audit, and no other work. A `retired` one is given nothing; its labels stay.
+
+    >>> Member(id="ann").capacity
+    1
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    id: Name
+    competence: Annotated[float, Field(gt=0, lt=1)] | None = None
+    capacity: Annotated[int, Field(ge=1, le=MOST_CAPACITY)] = 1
+    price: Annotated[float, Field(ge=0, le=MOST_PRICE)] = 0.0
+    kind: Annotated[str, Field(max_length=40)] | None = None
+    trusted: bool = False
+    retired: bool = False
+
+
+class ErrorCost(BaseModel):
+    """What it costs to say `verdict` of an item that is `truth`.
+
+    >>> ErrorCost(truth="toxic", verdict="ok", cost=10).cost
+    10.0
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    truth: Name
+    verdict: Name
+    cost: Annotated[float, Field(gt=0, le=MOST_COST, allow_inf_nan=False)]
+
+
+class DailyBudget(BaseModel):
+    """What may be spent each day: `money`, in the unit of the labelers' prices, `labels`, or both.
+
+    >>> DailyBudget(money=50).per_day
+    True
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+
+    money: (
+        Annotated[float, Field(ge=0, allow_inf_nan=False), Unit("a day, in the unit of prices")]
+        | None
+    ) = None
+    """What labels may cost: at no time more, and at a pace at which the last of it buys as much as
+    the first."""
+    labels: Annotated[int, Field(ge=0, le=2**53), Unit("labels a day")] | None = None
+    """How many labels may be bought."""
+    per_day: Literal[True] = True
+
+    @model_validator(mode="after")
+    def _limits(self) -> Self:
+        if self.money is None and self.labels is None:
+            raise ValueError("got a budget without a limit, expected money, labels or both")
+        return self
+
+
+class StudentSettings(BaseModel):
+    """A model that learns from the verdicts and joins the panel; see docs/student.md.
+
+    `field` is what it sees of an item's payload, a text or a list of numbers; by default all of its
+    text. `bins` is how many bins its confidence has, and `id` its name.
+
+    >>> StudentSettings(field="text").voices[0]
+    'student (1 of 5)'
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    id: Annotated[Name, Field(max_length=100)] = "student"
+    field: Annotated[str, Field(min_length=1, max_length=200)] | None = None
+    bins: Annotated[int, Field(ge=1, le=10)] = 5
+
+    @property
+    def student(self) -> Student:
+        """The student that it is."""
+        return Student(field=self.field, bins=self.bins, id=self.id)
+
+    @cached_property
+    def voices(self) -> tuple[str, ...]:
+        """The labelers that it is on the panel."""
+        return self.student.voices
+
+
+class AlarmRules(BaseModel):
+    """When to raise an alarm; None turns a rule off.
+
+    >>> AlarmRules(queue=1000).single_label_share
+    0.8
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+
+    queue: Annotated[Count, Unit("items")] | None = None
+    """More items than this are open."""
+    oldest_seconds: Seconds | None = None
+    """An open item has waited longer."""
+    response_p90_seconds: Seconds | None = None
+    """A tenth of the last thousand items took longer from arrival to verdict."""
+    accuracy: Share | None = None
+    """The estimated accuracy, with its whole interval, is lower."""
+    error_upper: Share | None = None
+    """The upper bound on the rate of errors, by audits, is higher."""
+    single_label_share: Share | None = 0.8
+    """More of the latest items left after one label."""
+    kept_share: Share | None = 0.5
+    """Of the items that most labels put into a class, fewer left as that class."""
+    mix_shift: Share | None = 0.3
+    """The mix of the latest verdicts differs more from that of those before."""
+    drift: bool = True
+    """The labels of a labeler changed."""
+    stopped_seconds: Seconds | None = 3600.0
+    """A labeler that had labelled gave nothing for longer, while items wait."""
+    budget_share: Share | None = 0.1
+    """Less of the label budget is left."""
+
+
+class StreamSettings(PageSettings):
+    """How a stream is served; what people see on the labelling page is in `PageSettings`.
+
+    Examples
+    --------
+    >>> StreamSettings(classes=["spam", "ok"], panel=[{"id": "ann"}]).policy
+    'realised'
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+
+    classes: Annotated[tuple[Name, ...], Field(min_length=2, max_length=1000)]
+    """The possible labels. Cannot be changed later."""
+    panel: Annotated[tuple[Member, ...], Field(max_length=10_000)] = ()
+    """The labelers known from the start."""
+    open_panel: bool = True
+    """Whether a labeler that is not on the panel joins it by requesting work."""
+    unasked_labels: bool = False
+    """Whether a labeler's own key may send labels for items it was never assigned."""
+    policy: Annotated[str, Field(max_length=100)] = "realised"
+    """Who gets what, and when an item leaves: a name with parameters, as `fixed-overlap:5`."""
+    learning: Annotated[str, Field(max_length=100)] = "while-serving"
+    """How it learns how good labelers are; with `known` each needs a competence."""
+    slot_seconds: SlotSeconds = 60.0
+    """The length of a slot: verdicts are given at its end. Slots that the server cannot close in
+    time are skipped."""
+    default_weight: Annotated[Weight, Unit("in the unit of prices")] = 10.0
+    """What a right verdict is worth, for items without a weight of their own. A change applies to
+    items that arrive after it."""
+    delay_cost: Annotated[Weight, Unit("a slot")] = 1.0
+    """What waiting for one slot costs, in the unit of the weights and prices."""
+    min_labels: Annotated[Count, Unit("labels")] = 1
+    """An item does not leave with fewer labels, unless nobody on the panel is left to label it."""
+    max_overlap: Annotated[int, Field(ge=1, le=2**31 - 1), Unit("labels")] | None = None
+    """An item leaves once it has this number of labels, decided or not."""
+    min_confidence: Annotated[float, Field(gt=0, le=1), Unit("0 to 1")] | None = None
+    """An item leaves once its verdict is as sure as this, and not before while somebody could still
+    label it; one that leaves below it before its deadline is undecided."""
+    deadline_slots: Annotated[int, Field(ge=1, le=2**31 - 1), Unit("slots")] | None = None
+    """An item leaves at the latest so long after its arrival."""
+    label_budget: Annotated[int, Field(ge=0, le=2**53), Unit("labels")] | None = None
+    """Labels in all; once they are spent, items leave with the labels they have."""
+    budget: DailyBudget | None = None
+    """What may be spent each day, `{"money": 50}` or `{"labels": 300}`; a day is 86,400 seconds of
+    slots."""
+    revisions: Annotated[int, Field(ge=0, le=MAX_REVISIONS, strict=True), Unit("items")] = 0
+    """How many of the latest items that left are decided again whenever more is learned about the
+    labelers; verdicts that changed are published."""
+    costs: Annotated[tuple[ErrorCost, ...], Field(max_length=10_000)] = ()
+    """What errors cost, by truth and verdict; 1 where nothing is said. The verdict is the class of
+    least expected cost."""
+    families: Annotated[dict[Name, Name], Field(max_length=10_000)] = {}  # noqa: RUF012 # pydantic copies it
+    """Labelers who may share errors, by the name of their family, `{"llama-a": "llama"}`: together
+    they count for as many votes as they are worth. Labelers who have not come yet may be named."""
+    audit_share: Share = 0.0
+    """The share of the verdicts, drawn at random, that a trusted labeler audits."""
+    audit_at_least: Annotated[int, Field(ge=0, le=1_000_000), Unit("of each class")] = 0
+    """So many audits of each class of verdicts, or all that there are: of the first ones of a class
+    every one is drawn, of the next as many every second, then every fourth, down to `audit_share`.
+    0: all verdicts are drawn alike."""
+    student: StudentSettings | None = None
+    """A model that learns from the verdicts and labels every item, `{"field": "text"}`. Its label
+    counts in `min_labels` and `max_overlap`, and costs nothing; budgets must be in money."""
+    alarms: AlarmRules = AlarmRules()
+    """When to raise an alarm."""
+    retention: Retention = Retention()
+    """How long payloads and items that left stay in the store; by default for ever."""
+    lease_floor_seconds: Seconds = 60.0
+    """The shortest lease, which lasts twice the labeler's 90th percentile of labelling time."""
+    lease_ceiling_seconds: Seconds = 3600.0
+    """The longest lease."""
+
+    @model_serializer(mode="wrap")
+    def _without_nothing(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """All fields; those of `LATER` are left out if empty, as in settings from before them."""
+        fields: dict[str, Any] = write(self)
+        return {k: v for k, v in fields.items() if k not in LATER or getattr(self, k)}
+
+    @model_validator(mode="after")
+    def _together(self) -> Self:
+        if len(set(self.classes)) < len(self.classes):
+            raise ValueError(f"got the classes {list(self.classes)}, expected distinct names")
+        self.check_classes(self.classes)
+        names = [member.id for member in self.panel]
+        if len(set(names)) < len(names):
+            raise ValueError("a labeler is on the panel twice; expected distinct ids")
+        if not self.asked and not self.open_panel:
+            raise ValueError("the panel is empty and closed: name labelers, or set open_panel")
+        if self.max_overlap is not None and self.min_labels > self.max_overlap:
+            raise ValueError(
+                f"min_labels {self.min_labels} is more than max_overlap {self.max_overlap}"
+            )
+        for cost in self.costs:
+            if not {cost.truth, cost.verdict} <= set(self.classes) or cost.truth == cost.verdict:
+                raise ValueError(
+                    f"got a cost of {cost.truth!r} called {cost.verdict!r}, expected two different "
+                    f"classes among {list(self.classes)}"
+                )
+        if len(self.cost_pairs) < len(self.costs):
+            raise ValueError("an error has two costs; expected one for each truth and verdict")
+        self._check_student()
+        if self.lease_floor_seconds > self.lease_ceiling_seconds:
+            raise ValueError("lease_floor_seconds is more than lease_ceiling_seconds")
+        return self
+
+    def _check_student(self) -> None:
+        if self.student is None:
+            return
+        if self.voices & {member.id for member in self.panel}:
+            raise ValueError(f"the student {self.student.id!r} is on the panel: give it another id")
+        if self.label_budget is not None or (self.budget and self.budget.labels is not None):
+            raise ValueError(
+                "got a budget in labels and a student, which labels every item for nothing: give "
+                "the labelers a price, and the budget in money"
+            )
+
+    @cached_property
+    def voices(self) -> frozenset[str]:
+        """The labelers that are the student's; none without one."""
+        return frozenset() if self.student is None else frozenset(self.student.voices)
+
+    @cached_property
+    def trusted(self) -> frozenset[str]:
+        """The labelers whose word is gold."""
+        return frozenset(m.id for m in self.panel if m.trusted and not m.retired)
+
+    @cached_property
+    def retired(self) -> frozenset[str]:
+        """The labelers who are given nothing any more."""
+        return frozenset(member.id for member in self.panel if member.retired)
+
+    @property
+    def asked(self) -> list[Member]:
+        """Those on the panel who are asked for labels."""
+        return [member for member in self.panel if not member.trusted and not member.retired]
+
+    @property
+    def cost_pairs(self) -> dict[tuple[Hashable, Hashable], float]:
+        """What errors cost, as the engine takes it."""
+        return {(cost.truth, cost.verdict): cost.cost for cost in self.costs}
+
+
+def changed(settings: StreamSettings, changes: dict[str, Any]) -> StreamSettings:
+    """The settings with some fields replaced, validated again.
+
+    >>> old = StreamSettings(classes=["a", "b"])
+    >>> changed(old, {"max_overlap": 5}).max_overlap
+    5
+    """
+    return StreamSettings.model_validate({**settings.model_dump(), **changes})
+
+
+def as_body(settings: StreamSettings, status: str) -> str:
+    """One version of a stream's settings and status, as stored.
+
+    >>> of_body(as_body(StreamSettings(classes=["a", "b"]), "paused"))[1]
+    'paused'
+    """
+    return json.dumps({"settings": settings.model_dump(mode="json"), "status": status})
+
+
+def of_body(body: str) -> tuple[StreamSettings, str]:
+    """The settings and the status of a stored version."""
+    kept = json.loads(body)
+    fields = kept["settings"]
+    fields["slot_seconds"] = max(fields["slot_seconds"], MIN_SLOT)  # older stores had less
+    return StreamSettings.model_validate(fields), str(kept["status"])
+
+
+def first_fault(error: ValidationError) -> str:
+    """The first validation error, in one line.
+
+    >>> try:
+    ...     StreamSettings(classes=["a"])
+    ... except ValidationError as error:
+    ...     print(first_fault(error))
+    classes: Tuple should have at least 2 items after validation, not 1
+    """
+    fault = error.errors()[0]
+    where = ".".join(str(part) for part in fault["loc"])
+    message = str(fault["msg"]).removeprefix("Value error, ")
+    return f"{where}: {message}" if where else message
+
+
+class ServiceSettings(BaseModel):
+    """Settings of the service, for all of its streams."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    max_waiting: Annotated[int, Field(ge=1)] = 1000
+    max_wait_seconds: Seconds = 60.0
+    max_batch: Annotated[int, Field(ge=1)] = 100_000
+    max_open_items: Annotated[int, Field(ge=1)] = 1_000_000
+    max_labelers: Annotated[int, Field(ge=1)] = 10_000
+    remember_items: Annotated[int, Field(ge=0)] = 100_000
+    archive: Path | None = None
+    snapshot_every: Annotated[int, Field(ge=1)] = 20_000
+    allow_private_webhooks: bool = False
+    webhook_attempts: Annotated[int, Field(ge=1, le=50)] = 8
+    webhook_retry_seconds: Seconds = 3 * 86_400.0
+    webhook_timeout_seconds: Seconds = 10.0
+    webhook_first_delay_seconds: Seconds = 2.0
+    key_refresh_seconds: Seconds = 2.0

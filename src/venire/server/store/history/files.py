@@ -1,0 +1,330 @@
+"""The folder of a segment: a Parquet file for each table, and a manifest with their digests.
+
+Payloads, their digests and the texts of notes are in a file of their own, `private.parquet`, which
+the chain does not cover: so a payload can be erased, and the chain still holds. A folder appears
+under its name by one rename, when all of it is on disk.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from itertools import count
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, NamedTuple, Self, get_type_hints
+
+from venire.errors import FileError, StoreError
+from venire.server.store import rows as r
+from venire.server.store.changes import Restorable
+from venire.server.store.file_lock import open_private
+from venire.tools.extras import library
+from venire.tools.untrusted import is_file_name, parse_json
+
+__all__ = ["MANIFEST", "TABLES", "Secret", "SegmentFiles", "SegmentWriter", "chained", "folder_of"]
+
+MANIFEST: Final = "manifest.json"
+
+FORMAT: Final = 1
+
+#: The rows of a segment's files, in the order in which they are put back.
+TABLES: Final[dict[Restorable, Any]] = {
+    "events": r.EventRow,
+    "snapshots": r.SnapshotRow,
+    "items": r.ItemRow,
+    "labels": r.LabelRow,
+    "leases": r.LeaseRow,
+    "notes": r.NoteRow,
+    "revisions": r.RevisionRow,
+}
+
+#: Rows in memory before they are written; rows that are read at once.
+_GROUP: Final = 10_000
+
+_KINDS: Final = {str: "string", int: "int64", float: "float64", bool: "bool", bytes: "binary"}
+
+
+class Secret(NamedTuple):
+    """What can be erased: payload and digest of an item, or the text of note `name`."""
+
+    kind: str
+    name: str
+    digest: str
+    text: str
+
+
+def folder_of(archive: Path, stream: str, name: str) -> Path:
+    """Where a segment is, by the archive's folder, the stream and the segment's name.
+
+    >>> folder_of(Path("old"), "posts", "../../x")
+    Traceback (most recent call last):
+    venire.errors.StoreError: the store names the segment '../../x' of the stream 'posts', ...
+    """
+    if not (is_file_name(stream) and is_file_name(name)):
+        raise StoreError(
+            f"the store names the segment {name!r} of the stream {stream!r}, which is no file of "
+            "an archive: it was forged or is damaged, restore a backup"
+        )
+    return archive / stream / name
+
+
+def chained(segment: r.SegmentRow, previous: str, files: Mapping[str, Any]) -> str:
+    """The digest of a segment, which depends on that of the one before.
+
+    >>> row = r.SegmentRow("posts", 1, 9.0, 0, 4, 2.0, 6, 1, 0, 3, "000001", "")
+    >>> chained(row, "", {})[:8]
+    '0655c86d'
+    """
+    fields = {name: value for name, value in segment._asdict().items() if name != "digest"}
+    text = json.dumps([FORMAT, previous, fields, files], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _arrow() -> tuple[Any, Any]:
+    return library("pyarrow", "data"), library("pyarrow.parquet", "data")
+
+
+def _schema(kind: Any) -> Any:
+    arrow, _ = _arrow()
+    hints = get_type_hints(kind)
+    fields = []
+    for name in kind._fields:
+        types = [t for t in getattr(hints[name], "__args__", (hints[name],)) if t is not type(None)]
+        fields.append((name, getattr(arrow, _KINDS[types[0]].replace("bool", "bool_"))()))
+    return arrow.schema(fields)
+
+
+class _TableFile:
+    """A Parquet file that rows are added to."""
+
+    def __init__(self, path: Path, kind: Any) -> None:
+        arrow, parquet = _arrow()
+        self._arrow, self._schema, self._rows = arrow, _schema(kind), list[Sequence[Any]]()
+        self._file = open(path, "wb", opener=open_private)  # noqa: SIM115 (closed by close)
+        self._writer = parquet.ParquetWriter(self._file, self._schema, compression="zstd")
+        self.count, self._path = 0, path
+
+    def add(self, rows: Iterable[Sequence[Any]]) -> None:
+        self._rows += rows
+        if len(self._rows) >= _GROUP:
+            self._flush()
+
+    def _flush(self) -> None:
+        if self._rows:
+            columns = list(zip(*self._rows, strict=True))
+            arrays = [
+                self._arrow.array(column, field.type)
+                for column, field in zip(columns, self._schema, strict=True)
+            ]
+            self._writer.write_table(self._arrow.table(arrays, schema=self._schema))
+            self.count += len(self._rows)
+            self._rows = []
+
+    def close(self) -> dict[str, Any]:
+        """Bring it to the disk; how many rows it has, and its digest."""
+        self._flush()
+        self._writer.close()
+        self._file.flush()
+        os.fsync(self._file.fileno())
+        if not os.path.samestat(os.fstat(self._file.fileno()), os.stat(self._path)):
+            raise FileError(self._path, None, "was replaced while it was written: another program "
+                            "archives the same stream, let only one of them do it")  # fmt: skip
+        self._file.close()
+        return {"rows": self.count, "sha256": _sha256(self._path)}
+
+    def abandon(self) -> None:
+        with suppress(Exception):  # it would be closed later, when the file is closed already
+            self._writer.close()
+        self._file.close()
+
+
+class SegmentWriter:
+    """Writes the files of a segment beside their place; `finish` puts them there."""
+
+    def __init__(self, archive: Path, segment: r.SegmentRow) -> None:
+        self._target = folder_of(archive, segment.stream, segment.name)
+        self._part = self._target.with_name(f"{segment.name}.part")
+        self._segment = segment
+
+    def __enter__(self) -> Self:
+        try:
+            shutil.rmtree(self._part, ignore_errors=True)
+            self._part.mkdir(mode=0o700, parents=True)
+            kinds = [("private", Secret), *TABLES.items()]
+            self._files: dict[str, _TableFile] = {
+                name: _TableFile(self._part / f"{name}.parquet", kind) for name, kind in kinds
+            }
+        except OSError as error:
+            raise _unwritable(self._part, error) from None
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
+    ) -> None:
+        if kind is not None:
+            for file in self._files.values():
+                file.abandon()
+        if isinstance(error, OSError) and error.errno is not None:
+            raise _unwritable(self._part, error) from None
+
+    def add(self, table: Restorable, rows: Sequence[Any]) -> None:
+        """Add rows; what is private of items and notes goes into its own file."""
+        secrets: list[Secret] = []
+        if table == "items":
+            whole = [row for row in rows if row.digest != r.ERASED]
+            secrets = [Secret("item", row.id, row.digest, row.payload) for row in whole]
+            rows = [row._replace(digest="", payload="") for row in rows]
+        elif table == "notes":
+            secrets = [Secret("note", str(row.n), "", row.text) for row in rows if row.text]
+            rows = [row._replace(text="") for row in rows]
+        self._files[table].add(rows)
+        self._files["private"].add(secrets)
+
+    def finish(self, previous: str) -> r.SegmentRow:
+        """Put the folder into its place; the whole segment.
+
+        A folder that is there, which was given up or belongs to another store, is moved aside.
+        """
+        closed = {name: file.close() for name, file in self._files.items()}
+        private = {**closed.pop("private"), "erased": []}
+        segment = self._segment._replace(digest=chained(self._segment, previous, closed))
+        manifest = {
+            "venire": "segment",
+            "format": FORMAT,
+            "segment": segment._asdict(),
+            "previous": previous,
+            "files": closed,
+            "private": private,
+        }
+        _write_json(self._part / MANIFEST, manifest)
+        if self._target.exists():
+            names = (self._target.with_name(f"{self._target.name}.old-{k}") for k in count(1))
+            os.replace(self._target, next(name for name in names if not name.exists()))
+        os.replace(self._part, self._target)
+        for folder in (self._target.parent, self._target.parent.parent):
+            _sync(folder)
+        return segment
+
+
+class SegmentFiles:
+    """The files of a segment that is in its place."""
+
+    def __init__(self, archive: Path, segment: r.SegmentRow) -> None:
+        self.segment, self.folder = segment, folder_of(archive, segment.stream, segment.name)
+
+    def manifest(self) -> dict[str, Any]:
+        """What the segment says of itself."""
+        path = self.folder / MANIFEST
+        try:
+            found = parse_json(path.read_text(encoding="utf-8"))
+        except OSError as error:
+            raise FileError(path, None, f"cannot be read: {error.strerror}: is this the archive of "
+                            "the store?") from None  # fmt: skip
+        except ValueError as error:
+            raise FileError(path, None, f"is damaged: {error}") from None
+        if not isinstance(found, dict) or found.get("venire") != "segment":
+            raise FileError(path, None, "is not the manifest of a segment of venire")
+        if found["format"] != FORMAT:
+            raise FileError(path, None, f"is of format {found['format']}, expected {FORMAT}")
+        return found
+
+    def faults(self, previous: str) -> list[str]:
+        """What is not as it was written: the chain, the files, and the payloads."""
+        try:
+            manifest = self.manifest()
+        except FileError as error:
+            return [str(error)]
+        found = []
+        if chained(self.segment, previous, manifest["files"]) != self.segment.digest:
+            found.append(f"{self.folder}: its digest is not the one that the store has")
+        for name, told in {**manifest["files"], "private": manifest["private"]}.items():
+            path = self.folder / f"{name}.parquet"
+            if not path.is_file():
+                found.append(f"{path} is missing")
+            elif _sha256(path) != told["sha256"]:
+                found.append(f"{path} was changed")
+        return found
+
+    def rows(self, table: Restorable) -> Iterator[list[Any]]:
+        """The rows of a table in pieces; items and notes without what is private."""
+        yield from self._pieces(f"{table}.parquet", TABLES[table])
+
+    def secrets(self) -> Iterator[list[Secret]]:
+        """What is private, in pieces."""
+        yield from self._pieces("private.parquet", Secret)
+
+    def some(self, table: Restorable, column: str, value: Any) -> list[Any]:
+        """The rows of a table that have a value in a column."""
+        return self._some(f"{table}.parquet", TABLES[table], [(column, "=", value)])
+
+    def secret(self, kind: str, name: str) -> Secret | None:
+        """One thing that is private; None if it was erased."""
+        where = [("kind", "=", kind), ("name", "=", name)]
+        found = self._some("private.parquet", Secret, where)
+        return found[0] if found else None
+
+    def names(self, kind: str) -> set[str]:
+        """Of which items, or notes, there is something private."""
+        return {row.name for piece in self.secrets() for row in piece if row.kind == kind}
+
+    def erase(self, names: Iterable[tuple[str, str]]) -> None:
+        """Erase payloads and texts, by kind and name; the manifest says so."""
+        gone, manifest, part = set(names), self.manifest(), self.folder / "private.parquet.part"
+        file = _TableFile(part, Secret)
+        for piece in self.secrets():
+            file.add([row for row in piece if (row.kind, row.name) not in gone])
+        erased = sorted({*map(tuple, manifest["private"]["erased"]), *gone})
+        manifest["private"] = {**file.close(), "erased": erased}
+        os.replace(part, self.folder / "private.parquet")
+        _write_json(self.folder / MANIFEST, manifest)
+
+    def _pieces(self, name: str, kind: Any) -> Iterator[list[Any]]:
+        _, parquet = _arrow()
+        path = self.folder / name
+        try:
+            with open(path, "rb") as file:
+                for batch in parquet.ParquetFile(file).iter_batches(_GROUP):
+                    yield [kind._make(row.values()) for row in batch.to_pylist()]
+        except OSError as error:
+            raise FileError(path, None, f"cannot be read: {error}") from None
+
+    def _some(self, name: str, kind: Any, where: list[tuple[str, str, Any]]) -> list[Any]:
+        _, parquet = _arrow()
+        path = self.folder / name
+        try:
+            found = parquet.read_table(path, filters=where, partitioning=None).to_pylist()
+        except OSError as error:
+            raise FileError(path, None, f"cannot be read: {error}") from None
+        return [kind._make(row.values()) for row in found]
+
+
+def _sha256(path: Path) -> str:
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _write_json(path: Path, value: Any) -> None:
+    part = path.with_name(f"{path.name}.part")
+    with open(part, "w", encoding="utf-8", opener=open_private) as file:
+        json.dump(value, file, indent=1)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(part, path)
+    _sync(path.parent)
+
+
+def _sync(folder: Path) -> None:
+    """Bring the names in a folder to the disk."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _unwritable(path: Path, error: OSError) -> FileError:
+    return FileError(path, None, f"cannot be written: {error.strerror or error}")

@@ -1,0 +1,427 @@
+"""What the stores in SQLite and PostgreSQL share: reading."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any, TypeVar, cast
+
+from sqlalchemy import Column, Connection, Engine, Select, func, select
+
+from venire.model import DeliveryStatus, ItemStatus, LeaseStatus, NoteKind
+from venire.server.store.base import Storage
+from venire.server.store.rows import (
+    UNSETTLED,
+    AlarmRow,
+    AuditRow,
+    CheckRow,
+    Counts,
+    DeliveryRow,
+    EngineRow,
+    EventRow,
+    Exited,
+    GoldRow,
+    ItemRow,
+    KeyRow,
+    LabelRow,
+    LeaseRow,
+    NoteRow,
+    RevisionRow,
+    SettingsRow,
+    SnapshotRow,
+    StreamRow,
+    WebhookRow,
+)
+from venire.server.store.sql import queries as q
+from venire.server.store.sql import tables as t
+
+__all__ = ["SqlReading"]
+
+R = TypeVar("R", bound=tuple[Any, ...])
+
+#: How many names go into one query.
+_CHUNK = 500
+
+
+class SqlReading(Storage):
+    """The reads of a store, each one a query."""
+
+    _engine: Engine
+    _held: Connection | None = None
+
+    @abstractmethod
+    def _errors(self) -> AbstractContextManager[None]:
+        """Turn the driver's errors into ours."""
+
+    @abstractmethod
+    def _hold(self) -> Connection:
+        """A connection on which every read sees the same state."""
+
+    @contextmanager
+    def frozen(self) -> Iterator[None]:
+        """Inside, all reads see one state, whatever is written meanwhile."""
+        with self._errors():
+            held = self._held = self._hold()
+        try:
+            yield
+        finally:
+            self._held = None
+            held.rollback()
+            held.close()
+
+    @contextmanager
+    def _connection(self) -> Iterator[Connection]:
+        if self._held is not None:
+            with self._errors():
+                yield self._held
+            return
+        with self._errors(), self._engine.connect() as connection:
+            yield connection
+
+    def _all(self, row: type[R], query: Select[Any], limit: int | None = None) -> list[R]:
+        make = cast(Any, row)._make
+        with self._connection() as connection:
+            return [make(found) for found in connection.execute(query.limit(limit))]
+
+    def _first(self, row: type[R], query: Select[Any]) -> R | None:
+        found = self._all(row, query, 1)
+        return found[0] if found else None
+
+    def _scalar(self, query: Select[Any]) -> Any:
+        """The first value of an answer; None if there is none."""
+        with self._connection() as connection:
+            return connection.execute(query).scalar()
+
+    def _each(self, query: Select[Any], chunk: int) -> Iterator[Any]:
+        """The rows of an answer as they are read."""
+        with self._connection() as connection:
+            yield from connection.execute(query, execution_options={"yield_per": chunk})
+
+    def _among(
+        self, columns: tuple[Column[Any], ...], stream: str, names: Iterable[str]
+    ) -> Iterator[Any]:
+        """These columns of a stream's rows whose first column is one of the names."""
+        of, listed = columns[0].table.c.stream == stream, list(names)
+        for start in range(0, len(listed), _CHUNK):
+            some = columns[0].in_(listed[start : start + _CHUNK])
+            with self._connection() as connection:
+                yield from connection.execute(select(*columns).where(of, some)).all()
+
+    def _end_of_log(self, stream: str) -> int:
+        """The number of the next event."""
+        end = self._scalar(q.end_of_log(stream))
+        return int(end or self._scalar(q.end_of_archive(stream)) or 0)
+
+    def streams(self) -> list[StreamRow]:
+        """All streams."""
+        return self._streams(t.streams.c.deleted_at.is_(None))
+
+    def stream(self, name: str) -> StreamRow | None:
+        """A stream."""
+        query = select(t.streams).where(t.streams.c.name == name, t.streams.c.deleted_at.is_(None))
+        return self._first(StreamRow, query)
+
+    def deleted_streams(self) -> list[StreamRow]:
+        """Streams that are being deleted."""
+        return self._streams(t.streams.c.deleted_at.is_not(None))
+
+    def _streams(self, which: Any) -> list[StreamRow]:
+        return self._all(StreamRow, select(t.streams).where(which).order_by(t.streams.c.name))
+
+    def remains(self, stream: str) -> bool:
+        """Whether anything of a stream is left."""
+        return bool(self._scalar(q.remains(stream)))
+
+    def settings(self, stream: str) -> list[SettingsRow]:
+        """All versions of the settings."""
+        query = q.of_stream(t.settings, stream).order_by(t.settings.c.version)
+        return self._all(SettingsRow, query)
+
+    def events(self, stream: str, after: int = -1, limit: int | None = None) -> list[EventRow]:
+        """A part of the log."""
+        return self._all(EventRow, q.events(stream, after), limit)
+
+    def engines(self, stream: str) -> list[EngineRow]:
+        """Versions of the engine."""
+        return self._all(EngineRow, q.of_stream(t.engines, stream).order_by(t.engines.c.n))
+
+    def snapshot_numbers(self, stream: str) -> list[int]:
+        """The numbers of all snapshots."""
+        n = t.snapshots.c.n
+        query = select(n).where(t.snapshots.c.stream == stream).order_by(n)
+        with self._connection() as connection:
+            return list(connection.execute(query).scalars())
+
+    def snapshot(self, stream: str, n: int) -> SnapshotRow | None:
+        """One snapshot."""
+        return self._first(
+            SnapshotRow, q.of_stream(t.snapshots, stream).where(t.snapshots.c.n == n)
+        )
+
+    def item(self, stream: str, id: str) -> ItemRow | None:
+        """One item."""
+        return self._first(ItemRow, q.of_stream(t.items, stream).where(t.items.c.id == id))
+
+    def items(
+        self,
+        stream: str,
+        status: str | None = None,
+        after: str | None = None,
+        limit: int | None = None,
+    ) -> list[ItemRow]:
+        """Items by id."""
+        query = q.of_stream(t.items, stream).order_by(t.items.c.id)
+        if status is not None:
+            query = query.where(t.items.c.status == status)
+        if after is not None:
+            query = query.where(t.items.c.id > after)
+        return self._all(ItemRow, query, limit)
+
+    def known_ids(self, stream: str, ids: Iterable[str]) -> dict[str, str]:
+        """Which of the ids are there."""
+        columns = t.items.c.id, t.items.c.digest
+        return dict(self._among(columns, stream, ids))
+
+    def exits(
+        self, stream: str, after: int = 0, limit: int | None = None, payloads: bool = False
+    ) -> list[ItemRow]:
+        """Items that left, in that order."""
+        return self._all(ItemRow, q.exits(stream, after, payloads), limit)
+
+    def recent_exits(self, stream: str, limit: int) -> list[Exited]:
+        """Items that left, the latest first."""
+        return self._all(Exited, q.recent_exits(stream, limit))
+
+    def revisions(self, stream: str, after: int = 0, limit: int | None = None) -> list[RevisionRow]:
+        """Revisions, in that order."""
+        n = t.revisions.c.n
+        return self._all(
+            RevisionRow, q.of_stream(t.revisions, stream).where(n > after).order_by(n), limit
+        )
+
+    def revisions_of(self, stream: str, item: str) -> list[RevisionRow]:
+        """The revisions of an item."""
+        columns = t.revisions.c
+        query = q.of_stream(t.revisions, stream).where(columns.item == item)
+        return self._all(RevisionRow, query.order_by(columns.n))
+
+    def checks(self, stream: str, after: int = 0, limit: int | None = None) -> list[CheckRow]:
+        """Drawn verdicts, in that order."""
+        n = t.checks.c.n
+        query = q.of_stream(t.checks, stream).where(n > after).order_by(n)
+        return [row._replace(extra=bool(row.extra)) for row in self._all(CheckRow, query, limit)]
+
+    def gold(
+        self, stream: str, after: str | None = None, limit: int | None = None
+    ) -> list[GoldRow]:
+        """Gold by item."""
+        query = q.of_stream(t.gold, stream).order_by(t.gold.c.item)
+        if after is not None:
+            query = query.where(t.gold.c.item > after)
+        return self._all(GoldRow, query, limit)
+
+    def gold_among(self, stream: str, items: Iterable[str]) -> list[GoldRow]:
+        """The gold of some items."""
+        found = self._among((t.gold.c.item, *t.gold.c), stream, items)
+        return [GoldRow(*row[1:]) for row in found]
+
+    def alarms(self, stream: str, after: int = 0, limit: int | None = None) -> list[AlarmRow]:
+        """Alarms, in that order."""
+        n = t.alarms.c.n
+        query = q.of_stream(t.alarms, stream).where(n > after).order_by(n)
+        return [row._replace(raised=bool(row.raised)) for row in self._all(AlarmRow, query, limit)]
+
+    def labels_of(self, stream: str, item: str) -> list[LabelRow]:
+        """The labels of an item."""
+        query = (
+            q.of_stream(t.labels, stream)
+            .where(t.labels.c.item == item)
+            .order_by(t.labels.c.labeler)
+        )
+        return self._all(LabelRow, query)
+
+    def labels_among(self, stream: str, items: Iterable[str]) -> list[LabelRow]:
+        """The labels of some items."""
+        columns = (t.labels.c.item, *t.labels.c)
+        return [LabelRow._make(row[1:]) for row in self._among(columns, stream, items)]
+
+    def open_items(self, stream: str, most: int, chunk: int = 10_000) -> Iterator[ItemRow]:
+        """Open items; long payloads stay in the database."""
+        return map(ItemRow._make, self._each(q.open_items(stream, most), chunk))
+
+    def open_said(self, stream: str) -> Iterator[tuple[str, str, str]]:
+        """What was said of open items."""
+        yield from self._each(q.open_said(stream), 10_000)
+
+    def said(self, stream: str, pairs: Iterable[tuple[str, str]]) -> dict[tuple[str, str], str]:
+        """What was said, where anything was."""
+        wanted, columns = set(pairs), t.labels.c
+        rows = self._among(
+            (columns.item, columns.labeler, columns.said), stream, {item for item, _ in wanted}
+        )
+        return {(item, who): said for item, who, said in rows if (item, who) in wanted}
+
+    def labels(
+        self, stream: str, after: tuple[str, str] | None = None, limit: int | None = None
+    ) -> list[LabelRow]:
+        """Labels by item and labeler."""
+        return self._all(LabelRow, q.labels_after(stream, after), limit)
+
+    def recent_labels(
+        self, stream: str, since: float, labeler: str | None = None, limit: int | None = None
+    ) -> list[LabelRow]:
+        """Labels by time."""
+        columns = t.labels.c
+        query = q.of_stream(t.labels, stream).where(columns.at >= since)
+        if labeler is not None:
+            query = query.where(columns.labeler == labeler)
+        order = columns.at.desc(), columns.item, columns.labeler
+        return self._all(LabelRow, query.order_by(*order), limit)
+
+    def labels_since(self, stream: str, since: float, labeler: str) -> int:
+        """How many labels of a labeler came."""
+        columns = t.labels.c
+        query = select(func.count()).where(
+            columns.stream == stream, columns.labeler == labeler, columns.at >= since
+        )
+        return int(self._scalar(query) or 0)
+
+    def notes(
+        self, stream: str, after: int = 0, limit: int | None = None, item: str | None = None
+    ) -> list[NoteRow]:
+        """Notes, in that order."""
+        query = q.of_stream(t.notes, stream).where(t.notes.c.n > after).order_by(t.notes.c.n)
+        if item is not None:
+            query = query.where(t.notes.c.item == item)
+        return self._all(NoteRow, query, limit)
+
+    def note_counts(self, stream: str) -> dict[str, dict[str, int]]:
+        """Notes by kind and labeler."""
+        return dict(self._tallies(stream, *NoteKind))
+
+    def labeler_counts(self, stream: str) -> dict[str, tuple[int, int]]:
+        """Labels, and late labels, by labeler."""
+        found = self._tallies(stream, "labels", "late")
+        late = found["late"]
+        return {name: (number, late.get(name, 0)) for name, number in found["labels"].items()}
+
+    def _tallies(self, stream: str, *kinds: str) -> dict[str, dict[str, int]]:
+        """The tallies of some kinds, in one query: a start asks for many."""
+        columns, found = t.tallies.c, {kind: dict[str, int]() for kind in kinds}
+        query = select(columns.kind, columns.name, columns.number).order_by(columns.name)
+        query = query.where(columns.stream == stream, columns.kind.in_(kinds))
+        with self._connection() as connection:
+            for kind, name, number in connection.execute(query):
+                found[kind][name] = number
+        return found
+
+    def given(self, stream: str, pairs: Iterable[tuple[str, str]]) -> set[tuple[str, str]]:
+        """Which pairs have or had a lease."""
+        wanted, columns = set(pairs), t.leases.c
+        rows = self._among((columns.item, columns.labeler), stream, {item for item, _ in wanted})
+        return {(item, labeler) for item, labeler in rows} & wanted
+
+    def lease(self, token_hash: str) -> LeaseRow | None:
+        """One lease."""
+        return self._first(LeaseRow, select(t.leases).where(t.leases.c.token_hash == token_hash))
+
+    def leases(
+        self, stream: str, status: str | None = LeaseStatus.OPEN, since: float | None = None
+    ) -> list[LeaseRow]:
+        """Leases by time."""
+        query = q.of_stream(t.leases, stream).order_by(t.leases.c.given_at, t.leases.c.token_hash)
+        if status is not None:
+            query = query.where(t.leases.c.status == status)
+        if since is not None:
+            query = query.where(t.leases.c.given_at >= since)
+        return self._all(LeaseRow, query)
+
+    def counts(self, stream: str) -> Counts:
+        """How many rows of each kind a stream has."""
+        with self._connection() as connection:
+            leases, *last = connection.execute(q.counts(stream)).one()
+        exits, revisions, notes = map(max, last[:3], last[3:])
+        tallies = self._tallies(stream, "items", "labels", "late")
+        items = tallies["items"]
+        return Counts(
+            open=items.get(ItemStatus.OPEN, 0),
+            left=items.get(ItemStatus.LEFT, 0),
+            withdrawn=items.get(ItemStatus.WITHDRAWN, 0),
+            labels=sum(tallies["labels"].values()),
+            late=sum(tallies["late"].values()),
+            leases=leases,
+            events=self._end_of_log(stream),
+            exits=exits,
+            revisions=revisions,
+            notes=notes,
+        )
+
+    def open_counts(self) -> dict[str, int]:
+        """How many items are open, by stream."""
+        columns = t.tallies.c
+        query = select(columns.stream, columns.number)
+        query = query.where(columns.kind == "items", columns.name == ItemStatus.OPEN)
+        with self._connection() as connection:
+            return {row.stream: row.number for row in connection.execute(query)}
+
+    def keys(self) -> list[KeyRow]:
+        """All keys."""
+        return self._all(KeyRow, select(t.keys).order_by(t.keys.c.created_at, t.keys.c.id))
+
+    def audit(
+        self, after: int = 0, limit: int | None = None, stream: str | None = None
+    ) -> list[AuditRow]:
+        """The audit trail."""
+        query = select(t.audit) if stream is None else q.of_stream(t.audit, stream)
+        query = query.where(t.audit.c.n > after).order_by(t.audit.c.n)
+        return self._all(AuditRow, query, limit)
+
+    def webhooks(self, stream: str | None = None) -> list[WebhookRow]:
+        """Webhooks."""
+        query = select(t.webhooks) if stream is None else q.of_stream(t.webhooks, stream)
+        return self._all(WebhookRow, query.order_by(t.webhooks.c.created_at, t.webhooks.c.id))
+
+    def due_deliveries(
+        self, webhook: str, now: float, limit: int | None = None
+    ) -> list[DeliveryRow]:
+        """Deliveries whose time has come."""
+        columns = t.deliveries.c
+        query = select(t.deliveries).where(
+            columns.webhook == webhook,
+            columns.status == DeliveryStatus.PENDING,
+            columns.next_at <= now,
+        )
+        order = columns.next_at, columns.exit_n, columns.kind
+        return self._all(DeliveryRow, query.order_by(*order), limit)
+
+    def deliveries(self, webhook: str, status: str | None = None) -> list[DeliveryRow]:
+        """Deliveries to a webhook."""
+        columns = t.deliveries.c
+        query = select(t.deliveries).where(columns.webhook == webhook)
+        query = query.order_by(columns.kind, columns.exit_n)
+        if status is not None:
+            query = query.where(columns.status == status)
+        return self._all(DeliveryRow, query)
+
+    def delivery_counts(self, webhook: str) -> dict[str, int]:
+        """How many are pending, and how many are dead."""
+        columns = t.deliveries.c
+        query = select(func.count()).where(columns.webhook == webhook)
+        # one by one: the index is by status too
+        return {
+            status: int(self._scalar(query.where(columns.status == status)) or 0)
+            for status in UNSETTLED
+        }
+
+    def meta(self, key: str) -> str | None:
+        """A named value."""
+        query = select(t.meta.c.value).where(t.meta.c.key == key)
+        return cast("str | None", self._scalar(query))
+
+    def metas(self, prefix: str) -> dict[str, str]:
+        """Named values by a prefix; names are compared by code point."""
+        key, end = t.meta.c.key, prefix + chr(0x10FFFF)
+        with self._connection() as connection:
+            rows = connection.execute(select(key, t.meta.c.value).where(key >= prefix, key < end))
+            return {row[0]: row[1] for row in rows}

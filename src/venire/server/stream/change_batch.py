@@ -1,0 +1,141 @@
+"""The changes that one step makes to the store, collected by kind.
+
+The kinds are written in a fixed order that the store accepts, whatever was collected first: items
+before their labels, leases before their ends, exits last. A step with tens of thousands of exits is
+cut into several transactions (see `storage.slot_parts`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from venire.server.store import (
+    AddAudit,
+    AddChecks,
+    AddDeliveries,
+    AddEvents,
+    AddGold,
+    AddItems,
+    AddLabels,
+    AddLeases,
+    AddNotes,
+    AddRevisions,
+    AuditRow,
+    Change,
+    CheckRow,
+    CorrectGold,
+    DeliveryRow,
+    EndLeases,
+    EventRow,
+    ExitRow,
+    GoldRow,
+    ItemRow,
+    LabelRow,
+    LeaseEnd,
+    LeaseRow,
+    LeaveItems,
+    NoteRow,
+    RevisionRow,
+)
+
+__all__ = ["Batch"]
+
+_ORDER: tuple[tuple[str, Callable[[Sequence[Any]], Change]], ...] = (
+    ("items", AddItems),
+    ("events", AddEvents),
+    ("labels", AddLabels),
+    ("leases", AddLeases),
+    ("notes", AddNotes),
+    ("ends", EndLeases),
+    ("exits", LeaveItems),
+    ("revisions", AddRevisions),
+    ("checks", AddChecks),
+    ("gold", AddGold),
+    ("corrections", CorrectGold),
+    ("deliveries", AddDeliveries),
+    ("audit", AddAudit),
+)
+
+
+class Batch:
+    """Rows to write, by kind; `key` is the id of the API key that caused them, if any.
+
+    >>> batch = Batch()
+    >>> batch.ends.append(LeaseEnd("5e88", "released", 0.0))
+    >>> [type(change).__name__ for change in batch.changes()]
+    ['EndLeases']
+    >>> batch.cut()
+    >>> batch.changes(), len(batch.parts())
+    ([], 2)
+    """
+
+    __slots__ = (
+        "audit",
+        "checks",
+        "corrections",
+        "deliveries",
+        "earlier",
+        "ends",
+        "events",
+        "exits",
+        "first",
+        "gold",
+        "items",
+        "key",
+        "labels",
+        "last",
+        "leases",
+        "notes",
+        "revisions",
+    )
+
+    def __init__(self, key: str | None = None) -> None:
+        self.key = key
+        self.earlier: list[Batch] = []
+        self._clear()
+
+    def _clear(self) -> None:
+        self.first: list[Change] = []
+        self.items: list[ItemRow] = []
+        self.events: list[EventRow] = []
+        self.labels: list[LabelRow] = []
+        self.leases: list[LeaseRow] = []
+        self.notes: list[NoteRow] = []
+        self.ends: list[LeaseEnd] = []
+        self.exits: list[ExitRow] = []
+        self.revisions: list[RevisionRow] = []
+        self.checks: list[CheckRow] = []
+        self.gold: list[GoldRow] = []
+        self.corrections: list[GoldRow] = []
+        self.deliveries: list[DeliveryRow] = []
+        self.audit: list[AuditRow] = []
+        self.last: list[Change] = []
+
+    def cut(self) -> None:
+        """What was collected so far is a transaction of its own, before what comes now."""
+        part = Batch(self.key)
+        for name in ("first", "last", *(name for name, _ in _ORDER)):
+            setattr(part, name, getattr(self, name))
+        self.earlier.append(part)
+        self._clear()
+
+    def parts(self) -> list[Batch]:
+        """The transactions, in order."""
+        return [*self.earlier, self]
+
+    @property
+    def reached(self) -> tuple[int, int, int]:
+        """The numbers of the last event, exit and revision; -1 or 0 if there is none."""
+        event = self.events[-1].n + self.events[-1].size - 1 if self.events else -1
+        exit = self.exits[-1].exit_n if self.exits else 0
+        return event, exit, self.revisions[-1].n if self.revisions else 0
+
+    def changes(self) -> list[Change]:
+        """The changes, in order."""
+        made = list(self.first)
+        for name, change in _ORDER:
+            rows = getattr(self, name)
+            if rows:
+                made.append(change(rows))
+        return made + self.last

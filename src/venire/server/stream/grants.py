@@ -1,0 +1,272 @@
+"""Leasing work to labelers who ask for it, and ending leases.
+
+A lease and the engine's assignment are made in one step and one transaction. Work is only leased
+on request; a labeler who gets none learns why.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from venire.errors import InputError, NotFound, StateError, TooMuch
+from venire.model import Assignment, Labeler, LeaseStatus, NoWork, StreamStatus
+from venire.server.messages import Lease
+from venire.server.store import LeaseEnd
+from venire.server.stream.change_batch import Batch
+from venire.server.stream.leases import HeldLease
+from venire.server.stream.live_stream import LiveStream, Moment
+from venire.server.tokens import hashed, lease_token
+
+__all__ = [
+    "Grant",
+    "bar",
+    "give_back",
+    "grant",
+    "rename",
+    "seat",
+    "unanswered",
+    "view",
+    "why_nothing",
+]
+
+#: Open items that are looked at one by one for what a labeler has left: a few milliseconds.
+MOST_COUNTED: Final = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """A new lease, with the only copy of its token."""
+
+    token: str
+    held: HeldLease
+    slot: int
+    gain: float
+
+
+def seat(live: LiveStream, labeler: str, batch: Batch, moment: Moment) -> None:
+    """Seat the labeler on the panel, if it is allowed; a trusted one needs no seat."""
+    if labeler in live.settings.retired:
+        raise StateError(
+            f"labeler {labeler!r} is retired: it gets no work in stream {live.name!r}, until an "
+            "admin restores it"
+        )
+    if labeler in live.trusted:
+        live.labelers.touch(labeler, moment.now)
+        return
+    if labeler in live.voices:
+        raise InputError(f"{labeler!r} is the student of this stream: use another name")
+    if labeler not in live.labelers.seated and not live.settings.open_panel:
+        raise NotFound("labeler", labeler, "the panel of this stream is closed to newcomers")
+    if labeler in live.labelers.seated:
+        live.labelers.touch(labeler, moment.now)
+        return
+    if labeler not in live.labelers and len(live.labelers) >= live.max_labelers:
+        raise TooMuch(
+            f"stream {live.name!r} has {len(live.labelers):,} labelers, the limit: name "
+            f"{labeler!r} on the panel, or raise max_labelers",
+            retry_after=60,
+        )
+    live.labelers.touch(labeler, moment.now)
+    with contextlib.suppress(StateError):  # it joined before the last restart
+        try:
+            live.engine.join(Labeler(labeler))
+        except InputError:
+            raise InputError(
+                f"labeler {labeler!r} is not on the panel, and this stream does not learn the "
+                "competences of newcomers: add it to the panel with a competence, or set learning "
+                "to while-serving"
+            ) from None
+    live.labelers.seated.add(labeler)
+    live.collect(batch, moment)
+
+
+def grant(
+    live: LiveStream,
+    asking: Mapping[str, str | None],
+    batch: Batch,
+    moment: Moment,
+    ahead: int = 0,
+) -> dict[str, Grant]:
+    """Lease at most one item to each labeler in `asking` (by key id); they must be seated.
+
+    They may hold `ahead` items more than their capacity, as far as the stream allows it. A trusted
+    labeler gets a verdict that was drawn to be audited.
+    """
+    left, ahead = live.budget_left, min(ahead, live.settings.ahead)
+    if live.status == StreamStatus.PAUSED:
+        return {}
+    given = grant_audits(live, asking, batch, moment, ahead)
+    free = [
+        name
+        for name in asking
+        if name not in live.trusted
+        and live.leases.holds(name) < live.labelers.record(name).capacity + ahead
+    ]
+    if not live.open or left == 0:
+        return given
+    if left is not None:
+        free = free[:left]
+    for work in live.engine.assign(free, ahead) if free else ():
+        given[work.labeler] = _lease(live, work, asking[work.labeler], batch, moment)
+    live.collect(batch, moment)
+    return given
+
+
+def _lease(
+    live: LiveStream, work: Assignment, key: str | None, batch: Batch, moment: Moment
+) -> Grant:
+    token, s = lease_token(live.name), live.settings
+    ttl = live.lead_times.ttl(work.labeler, s.lease_floor_seconds, s.lease_ceiling_seconds)
+    when = moment.wall, moment.now, ttl, moment.now + ttl
+    entry = live.open.get(work.item)
+    held = HeldLease(hashed(token), work.item, work.labeler, *when, of_open=entry is not None)
+    live.leases.add(held)
+    if entry is not None:
+        entry.holders |= {work.labeler}
+    batch.leases.append(held.row(live.name, key))
+    return Grant(token, held, work.slot, work.gain * s.delay_cost)
+
+
+def grant_audits(
+    live: LiveStream,
+    asking: Mapping[str, str | None],
+    batch: Batch,
+    moment: Moment,
+    ahead: int = 0,
+) -> dict[str, Grant]:
+    """Lease drawn verdicts to the trusted labelers who ask, in the order of the draw."""
+    asked = [name for name in asking if name in live.trusted]
+    if not asked or not live.checks.waiting:
+        return {}
+    held, given = {lease.item for lease in live.leases if not lease.of_open}, {}
+    for name in asked:
+        if _audits_of(live, name) >= live.labelers.record(name).capacity + ahead:
+            continue
+        due = (i for i in live.checks.waiting if (i, name) not in live.checks.barred)
+        item = next((item for item in due if item not in held), None)
+        if item is not None:
+            held.add(item)
+            work = Assignment(live.engine.slot, item, name, math.nan)
+            given[name] = _lease(live, work, asking[name], batch, moment)
+    return given
+
+
+def _audits_of(live: LiveStream, labeler: str) -> int:
+    return sum(lease.labeler == labeler for lease in live.leases)
+
+
+def why_nothing(live: LiveStream, labeler: str, ahead: int = 0) -> NoWork:
+    """Why a labeler got no work."""
+    ahead = min(ahead, live.settings.ahead)
+    if live.status == StreamStatus.PAUSED:
+        return NoWork.PAUSED
+    if labeler in live.trusted:
+        return _why_no_audit(live, labeler, ahead)
+    if not live.open:
+        over = (StreamStatus.CLOSED, StreamStatus.ARCHIVED)
+        return NoWork.CLOSED if live.status in over else NoWork.EMPTY
+    if live.budget_left == 0:
+        return NoWork.BUDGET_SPENT
+    record = live.labelers.get(labeler)
+    if record is not None and live.leases.holds(labeler) >= record.capacity + ahead:
+        return NoWork.OVER_CAPACITY
+    money, labels = live.engine.budget_left
+    price = 0.0 if record is None else record.price / live.settings.delay_cost
+    if (labels is not None and labels < 1) or (money is not None and money < 0.999999 * price):
+        return NoWork.BUDGET_SPENT
+    for lease in live.leases:
+        entry = live.open.get(lease.item)
+        if entry is None or labeler in entry.labels or labeler in entry.holders:
+            continue  # its own leases are of answers that it may still undo
+        if entry.may(labeler):
+            return NoWork.ALL_LEASED
+    return NoWork.NONE_FOR_YOU
+
+
+def _why_no_audit(live: LiveStream, labeler: str, ahead: int) -> NoWork:
+    if _audits_of(live, labeler) >= live.labelers.record(labeler).capacity + ahead:
+        return NoWork.OVER_CAPACITY
+    if live.checks.waiting:
+        return NoWork.ALL_LEASED
+    closed = live.status == StreamStatus.CLOSED and not live.open
+    return NoWork.CLOSED if closed else NoWork.EMPTY
+
+
+def unanswered(live: LiveStream, labeler: str) -> int:
+    """How many open items a labeler may answer and has not; a trusted one has audits instead.
+
+    Of more than `MOST_COUNTED` open items it is the number of all of them.
+    """
+    if labeler in live.trusted:
+        return sum((item, labeler) not in live.checks.barred for item in live.checks.waiting)
+    if len(live.open) > MOST_COUNTED:
+        return len(live.open)
+    return sum(x.may(labeler) and labeler not in x.labels for x in live.open.values())
+
+
+def give_back(
+    live: LiveStream, lease: HeldLease, status: LeaseStatus, bar: bool, batch: Batch, moment: Moment
+) -> None:
+    """End a lease without a label."""
+    live.leases.pop(lease)
+    entry = live.open.get(lease.item)
+    if entry is not None:
+        entry.holders -= {lease.labeler}
+        if bar:
+            entry.barred |= {lease.labeler}
+        live.engine.release(lease.item, lease.labeler, bar)
+    elif bar:
+        live.checks.barred.add((lease.item, lease.labeler))
+    live.lapsed.put(lease.token_hash, (live.name, lease))
+    batch.ends.append(LeaseEnd(lease.token_hash, status, moment.wall, key=batch.key))
+    live.collect(batch, moment)
+    live.check_budget(batch, moment)
+
+
+def bar(live: LiveStream, lease: HeldLease, batch: Batch, moment: Moment) -> None:
+    """Do not give the labeler the item of an ended lease again, nor what it holds of it now."""
+    now = live.leases.of_pair(lease.item, lease.labeler)
+    if now is not None:
+        give_back(live, now, LeaseStatus.RELEASED, True, batch, moment)
+        return
+    entry = live.open.get(lease.item)
+    if entry is None:
+        live.checks.barred.add((lease.item, lease.labeler))
+    elif lease.labeler not in entry.labels and lease.labeler not in entry.barred:
+        entry.barred |= {lease.labeler}
+        with contextlib.suppress(StateError):  # it was barred before the last restart
+            live.engine.release(lease.item, lease.labeler, bar=True)
+        live.collect(batch, moment)
+
+
+def rename(live: LiveStream, lease: HeldLease, batch: Batch, moment: Moment) -> str:
+    """Continue a lease under a new token, for a labeler who lost the old one."""
+    token = lease_token(live.name)
+    batch.ends.append(LeaseEnd(lease.token_hash, LeaseStatus.RELEASED, moment.wall, key=batch.key))
+    live.leases.rename(lease, hashed(token))
+    batch.leases.append(lease.row(live.name, batch.key))
+    return token
+
+
+def view(
+    live: LiveStream, lease: HeldLease, token: str | None, payload: Any, moment: Moment,
+    gain: float = math.nan,
+) -> Lease:  # fmt: skip
+    """A lease as its labeler sees it."""
+    return Lease(
+        token=token,
+        stream=live.name,
+        item=lease.item,
+        labeler=lease.labeler,
+        payload=payload,
+        classes=live.settings.classes,
+        given_at=lease.given_at,
+        expires_at=moment.wall + lease.end - moment.now,
+        ttl=lease.ttl,
+        slot=live.engine.slot,
+        gain=None if math.isnan(gain) else gain,
+    )

@@ -1,0 +1,363 @@
+"""Accepting labels: exactly once, never changed, never lost.
+
+A label for an open item goes to the engine. One for an item that has left is late: the engine
+learns from it if it still remembers the item, and the store keeps it in any case. A repeated label
+changes nothing; a different one is refused.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections import Counter
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass, field
+from typing import Final, TypeAlias
+
+from venire.errors import InputError, StateError, TooMuch
+from venire.model import Label, LeaseStatus
+from venire.server.messages import Answer, Outcome
+from venire.server.store import LabelRow, LeaseEnd
+from venire.server.store.contents import compact
+from venire.server.stream.change_batch import Batch
+from venire.server.stream.grants import seat
+from venire.server.stream.leases import HeldLease
+from venire.server.stream.live_stream import LiveStream, Moment
+
+__all__ = [
+    "STUDENT",
+    "Known",
+    "Row",
+    "accept_labels",
+    "answer",
+    "answer_existing",
+    "classify",
+    "end_lease",
+    "newcomer_cuts",
+    "take_late",
+    "unknown_rows",
+]
+
+#: The source of the labels of a stream's student.
+STUDENT: Final = "student"
+
+#: Labelers to seat in one chunk: about thirty milliseconds.
+MAX_NEWCOMERS: Final = 100
+
+#: item, labeler, said
+Row: TypeAlias = tuple[str, str, str]
+
+ACCEPTED, EXISTS, LATE = Outcome("accepted"), Outcome("exists"), Outcome("late")
+_TWICE = Outcome("refused", "changed", "the same request has a different label before this one")
+
+#: Pairs (item, labeler) that have or had a lease.
+LeasedPairs: TypeAlias = Set[tuple[str, str]]
+
+
+@dataclass
+class Known:
+    """What the store knows about items that are not in memory: which exist, and their labels.
+
+    `asked` are the items that were looked up, `archived` those of them that are archived.
+    """
+
+    items: set[str] = field(default_factory=set)
+    said: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    asked: set[str] = field(default_factory=set)
+    archived: set[str] = field(default_factory=set)
+
+
+def unknown_rows(live: LiveStream, rows: Sequence[Row], known: Known) -> list[Row]:
+    """The rows whose items must be looked up in the store first."""
+    return [
+        row
+        for row in rows
+        if row[0] not in live.open and row[0] not in live.exited and row[0] not in known.asked
+    ]
+
+
+def newcomer_cuts(live: LiveStream, rows: Sequence[Row]) -> list[int]:
+    """Where to cut rows so that no chunk seats too many new labelers."""
+    names, cuts = set[str](), []
+    for place, (_, labeler, _) in enumerate(rows):
+        if labeler not in names and labeler not in live.labelers:
+            names.add(labeler)
+            if len(names) % MAX_NEWCOMERS == 0:
+                cuts.append(place)
+    return cuts
+
+
+def classify(live: LiveStream, row: Row, known: Known, source: str = "bulk") -> Outcome:
+    """Decide the outcome of a label, without changing anything."""
+    item, labeler, said = row
+    if labeler in live.voices and source != STUDENT:
+        return _refused("not_allowed", f"{labeler!r} is the student of this stream")
+    if said not in live.classes:
+        return _refused(
+            "unknown_class", f"got {said!r}, expected one of {list(live.settings.classes)}"
+        )
+    if labeler in live.trusted and not _held_before(live, item, labeler):
+        return _refused("not_allowed", f"labeler {labeler!r} is trusted: send gold, not labels")
+    if labeler not in live.labelers and not live.settings.open_panel:
+        return _refused(
+            "unknown_labeler", f"labeler {labeler!r} is not on the panel, which is closed"
+        )
+    entry = live.open.get(item)
+    if entry is not None:
+        before = entry.labels.get(labeler)
+        if before is None and not entry.may(labeler):
+            return _refused(
+                "not_allowed", f"labeler {labeler!r} is not allowed to label item {item!r}"
+            )
+        fresh = ACCEPTED
+    else:
+        gone = live.exited.get(item)
+        if gone is None and item in known.archived:
+            return _refused("archived", f"item {item!r} is archived: it takes no more labels")
+        if gone is None and item not in known.items:
+            return _refused("unknown_item", f"there is no item {item!r}")
+        before = live.late.get((item, labeler), known.said.get((item, labeler)))
+        if gone is not None:
+            before = gone.labels.get(labeler, before)
+        fresh = LATE
+    if before is None:
+        return fresh
+    if before == said:
+        return EXISTS
+    return _refused(
+        "changed",
+        f"labeler {labeler!r} already labelled item {item!r} {before!r}, got {said!r}: a label "
+        "cannot be changed",
+    )
+
+
+def _held_before(live: LiveStream, item: str, labeler: str) -> bool:
+    """Whether somebody who is trusted now was given the item before."""
+    return item in live.open and labeler in live.open[item].holders
+
+
+def accept_labels(
+    live: LiveStream,
+    rows: Sequence[Row],
+    known: Known,
+    batch: Batch,
+    moment: Moment,
+    given: LeasedPairs | None = None,
+    source: str = "bulk",
+) -> list[Outcome]:
+    """Accept labels sent without a lease; the outcome of each.
+
+    With `given`, only labels of pairs that have or had a lease are accepted. `source` is kept with
+    the labels: `STUDENT` for those of the stream's student.
+    """
+    outcomes: list[Outcome] = []
+    fresh: dict[tuple[str, str], int] = {}
+    for place, row in enumerate(rows):
+        outcome = classify(live, row, known, source)
+        if outcome in (ACCEPTED, LATE) and _is_retired(live, row):
+            outcome = _refused(
+                "retired", f"labeler {row[1]!r} is retired: its labels are not taken"
+            )
+        if given is not None and not _was_given(live, row, outcome, given):
+            outcome = _refused("not_given", f"item {row[0]!r} was not assigned to {row[1]!r}")
+        if outcome is ACCEPTED or outcome is LATE:
+            first = fresh.setdefault((row[0], row[1]), place)
+            if first != place:
+                outcome = EXISTS if rows[first][2] == row[2] else _TWICE
+        outcomes.append(outcome)
+    _seat(live, rows, fresh, outcomes, batch, moment)
+    places = list(fresh.values())
+    for place, message in _accept_new(live, rows, places, batch, moment, source).items():
+        outcomes[place] = _refused("not_allowed", message)
+    live.check_budget(batch, moment)
+    return outcomes
+
+
+def _is_retired(live: LiveStream, row: Row) -> bool:
+    """Whether the labeler is retired, and does not hold the item from before."""
+    return row[1] in live.settings.retired and live.leases.of_pair(row[0], row[1]) is None
+
+
+def _was_given(live: LiveStream, row: Row, outcome: Outcome, given: LeasedPairs) -> bool:
+    """Whether the labeler may know about the item: it has or had a lease, or labelled it."""
+    pair = row[0], row[1]
+    there = outcome is EXISTS or outcome.code == "changed"
+    return there or pair in given or live.leases.of_pair(*pair) is not None
+
+
+def _seat(
+    live: LiveStream,
+    rows: Sequence[Row],
+    fresh: dict[tuple[str, str], int],
+    outcomes: list[Outcome],
+    batch: Batch,
+    moment: Moment,
+) -> None:
+    """Seat the labelers of new labels; refuse the labels of those for whom there is no room."""
+    for pair, place in list(fresh.items()):
+        try:
+            if pair[1] not in live.labelers:
+                seat(live, pair[1], batch, moment)
+        except TooMuch as error:
+            outcomes[place] = _refused("panel_full", str(error))
+            del fresh[pair]
+
+
+def _accept_new(
+    live: LiveStream,
+    rows: Sequence[Row],
+    places: list[int],
+    batch: Batch,
+    moment: Moment,
+    source: str,
+) -> dict[int, str]:
+    """Accept new rows; return those that the engine refuses, and why."""
+    open_ones = [k for k in places if rows[k][0] in live.open]
+    late_ones = [k for k in places if rows[k][0] not in live.open]
+    refused = _observe(live, rows, open_ones)
+    live.collect(batch, moment)
+    slot, name, wall, taken = live.engine.slot, live.name, moment.wall, Counter[str]()
+    for k in open_ones:
+        if k not in refused:
+            item, labeler, said = rows[k]
+            lead = _end_lease_of(live, item, labeler, said, batch, moment) if live.leases else None
+            batch.labels.append(
+                LabelRow(name, item, labeler, said, wall, slot, False, lead, source, batch.key)
+            )
+            live.open[item].labels[labeler] = said
+            taken[labeler] += 1
+    for labeler, count in taken.items():
+        live.labelers[labeler].labels += count
+    _observe(live, rows, late_ones)  # except for items that the engine has forgotten
+    for k in late_ones:
+        _record_late(live, rows[k], None, source, batch, moment)
+    live.collect(batch, moment)
+    live.statistics.count_labels(0, len(open_ones) - len(refused), moment.now)
+    return refused
+
+
+def _observe(live: LiveStream, rows: Sequence[Row], places: list[int]) -> dict[int, str]:
+    """Pass labels to the engine; it accepts all of a call or none, so bisect on a refusal."""
+    if not places:
+        return {}
+    try:
+        live.engine.observe([Label(*rows[k]) for k in places])
+    except (StateError, InputError) as error:
+        if len(places) == 1:
+            return {places[0]: str(error)}
+        half = len(places) // 2
+        return _observe(live, rows, places[:half]) | _observe(live, rows, places[half:])
+    return {}
+
+
+def _end_lease_of(
+    live: LiveStream, item: str, labeler: str, said: str, batch: Batch, moment: Moment
+) -> float | None:
+    """End the lease of a label that was sent without it, if any; the lead time."""
+    lease = live.leases.of_pair(item, labeler)
+    if lease is None:
+        return None
+    late = item not in live.open
+    end_lease(live, lease, _answer(live, lease, said, late, False, moment), batch, moment)
+    return lease.lead(moment.now)
+
+
+def take_late(
+    live: LiveStream, row: Row, lead: float | None, source: str, batch: Batch, moment: Moment
+) -> None:
+    """Accept a label for an item that has left."""
+    with contextlib.suppress(InputError):  # the engine has forgotten the item
+        live.engine.observe(Label(*row))
+    _record_late(live, row, lead, source, batch, moment)
+    live.collect(batch, moment)
+
+
+def _record_late(
+    live: LiveStream, row: Row, lead: float | None, source: str, batch: Batch, moment: Moment
+) -> None:
+    """Record a label for an item that has left, after the engine has seen it."""
+    item, labeler, said = row
+    _end_lease_of(live, item, labeler, said, batch, moment)
+    gone = live.exited.get(item)
+    if gone is not None:
+        gone.labels[labeler] = said
+    live.late.put((item, labeler), said)
+    how = (moment.wall, live.engine.slot, True, lead, source, batch.key)
+    batch.labels.append(LabelRow(live.name, item, labeler, said, *how))
+    record = live.labelers.record(labeler)
+    record.labels += 1
+    record.late += 1
+    live.statistics.count_labels(1, 1, moment.now)
+
+
+def answer(
+    live: LiveStream,
+    lease: HeldLease,
+    said: str,
+    batch: Batch,
+    moment: Moment,
+    expired: bool = False,
+    seconds: float | None = None,
+) -> Answer:
+    """Accept the label for a lease; the lease may have ended, the item may have left.
+
+    The label must have been classified as acceptable. `seconds` is how long the labeler says it
+    took; no more than since the lease began.
+    """
+    item, labeler = lease.item, lease.labeler
+    entry, late = live.open.get(item), item not in live.open
+    lead = lease.lead(moment.now)
+    if lead is not None and seconds is not None:
+        lead = min(lead, seconds)
+    made = _answer(live, lease, said, late, expired, moment)
+    if entry is not None:
+        live.engine.observe(Label(item, labeler, said))
+        entry.labels[labeler] = said
+        entry.holders -= {labeler}
+        how = (moment.wall, live.engine.slot, False, lead, "lease", batch.key)
+        batch.labels.append(LabelRow(live.name, item, labeler, said, *how))
+        live.labelers.touch(labeler, moment.now).labels += 1
+        live.statistics.count_labels(0, 1, moment.now)
+    end_lease(live, lease, made, batch, moment)
+    _end_lease_of(live, item, labeler, said, batch, moment)  # it may hold the item a second time
+    if entry is None:
+        take_late(live, (item, labeler, said), lead, "lease", batch, moment)
+    if lead is not None:
+        live.lead_times.add(labeler, lead)
+    live.collect(batch, moment)
+    live.check_budget(batch, moment)
+    return made
+
+
+def answer_existing(
+    live: LiveStream, lease: HeldLease, said: str, expired: bool, batch: Batch, moment: Moment
+) -> Answer:
+    """The answer to a lease whose label was already sent without it."""
+    made = _answer(live, lease, said, lease.item not in live.open, expired, moment)
+    end_lease(live, lease, made, batch, moment)
+    return made
+
+
+def _answer(
+    live: LiveStream, lease: HeldLease, said: str, late: bool, expired: bool, moment: Moment
+) -> Answer:
+    return Answer(live.name, lease.item, lease.labeler, said, late, expired, moment.wall)
+
+
+def end_lease(
+    live: LiveStream, lease: HeldLease, made: Answer, batch: Batch, moment: Moment
+) -> None:
+    """End a lease that has its label."""
+    if live.leases.get(lease.token_hash) is lease:
+        live.leases.pop(lease)
+    entry = live.open.get(lease.item)
+    if entry is not None:
+        entry.holders -= {lease.labeler}
+    live.answers.put(lease.token_hash, made)
+    kept = {name: getattr(made, name) for name in Answer.__slots__}
+    batch.ends.append(
+        LeaseEnd(lease.token_hash, LeaseStatus.DONE, moment.wall, compact(kept), batch.key)
+    )
+
+
+def _refused(code: str, message: str) -> Outcome:
+    return Outcome("refused", code, message)

@@ -1,0 +1,203 @@
+"""Leases: who holds what, and until when.
+
+A lease is a row (labeler, item, hash of its token, end), written in the same transaction as the
+assignment. It ends on the monotonic clock. Expiry ends the claim; a later label still counts.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections import OrderedDict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final, Generic, TypeVar
+
+from venire.server.messages import Answer
+from venire.server.store import LeaseRow
+
+__all__ = ["REMEMBERED", "HeldLease", "LeaseIndex", "Leases", "RecentDict"]
+
+#: How many of the latest exits and answers to remember.
+REMEMBERED: Final = 20_000
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+@dataclass(slots=True)
+class HeldLease:
+    """A lease. `of_open`: its item has not left, so it counts as work in flight.
+
+    `given` and `end` are on the monotonic clock; `given` is None for a lease from before a restart.
+    """
+
+    token_hash: str
+    item: str
+    labeler: str
+    given_at: float
+    given: float | None
+    ttl: float
+    end: float
+    of_open: bool = True
+
+    def lead(self, now: float) -> float | None:
+        """Seconds since it was given, if known."""
+        return None if self.given is None else now - self.given
+
+    def row(self, stream: str, key: str | None = None) -> LeaseRow:
+        """The row in the store; `key` is the id of the API key that asked for it."""
+        when = self.given_at, self.ttl
+        return LeaseRow(self.token_hash, stream, self.item, self.labeler, *when, key=key)
+
+
+class Leases:
+    """The open leases of a stream, by token, by item and labeler, and by end.
+
+    `index` maps every open lease of the server to its stream.
+
+    >>> leases = Leases({}, "posts")
+    >>> leases.add(HeldLease("5e88", "post-1", "ann", 0.0, given=0.0, ttl=60.0, end=60.0))
+    >>> leases.renew("5e88", 100.0)
+    >>> leases.due(99.0), leases.next_end()
+    ([], 100.0)
+    >>> [lease.item for lease in leases.due(100.0)]
+    ['post-1']
+    """
+
+    def __init__(self, index: dict[str, str], stream: str) -> None:
+        self._index, self._stream = index, stream
+        self._of: dict[str, HeldLease] = {}
+        self._pairs: dict[tuple[str, str], HeldLease] = {}
+        self._holds: dict[str, int] = {}
+        self._ends: list[tuple[float, str]] = []
+
+    def __len__(self) -> int:
+        return len(self._of)
+
+    def __iter__(self) -> Iterator[HeldLease]:
+        return iter(self._of.values())
+
+    def get(self, token_hash: str) -> HeldLease | None:
+        """The lease of a token, if it is open."""
+        return self._of.get(token_hash)
+
+    def of_pair(self, item: str, labeler: str) -> HeldLease | None:
+        """The lease of a labeler for an item, if it is open."""
+        return self._pairs.get((item, labeler))
+
+    def holds(self, labeler: str) -> int:
+        """How many open items the labeler holds."""
+        return self._holds.get(labeler, 0)
+
+    @property
+    def in_flight(self) -> int:
+        """How many leases are for open items."""
+        return sum(self._holds.values())
+
+    def add(self, lease: HeldLease) -> None:
+        """Add a lease."""
+        self._of[lease.token_hash] = lease
+        self._index[lease.token_hash] = self._stream
+        self._pairs[lease.item, lease.labeler] = lease
+        if lease.of_open:
+            self._holds[lease.labeler] = self._holds.get(lease.labeler, 0) + 1
+        heapq.heappush(self._ends, (lease.end, lease.token_hash))
+
+    def renew(self, token_hash: str, end: float) -> None:
+        """Extend a lease."""
+        self._of[token_hash].end = end
+        heapq.heappush(self._ends, (end, token_hash))
+
+    def rename(self, lease: HeldLease, token_hash: str) -> None:
+        """Give a lease another token."""
+        del self._of[lease.token_hash], self._index[lease.token_hash]
+        lease.token_hash = token_hash
+        self._of[token_hash] = lease
+        self._index[token_hash] = self._stream
+        heapq.heappush(self._ends, (lease.end, token_hash))
+
+    def pop(self, lease: HeldLease) -> None:
+        """End a lease."""
+        del self._of[lease.token_hash], self._index[lease.token_hash]
+        del self._pairs[lease.item, lease.labeler]
+        self.item_left(lease)
+
+    def item_left(self, lease: HeldLease) -> None:
+        """Count a lease no longer as in flight: its item has left."""
+        if lease.of_open:
+            lease.of_open = False
+            left = self._holds[lease.labeler] - 1
+            if left:
+                self._holds[lease.labeler] = left
+            else:
+                del self._holds[lease.labeler]
+
+    def due(self, now: float) -> list[HeldLease]:
+        """The expired leases, earliest first; they stay until popped."""
+        found: dict[str, HeldLease] = {}
+        while self._ends and self._ends[0][0] <= now:
+            _, token_hash = heapq.heappop(self._ends)
+            lease = self._of.get(token_hash)
+            if lease is not None and lease.end <= now:
+                found[token_hash] = lease
+        return list(found.values())
+
+    def next_end(self) -> float:
+        """When the next lease ends; inf if there is none."""
+        while self._ends:
+            end, token_hash = self._ends[0]
+            lease = self._of.get(token_hash)
+            if lease is not None and lease.end == end:
+                return end
+            heapq.heappop(self._ends)
+        return math.inf
+
+
+class RecentDict(OrderedDict[K, V], Generic[K, V]):
+    """A dictionary that keeps only its latest entries.
+
+    >>> recent = RecentDict(2)
+    >>> for letter in "abc":
+    ...     recent.put(letter, ord(letter))
+    >>> list(recent)
+    ['b', 'c']
+    """
+
+    def __init__(self, size: int) -> None:
+        super().__init__()
+        self.size = size
+
+    def put(self, key: K, value: V) -> None:
+        """Add an entry; drops the oldest if there are too many."""
+        self[key] = value
+        if len(self) > self.size:
+            self.popitem(last=False)
+
+
+class LeaseIndex:
+    """The leases of all streams by the hash of their token.
+
+    `streams` maps open leases to their stream, `answers` recently labelled leases to the answer,
+    and `lapsed` recently ended leases without a label to stream and lease.
+    """
+
+    def __init__(self) -> None:
+        self.streams: dict[str, str] = {}
+        self.answers: RecentDict[str, Answer] = RecentDict(REMEMBERED)
+        self.lapsed: RecentDict[str, tuple[str, HeldLease]] = RecentDict(REMEMBERED)
+
+    def forget(self, stream: str) -> None:
+        """Drop the leases of a deleted stream."""
+        for token in [token for token, name in self.streams.items() if name == stream]:
+            del self.streams[token]
+        for token in [token for token, made in self.answers.items() if made.stream == stream]:
+            del self.answers[token]
+        for token in [token for token, (name, _) in self.lapsed.items() if name == stream]:
+            del self.lapsed[token]
+
+    def clear(self) -> None:
+        """Drop everything; it is in the store."""
+        self.streams.clear()
+        self.answers.clear()
+        self.lapsed.clear()

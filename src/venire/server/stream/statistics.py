@@ -1,0 +1,205 @@
+"""Running statistics of a stream: what `insights` shows.
+
+Rates are over the last minute, of what this server saw. Shares and quantiles are over the last 1000
+exits, withdrawn items excepted; after a restart those are read from the store.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, deque
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+from venire.model import Exit, ExitReason, Verdict
+from venire.server.store import Exited
+from venire.server.stream.history import History
+from venire.server.stream.slot_clock import quantile
+
+__all__ = ["KEPT_EXITS", "Rate", "Statistics", "accuracy_interval"]
+
+#: How many of the latest exits to keep.
+KEPT_EXITS: Final = 1000
+
+#: The window of rates, in seconds.
+WINDOW: Final = 60.0
+
+
+class Rate:
+    """A rate per minute, over the last minute.
+
+    >>> rate = Rate()
+    >>> rate.add(0.5, 3)
+    >>> rate.add(30.0, 1)
+    >>> rate.per_minute(59.0), rate.per_minute(61.0), rate.per_minute(1000.0)
+    (4.0, 1.0, 0.0)
+    """
+
+    def __init__(self) -> None:
+        self._bins: deque[tuple[int, int]] = deque()
+
+    def add(self, now: float, count: int = 1) -> None:
+        """Count `count` more."""
+        second = int(now)
+        if self._bins and self._bins[-1][0] == second:
+            count += self._bins.pop()[1]
+        self._bins.append((second, count))
+
+    def per_minute(self, now: float) -> float:
+        """The count over the last minute."""
+        while self._bins and self._bins[0][0] < now - WINDOW:
+            self._bins.popleft()
+        return sum(count for _, count in self._bins) * 60.0 / WINDOW
+
+
+class Summary(NamedTuple):
+    """What the latest exits amount to; see `Insights`."""
+
+    verdicts: dict[str, int]
+    reasons: dict[str, int]
+    agreement: float | None
+    confidence: float | None
+    accuracy: tuple[float | None, float | None]
+    single_label_share: float | None
+    labels_per_item: float | None
+    response_median: float | None
+    response_p90: float | None
+
+
+@dataclass
+class Statistics:
+    """Counts since the stream began, and its latest exits."""
+
+    labels: int = 0
+    late: int = 0
+    left: int = 0
+    withdrawn: int = 0
+    slots_skipped: int = 0
+    recent: deque[tuple[Exit, float, float]] = field(
+        default_factory=lambda: deque(maxlen=KEPT_EXITS)
+    )
+    exits_rate: Rate = field(default_factory=Rate)
+    labels_rate: Rate = field(default_factory=Rate)
+    history: History = field(default_factory=History)
+    _summary: Summary | None = None
+
+    def add_exit(self, exit: Exit, seconds: float, agreement: float, now: float) -> None:
+        """Record an exit, its seconds since arrival, and the share of labels that agreed."""
+        self.left += 1
+        self.exits_rate.add(now)
+        self.recent.append((exit, seconds, agreement))
+        self._summary = None
+
+    def load_exits(self, rows: list[Exited]) -> None:
+        """Load the exits from before this server started, latest first."""
+        self._summary = None
+        for row in reversed(rows):
+            verdict = Verdict(row.verdict, row.confidence)
+            exit = Exit(
+                row.item,
+                row.arrived_slot,
+                row.exit_slot,
+                row.labels,
+                verdict,
+                ExitReason(row.reason),
+            )
+            seconds = max(0.0, row.left_at - row.arrived_at)
+            self.recent.append((exit, seconds, row.agreed / row.said if row.said else 0.0))
+
+    def load_history(
+        self, rows: Iterable[Exited], arrivals: Iterable[float], offset: float
+    ) -> None:
+        """Load what came and went before this server started, as far as the exits go back.
+
+        `offset` is how far the clock of the store is ahead of that of this server.
+        """
+        for row in rows:
+            self.history.came(row.arrived_at - offset)
+            self.history.went(row.left_at - offset, verdict=True)
+        for at in arrivals:
+            self.history.came(at - offset)
+
+    def count_labels(self, late: int, labels: int, now: float) -> None:
+        """Count labels, `late` of which were late."""
+        self.labels += labels
+        self.late += late
+        self.labels_rate.add(now, labels)
+
+    def summary(self) -> Summary:
+        """What the latest exits amount to; computed once for each exit, however often it is read.
+
+        >>> statistics = Statistics()
+        >>> statistics.add_exit(Exit("a", 0, 1, 1, Verdict("ok", 0.8), "no_gain"), 5.0, 1.0, 0.0)
+        >>> statistics.summary().confidence, statistics.summary() is statistics.summary()
+        (0.8, True)
+        """
+        if self._summary is None:
+            self._summary = Summary(
+                verdicts=self.verdicts(),
+                reasons=self.reasons(),
+                agreement=self.agreement,
+                confidence=self.confidence,
+                accuracy=accuracy_interval(self.confidences),
+                single_label_share=self.single_label_share,
+                labels_per_item=self.labels_per_item,
+                response_median=quantile(self.responses, 0.5),
+                response_p90=quantile(self.responses, 0.9),
+            )
+        return self._summary
+
+    def verdicts(self) -> dict[str, int]:
+        """How often each verdict occurs among the latest exits."""
+        said = Counter(str(e.verdict.label) for e, *_ in self.recent if e.verdict.label is not None)
+        return dict(sorted(said.items()))
+
+    def reasons(self) -> dict[str, int]:
+        """How often each reason occurs among the latest exits."""
+        return dict(sorted(Counter(e.reason for e, *_ in self.recent).items()))
+
+    def mean(self, values: list[float]) -> float | None:
+        """The mean; None if there are no values."""
+        return sum(values) / len(values) if values else None
+
+    @property
+    def agreement(self) -> float | None:
+        """The share of labels that agree with the verdict, over items with two labels or more."""
+        return self.mean([a for e, _, a in self.recent if e.labels >= 2])
+
+    @property
+    def confidence(self) -> float | None:
+        """The mean confidence of the verdicts."""
+        return self.mean([e.verdict.confidence for e, *_ in self.recent])
+
+    @property
+    def confidences(self) -> list[float]:
+        """The confidences of the verdicts."""
+        return [e.verdict.confidence for e, *_ in self.recent if e.verdict.label is not None]
+
+    @property
+    def single_label_share(self) -> float | None:
+        """The share of items that left after one label."""
+        return self.mean([float(e.labels == 1) for e, *_ in self.recent])
+
+    @property
+    def labels_per_item(self) -> float | None:
+        """The mean number of labels of an item at its exit."""
+        return self.mean([float(e.labels) for e, *_ in self.recent])
+
+    @property
+    def responses(self) -> list[float]:
+        """Seconds from arrival to verdict."""
+        return [seconds for _, seconds, _ in self.recent]
+
+
+def accuracy_interval(confidences: Sequence[float]) -> tuple[float | None, float | None]:
+    """Where the accuracy of that many verdicts lies, 19 times in 20, if the confidences are right.
+
+    >>> accuracy_interval([0.8] * 100)
+    (0.7216, 0.8784)
+    """
+    if not confidences:
+        return None, None
+    n, mean = len(confidences), sum(confidences) / len(confidences)
+    spread = 1.96 * math.sqrt(sum(p * (1 - p) for p in confidences)) / n
+    return round(max(0.0, mean - spread), 4), round(min(1.0, mean + spread), 4)

@@ -1,0 +1,266 @@
+"""Sending pending deliveries to webhooks, at least once, signed as Standard Webhooks.
+
+A delivery is a row that is written in the same transaction as the exit, so an exit that is on disk
+will be sent even if the server crashes in between; the receiver may see it twice, under the same
+`webhook-id`. After a failure it is retried with exponential backoff and jitter for
+`webhook_retry_seconds`, some days, and is then dead-lettered; dead letters can be redelivered. See
+`retry_schedule`.
+
+Each webhook has its own queue and a few senders, so one that never answers blocks no other. After a
+timeout, a 5xx or a 429 a webhook is paused, with backoff and for at least as long as Retry-After
+asks, and is then probed with one message.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import random
+from collections import Counter, deque
+from dataclasses import asdict
+from typing import Final, TypeAlias
+
+from venire.errors import FetchError, InputError, StoreError
+from venire.model import DeliveryStatus
+from venire.server.console_messages import AlarmView
+from venire.server.messages import ExitView, RevisionView
+from venire.server.reports.event_json import alarm_view, exit_view, revision_view
+from venire.server.runtime.runtime import Runtime
+from venire.server.runtime.webhook_counts import Tallies
+from venire.server.store import DeliveryRow, UpdateDelivery, WebhookRow
+from venire.server.store.contents import compact
+from venire.server.webhooks.posting import Poster
+from venire.server.webhooks.retry_schedule import Failure, after_failure, backoff, wait_of
+from venire.server.webhooks.texts import format_of, text_of
+
+__all__ = ["Deliveries"]
+
+#: Concurrent messages to one webhook, and to all of them.
+MAX_PER_WEBHOOK, MAX_CONCURRENT = 4, 200
+
+#: Seconds between two polls for due deliveries.
+POLL_SECONDS = 1.0
+
+#: The longest pause of a failing webhook in seconds, unless Retry-After asks for more.
+MAX_PAUSE: Final = 60.0
+
+#: Pending deliveries of a webhook to read at once, longest overdue first.
+PENDING_PAGE: Final = 1000
+
+#: Read deliveries whatever their due time: that is kept on the monotonic clock.
+ANY_TIME: Final = 1e15
+
+#: A message: its webhook, its kind, and the number of the exit or revision.
+Key: TypeAlias = tuple[str, str, int]
+
+_log = logging.getLogger("venire.service")
+
+
+class Deliveries:
+    """Sends pending deliveries; `tallies` counts the outcomes."""
+
+    def __init__(self, runtime: Runtime, poster: Poster) -> None:
+        self._runtime, self._poster, self.tallies = runtime, poster, Tallies()
+        self._hooks: dict[str, WebhookRow] = {}  # as last read, or changed since
+        self._due: dict[Key, float] = {}  # on the monotonic clock
+        self._queues: dict[str, deque[DeliveryRow]] = {}
+        self._senders: Counter[str] = Counter()
+        self._busy: set[Key] = set()
+        self._ended: set[Key] = set()  # since the store was last read
+        self._pauses: dict[str, tuple[int, float]] = {}  # failures in a row, and paused until
+        self._lock = asyncio.Lock()
+        self._random = random.Random()
+
+    def start(self) -> None:
+        """Send due deliveries until the service stops."""
+        self._runtime.spawn(self._send_forever())
+
+    def update(self, hook: WebhookRow) -> None:
+        """Use the changed webhook for what is queued."""
+        self._hooks[hook.id] = hook
+
+    def unpause(self, hook: str) -> None:
+        """Clear the pause of a webhook."""
+        self._pauses.pop(hook, None)
+
+    def remove(self, hook: str) -> None:
+        """Drop what is queued for a webhook."""
+        self._queues.pop(hook, deque()).clear()
+
+    async def _send_forever(self) -> None:
+        while True:
+            try:
+                await self.send_due()
+            except StoreError:
+                pass  # the store is down: retry later
+            except Exception:
+                _log.exception("sending webhooks failed; retrying")
+            await asyncio.sleep(POLL_SECONDS)
+
+    async def send_due(self) -> list[asyncio.Task[None]]:
+        """Start sending every delivery that is due."""
+        runtime = self._runtime
+        if not any(live.hooks for live in runtime.loaded()):
+            self._queues.clear()  # another server may send them by now
+            return []
+        async with self._lock:
+            rows = await runtime.read(runtime.storage.webhooks, None)
+            hooks = [hook for hook in rows if self._sends(hook)]
+            known = self._hooks = {hook.id: hook for hook in hooks}
+            self._due = {key: at for key, at in self._due.items() if key[0] in known}
+            self._pauses = {hook: pause for hook, pause in self._pauses.items() if hook in known}
+            self._queues = {hook: queue for hook, queue in self._queues.items() if hook in known}
+            tasks = []
+            for hook in sorted(hooks, key=lambda hook: self._failures(hook.id)):
+                if not self._paused(hook.id):
+                    await self._refill(hook.id)
+                    tasks += self._send_more(hook)
+            return tasks
+
+    def _sends(self, hook: WebhookRow) -> bool:
+        """Whether a webhook is this server's: the owner of the stream sends."""
+        runtime = self._runtime
+        return hook.stream not in runtime.deleting and runtime.sharing.holds(hook.stream)
+
+    async def _refill(self, hook: str) -> None:
+        """Fill a webhook's queue with due deliveries, if it is empty."""
+        queue = self._queues.setdefault(hook, deque())
+        if queue:
+            return
+        self._ended.clear()
+        rows = await self._runtime.read(
+            self._runtime.storage.due_deliveries, hook, ANY_TIME, PENDING_PAGE
+        )
+        now, wall = self._runtime.clock.monotonic(), self._runtime.clock.wall()
+        for row in rows:
+            key = _key(row)
+            if key in self._busy or key in self._ended:
+                continue
+            if key not in self._due and row.attempt:
+                self._due[key] = now + wait_of(row, wall)
+            if self._due.get(key, now) <= now:
+                queue.append(row)
+
+    def _send_more(self, hook: WebhookRow) -> list[asyncio.Task[None]]:
+        """Start as many senders as the limits allow."""
+        most = 1 if self._failures(hook.id) else MAX_PER_WEBHOOK
+        room = min(most - self._senders[hook.id], MAX_CONCURRENT - self._senders.total())
+        queue = self._queues.get(hook.id, deque())  # it may just have been removed
+        tasks = []
+        for _ in range(min(room, len(queue))):
+            self._senders[hook.id] += 1
+            tasks.append(self._runtime.spawn(self._send(hook, queue)))
+        return tasks
+
+    async def _send(self, hook: WebhookRow, queue: deque[DeliveryRow]) -> None:
+        """Send queued messages until the queue is empty or the webhook is paused."""
+        try:
+            while queue and not self._paused(hook.id) and self._sends(hook):
+                await self._try(hook, queue.popleft())
+        finally:
+            self._senders -= Counter([hook.id])
+
+    async def _try(self, hook: WebhookRow, row: DeliveryRow) -> None:
+        key = _key(row)
+        self._busy.add(key)
+        try:
+            if row.kind == "exit" and format_of(hook.url) == "text":  # nobody reads thousands
+                done = row._replace(status=DeliveryStatus.DONE)
+                with contextlib.suppress(StoreError):
+                    await self._runtime.write([UpdateDelivery(done)])
+                return
+            failure = await self._deliver(self._hooks.get(hook.id, hook), row)
+            row = self._tried(row, failure)
+            with contextlib.suppress(StoreError):  # it is sent again: delivery is at least once
+                await self._runtime.write([UpdateDelivery(row)])
+            if failure is None:
+                self.tallies.delivered(hook, self._runtime.clock.monotonic())
+            else:
+                self.tallies.failed(hook, row, self._runtime.clock.monotonic())
+        finally:
+            self._busy.discard(key)
+            self._ended.add(key)
+
+    def _failures(self, hook: str) -> int:
+        return self._pauses.get(hook, (0, 0.0))[0]
+
+    def _paused(self, hook: str) -> bool:
+        return self._pauses.get(hook, (0, 0.0))[1] > self._runtime.clock.monotonic()
+
+    def _update_pause(self, hook: str, failure: Failure | None) -> None:
+        """Pause a failing webhook, longer each time; clear the pause of one that answers."""
+        if failure is None or not failure.unwell:
+            self._pauses.pop(hook, None)
+            return
+        now, (count, until) = self._runtime.clock.monotonic(), self._pauses.get(hook, (0, 0.0))
+        if until <= now:  # messages sent together count as one failure
+            count += 1
+        pause = min(self._backoff(count), MAX_PAUSE)
+        self._pauses[hook] = count, max(until, now + max(pause, failure.wait))
+
+    def _backoff(self, attempt: int) -> float:
+        first = self._runtime.settings.webhook_first_delay_seconds
+        return backoff(first, attempt, self._random.random())
+
+    def _tried(self, row: DeliveryRow, failure: Failure | None) -> DeliveryRow:
+        """A delivery after one more attempt."""
+        key, settings, clock = _key(row), self._runtime.settings, self._runtime.clock
+        self._due.pop(key, None)
+        if failure is None:
+            return row._replace(
+                attempt=row.attempt + 1, last_error=None, status=DeliveryStatus.DONE
+            )
+        pause = max(self._backoff(row.attempt + 1), failure.wait)
+        row = after_failure(
+            row,
+            failure.why,
+            pause,
+            clock.wall(),
+            attempts=settings.webhook_attempts,
+            seconds=settings.webhook_retry_seconds,
+        )
+        if row.status == DeliveryStatus.PENDING:
+            self._due[key] = clock.monotonic() + pause
+        return row
+
+    async def _deliver(self, hook: WebhookRow, row: DeliveryRow) -> Failure | None:
+        """Send one exit or revision; the failure, or None on success."""
+        subject = await self._subject(row)
+        if subject is None:
+            return Failure(f"the {row.kind} is not in the store", unwell=False)
+        body: dict[str, object] = {"text": text_of(row.stream, subject)}
+        if format_of(hook.url) == "json":
+            head = {"type": _type(subject), "stream": row.stream, "timestamp": subject.at}
+            body = {**head, "data": asdict(subject)}
+        try:
+            mark = {"exit": "", "revision": "r", "alarm": "a"}[row.kind]
+            message = f"msg_{row.webhook}_{mark}{row.exit_n}"
+            failure = Failure.of(*await self._poster.post(hook, message, compact(body).encode()))
+        except (FetchError, InputError) as error:
+            failure = Failure(str(error), unwell=True)
+        self._update_pause(hook.id, failure)
+        return failure
+
+    async def _subject(self, row: DeliveryRow) -> ExitView | RevisionView | AlarmView | None:
+        """The exit, revision or alarm that a delivery is about."""
+        storage, read, after = self._runtime.storage, self._runtime.read, row.exit_n - 1
+        if row.kind == "exit":
+            left = [exit_view(item) for item in await read(storage.exits, row.stream, after, 1)]
+            return left[0] if left and left[0].n == row.exit_n else None
+        if row.kind == "alarm":
+            found = await read(storage.alarms, row.stream, after, 1)
+            return alarm_view(found[0]) if found and found[0].n == row.exit_n else None
+        rows = await read(storage.revisions, row.stream, after, 1)
+        return revision_view(rows[0]) if rows and rows[0].n == row.exit_n else None
+
+
+def _type(subject: ExitView | RevisionView | AlarmView) -> str:
+    """What a message is about."""
+    if isinstance(subject, AlarmView):
+        return "alarm.raised" if subject.raised else "alarm.cleared"
+    return "item.exit" if isinstance(subject, ExitView) else "item.revised"
+
+
+def _key(row: DeliveryRow) -> Key:
+    return row.webhook, row.kind, row.exit_n

@@ -1,1 +1,0 @@
-"""How work is handed out and labels are taken: leases, labels, who waits."""

@@ -1,1 +1,0 @@
-"""A store in dictionaries: for tests, and the plain reference."""
