@@ -60,8 +60,7 @@ def judge(
     """
     from venire.batch import label
     from venire.batch.asking import close_labelers, run_beside
-    from venire.batch.files import read_batch
-    from venire.batch.labelling import check_limits
+    from venire.batch.labelling import check_limits, read_batch
     from venire.connectors.judges.cache import Cache
     from venire.connectors.judges.file import judges_of
     from venire.connectors.judges.report import (
