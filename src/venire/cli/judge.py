@@ -62,8 +62,7 @@ def judge(
     """
     from venire.batch import label
     from venire.batch.asking import close_labelers, run_beside
-    from venire.batch.files import read_batch
-    from venire.batch.labelling import check_limits
+    from venire.batch.labelling import check_limits, read_batch
     from venire.batch.rounds import GROWTH, IN_BATCHES
     from venire.connectors.judges.batches import BatchBook
     from venire.connectors.judges.cache import Cache
