@@ -2,8 +2,8 @@
 
 Streams of exits in which labelers are as bad as they can be, looked at after each exit: how often
 more than the allowed share of the marked verdicts is wrong at any time, and how many are marked.
-Beside it the simplest rivals: to mark whatever is as sure as it should be; and the largest threshold
-whose Clopper-Pearson bound is low enough, looked at all the time.
+Beside it the simplest rivals: to mark whatever is as sure as it should be; and the largest
+threshold whose Clopper-Pearson bound is low enough, looked at all the time.
 """
 
 from __future__ import annotations

@@ -225,10 +225,12 @@ def exit_guarantee(
         )
         marked.append(int(size[last]) if last >= 0 else 0)
     best = int(np.argmax(marked))
-    force = (float(cuts[best]), rows[best].through) if marked[best] else (None, 0)
+    threshold = float(cuts[best]) if marked[best] else None
+    through = rows[best].through if marked[best] else 0
     more = {k: _bought(rows, share, right, own, k) for k in MORE} if rows[-1].verdicts else {}
+    counts_of = marked[best], len(number)
     return ExitGuarantee(
-        right, level, share, first, *force, marked[best], len(number), tuple(rows), more
+        right, level, share, first, threshold, through, *counts_of, tuple(rows), more
     )
 
 

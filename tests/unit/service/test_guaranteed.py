@@ -184,7 +184,7 @@ def test_settings_without_a_promise_are_stored_as_before() -> None:
 
 @running
 async def test_reviewers_see_those_that_are_not_guaranteed() -> None:
-    promise = {"panel": PANEL, "audit_share": 0.5, "guarantee": 0.8}
+    promise: dict[str, Any] = {"panel": PANEL, "audit_share": 0.5, "guarantee": 0.8}
     async with bench(**promise) as b:
         items = [f"p{k}" for k in range(80)]
         await b.add(*items)
@@ -200,7 +200,7 @@ async def test_reviewers_see_those_that_are_not_guaranteed() -> None:
 
 @running
 async def test_clients_see_the_marks() -> None:
-    promise = {"panel": PANEL, "audit_share": 1.0, "guarantee": 0.8}
+    promise: dict[str, Any] = {"panel": PANEL, "audit_share": 1.0, "guarantee": 0.8}
     async with bench(**promise) as b:
         items = [f"p{k}" for k in range(10)]
         await b.add(*items)
