@@ -8,6 +8,7 @@
     belief        what the labels so far say
     voices        confidence as a finer answer, whose meaning is learned
     choice        the most valuable label of each item, for its price
+    expert        a share of the budget for somebody whose labels are the truth
     rounds        believe, choose, ask, and again
     outcome       verdicts, costs, the curve and the labelers; `page`: as one HTML file
     pupil         what a batch knows of a student; `rehearsal`: what it saves

@@ -17,8 +17,9 @@ from venire.tools.untrusted import parse_json
 
 __all__ = ["read_batch", "read_batch_panel"]
 
-#: What an entry of the panel may say.
-KEYS: Final = ("id", "price", "call", "column", "parallel", "many", "family")
+#: What every entry of the panel has, and what one may say.
+OWN: Final = ("id", "call", "column")
+KEYS: Final = ("id", "price", "call", "column", "parallel", "many", "family", "trusted")
 
 
 def read_batch(path: str | Path) -> tuple[BatchItem, ...]:
@@ -110,8 +111,8 @@ def read_batch_panel(
     A list, or a list under `labelers`. Each has an `id`, a `price` (0 if it is left out), and
     either `call`, a function of the item, or `column`, a field of the item that holds its label;
     `parallel` calls may run at a time, and with `many` the function takes a list of items. Those of
-    one `family` may share errors. `kinds` are other keys than `call` and `column`, such as `onnx`,
-    and what makes a labeler of the entry.
+    one `family` may share errors; one that is `trusted` is an expert. `kinds` are
+    other keys than `call` and `column`, such as `onnx`, and what makes a labeler of the entry.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -152,7 +153,7 @@ def _caller(entry: Any, find: Find, kinds: Kinds) -> Caller:
     if unknown is not None:
         raise InputError(f"{entry['id']} has the key {unknown!r}, expected {', '.join(KEYS)}")
     call = find(str(entry["call"])) if "call" in entry else _column(str(entry["column"]))
-    options = {key: entry[key] for key in ("price", "parallel", "many", "family") if key in entry}
+    options = {key: entry[key] for key in KEYS if key in entry and key not in OWN}
     return Caller(str(entry["id"]), call, **options)
 
 

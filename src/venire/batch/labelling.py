@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from venire.batch.asking import Live
+from venire.batch.expert import Expert, consult, reserve
 from venire.batch.journal import Journal
-from venire.batch.labelers import as_callers
+from venire.batch.labelers import Caller, as_callers
 from venire.batch.outcome import Labelled, settle, share_right, truth_codes
 from venire.batch.pupil import Pupil, Teachable
 from venire.batch.recorded import Recorded, recorded_work
@@ -24,6 +25,7 @@ from venire.costs import Costs
 from venire.errors import InputError
 from venire.estimators.families import Families
 from venire.estimators.given import Gold
+from venire.labels import LabelTable
 from venire.labels.sources import as_table
 
 __all__ = ["check_limits", "label", "label_recorded"]
@@ -47,6 +49,7 @@ def label(
     families: Families | None = None,
     gold: Gold | None = None,
     asked: Collection[Hashable] = (),
+    expert_share: float | None = None,
 ) -> Labelled:
     """Label a batch of items: ask the labelers, one round after the other, where it pays most.
 
@@ -90,6 +93,10 @@ def label(
         Known right labels of some items, to learn from in every round (docs/gold.md).
     asked
         Those of the items with gold that were chosen (`questions`), and not drawn at random.
+    expert_share
+        The share of the budget, which is in money, for the labeler that is `trusted` (`Caller`):
+        asked at the end about the least sure items, whose verdicts its labels are. By default 0.1
+        if there is one.
 
     Examples
     --------
@@ -103,8 +110,14 @@ def label(
     >>> round(done.spent, 6) <= 10, done.verdicts["post-7"].label
     (True, 1)
     """
-    work_items, callers = as_items(items), as_callers(labelers)
-    limit = check_limits(work_items, callers, budget, target)
+    work_items, everybody = as_items(items), as_callers(labelers)
+    whole = limit = check_limits(work_items, everybody, budget, target)
+    callers, trusted = _parted(everybody, expert_share)
+    money = 0.0
+    if trusted is not None:
+        limit, money = reserve(limit, expert_share, [trusted.price])
+        seen = [i for i in work_items if i.eligible is None or trusted.id in i.eligible]
+        work_items = tuple(_without(i, trusted.id) for i in work_items)
     kin = families or {c.id: c.family for c in callers if c.family is not None}
     work = Work.of(work_items, [c.id for c in callers], target)
     work = replace(work, families=kin or None, asked=frozenset(asked))
@@ -113,7 +126,35 @@ def label(
     with ExitStack() as stack:
         kept = journal and stack.enter_context(Journal(journal, [item.id for item in work_items]))
         source = stack.enter_context(Live(work, work_items, callers, classes, kept or None, limit))
-        return _run(work, source, limit, costs, seed, truth, progress, pupil, gold)
+        expert = None
+        if trusted is not None:
+            able = [replace(item, eligible=None) for item in seen]
+            own, purse = Work.of(able, [trusted.id]), Budget(money=money)
+            asked_too = Live(own, able, [trusted], classes, kept or None, purse, source)
+            expert = Expert(trusted.id, own, stack.enter_context(asked_too), money)
+        done = _run(work, source, limit, costs, seed, truth, progress, pupil, gold, expert)
+    return replace(done, budget=whole)
+
+
+def _parted(
+    callers: Sequence[Caller], share: float | None
+) -> tuple[tuple[Caller, ...], Caller | None]:
+    """The panel, and the expert if there is one."""
+    panel = tuple(caller for caller in callers if not caller.trusted)
+    trusted = [caller for caller in callers if caller.trusted]
+    if len(trusted) > 1:
+        names = ", ".join(repr(one.id) for one in trusted)
+        raise InputError(f"got {names} as trusted, expected one expert: whom to ask is not decided")
+    if share is not None and not trusted:
+        raise InputError("got a share for an expert, expected a labeler that is trusted")
+    if not panel:
+        raise InputError("got an expert and nobody else, expected labelers who are not trusted too")
+    return panel, trusted[0] if trusted else None
+
+
+def _without(item: BatchItem, labeler: str) -> BatchItem:
+    """The item for those who are not this labeler."""
+    return item if item.eligible is None else replace(item, eligible=item.eligible - {labeler})
 
 
 def label_recorded(
@@ -131,12 +172,15 @@ def label_recorded(
     families: Families | None = None,
     gold: Gold | None = None,
     asked: Collection[Hashable] = (),
+    expert: Mapping[Any, Hashable] | None = None,
+    expert_price: float | None = None,
+    expert_share: float | None = None,
 ) -> Labelled:
     """Try a budget on labels that are there already: only those that are bought are looked at.
 
     `labels` is a table in any form (`as_table`); `prices` says what a label of each labeler costs,
-    by default 1. A student is shown the `contents` of the items, by id. The other arguments are
-    those of `label`.
+    by default 1. A student is shown the `contents` of the items, by id. `expert` has what an expert
+    would say of each item, at `expert_price`. The other arguments are those of `label`.
 
     >>> rows = [(i, w, i % 2) for i in range(40) for w in "abcde"]
     >>> done = label_recorded(rows, Budget(labels=80), truth={i: i % 2 for i in range(40)})
@@ -158,7 +202,24 @@ def label_recorded(
         pupil = student.join_batch([contents.get(item) for item in table.items])
     source, work = Recorded(table, price), recorded_work(table, target)
     work = replace(work, families=families, asked=frozenset(asked))
-    return _run(work, source, limit, costs, seed, truth, progress, pupil, gold)
+    whole, trusted = limit, None
+    if expert is not None:
+        limit, money = reserve(limit, expert_share, [expert_price or 0.0])
+        codes = truth_codes(expert, table.items, source.classes)
+        known = np.flatnonzero((codes >= 0) & (codes < len(table.classes)))
+        rows = known, np.zeros_like(known), codes[known]
+        said = LabelTable.from_codes(*rows, table.items, ["expert"], table.classes)
+        told = Recorded(said, np.array([expert_price], np.float64))
+        own = recorded_work(said)
+        seen = tuple(table.items[i] for i in known.tolist())
+        own = replace(own, items=seen, start=np.arange(len(seen) + 1))
+        trusted = Expert("expert", own, told, money)
+    elif expert_price is not None or expert_share is not None:
+        raise InputError(
+            "got a price or a share for an expert and no labels of one: give expert=, or --expert"
+        )
+    done = _run(work, source, limit, costs, seed, truth, progress, pupil, gold, trusted)
+    return replace(done, budget=whole)
 
 
 def _run(
@@ -171,6 +232,7 @@ def _run(
     progress: Watch | None,
     pupil: Pupil | None,
     gold: Gold | None,
+    expert: Expert | None = None,
 ) -> Labelled:
     right = None
     if truth is not None:
@@ -182,7 +244,10 @@ def _run(
     if not (book.said >= 0).any():
         why = source.trouble or "the budget is below the price of a label"
         raise InputError(f"no label was bought: {why}")
-    return settle(book, curve, source, budget, costs, seed, truth, pupil, gold)
+    consulted = None
+    if expert is not None:
+        consulted = consult(book, source, expert, gold, costs, seed, pupil)
+    return settle(book, curve, source, budget, costs, seed, truth, pupil, gold, consulted)
 
 
 def check_limits(

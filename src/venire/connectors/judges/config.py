@@ -65,6 +65,7 @@ class JudgeConfig:
     price: Price = field(default_factory=Price)
     pair: tuple[str, str] | None = None
     family: str | None = None
+    trusted: bool = False
     rationale: bool = False
     not_sure: bool = False
     reference: str | None = None
@@ -143,6 +144,7 @@ _CHECKS: Mapping[str, Callable[[Path, Any], Any]] = {
     "price": _price,
     "pair": _pair,
     "family": check_name,
+    "trusted": check_truth,
     "rationale": check_truth,
     "not_sure": check_truth,
     "reference": check_text,
