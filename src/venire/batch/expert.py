@@ -15,10 +15,9 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from venire.batch.belief import Belief
-from venire.batch.pupil import Pupil
+from venire.batch.choice import Belief
+from venire.batch.labelers import Pupil, Work
 from venire.batch.rounds import ENOUGH, Book, Source, costs_so_far, hear
-from venire.batch.work import Work
 from venire.budget import Budget
 from venire.costs import Costs
 from venire.errors import InputError
