@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
-import sys
 from pathlib import Path
 
-from tests.integration.web.harness import SOURCE
+from tests import forked
 from tests.judge_server import CLASSES, judging, truth
 
 TEXTS = {f"i{n}": f"{'BUY' if n % 2 else 'see'} {n}" for n in range(60)}
 
 
 def judge(folder: Path, out: str, *more: str) -> subprocess.CompletedProcess[str]:
-    env = {**os.environ, "PYTHONPATH": SOURCE, "JUDGE_KEY": "sk-secret"}
-    command = [sys.executable, "-m", "venire", "judge", "items.jsonl", "--config", "judges.yaml"]
-    command += ["--out", out, "--json", *more]
-    return subprocess.run(
-        command, cwd=folder, env=env, capture_output=True, text=True, timeout=200, check=False
-    )
+    command = ["judge", "items.jsonl", "--config", "judges.yaml", "--out", out, "--json", *more]
+    return forked.run(folder, *command, JUDGE_KEY="sk-secret")
 
 
 def write(folder: Path, url: str) -> None:
