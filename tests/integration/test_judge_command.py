@@ -62,6 +62,21 @@ def test_a_file_is_judged_in_spite_of_faults_and_a_second_run_costs_nothing(tmp_
     assert "sk-secret" not in done.stdout + done.stderr + (tmp_path / "judges.cache").read_text()
 
 
+def test_a_trusted_judge_settles_the_least_sure_items(tmp_path: Path) -> None:
+    with judging() as server:
+        write(tmp_path, server.url)
+        file = tmp_path / "judges.yaml"
+        file.write_text(file.read_text() + "  - {id: sage, model: d, trusted: true}\n")
+        done = judge(tmp_path, "verdicts.jsonl", "--budget", "0.02", "--expert-share", "0.3")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["expert"]["id"] == "sage"
+    assert found["expert"]["spent"] <= 0.3 * 0.02 + 1e-9
+    assert found["spent"] <= 0.02 + 1e-9
+    assert all(truth(TEXTS[name])[0] == label for name, label in found["expert"]["answers"].items())
+    assert {row["id"] for row in found["labelers"]} == {"strict", "mild", "odd"}
+
+
 def test_a_budget_or_a_target_is_asked_for(tmp_path: Path) -> None:
     write(tmp_path, "http://127.0.0.1:9")
     failed = judge(tmp_path, "verdicts.jsonl")

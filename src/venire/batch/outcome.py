@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from venire.batch.choice import decide, owned
+from venire.batch.expert import Consulted
 from venire.batch.labelers import FREE, Pupil
 from venire.batch.rounds import SURE, Book, Point, Source, costs_so_far, hear, labels_needed
 from venire.budget import Budget
@@ -101,6 +102,8 @@ class Labelled:
         How many labelers were asked: the first ones of the table; a student comes after them.
     said : dict
         Confidence and rationale of labels that came with them, by (item, labeler).
+    expert : Consulted or None
+        What a trusted labeler was asked and said: the verdicts on these items; not in `table`.
     """
 
     table: LabelTable
@@ -125,6 +128,7 @@ class Labelled:
     checked: Checked | None = None
     panel: int = 0
     said: Mapping[tuple[Any, Any], tuple[float | None, str | None]] = field(default_factory=dict)
+    expert: Consulted | None = None
     _paid: Floats = field(default_factory=lambda: np.empty(0), repr=False)
     _price: Floats = field(default_factory=lambda: np.empty(0), repr=False)
 
@@ -318,6 +322,7 @@ class Labelled:
             "confidence": self.rests_on,
             "checked": self.checked and self.checked.record(),
             **({} if self.student is None else {"student": self.student}),
+            **({} if self.expert is None else {"expert": self.expert.record()}),
             **({"explained": shown} if (shown := self.explained()) else {}),
         }
 
@@ -369,21 +374,31 @@ def settle(
     truth: Mapping[Any, Hashable] | None,
     pupil: Pupil | None = None,
     gold: Gold | None = None,
+    expert: Consulted | None = None,
 ) -> Labelled:
     """The verdicts of all labels, and what there is to say of them."""
     work, bought = book.work, book.table(source.classes)
     found = hear(book, source, pupil=pupil, now=True, seed=seed, gold=gold)[1]
     table = bought if pupil is None else pupil.join(bought)
     q, n, counts = found.posterior, len(work.items), np.diff(bought.start)
+    there, paid_too = np.diff(table.start) > 0, np.zeros(n)
+    if expert is not None:
+        known = [expert.answers.get(item) for item in table.items]
+        settled = [i for i, label in enumerate(known) if label is not None]
+        code = {name: k for k, name in enumerate(table.classes)}
+        q[settled] = np.eye(q.shape[1])[[code[known[i]] for i in settled]]
+        there[settled] = True
+        paid_too = np.array([expert.costs.get(item, 0.0) for item in table.items])
     matrix = costs_so_far(costs, source.classes)
     if matrix is None:
         codes = winners(q, table.items, table.classes, seed)
     else:
         codes = decide(q, matrix)[0]
-    confidence = np.where(np.diff(table.start) > 0, found.confidence(codes), 0.0)
+    confidence = np.where(there, q[np.arange(n), codes], 0.0)
+    spent = book.spent + float(paid_too.sum())
     right = None if truth is None else truth_codes(truth, work.items, source.classes)
     last = float(np.average(confidence, weights=work.weight))
-    end = Point(book.labels, book.spent, last, None if right is None else share_right(codes, right))
+    end = Point(book.labels, spent, last, None if right is None else share_right(codes, right))
     points = [p for p in curve if p.labels < book.labels]
     voices = len(table.labelers) - len(work.labelers)
     paid = np.bincount(work.labeler, book.cost, minlength=len(table.labelers))
@@ -397,9 +412,9 @@ def settle(
         confidence,
         codes,
         counts,
-        np.bincount(work.item, book.cost, minlength=n).astype(np.float64),
+        np.bincount(work.item, book.cost, minlength=n) + paid_too,
         tuple(_reasons(book, source, confidence * found.learned, budget)),
-        book.spent,
+        spent,
         book.labels,
         (*points, end),
         budget,
@@ -414,6 +429,7 @@ def settle(
         fitted.checked_,
         len(work.labelers),
         _said(book, source),
+        expert,
         paid.astype(np.float64),
         np.concatenate([source.price, np.zeros(voices)]),
     )

@@ -30,6 +30,8 @@ def print_labelled(done: Labelled) -> None:
     print(f"expected  {100 * record['expected_accuracy']:.1f} % right, {done.rests_on}")
     if done.checked is not None:
         print(f"gold      {done.checked.words}")
+    if done.expert is not None:
+        print(f"expert    {done.expert.words}")
     if record["accuracy"] is not None:
         print(f"right     {100 * record['accuracy']:.1f} % of those of known truth")
     if "student" in record:

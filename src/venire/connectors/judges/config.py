@@ -66,6 +66,7 @@ class JudgeConfig:
     batch_discount: float = 0.5
     pair: tuple[str, str] | None = None
     family: str | None = None
+    trusted: bool = False
     rationale: bool = False
     not_sure: bool = False
     reference: str | None = None
@@ -152,6 +153,7 @@ _CHECKS: Mapping[str, Callable[[Path, Any], Any]] = {
     "batch_discount": _share,
     "pair": _pair,
     "family": check_name,
+    "trusted": check_truth,
     "rationale": check_truth,
     "not_sure": check_truth,
     "reference": check_text,
