@@ -37,11 +37,11 @@ from venire.batch.labelers import AWAY, FREE, Pupil, Work, check_target
 from venire.budget import Budget
 from venire.costs import Costs, cost_matrix
 from venire.errors import InputError
+from venire.estimators.anchored import Anchored
 from venire.estimators.families import Families
-from venire.estimators.given import Gold
-from venire.estimators.votes.anchored import Anchored
+from venire.estimators.known import Gold
 from venire.labels import LabelTable
-from venire.labels.sources.text import like
+from venire.labels.sources.columns import like
 
 __all__ = [
     "Book",

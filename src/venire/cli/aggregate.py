@@ -88,7 +88,7 @@ def aggregate(
     from venire.files import check_targets
     from venire.labels.partitions import sizes
     from venire.labels.sources import COLUMNS
-    from venire.labels.sources.text import like
+    from venire.labels.sources.columns import like
 
     named, called = names_of(classes), columns_of(columns, COLUMNS, wide)
     source = located(labels)
@@ -322,7 +322,7 @@ def _labels(
 ) -> Table:
     """The labels of a file, or of several; on a cluster, if there is one, in partitions."""
     from venire.labels.sources import as_ordered, as_table
-    from venire.labels.sources.ordered import many_numbers
+    from venire.labels.sources.truth import many_numbers
 
     read = as_ordered if ordered else as_table
     if client is None:

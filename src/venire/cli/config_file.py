@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from venire.errors import InputError, UnknownName
-from venire.files.trees import read_toml
+from venire.files.items import read_toml
 
 __all__ = ["FILE", "STORE_COMMANDS", "TABLE", "check_keys", "config_path", "defaults_of", "read"]
 

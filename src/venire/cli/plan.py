@@ -60,7 +60,7 @@ def plan(
 def _weights(text: str | None) -> tuple[float, ...] | None:
     if text is None:
         return None
-    from venire.simulation.by_name import weights_named
+    from venire.simulation.world import weights_named
 
     return weights_named(text)
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final
 import typer
 
 from venire.errors import FileError, InputError
-from venire.files.trees import read_text, read_toml, read_tree
+from venire.files.items import read_text, read_toml, read_tree
 
 __all__ = ["stream", "stream_file"]
 

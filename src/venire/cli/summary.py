@@ -9,14 +9,13 @@ import numpy as np
 
 from venire.cli.tables import related_lines
 from venire.estimators.auto import Auto
+from venire.estimators.base import winners
 from venire.estimators.intervals import implied_intervals, why_wide
 from venire.estimators.ratings.agreement import alpha_of
 from venire.estimators.ratings.ordinal import Ordinal
 from venire.estimators.scoring import TIE, right_shares
-from venire.estimators.ties import winners
 from venire.labels import LabelTable
-from venire.labels.counts import labels_given
-from venire.labels.entropy import vote_entropies
+from venire.labels.counts import labels_given, vote_entropies
 from venire.labels.partitions import Spread, sizes, total
 
 if TYPE_CHECKING:

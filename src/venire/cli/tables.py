@@ -118,7 +118,7 @@ def gold_of(path: Path, table: LabelTable, columns: Sequence[str]) -> KnownLabel
     """
     from venire.files import read_known
     from venire.files.audits import KnownLabels
-    from venire.labels.sources.text import like
+    from venire.labels.sources.columns import like
 
     read, day, asked = read_known(path, (columns[0], columns[2]))
     names, labels = like(list(read), table.items), like(list(read.values()), table.classes)
@@ -144,9 +144,9 @@ def related_lines(relations: Sequence[str]) -> Sequence[str]:
 
 def _declared(path: Path, table: Table) -> dict[Hashable, Hashable]:
     """The families of a file: a table, or a mapping of labeler to family."""
-    from venire.files.trees import read_tree
+    from venire.files.items import read_tree
     from venire.labels.sources import as_families
-    from venire.labels.sources.text import like
+    from venire.labels.sources.columns import like
 
     columns = "labeler", "family"
     if path.suffix.lower() not in _MAPPINGS:

@@ -13,7 +13,7 @@ import typer
 
 from venire.cli import screen
 from venire.cli.clusters import JOBS, worker_count
-from venire.tools.extras import library
+from venire.tools.lazy import library
 
 if TYPE_CHECKING:
     from venire.scheduling import Learning, Policy

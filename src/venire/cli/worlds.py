@@ -66,7 +66,7 @@ def _synthetic(
 ) -> World:
     from venire.files import read_panel
     from venire.simulation import World
-    from venire.simulation.by_name import arrivals_named, weights_named
+    from venire.simulation.world import arrivals_named, weights_named
 
     world = World.synthetic(
         seed,

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING
 from venire.tools.lazy import attach
 
 if TYPE_CHECKING:
-    from venire.connectors.models.inputs import Inputs as Inputs
+    from venire.connectors.models.model import Inputs as Inputs
     from venire.connectors.models.model import Model as Model
+    from venire.connectors.models.model import answers_of as answers_of
     from venire.connectors.models.panel import read_panel_of_models as read_panel_of_models
-    from venire.connectors.models.scores import answers_of as answers_of
 else:
     __getattr__, __dir__ = attach(__name__)

@@ -1,7 +1,7 @@
 r"""An upper bound on OPT from prices, and prices that make it small.
 
 Let every block (t, m) have a price lambda[t, m] >= 0. No schedule uses more blocks than there are,
-so with v_s(lambda) the most that item s can gain at these prices (`offline/bound/one_item.py`)
+so with v_s(lambda) the most that item s can gain at these prices (`offline/one_item.py`)
 
     OPT <= L(lambda) = sum of capacity[m] lambda[t, m] + sum over s of v_s(lambda)
 
@@ -11,13 +11,15 @@ of a subgradient. The prices are found by the incremental subgradient method: it
 of arrival, and a purchase raises the price for the next item at once. First with divisible evidence
 at one price in each slot, which is fast and, where labelers differ only in competence, nearly
 optimal; for instances of medium size a linear program finds such prices too
-(`offline/bound/linear.py`). Then with a price for each block, coarsely from those prices and finely
+(`offline/linear.py`). Then with a price for each block, coarsely from those prices and finely
 from the best so far. Steps shrink geometrically. No clock and no randomness: the same instance has
 the same prices.
 
 **Rounding.** What is returned is rounded outward. A gain is computed from n options by fewer
 than 8 (n + 8) operations on numbers up to w, each with a relative error of 2^-53; four times
 that is added for every item, and the sums are exact (`math.fsum`) or allowed for.
+
+**Passes over all items at given prices: to adjust the prices, and to compute the bound.**
 """
 
 from __future__ import annotations
@@ -30,14 +32,104 @@ import numpy as np
 from numpy.typing import NDArray
 
 from venire.errors import InputError
-from venire.offline.bound.linear import linear_prices, medium
-from venire.offline.bound.one_item import workspace_for
-from venire.offline.bound.price_passes import adjust, adjust_slots, gains
 from venire.offline.instance import Instance, Problem
+from venire.offline.linear import linear_prices, medium
+from venire.offline.one_item import Workspace, best_set, workspace_for
+from venire.tools.compiling import kernel
 
-__all__ = ["Priced", "bound_at", "candidates", "find_prices", "sweeps_for"]
+__all__ = [
+    "Priced",
+    "adjust",
+    "adjust_slots",
+    "bound_at",
+    "candidates",
+    "find_prices",
+    "gains",
+    "sets",
+    "sweeps_for",
+]
 
 Floats = NDArray[np.float64]
+
+
+@kernel
+def adjust(problem: Problem, price: Floats, step: Floats, space: Workspace) -> None:
+    """One sweep of the incremental subgradient method, in order of arrival.
+
+    Every block first becomes cheaper by its capacity times `step[m]`; every purchase then raises
+    its price by `step[m]`, at once. A price here includes the money, below which it never falls.
+    """
+    slots, labelers = price.shape
+    s = 0
+    for slot in range(slots):
+        for m in range(labelers):
+            price[slot, m] = max(problem.money[m], price[slot, m] - step[m] * problem.capacity[m])
+        while s < len(problem.weight) and problem.arrival[s] == slot:
+            best_set(problem, price, s, space)
+            for k in range(space.size[0]):
+                m, t = space.best[k, 0], space.best[k, 1]
+                price[t, m] += step[m]
+            s += 1
+
+
+@kernel
+def adjust_slots(
+    problem: Problem, level: Floats, step: float, supply: Floats, most: Floats
+) -> None:
+    """The same with divisible evidence at one price, `level[slot]`, in each slot.
+
+    The supply is `supply[phase]`, and an item may have `most[phase, group]`. It buys everything
+    in the cheapest slot before it leaves: ln(w / level), up to that limit.
+    """
+    slots, s = len(level), 0
+    for slot in range(slots):
+        level[slot] = max(0.0, level[slot] - step)
+        while s < len(problem.weight) and problem.arrival[s] == slot:
+            weight, best, bought, where, low = problem.weight[s], 0.0, 0.0, -1, np.inf
+            for t in range(slot, slots):
+                if weight - (t - slot) <= best:
+                    break
+                if level[t] >= min(low, weight):
+                    continue
+                low = level[t]
+                amount = most[problem.phase[t], problem.group[s]]
+                if low > 0.0:
+                    amount = min(amount, math.log(weight / low))
+                gain = -weight * math.expm1(-amount) - low * amount - (t - slot)
+                if gain > best:
+                    best, bought, where = gain, amount, t
+            if where >= 0:
+                level[where] += step * bought / supply[problem.phase[where]]
+            s += 1
+
+
+@kernel
+def gains(problem: Problem, price: Floats, most: Floats, space: Workspace) -> None:
+    """A bound on what each item gains at these prices, which include the money."""
+    for s in range(len(problem.weight)):
+        _, most[s] = best_set(problem, price, s, space)
+
+
+@kernel
+def sets(
+    problem: Problem,
+    price: Floats,
+    gain: Floats,
+    start: NDArray[np.int64],
+    blocks: NDArray[np.int64],
+    space: Workspace,
+) -> None:
+    """The best set found of each item: blocks[start[s]:start[s + 1]], labeler and slot."""
+    n = 0
+    for s in range(len(problem.weight)):
+        gain[s], _ = best_set(problem, price, s, space)
+        start[s] = n
+        for k in range(space.size[0]):
+            blocks[n, 0], blocks[n, 1] = space.best[k, 0], space.best[k, 1]
+            n += 1
+    start[len(problem.weight)] = n
+
+
 Progress = Callable[[int, int], None]
 
 #: The first and the last step, as shares of the price of evidence.

@@ -5,19 +5,26 @@ who gets what and who leaves is taken from the log. A log that another version o
 may hold other decisions than this one makes; what happened has happened all the same. So work is
 given as the log has it, and at the end of a slot exactly those items leave that left. An item that
 this version would have let go too is brought back, and leaves once this version decides.
+
+**Which engine this is: a digest of everything that can change a decision.**
 """
 
 from __future__ import annotations
 
+import hashlib
 import math
+import platform
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
 from itertools import groupby, islice, zip_longest
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, cast
 
 import numpy as np
 
-from venire.engine.departed import Kept
+from venire.engine.registry import Kept
 from venire.errors import ReplayError, VenireError
 from venire.events import (
     Arrived,
@@ -43,9 +50,39 @@ if TYPE_CHECKING:
     from venire.engine.bounded_queue import BoundedQueue
     from venire.engine.scheduler import Scheduler
     from venire.engine.state import State
-    from venire.engine.verbs.slots import Slots
+    from venire.engine.verbs import Slots
 
-__all__ = ["follow"]
+__all__ = ["engine_version", "follow"]
+
+#: The packages that decide, beside the modules at the root.
+_DECIDES: Final = ("engine", "estimators", "labels", "paper", "scheduling", "tools")
+
+#: The libraries they compute with.
+_LIBRARIES: Final = ("numba", "numpy", "scipy")
+
+
+@cache
+def engine_version() -> str:
+    """A short name of this engine: equal for equal sources, libraries and kind of machine.
+
+    A different name does not mean different decisions, only that they are possible.
+
+    >>> len(engine_version())
+    16
+    """
+    digest = hashlib.sha256(platform.machine().encode())
+    for name in _LIBRARIES:
+        try:
+            digest.update(f"{name} {version(name)}\n".encode())
+        except PackageNotFoundError:  # as when it is bundled
+            digest.update(f"{name}\n".encode())
+    root = Path(__file__).parent.parent
+    parts = (path for name in _DECIDES for path in (root / name).rglob("*.py"))
+    for path in sorted([*root.glob("*.py"), *parts]):
+        digest.update(f"{path.relative_to(root)}\n".encode())
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]
+
 
 #: How many labels are taken in one call.
 PIECE: Final = 1000

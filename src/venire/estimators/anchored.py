@@ -1,4 +1,31 @@
-"""A vote that learns: weighted votes and one step of EM, with safeguards."""
+r"""A vote that learns: weighted votes and one step of EM, with safeguards.
+
+**How sure a vote may be: what the overlap of labels has shown about a label.**
+
+The vote counts a lone label as certain, and a model that has learned from few items is nearly as
+bold. What is known of a label without others beside it is how often labels like it, saying the
+same class, agree with another label of their item. `agreements` finds the lower 5 % bound of that
+share for each class (Wilson's, one item counting as one trial), and `capped` keeps items with a
+single label below it.
+
+The share of the votes is as sure of two labels that agree as of twenty. `prior_votes` says how many
+votes, shared out evenly, to add to those of an item.
+
+**A rare class near the vote: how rare it is, and what its labels look like.**
+
+Where one item in fifty is toxic and labelers are right nine times in ten, most labels that say
+"toxic" are errors. The vote counts an ok item with one such label of three as a third toxic, so a
+learner that stays near the vote makes the rare class too frequent and fills its rows of the
+confusion matrices with what labelers say of the other class. How often two labels of an item agree
+does not depend on how frequent the classes are: if all labelers were right with probability p on
+every class, and wrong in all ways alike,
+
+    A   = p^2 + (1 - p)^2 / (K - 1)           the share of pairs of labels that agree
+    f_k = s_k p + (1 - s_k) (1 - p) / (K - 1)  the share of labels that say k
+
+and both together say how frequent each class is. Real labelers are not like that, so `Anchored`
+takes this only as another place to start from.
+"""
 
 from __future__ import annotations
 
@@ -9,38 +36,213 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from venire.estimators.base import Floats
-from venire.estimators.dawid_skene.e_step import full_model
-from venire.estimators.dawid_skene.estimator import DawidSkene
-from venire.estimators.dawid_skene.shrinkage import fitted_prior
-from venire.estimators.given import Gold, Soft, check_counts, fixed_counts, settled, without_gold
+from venire.estimators.dawid_skene import DawidSkene, fitted_prior, full_model
 from venire.estimators.gold_votes import GoldVotes, gold_votes
+from venire.estimators.known import Gold, Soft, check_counts, fixed_counts, settled, without_gold
 from venire.estimators.screening.screen import screen
-from venire.estimators.votes.implied import soft_counts
-from venire.estimators.votes.majority import (
+from venire.estimators.votes import (
     VoteEstimator,
+    WeightedMajority,
     one_iteration,
     posterior_mass,
+    soft_counts,
     vote_shares,
 )
-from venire.estimators.votes.rare import agreed_shares, clearly_rarer, purity, unmixed
-from venire.estimators.votes.weighted import WeightedMajority
 from venire.labels import LabelTable
-from venire.labels.counts import labels_given, said_counts
+from venire.labels.counts import labels_given, said_counts, vote_counts
 from venire.labels.partitions import Spread, Table, each, kept, total
 from venire.labels.sources import as_labels
-from venire.labels.subset import has_several, several_labels
+from venire.labels.table import has_several, several_labels
 from venire.paper.accuracy import one_coin
 
 __all__ = [
     "OVERRULED",
     "WEIGHED",
     "Anchored",
+    "agreed_shares",
+    "agreements",
+    "capped",
+    "clearly_rarer",
     "equal_votes",
     "fill",
     "mean_of",
     "near_the_vote",
+    "prior_votes",
+    "purity",
     "silenced",
+    "unmixed",
 ]
+
+#: A class is clearly rarer if its share is lower by this many standard errors.
+CLEAR: Final = 3.0
+
+#: Labels better than chance by less than this say nothing about the class shares.
+FAINT: Final = 1e-3
+
+
+def agreed_shares(table: Table) -> Floats:
+    """The class shares that follow from how often labels agree, with one more item of each class.
+
+    An item with n labels counts n - 1 times, so one with a single label does not count.
+
+    >>> rng = np.random.default_rng(0)
+    >>> truth = rng.random((3000, 1)) < 0.05
+    >>> said = np.where(rng.random((3000, 3)) < 0.9, truth, ~truth).astype(int)
+    >>> said.mean().round(2), agreed_shares(LabelTable.from_matrix(said)).round(2).tolist()
+    (np.float64(0.14), [0.95, 0.05])
+    """
+    K = len(table.classes)
+    (items, weight, agree), said = total(table, _agreeing)
+    weight = max(float(weight), 1.0)
+    agree, said = float(agree) / weight, said / weight
+    p = (1 + np.sqrt(max((K - 1) * (K * agree - 1), 0.0))) / K
+    wrong = (1 - p) / (K - 1)
+    shares = np.maximum(said - wrong, 0.0) / max(p - wrong, FAINT) * items + 1.0
+    return np.asarray(shares / shares.sum())
+
+
+def _agreeing(table: LabelTable) -> tuple[Floats, Floats]:
+    """Items with several labels, their weight, their agreement; and how often each is said."""
+    votes = vote_counts(table).astype(np.float64)
+    n = votes.sum(axis=1, keepdims=True)
+    several = n[:, 0] >= 2
+    votes, n = votes[several], n[several]
+    agree = (votes * (votes - 1) / n).sum()
+    return np.array([len(n), (n - 1).sum(), agree]), (votes * (n - 1) / n).sum(axis=0)
+
+
+def clearly_rarer(shares: Floats, than: Floats, items: int) -> bool:
+    """Whether some class has a share that is clearly lower, for so many items.
+
+    >>> clearly_rarer(np.array([0.9, 0.1]), np.array([0.8, 0.2]), items=100)
+    False
+    >>> clearly_rarer(np.array([0.9, 0.1]), np.array([0.8, 0.2]), items=200)
+    True
+    """
+    error = np.sqrt(than * (1 - than) / max(items, 1))
+    return bool((than - shares > CLEAR * error).any())
+
+
+def purity(table: Table, posteriors: Floats | Spread) -> Floats:
+    """How pure each class is: the mean posterior of an item of this class, sum q^2 / sum q.
+
+    >>> table = LabelTable.from_matrix([[0], [0], [0]])
+    >>> purity(table, np.array([[1.0, 0.0], [0.75, 0.25], [0.75, 0.25]])).round(2).tolist()
+    [0.85, 0.25]
+    """
+    squares, sums = total(table, _powers, posteriors)
+    return np.asarray(squares / np.maximum(sums, 1e-9))
+
+
+def _powers(table: LabelTable, posteriors: Floats) -> tuple[Floats, Floats]:
+    return (posteriors**2).sum(axis=0), posteriors.sum(axis=0)
+
+
+def unmixed(rows: Floats, counts: Floats, pure: Floats) -> Floats:
+    """The rows, [labeler, truth, said], of a class drawn to one rate as far as it is mixed.
+
+    `pure` is the `purity` of each class. The rest of its row is what the labeler would say if it
+    were right as often as on all classes together, by the soft `counts`.
+
+    >>> rows = np.array([[[0.9, 0.1], [0.6, 0.4]]])
+    >>> counts = np.array([[[86.0, 10.0], [1.0, 0.0]]])
+    >>> unmixed(rows, counts, np.array([0.85, 0.25])).round(2).tolist()
+    [[[0.9, 0.1], [0.24, 0.76]]]
+    """
+    K = len(pure)
+    right, given = np.einsum("mkk->m", counts) + 2.0, counts.sum(axis=(1, 2)) + 3.0
+    coins = one_coin(np.clip(right / given, 1 / K, 0.99), K)
+    pure = pure[None, :, None]
+    return np.asarray(pure * rows + (1 - pure) * coins)
+
+
+#: The normal quantile of the lower bound.
+_Z: Final = 1.645
+
+#: How far a verdict that is capped stays ahead of the next class.
+_AHEAD: Final = 1.01
+
+#: No panel is taken to be right more often than this.
+_MOST: Final = 0.99
+
+
+def agreements(table: Table) -> Floats:
+    """The lower bound of how often a label of each class agrees with another label of its item.
+
+    A bound is never below what keeps the verdict: a little above 1 / K.
+
+    >>> said = np.array([[0, 0], [0, 0], [1, 1], [0, 1], [1, 1]] * 40)
+    >>> agreements(LabelTable.from_matrix(said)).round(2).tolist()
+    [0.73, 0.73]
+    """
+    K = len(table.classes)
+    agree, pairs, items = total(table, _pairs)
+    share = np.divide(agree, pairs, out=np.zeros(K), where=pairs > 0)
+    n = np.maximum(items, 1e-9)
+    middle = share + _Z**2 / (2 * n)
+    reach = _Z * np.sqrt(share * (1 - share) / n + _Z**2 / (4 * n**2))
+    least = np.where(items > 0, (middle - reach) / (1 + _Z**2 / n), 0.0)
+    return np.maximum(least, (1 / K + 0.1) / 1.1)
+
+
+def prior_votes(table: Table) -> float:
+    """Even votes that make the share of a single label how often labels are right.
+
+    Labels that are right with probability p, and wrong evenly, agree with probability
+    p^2 + (1 - p)^2 / (K - 1); so p follows from how often they do. With a prior votes the share of
+    a single label is (1 + a / K) / (1 + a) = p.
+
+    >>> said = np.array([[0, 0], [0, 0], [1, 1], [0, 1], [1, 1]] * 40)  # 80 % agree: p = 0.89
+    >>> round(prior_votes(LabelTable.from_matrix(said)), 2)
+    0.29
+    """
+    K = len(table.classes)
+    agree, pairs, _ = total(table, _pairs)
+    same = float(agree.sum() / max(pairs.sum(), 1e-9))
+    p = (1 + np.sqrt(max((K - 1) * (K * same - 1), 0.0))) / K
+    p = min(max(float(p), (1 / K + 0.1) / 1.1), _MOST)
+    return (1 - p) / (p - 1 / K)
+
+
+def _pairs(table: LabelTable) -> tuple[Floats, Floats, Floats]:
+    """Agreeing pairs, all pairs, and items, by the class that was said; an item counts n - 1."""
+    votes = vote_counts(table).astype(np.float64)
+    n = votes.sum(axis=1)
+    votes, n = votes[n >= 2], n[n >= 2]
+    others = (n - 1)[:, None]
+    agree = (votes * (votes - 1) / others).sum(axis=0)
+    return agree, votes.sum(axis=0), (votes / n[:, None]).sum(axis=0)
+
+
+def capped(table: LabelTable, posteriors: Floats, least: Floats) -> Floats:
+    """Posteriors in which no item with one label is surer of it than `least` of its class.
+
+    No verdict changes: it stays a little ahead of the next class.
+
+    >>> table = LabelTable.from_matrix([[0, -1], [1, 1]])
+    >>> capped(table, np.array([[0.9, 0.1], [0.1, 0.9]]), np.array([0.8, 0.8])).round(2).tolist()
+    [[0.8, 0.2], [0.1, 0.9]]
+    """
+    here, best = np.arange(len(posteriors)), posteriors.argmax(axis=1)
+    over = (np.diff(table.start) == 1) & (posteriors[here, best] > least[best])
+    if not over.any():
+        return posteriors
+    best, here = best[over], np.arange(int(over.sum()))
+    rest = posteriors[over]
+    rest[here, best] = 0.0
+    left = rest.sum(axis=1, keepdims=True)
+    even = np.full_like(rest, 1 / (rest.shape[1] - 1))
+    even[here, best] = 0.0
+    rest = np.where(left > 1e-12, rest / np.maximum(left, 1e-12), even)
+    next_best = rest.max(axis=1)
+    limit = np.maximum(least[best], _AHEAD * next_best / (1 + _AHEAD * next_best))
+    limit = np.minimum(limit, posteriors[over].max(axis=1))
+    rest *= (1 - limit)[:, None]
+    rest[here, best] = limit
+    out = posteriors.copy()
+    out[over] = rest
+    return out
+
 
 #: Labels of a labeler, on items with others, after which half of a second step of EM is taken.
 LOOSE: Final = 200.0

@@ -10,22 +10,80 @@ estimates (p_a - 1/K)(p_b - 1/K), and any two partners m, m' of labeler i give
     p_i = 1/K ± sqrt( N_im * N_im' / N_mm' ).
 
 Only items that both have labelled count, so the labels may be complete or partial.
+
+**A start from the agreement of all pairs of labelers: a weighted rank-one fit.**
+
+Under the one-coin model, for any K and any class frequencies,
+
+    K/(K-1) (agreement of a and b - 1/K) = r_a r_b,   r = (K p - 1) / (K - 1),
+
+so the matrix of all pairs has rank one off its diagonal. The fit
+
+    minimise  sum over pairs a < b of n_ab (A_ab - r_a r_b)**2
+
+weighs a pair by the number n_ab of items that both have labelled, and uses every pair where
+Algorithm 3 (`spectral_start`) uses one triple for each labeler.
+
+**The compiled loops of the spectral starts: which labelers agree, and the search for triples.**
 """
 
 from __future__ import annotations
 
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from venire.errors import InputError, UnknownName
 from venire.estimators.base import Floats
-from venire.estimators.passes.pair_counts import best_triples, count_pairs
 from venire.labels import LabelTable
 from venire.labels.partitions import Table, total
+from venire.tools.compiling import threaded
 
-__all__ = ["MIN_OVERLAP", "REACH", "SignRule", "agreement_moments", "pair_counts", "spectral_start"]
+__all__ = [
+    "MIN_OVERLAP",
+    "REACH",
+    "SignRule",
+    "agreement_moments",
+    "best_triples",
+    "count_pairs",
+    "pair_counts",
+    "rank_one_start",
+    "spectral_start",
+]
+
+Ints = NDArray[np.int64]
+Codes = NDArray[np.integer[Any]]
+
+
+@threaded()
+def best_triples(first: Ints, second: Ints, known: NDArray[np.bool_]) -> Ints:
+    """For each labeler, the first pair of the list that it completes to a triple.
+
+    `first` and `second` list the pairs, best first; `known[a, b]` says that the moment of a
+    and b is defined. Returns the index of the pair for each labeler, -1 where there is none.
+    """
+    found = np.full(known.shape[0], -1, dtype=np.int64)
+    for i in range(known.shape[0]):
+        for j in range(first.size):
+            a, b = first[j], second[j]
+            if a != i and b != i and known[i, a] and known[i, b]:
+                found[i] = j
+                break
+    return found
+
+
+@threaded()
+def count_pairs(start: Ints, labeler: Codes, said: Codes, agree: Floats, shared: Floats) -> None:
+    """Add up, for a <= b, the items that labelers a and b both labelled, and alike."""
+    for i in range(start.size - 1):
+        for e in range(start[i], start[i + 1]):
+            a, k = labeler[e], said[e]
+            for f in range(e, start[i + 1]):
+                shared[a, labeler[f]] += 1.0
+                if said[f] == k:
+                    agree[a, labeler[f]] += 1.0
+
 
 SignRule = Literal["fixed", "literal"]
 
@@ -172,3 +230,40 @@ def _partners(moments: Floats) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     pair = best_triples(first, second, known)
     m, other = (np.append(side, -1)[pair] for side in (first, second))
     return m, other
+
+
+#: Rounds of the fit; EM refines the result.
+_ROUNDS: Final = 50
+
+#: Pseudo-items for each labeler, with the agreement of an average labeler.
+_SHRINK: Final = 5.0
+
+
+def rank_one_start(table: Table, reach: float = REACH) -> Floats:
+    """Competences from the agreement of all pairs; see `spectral_start` for `reach`.
+
+    Each round solves for every labeler's r with the others fixed, and goes half of the way, so the
+    order of the labelers does not matter. A labeler who shares no item with anyone gets the mean of
+    the others. If the mean is below chance, all signs are flipped.
+
+    >>> from venire import LabelTable
+    >>> rng = np.random.default_rng(0)
+    >>> truth = rng.integers(2, size=(20_000, 1))
+    >>> said = np.where(rng.random((20_000, 4)) < [0.9, 0.8, 0.7, 0.4], truth, 1 - truth)
+    >>> rank_one_start(LabelTable.from_matrix(said), reach=0.98).round(2).tolist()
+    [0.9, 0.8, 0.7, 0.39]
+    """
+    K = len(table.classes)
+    agree, shared = pair_counts(table)
+    np.fill_diagonal(agree, 0.0)
+    np.fill_diagonal(shared, 0.0)
+    excess = (K * agree - shared) / (K - 1)
+    mean = np.sqrt(max(excess.sum() / max(shared.sum(), 1.0), 1e-4))
+    r = np.full(len(agree), mean)
+    for _ in range(_ROUNDS):
+        better = (excess @ r + _SHRINK * mean**3) / (shared @ r**2 + _SHRINK * mean**2)
+        r = (r + better.clip(-1.0, 1.0)) / 2
+    if r[shared.any(axis=1)].sum() < 0:
+        r = -r
+    low = -1 / (K - 1)
+    return np.asarray((1 + (K - 1) * r.clip(reach * low, reach)) / K)
