@@ -13,7 +13,7 @@ The labelers of the rehearsal label as they were found to (`Anchored`), each for
 estimate: labelers who share errors need more labels than that, and those of whom few labels are
 known, one or two an item, are better than they were found to be and need fewer (docs/student.md).
 
-**Labels that are there already, as a source of answers: how to try a budget on old data.**
+Labels that are there already, as a source of answers: how to try a budget on old data.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
 """Tables of labels that outgrow one machine: partitions on a Dask cluster.
 
-connecting    a client of a cluster, or a cluster on this machine
 loading       files of labels, one partition each, checked for whole items
 table         `PartitionedTable`, which every estimator takes
 model         a model over all partitions, for the estimators that climb
-placing       where functions run: on a cluster, or in this process
+placing       where functions run: on a cluster (yours, or one on this machine), or here
 """
 
 from typing import TYPE_CHECKING

@@ -3,7 +3,7 @@
 Nothing is put on a worker by hand. Everything there is what a function returned, of files or of
 other such results, so that whatever a dead worker held is computed again by others.
 
-**A client of a Dask cluster: one that runs, or one that is started on this machine.**
+A client of a Dask cluster: one that runs, or one that is started on this machine.
 """
 
 from __future__ import annotations

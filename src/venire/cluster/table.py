@@ -5,7 +5,7 @@
 Items are compared by 64 bits of a hash of their names, in buckets of some millions, so that no
 process needs all of them; where two hashes are the same, the names decide.
 
-**A partition where it lies, and functions of it that are added up.**
+A partition where it lies, and functions of it that are added up.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""The label sets on this machine: fetch them, find them, read them.
-
-**Download a file; an interrupted transfer is resumed.**
-"""
+"""The label sets on this machine: download them (transfers are resumed), find them, read them."""
 
 from __future__ import annotations
 

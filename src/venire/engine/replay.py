@@ -6,7 +6,7 @@ may hold other decisions than this one makes; what happened has happened all the
 given as the log has it, and at the end of a slot exactly those items leave that left. An item that
 this version would have let go too is brought back, and leaves once this version decides.
 
-**Which engine this is: a digest of everything that can change a decision.**
+Which engine this is: a digest of everything that can change a decision.
 """
 
 from __future__ import annotations

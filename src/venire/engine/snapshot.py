@@ -19,7 +19,7 @@ Numbers, words and lists are themselves; tuples, mappings and arrays are written
 back as what they were. Nothing else can be kept: a class of a user's own, or a function, is refused
 here, since it could not be made again from the data.
 
-**Compressed bytes, read piece by piece: what was read is not kept.**
+Compressed bytes, read piece by piece: what was read is not kept.
 """
 
 from __future__ import annotations

@@ -1,9 +1,4 @@
-"""Items that arrive, work that is handed out, labels that come back or do not.
-
-**The end of a slot: items leave, competences are learned, verdicts are revised.**
-
-**Changes of the panel and of the settings.**
-"""
+"""What the verbs of a scheduler do: items arrive, work is handed out, labels come, slots end."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""What can be read off a scheduler; nothing here changes anything.
-
-**What a scheduler looks like: its items as a dataframe, and tables for a notebook.**
-"""
+"""What can be read off a scheduler, for programs, dataframes and notebooks; nothing changes."""
 
 from __future__ import annotations
 

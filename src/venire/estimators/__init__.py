@@ -1,7 +1,7 @@
 """Estimators: verdicts from labels, and how good each labeler is.
 
     auto          the default
-    votes         majority, weighted, anchored
+    votes         majority and weighted; `anchored`: the vote that learns a little
     one_coin      the paper's Algorithm 3; `dawid_skene`: confusion matrices, `known`: given
     streaming     labels that come in batches
     ratings       classes with an order, numbers, comparisons

@@ -3,9 +3,8 @@
 The conventions are scikit-learn's: the constructor stores its parameters and nothing else,
 `fit` returns the estimator itself, and what was learned has a trailing underscore.
 
-**The parameters of an estimator by name, as scikit-learn asks for them.**
-
-**Breaking ties between the most probable classes: by a draw, not by the order of the classes.**
+The parameters of an estimator by name, as scikit-learn asks for them. Breaking ties between the
+most probable classes: by a draw, not by the order of the classes.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 r"""Dawid and Skene's model: a full confusion matrix for each labeler, learned by EM.
 
-**The E step of the full confusion-matrix model: soft counts and the true log-likelihood.**
+The E step of the full confusion-matrix model: soft counts and the true log-likelihood.
 
 **Pseudo-counts for confusion matrices, learned from the panel itself (empirical Bayes).**
 

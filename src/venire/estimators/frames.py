@@ -1,7 +1,4 @@
-"""Results as dataframes.
-
-**What a fitted estimator looks like in a notebook: tables, and a plot of the skills.**
-"""
+"""Results of a fitted estimator as dataframes, tables for a notebook, and a plot of the skills."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Competences that are given, not learned (the genie of the paper's section 3.1).
-
-**What is known in advance: gold labels of items, and counts of labelers from earlier work.**
-"""
+"""What is known in advance: competences (the genie of section 3.1), gold, and earlier counts."""
 
 from __future__ import annotations
 

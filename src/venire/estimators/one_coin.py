@@ -1,7 +1,4 @@
-r"""Online Learn, the paper's Algorithm 3: a spectral start, then EM on the one-coin model.
-
-**The E step of the one-coin model: expected right labels and the true log-likelihood.**
-"""
+"""Online Learn, the paper's Algorithm 3: a spectral start, then EM on the one-coin model."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ so the matrix of all pairs has rank one off its diagonal. The fit
 weighs a pair by the number n_ab of items that both have labelled, and uses every pair where
 Algorithm 3 (`spectral_start`) uses one triple for each labeler.
 
-**The compiled loops of the spectral starts: which labelers agree, and the search for triples.**
+The compiled loops of the spectral starts: which labelers agree, and the search for triples.
 """
 
 from __future__ import annotations

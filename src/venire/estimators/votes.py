@@ -1,9 +1,4 @@
-"""Majority vote: every label counts the same.
-
-**Weighted majority: labelers count by how often they agree with the weighted vote.**
-
-**What posteriors imply about the labelers: confusion matrices by soft counts.**
-"""
+"""The votes: majority, and weighted by how often a labeler agrees with the weighted vote."""
 
 from __future__ import annotations
 

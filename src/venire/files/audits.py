@@ -4,7 +4,7 @@ Whoever audits gets a list with the columns task, label (empty, to be filled in)
 or extra), without the verdicts, and gives it back as the file of trusted labels. CSV, Parquet and
 JSON Lines, by their ending. Names are compared as text, so that 7 and "7" are one task.
 
-**The files of rates: verdicts with what they are sure of, groups of items, the list to label.**
+The files of rates: verdicts with what they are sure of, groups of items, the list to label.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 It is kept as columns, so that a million items are read in a few seconds.
 
-**Files of nested keys: YAML, TOML and JSON, by their suffix. An error names the line.**
+Files of nested keys: YAML, TOML and JSON, by their suffix. An error names the line.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ partial files.
 A folder that ends in .dataset is what `Dataset.save_to_disk` writes: `datasets.load_from_disk`
 reads it. The label is a `ClassLabel`, so that its names come along.
 
-**The output files of an aggregation: the verdict on each task, the skill of each worker.**
+The output files of an aggregation: the verdict on each task, the skill of each worker.
 """
 
 from __future__ import annotations

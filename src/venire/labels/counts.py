@@ -1,9 +1,4 @@
-"""How many labels each labeler gave.
-
-**How far the labelers of an item disagree.**
-
-**Draws that depend on names, not on the order of rows.**
-"""
+"""Counts over a table: labels of each labeler, disagreement on each item, draws by name."""
 
 from __future__ import annotations
 

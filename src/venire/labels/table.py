@@ -3,7 +3,7 @@
 The table holds one entry per label and never an items x labelers matrix. Entries are sorted by
 item, then by labeler, so that the order of the rows given is irrelevant.
 
-**Parts of a table: some of its labels, or those of some of its items.**
+Parts of a table: some of its labels, or those of some of its items.
 """
 
 from __future__ import annotations

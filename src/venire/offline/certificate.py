@@ -1,7 +1,4 @@
-"""A certificate: an upper bound on what anyone could have earned, and how tight it is.
-
-**What a certificate looks like: columns for a dataframe, a table for a notebook, a plot.**
-"""
+"""A certificate: an upper bound on what anyone could have earned, and how tight it is."""
 
 from __future__ import annotations
 

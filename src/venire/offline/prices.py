@@ -19,7 +19,7 @@ the same prices.
 than 8 (n + 8) operations on numbers up to w, each with a relative error of 2^-53; four times
 that is added for every item, and the sums are exact (`math.fsum`) or allowed for.
 
-**Passes over all items at given prices: to adjust the prices, and to compute the bound.**
+Passes over all items at given prices: to adjust the prices, and to compute the bound.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ more than the others actually lose: an item that loses two blocks loses more tha
 So every trade raises what the schedule earns, and an item that lost a block looks for another in
 its turn.
 
-**Which item has which blocks, while a schedule is built.**
+Which item has which blocks, while a schedule is built.
 """
 
 from __future__ import annotations

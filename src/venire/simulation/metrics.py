@@ -1,7 +1,4 @@
-"""What a schedule earned by three measures, less what it cost, with the true competences.
-
-**What a run looks like: columns for dataframes, tables for a notebook, a plot.**
-"""
+"""What a schedule earned by three measures, less its cost; and what a run looks like."""
 
 from __future__ import annotations
 

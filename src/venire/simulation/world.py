@@ -3,9 +3,8 @@
 Labels are fixed by the world, not by the schedule: the label of an item by a labeler is the same
 under every policy, so that policies are compared on the same random draws.
 
-**Arrivals and weights by name, as the command line takes them.**
-
-**The items of a simulated stream, as arrays in order of arrival.**
+Arrivals and weights by name, as the command line takes them. The items of a simulated stream, as
+arrays in order of arrival.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ be had: the labeler does not get that item, and is given the next one, unless su
 Gold of a plan is told when its item leaves, as an audit of every such item would: it teaches from
 then on, and its item costs as many labels as any other.
 
-**Labels that a log does not hold, drawn from what was learned about their labelers.**
+Labels that a log does not hold, drawn from what was learned about their labelers.
 """
 
 from __future__ import annotations

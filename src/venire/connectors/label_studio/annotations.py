@@ -1,12 +1,8 @@
 """Annotations as labels: each counted once, or refused with a reason.
 
-**Which tasks a round looks at: what has changed, and all of them over and over.**
-
-**The leases that people in Label Studio hold, as venire has them.**
-
-**Who takes part: users of Label Studio, as labelers of a stream.**
-
-**What a round of the sync did, or all of them together.**
+Which tasks a round looks at: what has changed, and all of them over and over. The leases that
+people in Label Studio hold, as venire has them. Who takes part: users of Label Studio, as labelers
+of a stream. What a round of the sync did, or all of them together.
 """
 
 from __future__ import annotations

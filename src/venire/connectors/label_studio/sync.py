@@ -4,7 +4,7 @@ A round sends new tasks as items, annotations as labels, asks for work for every
 holds a task, and what became of it, into Label Studio. It keeps nothing on disk: after a kill of
 either side, or of itself, the next round finds the leases in venire and the rest in Label Studio.
 
-**Tasks as they should be: in whose tab, open or closed, with which verdict.**
+Tasks as they should be: in whose tab, open or closed, with which verdict.
 """
 
 from __future__ import annotations

@@ -13,11 +13,9 @@ the structure of the request.
 
 A path is keys and numbers: `predictions[0].label`; `.` is the answer as it is.
 
-**Calls that come one by one, made many at a time.**
-
-**What a model is shown of an item: one field, several fields as numbers, or all of it.**
-
-**Probabilities and scores of a model as answers: the label, and how sure it is.**
+Calls that come one by one, made many at a time. What a model is shown of an item: one field,
+several fields as numbers, or all of it. Probabilities and scores of a model as answers: the label,
+and how sure it is.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ r"""Models in a panel file: `venire label --panel` and `venire work --panel`.
 
 Paths of files are relative to the panel file.
 
-**A panel of functions and models as workers of a stream on a running server: `work --panel`.**
+A panel of functions and models as workers of a stream on a running server: `work --panel`.
 """
 
 from __future__ import annotations

@@ -10,9 +10,8 @@ But no probability is below 1e-10, so the products of up to `SHORT` labels are s
 most of them as a rule, are multiplied out, which saves the exponentials. The log-likelihood is a
 sum of logarithms of norms: norms are multiplied, and the logarithm is taken now and then.
 
-**The compiled loop of Gibbs sampling: draw the class of each item, count the labels.**
-
-**Exponentials of many scores at once, and the logarithm of what they add up to.**
+The compiled loop of Gibbs sampling: draw the class of each item, count the labels. Exponentials of
+many scores at once, and the logarithm of what they add up to.
 """
 
 from __future__ import annotations

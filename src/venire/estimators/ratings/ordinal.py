@@ -10,7 +10,7 @@ the class whose interval that falls into; in a share `lapse` of the answers it s
 with the first and the last interval open. In addition there are types who never look: one who
 answers at random, and for each class one who nearly always says it.
 
-**Whether labels show the declared order of their classes.**
+Whether labels show the declared order of their classes.
 """
 
 from __future__ import annotations

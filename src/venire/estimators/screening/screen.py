@@ -1,6 +1,6 @@
 r"""Screening before learning: whose labels count, and whether labelers can be told apart.
 
-**Labelers who always say the same class.**
+Labelers who always say the same class.
 """
 
 from __future__ import annotations

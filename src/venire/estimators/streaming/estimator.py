@@ -1,7 +1,4 @@
-"""Labels in batches: the estimator of tables, applied to the labels in a window.
-
-**The results of a stream, readable at any time; reading changes nothing.**
-"""
+"""Labels in batches: the estimator of tables on a window, and its results at any time."""
 
 from __future__ import annotations
 

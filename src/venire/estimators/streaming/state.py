@@ -1,6 +1,6 @@
 r"""The state of a stream, in one place: what a file stores, and what results are computed from.
 
-**The names in a stream: codes, distinct items, and which final verdicts are remembered.**
+The names in a stream: codes, distinct items, and which final verdicts are remembered.
 
 **Has the world changed? What was learned is compared with the latest items of the window.**
 

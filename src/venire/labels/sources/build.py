@@ -1,6 +1,6 @@
 """From columns to a `LabelTable`, with errors that say which row is wrong and what to do.
 
-**Labels that look alike and are different values: 1, 1.0 and True; Yes and "yes ".**
+Labels that look alike and are different values: 1, 1.0 and True; Yes and "yes ".
 """
 
 from __future__ import annotations

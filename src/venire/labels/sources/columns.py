@@ -6,7 +6,7 @@ Whole numbers that lie close together are coded by looking them up in an array, 
 by hashing; nothing is sorted and, where the column is an array, no Python object is made for a
 row.
 
-**Names as files and command lines write them: text that may be a whole number.**
+Names as files and command lines write them: text that may be a whole number.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ A CSV file is read by pyarrow if that is installed. Files that it cannot read, a
 fields, which it parses differently, are read again by the csv module, which names the line of an
 error; without pyarrow the csv module reads everything. Both give the same columns.
 
-**The columns of a JSON Lines file: one object a line.**
+The columns of a JSON Lines file: one object a line.
 """
 
 from __future__ import annotations

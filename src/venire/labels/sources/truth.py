@@ -1,9 +1,4 @@
-"""What is known of the truth for a table of labels.
-
-**Classes that have an order, and labels that are numbers.**
-
-**Pairwise comparisons of any form: dataframes, arrays, rows, files.**
-"""
+"""What is known of the truth, classes in order, numbers and comparisons, of any form."""
 
 from __future__ import annotations
 
