@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from venire.cli import screen
-from venire.cli.tables import columns_of
+from venire.cli.shared import screen
+from venire.cli.shared.tables import columns_of
 from venire.errors import FileError, InputError
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from venire.cli import screen
-from venire.cli.imported import find_callable
+from venire.cli.shared import screen
+from venire.cli.shared.worlds import find_callable
 from venire.errors import InputError
 
 if TYPE_CHECKING:

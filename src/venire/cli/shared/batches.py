@@ -10,14 +10,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from venire.cli import screen
+from venire.cli.shared import screen
 from venire.errors import InputError
 
 if TYPE_CHECKING:
     from venire.audits import Guarantee
     from venire.batch import Labelled, Progress
     from venire.budget import Budget
-    from venire.cli.guarantees import Promise
+    from venire.cli.shared.guarantees import Promise
     from venire.files.audits import KnownLabels
     from venire.student import Student
 
@@ -136,7 +136,7 @@ def write_labelled(
     held: Guarantee | None = None,
 ) -> None:
     """Write the verdicts, the labels and the report, with `more` HTML at its end."""
-    from venire.cli.guarantees import guarantee_html
+    from venire.cli.shared.guarantees import guarantee_html
     from venire.files import columns_output, write_outputs
 
     outputs = []
@@ -181,8 +181,8 @@ def say_labelled(
         promised = {} if held is None else {"guarantee": held.record()}
         print(json.dumps(done.record() | promised | (more or {}), indent=2, allow_nan=False))
         return
-    from venire.cli.guarantees import guarantee_lines
-    from venire.cli.label_summary import print_labelled
+    from venire.cli.shared.guarantees import guarantee_lines
+    from venire.cli.shared.label_summary import print_labelled
 
     print_labelled(done)
     if held is not None:

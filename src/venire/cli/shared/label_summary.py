@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from venire.cli.tables import related_lines
+from venire.cli.shared.tables import related_lines
 
 if TYPE_CHECKING:
     from venire.batch import Labelled

@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from venire.cli import screen
+from venire.cli.shared import screen
 from venire.errors import InputError
 from venire.tools.addresses import Address, PathOrAddress, located, readable
 

@@ -90,7 +90,7 @@ def families_of(
     file: Path | None, labels: PathOrAddress, table: Table, columns: Sequence[str]
 ) -> dict[Hashable, Hashable] | None:
     """The families that a file declares, else a column `family` of the labels; None: neither."""
-    from venire.cli.clusters import is_several
+    from venire.cli.shared.clusters import is_several
     from venire.cluster.loading import files_of
     from venire.labels.sources import as_families
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from venire.cli import screen
+from venire.cli.shared import screen
 from venire.errors import FileError, InputError
 
 if TYPE_CHECKING:

@@ -14,12 +14,56 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias
+
+import typer
 
 from venire.errors import InputError, UnknownName
 from venire.files.items import read_toml
 
-__all__ = ["FILE", "STORE_COMMANDS", "TABLE", "check_keys", "config_path", "defaults_of", "read"]
+if TYPE_CHECKING:
+    from venire.server.store import Storage
+
+__all__ = [
+    "FILE",
+    "STORE_COMMANDS",
+    "TABLE",
+    "StorageUrl",
+    "check_keys",
+    "chosen_stream",
+    "config_path",
+    "defaults_of",
+    "open_guest",
+    "read",
+]
+
+STORAGE = "The store: sqlite:///FILE or postgresql://..."
+
+StorageUrl: TypeAlias = Annotated[
+    str, typer.Option("--storage", metavar="URL", help=STORAGE, envvar="VENIRE_STORAGE")
+]
+
+
+def open_guest(url: str) -> Storage:
+    """Open a store beside the server that may be using it."""
+    from venire.server.store import open_storage
+
+    if url.startswith("memory:"):
+        raise InputError("got memory:, which is always empty when opened: give a file's URL")
+    return open_storage(url, owner=False)
+
+
+def chosen_stream(storage: Storage, stream: str | None) -> str:
+    """The requested stream, or the only one there is."""
+    names = [row.name for row in storage.streams()]
+    if stream is None and len(names) == 1:
+        return names[0]
+    if stream is None:
+        raise InputError(f"the store has {len(names)} streams: choose one with --stream")
+    if stream not in names:
+        raise UnknownName("stream", stream, names)
+    return stream
+
 
 #: The file, unless another one is named.
 FILE: Final = "venire.toml"
